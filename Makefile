@@ -1,0 +1,33 @@
+# Each line with two hashes is what `make help` prints.
+.DEFAULT_GOAL := help
+.PHONY: help run test bench lint fuzz build clean
+
+ARGS     ?=
+PACKAGES ?= ./...
+FUZZTIME ?= 1m
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## build and start a sandbox (ARGS="--listen 127.0.0.1:8081" adds flags)
+	bin/fiscalhub serve $(ARGS)
+
+test: ## install what is missing, then check everything as CI does
+	scripts/setup
+	scripts/test
+
+bench: ## run the benchmarks (PACKAGES=./internal/seal narrows)
+	go test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+lint: ## check format, vet and lint
+	scripts/test format vet lint
+
+fuzz: ## fuzz every target for FUZZTIME, 1m unless told
+	FUZZTIME=$(FUZZTIME) scripts/test fuzz
+
+build: ## build the static binary bin/fiscalhub
+	CGO_ENABLED=0 go build -trimpath -o bin/fiscalhub ./cmd/fiscalhub
+
+clean: ## remove what was built; data stays
+	rm -rf bin
+	go clean -testcache
