@@ -1,0 +1,105 @@
+// Package openapi owns the description of the public API, version 1: the
+// OpenAPI 3.1 document that is its source of truth, the same document as JSON,
+// and the page on which people read it. It does not check requests; the api
+// package does, and its tests compare what it answers with this document.
+package openapi
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+
+	yaml "github.com/oasdiff/yaml3"
+)
+
+//go:embed openapi.yaml
+var source []byte
+
+// JSON returns the document as JSON, its members in the order in which they are
+// written. It converts anew on each call: a server keeps the result.
+func JSON() ([]byte, error) {
+	return toJSON(source)
+}
+
+// toJSON works on nodes, not on Go maps, because a map would forget the order
+// that the document was written in, and the page shows operations in it.
+func toJSON(text []byte) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("openapi: parse document: %w", err)
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		return nil, fmt.Errorf("openapi: the document is empty")
+	}
+	var out bytes.Buffer
+	if err := writeNode(&out, doc.Content[0]); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func writeNode(out *bytes.Buffer, n *yaml.Node) error {
+	switch n.Kind {
+	case yaml.MappingNode:
+		out.WriteByte('{')
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			if err := writeString(out, n.Content[i].Value); err != nil {
+				return err
+			}
+			out.WriteByte(':')
+			if err := writeNode(out, n.Content[i+1]); err != nil {
+				return err
+			}
+		}
+		out.WriteByte('}')
+		return nil
+	case yaml.SequenceNode:
+		out.WriteByte('[')
+		for i, item := range n.Content {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			if err := writeNode(out, item); err != nil {
+				return err
+			}
+		}
+		out.WriteByte(']')
+		return nil
+	case yaml.ScalarNode:
+		return writeScalar(out, n)
+	}
+	// Anchors would make the document harder to read than the repetition they save.
+	return fmt.Errorf("openapi: line %d: aliases are not used in this document", n.Line)
+}
+
+func writeScalar(out *bytes.Buffer, n *yaml.Node) error {
+	switch n.ShortTag() {
+	case "!!null", "!!bool", "!!int", "!!float":
+		var v any
+		if err := n.Decode(&v); err != nil {
+			return fmt.Errorf("openapi: line %d: %w", n.Line, err)
+		}
+		text, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("openapi: line %d: %w", n.Line, err)
+		}
+		out.Write(text)
+		return nil
+	}
+	// Everything else is text, an unquoted date included: JSON has no dates.
+	return writeString(out, n.Value)
+}
+
+func writeString(out *bytes.Buffer, s string) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return fmt.Errorf("openapi: encode text: %w", err)
+	}
+	out.Truncate(out.Len() - 1) // the encoder ends each value with a new line
+	return nil
+}
