@@ -1,0 +1,84 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	testKey  = "fh_s0123456789a_2cPkOWUkrUb4EZzajfasC13e5zNIwyMtKOLBq78h99G2on5oj"
+	taxpayer = "01890a5d-ac96-774b-bcce-b302099a8057"
+	someID   = "01890a5d-ac96-774b-bcce-b302099a8058"
+)
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	const base = "https://api.example.com"
+	tests := []struct {
+		name, base, key, taxpayer string
+		opts                      []Option
+	}{
+		{"no scheme", "api.example.com", testKey, taxpayer, nil},
+		{"another scheme", "ftp://api.example.com", testKey, taxpayer, nil},
+		{"no host", "https://", testKey, taxpayer, nil},
+		{"a user", "https://u:p@api.example.com", testKey, taxpayer, nil},
+		{"a query", base + "?a=1", testKey, taxpayer, nil},
+		{"not a URL", "https://a b", testKey, taxpayer, nil},
+		{"no key", base, "", taxpayer, nil},
+		{"a key of two lines", base, testKey + "\r\nX: y", taxpayer, nil},
+		{"no taxpayer", base, testKey, "", nil},
+		{"a path as taxpayer", base, testKey, "../" + taxpayer[3:], nil},
+		{"no attempt", base, testKey, taxpayer, []Option{WithAttempts(0)}},
+		{"no HTTP client", base, testKey, taxpayer, []Option{WithHTTPClient(nil)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := New(tt.base, tt.key, tt.taxpayer, tt.opts...)
+			if err == nil {
+				t.Fatal("New made a client")
+			}
+			if strings.Contains(err.Error(), testKey) {
+				t.Errorf("the error holds the key: %v", err)
+			}
+		})
+	}
+}
+
+func TestNewLeavesTheHTTPClientAlone(t *testing.T) {
+	t.Parallel()
+	h := &http.Client{Timeout: time.Second}
+	c, err := New("https://api.example.com/", testKey, taxpayer, WithHTTPClient(h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.CheckRedirect != nil {
+		t.Error("the caller's HTTP client was changed")
+	}
+	if c.http.Timeout != time.Second {
+		t.Errorf("the timeout is %v, want that of the caller's", c.http.Timeout)
+	}
+	if want := "https://api.example.com/v1/taxpayers/" + taxpayer; c.base != want {
+		t.Errorf("base = %s, want %s", c.base, want)
+	}
+}
+
+func TestClientDoesNotLeak(t *testing.T) {
+	t.Parallel()
+	c, err := New("https://api.example.com", testKey, taxpayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type holder struct{ c *Client }
+	for _, v := range []any{c, *c, holder{c}, &holder{c}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+			text := fmt.Sprintf(verb, v)
+			if strings.Contains(text, testKey) || strings.Contains(text, fmt.Sprintf("%x", testKey)) {
+				t.Errorf("%s of %T prints the key", verb, v)
+			}
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Document is the fiscal document of an invoice.
+type Document struct {
+	ID             string    `json:"id"`
+	TaxpayerID     string    `json:"taxpayer_id"`
+	InvoiceID      string    `json:"invoice_id"`
+	ExternalID     string    `json:"external_id"`
+	ECFType        string    `json:"ecf_type"`
+	Status         Status    `json:"status"`
+	ENCF           string    `json:"encf"`     // empty until it has a number
+	TrackID        string    `json:"track_id"` // empty until the authority gave one
+	Currency       string    `json:"currency"`
+	IssueDate      string    `json:"issue_date"`
+	Total          string    `json:"total"`
+	StatusMessages []string  `json:"status_messages"`
+	Links          Links     `json:"links"`
+	CreatedAt      time.Time `json:"created_at"`
+	UpdatedAt      time.Time `json:"updated_at"`
+}
+
+// Links are the addresses of a fiscal document and of its artifacts.
+type Links struct {
+	Self string `json:"self"`
+	XML  string `json:"xml"`
+	PDF  string `json:"pdf"`
+}
+
+// FindDocument returns the fiscal document of the invoice with an external id,
+// or ErrNoDocument.
+func (c *Client) FindDocument(ctx context.Context, externalID string) (Response[Document], error) {
+	list, err := fetch[[]Document](ctx, c, call{
+		method: http.MethodGet, path: "/fiscal-documents",
+		query: url.Values{"external_id": {externalID}}, want: http.StatusOK,
+	})
+	if err != nil {
+		return Response[Document]{Meta: list.Meta}, err
+	}
+	if len(list.Data) == 0 {
+		return Response[Document]{Meta: list.Meta}, ErrNoDocument
+	}
+	return Response[Document]{Data: list.Data[0], Meta: list.Meta}, nil
+}
+
+// Document reads one fiscal document.
+func (c *Client) Document(ctx context.Context, id string) (Response[Document], error) {
+	path, err := documentPath(id)
+	if err != nil {
+		return Response[Document]{}, err
+	}
+	return fetch[Document](ctx, c, call{method: http.MethodGet, path: path, want: http.StatusOK})
+}
+
+// DocumentXML downloads the signed XML of a fiscal document. The error has
+// CodeArtifactNotReady until there is one.
+func (c *Client) DocumentXML(ctx context.Context, id string) (Response[[]byte], error) {
+	return c.artifact(ctx, id, "/xml", maxXML)
+}
+
+// DocumentPDF downloads the printed representation of a fiscal document. The
+// error has CodeArtifactNotReady until there is one.
+func (c *Client) DocumentPDF(ctx context.Context, id string) (Response[[]byte], error) {
+	return c.artifact(ctx, id, "/pdf", maxPDF)
+}
+
+func (c *Client) artifact(ctx context.Context, id, kind string, limit int64) (Response[[]byte], error) {
+	path, err := documentPath(id)
+	if err != nil {
+		return Response[[]byte]{}, err
+	}
+	a, err := c.send(ctx, call{method: http.MethodGet, path: path + kind, want: http.StatusOK, limit: limit})
+	if err != nil {
+		return Response[[]byte]{}, err
+	}
+	return Response[[]byte]{Data: a.body, Meta: a.meta()}, nil
+}
+
+func documentPath(id string) (string, error) {
+	if !isUUID(id) {
+		return "", fmt.Errorf("client: fiscal document id %q is not a UUID", id)
+	}
+	return "/fiscal-documents/" + id, nil
+}

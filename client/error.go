@@ -1,0 +1,111 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Code tells errors of the API apart.
+type Code string
+
+// The codes there are. An answer that did not come from the API has none.
+const (
+	CodeBadRequest           Code = "bad_request"
+	CodeInvalidJSON          Code = "invalid_json"
+	CodeValidationError      Code = "validation_error"
+	CodeUnauthorized         Code = "unauthorized"
+	CodeForbidden            Code = "forbidden"
+	CodeNotFound             Code = "not_found"
+	CodeIdempotencyMismatch  Code = "idempotency_mismatch"
+	CodeExternalIDConflict   Code = "external_id_conflict"
+	CodeOperationalReadiness Code = "operational_readiness_failed"
+	CodeArtifactNotReady     Code = "artifact_not_ready"
+	CodeRateLimited          Code = "rate_limited"
+	CodeServiceUnavailable   Code = "service_unavailable"
+	CodeInternalError        Code = "internal_error"
+)
+
+// ErrNoDocument says that no fiscal document has the external id asked for.
+var ErrNoDocument = errors.New("client: no fiscal document has that external id")
+
+// ErrTooLarge says that a body is over the limit: 1 MiB for a request, and for
+// an answer more than the client is ready to hold.
+var ErrTooLarge = errors.New("client: body over the limit")
+
+// Error is an answer that is not a success. Branch on Code.
+type Error struct {
+	HTTPStatus int
+	Code       Code
+	Message    string
+	RequestID  string
+	Details    []Detail
+	// RetryAfter is how long to wait at least before another try; zero when
+	// the answer did not say.
+	RetryAfter time.Duration
+	// Location is the path of the invoice that already has the external id,
+	// when Code is CodeExternalIDConflict and the credential may read it.
+	Location string
+}
+
+// Detail is one problem of a request.
+type Detail struct {
+	Field   string `json:"field"` // dotted path, such as lines.0.quantity
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Error says what was answered, in one line.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("client: answer %d", e.HTTPStatus)
+	if e.Code != "" {
+		text += " " + string(e.Code)
+	}
+	text += ": " + e.Message
+	if len(e.Details) > 0 {
+		d := e.Details[0]
+		text += fmt.Sprintf(" (%s: %s; %d in all)", d.Field, d.Message, len(e.Details))
+	}
+	if e.RequestID != "" {
+		text += " [" + e.RequestID + "]"
+	}
+	return text
+}
+
+func newError(a answer) *Error {
+	var body struct {
+		Error struct {
+			Code      Code     `json:"code"`
+			Message   string   `json:"message"`
+			RequestID string   `json:"request_id"`
+			Details   []Detail `json:"details"`
+		} `json:"error"`
+	}
+	// A proxy may answer in its own words; the status then says it all.
+	if err := json.Unmarshal(a.body, &body); err != nil || body.Error.Message == "" {
+		body.Error.Message = http.StatusText(a.status)
+	}
+	e := &Error{
+		HTTPStatus: a.status,
+		Code:       body.Error.Code,
+		Message:    body.Error.Message,
+		RequestID:  body.Error.RequestID,
+		Details:    body.Error.Details,
+		Location:   a.header.Get("Location"),
+	}
+	if e.RequestID == "" {
+		e.RequestID = a.header.Get("X-Request-Id")
+	}
+	if s, err := strconv.ParseUint(a.header.Get("Retry-After"), 10, 31); err == nil {
+		e.RetryAfter = time.Duration(s) * time.Second
+	}
+	return e
+}
+
+// temporary says whether the same request may pass later.
+func (e *Error) temporary() bool {
+	return e.HTTPStatus == http.StatusServiceUnavailable || e.HTTPStatus == http.StatusTooManyRequests
+}
