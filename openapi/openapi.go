@@ -71,9 +71,10 @@ func writeNode(out *bytes.Buffer, n *yaml.Node) error {
 		return nil
 	case yaml.ScalarNode:
 		return writeScalar(out, n)
+	default:
+		// Anchors would make the document harder to read than the repetition they save.
+		return fmt.Errorf("openapi: line %d: aliases are not used in this document", n.Line)
 	}
-	// Anchors would make the document harder to read than the repetition they save.
-	return fmt.Errorf("openapi: line %d: aliases are not used in this document", n.Line)
 }
 
 func writeScalar(out *bytes.Buffer, n *yaml.Node) error {

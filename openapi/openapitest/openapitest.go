@@ -196,9 +196,7 @@ func (o *operation) requestProblems(req *http.Request, pathParams map[string]str
 		case openapi3.ParameterInHeader:
 			given = req.Header.Values(p.name)
 		}
-		for _, problem := range p.problems("accepted although the "+p.in+" parameter", given) {
-			problems = append(problems, problem)
-		}
+		problems = append(problems, p.problems("accepted although the "+p.in+" parameter", given)...)
 	}
 	if o.body == nil {
 		return problems
