@@ -1,0 +1,75 @@
+package fiscal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// santoDomingo is the offset of America/Santo_Domingo, which has no daylight
+// saving time.
+const santoDomingo = -4 * time.Hour
+
+var errDate = errors.New("want a date of the calendar as YYYY-MM-DD")
+
+// A Date is a day of the calendar, without a time or a zone. The zero Date is
+// no day at all.
+type Date struct {
+	year  int
+	month time.Month
+	day   int
+}
+
+// ParseDate reads a date written YYYY-MM-DD.
+func ParseDate(s string) (Date, error) {
+	if len(s) != len(time.DateOnly) {
+		return Date{}, errDate
+	}
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil || t.Year() == 0 {
+		return Date{}, errDate
+	}
+	year, month, day := t.Date()
+	return Date{year, month, day}, nil
+}
+
+// DateOf returns the day that an instant falls on in Santo Domingo.
+func DateOf(t time.Time) Date {
+	year, month, day := t.UTC().Add(santoDomingo).Date()
+	return Date{year, month, day}
+}
+
+// String returns the date as YYYY-MM-DD, and nothing for the zero Date.
+func (d Date) String() string {
+	if d.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%04d-%02d-%02d", d.year, d.month, d.day)
+}
+
+// Year returns the year.
+func (d Date) Year() int { return d.year }
+
+// Month returns the month of the year.
+func (d Date) Month() time.Month { return d.month }
+
+// Day returns the day of the month.
+func (d Date) Day() int { return d.day }
+
+// IsZero tells whether d is no day at all.
+func (d Date) IsZero() bool { return d == Date{} }
+
+// Compare returns -1, 0 or 1 as d is before, the same as, or after other.
+func (d Date) Compare(other Date) int {
+	return cmp.Or(cmp.Compare(d.year, other.year), cmp.Compare(d.month, other.month), cmp.Compare(d.day, other.day))
+}
+
+// Before tells whether d comes before other.
+func (d Date) Before(other Date) bool { return d.Compare(other) < 0 }
+
+// After tells whether d comes after other.
+func (d Date) After(other Date) bool { return d.Compare(other) > 0 }
+
+// Equal tells whether d and other are the same day.
+func (d Date) Equal(other Date) bool { return d == other }

@@ -1,0 +1,94 @@
+package fiscal
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/quagmt/udecimal"
+)
+
+// A Decimal is an exact decimal number. No amount ever passes through binary
+// floating point.
+type Decimal = udecimal.Decimal
+
+const (
+	maxDecimalLength = 32
+	maxDecimalDigits = 18 // so that any coefficient fits 64 bits
+)
+
+var (
+	errDecimalForm   = errors.New("want digits with an optional fraction after a point, no sign, no exponent, no leading zeros")
+	errDecimalDigits = errors.New("want at most 18 digits in total")
+)
+
+// ParseDecimal reads a non-negative decimal string of the contract: digits
+// without leading zeros, an optional fraction after a point, nothing else, at
+// most 18 digits in total.
+func ParseDecimal(s string) (Decimal, error) {
+	if len(s) > maxDecimalLength {
+		return Decimal{}, errDecimalDigits
+	}
+	whole, fraction, point := strings.Cut(s, ".")
+	if whole == "" || point && fraction == "" || len(whole) > 1 && whole[0] == '0' {
+		return Decimal{}, errDecimalForm
+	}
+	var coefficient uint64
+	digits := 0
+	for i := range len(s) {
+		c := s[i]
+		if c == '.' && i == len(whole) {
+			continue
+		}
+		if c < '0' || c > '9' {
+			return Decimal{}, errDecimalForm
+		}
+		if digits++; digits <= maxDecimalDigits {
+			coefficient = coefficient*10 + uint64(c-'0')
+		}
+	}
+	if digits > maxDecimalDigits {
+		return Decimal{}, errDecimalDigits
+	}
+	// Trailing zeros do not change the number, and without them scales can be
+	// compared with what a field may carry.
+	scale := len(fraction)
+	for ; scale > 0 && coefficient%10 == 0; scale-- {
+		coefficient /= 10
+	}
+	return udecimal.NewFromUint64(coefficient, uint8(scale))
+}
+
+// number returns coefficient / 10^scale, for the fixed numbers of this package.
+func number(coefficient uint64, scale uint8) Decimal {
+	d, _ := udecimal.NewFromUint64(coefficient, scale) // no scale used here is out of range
+	return d
+}
+
+// round2 rounds to cents, half away from zero, as the e-CF format demands.
+// Products keep 19 decimals and drop the rest, which cannot change the third.
+func round2(d Decimal) Decimal { return d.RoundHAZ(2) }
+
+// percentOf returns d × percent / 100, not rounded.
+func percentOf(d, percent Decimal) Decimal { return d.Mul(percent).Mul(number(1, 2)) }
+
+// tooLarge tells whether an amount has more than the 16 integer digits that the
+// e-CF format carries.
+func tooLarge(d Decimal) bool { return d.Cmp(number(1e16, 0)) >= 0 }
+
+// near tells whether two amounts differ by at most so many cents.
+func near(a, b Decimal, cents int) bool {
+	return a.Sub(b).Abs().Cmp(number(uint64(cents), 2)) <= 0
+}
+
+// money writes an amount with its two decimals.
+func money(d Decimal) string { return d.StringFixed(2) }
+
+// inCents returns an amount of at most two decimals and 16 integer digits as a
+// whole number of cents.
+func inCents(d Decimal) uint64 {
+	n, err := d.Mul64(100).Int64()
+	if err != nil || n < 0 {
+		return 0 // not reachable: every amount was checked against tooLarge
+	}
+	return uint64(n)
+}

@@ -1,0 +1,86 @@
+package fiscal
+
+import "strconv"
+
+// An ItemKind tells goods from services.
+type ItemKind string
+
+// The kinds of items.
+const (
+	Product ItemKind = "product"
+	Service ItemKind = "service"
+)
+
+// A Line is one item of an invoice, with its amounts as the e-CF format computes
+// them. SKU and Unit are empty, and UnitCode zero, when absent.
+type Line struct {
+	ID, Description, SKU, Unit string
+	ItemKind                   ItemKind
+	UnitCode                   int
+	Quantity, UnitPrice        Decimal
+	DiscountPercent            Decimal // zero when there is no discount
+	Taxes                      []Tax   // as they were sent
+
+	// Gross is quantity × price, to the cent.
+	Gross Decimal
+	// DiscountAmount is the percentage of quantity × price, to the cent.
+	DiscountAmount Decimal
+	// Amount is what remains, without any tax (MontoItem).
+	Amount Decimal
+	// Indicator says how the line is taxed.
+	Indicator Indicator
+	// ITBIS is the tax of this line alone. The document rounds once per rate,
+	// so that these need not add up to its total.
+	ITBIS Decimal
+	// AdditionalTaxes are the codes of the other taxes on the line, at most two.
+	AdditionalTaxes []string
+	// ITBISWithheld and IncomeTaxWithheld are the line's parts of the
+	// withholdings.
+	ITBISWithheld, IncomeTaxWithheld Decimal
+}
+
+// lines computes every line, and tells whether all of them came out whole.
+func (c *checker) lines(r *Request, inv *Invoice) bool {
+	computed := r.linesState == valid
+	inv.Lines = make([]Line, len(r.lines))
+	var noted [69]bool
+	for i := range r.lines {
+		req, line := &r.lines[i], &inv.Lines[i]
+		line.ID, line.Description, line.SKU, line.Unit = req.id, req.description, req.sku, req.unit
+		line.ItemKind, line.UnitCode, line.Taxes = req.kind, req.unitCode, req.taxes
+		// Both are asked, so that neither hides what the other finds.
+		taxed, priced := c.taxes(i, req, line), c.amounts(i, req, line)
+		if !taxed || !priced {
+			computed = false
+			continue
+		}
+		line.ITBIS = round2(percentOf(line.Amount, line.Indicator.Rate()))
+		if line.UnitCode >= 63 && !noted[line.UnitCode] {
+			noted[line.UnitCode] = true
+			inv.warn("unit_code " + strconv.Itoa(line.UnitCode) + " (first on line " + strconv.Itoa(i+1) + ") is not in the authority's table of units and is left out of the document")
+		}
+	}
+	return computed
+}
+
+// amounts computes gross, discount and amount (e-CF format, line arithmetic).
+func (c *checker) amounts(i int, req *lineRequest, line *Line) bool {
+	if !req.quantity.ok() || !req.price.ok() {
+		return false
+	}
+	gross := req.quantity.value.Mul(req.price.value)
+	if tooLarge(round2(gross)) {
+		c.add(lineField(i, "unit_price"), CodeOutOfRange, "quantity × unit_price must have at most 16 integer digits")
+		return false
+	}
+	if !req.discount.ok() {
+		return false
+	}
+	line.Quantity, line.UnitPrice, line.DiscountPercent = req.quantity.value, req.price.value, req.discount.value
+	line.Gross = round2(gross)
+	if !line.DiscountPercent.IsZero() {
+		line.DiscountAmount = round2(percentOf(gross, line.DiscountPercent))
+	}
+	line.Amount = line.Gross.Sub(line.DiscountAmount)
+	return true
+}

@@ -1,0 +1,189 @@
+package fiscal
+
+import "github.com/fiscalhub/fiscalhub/internal/strictjson"
+
+const (
+	maxLines = 1000
+	maxTaxes = 12
+)
+
+func (d *decoder) lines(n strictjson.Node, p path, r *Request) state {
+	if !d.is(n, p, strictjson.Array) {
+		return invalid
+	}
+	ok := true
+	switch count := n.Len(); {
+	case count == 0:
+		d.fail(p, CodeTooFewItems, "must have at least 1 line")
+		ok = false
+	case count > maxLines:
+		d.fail(p, CodeTooManyItems, "must have at most 1000 lines")
+		ok = false
+	}
+	r.lines = make([]lineRequest, 0, min(n.Len(), maxLines))
+	for i, v := range n.Items() {
+		if i == maxLines {
+			break
+		}
+		r.lines = append(r.lines, lineRequest{})
+		at := p.item(i)
+		if !d.is(v, at, strictjson.Object) {
+			ok = false
+			continue
+		}
+		d.line(v, at, &r.lines[i])
+	}
+	if !ok {
+		return invalid
+	}
+	return valid
+}
+
+func (d *decoder) line(n strictjson.Node, p path, line *lineRequest) {
+	var (
+		id, description opt[string]
+		kind            opt[ItemKind]
+	)
+	for name, v := range n.Members() {
+		switch at := p.at(name); name {
+		case "line_id":
+			id = d.text(v, at, textRule{min: 1, max: 100})
+		case "description":
+			description = d.text(v, at, textRule{1, 500, true})
+		case "sku":
+			line.sku = d.text(v, at, textRule{min: 1, max: 100}).value
+		case "unit":
+			line.unit = d.text(v, at, textRule{min: 1, max: 80}).value
+		case "item_kind":
+			kind = enum(d, v, at, Product, Service)
+		case "billing_indicator":
+			line.indicator = d.integer(v, at, isIndicator, "1, 2, 3 or 4")
+		case "unit_code":
+			line.unitCode = d.integer(v, at, isUnitCode, "an integer from 1 to 58 or from 60 to 68").value
+		case "quantity":
+			line.quantity = d.quantity(v, at)
+		case "unit_price":
+			line.price = d.decimal(v, at, 4)
+		case "discount":
+			line.discount = d.discount(v, at)
+		case "taxes":
+			line.taxesState = d.taxes(v, at, line)
+		default:
+			d.unknown(&p, name)
+		}
+	}
+	d.need(&p, "line_id", id.state)
+	d.need(&p, "description", description.state)
+	d.need(&p, "item_kind", kind.state)
+	d.need(&p, "quantity", line.quantity.state)
+	d.need(&p, "unit_price", line.price.state)
+	d.need(&p, "discount", line.discount.state)
+	d.need(&p, "taxes", line.taxesState)
+	line.id, line.description, line.kind = id.value, description.value, kind.value
+}
+
+func isIndicator(v int) bool { return v >= 1 && v <= 4 }
+
+// isUnitCode tells whether the contract has the code. It lacks 59 and has 63 to
+// 68, of which the authority's table knows nothing.
+func isUnitCode(v int) bool { return v >= 1 && v <= 68 && v != 59 }
+
+func (d *decoder) quantity(n strictjson.Node, p path) opt[Decimal] {
+	q := d.decimal(n, p, 2)
+	if q.ok() && q.value.IsZero() {
+		d.fail(p, CodeOutOfRange, "must be more than 0")
+		return bad[Decimal]()
+	}
+	return q
+}
+
+// discount reads the percentage taken off a line; null is none.
+func (d *decoder) discount(n strictjson.Node, p path) opt[Decimal] {
+	if n.Kind() == strictjson.Null {
+		return good(Decimal{})
+	}
+	if n.Kind() != strictjson.Object {
+		d.fail(p, CodeInvalidType, "must be an object or null, not "+n.Kind().String())
+		return bad[Decimal]()
+	}
+	var (
+		kind  opt[string]
+		value opt[Decimal]
+	)
+	for name, v := range n.Members() {
+		switch at := p.at(name); name {
+		case "kind":
+			kind = enum(d, v, at, "percentage")
+		case "value":
+			value = d.decimal(v, at, maxDecimalDigits)
+			if value.ok() && value.value.Cmp(number(100, 0)) > 0 {
+				d.fail(at, CodeOutOfRange, "must be at most 100")
+				value.state = invalid
+			}
+		default:
+			d.unknown(&p, name)
+		}
+	}
+	d.need(&p, "kind", kind.state)
+	d.need(&p, "value", value.state)
+	if !kind.ok() || !value.ok() {
+		return bad[Decimal]()
+	}
+	return value
+}
+
+func (d *decoder) taxes(n strictjson.Node, p path, line *lineRequest) state {
+	if !d.is(n, p, strictjson.Array) {
+		return invalid
+	}
+	result := valid
+	if n.Len() > maxTaxes {
+		d.fail(p, CodeTooManyItems, "must have at most 12 taxes")
+		result = invalid
+	}
+	if n.Len() > 0 {
+		line.taxes = make([]Tax, 0, min(n.Len(), maxTaxes))
+	}
+	for i, v := range n.Items() {
+		if i == maxTaxes {
+			break
+		}
+		tax := d.tax(v, p.item(i))
+		line.taxes = append(line.taxes, tax.value)
+		if !tax.ok() {
+			result = invalid
+			continue
+		}
+		line.goodTaxes |= 1 << i
+	}
+	return result
+}
+
+func (d *decoder) tax(n strictjson.Node, p path) opt[Tax] {
+	if !d.is(n, p, strictjson.Object) {
+		return bad[Tax]()
+	}
+	var (
+		code, label opt[string]
+		rate        opt[Decimal]
+	)
+	for name, v := range n.Members() {
+		switch at := p.at(name); name {
+		case "code":
+			code = d.text(v, at, textRule{min: 1, max: 40})
+		case "label":
+			label = d.text(v, at, textRule{min: 1, max: 120})
+		case "rate_percent":
+			rate = d.decimal(v, at, maxDecimalDigits)
+		default:
+			d.unknown(&p, name)
+		}
+	}
+	d.need(&p, "code", code.state)
+	d.need(&p, "label", label.state)
+	d.need(&p, "rate_percent", rate.state)
+	if !code.ok() || !label.ok() || !rate.ok() {
+		return bad[Tax]()
+	}
+	return good(Tax{code.value, label.value, rate.value})
+}

@@ -1,0 +1,211 @@
+package fiscal
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Tax is an entry of a line's taxes as it was sent.
+type Tax struct {
+	Code, Label string
+	Rate        Decimal // percent
+}
+
+// An Indicator is the authority's billing indicator: how a line is taxed.
+type Indicator int
+
+// The billing indicators of the contract.
+const (
+	Taxed18   Indicator = 1
+	Taxed16   Indicator = 2
+	ZeroRated Indicator = 3
+	Exempt    Indicator = 4
+)
+
+// Rate returns the percentage of ITBIS that goes with the indicator.
+func (i Indicator) Rate() Decimal {
+	switch i {
+	case Taxed18:
+		return number(18, 0)
+	case Taxed16:
+		return number(16, 0)
+	case ZeroRated, Exempt:
+	}
+	return Decimal{}
+}
+
+// AdditionalTaxRate returns the percentage of an additional tax that a request
+// can express, codes 001 to 005 of the authority's Table I.
+func AdditionalTaxRate(code string) (rate Decimal, ok bool) {
+	switch code {
+	case "001", "004":
+		return number(10, 0), true
+	case "002":
+		return number(2, 0), true
+	case "003":
+		return number(16, 0), true
+	case "005":
+		return number(17, 0), true
+	}
+	return Decimal{}, false
+}
+
+type taxKind int
+
+const (
+	unknownTax taxKind = iota
+	itbisTax
+	additionalTax
+	selectiveTax // codes 006 to 039, which need what a request cannot say
+)
+
+const understoodTaxes = "is not understood; use ITBIS (18, 16 or 0), 001 legal tip (10), 002 CDT (2), 003 insurance (16), 004 telecommunications (10) or 005 first plate (17)"
+
+// classify says what an entry is. The contract has no list of codes, so that
+// the code speaks first, then the label, and last the rate.
+func classify(t Tax) (kind taxKind, code string) {
+	code = bare(t.Code)
+	if strings.Contains(code, "ITBIS") || code == "IVA" || code == "VAT" {
+		return itbisTax, ""
+	}
+	switch code {
+	case "PROPINA", "PROPINALEGAL", "LEGALTIP":
+		code = "001"
+	case "CDT":
+		code = "002"
+	case "ISCSEGUROS":
+		code = "003"
+	case "ISCTELECOM", "ISCTELECOMUNICACIONES":
+		code = "004"
+	case "PRIMERAPLACA":
+		code = "005"
+	}
+	if len(code) == 3 && isIndex(code) && code >= "001" && code <= "039" {
+		if code <= "005" {
+			return additionalTax, code
+		}
+		return selectiveTax, code
+	}
+	switch {
+	case strings.Contains(bare(t.Label), "ITBIS"), t.Rate.IsZero(), t.Rate.Equal(number(18, 0)):
+		return itbisTax, ""
+	}
+	return unknownTax, ""
+}
+
+// bare returns the ASCII letters, in upper case, and digits of s.
+func bare(s string) string {
+	clean := true
+	for i := range len(s) {
+		if c := s[i]; (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			clean = false
+			break
+		}
+	}
+	if clean {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case isAlphanumeric(r):
+			return r
+		}
+		return -1
+	}, s)
+}
+
+// taxes finds the line's indicator and additional taxes, and tells whether both
+// are known.
+func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
+	ok, sure := req.taxesState == valid, req.taxesState == valid
+	itbis := -1
+	for j, t := range req.taxes {
+		if req.goodTaxes&(1<<j) == 0 {
+			continue
+		}
+		switch kind, code := classify(t); kind {
+		case itbisTax:
+			if itbis >= 0 {
+				c.add(taxField(i, j, "code"), CodeTaxConflict, "the line already has an ITBIS entry; there may be one")
+				ok, sure = false, false
+				continue
+			}
+			itbis = j
+		case additionalTax:
+			ok = c.additional(i, j, code, t, line) && ok
+		case selectiveTax:
+			c.add(taxField(i, j, "code"), CodeUnsupportedTax, "the selective taxes 006 to 039 need data that the contract does not carry")
+			ok = false
+		case unknownTax:
+			c.add(taxField(i, j, "code"), CodeUnknownTax, understoodTaxes)
+			ok, sure = false, false
+		}
+	}
+	if itbis >= 0 && indicatorOf(req.taxes[itbis]) == 0 {
+		c.add(taxField(i, itbis, "rate_percent"), CodeOutOfRange, "ITBIS is 18, 16 or 0 percent")
+		return false
+	}
+	return sure && c.indicator(i, req, itbis, line) && ok
+}
+
+func (c *checker) additional(i, j int, code string, t Tax, line *Line) bool {
+	ok := true
+	if rate, _ := AdditionalTaxRate(code); !rate.Equal(t.Rate) {
+		c.add(taxField(i, j, "rate_percent"), CodeOutOfRange, "tax "+code+" is "+rate.String()+" percent")
+		ok = false
+	}
+	switch {
+	case slices.Contains(line.AdditionalTaxes, code):
+		c.add(taxField(i, j, "code"), CodeUnsupportedTax, "tax "+code+" stands twice on the line")
+		return false
+	case len(line.AdditionalTaxes) == 2:
+		c.add(taxField(i, j, "code"), CodeUnsupportedTax, "a line may have two additional taxes besides ITBIS")
+		return false
+	}
+	line.AdditionalTaxes = append(line.AdditionalTaxes, code)
+	return ok
+}
+
+// indicatorOf returns the indicator that an ITBIS entry alone gives, zero when
+// no indicator has its rate.
+func indicatorOf(t Tax) Indicator {
+	switch {
+	case t.Rate.Equal(number(18, 0)):
+		return Taxed18
+	case t.Rate.Equal(number(16, 0)):
+		return Taxed16
+	case !t.Rate.IsZero():
+		return 0
+	}
+	for _, s := range [2]string{bare(t.Code), bare(t.Label)} {
+		if strings.Contains(s, "EXENT") || strings.Contains(s, "EXEMPT") {
+			return Exempt
+		}
+	}
+	return ZeroRated
+}
+
+// indicator settles the line's indicator. An explicit one decides, but must
+// agree with the ITBIS entry; without an entry the totals will tell.
+func (c *checker) indicator(i int, req *lineRequest, itbis int, line *Line) bool {
+	line.Indicator = Exempt
+	if itbis >= 0 {
+		line.Indicator = indicatorOf(req.taxes[itbis])
+	}
+	switch req.indicator.state {
+	case absent:
+		return true
+	case invalid:
+		return false
+	case valid:
+	}
+	explicit := Indicator(req.indicator.value)
+	if itbis >= 0 && !explicit.Rate().Equal(req.taxes[itbis].Rate) {
+		c.add(lineField(i, "billing_indicator"), CodeTaxConflict, "does not agree with the ITBIS entry: 1 goes with 18 percent, 2 with 16, 3 and 4 with 0")
+		return false
+	}
+	line.Indicator = explicit
+	return true
+}

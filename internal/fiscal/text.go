@@ -1,0 +1,137 @@
+package fiscal
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxEcho is how many characters of a submitted value a message may repeat.
+const maxEcho = 64
+
+// cut returns at most maxEcho characters of a submitted value.
+func cut(s string) string {
+	if len(s) <= maxEcho {
+		return s
+	}
+	count := 0
+	for i := range s {
+		if count == maxEcho-1 && utf8.RuneCountInString(s[i:]) > 1 {
+			return s[:i] + "…"
+		}
+		count++
+	}
+	return s
+}
+
+// A textRule says what a text field may hold. Lengths are in characters.
+type textRule struct {
+	min, max  int
+	multiline bool // may have tabs and line breaks
+}
+
+// A fault is a code and its message, before the place is known.
+type fault struct{ code, message string }
+
+// check returns what is wrong with a text, most telling fault first, or the
+// zero fault.
+func (r textRule) check(s string) fault {
+	n, ok := scanText(s, r.multiline)
+	switch {
+	case !ok:
+		return faultCharacters(r.multiline)
+	case n == 0 || n < r.min && !blank(s):
+		return fault{CodeTooShort, "must have at least " + strconv.Itoa(r.min) + " characters"}
+	case n > r.max:
+		return fault{CodeTooLong, "must have at most " + strconv.Itoa(r.max) + " characters"}
+	case blank(s):
+		return fault{CodeBlank, "must not be only white space"}
+	}
+	return fault{}
+}
+
+func faultCharacters(multiline bool) fault {
+	if multiline {
+		return fault{CodeInvalidCharacters, "must have no control characters other than tab and line breaks, no U+FFFE or U+FFFF and no bidirectional overrides"}
+	}
+	return fault{CodeInvalidCharacters, "must have no control characters, no U+FFFE or U+FFFF and no bidirectional overrides"}
+}
+
+// scanText counts the characters and tells whether all of them may stand in a
+// fiscal document: XML 1.0 cannot carry the controls and the last two of the
+// plane, and a bidirectional override makes a printed invoice read otherwise
+// than it is written.
+func scanText(s string, multiline bool) (n int, ok bool) {
+	for n < len(s) && s[n] >= 0x20 && s[n] < utf8.RuneSelf {
+		n++ // most text is plain ASCII, and most other text begins so
+	}
+	for _, r := range s[n:] {
+		n++
+		switch {
+		case r >= 0x20 && r < 0x202a:
+		case r < 0x20:
+			if !multiline || r != '\t' && r != '\n' && r != '\r' {
+				return n, false
+			}
+		case r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfffe, r == 0xffff:
+			return n, false
+		}
+	}
+	return n, true
+}
+
+func blank(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsSpace(r) }) < 0
+}
+
+// isTaxID tells whether s has the shape of a buyer's identifier.
+func isTaxID(s string) bool { return len(s) >= 9 && len(s) <= 11 && isIndex(s) }
+
+// isCountryCode tells whether s is two upper-case letters.
+func isCountryCode(s string) bool {
+	return len(s) == 2 && s[0] >= 'A' && s[0] <= 'Z' && s[1] >= 'A' && s[1] <= 'Z'
+}
+
+// isEmail tells whether s is a plain address: a dot-atom of ASCII, one @ and a
+// domain name of at least two labels. Quoted local parts and address literals
+// are legal mail but never an invoice's recipient.
+func isEmail(s string) bool {
+	local, domain, ok := strings.Cut(s, "@")
+	if !ok {
+		return false
+	}
+	for atom := range strings.SplitSeq(local, ".") {
+		if atom == "" || strings.IndexFunc(atom, func(r rune) bool { return !isAtext(r) }) >= 0 {
+			return false
+		}
+	}
+	labels, last := 0, ""
+	for label := range strings.SplitSeq(domain, ".") {
+		if !isLabel(label) {
+			return false
+		}
+		labels++
+		last = label
+	}
+	return labels >= 2 && isTopLevel(last)
+}
+
+func isAtext(r rune) bool { return isAlphanumeric(r) || strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r) }
+
+func isLabel(s string) bool {
+	return s != "" && s[0] != '-' && s[len(s)-1] != '-' &&
+		strings.IndexFunc(s, func(r rune) bool { return r != '-' && !isAlphanumeric(r) }) < 0
+}
+
+// isTopLevel wants two letters at least; an internationalised one (xn--) has
+// digits and hyphens after them.
+func isTopLevel(s string) bool {
+	if strings.HasPrefix(strings.ToLower(s), "xn--") {
+		return true
+	}
+	return len(s) >= 2 && strings.IndexFunc(s, func(r rune) bool { return !isLetter(r) }) < 0
+}
+
+func isLetter(r rune) bool       { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+func isAlphanumeric(r rune) bool { return isLetter(r) || r >= '0' && r <= '9' }

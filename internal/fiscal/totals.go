@@ -1,0 +1,125 @@
+package fiscal
+
+import "slices"
+
+// An Amount is a decimal with the text it was sent as.
+type Amount struct {
+	Value Decimal
+	Text  string
+}
+
+// Declared is the totals as the integrator computed them.
+type Declared struct {
+	Subtotal, DiscountTotal, TaxTotal, Total Amount
+}
+
+// A Bucket is the lines of one billing indicator taken together.
+type Bucket struct {
+	Present bool    // there is such a line, if only of 0.00
+	Base    Decimal // the sum of the amounts
+	ITBIS   Decimal // the tax on Base, rounded once
+}
+
+// An AdditionalTotal is one additional tax of a whole document.
+type AdditionalTotal struct {
+	Code   string
+	Rate   Decimal // percent
+	Base   Decimal // the sum of the amounts of the lines that carry the code
+	Amount Decimal
+}
+
+// Totals is the amounts of a document (e-CF format, totals). ITBIS is computed
+// once per rate on the sum of the lines, which is how the authority recomputes
+// it.
+type Totals struct {
+	Gross, Discount, Net Decimal // sums over the lines
+
+	I1, I2, I3, Exempt Bucket
+	Taxable            Decimal // I1 + I2 + I3
+	ITBIS              Decimal
+
+	Additional    []AdditionalTotal // in the order of their codes
+	AdditionalTax Decimal           // the sum of Additional
+
+	Total Decimal // MontoTotal
+
+	ITBISWithheld, IncomeTaxWithheld Decimal
+}
+
+// Bucket returns the lines of one indicator.
+func (t *Totals) Bucket(i Indicator) *Bucket {
+	switch i {
+	case Taxed18:
+		return &t.I1
+	case Taxed16:
+		return &t.I2
+	case ZeroRated:
+		return &t.I3
+	case Exempt:
+	}
+	return &t.Exempt
+}
+
+// computeTotals adds up lines that are all whole.
+func computeTotals(lines []Line) Totals {
+	var t Totals
+	for i := range lines {
+		line := &lines[i]
+		t.Gross = t.Gross.Add(line.Gross)
+		t.Discount = t.Discount.Add(line.DiscountAmount)
+		t.Net = t.Net.Add(line.Amount)
+		b := t.Bucket(line.Indicator)
+		b.Present = true
+		b.Base = b.Base.Add(line.Amount)
+		for _, code := range line.AdditionalTaxes {
+			t.additional(code).Base = t.additional(code).Base.Add(line.Amount)
+		}
+	}
+	for _, i := range [...]Indicator{Taxed18, Taxed16, ZeroRated} {
+		b := t.Bucket(i)
+		b.ITBIS = round2(percentOf(b.Base, i.Rate()))
+		t.Taxable = t.Taxable.Add(b.Base)
+		t.ITBIS = t.ITBIS.Add(b.ITBIS)
+	}
+	for i := range t.Additional {
+		a := &t.Additional[i]
+		a.Amount = round2(percentOf(a.Base, a.Rate))
+		t.AdditionalTax = t.AdditionalTax.Add(a.Amount)
+	}
+	t.Total = t.Net.Add(t.ITBIS).Add(t.AdditionalTax)
+	return t
+}
+
+// additional returns the entry of a code, made in its place when missing.
+func (t *Totals) additional(code string) *AdditionalTotal {
+	i, found := slices.BinarySearchFunc(t.Additional, code, func(a AdditionalTotal, code string) int {
+		switch {
+		case a.Code < code:
+			return -1
+		case a.Code > code:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		rate, _ := AdditionalTaxRate(code)
+		t.Additional = slices.Insert(t.Additional, i, AdditionalTotal{Code: code, Rate: rate})
+	}
+	return &t.Additional[i]
+}
+
+// totals computes the document and compares it with what was declared. It tells
+// whether the document's total is known.
+func (c *checker) totals(r *Request, inv *Invoice) bool {
+	inv.Totals = computeTotals(inv.Lines)
+	if tooLarge(inv.Totals.Gross) || tooLarge(inv.Totals.Total) {
+		if r.declared.total.state != invalid {
+			c.add("declared_totals.total", CodeOutOfRange, "the amounts of the lines add up to more than 16 integer digits")
+		}
+		return false
+	}
+	if r.declared.ok() {
+		c.declared(inv)
+	}
+	return true
+}
