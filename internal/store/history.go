@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// Event is one thing that happened to an invoice. Events are only ever added.
+type Event struct {
+	Scope
+	InvoiceID string
+	ID        string
+	At        time.Time
+	Kind      string
+	Status    fiscal.Status // the status after it
+	RequestID string        // the exchange that caused it; empty for the service's own work
+	Detail    string
+}
+
+// AddEvent appends to the history of an invoice.
+func (tx *Tx) AddEvent(ctx context.Context, e Event) error {
+	_, err := addEvent(e).run(ctx, tx.q)
+	return tx.d.wrap("add event", err)
+}
+
+func addEvent(e Event) statement {
+	return statement{`
+		INSERT INTO history (invoice_id, id, environment, taxpayer_id, at, kind, status, request_id, detail)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, []any{
+		e.InvoiceID, e.ID, string(e.Environment), e.TaxpayerID, micros(e.At), e.Kind, string(e.Status), e.RequestID, e.Detail,
+	}}
+}
+
+// History reads what happened to an invoice, the oldest first.
+func (r reader) History(ctx context.Context, scope Scope, invoiceID string) ([]Event, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT invoice_id, id, at, kind, status, request_id, detail FROM history
+		WHERE invoice_id = $3 AND environment = $1 AND taxpayer_id = $2
+		ORDER BY at, id`, scope.Environment, scope.TaxpayerID, invoiceID)
+	if err != nil {
+		return nil, r.d.wrap("read history", err)
+	}
+	return collect(r.d, "read history", rows, func(row row) (Event, error) {
+		e := Event{Scope: scope}
+		var at int64
+		err := row.Scan(&e.InvoiceID, &e.ID, &at, &e.Kind, &e.Status, &e.RequestID, &e.Detail)
+		e.At = fromMicros(at)
+		return e, err
+	})
+}
+
+// InvoiceOfRequest finds the invoice that an exchange was about.
+func (r reader) InvoiceOfRequest(ctx context.Context, scope Scope, requestID string) (string, error) {
+	var id string
+	err := r.q.QueryRowContext(ctx, `
+		SELECT invoice_id FROM history
+		WHERE request_id = $3 AND request_id <> '' AND environment = $1 AND taxpayer_id = $2
+		ORDER BY at DESC LIMIT 1`, scope.Environment, scope.TaxpayerID, requestID).Scan(&id)
+	return id, r.d.wrap("find request", err)
+}

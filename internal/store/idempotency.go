@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Answer is the stored answer of a creation: what a repetition of the same
+// request gets, byte for byte, for as long as the created object lives.
+type Answer struct {
+	Scope
+	Operation   string
+	Key         string
+	Fingerprint []byte // of the canonical request
+	RawDigest   []byte // of the bytes as they were sent
+	ObjectID    string
+	HTTPStatus  int
+	Location    string
+	RequestID   string
+	CreatedAt   time.Time
+	Body        []byte
+}
+
+// rememberAnswer changes one row when the key is new, and none when it is known.
+// A transaction under way with the same key is waited for.
+func rememberAnswer(a Answer) statement {
+	return statement{`
+		INSERT INTO idempotency (environment, taxpayer_id, operation, key, fingerprint, raw_digest, object_id,
+			http_status, location, request_id, created_at, body)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		ON CONFLICT (environment, taxpayer_id, operation, key) DO NOTHING`, []any{
+		string(a.Environment), a.TaxpayerID, a.Operation, a.Key, a.Fingerprint, a.RawDigest, a.ObjectID,
+		a.HTTPStatus, a.Location, a.RequestID, micros(a.CreatedAt), a.Body,
+	}}
+}
+
+// Answer reads the stored answer of a key.
+func (r reader) Answer(ctx context.Context, scope Scope, operation, key string) (Answer, error) {
+	a := Answer{Scope: scope, Operation: operation, Key: key}
+	var created int64
+	err := r.q.QueryRowContext(ctx, `
+		SELECT fingerprint, raw_digest, object_id, http_status, location, request_id, created_at, body
+		FROM idempotency
+		WHERE environment = $1 AND taxpayer_id = $2 AND operation = $3 AND key = $4`,
+		scope.Environment, scope.TaxpayerID, operation, key).
+		Scan(&a.Fingerprint, &a.RawDigest, &a.ObjectID, &a.HTTPStatus, &a.Location, &a.RequestID, &created, &a.Body)
+	if err != nil {
+		return Answer{}, r.d.wrap("read answer", err)
+	}
+	a.CreatedAt = fromMicros(created)
+	return a, nil
+}

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// Scope is whose rows a call may see: one taxpayer in one environment. Every
+// statement on an integrator's data carries both.
+type Scope struct {
+	Environment fiscal.Environment
+	TaxpayerID  string
+}
+
+// Invoice is an invoice together with its fiscal document. They are one row,
+// so that their status cannot differ.
+type Invoice struct {
+	Scope
+	ID            string
+	DocumentID    string
+	ExternalID    string
+	Type          fiscal.Type
+	Status        fiscal.Status
+	Sequence      int64 // counts the changes of status; the creation is 1
+	Currency      string
+	IssueDate     string
+	Subtotal      string
+	DiscountTotal string
+	TaxTotal      string
+	Total         string
+	Paid          string
+	Balance       string
+	DocumentTotal string
+	ENCF          string // empty: none taken
+	TrackID       string // empty: none given
+	Messages      []string
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// invoiceColumns leaves out the request, which is large and seldom needed.
+const invoiceColumns = `id, document_id, environment, taxpayer_id, external_id, ecf_type, status, sequence, currency, issue_date,
+	subtotal, discount_total, tax_total, total, paid, balance, document_total, encf, track_id, messages, created_at, updated_at`
+
+// createInvoice stores an invoice and its document with the canonical request.
+// It changes no row when the external id is taken.
+func createInvoice(inv Invoice, request []byte) (statement, error) {
+	messages, err := encodeMessages(inv.Messages)
+	return statement{`
+		INSERT INTO invoices (` + invoiceColumns + `, request)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+		ON CONFLICT (environment, taxpayer_id, external_id) DO NOTHING`, []any{
+		inv.ID, inv.DocumentID, string(inv.Environment), inv.TaxpayerID, inv.ExternalID, string(inv.Type), string(inv.Status),
+		inv.Sequence, inv.Currency, inv.IssueDate, inv.Subtotal, inv.DiscountTotal, inv.TaxTotal, inv.Total, inv.Paid, inv.Balance,
+		inv.DocumentTotal, optionalText(inv.ENCF), optionalText(inv.TrackID), messages,
+		micros(inv.CreatedAt), micros(inv.UpdatedAt), request,
+	}}, err
+}
+
+// MoveInvoice gives an invoice and its document their next status. It is
+// refused when the status is no longer the one the move starts from.
+func (tx *Tx) MoveInvoice(ctx context.Context, before, after Invoice) error {
+	if !before.Status.MayBecome(after.Status) {
+		return fmt.Errorf("store: an invoice that is %s cannot become %s", before.Status, after.Status)
+	}
+	messages, err := encodeMessages(after.Messages)
+	if err != nil {
+		return err
+	}
+	done, err := tx.q.ExecContext(ctx, `
+		UPDATE invoices SET status = $5, sequence = $6, messages = $7, updated_at = $8
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND sequence = $4`,
+		before.Environment, before.TaxpayerID, before.ID, before.Sequence,
+		after.Status, before.Sequence+1, messages, micros(after.UpdatedAt))
+	if err != nil {
+		return tx.d.wrap("move invoice", err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return tx.d.wrap("move invoice", orNotFound(err))
+	}
+	return nil
+}
+
+// Invoice reads an invoice of the scope.
+func (r reader) Invoice(ctx context.Context, scope Scope, id string) (Invoice, error) {
+	return r.oneInvoice(ctx, `environment = $1 AND taxpayer_id = $2 AND id = $3`, scope, id)
+}
+
+// InvoiceOfDocument reads an invoice by its fiscal document.
+func (r reader) InvoiceOfDocument(ctx context.Context, scope Scope, documentID string) (Invoice, error) {
+	return r.oneInvoice(ctx, `environment = $1 AND taxpayer_id = $2 AND document_id = $3`, scope, documentID)
+}
+
+// InvoiceByExternalID reads an invoice by the integrator's own identifier.
+func (r reader) InvoiceByExternalID(ctx context.Context, scope Scope, externalID string) (Invoice, error) {
+	return r.oneInvoice(ctx, `environment = $1 AND taxpayer_id = $2 AND external_id = $3`, scope, externalID)
+}
+
+func (r reader) oneInvoice(ctx context.Context, where string, scope Scope, id string) (Invoice, error) {
+	inv, err := scanInvoice(r.q.QueryRowContext(ctx, `SELECT `+invoiceColumns+` FROM invoices WHERE `+where,
+		scope.Environment, scope.TaxpayerID, id))
+	return inv, r.d.wrap("read invoice", err)
+}
+
+func scanInvoice(r row) (Invoice, error) {
+	var inv Invoice
+	var encf, track sql.NullString
+	var messages string
+	var created, updated int64
+	err := r.Scan(&inv.ID, &inv.DocumentID, &inv.Environment, &inv.TaxpayerID, &inv.ExternalID, &inv.Type, &inv.Status,
+		&inv.Sequence, &inv.Currency, &inv.IssueDate, &inv.Subtotal, &inv.DiscountTotal, &inv.TaxTotal, &inv.Total,
+		&inv.Paid, &inv.Balance, &inv.DocumentTotal, &encf, &track, &messages, &created, &updated)
+	if err != nil {
+		return Invoice{}, err
+	}
+	inv.ENCF, inv.TrackID = encf.String, track.String
+	inv.CreatedAt, inv.UpdatedAt = fromMicros(created), fromMicros(updated)
+	if messages != noMessages {
+		if err := json.Unmarshal([]byte(messages), &inv.Messages); err != nil {
+			return Invoice{}, fmt.Errorf("messages of invoice %s: %w", inv.ID, err)
+		}
+	}
+	return inv, nil
+}
+
+const noMessages = `[]`
+
+func encodeMessages(messages []string) (string, error) {
+	if len(messages) == 0 {
+		return noMessages, nil
+	}
+	text, err := json.Marshal(messages)
+	if err != nil {
+		return "", fmt.Errorf("store: encode messages: %w", err)
+	}
+	return string(text), nil
+}
+
+func optionalText(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

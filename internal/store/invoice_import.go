@@ -1,0 +1,20 @@
+package store
+
+import "context"
+
+// ImportInvoices stores invoices in one transaction without an answer or a
+// history: it fills stores for measurements.
+func (s *Store) ImportInvoices(ctx context.Context, invoices []Invoice, request []byte) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		for _, inv := range invoices {
+			one, err := createInvoice(inv, request)
+			if err != nil {
+				return err
+			}
+			if _, err := one.run(ctx, tx.q); err != nil {
+				return tx.d.wrap("import invoices", err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Taxpayer is a company or person in whose name invoices are issued. It is
+// shared by all environments.
+type Taxpayer struct {
+	ID               string
+	RNC              string
+	LegalName        string
+	TradeName        string
+	Branch           string
+	Address          string
+	Municipality     string
+	Province         string
+	Phones           []string
+	Email            string
+	Website          string
+	EconomicActivity string
+	IncomeType       string
+	ElectronicSince  string // a date, or empty when not known
+	Logo             []byte
+	CreatedAt        time.Time
+	UpdatedAt        time.Time
+}
+
+const taxpayerColumns = `id, rnc, legal_name, trade_name, branch, address, municipality, province, phones,
+	email, website, economic_activity, income_type, electronic_since, logo, created_at, updated_at`
+
+// CreateTaxpayer stores a new taxpayer.
+func (tx *Tx) CreateTaxpayer(ctx context.Context, t Taxpayer) error {
+	phones, err := json.Marshal(t.Phones)
+	if err != nil {
+		return fmt.Errorf("store: encode phones: %w", err)
+	}
+	_, err = tx.q.ExecContext(ctx, `
+		INSERT INTO taxpayers (`+taxpayerColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+		t.ID, t.RNC, t.LegalName, t.TradeName, t.Branch, t.Address, t.Municipality, t.Province, string(phones),
+		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, micros(t.CreatedAt), micros(t.UpdatedAt))
+	return tx.d.wrap("create taxpayer", err)
+}
+
+// UpdateTaxpayer replaces all that may change of a taxpayer.
+func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
+	phones, err := json.Marshal(t.Phones)
+	if err != nil {
+		return fmt.Errorf("store: encode phones: %w", err)
+	}
+	_, err = tx.q.ExecContext(ctx, `
+		UPDATE taxpayers
+		SET rnc = $2, legal_name = $3, trade_name = $4, branch = $5, address = $6, municipality = $7, province = $8,
+			phones = $9, email = $10, website = $11, economic_activity = $12, income_type = $13,
+			electronic_since = $14, logo = $15, updated_at = $16
+		WHERE id = $1`,
+		t.ID, t.RNC, t.LegalName, t.TradeName, t.Branch, t.Address, t.Municipality, t.Province, string(phones),
+		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, micros(t.UpdatedAt))
+	return tx.d.wrap("update taxpayer", err)
+}
+
+// Taxpayer reads one taxpayer.
+func (r reader) Taxpayer(ctx context.Context, id string) (Taxpayer, error) {
+	t, err := scanTaxpayer(r.q.QueryRowContext(ctx, `SELECT `+taxpayerColumns+` FROM taxpayers WHERE id = $1`, id))
+	return t, r.d.wrap("read taxpayer", err)
+}
+
+// Taxpayers lists all taxpayers, the oldest first.
+func (r reader) Taxpayers(ctx context.Context) ([]Taxpayer, error) {
+	rows, err := r.q.QueryContext(ctx, `SELECT `+taxpayerColumns+` FROM taxpayers ORDER BY id`)
+	if err != nil {
+		return nil, r.d.wrap("list taxpayers", err)
+	}
+	return collect(r.d, "list taxpayers", rows, scanTaxpayer)
+}
+
+// row is what scanning needs of *sql.Row and *sql.Rows.
+type row interface{ Scan(dest ...any) error }
+
+func scanTaxpayer(r row) (Taxpayer, error) {
+	var t Taxpayer
+	var phones string
+	var created, updated int64
+	err := r.Scan(&t.ID, &t.RNC, &t.LegalName, &t.TradeName, &t.Branch, &t.Address, &t.Municipality, &t.Province, &phones,
+		&t.Email, &t.Website, &t.EconomicActivity, &t.IncomeType, &t.ElectronicSince, &t.Logo, &created, &updated)
+	if err != nil {
+		return Taxpayer{}, err
+	}
+	t.CreatedAt, t.UpdatedAt = fromMicros(created), fromMicros(updated)
+	if err := json.Unmarshal([]byte(phones), &t.Phones); err != nil {
+		return Taxpayer{}, fmt.Errorf("phones of taxpayer %s: %w", t.ID, err)
+	}
+	return t, nil
+}
+
+// collect reads and closes rows.
+func collect[T any](d *dialect, what string, rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
+	defer func() { _ = rows.Close() }() // rows.Err tells what matters
+	var all []T
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, d.wrap(what, err)
+		}
+		all = append(all, one)
+	}
+	return all, d.wrap(what, rows.Err())
+}
