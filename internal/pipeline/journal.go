@@ -1,0 +1,84 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// Journal writes what is worth keeping but what no answer waits for: that a
+// request was repeated, that a credential was used. Entries share a
+// transaction a few times a second. A crash may lose the last ones; nothing
+// that was acknowledged depends on them.
+type Journal struct {
+	store   *store.Store
+	log     *slog.Logger
+	entries chan entry
+}
+
+type entry func(context.Context, *store.Tx) error
+
+const (
+	journalSize  = 1024
+	journalBatch = 256
+	journalPause = 200 * time.Millisecond
+)
+
+func newJournal(s *store.Store, log *slog.Logger) *Journal {
+	return &Journal{store: s, log: log, entries: make(chan entry, journalSize)}
+}
+
+// Add queues an entry. It never blocks: when the queue is full the entry is
+// given up, because an answer is worth more.
+func (j *Journal) Add(e func(context.Context, *store.Tx) error) {
+	select {
+	case j.entries <- e:
+	default:
+		j.log.Warn("journal is full; an entry was given up")
+	}
+}
+
+func (j *Journal) run(ctx context.Context) {
+	tick := time.NewTicker(journalPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			j.flush(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			j.flush(last)
+			return
+		}
+	}
+}
+
+// flush writes what is queued.
+func (j *Journal) flush(ctx context.Context) {
+	for {
+		var batch []entry
+		for len(batch) < journalBatch && len(j.entries) > 0 {
+			batch = append(batch, <-j.entries)
+		}
+		if len(batch) == 0 {
+			return
+		}
+		err := j.store.Update(ctx, func(tx *store.Tx) error {
+			for _, e := range batch {
+				// What an entry speaks of may be gone; the rest stands.
+				if err := e(ctx, tx); err != nil && !errors.Is(err, store.ErrNotFound) {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			j.log.Warn("journal entries could not be written", "entries", len(batch), "error", err.Error())
+			return
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// Sandbox is the plan of the sandbox: a synthetic result at once and no stages,
+// so that no number is taken, nothing is signed or sent, and no event is
+// emitted. A scenario adds stages that do nothing but move the status.
+type Sandbox struct{}
+
+const (
+	syntheticNote  = "Synthetic result of the sandbox; the tax authority has not seen this document."
+	scenarioPrefix = "sandbox-scenario/"
+	scenarioPause  = time.Second
+)
+
+// Check accepts every calendar date, so that fixed test data keep working.
+func (Sandbox) Check(context.Context, store.Scope, *fiscal.Invoice) error { return nil }
+
+// Ready is always so: the sandbox needs no certificate and no numbers.
+func (Sandbox) Ready(context.Context, store.Scope, fiscal.Type) (fiscal.Problems, error) {
+	return nil, nil
+}
+
+// Birth gives the synthetic result, or starts the walk of a scenario.
+func (Sandbox) Birth(inv *fiscal.Invoice, scenario Scenario) Birth {
+	if scenario == "" {
+		return Birth{
+			Status:   fiscal.Accepted,
+			Messages: append(slices.Clone(inv.Warnings), syntheticNote),
+			Cause:    "validated by the sandbox; a synthetic result",
+		}
+	}
+	return Birth{
+		Status:   fiscal.Queued,
+		Messages: append(slices.Clone(inv.Warnings), scenarioNote(scenario)),
+		Cause:    "registered by the sandbox; scenario " + string(scenario),
+		Plan:     scenarioPrefix + string(scenario),
+		Stage:    string(scenarioPaths[scenario][0]),
+		After:    scenarioPause,
+	}
+}
+
+func scenarioNote(s Scenario) string {
+	return fmt.Sprintf("Synthetic document of the sandbox, scenario %s; the tax authority has not seen it.", s)
+}
+
+// Step moves a synthetic document one status on.
+func (Sandbox) Step(_ context.Context, w Work) (Step, error) {
+	name, ok := strings.CutPrefix(w.Job.Plan, scenarioPrefix)
+	path := scenarioPaths[Scenario(name)]
+	at := slices.Index(path, fiscal.Status(w.Job.Stage))
+	if !ok || at < 0 {
+		return Step{}, fmt.Errorf("pipeline: the sandbox has no stage %q in plan %q", w.Job.Stage, w.Job.Plan)
+	}
+	step := Step{
+		Status:   path[at],
+		Messages: slices.Clone(w.Invoice.Messages),
+		Cause:    "scenario " + name,
+	}
+	if step.Status == fiscal.AcceptedConditional {
+		// A conditional verdict leads the messages, as with the authority's.
+		step.Messages = slices.Insert(step.Messages, 0, "[4] Aceptado Condicional")
+	}
+	if at+1 < len(path) {
+		step.Next, step.After = string(path[at+1]), scenarioPause
+	}
+	return step, nil
+}
