@@ -1,0 +1,114 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// documentResource is a fiscal document as integrators see it.
+type documentResource struct {
+	ID             string        `json:"id"`
+	TaxpayerID     string        `json:"taxpayer_id"`
+	InvoiceID      string        `json:"invoice_id"`
+	ExternalID     string        `json:"external_id"`
+	ECFType        fiscal.Type   `json:"ecf_type"`
+	Status         fiscal.Status `json:"status"`
+	ENCF           *string       `json:"encf"`
+	TrackID        *string       `json:"track_id"`
+	Currency       string        `json:"currency"`
+	IssueDate      string        `json:"issue_date"`
+	Total          string        `json:"total"`
+	StatusMessages []string      `json:"status_messages"`
+	Links          documentLinks `json:"links"`
+	CreatedAt      instant       `json:"created_at"`
+	UpdatedAt      instant       `json:"updated_at"`
+}
+
+type documentLinks struct {
+	Self string `json:"self"`
+	XML  string `json:"xml"`
+	PDF  string `json:"pdf"`
+}
+
+func (a *API) newDocumentResource(inv store.Invoice) documentResource {
+	// Links are made of the configured address, never of what a client says.
+	self := a.BaseURL + "/v1/taxpayers/" + inv.TaxpayerID + "/fiscal-documents/" + inv.DocumentID
+	messages := inv.Messages
+	if messages == nil {
+		messages = []string{}
+	}
+	return documentResource{
+		ID: inv.DocumentID, TaxpayerID: inv.TaxpayerID, InvoiceID: inv.ID, ExternalID: inv.ExternalID,
+		ECFType: inv.Type, Status: inv.Status, ENCF: orNull(inv.ENCF), TrackID: orNull(inv.TrackID),
+		Currency: inv.Currency, IssueDate: inv.IssueDate, Total: inv.DocumentTotal, StatusMessages: messages,
+		Links:     documentLinks{Self: self, XML: self + "/xml", PDF: self + "/pdf"},
+		CreatedAt: instant(inv.CreatedAt), UpdatedAt: instant(inv.UpdatedAt),
+	}
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// findDocument answers the document of an external id, if there is one.
+func (a *API) findDocument(x *exchange) error {
+	query, err := readQuery(x.r, "external_id")
+	if err != nil {
+		return err
+	}
+	externalID, err := query.required("external_id")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := x.deadline()
+	defer cancel()
+	found := []documentResource{}
+	inv, err := a.Store.InvoiceByExternalID(ctx, x.scope, externalID)
+	switch {
+	case err == nil:
+		x.invoiceID = inv.ID
+		found = append(found, a.newDocumentResource(inv))
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	return x.respond(found)
+}
+
+// readDocument answers one fiscal document.
+func (a *API) readDocument(x *exchange) error {
+	inv, err := a.document(x)
+	if err != nil {
+		return err
+	}
+	return x.respond(a.newDocumentResource(inv))
+}
+
+// readArtifact answers the signed XML or the printed page. No plan produces
+// them yet, so a document that exists says that it has none.
+func (a *API) readArtifact(x *exchange) error {
+	inv, err := a.document(x)
+	if err != nil {
+		return err
+	}
+	return artifactNotReady(inv.Status.Final())
+}
+
+func (a *API) document(x *exchange) (store.Invoice, error) {
+	id, ok := parseUUID(x.params["document_id"])
+	if !ok {
+		return store.Invoice{}, notFound()
+	}
+	ctx, cancel := x.deadline()
+	defer cancel()
+	inv, err := a.Store.InvoiceOfDocument(ctx, x.scope, id)
+	if err != nil {
+		return store.Invoice{}, err
+	}
+	x.invoiceID = inv.ID
+	return inv, nil
+}

@@ -1,0 +1,211 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
+)
+
+// invoiceResource is an invoice as integrators see it.
+type invoiceResource struct {
+	ID               string        `json:"id"`
+	TaxpayerID       string        `json:"taxpayer_id"`
+	ExternalID       string        `json:"external_id"`
+	ECFType          fiscal.Type   `json:"ecf_type"`
+	Status           fiscal.Status `json:"status"`
+	FiscalDocumentID string        `json:"fiscal_document_id"`
+	Currency         string        `json:"currency"`
+	IssueDate        string        `json:"issue_date"`
+	Totals           invoiceTotals `json:"totals"`
+	CreatedAt        instant       `json:"created_at"`
+	UpdatedAt        instant       `json:"updated_at"`
+}
+
+type invoiceTotals struct {
+	Subtotal      string `json:"subtotal"`
+	DiscountTotal string `json:"discount_total"`
+	TaxTotal      string `json:"tax_total"`
+	Total         string `json:"total"`
+	Paid          string `json:"paid"`
+	Balance       string `json:"balance"`
+}
+
+// instant is a moment in UTC with milliseconds.
+type instant time.Time
+
+// MarshalText writes the moment.
+func (i instant) MarshalText() ([]byte, error) {
+	return time.Time(i).UTC().AppendFormat(nil, "2006-01-02T15:04:05.000Z"), nil
+}
+
+func newInvoiceResource(inv store.Invoice) invoiceResource {
+	return invoiceResource{
+		ID: inv.ID, TaxpayerID: inv.TaxpayerID, ExternalID: inv.ExternalID, ECFType: inv.Type, Status: inv.Status,
+		FiscalDocumentID: inv.DocumentID, Currency: inv.Currency, IssueDate: inv.IssueDate,
+		Totals: invoiceTotals{
+			Subtotal: inv.Subtotal, DiscountTotal: inv.DiscountTotal, TaxTotal: inv.TaxTotal, Total: inv.Total,
+			Paid: inv.Paid, Balance: inv.Balance,
+		},
+		CreatedAt: instant(inv.CreatedAt), UpdatedAt: instant(inv.UpdatedAt),
+	}
+}
+
+func invoicePath(taxpayerID, id string) string {
+	return "/v1/taxpayers/" + taxpayerID + "/invoices/" + id
+}
+
+// createInvoice registers the intention to issue an invoice and answers what
+// was committed. Whatever comes after is the pipeline's.
+func (a *API) createInvoice(x *exchange) error {
+	if _, err := readQuery(x.r); err != nil {
+		return err
+	}
+	key, err := idempotencyKey(x.r.Header)
+	if err != nil {
+		return err
+	}
+	x.keyDigest = shortDigest(key)
+	scenario, err := a.scenario(x.r.Header)
+	if err != nil {
+		return err
+	}
+	body, err := readJSON(x.r)
+	if err != nil {
+		return err
+	}
+	document, err := strictjson.Parse(body)
+	if err != nil {
+		return err
+	}
+	canonical := document.Canonical()
+	intent := pipeline.Intent{
+		Scope: x.scope, Key: key, RequestID: x.id,
+		Fingerprint: fingerprint(canonical, scenario), RawDigest: digest(body),
+	}
+	ctx, cancel := x.deadline()
+	defer cancel()
+	known, err := a.Pipeline.Recall(ctx, intent)
+	if err == nil {
+		return x.registered(known)
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	inv, err := fiscal.New(fiscal.DecodeRequest(document))
+	if err != nil {
+		return err
+	}
+	if !scenario.Fits(inv.Type) {
+		return badRequest("an invoice of type " + string(inv.Type) + " is never " + string(scenario))
+	}
+	done, err := a.Pipeline.Register(ctx, pipeline.Command{
+		Intent: intent, Invoice: inv, Request: canonical, Scenario: scenario,
+		Answer: func(inv store.Invoice) (string, []byte, error) {
+			body, err := encode(envelope{newInvoiceResource(inv), meta{x.id}})
+			return invoicePath(inv.TaxpayerID, inv.ID), body, err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return x.registered(done)
+}
+
+// registered answers a creation: the stored bytes, whenever they were stored.
+func (x *exchange) registered(done pipeline.Registered) error {
+	x.invoiceID, x.replayed = done.ObjectID, done.Replayed
+	x.w.Header().Set("Location", done.Location)
+	if done.Replayed {
+		x.w.Header().Set("Idempotency-Replayed", "true")
+	}
+	x.write(done.HTTPStatus, done.Body)
+	return nil
+}
+
+// fingerprint is the print of a request's meaning. A scenario is part of it;
+// a zero byte keeps the two apart, since JSON text holds none.
+func fingerprint(canonical []byte, s pipeline.Scenario) []byte {
+	h := sha256.New()
+	_, _ = h.Write(canonical) // a hash never fails
+	if s != "" {
+		_, _ = h.Write([]byte("\x00" + string(s)))
+	}
+	return h.Sum(nil)
+}
+
+func digest(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return sum[:]
+}
+
+// shortDigest lets a key be recognised in a log without being shown.
+func shortDigest(key string) string { return hex.EncodeToString(digest([]byte(key))[:6]) }
+
+// listInvoices answers one page, the newest first.
+func (a *API) listInvoices(x *exchange) error {
+	query, err := readQuery(x.r, "external_id", "status", "cursor", "limit")
+	if err != nil {
+		return err
+	}
+	filter, err := a.invoiceFilter(x.scope, query)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := x.deadline()
+	defer cancel()
+	page := filter.Limit
+	filter.Limit++ // one more tells whether there is another page
+	invoices, err := a.Store.ListInvoices(ctx, x.scope, filter)
+	if err != nil {
+		return err
+	}
+	m := pageMeta{RequestID: x.id}
+	if len(invoices) > page {
+		invoices = invoices[:page]
+		next := a.cursors.make(invoices[page-1].ID, listScope(x.scope, filter))
+		m.NextCursor = &next
+	}
+	data := make([]invoiceResource, len(invoices))
+	for i, inv := range invoices {
+		data[i] = newInvoiceResource(inv)
+	}
+	return x.respondWith(data, m)
+}
+
+// readInvoice answers one invoice.
+func (a *API) readInvoice(x *exchange) error {
+	id, ok := parseUUID(x.params["invoice_id"])
+	if !ok {
+		return notFound()
+	}
+	ctx, cancel := x.deadline()
+	defer cancel()
+	inv, err := a.Store.Invoice(ctx, x.scope, id)
+	if err != nil {
+		return err
+	}
+	x.invoiceID = inv.ID
+	return x.respond(newInvoiceResource(inv))
+}
+
+// scenario reads what the sandbox is asked to play. Elsewhere the header means
+// nothing.
+func (a *API) scenario(h http.Header) (pipeline.Scenario, error) {
+	lines := h.Values("Sandbox-Scenario")
+	if a.Environment != fiscal.Sandbox || len(lines) == 0 {
+		return "", nil
+	}
+	s, ok := pipeline.ParseScenario(lines[0])
+	if !ok || len(lines) > 1 {
+		return "", badRequest("Sandbox-Scenario names one of submitted, processing, accepted, accepted_conditional, " +
+			"rejected, outcome_unknown, delivered, validation_failed")
+	}
+	return s, nil
+}

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the figures of the API. Labels are route patterns and closed
+// lists, never what a client sent.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+	shed     *prometheus.CounterVec
+	replays  prometheus.Counter
+}
+
+func newMetrics(to prometheus.Registerer) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fiscalhub_http_requests_total", Help: "Requests answered, by route, method, status and error code.",
+		}, []string{"route", "method", "status", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "fiscalhub_http_request_seconds", Help: "Time from the first byte of a request to its answer.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"route", "method"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "fiscalhub_http_requests_in_flight", Help: "Requests being answered now.",
+		}),
+		shed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fiscalhub_http_shed_total", Help: "Requests refused because too many were under way.",
+		}, []string{"bound"}),
+		replays: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "fiscalhub_idempotent_replays_total", Help: "Creations answered with the stored answer of an earlier one.",
+		}),
+	}
+	if to != nil {
+		to.MustRegister(m.requests, m.seconds, m.inFlight, m.shed, m.replays)
+	}
+	return m
+}
+
+func (m *metrics) observe(x *exchange, took time.Duration) {
+	method := methodLabel(x.r.Method)
+	m.requests.WithLabelValues(x.route, method, strconv.Itoa(x.status), x.code).Inc()
+	m.seconds.WithLabelValues(x.route, method).Observe(took.Seconds())
+	if x.replayed {
+		m.replays.Inc()
+	}
+}

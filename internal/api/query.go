@@ -1,0 +1,154 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+const (
+	defaultLimit = 25
+	maxLimit     = 100
+	maxCursor    = 500
+	maxText      = 200
+)
+
+// query holds the parameters of a request, each given once and not empty.
+type query map[string]string
+
+// readQuery reads the query string strictly: a parameter that is misspelt must
+// not silently list everything.
+func readQuery(r *http.Request, allowed ...string) (query, error) {
+	found := make(query)
+	var problems fiscal.Problems
+	problem := func(field, code, message string) {
+		problems = append(problems, fiscal.Problem{Field: field, Code: code, Message: message})
+	}
+	raw := r.URL.RawQuery
+	if strings.Contains(raw, ";") {
+		problem("", fiscal.CodeInvalidFormat, "parameters are separated by &")
+		raw = ""
+	}
+	for part := range strings.SplitSeq(raw, "&") {
+		if raw == "" {
+			break
+		}
+		rawName, rawValue, _ := strings.Cut(part, "=")
+		name, ok := unescape(rawName)
+		value, okValue := unescape(rawValue)
+		_, repeated := found[name]
+		switch {
+		case !ok:
+			problem("", fiscal.CodeInvalidFormat, "a parameter's name is not percent-encoded UTF-8 text")
+		case !slices.Contains(allowed, name):
+			problem(cut(name), fiscal.CodeUnknownParameter, "this operation knows "+orNone(allowed))
+		case repeated:
+			problem(name, fiscal.CodeDuplicateParameter, "give it once")
+		case !okValue:
+			problem(name, fiscal.CodeInvalidFormat, "the value is not percent-encoded UTF-8 text without control characters")
+		case value == "":
+			problem(name, fiscal.CodeTooShort, "the value is empty")
+		}
+		if ok {
+			found[name] = value
+		}
+	}
+	if len(problems) > 0 {
+		return nil, badRequest("the query string is not valid; see details", problems...)
+	}
+	return found, nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "no parameters"
+	}
+	return strings.Join(names, ", ")
+}
+
+// cut keeps what a client sent from filling an answer.
+func cut(s string) string {
+	if r := []rune(s); len(r) > 64 {
+		return string(r[:63]) + "…"
+	}
+	return s
+}
+
+// unescape decodes a part of the query to plain text.
+func unescape(s string) (string, bool) {
+	text, err := url.QueryUnescape(s)
+	if err != nil || !utf8.ValidString(text) {
+		return "", false
+	}
+	for _, c := range text {
+		if c < 0x20 {
+			return "", false
+		}
+	}
+	return text, true
+}
+
+// required is a text parameter that must be there.
+func (q query) required(name string) (string, error) {
+	value, ok := q[name]
+	if !ok {
+		return "", badRequest("the parameter "+name+" is required",
+			fiscal.Problem{Field: name, Code: fiscal.CodeRequired, Message: "give " + name})
+	}
+	if utf8.RuneCountInString(value) > maxText {
+		return "", badRequest("the parameter "+name+" is too long",
+			fiscal.Problem{Field: name, Code: fiscal.CodeTooLong, Message: "at most 200 characters"})
+	}
+	return value, nil
+}
+
+// invoiceFilter reads the parameters of the list.
+func (a *API) invoiceFilter(scope store.Scope, q query) (store.InvoiceFilter, error) {
+	f := store.InvoiceFilter{ExternalID: q["external_id"], Limit: defaultLimit}
+	var problems fiscal.Problems
+	problem := func(field, code, message string) {
+		problems = append(problems, fiscal.Problem{Field: field, Code: code, Message: message})
+	}
+	if utf8.RuneCountInString(f.ExternalID) > maxText {
+		problem("external_id", fiscal.CodeTooLong, "at most 200 characters")
+	}
+	if text, ok := q["status"]; ok {
+		if f.Status, ok = fiscal.ParseStatus(text); !ok {
+			problem("status", fiscal.CodeInvalidEnum, "want one of "+statusNames())
+		}
+	}
+	if text, ok := q["limit"]; ok {
+		n, err := strconv.Atoi(text)
+		switch {
+		case err != nil || strconv.Itoa(n) != text:
+			problem("limit", fiscal.CodeInvalidFormat, "want a whole number from 1 to 100")
+		case n < 1 || n > maxLimit:
+			problem("limit", fiscal.CodeOutOfRange, "want a whole number from 1 to 100")
+		}
+		f.Limit = n
+	}
+	if text, ok := q["cursor"]; ok {
+		if f.Before, ok = a.cursors.read(text, listScope(scope, f)); !ok {
+			problem("cursor", fiscal.CodeInvalidCursor, "want the next_cursor of a page of this list, with the same filters")
+		}
+	}
+	if len(problems) > 0 {
+		return store.InvoiceFilter{}, badRequest("the query string is not valid; see details", problems...)
+	}
+	return f, nil
+}
+
+func statusNames() string {
+	all := fiscal.Statuses()
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,132 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/fiscalhub/fiscalhub/internal/apikey"
+)
+
+const readInvoices = apikey.InvoicesRead
+
+// route is one operation. Its pattern's segments in braces are parameters.
+type route struct {
+	method string
+	name   string // the pattern
+	parts  []string
+	scopes []apikey.Scope
+	named  bool // the path names one resource: what may not be seen is not found
+	handle func(*exchange) error
+	public func(*exchange) error // needs no credential
+}
+
+// table lists every operation. Tests that sweep all routes read it too.
+func (a *API) table() []route {
+	const (
+		taxpayer  = "/v1/taxpayers/{taxpayer_id}"
+		invoices  = taxpayer + "/invoices"
+		documents = taxpayer + "/fiscal-documents"
+	)
+	routes := []route{
+		{method: http.MethodPost, name: invoices, handle: a.createInvoice,
+			scopes: []apikey.Scope{apikey.InvoicesWrite, apikey.ECFSubmit}},
+		{method: http.MethodGet, name: invoices, handle: a.listInvoices,
+			scopes: []apikey.Scope{readInvoices}},
+		{method: http.MethodGet, name: invoices + "/{invoice_id}", handle: a.readInvoice, named: true,
+			scopes: []apikey.Scope{readInvoices}},
+		{method: http.MethodGet, name: documents, handle: a.findDocument,
+			scopes: []apikey.Scope{apikey.ECFRead}},
+		{method: http.MethodGet, name: documents + "/{document_id}", handle: a.readDocument, named: true,
+			scopes: []apikey.Scope{apikey.ECFRead}},
+		{method: http.MethodGet, name: documents + "/{document_id}/xml", handle: a.readArtifact, named: true,
+			scopes: []apikey.Scope{apikey.ECFRead}},
+		{method: http.MethodGet, name: documents + "/{document_id}/pdf", handle: a.readArtifact, named: true,
+			scopes: []apikey.Scope{apikey.ECFRead}},
+		{method: http.MethodGet, name: "/v1/openapi.json", public: a.readOpenAPI},
+	}
+	for i := range routes {
+		routes[i].parts = strings.Split(routes[i].name[1:], "/")
+	}
+	return routes
+}
+
+// match finds the operation of a request. A path has exactly one spelling:
+// nothing is cleaned, decoded or redirected.
+func (a *API) match(x *exchange) (*route, map[string]string, error) {
+	path := x.r.URL.EscapedPath()
+	if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "%;") {
+		return nil, nil, notFound()
+	}
+	parts := strings.Split(path[1:], "/")
+	method := x.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	var allow []string
+	for i := range a.routes {
+		params, ok := a.routes[i].params(parts)
+		if !ok {
+			continue
+		}
+		if a.routes[i].method == method {
+			return &a.routes[i], params, nil
+		}
+		x.route = a.routes[i].name
+		allow = append(allow, a.routes[i].method)
+		if a.routes[i].method == http.MethodGet {
+			allow = append(allow, http.MethodHead)
+		}
+	}
+	if len(allow) > 0 {
+		slices.Sort(allow)
+		return nil, nil, methodNotAllowed(strings.Join(allow, ", "))
+	}
+	return nil, nil, notFound()
+}
+
+func (r *route) params(parts []string) (map[string]string, bool) {
+	if len(parts) != len(r.parts) {
+		return nil, false
+	}
+	var params map[string]string
+	for i, want := range r.parts {
+		switch {
+		case want[0] == '{' && parts[i] != "" && parts[i] != "." && parts[i] != "..":
+			if params == nil {
+				params = make(map[string]string, 2)
+			}
+			params[want[1:len(want)-1]] = parts[i]
+		case want != parts[i]:
+			return nil, false
+		}
+	}
+	return params, true
+}
+
+// may tells whether the credential has a scope.
+func (x *exchange) may(s apikey.Scope) bool { return slices.Contains(x.credential.Scopes, s) }
+
+// parseUUID reads a UUID in its plain form, in any letter case: versions 1 to 8
+// of the RFC's variant, or all zeros, or all ones.
+func parseUUID(s string) (string, bool) {
+	if len(s) != 36 {
+		return "", false // no braces, no urn:uuid:
+	}
+	id, err := uuid.Parse(s)
+	if err != nil {
+		return "", false
+	}
+	plain := id != uuid.Nil && id != uuid.Max
+	if plain && (id.Variant() != uuid.RFC4122 || id.Version() < 1 || id.Version() > 8) {
+		return "", false
+	}
+	return id.String(), true
+}
+
+func (a *API) readOpenAPI(x *exchange) error {
+	x.write(http.StatusOK, a.openapi)
+	return nil
+}

@@ -1,0 +1,182 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/fiscalhub/fiscalhub/openapi"
+)
+
+const (
+	maxConnections        = 4096
+	maxAddressConnections = 256
+	maxHeaderBytes        = 16 << 10
+)
+
+// Handler serves the API and the pages beside it: probes, metrics for the
+// machine itself, and the documentation.
+func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
+	docs := openapi.Docs("/v1/openapi.json")
+	figures := MetricsHandler(metrics)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.EscapedPath(); {
+		case path == "/livez":
+			a.probe(w, r, nil)
+		case path == "/readyz":
+			a.probe(w, r, a.ready)
+		case path == "/metrics" && loopback(r):
+			figures.ServeHTTP(w, r)
+		case path == "/docs" || strings.HasPrefix(path, "/docs/"):
+			docs.ServeHTTP(w, r)
+		default:
+			a.ServeHTTP(w, r)
+		}
+	})
+}
+
+// MetricsHandler serves the figures for Prometheus.
+func MetricsHandler(from prometheus.Gatherer) http.Handler {
+	return promhttp.HandlerFor(from, promhttp.HandlerOpts{})
+}
+
+func loopback(r *http.Request) bool {
+	address, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && address.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == ""
+}
+
+// probe answers whether the process lives, or whether it may be sent requests.
+func (a *API) probe(w http.ResponseWriter, r *http.Request, check func(context.Context) string) {
+	status, state := http.StatusOK, "ok"
+	if check != nil {
+		if why := check(r.Context()); why != "" {
+			status, state = http.StatusServiceUnavailable, why
+		}
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": state}) // a prober that is gone asks again
+}
+
+// ready looks at the database alone: an authority that is down keeps nobody
+// from registering invoices.
+func (a *API) ready(ctx context.Context) string {
+	if a.stopping.Load() || a.draining.Load() {
+		return "stopping"
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if _, err := a.Store.SchemaVersion(ctx); err != nil {
+		a.Log.Warn("not ready", "error", err.Error())
+		return "database unavailable"
+	}
+	return ""
+}
+
+// NewServer makes an HTTP server with the limits of the service.
+func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      60 * time.Second,
+		IdleTimeout:       120 * time.Second,
+		MaxHeaderBytes:    maxHeaderBytes,
+		Protocols:         protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 128},
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * is an unknown path as any other
+	}
+}
+
+// LimitConnections closes what exceeds the bounds at once: a listener that
+// waited would let the slow keep everybody else out. Connections of the
+// machine itself come from a proxy and are bounded in total only.
+func LimitConnections(l net.Listener) net.Listener {
+	return &limitedListener{Listener: l, open: make(map[netip.Addr]int)}
+}
+
+type limitedListener struct {
+	net.Listener
+	mu    sync.Mutex
+	total int
+	open  map[netip.Addr]int
+}
+
+// Accept waits for a connection within the bounds.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		address := remoteAddress(conn)
+		if l.enter(address) {
+			return &limitedConn{Conn: conn, leave: sync.OnceFunc(func() { l.leave(address) })}, nil
+		}
+		_ = conn.Close() // it was refused
+	}
+}
+
+func remoteAddress(conn net.Conn) netip.Addr {
+	address, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return address.Addr().Unmap()
+}
+
+func (l *limitedListener) enter(address netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.total >= maxConnections || (l.open[address] >= maxAddressConnections && !address.IsLoopback()) {
+		return false
+	}
+	l.total++
+	l.open[address]++
+	return true
+}
+
+func (l *limitedListener) leave(address netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total--
+	if l.open[address]--; l.open[address] == 0 {
+		delete(l.open, address)
+	}
+}
+
+type limitedConn struct {
+	net.Conn
+	leave func()
+}
+
+// CloseWrite ends what is sent. The server asks for it before it closes on a
+// client that is still sending: a close alone would be a reset, and the answer
+// would be lost with it.
+func (c *limitedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close closes the connection and frees its place.
+func (c *limitedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
