@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+type historyCmd struct {
+	Taxpayer       string `required:"" help:"Id of the taxpayer." placeholder:"ID"`
+	Environment    string `required:"" help:"sandbox, certification or production." enum:"sandbox,certification,production"`
+	ExternalID     string `help:"The integrator's identifier of the invoice." xor:"which" required:"" placeholder:"ID"`
+	IdempotencyKey string `help:"The key that the invoice was created with." xor:"which" required:"" placeholder:"KEY"`
+	Invoice        string `help:"Id of the invoice." xor:"which" required:"" placeholder:"ID"`
+	Document       string `help:"Id of the fiscal document." xor:"which" required:"" placeholder:"ID"`
+	RequestID      string `help:"Request id of the creation, or of any repetition of it." xor:"which" required:"" placeholder:"ID"`
+}
+
+type historyView struct {
+	InvoiceID  string             `json:"invoice_id"`
+	DocumentID string             `json:"fiscal_document_id"`
+	ExternalID string             `json:"external_id"`
+	Status     fiscal.Status      `json:"status"`
+	Events     []historyEventView `json:"events"`
+}
+
+type historyEventView struct {
+	At        string        `json:"at"`
+	Kind      string        `json:"kind"`
+	Status    fiscal.Status `json:"status"`
+	RequestID *string       `json:"request_id"`
+	Detail    string        `json:"detail"`
+}
+
+// Run prints what happened to one operation.
+func (c historyCmd) Run(t *terminal) error {
+	return t.withStore(func(s *store.Store) error {
+		scope := store.Scope{Environment: fiscal.Environment(c.Environment), TaxpayerID: c.Taxpayer}
+		inv, err := c.find(t, s, scope)
+		if errors.Is(err, store.ErrNotFound) {
+			return errors.New("nothing is known of it within this taxpayer and environment")
+		}
+		if err != nil {
+			return err
+		}
+		events, err := s.History(t.ctx, scope, inv.ID)
+		if err != nil {
+			return err
+		}
+		v := historyView{
+			InvoiceID: inv.ID, DocumentID: inv.DocumentID, ExternalID: inv.ExternalID, Status: inv.Status,
+			Events: make([]historyEventView, len(events)),
+		}
+		for i, e := range events {
+			v.Events[i] = historyEventView{At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, Status: e.Status, Detail: e.Detail}
+			if e.RequestID != "" {
+				v.Events[i].RequestID = &e.RequestID
+			}
+		}
+		return t.answer(v, func(w io.Writer) {
+			line(w, "invoice", v.InvoiceID)
+			line(w, "document", v.DocumentID)
+			line(w, "external id", v.ExternalID)
+			line(w, "status", string(v.Status))
+			for i, e := range v.Events {
+				line(w, e.At, e.Kind, string(e.Status), events[i].RequestID, e.Detail)
+			}
+		})
+	})
+}
+
+// find reads the invoice by whichever of its names was given.
+func (c historyCmd) find(t *terminal, s *store.Store, scope store.Scope) (store.Invoice, error) {
+	switch {
+	case c.ExternalID != "":
+		return s.InvoiceByExternalID(t.ctx, scope, c.ExternalID)
+	case c.Document != "":
+		return s.InvoiceOfDocument(t.ctx, scope, c.Document)
+	case c.IdempotencyKey != "":
+		answer, err := s.Answer(t.ctx, scope, pipeline.CreateInvoice, c.IdempotencyKey)
+		if err != nil {
+			return store.Invoice{}, err
+		}
+		return s.Invoice(t.ctx, scope, answer.ObjectID)
+	case c.RequestID != "":
+		id, err := s.InvoiceOfRequest(t.ctx, scope, c.RequestID)
+		if err != nil {
+			return store.Invoice{}, err
+		}
+		return s.Invoice(t.ctx, scope, id)
+	}
+	return s.Invoice(t.ctx, scope, c.Invoice)
+}

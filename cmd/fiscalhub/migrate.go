@@ -1,0 +1,25 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+type migrateCmd struct{}
+
+// Run migrates the database; opening it does so.
+func (migrateCmd) Run(t *terminal) error {
+	return t.withStore(func(s *store.Store) error {
+		v, err := s.SchemaVersion(t.ctx)
+		if err != nil {
+			return err
+		}
+		answer := struct {
+			Engine string `json:"engine"`
+			Schema int64  `json:"schema"`
+		}{s.Engine(), v}
+		return t.answer(answer, func(w io.Writer) { line(w, fmt.Sprintf("%s database at schema version %d", s.Engine(), v)) })
+	})
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+	_ "time/tzdata" // the country's clock, on machines that have no zone files
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+type serveCmd struct {
+	Environment   string        `help:"sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
+	Listen        string        `help:"Address to listen on." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	BaseURL       string        `name:"base-url" help:"Public address of the service, used in links; by default that of --listen." placeholder:"URL"`
+	RateLimit     *int64        `help:"Requests a minute and credential; 0 turns limits off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
+	TLSCert       string        `name:"tls-cert" help:"Certificate chain file; with --tls-key the API speaks TLS itself." placeholder:"FILE"`
+	TLSKey        string        `name:"tls-key" help:"Private key file of the certificate." placeholder:"FILE"`
+	Authority     string        `help:"Base address of a simulator in place of the tax authority's own hosts. The sandbox calls nobody." placeholder:"URL"`
+	ConsoleListen string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
+	MetricsListen string        `help:"Address of a listener for /metrics; without it they are served to this machine alone." placeholder:"ADDR"`
+	TrustedProxy  []string      `help:"Networks of the proxies whose X-Forwarded-For is believed; may be repeated." placeholder:"CIDR"`
+	Bootstrap     bool          `help:"On an empty sandbox database, make a demonstration taxpayer and key." default:"true" negatable:""`
+	DrainDelay    time.Duration `help:"After SIGTERM, how long to go on answering while /readyz already says no." default:"5s"`
+	LogLevel      slog.Level    `help:"debug, info, warn or error." default:"info"`
+}
+
+const (
+	requestGrace = 20 * time.Second
+	workGrace    = 30 * time.Second
+)
+
+// Run serves until the process is asked to stop or the storage fails.
+func (c serveCmd) Run(t *terminal) (err error) {
+	config, err := c.check()
+	if err != nil {
+		return err
+	}
+	log := t.log(c.LogLevel)
+	s, err := t.openStore()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	ring, err := t.keyring(s)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", c.Listen)
+	if err != nil {
+		return err
+	}
+	if config.baseURL == "" {
+		config.baseURL = config.scheme() + "://" + listener.Addr().String()
+	}
+
+	env := fiscal.Environment(c.Environment)
+	flow := pipeline.New(pipeline.Options{Store: s, Plan: plan(env, s), Env: env, Now: time.Now, Log: log})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a, err := api.New(api.Options{
+		Store: s, Pipeline: flow, Keyring: ring, Environment: env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
+		Proxies: config.proxies, TLS: config.tls != nil, Now: time.Now, Log: log, Metrics: registry,
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	t.greet(env, config.baseURL, s.Engine())
+	if c.Bootstrap && env == fiscal.Sandbox {
+		demo := demonstration{store: s, credentials: access.Credentials{Store: s, Ring: ring, Now: time.Now}}
+		if err := demo.make(t, config.baseURL); err != nil {
+			return err
+		}
+	}
+
+	servers := []*http.Server{api.NewServer(a.Handler(registry), log)}
+	listeners := []net.Listener{config.wrap(api.LimitConnections(listener))}
+	if c.MetricsListen != "" {
+		figures, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", c.MetricsListen)
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", api.MetricsHandler(registry))
+		servers, listeners = append(servers, api.NewServer(mux, log)), append(listeners, figures)
+	}
+	p := process{log: log, store: s, api: a, flow: flow, servers: servers, listeners: listeners, drainDelay: c.DrainDelay}
+	return p.run(t.ctx)
+}
+
+func plan(env fiscal.Environment, s *store.Store) pipeline.Plan {
+	if env == fiscal.Sandbox {
+		return pipeline.Sandbox{}
+	}
+	return pipeline.Live{Store: s, Now: time.Now}
+}
+
+// serveConfig is the command line, understood.
+type serveConfig struct {
+	baseURL   string
+	rateLimit int64
+	tls       *tls.Config
+	proxies   []netip.Prefix
+}
+
+func (c serveCmd) check() (serveConfig, error) {
+	config := serveConfig{baseURL: strings.TrimRight(c.BaseURL, "/"), rateLimit: api.DefaultRateLimit(fiscal.Environment(c.Environment))}
+	if c.ConsoleListen != "" {
+		return config, errors.New("--console-listen: this version has no console")
+	}
+	for _, u := range []struct{ flag, value string }{{"base-url", config.baseURL}, {"authority", c.Authority}} {
+		if parsed, err := url.Parse(u.value); u.value != "" && (err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https")) {
+			return config, usageError("--" + u.flag + ": want an address like https://invoices.example")
+		}
+	}
+	if c.RateLimit != nil {
+		if config.rateLimit = *c.RateLimit; config.rateLimit < 0 {
+			return config, usageError("--rate-limit: want 0 or a positive number")
+		}
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return config, usageError("--tls-cert and --tls-key go together")
+	}
+	if c.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		if err != nil {
+			return config, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		}
+		config.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	}
+	for _, text := range c.TrustedProxy {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return config, usageError("--trusted-proxy: want a network like 10.0.0.0/8")
+		}
+		config.proxies = append(config.proxies, network)
+	}
+	return config, checkZone()
+}
+
+func (c serveConfig) scheme() string {
+	if c.tls != nil {
+		return "https"
+	}
+	return "http"
+}
+
+func (c serveConfig) wrap(l net.Listener) net.Listener {
+	if c.tls == nil {
+		return l
+	}
+	return tls.NewListener(l, c.tls)
+}
+
+// checkZone asserts what the domain takes for granted: the country is four
+// hours behind UTC the whole year.
+func checkZone() error {
+	zone, err := time.LoadLocation("America/Santo_Domingo")
+	if err != nil {
+		return err
+	}
+	for _, month := range []time.Month{time.January, time.July} {
+		if _, offset := time.Date(time.Now().Year(), month, 1, 0, 0, 0, 0, zone).Zone(); offset != -4*60*60 {
+			return errors.New("the zone data give America/Santo_Domingo another offset than UTC-4: this version does not know that rule")
+		}
+	}
+	return nil
+}
+
+// process is everything that runs, and how it stops.
+type process struct {
+	log        *slog.Logger
+	store      *store.Store
+	api        *api.API
+	flow       *pipeline.Pipeline
+	servers    []*http.Server
+	listeners  []net.Listener
+	drainDelay time.Duration
+}
+
+// run serves until told to stop, then finishes what is under way: first no
+// longer ready, then no longer listening, then gone.
+func (p process) run(ctx context.Context) error {
+	life := context.WithoutCancel(ctx)
+	working, stopWork := context.WithCancel(life)
+	defer stopWork()
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		p.flow.Run(working)
+	}()
+	served := make(chan error, len(p.servers))
+	for i, server := range p.servers {
+		go func() { served <- server.Serve(p.listeners[i]) }()
+	}
+
+	var failure error
+	select {
+	case err := <-served:
+		failure = fmt.Errorf("server: %w", err)
+	case <-p.store.Broken():
+		failure = errors.New("storage failed; nothing more can be acknowledged")
+	case <-ctx.Done():
+		p.log.Info("stopping", "reason", context.Cause(ctx).Error())
+		p.api.Stopping()
+		p.pause(ctx)
+	}
+	p.api.Drain()
+	grace, cancel := context.WithTimeout(life, requestGrace)
+	defer cancel()
+	for _, server := range p.servers {
+		if err := server.Shutdown(grace); err != nil {
+			p.log.Warn("requests were cut off", "error", err.Error())
+		}
+	}
+	stopWork()
+	select {
+	case <-worked:
+	case <-time.After(workGrace):
+		p.log.Warn("work was cut off; its leases run out by themselves")
+	}
+	return failure
+}
+
+// pause lets those who send requests see that they should go elsewhere. A
+// person at a terminal is not kept waiting.
+func (p process) pause(ctx context.Context) {
+	var stop stopSignal
+	if errors.As(context.Cause(ctx), &stop) && stop.Signal == syscall.SIGTERM {
+		time.Sleep(p.drainDelay)
+	}
+}
