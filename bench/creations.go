@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
+)
+
+const (
+	clients      = 64
+	measureTime  = 8 * time.Second
+	typicalLines = 3
+)
+
+// creations compares creations through the API with a bare loop that commits
+// the same rows.
+func (b *bench) creations(ctx context.Context) error {
+	for _, engine := range storetest.Engines() {
+		b.say("creations on %s", engine)
+		address, err := b.database(engine, "creations")
+		if err != nil {
+			return err
+		}
+		s, err := b.startService(ctx, address)
+		if err != nil {
+			return err
+		}
+		got, err := s.closed(ctx, clients, measureTime, s.newInvoices(s.key))
+		if err := errors.Join(err, s.stop()); err != nil {
+			return err
+		}
+		// One commit for each on SQLite has one writer; a server has as many as
+		// its clients.
+		writers := map[string]int{"sqlite": 1, "postgres": clients}[engine]
+		bare, err := b.bareCommits(ctx, engine, "bare", writers)
+		if err != nil {
+			return err
+		}
+		b.row("creations/s, 64 clients, "+engine, fmt.Sprintf("%.0f", got.rate(http.StatusAccepted)), fmt.Sprintf("%.0f", bare),
+			got.rate(http.StatusAccepted)/bare, "≥ 0.6", "the same rows in a bare loop, a commit each")
+		if engine == "sqlite" {
+			grouped, err := b.bareCommits(ctx, engine, "grouped", clients)
+			if err != nil {
+				return err
+			}
+			b.row("  the same", fmt.Sprintf("%.0f", got.rate(http.StatusAccepted)), fmt.Sprintf("%.0f", grouped),
+				got.rate(http.StatusAccepted)/grouped, "", "the same rows, 64 writers sharing commits")
+		}
+	}
+	return nil
+}
+
+// newInvoices makes requests that each create another invoice. They are all cut
+// from one, so that making them costs little.
+func (s *service) newInvoices(key string) func(client, n int) []byte {
+	const place = "00000000-0000000000"
+	prefix := key[3:15] + "-"
+	sample := s.post(key, prefix+place, invoiceBody(prefix+place, typicalLines))
+	return func(client, n int) []byte {
+		id := fmt.Appendf(nil, "%08d-%010d", client, n)
+		return bytes.ReplaceAll(sample, []byte(place), id)
+	}
+}
+
+// bareCommits is how many creations a second the store takes from a loop that
+// does nothing else.
+func (b *bench) bareCommits(ctx context.Context, engine, name string, writers int) (rate float64, err error) {
+	address, err := b.database(engine, name)
+	if err != nil {
+		return 0, err
+	}
+	s, err := openStore(ctx, address)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	rows, err := newRows(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	var n atomic.Int64
+	var failure atomic.Pointer[error]
+	start := time.Now()
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for ctx.Err() == nil && time.Since(start) < measureTime {
+				if err := rows.commit(ctx, s); err != nil {
+					failure.Store(&err)
+					return
+				}
+				n.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if f := failure.Load(); f != nil {
+		return 0, *f
+	}
+	return float64(n.Load()) / time.Since(start).Seconds(), nil
+}
+
+// rows are the rows of a creation, as the service commits them.
+type rows struct {
+	scope   store.Scope
+	request []byte
+	print   []byte
+	answer  []byte
+}
+
+func newRows(ctx context.Context, s *store.Store) (rows, error) {
+	scope := store.Scope{Environment: fiscal.Sandbox, TaxpayerID: store.NewID()}
+	now := time.Now()
+	err := s.Update(ctx, func(tx *store.Tx) error {
+		return tx.CreateTaxpayer(ctx, store.Taxpayer{ID: scope.TaxpayerID, RNC: "199000013", LegalName: "x", Phones: []string{}, CreatedAt: now, UpdatedAt: now})
+	})
+	if err != nil {
+		return rows{}, err
+	}
+	document, err := strictjson.Parse(invoiceBody("s0abcdefghij-00-0000", typicalLines))
+	if err != nil {
+		return rows{}, err
+	}
+	print := sha256.Sum256([]byte(scope.TaxpayerID))
+	return rows{scope: scope, request: document.Canonical(), print: print[:], answer: make([]byte, 620)}, nil
+}
+
+func (r rows) commit(ctx context.Context, s *store.Store) error {
+	now := time.Now()
+	inv := store.Invoice{
+		Scope: r.scope, ID: store.NewID(), DocumentID: store.NewID(), ExternalID: store.NewID(), Type: fiscal.FiscalCredit,
+		Status: fiscal.Accepted, Sequence: 1, Currency: "DOP", IssueDate: "2026-11-14", Subtotal: "333.33", DiscountTotal: "33.33",
+		TaxTotal: "54.00", Total: "354.00", Paid: "354.00", Balance: "0.00", DocumentTotal: "354.00",
+		Messages:  []string{"Synthetic result of the sandbox; the tax authority has not seen this document."},
+		CreatedAt: now, UpdatedAt: now,
+	}
+	_, err := s.Register(ctx, store.Registration{
+		Answer: store.Answer{
+			Scope: r.scope, Operation: "create_invoice", Key: inv.ExternalID, Fingerprint: r.print, RawDigest: r.print,
+			ObjectID: inv.ID, HTTPStatus: http.StatusAccepted, Location: "/v1/taxpayers/" + r.scope.TaxpayerID + "/invoices/" + inv.ID,
+			RequestID: "req_0123456789abcdef0123456789abcdef", CreatedAt: now, Body: r.answer,
+		},
+		Invoice: inv, Request: r.request,
+		Event: store.Event{
+			Scope: r.scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status,
+			RequestID: "req_0123456789abcdef0123456789abcdef", Detail: "validated by the sandbox; a synthetic result",
+		},
+	})
+	return err
+}

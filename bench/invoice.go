@@ -1,0 +1,27 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// invoiceBody is a creation request with a number of lines of 100.00 and ITBIS.
+// A thousand lines are about 400 KB, as real ones are: with a stock code, a
+// unit and a description.
+func invoiceBody(externalID string, lines int) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"external_id":%q,"ecf_type":"31","issue_date":"2026-11-14","currency":"DOP","payment_type":"cash",`+
+		`"buyer":{"legal_name":"Ferretería El Tornillo Azul, SRL","tax_id":"199000021","email":"compras@tornilloazul.example",`+
+		`"address":{"line1":"Av. Imaginaria 450","city":"Santiago","country_code":"DO"}},"lines":[`, externalID)
+	for i := range lines {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"line_id":"%d","description":"Taladro percutor 600 W con maletín, brocas para concreto y madera, línea %d, garantía de un año",`+
+			`"sku":"TAL-600-%06d","unit":"unidad","unit_code":43,"item_kind":"product","billing_indicator":1,"quantity":"1.00","unit_price":"111.1111",`+
+			`"discount":{"kind":"percentage","value":"10.00"},"taxes":[{"code":"ITBIS","label":"ITBIS 18%%","rate_percent":"18.00"}]}`, i+1, i+1, i)
+	}
+	fmt.Fprintf(&b, `],"declared_totals":{"subtotal":"%d.%02d","discount_total":"%d.%02d","tax_total":"%d.00","total":"%d.00"}}`,
+		lines*11111/100, lines*11111%100, lines*1111/100, lines*1111%100, lines*18, lines*118)
+	return []byte(b.String())
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/client"
+)
+
+const (
+	largeLines = 1000
+	largeRuns  = 60
+)
+
+// large compares the creation of a thousand-line invoice with the bare decoding
+// of the same bytes, and measures what it takes of memory.
+func (b *bench) large(ctx context.Context) error {
+	b.say("an invoice of %d lines", largeLines)
+	address, err := b.database("sqlite", "large")
+	if err != nil {
+		return err
+	}
+	s, err := b.startService(ctx, address)
+	if err != nil {
+		return err
+	}
+	sample := invoiceBody("decode", largeLines)
+	var request client.InvoiceRequest
+	decode := median(largeRuns, func() error { return json.Unmarshal(sample, &request) })
+	before, err := s.allocated(ctx)
+	if err != nil {
+		return errors.Join(err, s.stop())
+	}
+	c, err := dial(ctx, s.address)
+	if err != nil {
+		return errors.Join(err, s.stop())
+	}
+	n := 0
+	create := median(largeRuns, func() error {
+		n++
+		id := fmt.Sprintf("large-%d", n)
+		status, err := c.exchange(s.post(s.key, id, invoiceBody(id, largeLines)))
+		if err == nil && status != http.StatusAccepted {
+			err = fmt.Errorf("answer %d", status)
+		}
+		return err
+	})
+	after, err := s.allocated(ctx)
+	if err := errors.Join(err, decode.err, create.err, c.Close(), s.stop()); err != nil {
+		return err
+	}
+	b.row(fmt.Sprintf("invoice of %d lines, %d KB", largeLines, len(sample)/1000), milliseconds(create.took), milliseconds(decode.took),
+		float64(create.took)/float64(decode.took), "≤ 4", "encoding/json into structs, the same bytes")
+	b.fact("  memory allocated for it", fmt.Sprintf("%.1f MiB", (after-before)/float64(n)/(1<<20)), "≤ 8 MiB")
+	return nil
+}
+
+type timing struct {
+	took time.Duration
+	err  error
+}
+
+// median runs fn several times.
+func median(times int, fn func() error) timing {
+	taken := make([]time.Duration, 0, times)
+	for range times {
+		start := time.Now()
+		if err := fn(); err != nil {
+			return timing{err: err}
+		}
+		taken = append(taken, time.Since(start))
+	}
+	slices.Sort(taken)
+	return timing{took: taken[times/2]}
+}
+
+// allocated is how many bytes the service has allocated since it started, by
+// its own metrics.
+func (s *service) allocated(ctx context.Context) (float64, error) {
+	return s.metric(ctx, "go_memstats_alloc_bytes_total")
+}

@@ -1,0 +1,120 @@
+// Command bench measures the service and prints each figure beside its floor,
+// taken in the same run: machines differ and are noisy, ratios are not.
+//
+// The service runs as its own process, on SQLite and on a throw-away
+// PostgreSQL; this process is the load. Name measurements to run only those:
+// go run ./bench creations latency large list overload.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run: where it keeps its files and what it has measured.
+type bench struct {
+	dir      string
+	binary   string
+	table    *tabwriter.Writer
+	progress io.Writer
+	postgres *storetest.Server
+}
+
+// measurement is a named group of figures.
+type measurement struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+func measurements() []measurement {
+	return []measurement{
+		{"creations", (*bench).creations},
+		{"latency", (*bench).latency},
+		{"large", (*bench).large},
+		{"list", (*bench).list},
+		{"overload", (*bench).overload},
+	}
+}
+
+func run(ctx context.Context, names []string, out, progress io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "fiscalhub-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{dir: dir, binary: filepath.Join(dir, "fiscalhub"), progress: progress,
+		table: tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)}
+	b.say("building the service")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary, "./cmd/fiscalhub")
+	build.Stderr = progress
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build: %w", err)
+	}
+	if b.postgres, err = storetest.StartPostgres(); err != nil {
+		return err
+	}
+	defer b.postgres.Stop()
+	_, _ = fmt.Fprintln(b.table, "figure\tmeasured\tfloor\tratio\taim\twhat the floor is\t")
+	for _, m := range measurements() {
+		if len(names) > 0 && !slices.Contains(names, m.name) {
+			continue
+		}
+		if err := m.run(b, ctx); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		if err := b.table.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// say tells people what is going on.
+func (b *bench) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.progress, "· "+format+"\n", args...)
+}
+
+// row adds a figure with its floor.
+func (b *bench) row(figure, measured, floor string, ratio float64, aim, what string) {
+	_, _ = fmt.Fprintf(b.table, "%s\t%s\t%s\t%.2f\t%s\t%s\t\n", figure, measured, floor, ratio, aim, what)
+}
+
+// fact adds a figure that has no floor.
+func (b *bench) fact(figure, measured, aim string) {
+	_, _ = fmt.Fprintf(b.table, "%s\t%s\t\t\t%s\t\t\n", figure, measured, aim)
+}
+
+// database is a new, empty database of an engine.
+func (b *bench) database(engine, name string) (string, error) {
+	if engine == "sqlite" {
+		return "sqlite:" + filepath.Join(b.dir, name+".db"), nil
+	}
+	return b.postgres.Create(name)
+}
+
+// openStore opens a database in this process.
+func openStore(ctx context.Context, address string) (*store.Store, error) {
+	return store.Open(ctx, address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+}

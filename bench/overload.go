@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// overload offers five times what the service can carry and compares what it
+// then carries with its best.
+func (b *bench) overload(ctx context.Context) error {
+	const times, connections = 5, 1500
+	for _, engine := range storetest.Engines() {
+		b.say("overload on %s", engine)
+		address, err := b.database(engine, "overload")
+		if err != nil {
+			return err
+		}
+		s, err := b.startService(ctx, address)
+		if err != nil {
+			return err
+		}
+		best, err := s.closed(ctx, clients, measureTime, s.newInvoices(s.key))
+		if err != nil {
+			return errors.Join(err, s.stop())
+		}
+		next := s.newInvoices(s.key)
+		offered := times * best.rate(http.StatusAccepted)
+		got, err := s.open(ctx, connections, offered, measureTime, func(n int) []byte { return next(1000, n) })
+		if err := errors.Join(err, s.stop()); err != nil {
+			return err
+		}
+		refused := got.rate(http.StatusTooManyRequests) + got.rate(http.StatusServiceUnavailable)
+		b.row("creations/s at 5 times the load, "+engine, fmt.Sprintf("%.0f", got.rate(http.StatusAccepted)),
+			fmt.Sprintf("%.0f", best.rate(http.StatusAccepted)), got.rate(http.StatusAccepted)/best.rate(http.StatusAccepted), "≥ 0.8",
+			"its best with 64 clients")
+		b.fact("  refused/s, p50 and p99 of a refusal", fmt.Sprintf("%.0f, %s, %s", refused,
+			milliseconds(got.quantile(http.StatusTooManyRequests, 0.5)), milliseconds(got.quantile(http.StatusTooManyRequests, 0.99))), "")
+		b.fact("  p99 of an accepted one", milliseconds(got.quantile(http.StatusAccepted, 0.99)), "")
+	}
+	return nil
+}
