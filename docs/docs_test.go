@@ -1,0 +1,151 @@
+// Package docs holds the documentation. Its tests keep it true.
+package docs
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
+)
+
+const module = "github.com/fiscalhub/fiscalhub/"
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Every package imports of ours exactly what the table says, and every package
+// is in the table.
+func TestPackageTable(t *testing.T) {
+	t.Parallel()
+	quoted := regexp.MustCompile("`([^`]+)`")
+	told := map[string][]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| [0-9–] \\|.*$").FindAllString(read(t, "architecture.md"), -1) {
+		cells := strings.Split(row, "|")
+		imports := []string{}
+		for _, m := range quoted.FindAllStringSubmatch(cells[4], -1) {
+			imports = append(imports, m[1])
+		}
+		slices.Sort(imports)
+		told[quoted.FindStringSubmatch(cells[2])[1]] = imports
+	}
+
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...")
+	list.Dir = ".."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		name := strings.TrimPrefix(fields[0], module)
+		if name == "docs" {
+			continue // tests alone
+		}
+		imports := []string{}
+		for _, f := range fields[1:] {
+			if ours, ok := strings.CutPrefix(f, module); ok {
+				imports = append(imports, ours)
+			}
+		}
+		slices.Sort(imports)
+		found[name] = imports
+	}
+	if diff := cmp.Diff(found, told); diff != "" {
+		t.Errorf("architecture.md differs from the code (-code +table):\n%s", diff)
+	}
+}
+
+// The request that the README shows is a valid invoice, and the answer below it
+// has the members that it says.
+func TestReadmeRequest(t *testing.T) {
+	t.Parallel()
+	readme := read(t, "../README.md")
+	request := regexp.MustCompile(`(?s)-d '(\{.*?\n\})'`).FindStringSubmatch(readme)
+	if request == nil {
+		t.Fatal("the README shows no request")
+	}
+	document, err := strictjson.Parse([]byte(request[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv, err := fiscal.New(fiscal.DecodeRequest(document))
+	if err != nil {
+		t.Fatalf("the README's request is refused: %v", err)
+	}
+	answer := regexp.MustCompile(`(?s)\n(\{"data".*?\}\})\n`).FindStringSubmatch(readme)
+	if answer == nil {
+		t.Fatal("the README shows no answer")
+	}
+	var shown struct {
+		Data map[string]any `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(answer[1]), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown.Data["external_id"], inv.ExternalID; got != want {
+		t.Errorf("the answer is of %v, the request of %v", got, want)
+	}
+	want := []string{"created_at", "currency", "ecf_type", "external_id", "fiscal_document_id", "id", "issue_date", "status", "taxpayer_id", "totals", "updated_at"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(shown.Data))); diff != "" {
+		t.Errorf("members of the answer (-want +shown):\n%s", diff)
+	}
+}
+
+// Links lead somewhere, and decisions are numbered without gaps.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decisions, err := filepath.Glob("decisions/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, page := range decisions {
+		if !strings.HasPrefix(filepath.Base(page), strings.Repeat("0", 3)) || !strings.HasPrefix(read(t, page), "# "+strings.TrimLeft(filepath.Base(page)[:4], "0")+". ") {
+			t.Errorf("decision %d: %s does not start with its number", i+1, page)
+		}
+	}
+	pages = append(append(pages, decisions...), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md")
+	for _, page := range pages {
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(read(t, page), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+}
+
+// The commands that the pages show are commands that exist.
+func TestCommandsExist(t *testing.T) {
+	t.Parallel()
+	known := read(t, "../cmd/fiscalhub/main.go")
+	for _, page := range []string{"../README.md", "operations.md", "integration.md"} {
+		for _, m := range regexp.MustCompile("(?m)(?:^|`)fiscalhub ([a-z]+)").FindAllStringSubmatch(read(t, page), -1) {
+			if !regexp.MustCompile(`(?i)\b` + m[1] + `Cmd\b`).MatchString(known) {
+				t.Errorf("%s shows fiscalhub %s, which does not exist", page, m[1])
+			}
+		}
+	}
+}
