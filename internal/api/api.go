@@ -95,6 +95,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.refuse(x, err)
 	}
 	a.end(x)
+	nextHead(r)
 	if x.shed {
 		a.hold(x)
 	}
@@ -103,6 +104,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve makes the checks in their order. A request with several defects is
 // answered for the first of them.
 func (a *API) serve(x *exchange) error {
+	if ambiguous(x.r) {
+		return badRequest("a request has a Content-Length or chunks, not both")
+	}
 	leave, err := a.admit(x)
 	if err != nil {
 		return err

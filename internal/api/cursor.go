@@ -46,8 +46,8 @@ func (c cursors) make(id string, list []byte) string {
 
 // read gives the id that a cursor of this list points at.
 func (c cursors) read(text string, list []byte) (string, bool) {
-	if len(text) > maxCursor {
-		return "", false
+	if len(text) != base64.RawURLEncoding.EncodedLen(cursorSize) {
+		return "", false // the decoder would let line breaks pass
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) != cursorSize || b[0] != cursorVersion {

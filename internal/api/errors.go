@@ -164,7 +164,8 @@ func (a *API) refuse(x *exchange, err error) {
 		return
 	}
 	f := faultOf(err)
-	if f.status >= http.StatusInternalServerError && !errors.As(err, new(*fault)) {
+	gone := x.r.Context().Err() != nil // nobody to fail
+	if f.status >= http.StatusInternalServerError && !gone && !errors.As(err, new(*fault)) {
 		a.Log.Error("request failed", "request_id", x.id, "route", x.route, "status", f.status, "error", err.Error())
 	}
 	if !x.authenticated {

@@ -59,8 +59,8 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 		h.Set("Strict-Transport-Security", "max-age=63072000")
 	}
 	if len(r.TransferEncoding) > 0 {
-		// A length may have stood beside the chunks, and a proxy may have gone
-		// by it (RFC 9112 §6.1): nothing more is read from the connection.
+		// A length may have stood beside the chunks, unseen, and a proxy may
+		// have gone by it: nothing more is read from the connection.
 		h.Set("Connection", "close")
 	}
 	return x

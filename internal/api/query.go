@@ -15,8 +15,10 @@ import (
 const (
 	defaultLimit = 25
 	maxLimit     = 100
-	maxCursor    = 500
 	maxText      = 200
+
+	// maxQueryProblems keeps a short query from having a long answer.
+	maxQueryProblems = 100
 )
 
 // query holds the parameters of a request, each given once and not empty.
@@ -37,6 +39,10 @@ func readQuery(r *http.Request, allowed ...string) (query, error) {
 	}
 	for part := range strings.SplitSeq(raw, "&") {
 		if raw == "" {
+			break
+		}
+		if len(problems) == maxQueryProblems {
+			problem("", fiscal.CodeTooManyErrors, "only the first problems are listed")
 			break
 		}
 		rawName, rawValue, _ := strings.Cut(part, "=")

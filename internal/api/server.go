@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,9 +16,8 @@ import (
 )
 
 const (
-	maxConnections        = 4096
-	maxAddressConnections = 256
-	maxHeaderBytes        = 16 << 10
+	// maxHeaderBytes makes 16 KiB in all: the server allows 4 KiB more than told.
+	maxHeaderBytes = 12 << 10
 )
 
 // Handler serves the API and the pages beside it: probes, metrics for the
@@ -76,7 +73,7 @@ func (a *API) ready(ctx context.Context) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if _, err := a.Store.SchemaVersion(ctx); err != nil {
+	if err := a.Store.Ready(ctx); err != nil {
 		a.Log.Warn("not ready", "error", err.Error())
 		return "database unavailable"
 	}
@@ -97,86 +94,9 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    maxHeaderBytes,
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 128},
+		ConnContext:       rememberConn,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 
 		DisableGeneralOptionsHandler: true, // OPTIONS * is an unknown path as any other
 	}
-}
-
-// LimitConnections closes what exceeds the bounds at once: a listener that
-// waited would let the slow keep everybody else out. Connections of the
-// machine itself come from a proxy and are bounded in total only.
-func LimitConnections(l net.Listener) net.Listener {
-	return &limitedListener{Listener: l, open: make(map[netip.Addr]int)}
-}
-
-type limitedListener struct {
-	net.Listener
-	mu    sync.Mutex
-	total int
-	open  map[netip.Addr]int
-}
-
-// Accept waits for a connection within the bounds.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		address := remoteAddress(conn)
-		if l.enter(address) {
-			return &limitedConn{Conn: conn, leave: sync.OnceFunc(func() { l.leave(address) })}, nil
-		}
-		_ = conn.Close() // it was refused
-	}
-}
-
-func remoteAddress(conn net.Conn) netip.Addr {
-	address, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	return address.Addr().Unmap()
-}
-
-func (l *limitedListener) enter(address netip.Addr) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.total >= maxConnections || (l.open[address] >= maxAddressConnections && !address.IsLoopback()) {
-		return false
-	}
-	l.total++
-	l.open[address]++
-	return true
-}
-
-func (l *limitedListener) leave(address netip.Addr) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.total--
-	if l.open[address]--; l.open[address] == 0 {
-		delete(l.open, address)
-	}
-}
-
-type limitedConn struct {
-	net.Conn
-	leave func()
-}
-
-// CloseWrite ends what is sent. The server asks for it before it closes on a
-// client that is still sending: a close alone would be a reset, and the answer
-// would be lost with it.
-func (c *limitedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
-}
-
-// Close closes the connection and frees its place.
-func (c *limitedConn) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

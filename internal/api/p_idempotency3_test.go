@@ -1,0 +1,224 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// Somebody else holds the lock on what a creation must write, longer than it
+// waits. Both engines share a test because nearly all of its time is waiting.
+func TestP48UnavailableBeforeTheCommit(t *testing.T) {
+	t.Parallel()
+	locks := map[string][]string{
+		"sqlite":   {`PRAGMA busy_timeout = 5000`, `BEGIN IMMEDIATE`},
+		"postgres": {`BEGIN`, `LOCK TABLE idempotency IN SHARE ROW EXCLUSIVE MODE`},
+	}
+	var all sync.WaitGroup
+	for _, engine := range storetest.Engines() {
+		w := start(t, storetest.Address(t, engine), options{})
+		ctx := context.WithoutCancel(t.Context())
+		conn, err := w.database(t).Conn(ctx)
+		w.must(err)
+		lock(t, conn, locks[engine]...)
+		all.Go(func() {
+			a, err := w.try(request{method: http.MethodPost, path: "invoices", idem: "k", body: body("A-1")})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			wantCode(t, engine, a, http.StatusServiceUnavailable, "service_unavailable")
+			if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 {
+				t.Errorf("%s: Retry-After %q", engine, a.header.Get("Retry-After"))
+			}
+			list, err := w.try(request{path: "invoices"})
+			if err != nil || list.status != http.StatusOK || !strings.Contains(string(list.body), `"data":[]`) {
+				t.Errorf("%s: reading while nobody can write: %s, %v", engine, list, err)
+			}
+			lock(t, conn, `ROLLBACK`)
+			a, err = w.try(request{method: http.MethodPost, path: "invoices", idem: "k", body: body("A-1")})
+			if err != nil || a.status != http.StatusAccepted || a.header.Get("Idempotency-Replayed") != "" {
+				t.Errorf("%s: the retry: %s, %v", engine, a, err)
+			}
+			w.wantRows(1)
+		})
+	}
+	all.Wait()
+}
+
+func lock(t *testing.T, conn *sql.Conn, statements ...string) {
+	for _, s := range statements {
+		if _, err := conn.ExecContext(context.WithoutCancel(t.Context()), s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
+
+// cutter stands between the service and PostgreSQL and cuts one connection at
+// the commit of a transaction that wrote a marked text.
+type cutter struct {
+	marker []byte
+	mode   atomic.Int32
+	cuts   atomic.Int32
+}
+
+const (
+	cutNothing int32 = iota
+	cutRequest       // the commit never arrives
+	cutAnswer        // the commit arrives, its answer does not
+)
+
+// listen starts the cutter and gives the address of the database behind it.
+func (c *cutter) listen(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := u.Query().Get("host") + "/.s.PGSQL.5432"
+	ctx := context.WithoutCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			running.Go(func() { c.carry(near, far) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		running.Wait()
+	})
+	return "postgres://postgres@" + listener.Addr().String() + u.Path + "?sslmode=disable"
+}
+
+// carry passes messages both ways until an end closes, or is cut.
+func (c *cutter) carry(near, far net.Conn) {
+	var deaf atomic.Bool // what the server answers no longer gets through
+	var back sync.WaitGroup
+	back.Go(func() {
+		defer func() { _ = near.Close() }()
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := far.Read(buffer)
+			if err != nil || deaf.Load() {
+				return // the answer to a commit says that it is done
+			}
+			if _, err := near.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	})
+	c.forward(bufio.NewReader(near), far, &deaf)
+	if deaf.Load() {
+		back.Wait()
+	}
+	_, _ = near.Close(), far.Close()
+	back.Wait()
+}
+
+// forward passes the client's messages: a first one without a type, then each
+// with a type and a length (PostgreSQL, frontend/backend protocol).
+func (c *cutter) forward(from *bufio.Reader, to io.Writer, deaf *atomic.Bool) {
+	marked := false
+	for head := 4; ; head = 5 {
+		message := make([]byte, head)
+		if _, err := io.ReadFull(from, message); err != nil {
+			return
+		}
+		rest := make([]byte, binary.BigEndian.Uint32(message[head-4:])-4)
+		if _, err := io.ReadFull(from, rest); err != nil {
+			return
+		}
+		marked = marked || bytes.Contains(rest, c.marker)
+		if marked && message[0] == 'Q' && bytes.HasPrefix(bytes.ToLower(rest), []byte("commit")) {
+			switch mode := c.mode.Swap(cutNothing); mode {
+			case cutRequest:
+				c.cuts.Add(1)
+				return
+			case cutAnswer:
+				c.cuts.Add(1)
+				deaf.Store(true)
+			}
+			marked = false
+		}
+		if _, err := to.Write(append(message, rest...)); err != nil {
+			return
+		}
+		if deaf.Load() {
+			return
+		}
+	}
+}
+
+func TestP56ConnectionCutDuringTheCommit(t *testing.T) {
+	t.Parallel()
+	c := &cutter{marker: []byte("cut-me")}
+	w := start(t, c.listen(t, storetest.Address(t, "postgres")), options{})
+	w.created(w.create("before", body("before")))
+	for i, tt := range []struct {
+		name     string
+		mode     int32
+		replayed string
+	}{
+		{"the commit never arrives", cutRequest, ""},
+		{"the answer never arrives", cutAnswer, "true"},
+		{"the commit never arrives, again", cutRequest, ""},
+		{"the answer never arrives, again", cutAnswer, "true"},
+	} {
+		id := fmt.Sprintf("cut-me-%d", i)
+		c.mode.Store(tt.mode)
+		a := w.create(id, body(id))
+		wantCode(t, tt.name, a, http.StatusServiceUnavailable, "service_unavailable")
+		if a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", tt.name)
+		}
+		a = w.create(id, body(id))
+		w.created(a)
+		if got := a.header.Get("Idempotency-Replayed"); got != tt.replayed {
+			t.Errorf("%s: Idempotency-Replayed %q, want %q", tt.name, got, tt.replayed)
+		}
+		w.wantSettled(tt.name, id, id)
+		if n := c.cuts.Load(); int(n) != i+1 {
+			t.Fatalf("%s: %d connections were cut, want %d", tt.name, n, i+1)
+		}
+	}
+	w.wantRows(5)
+}
+
+// Blanks around a key are HTTP's and no part of it. No HTTP library sends them.
+func TestBlanksAroundAKeyAreNoPartOfIt(t *testing.T) {
+	each(t, options{}, func(t *testing.T, w *world) {
+		first := w.create("k", body("A-1"))
+		w.created(first)
+		for _, spelt := range []string{" \tk", "k \t ", " \t k\t"} {
+			head, text := w.creation(spelt, body("A-1"))
+			wantReplay(t, strconv.Quote(spelt), first, w.dial(t).ask(t, http.MethodPost, head+string(text)))
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package api_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// dialers are the names by which a program calls out. The packages that have
+// them also serve, so that importing one says nothing yet.
+func dialers() map[string][]string {
+	return map[string][]string{
+		"net":        {"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialUnix", "DialIP", "Dialer", "Resolver", "LookupHost", "LookupIP", "LookupAddr"},
+		"net/http":   {"Client", "DefaultClient", "DefaultTransport", "Transport", "Get", "Head", "Post", "PostForm", "NewRequest", "NewRequestWithContext"},
+		"crypto/tls": {"Dial", "DialWithDialer", "Dialer", "Client"},
+		"net/smtp":   nil, // any use
+		"net/rpc":    nil,
+		"os/exec":    nil,
+	}
+}
+
+// P-73: what the sandbox is made of holds nothing that calls out. Only the
+// store connects, to its own database, by its drivers.
+func TestP73SandboxHasNothingToCallOutWith(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	todo := []string{"internal/api", "internal/pipeline"}
+	for len(todo) > 0 {
+		dir := todo[0]
+		todo = todo[1:]
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		todo = append(todo, callsOut(t, dir)...)
+	}
+	if !seen["internal/store"] || !seen["internal/fiscal"] || len(seen) < 6 {
+		t.Errorf("only looked at %v", seen)
+	}
+}
+
+// callsOut reports what a package of ours calls out with, and returns the
+// packages of ours that it imports.
+func callsOut(t *testing.T, dir string) []string {
+	t.Helper()
+	const module = "github.com/fiscalhub/fiscalhub/"
+	root := filepath.Join("..", "..", dir)
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours []string
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), ".go") || strings.HasSuffix(entry.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, entry.Name()), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string][]string{} // the local name of a package, and what of it is forbidden
+		for _, imported := range file.Imports {
+			path, err := strconv.Unquote(imported.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if own, ok := strings.CutPrefix(path, module); ok {
+				ours = append(ours, own)
+			}
+			forbidden, ok := dialers()[path]
+			if !ok {
+				continue
+			}
+			if forbidden == nil {
+				t.Errorf("%s/%s imports %s", dir, entry.Name(), path)
+			}
+			name := path[strings.LastIndex(path, "/")+1:]
+			if imported.Name != nil {
+				name = imported.Name.Name
+			}
+			names[name] = forbidden
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if use, ok := n.(*ast.SelectorExpr); ok {
+				if from, ok := use.X.(*ast.Ident); ok && slices.Contains(names[from.Name], use.Sel.Name) {
+					t.Errorf("%s/%s uses %s.%s", dir, entry.Name(), from.Name, use.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+	return ours
+}

@@ -1,0 +1,391 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/openapi"
+)
+
+// beside starts another service on a world's database, with what a test wants
+// different about it.
+func (w *world) beside(t *testing.T, change func(*api.Options, *http.Server)) *world {
+	t.Helper()
+	other := *w
+	other.registry = prometheus.NewRegistry()
+	log := slog.New(slog.NewJSONHandler(w.opt.log, nil))
+	opt := api.Options{
+		Store: w.store, Pipeline: w.flow, Keyring: w.ring, Environment: w.opt.env, BaseURL: "https://invoices.example",
+		RateLimit: w.opt.rateLimit, Now: w.opt.now, Log: log, Metrics: other.registry,
+	}
+	server := api.NewServer(nil, log)
+	change(&opt, server)
+	var err error
+	other.api, err = api.New(opt)
+	w.must(err)
+	server.Handler = other.api.Handler(other.registry)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	w.must(err)
+	other.base = "http://" + listener.Addr().String()
+	var running sync.WaitGroup
+	running.Go(func() { _ = server.Serve(api.LimitConnections(listener)) })
+	t.Cleanup(func() {
+		_ = server.Close()
+		running.Wait()
+	})
+	return &other
+}
+
+// lost is a store whose database is taken away by the call of cut: the server
+// of PostgreSQL can no longer be reached, the file of SQLite is closed.
+func (w *world) lost(t *testing.T) (s *store.Store, cut func()) {
+	t.Helper()
+	address, cut := w.address, func() { _ = s.Close() } // nobody uses it afterwards
+	if w.store.Engine() == "postgres" {
+		address, cut = bridge(t, w.address)
+	}
+	s, err := store.Open(t.Context(), address, store.Options{Now: w.opt.now, Log: slog.New(slog.DiscardHandler)})
+	w.must(err)
+	t.Cleanup(func() { _ = s.Close() }) // it may be closed, or cut off
+	return s, cut
+}
+
+// bridge leads to a PostgreSQL server until it is torn down.
+func bridge(t *testing.T, address string) (through string, cut func()) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var crossing sync.WaitGroup
+	crossing.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := (&net.Dialer{}).DialContext(ctx, "unix", u.Query().Get("host")+"/.s.PGSQL.5432")
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { _ = near.Close(); _ = far.Close() })
+			crossing.Go(func() { _, _ = io.Copy(near, far) })
+			crossing.Go(func() { _, _ = io.Copy(far, near) })
+		}
+	})
+	cut = sync.OnceFunc(func() {
+		cancel()
+		_ = listener.Close()
+		crossing.Wait()
+	})
+	t.Cleanup(cut)
+	return "postgres://postgres@" + listener.Addr().String() + u.Path + "?sslmode=disable", cut
+}
+
+// database is the world's database without the store in between.
+func (w *world) database(t *testing.T) *sql.DB {
+	t.Helper()
+	driver, source := "pgx", w.address
+	if path, ok := strings.CutPrefix(w.address, "sqlite:"); ok {
+		driver, source = "sqlite", path
+	}
+	db, err := sql.Open(driver, source)
+	w.must(err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// scripted is the sandbox's plan with checks that a test writes.
+type scripted struct {
+	pipeline.Sandbox
+	check func(context.Context, *fiscal.Invoice) error
+	ready func(fiscal.Type) fiscal.Problems
+}
+
+// Check asks the test.
+func (s scripted) Check(ctx context.Context, _ store.Scope, inv *fiscal.Invoice) error {
+	if s.check == nil {
+		return nil
+	}
+	return s.check(ctx, inv)
+}
+
+// Ready asks the test.
+func (s scripted) Ready(_ context.Context, _ store.Scope, t fiscal.Type) (fiscal.Problems, error) {
+	if s.ready == nil {
+		return nil, nil
+	}
+	return s.ready(t), nil
+}
+
+// hold is a plan that keeps creations whose external id starts with "slow"
+// until they are released.
+type hold struct {
+	entered chan struct{} // one for each that is kept
+	release chan struct{}
+}
+
+func newHold() *hold {
+	return &hold{entered: make(chan struct{}, 10_000), release: make(chan struct{})}
+}
+
+func (h *hold) plan() pipeline.Plan {
+	return scripted{check: func(ctx context.Context, inv *fiscal.Invoice) error {
+		if !strings.HasPrefix(inv.ExternalID, "slow") {
+			return nil
+		}
+		h.entered <- struct{}{}
+		select {
+		case <-h.release:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
+}
+
+// await waits until n creations are kept.
+func (h *hold) await(t *testing.T, n int) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for i := range n {
+		select {
+		case <-h.entered:
+		case <-deadline:
+			t.Fatalf("%d of %d requests got to the plan", i, n)
+		}
+	}
+}
+
+// sentText is a request as bytes, for what no HTTP library would send.
+func (w *world) sentText(method, target, key string, more ...string) string {
+	lines := append([]string{method + " " + target + " HTTP/1.1", "Host: invoices.example"}, more...)
+	if key != "" {
+		lines = append(lines, "Authorization: Bearer "+key)
+	}
+	return strings.Join(lines, "\r\n") + "\r\n\r\n"
+}
+
+// wire is a connection on which a test writes bytes.
+type wire struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (w *world) dial(t *testing.T) *wire {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.base, "http://"))
+	w.must(err)
+	t.Cleanup(func() { _ = conn.Close() })
+	w.must(conn.SetDeadline(time.Now().Add(30 * time.Second)))
+	return &wire{conn, bufio.NewReader(conn)}
+}
+
+// ask writes a text and reads the answer to it.
+func (c *wire) ask(t *testing.T, method, text string) answer {
+	t.Helper()
+	// A server that refuses early may close while a long text is still being written.
+	_, _ = io.WriteString(c, text)
+	a, err := c.answer(method)
+	if err != nil {
+		t.Fatalf("after %.80q: %v", text, err)
+	}
+	return a
+}
+
+func (c *wire) answer(method string) (answer, error) {
+	resp, err := http.ReadResponse(c.r, &http.Request{Method: method})
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if resp.Close {
+		resp.Header.Set("Connection", "close")
+	}
+	return answer{resp.StatusCode, resp.Header, text}, err
+}
+
+// over tells whether the server has closed the connection.
+func (c *wire) over() bool {
+	_, err := c.r.ReadByte()
+	return err != nil
+}
+
+var requestIDForm = regexp.MustCompile(`^req_[0-9a-f]{32}$`)
+
+// wantCommon checks what every answer below /v1 and on unknown routes carries.
+func wantCommon(t *testing.T, now time.Time, a answer) {
+	t.Helper()
+	id := a.header.Get("X-Request-Id")
+	if !requestIDForm.MatchString(id) {
+		t.Errorf("X-Request-Id %q in %s", id, a)
+	}
+	var told struct {
+		Error struct {
+			RequestID string `json:"request_id"`
+		} `json:"error"`
+	}
+	if a.status >= 400 && len(a.body) > 0 {
+		if err := json.Unmarshal(a.body, &told); err != nil || told.Error.RequestID != id {
+			t.Errorf("the body tells another request than %s: %s", id, a)
+		}
+	}
+	number := func(name string) int64 {
+		n, err := strconv.ParseInt(a.header.Get(name), 10, 64)
+		if err != nil {
+			t.Errorf("%s: %v in %s", name, err, a)
+		}
+		return n
+	}
+	limit, remaining, reset := number("RateLimit-Limit"), number("RateLimit-Remaining"), number("RateLimit-Reset")
+	if limit < 1 || remaining < 0 || remaining > limit || reset <= now.Unix() || reset > now.Unix()+60 {
+		t.Errorf("RateLimit %d, %d, %d at %d in %s", limit, remaining, reset, now.Unix(), a)
+	}
+	if got := a.header.Get("X-Content-Type-Options"); got != "nosniff" {
+		t.Errorf("X-Content-Type-Options %q", got)
+	}
+}
+
+// forge makes a well-formed key with the prefix of another and a secret of its own.
+func forge(t *testing.T, key string) string {
+	t.Helper()
+	const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
+	var prefix []byte // the first character is made of the environment
+	for _, c := range []byte(key[len("fh_")+1 : len("fh_")+12]) {
+		prefix = append(prefix, byte(strings.IndexByte(alphabet, c)))
+	}
+	env := map[byte]string{'s': "sandbox", 'p': "production", 'c': "certification"}[key[3]]
+	forged, err := apikey.New(env, io.MultiReader(bytes.NewReader(prefix), rand.Reader))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if forged.Reveal()[:16] != key[:16] || forged.Reveal() == key {
+		t.Fatalf("%s is no forgery of %s", forged.Reveal(), key)
+	}
+	return forged.Reveal()
+}
+
+// stranger is a well-formed key that nobody issued.
+func stranger(t *testing.T, env fiscal.Environment) string {
+	t.Helper()
+	key, err := apikey.New(string(env), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key.Reveal()
+}
+
+// credentialOf finds what is stored of a key.
+func (w *world) credentialOf(key string) store.Credential {
+	w.t.Helper()
+	c, err := w.store.CredentialByPrefix(w.t.Context(), key[3:15])
+	w.must(err)
+	return c
+}
+
+// operation is a path and method of the OpenAPI document.
+type operation struct{ method, path string }
+
+// operations lists what the document knows, so that a new one is not forgotten.
+func operations(t *testing.T) []operation {
+	t.Helper()
+	text, err := openapi.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	var all []operation
+	for path, item := range document.Paths {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			if _, ok := item[strings.ToLower(method)]; ok {
+				all = append(all, operation{method, path})
+			}
+		}
+	}
+	if len(all) < 7 {
+		t.Fatalf("only %d operations", len(all))
+	}
+	return all
+}
+
+// at fills the parameters of a path.
+func (o operation) at(taxpayer, resource string) string {
+	return strings.NewReplacer("{taxpayer_id}", taxpayer, "{invoice_id}", resource, "{document_id}", resource).Replace(o.path)
+}
+
+// ofTaxpayer tells whether the operation is below a taxpayer, and named whether
+// it names one resource.
+func (o operation) ofTaxpayer() bool { return strings.Contains(o.path, "{taxpayer_id}") }
+func (o operation) named() bool {
+	return strings.Contains(o.path, "{invoice_id}") || strings.Contains(o.path, "{document_id}")
+}
+
+// complete makes a request of an operation good except for what a test spoils.
+func (o operation) complete(path string) request {
+	r := request{method: o.method, path: path}
+	switch {
+	case o.method == http.MethodPost:
+		r.idem, r.body = "complete", body("complete")
+	case strings.HasSuffix(o.path, "/fiscal-documents"):
+		r.path += "?external_id=complete"
+	}
+	return r
+}
+
+func (o operation) String() string { return fmt.Sprintf("%s %s", o.method, o.path) }
+
+// plain asks for a page that the OpenAPI document does not know.
+func (w *world) plain(t *testing.T, path string) (answer, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.base+path, nil)
+	w.must(err)
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, text}, err
+}
+
+func decode(t *testing.T, text []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+}

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+func listQuery(raw string) (query, error) {
+	r := &http.Request{URL: &url.URL{RawQuery: raw}}
+	return readQuery(r, "external_id", "status", "cursor", "limit")
+}
+
+func TestReadQueryDecodesOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		raw  string
+		want query
+	}{
+		{"", query{}},
+		{"external_id=a+b", query{"external_id": "a b"}},
+		{"external_id=a%2Bb", query{"external_id": "a+b"}},
+		{"external_id=%2541", query{"external_id": "%41"}},
+		{"external_id=a%26limit%3D5", query{"external_id": "a&limit=5"}},
+		{"external_id=a=b", query{"external_id": "a=b"}},
+		{"%65xternal_id=a", query{"external_id": "a"}},
+		{"external_id=%F0%9F%A7%BE&limit=5", query{"external_id": "🧾", "limit": "5"}},
+	} {
+		got, err := listQuery(tt.raw)
+		if err != nil || !maps.Equal(got, tt.want) {
+			t.Errorf("%q: got %q, %v, want %q", tt.raw, got, err, tt.want)
+		}
+	}
+}
+
+func TestUnknownNamesAreCutInAnswers(t *testing.T) {
+	t.Parallel()
+	_, err := listQuery(strings.Repeat("é", 1000) + "=1")
+	var f *fault
+	if !errors.As(err, &f) || utf8.RuneCountInString(f.details[0].Field) > 64 || !utf8.ValidString(f.details[0].Field) {
+		t.Errorf("got %+v", err)
+	}
+}
+
+// Whatever the query, reading it never panics; what is read is plain text under
+// names that are known, as the standard library reads it, and makes a filter
+// within its bounds.
+func FuzzQuery(f *testing.F) {
+	a := &API{cursors: testCursors()}
+	scope := store.Scope{Environment: fiscal.Sandbox, TaxpayerID: "t"}
+	good := a.cursors.make(cursorTestID, listScope(scope, store.InvoiceFilter{}))
+	for _, seed := range []string{
+		"", "&", "=", "limit=5", "limit=05", "limit=5&limit=5", "external_id=%00", "external_id=%ff", "a;b", "%", "cursor=" + good,
+		"cursor=" + good + "%0a", "status=accepted&external_id=a+b", "limit=+1", "limit=%EF%BC%91", "external_id=\xff", strings.Repeat("&", 100),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		q, err := listQuery(raw)
+		if err != nil {
+			var refused *fault
+			if !errors.As(err, &refused) || refused.status != http.StatusBadRequest || len(refused.details) == 0 || len(refused.details) > 101 {
+				t.Fatalf("%q: %+v", raw, err)
+			}
+			return
+		}
+		standard, err := url.ParseQuery(raw)
+		if err != nil || len(standard) != len(q) {
+			t.Fatalf("%q: we read %q, the library %q, %v", raw, q, standard, err)
+		}
+		for name, value := range q {
+			if !slices.Equal(standard[name], []string{value}) || value == "" || !utf8.ValidString(value) || strings.ContainsAny(value, "\x00\n\r\t") {
+				t.Errorf("%q: %s is %q, and for the library %q", raw, name, value, standard[name])
+			}
+		}
+		filter, err := a.invoiceFilter(scope, q)
+		if err != nil {
+			return
+		}
+		if filter.Limit < 1 || filter.Limit > 100 || utf8.RuneCountInString(filter.ExternalID) > 200 || filter.Before != "" && filter.Before != cursorTestID {
+			t.Errorf("%q: %+v", raw, filter)
+		}
+		if _, known := fiscal.ParseStatus(string(filter.Status)); filter.Status != "" && !known {
+			t.Errorf("%q: %+v", raw, filter)
+		}
+	})
+}

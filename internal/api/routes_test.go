@@ -1,0 +1,82 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fiscalhub/fiscalhub/openapi"
+)
+
+func TestParseUUID(t *testing.T) {
+	t.Parallel()
+	const plain = "0192f3c1-7a4e-7b21-9c55-3d2e8f6a1b40"
+	tests := []struct{ name, text, want string }{
+		{"plain", plain, plain},
+		{"upper case", strings.ToUpper(plain), plain},
+		{"version 1", "0192f3c1-7a4e-1b21-9c55-3d2e8f6a1b40", "0192f3c1-7a4e-1b21-9c55-3d2e8f6a1b40"},
+		{"version 8", "0192f3c1-7a4e-8b21-bc55-3d2e8f6a1b40", "0192f3c1-7a4e-8b21-bc55-3d2e8f6a1b40"},
+		{"all zeros", "00000000-0000-0000-0000-000000000000", "00000000-0000-0000-0000-000000000000"},
+		{"all ones", "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF", "ffffffff-ffff-ffff-ffff-ffffffffffff"},
+		{"version 0", "0192f3c1-7a4e-0b21-9c55-3d2e8f6a1b40", ""},
+		{"version 9", "0192f3c1-7a4e-9b21-9c55-3d2e8f6a1b40", ""},
+		{"version 15", "0192f3c1-7a4e-fb21-9c55-3d2e8f6a1b40", ""},
+		{"variant of Microsoft", "0192f3c1-7a4e-7b21-cc55-3d2e8f6a1b40", ""},
+		{"variant of NCS", "0192f3c1-7a4e-7b21-7c55-3d2e8f6a1b40", ""},
+		{"variant of the future", "0192f3c1-7a4e-7b21-ec55-3d2e8f6a1b40", ""},
+		{"braces", "{" + plain + "}", ""},
+		{"urn", "urn:uuid:" + plain, ""},
+		{"no hyphens", strings.ReplaceAll(plain, "-", ""), ""},
+		{"hyphens elsewhere", "0192f3c17-a4e-7b21-9c55-3d2e8f6a1b40", ""},
+		{"a digit that is none", "0192f3c1-7a4e-7b21-9c55-3d2e8f6a1b4g", ""},
+		{"a space for a digit", " " + plain[1:], ""},
+		{"too short", plain[:35], ""},
+		{"too long", plain + "0", ""},
+		{"empty", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := parseUUID(tt.text)
+			if got != tt.want || ok != (tt.want != "") {
+				t.Errorf("parseUUID(%q) = %q, %v; want %q", tt.text, got, ok, tt.want)
+			}
+		})
+	}
+}
+
+// What is served and what is documented are one list.
+func TestEveryRouteIsDocumentedAndEveryDocumentedOneServed(t *testing.T) {
+	t.Parallel()
+	text, err := openapi.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	var documented, served []string
+	for path, item := range document.Paths {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			if _, ok := item[strings.ToLower(method)]; ok {
+				documented = append(documented, method+" "+path)
+			}
+		}
+	}
+	for _, r := range (&API{}).table() {
+		served = append(served, r.method+" "+r.name)
+		if r.public == nil && len(r.scopes) == 0 {
+			t.Errorf("%s %s asks for no scope", r.method, r.name)
+		}
+	}
+	slices.Sort(documented)
+	slices.Sort(served)
+	if !slices.Equal(documented, served) {
+		t.Errorf("documented:\n%s\nserved:\n%s", strings.Join(documented, "\n"), strings.Join(served, "\n"))
+	}
+}
