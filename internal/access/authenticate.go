@@ -58,12 +58,15 @@ func (a *Authenticator) Authenticate(ctx context.Context, key apikey.Key) (store
 		return store.Credential{}, err
 	}
 	// An unknown prefix costs one HMAC too, so that time tells nothing.
-	pepper := a.ring.peppers[a.ring.newest]
+	version := a.ring.newest
 	if known.found {
-		pepper = a.ring.peppers[known.credential.PepperVersion]
+		version = known.credential.PepperVersion
 	}
+	// A row whose pepper the ring lacks makes no key good: whoever can write to
+	// the database must not be able to make one.
+	pepper, ok := a.ring.peppers[version]
 	digest := key.Digest(pepper)
-	if !hmac.Equal(digest[:], known.credential.Digest) || !known.credential.Live(now) {
+	if !ok || !hmac.Equal(digest[:], known.credential.Digest) || !known.credential.Live(now) {
 		return store.Credential{}, ErrDenied
 	}
 	a.used(known, now)

@@ -47,8 +47,9 @@ func (c Credentials) Issue(ctx context.Context, terms Terms) (apikey.Key, store.
 	return key, made, err
 }
 
-// Rotate issues a successor with the same terms and lets the old credential
-// end after the overlap; until then both are good.
+// Rotate issues a successor with the same terms, living as long as the old one
+// was to, and lets the old credential end after the overlap; until then both
+// are good.
 func (c Credentials) Rotate(ctx context.Context, id string, overlap time.Duration) (apikey.Key, store.Credential, error) {
 	if overlap < 0 || overlap > maxOverlap {
 		return apikey.Key{}, store.Credential{}, fmt.Errorf("the overlap is between 0 and %s", maxOverlap)
@@ -61,9 +62,11 @@ func (c Credentials) Rotate(ctx context.Context, id string, overlap time.Duratio
 	if !old.Live(now) {
 		return apikey.Key{}, store.Credential{}, errors.New("the credential has ended: create a new one")
 	}
-	key, made, err := c.mint(Terms{
-		TaxpayerID: old.TaxpayerID, Environment: old.Environment, Scopes: old.Scopes, RateLimit: old.RateLimit,
-	})
+	terms := Terms{TaxpayerID: old.TaxpayerID, Environment: old.Environment, Scopes: old.Scopes, RateLimit: old.RateLimit}
+	if !old.ExpiresAt.IsZero() {
+		terms.ExpiresAt = now.Add(old.ExpiresAt.Sub(old.CreatedAt))
+	}
+	key, made, err := c.mint(terms)
 	if err != nil {
 		return apikey.Key{}, store.Credential{}, err
 	}

@@ -25,6 +25,7 @@ const (
 	journalSize  = 1024
 	journalBatch = 256
 	journalPause = 200 * time.Millisecond
+	journalTime  = 5 * time.Second // for a batch
 )
 
 func newJournal(s *store.Store, log *slog.Logger) *Journal {
@@ -42,16 +43,16 @@ func (j *Journal) Add(e func(context.Context, *store.Tx) error) {
 }
 
 func (j *Journal) run(ctx context.Context) {
+	// What was taken out of the queue is written, also if the service stops then.
+	work := context.WithoutCancel(ctx)
 	tick := time.NewTicker(journalPause)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			j.flush(ctx)
+			j.flush(work)
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-			j.flush(last)
+			j.flush(work)
 			return
 		}
 	}
@@ -67,18 +68,23 @@ func (j *Journal) flush(ctx context.Context) {
 		if len(batch) == 0 {
 			return
 		}
-		err := j.store.Update(ctx, func(tx *store.Tx) error {
-			for _, e := range batch {
-				// What an entry speaks of may be gone; the rest stands.
-				if err := e(ctx, tx); err != nil && !errors.Is(err, store.ErrNotFound) {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := j.write(ctx, batch); err != nil {
 			j.log.Warn("journal entries could not be written", "entries", len(batch), "error", err.Error())
 			return
 		}
 	}
+}
+
+func (j *Journal) write(ctx context.Context, batch []entry) error {
+	ctx, cancel := context.WithTimeout(ctx, journalTime)
+	defer cancel()
+	return j.store.Update(ctx, func(tx *store.Tx) error {
+		for _, e := range batch {
+			// What an entry speaks of may be gone; the rest stands.
+			if err := e(ctx, tx); err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -3,6 +3,9 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -82,22 +85,26 @@ func (p *Pipeline) claim(ctx context.Context, limit int) ([]store.Job, error) {
 		jobs, err = tx.Claim(ctx, p.Env, store.NewID(), now, now.Add(leaseTime), limit)
 		return err
 	})
-	return jobs, err
+	if err != nil {
+		return nil, err // what was claimed may not have been committed
+	}
+	return jobs, nil
 }
 
 // run does one stage and commits its result. A failure gives the job back for
 // later; a lost lease means that somebody else has it.
 func (p *Pipeline) run(ctx context.Context, job store.Job) {
-	ctx, cancel := context.WithTimeout(ctx, stepTime)
-	defer cancel()
-	err := p.step(ctx, job)
-	if err == nil || errors.Is(err, store.ErrLeaseLost) {
+	bounded, cancel := context.WithTimeout(ctx, stepTime)
+	failure := p.step(bounded, job)
+	cancel()
+	if failure == nil || errors.Is(failure, store.ErrLeaseLost) {
 		return
 	}
-	p.Log.Warn("stage failed", "document_id", job.DocumentID, "stage", job.Stage, "attempt", job.Attempt, "error", err.Error())
+	p.Log.Warn("stage failed", "document_id", job.DocumentID, "stage", job.Stage, "attempt", job.Attempt, "error", failure.Error())
 	delay := min(retryBase<<min(job.Attempt, 16), retryMax)
-	err = p.Store.Update(ctx, func(tx *store.Tx) error {
-		return tx.RetryJob(ctx, job, p.Now().Add(delay), err.Error())
+	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
+	err := p.Store.Update(ctx, func(tx *store.Tx) error {
+		return tx.RetryJob(ctx, job, p.Now().Add(delay), reason)
 	})
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
 		// The lease runs out and the job comes due by itself.
@@ -110,7 +117,7 @@ func (p *Pipeline) step(ctx context.Context, job store.Job) error {
 	if err != nil {
 		return err
 	}
-	step, err := p.Plan.Step(ctx, Work{job, before})
+	step, err := p.attempt(ctx, Work{job, before})
 	if err != nil {
 		return err
 	}
@@ -121,6 +128,18 @@ func (p *Pipeline) step(ctx context.Context, job store.Job) error {
 		}
 		return changeStatus(ctx, tx, before, step, now)
 	})
+}
+
+// attempt does the work of a stage. A panic is the stage's failure and nobody
+// else's.
+func (p *Pipeline) attempt(ctx context.Context, w Work) (step Step, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.Log.Error("panic in a stage", "document_id", w.Job.DocumentID, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			err = fmt.Errorf("pipeline: panic in stage %s", w.Job.Stage)
+		}
+	}()
+	return p.Plan.Step(ctx, w)
 }
 
 func moveJob(ctx context.Context, tx *store.Tx, job store.Job, step Step, now time.Time) error {

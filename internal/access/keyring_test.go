@@ -1,0 +1,137 @@
+package access
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/seal"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+func newMaster(t *testing.T) *seal.MasterKey {
+	t.Helper()
+	m, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "master.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Nodes that start together on an empty database end with the same keys.
+func TestKeyringIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		master := newMaster(t)
+		const loaders = 6
+		rings := make([]*Keyring, loaders)
+		stores := []int{0, 0, 0, 1, 1, 1}
+		nodes := [2]func() (*Keyring, error){}
+		for i := range nodes {
+			s := storetest.Open(t, address, time.Now)
+			nodes[i] = func() (*Keyring, error) { return LoadKeyring(t.Context(), s, master) }
+		}
+		var all sync.WaitGroup
+		for i := range loaders {
+			all.Go(func() {
+				ring, err := nodes[stores[i]]()
+				if err != nil {
+					t.Error(err)
+				}
+				rings[i] = ring
+			})
+		}
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+		for _, ring := range rings {
+			if ring.newest != 1 || len(ring.peppers) != 1 || len(ring.cursors) != 1 {
+				t.Fatalf("version %d, %d peppers, %d cursor keys", ring.newest, len(ring.peppers), len(ring.cursors))
+			}
+			if !bytes.Equal(ring.peppers[1], rings[0].peppers[1]) || !bytes.Equal(ring.cursors[0], rings[0].cursors[0]) {
+				t.Error("two nodes have two keys")
+			}
+		}
+		first := rings[0]
+		if len(first.peppers[1]) != keySize || bytes.Equal(first.peppers[1], first.cursors[0]) || bytes.Equal(first.peppers[1], make([]byte, keySize)) {
+			t.Error("the keys are not two random keys")
+		}
+		again, err := nodes[0]()
+		if err != nil || !bytes.Equal(again.peppers[1], first.peppers[1]) {
+			t.Errorf("loaded again: %v", err)
+		}
+	})
+}
+
+func TestKeyringIsNotInTheDatabaseInTheClear(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		s := storetest.Open(t, address, time.Now)
+		ring, err := LoadKeyring(t.Context(), s, newMaster(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []string{kindPepper, kindCursor} {
+			stored, err := s.Secrets(t.Context(), kind)
+			if err != nil || len(stored) != 1 {
+				t.Fatalf("%s: %d stored, %v", kind, len(stored), err)
+			}
+			if bytes.Contains(stored[0].Sealed, ring.peppers[1]) || bytes.Contains(stored[0].Sealed, ring.cursors[0]) {
+				t.Errorf("%s is stored in the clear", kind)
+			}
+		}
+	})
+}
+
+func TestAnotherMasterKeyIsTold(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		s := storetest.Open(t, address, time.Now)
+		right, wrong := newMaster(t), newMaster(t)
+		if _, err := LoadKeyring(t.Context(), s, right); err != nil {
+			t.Fatal(err)
+		}
+		_, err := LoadKeyring(t.Context(), s, wrong)
+		if err == nil || !strings.Contains(err.Error(), "another master key") || !strings.Contains(err.Error(), wrong.ID()) || !strings.Contains(err.Error(), "--master-key") {
+			t.Errorf("the operator is told: %v", err)
+		}
+		// Nothing was made in place of what could not be opened.
+		if _, err := LoadKeyring(t.Context(), s, right); err != nil {
+			t.Errorf("the right key: %v", err)
+		}
+		for _, kind := range []string{kindPepper, kindCursor} {
+			if stored, err := s.Secrets(t.Context(), kind); err != nil || len(stored) != 1 {
+				t.Errorf("%s: %d stored, %v", kind, len(stored), err)
+			}
+		}
+	})
+}
+
+// A sealed key is bound to its row: it cannot be passed off as another kind or
+// version.
+func TestSealedKeysAreBoundToTheirRows(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		s := storetest.Open(t, address, time.Now)
+		master := newMaster(t)
+		if _, err := LoadKeyring(t.Context(), s, master); err != nil {
+			t.Fatal(err)
+		}
+		cursors, err := s.Secrets(t.Context(), kindCursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved := cursors[0]
+		moved.Kind, moved.Version = kindPepper, 2
+		if err := s.AddSecret(t.Context(), moved); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := LoadKeyring(t.Context(), s, master); err == nil {
+			t.Error("a cursor key serves as a pepper")
+		}
+	})
+}

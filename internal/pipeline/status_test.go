@@ -1,0 +1,118 @@
+package pipeline
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// P-72: a thousand changes within one millisecond, while the clock stands
+// still, and then more with a clock that was set back.
+func TestP72UpdatedAtGrowsWithinAMillisecond(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		b := newBench(t, address, Sandbox{})
+		inv := b.add("A", "x", "y")
+		ctx := t.Context()
+		change := func(n int) {
+			b.must(b.Store.Update(ctx, func(tx *store.Tx) error {
+				for range n {
+					before, err := tx.Invoice(ctx, b.scope, inv.ID)
+					if err != nil {
+						return err
+					}
+					to := fiscal.Submitted
+					if before.Status == fiscal.Submitted {
+						to = fiscal.OutcomeUnknown
+					}
+					if err := changeStatus(ctx, tx, before, Step{Status: to}, b.Now()); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}
+		change(1000)
+		b.clock.advance(-time.Hour)
+		change(10)
+		events, err := b.Store.History(ctx, b.scope, inv.ID)
+		b.must(err)
+		if len(events) != 1011 {
+			t.Fatalf("%d events", len(events))
+		}
+		last := inv.UpdatedAt
+		for i, e := range events[1:] {
+			if !e.At.After(last) || e.At.Nanosecond()%int(time.Millisecond) != 0 {
+				t.Fatalf("change %d is at %s after %s", i, e.At, last)
+			}
+			last = e.At
+		}
+		now, err := b.Store.Invoice(ctx, b.scope, inv.ID)
+		b.must(err)
+		if !now.UpdatedAt.Equal(last) || now.Sequence != 1011 {
+			t.Errorf("updated at %s with %d changes, want %s", now.UpdatedAt, now.Sequence, last)
+		}
+		// Once the clock is ahead again it is the clock's time.
+		b.clock.advance(2 * time.Hour)
+		change(1)
+		if now, err = b.Store.Invoice(ctx, b.scope, inv.ID); err != nil || !now.UpdatedAt.Equal(b.Now().Truncate(time.Millisecond)) {
+			t.Errorf("updated at %s, %v, want %s", now.UpdatedAt, err, b.Now())
+		}
+	})
+}
+
+// Every scenario goes from queued to the status of its name, by steps that the
+// table of states allows.
+func TestScenariosFollowTheTableOfStates(t *testing.T) {
+	t.Parallel()
+	for name, path := range scenarioPaths {
+		at := fiscal.Queued
+		for _, next := range path {
+			if !at.MayBecome(next) {
+				t.Errorf("%s goes from %s to %s", name, at, next)
+			}
+			at = next
+		}
+		if string(at) != string(name) {
+			t.Errorf("%s ends at %s", name, at)
+		}
+	}
+	for _, status := range fiscal.Statuses() {
+		if _, ok := ParseScenario(string(status)); ok == (status == fiscal.Queued) {
+			t.Errorf("scenario %s: %t", status, ok)
+		}
+	}
+	if Scenario("delivered").Fits(fiscal.Consumer) || !Scenario("delivered").Fits(fiscal.FiscalCredit) || !Scenario("").Fits(fiscal.Consumer) {
+		t.Error("delivered is for type 31 alone")
+	}
+}
+
+func TestLivePlanKnowsTheTaxpayer(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		b := newBench(t, address, Sandbox{})
+		live := Live{Store: b.Store, Now: b.Now}
+		ctx := t.Context()
+		nobody := store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}
+		if _, err := live.Ready(ctx, nobody, fiscal.Consumer); err == nil {
+			t.Error("a taxpayer that does not exist is ready")
+		}
+		scope := store.Scope{Environment: fiscal.Production, TaxpayerID: b.scope.TaxpayerID}
+		missing, err := live.Ready(ctx, scope, fiscal.Consumer)
+		if err != nil || len(missing) != 3 || missing[0].Code != "taxpayer.profile_incomplete" {
+			t.Errorf("missing %v, %v", missing, err)
+		}
+		taxpayer, err := b.Store.Taxpayer(ctx, b.scope.TaxpayerID)
+		b.must(err)
+		if got := Missing(taxpayer, fiscal.Sandbox, fiscal.Consumer); len(got) != 0 {
+			t.Errorf("the sandbox misses %v", got)
+		}
+		if _, err := live.Step(context.WithoutCancel(ctx), Work{}); err == nil {
+			t.Error("the live plan has no stage yet, and did one")
+		}
+	})
+}
