@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	yaml "github.com/oasdiff/yaml3"
 )
@@ -17,10 +18,11 @@ import (
 var source []byte
 
 // JSON returns the document as JSON, its members in the order in which they are
-// written. It converts anew on each call: a server keeps the result.
-func JSON() ([]byte, error) {
-	return toJSON(source)
-}
+// written. The bytes are everybody's, and not to be changed.
+func JSON() ([]byte, error) { return converted() }
+
+// converted converts the document once, which takes a while.
+var converted = sync.OnceValues(func() ([]byte, error) { return toJSON(source) })
 
 // toJSON works on nodes, not on Go maps, because a map would forget the order
 // that the document was written in, and the page shows operations in it.
