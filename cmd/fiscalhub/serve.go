@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -51,6 +53,11 @@ func (c serveCmd) Run(t *terminal) (err error) {
 	config, err := c.check()
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		// What lives is little and what is allocated is much: collecting less
+		// often costs a few megabytes.
+		debug.SetGCPercent(400)
 	}
 	log := t.log(c.LogLevel)
 	s, err := t.openStore()

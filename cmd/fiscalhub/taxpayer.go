@@ -190,7 +190,7 @@ func checkTaxpayer(t store.Taxpayer) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return errors.New(strings.Join(wrong, "; "))
+		return usageError(strings.Join(wrong, "; "))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -76,7 +77,19 @@ func (t *terminal) keyring(s *store.Store) (*access.Keyring, error) {
 	if path == "" {
 		path = filepath.Join(t.cli.Data, "master.key")
 	}
-	master, err := seal.LoadOrCreate(path)
+	made, err := access.HasKeyring(t.ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	load := seal.LoadOrCreate
+	if made {
+		// A new key would not open what the database holds.
+		load = seal.Load
+	}
+	master, err := load(path)
+	if errors.Is(err, fs.ErrNotExist) && made {
+		return nil, fmt.Errorf("the master key file %s is missing, and the database was made with one: put it back, or name it with --master-key", path)
+	}
 	if err != nil {
 		return nil, err
 	}

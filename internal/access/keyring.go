@@ -28,6 +28,12 @@ const (
 	keySize    = 32
 )
 
+// HasKeyring tells whether the database holds the service's keys already.
+func HasKeyring(ctx context.Context, s *store.Store) (bool, error) {
+	stored, err := s.Secrets(ctx, kindPepper)
+	return len(stored) > 0, err
+}
+
 // LoadKeyring opens the service's keys, and makes them on an empty database.
 func LoadKeyring(ctx context.Context, s *store.Store, master *seal.MasterKey) (*Keyring, error) {
 	peppers, err := loadKeys(ctx, s, master, kindPepper)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -91,35 +92,18 @@ func (a *API) createInvoice(x *exchange) error {
 	}
 	ctx, cancel := x.deadline()
 	defer cancel()
-	known, err := a.Pipeline.Recall(ctx, intent)
-	if err == nil {
-		return x.registered(known)
+	done, err := a.register(ctx, intent, document, canonical, scenario)
+	if byRule(err) {
+		// What is refused today may have been accepted before: the answer to a
+		// known key stands above every rule.
+		known, unknown := a.Pipeline.Recall(ctx, intent)
+		if !errors.Is(unknown, store.ErrNotFound) {
+			done, err = known, unknown
+		}
 	}
-	if !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	inv, err := fiscal.New(fiscal.DecodeRequest(document))
 	if err != nil {
 		return err
 	}
-	if !scenario.Fits(inv.Type) {
-		return badRequest("an invoice of type " + string(inv.Type) + " is never " + string(scenario))
-	}
-	done, err := a.Pipeline.Register(ctx, pipeline.Command{
-		Intent: intent, Invoice: inv, Request: canonical, Scenario: scenario,
-		Answer: func(inv store.Invoice) (string, []byte, error) {
-			body, err := encode(envelope{newInvoiceResource(inv), meta{x.id}})
-			return invoicePath(inv.TaxpayerID, inv.ID), body, err
-		},
-	})
-	if err != nil {
-		return err
-	}
-	return x.registered(done)
-}
-
-// registered answers a creation: the stored bytes, whenever they were stored.
-func (x *exchange) registered(done pipeline.Registered) error {
 	x.invoiceID, x.replayed = done.ObjectID, done.Replayed
 	x.w.Header().Set("Location", done.Location)
 	if done.Replayed {
@@ -127,6 +111,36 @@ func (x *exchange) registered(done pipeline.Registered) error {
 	}
 	x.write(done.HTTPStatus, done.Body)
 	return nil
+}
+
+// register judges the invoice and has it stored. A key that is known is found
+// there, in the same transaction that would store the invoice.
+func (a *API) register(ctx context.Context, in pipeline.Intent, document *strictjson.Document, canonical []byte, scenario pipeline.Scenario) (pipeline.Registered, error) {
+	inv, err := fiscal.New(fiscal.DecodeRequest(document))
+	if err != nil {
+		return pipeline.Registered{}, err
+	}
+	if !scenario.Fits(inv.Type) {
+		return pipeline.Registered{}, badRequest("an invoice of type " + string(inv.Type) + " is never " + string(scenario))
+	}
+	return a.Pipeline.Register(ctx, pipeline.Command{
+		Intent: in, Invoice: inv, Request: canonical, Scenario: scenario,
+		Answer: func(inv store.Invoice) (string, []byte, error) {
+			body, err := encode(envelope{newInvoiceResource(inv), meta{in.RequestID}})
+			return invoicePath(inv.TaxpayerID, inv.ID), body, err
+		},
+	})
+}
+
+// byRule tells the refusals by rules, which change, from those that the stored
+// keys and identifiers have decided, and from failures.
+func byRule(err error) bool {
+	var (
+		problems fiscal.Problems
+		notReady *pipeline.NotReady
+		misfit   *fault
+	)
+	return errors.As(err, &problems) || errors.As(err, &notReady) || errors.As(err, &misfit)
 }
 
 // fingerprint is the print of a request's meaning. A scenario is part of it;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync/atomic"
 )
 
 // dialect holds all that differs between the engines. Everything else, every
@@ -22,6 +23,8 @@ type dialect struct {
 	// one that does not; broken tells that nothing that is committed from now
 	// on can be trusted to be durable.
 	unavailable, broken func(error) bool
+
+	closed atomic.Bool // the store has been closed, and answers no more
 }
 
 // engine is one open database: where to read, and how to commit.

@@ -30,7 +30,7 @@ func (d *dialect) wrap(what string, err error) error {
 		return ErrNotFound
 	case errors.Is(err, ErrUnavailable):
 		return fmt.Errorf("store: %s: %w", what, err)
-	case d.unavailable(err) || isContext(err):
+	case d.closed.Load() || d.unavailable(err) || isContext(err):
 		return fmt.Errorf("store: %s: %w: %w", what, ErrUnavailable, err)
 	}
 	return fmt.Errorf("store: %s: %w", what, err)

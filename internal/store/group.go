@@ -32,6 +32,7 @@ type groupWriter struct {
 type write struct {
 	fn     func(querier) error
 	state  atomic.Int32
+	err    error // of fn; the writer's until the commit
 	result chan error
 }
 
@@ -142,7 +143,8 @@ func (w *groupWriter) gather(group []*write) []*write {
 }
 
 // commit runs a group in one transaction of the engine, each member behind a
-// savepoint of its own. Nobody hears of success before the commit.
+// savepoint of its own. Nobody hears anything before the commit: what one
+// member was refused for may be what another has written.
 func (w *groupWriter) commit(group []*write) {
 	// No caller's cancellation reaches the engine: it would interrupt the others.
 	ctx := context.Background() //nolint:forbidigo // the writer outlives each of its callers
@@ -159,33 +161,28 @@ func (w *groupWriter) commit(group []*write) {
 		tell(live, fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err))
 		return
 	}
-	ran := live[:0]
-	for i, one := range live {
-		err := w.one(ctx, one, len(live) > 1)
-		if err == nil {
-			ran = append(ran, one)
-			continue
-		}
+	for _, one := range live {
+		one.err = w.one(ctx, one, len(live) > 1)
 		var lost *lostError
-		if errors.As(err, &lost) {
+		if errors.As(one.err, &lost) {
 			w.rollback(ctx)
-			err = fmt.Errorf("store: %w: %w", ErrUnavailable, lost)
-			tell(ran, err)
-			tell(live[i:], err)
+			tell(live, fmt.Errorf("store: %w: %w", ErrUnavailable, lost))
 			return
 		}
-		one.result <- err
-		if len(live) == 1 {
-			w.rollback(ctx)
-			return
-		}
+	}
+	if len(live) == 1 && live[0].err != nil {
+		w.rollback(ctx)
+		tell(live, live[0].err)
+		return
 	}
 	if _, err := w.q.ExecContext(ctx, `COMMIT`); err != nil {
 		w.rollback(ctx)
-		tell(ran, fmt.Errorf("store: commit: %w: %w", ErrUnavailable, err))
+		tell(live, fmt.Errorf("store: commit: %w: %w", ErrUnavailable, err))
 		return
 	}
-	tell(ran, nil)
+	for _, one := range live {
+		one.result <- one.err
+	}
 }
 
 // lostError says that the engine has given up the whole transaction. It holds

@@ -88,21 +88,23 @@ func (tx *Tx) MoveInvoice(ctx context.Context, before, after Invoice) error {
 
 // Invoice reads an invoice of the scope.
 func (r reader) Invoice(ctx context.Context, scope Scope, id string) (Invoice, error) {
-	return r.oneInvoice(ctx, `environment = $1 AND taxpayer_id = $2 AND id = $3`, scope, id)
+	return r.oneInvoice(ctx, `id`, scope, id)
 }
 
 // InvoiceOfDocument reads an invoice by its fiscal document.
 func (r reader) InvoiceOfDocument(ctx context.Context, scope Scope, documentID string) (Invoice, error) {
-	return r.oneInvoice(ctx, `environment = $1 AND taxpayer_id = $2 AND document_id = $3`, scope, documentID)
+	return r.oneInvoice(ctx, `document_id`, scope, documentID)
 }
 
 // InvoiceByExternalID reads an invoice by the integrator's own identifier.
 func (r reader) InvoiceByExternalID(ctx context.Context, scope Scope, externalID string) (Invoice, error) {
-	return r.oneInvoice(ctx, `environment = $1 AND taxpayer_id = $2 AND external_id = $3`, scope, externalID)
+	return r.oneInvoice(ctx, `external_id`, scope, externalID)
 }
 
-func (r reader) oneInvoice(ctx context.Context, where string, scope Scope, id string) (Invoice, error) {
-	inv, err := scanInvoice(r.q.QueryRowContext(ctx, `SELECT `+invoiceColumns+` FROM invoices WHERE `+where,
+func (r reader) oneInvoice(ctx context.Context, column string, scope Scope, id string) (Invoice, error) {
+	inv, err := scanInvoice(r.q.QueryRowContext(ctx, `
+		SELECT `+invoiceColumns+` FROM invoices
+		WHERE environment = $1 AND taxpayer_id = $2 AND `+column+` = $3`,
 		scope.Environment, scope.TaxpayerID, id))
 	return inv, r.d.wrap("read invoice", err)
 }

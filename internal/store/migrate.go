@@ -80,6 +80,22 @@ func (s *Store) migrate(ctx context.Context) error {
 	})
 }
 
+// Ready tells whether the database answers and has the tables of this program.
+func (s *Store) Ready(ctx context.Context) error {
+	steps, err := migrations(s.d)
+	if err != nil {
+		return err
+	}
+	version, err := s.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if newest := steps[len(steps)-1].version; version != newest {
+		return fmt.Errorf("store: the database has schema version %d and this program needs %d", version, newest)
+	}
+	return nil
+}
+
 // SchemaVersion is the newest migration that the database has seen.
 func (r reader) SchemaVersion(ctx context.Context) (int64, error) {
 	var version int64

@@ -44,6 +44,10 @@ func postgresCode(err error) string {
 // resources (53), operator intervention (57), lock not available (55P03),
 // and everything that is no answer of the server at all.
 func postgresUnavailable(err error) bool {
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return true // whatever the reason, there is no server for us now
+	}
 	if code := postgresCode(err); code != "" {
 		switch code[:2] {
 		case "08", "53", "57":
@@ -51,9 +55,8 @@ func postgresUnavailable(err error) bool {
 		}
 		return code == "55P03" || code == "25P03" || code == "25006" || postgresCollision(err)
 	}
-	var connect *pgconn.ConnectError
 	var network net.Error
-	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) ||
+	return errors.As(err, &network) || pgconn.SafeToRetry(err) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
@@ -135,16 +138,21 @@ func (p *postgres) close() error {
 const updateAttempts = 4
 
 // updateTime bounds a whole transaction; it is above every server-side limit.
-const updateTime = 12 * time.Second
+// connectionWait bounds the wait for a connection before it.
+const (
+	updateTime     = 12 * time.Second
+	connectionWait = 5 * time.Second
+)
 
 // update runs fn in a transaction. Once it has begun the caller's cancellation
 // no longer reaches it: half a registration helps nobody.
 func (p *postgres) update(ctx context.Context, fn func(querier) error) error {
-	return p.again(ctx, func(ctx context.Context) error {
-		tx, err := p.db.BeginTx(ctx, nil)
+	return p.again(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		tx, err := conn.BeginTx(ctx, nil)
 		if err != nil {
 			return fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err)
 		}
+		defer tx.Rollback() // of a function that panics; any other is over by then
 		if err := fn(tx); err != nil {
 			if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
 				return errors.Join(err, undo)
@@ -162,12 +170,7 @@ func (p *postgres) update(ctx context.Context, fn func(querier) error) error {
 // another: a transaction waits for the network twice, however many statements
 // it has.
 func (p *postgres) batch(ctx context.Context, statements []statement, judge func([]int64) error) error {
-	return p.again(ctx, func(ctx context.Context) (err error) {
-		conn, err := p.db.Conn(ctx)
-		if err != nil {
-			return fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err)
-		}
-		defer func() { err = errors.Join(err, conn.Close()) }()
+	return p.again(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		return conn.Raw(func(driver any) error {
 			c, ok := driver.(*stdlib.Conn)
 			if !ok {
@@ -210,26 +213,30 @@ func unknownCommit(err error) error {
 	return fmt.Errorf("store: commit: %w: %w", ErrUnavailable, err)
 }
 
-// again runs a transaction, and runs it anew when the server has undone it
-// because of another one.
-func (p *postgres) again(ctx context.Context, transaction func(context.Context) error) error {
+// again runs a transaction on a connection of its own, and runs it anew when
+// the server has undone it because of another one. The caller may give up while
+// it waits for a connection, and no longer afterwards.
+func (p *postgres) again(ctx context.Context, transaction func(context.Context, *sql.Conn) error) error {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
 	for attempt := 1; ; attempt++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := bounded(ctx, transaction)
+		err := p.once(ctx, transaction)
 		if !postgresCollision(err) || attempt == updateAttempts {
 			return err
 		}
 	}
 }
 
-// bounded runs a transaction once, beyond the caller's cancellation. The end of
-// its context also undoes one that panics.
-func bounded(ctx context.Context, transaction func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTime)
+func (p *postgres) once(ctx context.Context, transaction func(context.Context, *sql.Conn) error) (err error) {
+	waiting, stop := context.WithTimeout(ctx, connectionWait)
+	conn, err := p.db.Conn(waiting)
+	stop()
+	if err != nil {
+		return fmt.Errorf("store: no connection: %w: %w", ErrUnavailable, err)
+	}
+	// A connection that was found to be broken has been closed.
+	defer func() { _ = conn.Close() }()
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTime)
 	defer cancel()
-	return transaction(ctx)
+	return transaction(bounded, conn)
 }

@@ -125,7 +125,10 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // Close waits for transactions under way and closes the database.
-func (s *Store) Close() error { return s.e.close() }
+func (s *Store) Close() error {
+	s.d.closed.Store(true)
+	return s.e.close()
+}
 
 // NewID makes a key: a UUID that sorts by the time it was made.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }

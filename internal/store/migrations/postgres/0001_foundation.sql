@@ -51,7 +51,7 @@ CREATE TABLE invoices (
 	id             TEXT   COLLATE "C" NOT NULL,
 	document_id    TEXT   COLLATE "C" NOT NULL UNIQUE,
 	environment    TEXT   COLLATE "C" NOT NULL CHECK (environment IN ('sandbox', 'certification', 'production')),
-	taxpayer_id    TEXT   COLLATE "C" NOT NULL REFERENCES taxpayers (id),
+	taxpayer_id    TEXT   COLLATE "C" NOT NULL,
 	external_id    TEXT   COLLATE "C" NOT NULL,
 	ecf_type       TEXT   COLLATE "C" NOT NULL,
 	status         TEXT   COLLATE "C" NOT NULL CHECK (status IN ('queued', 'validation_failed', 'submitted', 'processing',
@@ -108,7 +108,7 @@ CREATE TABLE history (
 CREATE INDEX history_by_request ON history (request_id) WHERE request_id <> '';
 
 CREATE TABLE jobs (
-	document_id TEXT   COLLATE "C" NOT NULL PRIMARY KEY REFERENCES invoices (document_id),
+	document_id TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
 	environment TEXT   COLLATE "C" NOT NULL,
 	taxpayer_id TEXT   COLLATE "C" NOT NULL,
 	plan        TEXT   NOT NULL,

@@ -1,7 +1,7 @@
 -- The foundation: taxpayers, credentials, invoices with their fiscal document,
 -- idempotent answers, history, jobs and the shared rows of the rate limiter.
 -- Instants are microseconds UTC; amounts are canonical decimal text. The
--- tables that are read by a composite key alone have no hidden row number.
+-- history is read by its key alone and has no hidden row number.
 
 CREATE TABLE secrets (
 	kind       TEXT    NOT NULL,
@@ -51,7 +51,7 @@ CREATE TABLE invoices (
 	id             TEXT    NOT NULL,
 	document_id    TEXT    NOT NULL UNIQUE,
 	environment    TEXT    NOT NULL CHECK (environment IN ('sandbox', 'certification', 'production')),
-	taxpayer_id    TEXT    NOT NULL REFERENCES taxpayers (id),
+	taxpayer_id    TEXT    NOT NULL,
 	external_id    TEXT    NOT NULL,
 	ecf_type       TEXT    NOT NULL,
 	status         TEXT    NOT NULL CHECK (status IN ('queued', 'validation_failed', 'submitted', 'processing',
@@ -108,7 +108,7 @@ CREATE TABLE history (
 CREATE INDEX history_by_request ON history (request_id) WHERE request_id <> '';
 
 CREATE TABLE jobs (
-	document_id TEXT    NOT NULL PRIMARY KEY REFERENCES invoices (document_id),
+	document_id TEXT    NOT NULL PRIMARY KEY,
 	environment TEXT    NOT NULL,
 	taxpayer_id TEXT    NOT NULL,
 	plan        TEXT    NOT NULL,

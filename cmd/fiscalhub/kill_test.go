@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// acknowledged are the answers that clients have got, by idempotency key.
+type acknowledged struct {
+	mu sync.Mutex
+	by map[string]answer
+	n  atomic.Int64
+}
+
+func (a *acknowledged) add(key string, got answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.by[key] = got
+	a.n.Add(1)
+}
+
+// creators post invoices, each with a key and an external id of its own, and
+// repeat every request until it is acknowledged.
+func creators(ctx context.Context, t *testing.T, c *integrator, base *atomic.Pointer[string], acks *acknowledged) *sync.WaitGroup {
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				id := fmt.Sprintf("%d-%05d", worker, i)
+				for {
+					// Once begun it is repeated to the end, so that no outcome stays open.
+					got, err := c.create(t.Context(), *base.Load(), "key-"+id, "ext-"+id)
+					if err == nil && got.status == http.StatusAccepted {
+						acks.add(id, got)
+						break
+					}
+					if err == nil && got.status != http.StatusServiceUnavailable {
+						t.Errorf("invoice %s: %d %s", id, got.status, got.body)
+						return
+					}
+					time.Sleep(5 * time.Millisecond) // the server is on its way back
+				}
+			}
+		})
+	}
+	return &all
+}
+
+// audit holds a server against everything that was acknowledged.
+func (a *acknowledged) audit(t *testing.T, c *integrator, base string) {
+	t.Helper()
+	stored := c.invoices(t, base)
+	for external, ids := range stored {
+		if len(ids) != 1 {
+			t.Errorf("external id %s has the invoices %v", external, ids)
+		}
+	}
+	if len(stored) != len(a.by) {
+		t.Errorf("%d invoices are stored, and %d were acknowledged", len(stored), len(a.by))
+	}
+	for id, first := range a.by {
+		got, err := c.create(t.Context(), base, "key-"+id, "ext-"+id)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case got.status != http.StatusAccepted, got.header.Get("Idempotency-Replayed") != "true":
+			t.Errorf("invoice %s is answered with %d, replayed %q: %s", id, got.status, got.header.Get("Idempotency-Replayed"), got.body)
+		case got.body != first.body || got.header.Get("Location") != first.header.Get("Location"):
+			t.Errorf("invoice %s was answered with\n%s\nand is replayed as\n%s", id, first.body, got.body)
+		case len(stored["ext-"+id]) != 1 || stored["ext-"+id][0] != got.id():
+			t.Errorf("invoice %s is stored as %v and was acknowledged as %s", id, stored["ext-"+id], got.id())
+		}
+	}
+}
+
+// What was answered with 202 is there after any number of kills, once, and is
+// answered again byte for byte.
+func TestKillNine(t *testing.T) {
+	t.Parallel()
+	const kills, creations = 12, 1000
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		args := []string{"--data", filepath.Join(t.TempDir(), "data"), "--database", address, "--rate-limit", "0", "--log-level", "error"}
+		server := serve(t, args...)
+		c := newIntegrator(t, server)
+		var base atomic.Pointer[string]
+		base.Store(&server.base)
+		acks := &acknowledged{by: map[string]answer{}}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		working := creators(ctx, t, c, &base, acks)
+
+		args = append(args, "--no-bootstrap")
+		for killed := 1; killed <= kills && !t.Failed(); killed++ {
+			due := int64(killed*creations/kills) + rand.Int64N(creations/kills/2)
+			eventually(t, 30*time.Second, "creations go on", func() bool { return acks.n.Load() >= due })
+			time.Sleep(rand.N(15 * time.Millisecond)) // at any point of a commit
+			server.signal(t, syscall.SIGKILL)
+			server.ended(t, 10*time.Second)
+			server = serve(t, args...)
+			base.Store(&server.base)
+		}
+		eventually(t, 30*time.Second, "creations after the last kill", func() bool { return acks.n.Load() >= creations+50 })
+		stop()
+		working.Wait()
+		t.Logf("%d creations were acknowledged over %d kills", len(acks.by), kills)
+		acks.audit(t, c, server.base)
+	})
+}

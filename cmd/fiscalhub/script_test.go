@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(tidy{m}, map[string]func(){"fiscalhub": main})
+}
+
+// tidy gives the program that the tests build a folder, and removes it.
+type tidy struct{ m *testing.M }
+
+func (t tidy) Run() int {
+	dir, err := os.MkdirTemp("", "fiscalhub-bin-")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // what is left is in the temporary folder
+	programDir = dir
+	return t.m.Run()
+}
+
+// TestScripts runs every testdata/*.txtar: command lines as an operator types
+// them, and what they answer. Besides the commands of testscript there are:
+//
+//	exits CODE COMMAND...  runs a command that must end with that exit code
+//	serve FLAGS...         starts a server; sets BASE, TAXPAYER and KEY
+//	limit N                asserts the limit that a server shows
+//	post KEY EXTERNAL-ID   creates an invoice; sets INVOICE, DOCUMENT and REQUEST
+//	field NAME PATH        sets NAME from the JSON on standard output
+//	shape FILE             compares names and types of the JSON on standard output
+//	postgres NAME          sets NAME to the address of an empty database
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": scriptExits,
+			"serve": func(ts *testscript.TestScript, _ bool, args []string) { scriptServe(t.Context(), ts, args) },
+			"limit": func(ts *testscript.TestScript, _ bool, args []string) { scriptLimit(t.Context(), ts, args) },
+			"post":  func(ts *testscript.TestScript, _ bool, args []string) { scriptPost(t.Context(), ts, args) },
+			"field": scriptField,
+			"shape": scriptShape,
+			"postgres": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Setenv(args[0], storetest.Postgres(t).Empty(t))
+			},
+		},
+	})
+}
+
+func scriptExits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+func scriptServe(ctx context.Context, ts *testscript.TestScript, args []string) {
+	cmd := exec.CommandContext(ctx, "fiscalhub", append([]string{"serve"}, args...)...)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), environment()
+	for _, name := range []string{"FISCALHUB_DATA", "FISCALHUB_DATABASE", "FISCALHUB_LISTEN", "FISCALHUB_RATE_LIMIT", "FISCALHUB_BASE_URL", "FISCALHUB_MASTER_KEY"} {
+		if value := ts.Getenv(name); value != "" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	s, err := launch(cmd)
+	ts.Check(err)
+	ts.Defer(func() {
+		_ = cmd.Process.Kill()
+		<-s.done
+	})
+	ts.Setenv("BASE", s.base)
+	if s.key != "" {
+		ts.Setenv("TAXPAYER", s.taxpayer)
+		ts.Setenv("KEY", s.key)
+	}
+}
+
+func scriptLimit(ctx context.Context, ts *testscript.TestScript, args []string) {
+	c := integrator{key: ts.Getenv("KEY"), http: http.DefaultClient}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, ts.Getenv("BASE")+"/v1/taxpayers/"+ts.Getenv("TAXPAYER")+"/invoices", nil)
+	ts.Check(err)
+	got, err := c.do(r)
+	ts.Check(err)
+	if got.status != http.StatusOK || got.header.Get("RateLimit-Limit") != args[0] {
+		ts.Fatalf("%d with a limit of %s, want %s", got.status, got.header.Get("RateLimit-Limit"), args[0])
+	}
+}
+
+func scriptPost(ctx context.Context, ts *testscript.TestScript, args []string) {
+	c := integrator{taxpayer: ts.Getenv("TAXPAYER"), key: ts.Getenv("KEY"), http: http.DefaultClient}
+	got, err := c.create(ctx, ts.Getenv("BASE"), args[0], args[1])
+	ts.Check(err)
+	var made struct {
+		Data struct {
+			ID       string `json:"id"`
+			Document string `json:"fiscal_document_id"`
+		} `json:"data"`
+		Meta struct {
+			RequestID string `json:"request_id"`
+		} `json:"meta"`
+	}
+	if err := json.Unmarshal([]byte(got.body), &made); err != nil || got.status != http.StatusAccepted {
+		ts.Fatalf("%d %s, %v", got.status, got.body, err)
+	}
+	ts.Setenv("INVOICE", made.Data.ID)
+	ts.Setenv("DOCUMENT", made.Data.Document)
+	ts.Setenv("REQUEST", made.Meta.RequestID)
+}
+
+func scriptField(ts *testscript.TestScript, _ bool, args []string) {
+	var v any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &v))
+	for name := range strings.SplitSeq(args[1], ".") {
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			ts.Check(err)
+			v = in[i]
+		}
+	}
+	text, ok := v.(string)
+	if !ok {
+		ts.Fatalf("%s is %v", args[1], v)
+	}
+	ts.Setenv(args[0], text)
+}
+
+func scriptShape(ts *testscript.TestScript, _ bool, args []string) {
+	d := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	var got bytes.Buffer
+	ts.Check(shape(d, &got))
+	if _, err := d.Token(); err == nil {
+		ts.Fatalf("there is more than one value on standard output")
+	}
+	want := strings.Join(strings.Fields(ts.ReadFile(args[0])), " ")
+	if got.String() != want {
+		ts.Fatalf("the answer has the shape\n%s\nand not\n%s", got.String(), want)
+	}
+}
+
+// shape writes the names and types of a value, in their order. Of an array the
+// first element stands for all.
+func shape(d *json.Decoder, out *bytes.Buffer) error {
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		out.WriteString(v.String())
+		closing := map[json.Delim]string{'{': "}", '[': "]"}[v]
+		var skipped bytes.Buffer
+		for i := 0; d.More(); i++ {
+			to := out
+			if v == '[' && i > 0 {
+				to = &skipped
+			}
+			if v == '{' {
+				name, err := d.Token()
+				if err != nil {
+					return err
+				}
+				if i > 0 {
+					out.WriteString(", ")
+				}
+				_, _ = fmt.Fprintf(out, "%s: ", name)
+			}
+			if err := shape(d, to); err != nil {
+				return err
+			}
+		}
+		out.WriteString(closing)
+		_, err := d.Token()
+		return err
+	case nil:
+		out.WriteString("null")
+	default:
+		out.WriteString(map[string]string{"string": "string", "bool": "bool", "float64": "number"}[fmt.Sprintf("%T", v)])
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// Probes tell a process that lives from one that can work, and the service
+// comes back by itself with its database.
+func TestAServerWithoutItsDatabaseLivesAndIsNotReady(t *testing.T) {
+	t.Parallel()
+	pg := storetest.Private(t)
+	server := serve(t, "--data", t.TempDir(), "--database", pg.Empty(t), "--rate-limit", "0")
+	c := newIntegrator(t, server)
+	probe := func(path string, want int) {
+		t.Helper()
+		eventually(t, 10*time.Second, path+" answers "+strconv.Itoa(want), func() bool {
+			status, err := get(t.Context(), server.base+path)
+			return err == nil && status == want
+		})
+	}
+	probe("/readyz", http.StatusOK)
+	first, err := c.create(t.Context(), server.base, "before", "before")
+	if err != nil || first.status != http.StatusAccepted {
+		t.Fatalf("before: %d %s, %v", first.status, first.body, err)
+	}
+	pg.Halt()
+	probe("/readyz", http.StatusServiceUnavailable)
+	probe("/livez", http.StatusOK)
+	for _, key := range []string{"meanwhile", "before"} {
+		got, err := c.create(t.Context(), server.base, key, key)
+		if err != nil || got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+			t.Errorf("key %s without a database: %d %s, %v; want 503 with Retry-After", key, got.status, got.body, err)
+		}
+	}
+	if err := pg.Start(); err != nil {
+		t.Fatal(err)
+	}
+	probe("/readyz", http.StatusOK)
+	eventually(t, 10*time.Second, "creations", func() bool {
+		got, err := c.create(t.Context(), server.base, "meanwhile", "meanwhile")
+		return err == nil && got.status == http.StatusAccepted
+	})
+	again, err := c.create(t.Context(), server.base, "before", "before")
+	if err != nil || again.body != first.body {
+		t.Errorf("what was acknowledged before is replayed as %d %s, %v", again.status, again.body, err)
+	}
+}
+
+// Another process holds the write lock of the file for too long.
+func TestALockedDatabaseIsToldAtTheLimit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := serve(t, "--data", dir, "--rate-limit", "0")
+	c := newIntegrator(t, server)
+	if got, err := c.create(t.Context(), server.base, "warm", "warm"); err != nil || got.status != http.StatusAccepted {
+		t.Fatalf("before: %d %s, %v", got.status, got.body, err)
+	}
+	holder := storetest.Open(t, "sqlite:"+filepath.Join(dir, "fiscalhub.db"), time.Now)
+	held, release := make(chan struct{}), make(chan struct{})
+	var holding sync.WaitGroup
+	holding.Go(func() {
+		err := holder.Update(t.Context(), func(*store.Tx) error {
+			close(held)
+			<-release
+			return nil
+		})
+		if err != nil {
+			t.Errorf("the holder: %v", err)
+		}
+	})
+	<-held
+	begun := time.Now()
+	got, err := c.create(t.Context(), server.base, "key", "ext")
+	took := time.Since(begun)
+	if err != nil || got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" || took < 4*time.Second || took > 9*time.Second {
+		t.Errorf("after %s: %d %s, %v; want 503 with Retry-After at about 5 s", took, got.status, got.body, err)
+	}
+	if found := c.invoices(t, server.base); len(found) != 1 {
+		t.Errorf("reading meanwhile finds %v, want the first invoice alone", found)
+	}
+	close(release)
+	holding.Wait()
+	if got, err := c.create(t.Context(), server.base, "key", "ext"); err != nil || got.status != http.StatusAccepted {
+		t.Errorf("once it is free: %d %s, %v", got.status, got.body, err)
+	}
+}
+
+// A limit on the size of files makes writes fail as a broken disk does: with an
+// error that is not "full". Nothing may be acknowledged after it.
+func TestAStorageThatFailsEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := []string{"-c", `ulimit -f 4096; exec "$0" "$@"`, program(t), "serve", "--listen", "127.0.0.1:0", "--data", dir, "--rate-limit", "0"}
+	cmd := exec.CommandContext(t.Context(), "sh", args...)
+	cmd.Env = environment()
+	server, err := launch(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-server.done })
+	c := newIntegrator(t, server)
+	acks := &acknowledged{by: map[string]answer{}}
+	for i := 0; ; i++ {
+		id := strconv.Itoa(i)
+		got, err := c.create(t.Context(), server.base, "key-"+id, "ext-"+id)
+		if err != nil || got.status != http.StatusAccepted {
+			if err == nil && got.status != http.StatusServiceUnavailable {
+				t.Errorf("the failure is told as %d %s", got.status, got.body)
+			}
+			break
+		}
+		acks.add(id, got)
+	}
+	if code := server.ended(t, 30*time.Second); code != exitFail || !strings.Contains(server.log.String(), "storage failed") {
+		t.Errorf("exit code %d, want 1 and the reason\n%s", code, server.log)
+	}
+	again := serve(t, "--data", dir, "--rate-limit", "0", "--no-bootstrap")
+	acks.stored(t, c, again.base)
+	t.Logf("%d creations were acknowledged before the failure", len(acks.by))
+}

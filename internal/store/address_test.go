@@ -1,0 +1,53 @@
+package store_test
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+func TestAnAddressThatCannotBeOpenedIsRefused(t *testing.T) {
+	t.Parallel()
+	const password = "s3cr3t-p4ss"
+	missing := filepath.Join(t.TempDir(), "missing", "fiscalhub.db")
+	tests := []struct {
+		name    string
+		address string
+		passes  bool // it may work later
+	}{
+		{"nothing", "", false},
+		{"a scheme alone", "sqlite:", false},
+		{"a path without a scheme", "fiscalhub.db", false},
+		{"another engine", "mysql://u:" + password + "@127.0.0.1/x", false},
+		{"another case", "SQLITE:x.db", false},
+		{"a folder that is not there", "sqlite:" + missing, true},
+		{"a folder in place of a file", "sqlite:" + filepath.Dir(filepath.Dir(missing)), true},
+		{"nobody listens", "postgres://u:" + password + "@127.0.0.1:1/x", true},
+		{"nobody listens, by the other scheme", "postgresql://u:" + password + "@127.0.0.1:1/x", true},
+		{"no socket", "postgres://u:" + password + "@/x?host=" + filepath.Dir(missing), true},
+		{"a broken host", "postgres://u:" + password + "@[::1/x", false},
+		{"a broken port", "postgres://u:" + password + "@127.0.0.1:port/x", false},
+		{"a broken option", "postgres://u:" + password + "@127.0.0.1:1/x?sslmode=" + password, false},
+		{"a broken escape", "postgres://u:" + password + "%zz@127.0.0.1:1/x", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := store.Open(t.Context(), tt.address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+			if err == nil {
+				t.Fatal("it opened", s.Close())
+			}
+			if errors.Is(err, store.ErrUnavailable) != tt.passes {
+				t.Errorf("it may work later: %v, want %v: %v", !tt.passes, tt.passes, err)
+			}
+			if strings.Contains(err.Error(), password) {
+				t.Errorf("the password is in the message %q", err)
+			}
+		})
+	}
+}

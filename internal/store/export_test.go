@@ -1,0 +1,25 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Exec runs any statement, for what no method of a transaction does.
+func (tx *Tx) Exec(ctx context.Context, query string, args ...any) error {
+	_, err := tx.q.ExecContext(ctx, query, args...)
+	return tx.d.wrap("exec", err)
+}
+
+// Query runs any query outside of a transaction.
+func (s *Store) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return s.q.QueryContext(ctx, query, args...)
+}
+
+// QueryRow runs any query of one row outside of a transaction.
+func (s *Store) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	return s.q.QueryRowContext(ctx, query, args...)
+}
+
+// WaitLimit is how long a transaction waits for its turn.
+const WaitLimit = sqliteWait

@@ -1,0 +1,64 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+func TestHistoryIsReadInTheOrderOfTime(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		event := func(id string, after time.Duration) store.Event {
+			return store.Event{
+				Scope: scope, InvoiceID: "inv", ID: id, At: noon.Add(after), Kind: "status_changed",
+				Status: fiscal.Submitted, RequestID: "req_" + id, Detail: "«detail»",
+			}
+		}
+		want := []store.Event{event("c", 0), event("a", time.Microsecond), event("b", time.Microsecond), event("d", time.Hour)}
+		want[3].RequestID = "" // the service's own work
+		other := event("z", 0)
+		other.InvoiceID = "another"
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return errors.Join(tx.AddEvent(ctx, want[3]), tx.AddEvent(ctx, want[1]), tx.AddEvent(ctx, other), tx.AddEvent(ctx, want[2]), tx.AddEvent(ctx, want[0]))
+		})
+		got, err := s.History(t.Context(), scope, "inv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestARequestLeadsToItsInvoice(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return errors.Join(
+				tx.AddEvent(ctx, store.Event{Scope: scope, InvoiceID: "one", ID: "1", At: noon, Kind: "created", RequestID: "req_1"}),
+				tx.AddEvent(ctx, store.Event{Scope: scope, InvoiceID: "one", ID: "2", At: noon, Kind: "status_changed"}),
+				// A client may send the same request id twice; the latest use is meant.
+				tx.AddEvent(ctx, store.Event{Scope: scope, InvoiceID: "two", ID: "3", At: noon.Add(time.Second), Kind: "created", RequestID: "req_1"}),
+			)
+		})
+		if id, err := s.InvoiceOfRequest(t.Context(), scope, "req_1"); err != nil || id != "two" {
+			t.Errorf("req_1 leads to %q, %v; want two", id, err)
+		}
+		for _, unknown := range []string{"", "req_2"} {
+			if id, err := s.InvoiceOfRequest(t.Context(), scope, unknown); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("request %q leads to %q, %v; want ErrNotFound", unknown, id, err)
+			}
+		}
+	})
+}

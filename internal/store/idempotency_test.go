@@ -1,0 +1,177 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+func TestTheFirstAnswerOfAKeyStands(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		first := sampleRegistration(sampleInvoice(scope, "A"))
+		second := sampleRegistration(sampleInvoice(scope, "B"))
+		again := sampleRegistration(sampleInvoice(scope, "A"))
+		second.Answer.Key, again.Answer.Key = first.Answer.Key, first.Answer.Key
+		second.Answer.Body, second.Answer.Fingerprint = []byte("other"), []byte("other")
+		if _, err := s.Answer(t.Context(), scope, first.Answer.Operation, first.Answer.Key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a new key: %v, want ErrNotFound", err)
+		}
+		for i, want := range []*store.Answer{nil, &first.Answer, &first.Answer} {
+			known, err := s.Register(t.Context(), []store.Registration{first, second, again}[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, known); diff != "" {
+				t.Errorf("what attempt %d met (-want +got):\n%s", i, diff)
+			}
+		}
+		got, err := s.Answer(t.Context(), scope, first.Answer.Operation, first.Answer.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first.Answer, got); diff != "" {
+			t.Errorf("what is stored (-want +got):\n%s", diff)
+		}
+		if invoices, events := count(t, s, "invoices"), count(t, s, "history"); invoices != 1 || events != 1 {
+			t.Errorf("the repetitions left %d invoices and %d events, want one of each", invoices, events)
+		}
+	})
+}
+
+// The scope of a key is the environment, the taxpayer and the operation, and
+// nothing of it is folded: keys that differ by case are two keys.
+func TestAKeyIsIndependentInEveryScope(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		elsewhere := store.Scope{Environment: fiscal.Production, TaxpayerID: scope.TaxpayerID}
+		var all []store.Registration
+		for i, in := range []struct {
+			scope          store.Scope
+			operation, key string
+		}{
+			{scope, "create_invoice", "k"},
+			{scope, "create_invoice", "K"},
+			{scope, "create_invoice", "k "},
+			{scope, "another", "k"},
+			{elsewhere, "create_invoice", "k"},
+			{addScope(t, s), "create_invoice", "k"},
+		} {
+			r := sampleRegistration(sampleInvoice(in.scope, name("S", i)))
+			r.Answer.Operation, r.Answer.Key = in.operation, in.key
+			if known, err := s.Register(t.Context(), r); err != nil || known != nil {
+				t.Errorf("answer %d met %+v, %v", i, known, err)
+			}
+			all = append(all, r)
+		}
+		for i, want := range all {
+			got, err := s.Answer(t.Context(), want.Answer.Scope, want.Answer.Operation, want.Answer.Key)
+			if err != nil || got.ObjectID != want.Invoice.ID {
+				t.Errorf("answer %d: object %s, %v; want %s", i, got.ObjectID, err, want.Invoice.ID)
+			}
+		}
+	})
+}
+
+// Fifty requests with one key at the same moment: one invoice is made, and all
+// the others see the winner's answer, committed. Half of them bring a job, as
+// a scenario of the sandbox and every real document do.
+func TestOneOfManyWithTheSameKeyWins(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		var winners atomic.Int64
+		var winner atomic.Pointer[store.Answer]
+		seen := make([]*store.Answer, 50)
+		together(len(seen), func(i int) {
+			r := sampleRegistration(sampleInvoice(scope, "SHARED"))
+			r.Answer.Key = "shared"
+			if i%2 == 0 {
+				r.Job = &store.Job{Scope: scope, DocumentID: r.Invoice.DocumentID, RunAt: noon, CreatedAt: noon}
+			}
+			known, err := s.Register(t.Context(), r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if known == nil {
+				winners.Add(1)
+				winner.Store(&r.Answer)
+			}
+			seen[i] = known
+		})
+		if winners.Load() != 1 || count(t, s, "invoices") != 1 || count(t, s, "idempotency") != 1 || count(t, s, "history") != 1 {
+			t.Fatalf("%d winners, %d invoices, %d answers, %d events; want one of each", winners.Load(),
+				count(t, s, "invoices"), count(t, s, "idempotency"), count(t, s, "history"))
+		}
+		for _, known := range seen {
+			if known == nil {
+				continue // the winner
+			}
+			if diff := cmp.Diff(*winner.Load(), *known); diff != "" {
+				t.Errorf("a loser saw (-winner +seen):\n%s", diff)
+			}
+		}
+	})
+}
+
+// A key whose creation was refused is as good as never used.
+func TestARefusedCreationLeavesItsKeyFree(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		addInvoice(t, s, scope, "TAKEN")
+		for _, job := range []bool{false, true} {
+			r := sampleRegistration(sampleInvoice(scope, "TAKEN"))
+			if job {
+				r.Job = &store.Job{Scope: scope, DocumentID: r.Invoice.DocumentID, RunAt: noon, CreatedAt: noon}
+			}
+			if known, err := s.Register(t.Context(), r); !errors.Is(err, store.ErrExternalIDTaken) {
+				t.Errorf("with a job %v: known %v, %v; want ErrExternalIDTaken", job, known, err)
+			}
+			if _, err := s.Answer(t.Context(), scope, r.Answer.Operation, r.Answer.Key); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("with a job %v: the key afterwards: %v, want ErrNotFound", job, err)
+			}
+			r.Invoice.ExternalID = fmt.Sprint("FREE-", job)
+			if known, err := s.Register(t.Context(), r); err != nil || known != nil {
+				t.Errorf("with a job %v: the corrected request under the same key: known %v, %v", job, known, err)
+			}
+		}
+		if invoices, events, jobs := count(t, s, "invoices"), count(t, s, "history"), count(t, s, "jobs"); invoices != 3 || events != 3 || jobs != 1 {
+			t.Errorf("%d invoices, %d events, %d jobs; want 3, 3 and 1", invoices, events, jobs)
+		}
+	})
+}
+
+func TestHistoryAndAnswersAreOnlyEverAdded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		inv := addInvoice(t, s, scope, "1")
+		for _, statement := range []string{
+			`UPDATE history SET detail = 'changed'`,
+			`UPDATE history SET at = at`,
+			`DELETE FROM history`,
+			`UPDATE idempotency SET http_status = 200`,
+			`DELETE FROM idempotency WHERE http_status = 202`,
+		} {
+			err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Exec(t.Context(), statement) })
+			if err == nil || errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("%s: %v, want a refusal that does not invite a retry", statement, err)
+			}
+		}
+		events, err := s.History(t.Context(), scope, inv.ID)
+		if err != nil || len(events) != 1 || events[0].Detail != "" || count(t, s, "idempotency") != 1 {
+			t.Errorf("after the attempts: %v, %v", events, err)
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// addJob makes an invoice with a job that is due at a moment.
+func addJob(t *testing.T, s *store.Store, scope store.Scope, externalID string, due time.Time) store.Job {
+	t.Helper()
+	r := sampleRegistration(sampleInvoice(scope, externalID))
+	r.Job = &store.Job{Scope: scope, DocumentID: r.Invoice.DocumentID, Plan: "plan", Stage: "first", RunAt: due, CreatedAt: noon}
+	if known, err := s.Register(t.Context(), r); err != nil || known != nil {
+		t.Fatalf("register: known %v, %v", known, err)
+	}
+	return *r.Job
+}
+
+// claim takes jobs of the sandbox.
+func claim(t *testing.T, s *store.Store, lease string, now, until time.Time, limit int) (jobs []store.Job) {
+	t.Helper()
+	update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
+		jobs, err = tx.Claim(ctx, fiscal.Sandbox, lease, now, until, limit)
+		return err
+	})
+	return jobs
+}
+
+func TestAClaimTakesWhatIsDue(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		late := addJob(t, s, scope, "late", noon)
+		early := addJob(t, s, scope, "early", noon.Add(-time.Minute))
+		addJob(t, s, scope, "future", noon.Add(time.Microsecond))
+		addJob(t, s, store.Scope{Environment: fiscal.Production, TaxpayerID: scope.TaxpayerID}, "elsewhere", noon)
+		until := noon.Add(30 * time.Second)
+
+		first := claim(t, s, "w1", noon, until, 1)
+		early.Attempt, early.Lease, early.LeaseUntil = 1, "w1", until
+		if diff := cmp.Diff([]store.Job{early}, first); diff != "" {
+			t.Errorf("the oldest comes first (-want +got):\n%s", diff)
+		}
+		second := claim(t, s, "w2", noon, until, 10)
+		late.Attempt, late.Lease, late.LeaseUntil = 1, "w2", until
+		if diff := cmp.Diff([]store.Job{late}, second); diff != "" {
+			t.Errorf("what is left and due (-want +got):\n%s", diff)
+		}
+		if third := claim(t, s, "w3", noon, until, 10); len(third) != 0 {
+			t.Errorf("nothing is left, got %v", third)
+		}
+	})
+}
+
+func TestTheNextJobIsTheEarliestThatNobodyHolds(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		next := func(env fiscal.Environment, now, want time.Time) {
+			t.Helper()
+			got, err := s.NextJob(t.Context(), env, now)
+			if want.IsZero() {
+				if !errors.Is(err, store.ErrNotFound) {
+					t.Errorf("next job %v, %v; want ErrNotFound", got, err)
+				}
+				return
+			}
+			if err != nil || !got.Equal(want) {
+				t.Errorf("next job %v, %v; want %v", got, err, want)
+			}
+		}
+		next(fiscal.Sandbox, noon, time.Time{})
+		addJob(t, s, scope, "1", noon.Add(time.Hour))
+		addJob(t, s, scope, "2", noon)
+		next(fiscal.Sandbox, noon, noon)
+		next(fiscal.Production, noon, time.Time{})
+		claim(t, s, "w", noon, noon.Add(time.Minute), 10)
+		next(fiscal.Sandbox, noon, noon.Add(time.Hour))
+		next(fiscal.Sandbox, noon.Add(time.Minute), noon) // the lease has run out
+	})
+}
+
+func TestALeaseThatRanOutFencesItsWorkerOff(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		addJob(t, s, scope, "1", noon)
+		until := noon.Add(30 * time.Second)
+		held := claim(t, s, "zombie", noon, until, 1)
+		if early := claim(t, s, "thief", until.Add(-1000), until, 1); len(early) != 0 {
+			t.Fatalf("a job under lease was taken: %v", early)
+		}
+		again := claim(t, s, "heir", until, until.Add(30*time.Second), 1)
+		if len(held) != 1 || len(again) != 1 || again[0].Attempt != 2 {
+			t.Fatalf("held %v, taken over %v; want the job twice, the second time as attempt 2", held, again)
+		}
+		ends := map[string]func(tx *store.Tx, j store.Job) error{
+			"move":   func(tx *store.Tx, j store.Job) error { return tx.MoveJob(t.Context(), j, "next", until) },
+			"retry":  func(tx *store.Tx, j store.Job) error { return tx.RetryJob(t.Context(), j, until, "broke") },
+			"finish": func(tx *store.Tx, j store.Job) error { return tx.FinishJob(t.Context(), j) },
+		}
+		for what, end := range ends {
+			// What a fenced worker writes beside its job must not stay either.
+			err := s.Update(t.Context(), func(tx *store.Tx) error {
+				err := tx.AddEvent(t.Context(), store.Event{Scope: scope, InvoiceID: "i", ID: what, At: noon, Kind: "zombie"})
+				return errors.Join(err, end(tx, held[0]))
+			})
+			if !errors.Is(err, store.ErrLeaseLost) {
+				t.Errorf("%s by the zombie: %v, want ErrLeaseLost", what, err)
+			}
+		}
+		if events, err := s.History(t.Context(), scope, "i"); err != nil || len(events) != 0 {
+			t.Errorf("the zombie left %v, %v", events, err)
+		}
+		update(t, s, func(_ context.Context, tx *store.Tx) error { return ends["finish"](tx, again[0]) })
+		err := s.Update(t.Context(), func(tx *store.Tx) error { return ends["finish"](tx, again[0]) })
+		if !errors.Is(err, store.ErrLeaseLost) || count(t, s, "jobs") != 0 {
+			t.Errorf("finishing twice: %v with %d jobs left; want ErrLeaseLost and none", err, count(t, s, "jobs"))
+		}
+	})
+}
+
+func TestAJobIsLetGoForItsNextStageOrAnotherTry(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		want := addJob(t, s, addScope(t, s), "1", noon)
+		until := noon.Add(30 * time.Second)
+		want.Lease, want.LeaseUntil = "w", until
+
+		held := claim(t, s, "w", noon, until, 1)[0]
+		later := noon.Add(time.Second)
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.RetryJob(ctx, held, later, "no answer") })
+		if early := claim(t, s, "w", noon, until, 1); len(early) != 0 {
+			t.Errorf("before its time: %v", early)
+		}
+		held = claim(t, s, "w", later, until, 1)[0]
+		want.Attempt, want.RunAt, want.LastError = 2, later, "no answer"
+		if diff := cmp.Diff(want, held); diff != "" {
+			t.Errorf("another try (-want +got):\n%s", diff)
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.MoveJob(ctx, held, "second", noon) })
+		held = claim(t, s, "w", later, until, 1)[0]
+		want.Stage, want.Attempt, want.RunAt, want.LastError = "second", 1, noon, ""
+		if diff := cmp.Diff(want, held); diff != "" {
+			t.Errorf("the next stage starts afresh (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Workers that claim at the same moment never get the same job, never more
+// than they asked for, and together they get everything.
+func TestAJobIsNeverClaimedTwice(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		const jobs = 60
+		scope := addScope(t, s)
+		for i := range jobs {
+			addJob(t, s, scope, name("J", i), noon)
+		}
+		var mu sync.Mutex
+		owner := map[string]string{}
+		together(12, func(worker int) {
+			for round := range jobs {
+				lease := name("w", worker*jobs+round)
+				var got []store.Job
+				err := s.Update(t.Context(), func(tx *store.Tx) (err error) {
+					got, err = tx.Claim(t.Context(), fiscal.Sandbox, lease, noon, noon.Add(time.Minute), 3)
+					return err
+				})
+				if err != nil || len(got) > 3 {
+					t.Errorf("claimed %d of at most 3, %v", len(got), err)
+				}
+				mu.Lock()
+				for _, j := range got {
+					if before, taken := owner[j.DocumentID]; taken {
+						t.Errorf("job %s is held by %s and by %s", j.DocumentID, before, lease)
+					}
+					owner[j.DocumentID] = lease
+				}
+				all := len(owner) == jobs
+				mu.Unlock()
+				if all {
+					return
+				}
+			}
+		})
+		if len(owner) != jobs {
+			t.Errorf("%d of %d jobs were claimed", len(owner), jobs)
+		}
+	})
+}

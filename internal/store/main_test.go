@@ -1,0 +1,56 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// helperAddress names the database that a helper process is to open. A test
+// that needs another process starts its own binary with it.
+const helperAddress = "FISCALHUB_TEST_HELPER_ADDRESS"
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv(helperAddress); address != "" {
+		os.Exit(help(address))
+	}
+	// The throw-away server runs as long as the process does.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/exec.(*Cmd).writerDescriptor.func1"),
+		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"))
+}
+
+// help says that it begins, opens the database, and says that it did.
+func help(address string) int {
+	_, _ = fmt.Println("begin")
+	s, err := store.Open(context.Background(), address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	_, _ = fmt.Println("opened")
+	if err := s.Close(); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// helper is a process that opens a database.
+func helper(t *testing.T, address string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), helperAddress+"="+address)
+	return cmd
+}

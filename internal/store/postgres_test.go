@@ -1,0 +1,230 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// admin is a connection of the server's own user, outside of the store.
+func admin(t *testing.T, address string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func run(t *testing.T, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An address may ask for other settings; those of the service win.
+func TestAPostgresConnectionHasItsSettings(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "postgres") + "&lock_timeout=0&statement_timeout=0&default_transaction_isolation=serializable"
+	s := storetest.Open(t, address, time.Now)
+	for name, want := range map[string]string{
+		"lock_timeout": "5s", "statement_timeout": "10s", "idle_in_transaction_session_timeout": "15s",
+		"default_transaction_isolation": "read committed", "application_name": "fiscalhub", "timezone": "UTC",
+	} {
+		var got string
+		if err := s.QueryRow(t.Context(), `SELECT current_setting($1)`, name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %s, %v; want %s", name, got, err, want)
+		}
+	}
+}
+
+// A server that may forget what it committed is refused by name.
+func TestAServerThatForgetsIsRefused(t *testing.T) {
+	t.Parallel()
+	server := storetest.Private(t, "fsync=off", "full_page_writes=off", "synchronous_commit=off")
+	db := admin(t, server.URL("postgres"))
+	address := server.Empty(t)
+	open := func() error {
+		s, err := store.Open(t.Context(), address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	}
+	for _, setting := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
+		if err := open(); err == nil || !strings.Contains(err.Error(), setting) {
+			t.Errorf("%s = off: %v, want it refused", setting, err)
+		}
+		// A server's command line is above its files; a client's wish is above both.
+		if setting == "synchronous_commit" {
+			address += "&synchronous_commit=on"
+			continue
+		}
+		server.Halt()
+		server.Set(setting, "on")
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := open(); err != nil {
+		t.Errorf("a server that keeps what it commits: %v", err)
+	}
+	address = strings.Replace(address, "synchronous_commit=on", "synchronous_commit=off", 1)
+	if err := open(); err == nil {
+		t.Error("an address that turns synchronous_commit off was taken")
+	}
+	run(t, db, `SELECT 1`)
+}
+
+// Connections that an operator or a fail-over cuts, in the middle of a
+// transaction or while idle, are a fault that passes.
+func TestACutConnectionIsUnavailableAndRecovers(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "postgres")
+	s, db := storetest.Open(t, address, time.Now), admin(t, address)
+	cut := func() {
+		run(t, db, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'fiscalhub'`)
+	}
+	err := s.Update(t.Context(), func(tx *store.Tx) error {
+		if err := tx.CreateTaxpayer(t.Context(), sampleTaxpayer()); err != nil {
+			return err
+		}
+		cut()
+		return tx.CreateTaxpayer(t.Context(), sampleTaxpayer())
+	})
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("cut before a statement: %v, want ErrUnavailable", err)
+	}
+	err = s.Update(t.Context(), func(tx *store.Tx) error {
+		err := tx.CreateTaxpayer(t.Context(), sampleTaxpayer())
+		cut()
+		return err
+	})
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("cut before the commit: %v, want ErrUnavailable", err)
+	}
+	if n := count(t, s, "taxpayers"); n != 0 {
+		t.Errorf("%d taxpayers remain", n)
+	}
+	scope := addScope(t, s)
+	for i := range 5 { // every idle connection is cut
+		cut()
+		eventually(t, 10*time.Second, "a registration", func() bool {
+			_, err := s.Register(t.Context(), sampleRegistration(sampleInvoice(scope, name("C", i))))
+			if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrExternalIDTaken) {
+				t.Fatalf("a cut idle connection: %v, want ErrUnavailable", err)
+			}
+			return err == nil || errors.Is(err, store.ErrExternalIDTaken)
+		})
+	}
+}
+
+// A server that is gone, and comes back on what it had stored.
+func TestAServerThatIsGoneIsUnavailableAndRecovers(t *testing.T) {
+	t.Parallel()
+	server := storetest.Private(t)
+	s := storetest.Open(t, server.Empty(t), time.Now)
+	scope := addScope(t, s)
+	kept := addInvoice(t, s, scope, "KEPT")
+	server.Halt()
+	_, read := s.Invoice(t.Context(), scope, kept.ID)
+	_, list := s.ListInvoices(t.Context(), scope, store.InvoiceFilter{Limit: 1})
+	_, register := s.Register(t.Context(), sampleRegistration(sampleInvoice(scope, "LOST")))
+	for what, err := range map[string]error{
+		"ping": s.Ping(t.Context()), "read": read, "list": list, "register": register,
+		"update": s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), sampleTaxpayer()) }),
+	} {
+		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s without a server: %v, want ErrUnavailable", what, err)
+		}
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, "the server is reached again", func() bool { return s.Ping(t.Context()) == nil })
+	if _, err := s.Invoice(t.Context(), scope, kept.ID); err != nil {
+		t.Errorf("what was acknowledged before: %v", err)
+	}
+	addInvoice(t, s, scope, "AFTER")
+}
+
+// Two transactions that wait for each other: the server undoes one of them,
+// and it is run again without its caller noticing.
+func TestATransactionThatTheServerUndidRunsAgain(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Address(t, "postgres"), time.Now)
+	var runs atomic.Int64
+	var crossed sync.WaitGroup
+	crossed.Add(2)
+	together(2, func(i int) {
+		buckets := []string{"a", "b"}
+		first := true
+		err := s.Update(t.Context(), func(tx *store.Tx) error {
+			runs.Add(1)
+			if _, err := tx.TakeBlock(t.Context(), buckets[i], noon, 1); err != nil {
+				return err
+			}
+			if first {
+				first = false
+				crossed.Done()
+				crossed.Wait()
+			}
+			_, err := tx.TakeBlock(t.Context(), buckets[1-i], noon, 1)
+			return err
+		})
+		if err != nil {
+			t.Errorf("transaction %d: %v", i, err)
+		}
+	})
+	if runs.Load() < 3 { // the second attempt may meet the other one once more
+		t.Errorf("the functions ran %d times, so nothing was undone", runs.Load())
+	}
+	for _, bucket := range []string{"a", "b"} {
+		if n := takeBlock(t, s, bucket, noon, 1); n != 3 {
+			t.Errorf("bucket %s counts %d, want 3", bucket, n)
+		}
+	}
+}
+
+// A statement that runs for too long is ended by the server.
+func TestAStatementThatTakesTooLongIsUnavailable(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Address(t, "postgres"), time.Now)
+	err := s.Update(t.Context(), func(tx *store.Tx) error {
+		if err := tx.Exec(t.Context(), `SET LOCAL statement_timeout = '100ms'`); err != nil {
+			return err
+		}
+		return tx.Exec(t.Context(), `SELECT pg_sleep(30)`)
+	})
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+}
+
+// A reader that gives up waiting is told so, and it is no fault of the rows.
+func TestADeadlineOfAReaderIsUnavailable(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		ctx, cancel := context.WithTimeout(t.Context(), -1)
+		defer cancel()
+		_, err := s.Taxpayer(ctx, store.NewID())
+		if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want ErrUnavailable for a deadline", err)
+		}
+	})
+}

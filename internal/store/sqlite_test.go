@@ -1,0 +1,265 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// openTemporary opens a store on a new file.
+func openTemporary(t *testing.T) *Store {
+	t.Helper()
+	return openPath(t, filepath.Join(t.TempDir(), "fiscalhub.db"))
+}
+
+func openPath(t *testing.T, path string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), "sqlite:"+path, Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// addTaxpayer adds one whose logo takes as much room as it is told.
+func addTaxpayer(ctx context.Context, s *Store, size int) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		return tx.CreateTaxpayer(ctx, Taxpayer{ID: NewID(), RNC: "199000013", Logo: make([]byte, size)})
+	})
+}
+
+func TestEveryConnectionHasItsSettings(t *testing.T) {
+	t.Parallel()
+	s := openTemporary(t)
+	pool, ok := s.e.read.(*prepared).from.(*sql.DB)
+	if !ok {
+		t.Fatal("the readers are no pool")
+	}
+	want := map[string]string{
+		"busy_timeout": "5000", "journal_mode": "wal", "synchronous": "2", "foreign_keys": "1",
+		"wal_autocheckpoint": "4000", "cache_size": "-16384",
+	}
+	check := func(who string, q querier, queryOnly string) {
+		t.Helper()
+		want["query_only"] = queryOnly
+		for name, value := range want {
+			var got string
+			if err := q.QueryRowContext(t.Context(), `PRAGMA `+name).Scan(&got); err != nil || got != value {
+				t.Errorf("%s has %s = %s, %v; want %s", who, name, got, err, value)
+			}
+		}
+	}
+	for range pool.Stats().MaxOpenConnections {
+		conn, err := pool.Conn(t.Context()) // kept, so that the next one is another
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		check("a reader", conn, "1")
+	}
+	err := s.e.update(t.Context(), func(q querier) error {
+		check("the writer", q, "0")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASettingThatDoesNotStickIsRefused(t *testing.T) {
+	t.Parallel()
+	s := openTemporary(t)
+	conn, err := s.e.read.(*prepared).from.(*sql.DB).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	err = conn.Raw(func(c any) error {
+		return setPragma(t.Context(), c.(driver.Conn), sqlitePragma{"synchronous", "OFF", "2"})
+	})
+	if err == nil {
+		t.Error("synchronous = OFF was taken for FULL")
+	}
+}
+
+// While a connection is left open the log stays beside the file, and a copy of
+// the file alone would lack what is in it.
+func TestACloseLeavesOneFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "fiscalhub.db")
+	s, err := Open(t.Context(), "sqlite:"+path, Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := addTaxpayer(t.Context(), s, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Taxpayers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Dir(path) + "/*")
+	if err != nil || len(left) != 1 {
+		t.Errorf("the folder holds %v, %v; want the database alone", left, err)
+	}
+}
+
+func TestAReaderCannotWrite(t *testing.T) {
+	t.Parallel()
+	s := openTemporary(t)
+	if _, err := s.q.ExecContext(t.Context(), `DELETE FROM taxpayers WHERE id = $1`, "x"); err == nil {
+		t.Error("a reader wrote")
+	}
+}
+
+func TestOnlySafeLibrariesAreUsed(t *testing.T) {
+	t.Parallel()
+	tests := map[string]bool{
+		"3.51.3": true, "3.51.4": true, "3.53.0": true, "3.52.1": true, "4.0.0": true, "3.51.10": true, "3.100.0": true,
+		"3.51.2": false, "3.50.9": false, "3.52.0": false, "2.99.99": false, "3.9.9": false, "": false, "x": false, "3.x.9": false,
+	}
+	for version, want := range tests {
+		if got := sqliteVersionUsable(version); got != want {
+			t.Errorf("%q is usable: %v, want %v", version, got, want)
+		}
+	}
+}
+
+func TestAPathMayHoldAnyCharacter(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a b", "q?mode=memory", "h#x", "p%20c%", "n&_pragma=foreign_keys(0)", "ñandú", "a+b;c"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "dir "+name)
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, name+".db")
+			if err := addTaxpayer(t.Context(), openPath(t, path), 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(path); err != nil {
+				t.Error(err)
+			}
+			all, err := openPath(t, path).Taxpayers(t.Context())
+			if err != nil || len(all) != 1 {
+				t.Errorf("opened again it holds %v, %v", all, err)
+			}
+		})
+	}
+}
+
+// A limit on the pages of the file stands for a disk that is full: the engine
+// meets both with the same code.
+func TestADiskThatIsFullIsToldAndRecoversByItself(t *testing.T) {
+	t.Parallel()
+	s := openTemporary(t)
+	limit := func(pages string) {
+		t.Helper()
+		err := s.e.update(t.Context(), func(q querier) error {
+			_, err := q.ExecContext(t.Context(), `PRAGMA max_page_count = `+pages)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := addTaxpayer(t.Context(), s, 0); err != nil {
+		t.Fatal(err)
+	}
+	limit("1") // the engine takes it as: no more than there are
+	for range 3 {
+		if err := addTaxpayer(t.Context(), s, 1<<20); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("a full disk: %v, want ErrUnavailable", err)
+		}
+	}
+	if all, err := s.Taxpayers(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("reading meanwhile: %d taxpayers, %v", len(all), err)
+	}
+	select {
+	case <-s.Broken():
+		t.Error("a full disk is no reason to stop")
+	default:
+	}
+	limit("100000")
+	if err := addTaxpayer(t.Context(), s, 1<<20); err != nil {
+		t.Errorf("once there is room: %v", err)
+	}
+}
+
+// A damaged file is refused where the damage is met: at the start when it is in
+// what a start reads, and otherwise by the first transaction that reads it.
+func TestADamagedFileIsNotServed(t *testing.T) {
+	t.Parallel()
+	const page = 4096
+	damaged := func(t *testing.T, table string) string {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "fiscalhub.db")
+		s, err := Open(t.Context(), "sqlite:"+path, Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := addTaxpayer(t.Context(), s, 0); err != nil {
+			t.Fatal(err)
+		}
+		root := int64(1)
+		if table != "" {
+			err := s.q.QueryRowContext(t.Context(), `SELECT rootpage FROM sqlite_schema WHERE name = $1`, table).Scan(&root)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil { // what is in the log goes to the file
+			t.Fatal(err)
+		}
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteAt(bytes.Repeat([]byte{0xa5}, page), (root-1)*page); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, table := range map[string]string{"in its header": "", "in its version": "sqlite_autoindex_schema_versions_1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := Open(t.Context(), "sqlite:"+damaged(t, table), Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+			if err == nil {
+				t.Error("it opened", s.Close())
+			}
+		})
+	}
+	t.Run("in a table", func(t *testing.T) {
+		t.Parallel()
+		s := openPath(t, damaged(t, "taxpayers"))
+		if all, err := s.Taxpayers(t.Context()); err == nil {
+			t.Errorf("it reads %v", all)
+		}
+		if err := addTaxpayer(t.Context(), s, 0); err == nil {
+			t.Error("it writes")
+		}
+		select {
+		case <-s.Broken():
+		default:
+			t.Error("nobody was told that the storage is broken")
+		}
+	})
+}

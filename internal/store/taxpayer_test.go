@@ -1,0 +1,81 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+func TestATaxpayerReadsBackAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		full, bare := sampleTaxpayer(), sampleTaxpayer()
+		bare.Phones, bare.Logo, bare.ElectronicSince = []string{}, nil, ""
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return errors.Join(tx.CreateTaxpayer(ctx, full), tx.CreateTaxpayer(ctx, bare))
+		})
+		for _, want := range []store.Taxpayer{full, bare} {
+			got, err := s.Taxpayer(t.Context(), want.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("read back (-want +got):\n%s", diff)
+			}
+		}
+		all, err := s.Taxpayers(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]store.Taxpayer{full, bare}, all); diff != "" {
+			t.Errorf("the list, the oldest first (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAnUpdateReplacesAllThatMayChangeOfATaxpayer(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		made, other := sampleTaxpayer(), sampleTaxpayer()
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return errors.Join(tx.CreateTaxpayer(ctx, made), tx.CreateTaxpayer(ctx, other))
+		})
+		want := store.Taxpayer{
+			ID: made.ID, RNC: "00100000002", LegalName: "Otra, SRL", TradeName: "b", Branch: "c", Address: "d",
+			Municipality: "020100", Province: "020000", Phones: []string{"849-555-0100"}, Email: "e", Website: "f",
+			EconomicActivity: "g", IncomeType: "02", ElectronicSince: "2026-02-02", Logo: []byte{1},
+			CreatedAt: made.CreatedAt, UpdatedAt: noon.Add(time.Hour),
+		}
+		changed := want
+		changed.CreatedAt = noon.Add(time.Minute) // when it was made does not change
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateTaxpayer(ctx, changed) })
+		for _, want := range []store.Taxpayer{want, other} {
+			got, err := s.Taxpayer(t.Context(), want.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("after the update (-want +got):\n%s", diff)
+			}
+		}
+	})
+}
+
+func TestAnUnknownTaxpayerIsNotFound(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		if _, err := s.Taxpayer(t.Context(), store.NewID()); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("reading: %v, want ErrNotFound", err)
+		}
+		all, err := s.Taxpayers(t.Context())
+		if err != nil || len(all) != 0 {
+			t.Errorf("an empty database lists %v, %v", all, err)
+		}
+	})
+}
