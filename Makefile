@@ -3,7 +3,6 @@
 .PHONY: help run test bench lint fuzz build clean
 
 ARGS     ?=
-PACKAGES ?= ./...
 FUZZTIME ?= 1m
 
 help: ## list the targets
@@ -16,8 +15,8 @@ test: ## install what is missing, then check everything as CI does
 	scripts/setup
 	scripts/test
 
-bench: ## run the benchmarks (PACKAGES=./internal/seal narrows)
-	go test -run '^$$' -bench . -benchmem $(PACKAGES)
+bench: ## measure the service beside the floor of this machine (ARGS="creations list" narrows)
+	go run ./bench $(ARGS)
 
 lint: ## check format, vet and lint
 	scripts/test format vet lint

@@ -23,6 +23,10 @@ const (
 // that holds nothing but that page.
 func (b *bench) list(ctx context.Context) error {
 	for _, engine := range storetest.Engines() {
+		empty, err := b.pages(ctx, engine, 0)
+		if err != nil {
+			return err
+		}
 		small, err := b.pages(ctx, engine, pageSize)
 		if err != nil {
 			return err
@@ -37,6 +41,7 @@ func (b *bench) list(ctx context.Context) error {
 			float64(full.first)/float64(small.first), "≤ 1.5", floor)
 		b.row("page in the middle of it, "+engine, milliseconds(full.deep), milliseconds(small.first),
 			float64(full.deep)/float64(small.first), "≤ 1.5", floor)
+		b.fact("  the page of a store with none, "+engine, milliseconds(empty.first), "")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (b *bench) overload(ctx context.Context) error {
 		b.row("creations/s at 5 times the load, "+engine, fmt.Sprintf("%.0f", got.rate(http.StatusAccepted)),
 			fmt.Sprintf("%.0f", best.rate(http.StatusAccepted)), got.rate(http.StatusAccepted)/best.rate(http.StatusAccepted), "≥ 0.8",
 			"its best with 64 clients")
-		b.fact("  refused/s, p50 and p99 of a refusal", fmt.Sprintf("%.0f, %s, %s", refused,
+		b.fact("  refused/s, p50 and p99 for clients that ignore Retry-After", fmt.Sprintf("%.0f, %s, %s", refused,
 			milliseconds(got.quantile(http.StatusTooManyRequests, 0.5)), milliseconds(got.quantile(http.StatusTooManyRequests, 0.99))), "")
 		b.fact("  p99 of an accepted one", milliseconds(got.quantile(http.StatusAccepted, 0.99)), "")
 	}

@@ -44,7 +44,7 @@ func (a *API) newDocumentResource(inv store.Invoice) documentResource {
 		ECFType: inv.Type, Status: inv.Status, ENCF: orNull(inv.ENCF), TrackID: orNull(inv.TrackID),
 		Currency: inv.Currency, IssueDate: inv.IssueDate, Total: inv.DocumentTotal, StatusMessages: messages,
 		Links:     documentLinks{Self: self, XML: self + "/xml", PDF: self + "/pdf"},
-		CreatedAt: instant(inv.CreatedAt), UpdatedAt: instant(inv.UpdatedAt),
+		CreatedAt: newInstant(inv.CreatedAt), UpdatedAt: newInstant(inv.UpdatedAt),
 	}
 }
 

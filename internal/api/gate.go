@@ -18,7 +18,7 @@ const (
 
 // refusalsPerSecond is how many refusals for want of room the service is ready
 // to spend its time on.
-const refusalsPerSecond = 2500
+const refusalsPerSecond = 1000
 
 var errCrowded = errors.New("no place within the time")
 

@@ -39,12 +39,9 @@ type invoiceTotals struct {
 }
 
 // instant is a moment in UTC with milliseconds.
-type instant time.Time
+type instant string
 
-// MarshalText writes the moment.
-func (i instant) MarshalText() ([]byte, error) {
-	return time.Time(i).UTC().AppendFormat(nil, "2006-01-02T15:04:05.000Z"), nil
-}
+func newInstant(t time.Time) instant { return instant(t.UTC().Format("2006-01-02T15:04:05.000Z")) }
 
 func newInvoiceResource(inv store.Invoice) invoiceResource {
 	return invoiceResource{
@@ -54,7 +51,7 @@ func newInvoiceResource(inv store.Invoice) invoiceResource {
 			Subtotal: inv.Subtotal, DiscountTotal: inv.DiscountTotal, TaxTotal: inv.TaxTotal, Total: inv.Total,
 			Paid: inv.Paid, Balance: inv.Balance,
 		},
-		CreatedAt: instant(inv.CreatedAt), UpdatedAt: instant(inv.UpdatedAt),
+		CreatedAt: newInstant(inv.CreatedAt), UpdatedAt: newInstant(inv.UpdatedAt),
 	}
 }
 

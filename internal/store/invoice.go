@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -43,22 +44,25 @@ type Invoice struct {
 	UpdatedAt     time.Time
 }
 
-// invoiceColumns leaves out the request, which is large and seldom needed.
-const invoiceColumns = `id, document_id, environment, taxpayer_id, external_id, ecf_type, status, sequence, currency, issue_date,
-	subtotal, discount_total, tax_total, total, paid, balance, document_total, encf, track_id, messages, created_at, updated_at`
+// invoiceColumns leaves out the request, which is large and seldom needed. Those
+// of a list are the ones that an invoice shows of itself.
+const (
+	listColumns    = `id, document_id, external_id, ecf_type, status, currency, issue_date, amounts, created_at, updated_at`
+	invoiceColumns = listColumns + `, sequence, document_total, encf, track_id, messages`
+)
 
 // createInvoice stores an invoice and its document with the canonical request.
 // It changes no row when the external id is taken.
 func createInvoice(inv Invoice, request []byte) (statement, error) {
 	messages, err := encodeMessages(inv.Messages)
 	return statement{`
-		INSERT INTO invoices (` + invoiceColumns + `, request)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+		INSERT INTO invoices (` + invoiceColumns + `, environment, taxpayer_id, request)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 		ON CONFLICT (environment, taxpayer_id, external_id) DO NOTHING`, []any{
-		inv.ID, inv.DocumentID, string(inv.Environment), inv.TaxpayerID, inv.ExternalID, string(inv.Type), string(inv.Status),
-		inv.Sequence, inv.Currency, inv.IssueDate, inv.Subtotal, inv.DiscountTotal, inv.TaxTotal, inv.Total, inv.Paid, inv.Balance,
-		inv.DocumentTotal, optionalText(inv.ENCF), optionalText(inv.TrackID), messages,
-		micros(inv.CreatedAt), micros(inv.UpdatedAt), request,
+		inv.ID, inv.DocumentID, inv.ExternalID, string(inv.Type), string(inv.Status), inv.Currency, inv.IssueDate,
+		strings.Join([]string{inv.Subtotal, inv.DiscountTotal, inv.TaxTotal, inv.Total, inv.Paid, inv.Balance}, " "),
+		micros(inv.CreatedAt), micros(inv.UpdatedAt), inv.Sequence, inv.DocumentTotal, optionalText(inv.ENCF),
+		optionalText(inv.TrackID), messages, string(inv.Environment), inv.TaxpayerID, request,
 	}}, err
 }
 
@@ -102,30 +106,46 @@ func (r reader) InvoiceByExternalID(ctx context.Context, scope Scope, externalID
 }
 
 func (r reader) oneInvoice(ctx context.Context, column string, scope Scope, id string) (Invoice, error) {
-	inv, err := scanInvoice(r.q.QueryRowContext(ctx, `
+	inv, err := scanInvoice(scope)(r.q.QueryRowContext(ctx, `
 		SELECT `+invoiceColumns+` FROM invoices
 		WHERE environment = $1 AND taxpayer_id = $2 AND `+column+` = $3`,
 		scope.Environment, scope.TaxpayerID, id))
 	return inv, r.d.wrap("read invoice", err)
 }
 
-func scanInvoice(r row) (Invoice, error) {
-	var inv Invoice
-	var encf, track sql.NullString
-	var messages string
+// scanInvoice reads the columns of an invoice that was asked for by its scope.
+func scanInvoice(scope Scope) func(row) (Invoice, error) {
+	return func(r row) (Invoice, error) {
+		var sequence int64
+		var total, messages string
+		var encf, track sql.NullString
+		inv, err := scanListed(scope, r, &sequence, &total, &encf, &track, &messages)
+		if err != nil {
+			return Invoice{}, err
+		}
+		inv.Sequence, inv.DocumentTotal, inv.ENCF, inv.TrackID = sequence, total, encf.String, track.String
+		if messages != noMessages {
+			if err := json.Unmarshal([]byte(messages), &inv.Messages); err != nil {
+				return Invoice{}, fmt.Errorf("messages of invoice %s: %w", inv.ID, err)
+			}
+		}
+		return inv, nil
+	}
+}
+
+// scanListed reads the columns of a list, and more behind them.
+func scanListed(scope Scope, r row, more ...any) (Invoice, error) {
+	inv := Invoice{Scope: scope}
+	var amounts string
 	var created, updated int64
-	err := r.Scan(&inv.ID, &inv.DocumentID, &inv.Environment, &inv.TaxpayerID, &inv.ExternalID, &inv.Type, &inv.Status,
-		&inv.Sequence, &inv.Currency, &inv.IssueDate, &inv.Subtotal, &inv.DiscountTotal, &inv.TaxTotal, &inv.Total,
-		&inv.Paid, &inv.Balance, &inv.DocumentTotal, &encf, &track, &messages, &created, &updated)
+	err := r.Scan(append([]any{&inv.ID, &inv.DocumentID, &inv.ExternalID, &inv.Type, &inv.Status, &inv.Currency,
+		&inv.IssueDate, &amounts, &created, &updated}, more...)...)
 	if err != nil {
 		return Invoice{}, err
 	}
-	inv.ENCF, inv.TrackID = encf.String, track.String
 	inv.CreatedAt, inv.UpdatedAt = fromMicros(created), fromMicros(updated)
-	if messages != noMessages {
-		if err := json.Unmarshal([]byte(messages), &inv.Messages); err != nil {
-			return Invoice{}, fmt.Errorf("messages of invoice %s: %w", inv.ID, err)
-		}
+	for _, to := range []*string{&inv.Subtotal, &inv.DiscountTotal, &inv.TaxTotal, &inv.Total, &inv.Paid, &inv.Balance} {
+		*to, amounts, _ = strings.Cut(amounts, " ")
 	}
 	return inv, nil
 }

@@ -16,7 +16,8 @@ type InvoiceFilter struct {
 	Limit      int
 }
 
-// ListInvoices reads one page, the newest first. Ids sort by age, so the last
+// ListInvoices reads one page, the newest first, of what an invoice shows of
+// itself; what belongs to its document is left out. Ids sort by age, so the last
 // one of a page is where the next page starts, whatever is inserted meanwhile.
 func (r reader) ListInvoices(ctx context.Context, scope Scope, f InvoiceFilter) ([]Invoice, error) {
 	var where strings.Builder
@@ -36,11 +37,11 @@ func (r reader) ListInvoices(ctx context.Context, scope Scope, f InvoiceFilter) 
 	}
 	args = append(args, f.Limit)
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+invoiceColumns+` FROM invoices
+		SELECT `+listColumns+` FROM invoices
 		WHERE environment = $1 AND taxpayer_id = $2`+where.String()+`
 		ORDER BY id DESC LIMIT $`+strconv.Itoa(len(args)), args...)
 	if err != nil {
 		return nil, r.d.wrap("list invoices", err)
 	}
-	return collect(r.d, "list invoices", rows, scanInvoice)
+	return collect(r.d, "list invoices", rows, func(r row) (Invoice, error) { return scanListed(scope, r) })
 }

@@ -1,7 +1,9 @@
 -- The foundation: taxpayers, credentials, invoices with their fiscal document,
 -- idempotent answers, history, jobs and the shared rows of the rate limiter.
 -- Ordered text is COLLATE "C" because SQLite compares bytes; instants are
--- microseconds UTC; amounts are canonical decimal text.
+-- microseconds UTC; amounts are canonical decimal text, and
+-- those that are only ever read together stand in one column, in the order
+-- subtotal, discount_total, tax_total, total, paid, balance.
 
 CREATE TABLE secrets (
 	kind       TEXT   COLLATE "C" NOT NULL,
@@ -59,12 +61,7 @@ CREATE TABLE invoices (
 	sequence       BIGINT NOT NULL,
 	currency       TEXT   NOT NULL,
 	issue_date     TEXT   COLLATE "C" NOT NULL,
-	subtotal       TEXT   NOT NULL,
-	discount_total TEXT   NOT NULL,
-	tax_total      TEXT   NOT NULL,
-	total          TEXT   NOT NULL,
-	paid           TEXT   NOT NULL,
-	balance        TEXT   NOT NULL,
+	amounts        TEXT   NOT NULL,
 	document_total TEXT   NOT NULL,
 	encf           TEXT   COLLATE "C",
 	track_id       TEXT   COLLATE "C",
