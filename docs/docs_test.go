@@ -35,7 +35,7 @@ func TestPackageTable(t *testing.T) {
 	t.Parallel()
 	quoted := regexp.MustCompile("`([^`]+)`")
 	told := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| [0-9–] \\|.*$").FindAllString(read(t, "architecture.md"), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| [0-9–] \|.*$`).FindAllString(read(t, "architecture.md"), -1) {
 		cells := strings.Split(row, "|")
 		imports := []string{}
 		for _, m := range quoted.FindAllStringSubmatch(cells[4], -1) {

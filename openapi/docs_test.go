@@ -36,7 +36,14 @@ func docsServer(t *testing.T) *httptest.Server {
 	return server
 }
 
-func fetch(t *testing.T, method, url string) (*http.Response, string) {
+// fetched is an answer that has been read.
+type fetched struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func fetch(t *testing.T, method, url string) fetched {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
@@ -51,7 +58,7 @@ func fetch(t *testing.T, method, url string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(body)
+	return fetched{resp.StatusCode, resp.Header, string(body)}
 }
 
 var addressPattern = regexp.MustCompile(`(?:src|href|data-spec)="([^"]*)"`)
@@ -60,16 +67,17 @@ func TestDocsPageNamesOnlyItsOwnFiles(t *testing.T) {
 	t.Parallel()
 	server := docsServer(t)
 	for _, path := range []string{"/docs", "/docs/"} {
-		resp, page := fetch(t, "GET", server.URL+path)
-		if resp.StatusCode != 200 || !strings.Contains(page, "<title>fiscalhub API</title>") {
-			t.Fatalf("%s answered %d: %s", path, resp.StatusCode, page)
+		resp := fetch(t, "GET", server.URL+path)
+		page := resp.body
+		if resp.status != 200 || !strings.Contains(page, "<title>fiscalhub API</title>") {
+			t.Fatalf("%s answered %d: %s", path, resp.status, page)
 		}
 		if strings.Contains(page, "://") {
 			t.Errorf("%s names another origin: %s", path, page)
 		}
 		for _, m := range addressPattern.FindAllStringSubmatch(page, -1) {
-			if resp, _ := fetch(t, "GET", server.URL+m[1]); resp.StatusCode != 200 {
-				t.Errorf("%s refers to %s, which answers %d", path, m[1], resp.StatusCode)
+			if resp := fetch(t, "GET", server.URL+m[1]); resp.status != 200 {
+				t.Errorf("%s refers to %s, which answers %d", path, m[1], resp.status)
 			}
 		}
 	}
@@ -92,21 +100,21 @@ func TestDocsHeadersAndMethods(t *testing.T) {
 		{"GET", "/docs/docs.go", 404, ""},
 		{"POST", "/docs", 405, ""},
 	} {
-		resp, body := fetch(t, c.method, server.URL+c.path)
-		if resp.StatusCode != c.status {
-			t.Errorf("%s %s answered %d, want %d", c.method, c.path, resp.StatusCode, c.status)
+		resp := fetch(t, c.method, server.URL+c.path)
+		if resp.status != c.status {
+			t.Errorf("%s %s answered %d, want %d", c.method, c.path, resp.status, c.status)
 		}
-		if got := resp.Header.Get("Content-Type"); !strings.Contains(got, c.mediaType) {
+		if got := resp.header.Get("Content-Type"); !strings.Contains(got, c.mediaType) {
 			t.Errorf("%s %s is %q, want %q in it", c.method, c.path, got, c.mediaType)
 		}
-		if c.method == "HEAD" && body != "" {
+		if c.method == "HEAD" && resp.body != "" {
 			t.Errorf("HEAD %s has a body", c.path)
 		}
-		policy := resp.Header.Get("Content-Security-Policy")
+		policy := resp.header.Get("Content-Security-Policy")
 		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "script-src 'self';") {
 			t.Errorf("%s %s: policy is %q", c.method, c.path, policy)
 		}
-		if resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+		if resp.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s %s may be sniffed", c.method, c.path)
 		}
 	}
@@ -115,7 +123,7 @@ func TestDocsHeadersAndMethods(t *testing.T) {
 func TestDocsEscapeTheAddressOfTheDocument(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	Docs(`/x"><script>`).ServeHTTP(w, httptest.NewRequest("GET", "/docs", nil))
+	Docs(`/x"><script>`).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/docs", nil))
 	if strings.Contains(w.Body.String(), `"><script>`) {
 		t.Error("the address of the document breaks out of its attribute")
 	}

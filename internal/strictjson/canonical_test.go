@@ -2,6 +2,7 @@ package strictjson_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -170,7 +171,7 @@ func BenchmarkBareTokenLoop(b *testing.B) {
 	for b.Loop() {
 		dec := jsontext.NewDecoder(bytes.NewBuffer(body))
 		for {
-			if _, err := dec.ReadToken(); err == io.EOF {
+			if _, err := dec.ReadToken(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				b.Fatal(err)

@@ -44,7 +44,7 @@ type exchange struct {
 }
 
 func (x exchange) problems(v *Validator) []string {
-	req := httptest.NewRequest(x.method, x.target, nil)
+	req := httptest.NewRequest(x.method, x.target, nil) //nolint:noctx // it is not sent
 	req.Header = x.reqHeader
 	return v.problems(req, []byte(x.reqBody), &http.Response{StatusCode: x.status, Header: x.header}, []byte(x.body))
 }
@@ -236,7 +236,7 @@ func TestCheckReportsFromManyGoroutines(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 32 {
 		wg.Go(func() {
-			req := httptest.NewRequest("GET", invoices, nil)
+			req := httptest.NewRequestWithContext(t.Context(), "GET", invoices, nil)
 			v.Check(f, req, nil, &http.Response{StatusCode: 404}, nil)
 		})
 	}
