@@ -74,7 +74,7 @@ func (c serveCmd) Run(t *terminal) (err error) {
 		return err
 	}
 	if config.baseURL == "" {
-		config.baseURL = config.scheme() + "://" + listener.Addr().String()
+		config.baseURL = config.scheme() + "://" + c.address(listener.Addr())
 	}
 
 	env := fiscal.Environment(c.Environment)
@@ -159,6 +159,19 @@ func (c serveCmd) check() (serveConfig, error) {
 		config.proxies = append(config.proxies, network)
 	}
 	return config, checkZone()
+}
+
+// address is what --listen says, with the port that it got.
+func (c serveCmd) address(got net.Addr) string {
+	host, _, err := net.SplitHostPort(c.Listen)
+	_, port, errGot := net.SplitHostPort(got.String())
+	if err != nil || errGot != nil {
+		return got.String()
+	}
+	if host == "" {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
 }
 
 func (c serveConfig) scheme() string {

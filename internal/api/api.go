@@ -19,6 +19,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -44,7 +45,7 @@ type Options struct {
 type API struct {
 	Options
 	auth     *access.Authenticator
-	cursors  cursors
+	cursors  cursor.Keys
 	windows  *windows
 	gate     *gate // of all requests
 	gates    *gates
@@ -65,7 +66,7 @@ func New(opt Options) (*API, error) {
 	a := &API{
 		openapi: document,
 		Options: opt,
-		cursors: cursors{keys: opt.Keyring.Cursors()},
+		cursors: opt.Keyring.Cursors(),
 		windows: newWindows(opt),
 		gate:    newGate(maxExecuting, maxWaiting),
 		gates:   newGates(),

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -180,7 +182,11 @@ func (a *API) listInvoices(x *exchange) error {
 	m := pageMeta{RequestID: x.id}
 	if len(invoices) > page {
 		invoices = invoices[:page]
-		next := a.cursors.make(invoices[page-1].ID, listScope(x.scope, filter))
+		last, err := uuid.Parse(invoices[page-1].ID)
+		if err != nil {
+			return err
+		}
+		next := a.cursors.Make(last, invoiceList(x.scope, filter))
 		m.NextCursor = &next
 	}
 	data := make([]invoiceResource, len(invoices))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -140,7 +141,9 @@ func (a *API) invoiceFilter(scope store.Scope, q query) (store.InvoiceFilter, er
 		f.Limit = n
 	}
 	if text, ok := q["cursor"]; ok {
-		if f.Before, ok = a.cursors.read(text, listScope(scope, f)); !ok {
+		if id, ok := a.cursors.Read(text, invoiceList(scope, f)); ok {
+			f.Before = id.String()
+		} else {
 			problem("cursor", fiscal.CodeInvalidCursor, "want the next_cursor of a page of this list, with the same filters")
 		}
 	}
@@ -148,6 +151,12 @@ func (a *API) invoiceFilter(scope store.Scope, q query) (store.InvoiceFilter, er
 		return store.InvoiceFilter{}, badRequest("the query string is not valid; see details", problems...)
 	}
 	return f, nil
+}
+
+// invoiceList names a list of invoices. The page size may change from page to
+// page.
+func invoiceList(scope store.Scope, f store.InvoiceFilter) cursor.List {
+	return cursor.NewList("invoices", string(scope.Environment), scope.TaxpayerID, f.ExternalID, string(f.Status))
 }
 
 func statusNames() string {

@@ -35,7 +35,6 @@ type engine struct {
 	// as the engine can, and commits when judge agrees with the number of rows
 	// that each has changed.
 	batch func(ctx context.Context, statements []statement, judge func(rows []int64) error) error
-	ping  func(ctx context.Context) error
 	close func() error
 }
 

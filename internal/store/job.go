@@ -23,14 +23,11 @@ type Job struct {
 	CreatedAt  time.Time
 }
 
-// createJob stores the first stage of a document. It changes no row when the
-// document was not stored, so that a creation that is refused is refused for
-// its own reason and not for a job without a document.
+// createJob stores the first stage of a document.
 func createJob(j Job) statement {
 	return statement{`
 		INSERT INTO jobs (document_id, environment, taxpayer_id, plan, stage, attempt, run_at, lease, lease_until, last_error, created_at)
-		SELECT document_id, environment, taxpayer_id, CAST($4 AS TEXT), CAST($5 AS TEXT), 0, CAST($6 AS BIGINT), '', 0, '', CAST($7 AS BIGINT)
-		FROM invoices WHERE document_id = $1 AND environment = $2 AND taxpayer_id = $3`, []any{
+		VALUES ($1, $2, $3, $4, $5, 0, $6, '', 0, '', $7)`, []any{
 		j.DocumentID, string(j.Environment), j.TaxpayerID, j.Plan, j.Stage, micros(j.RunAt), micros(j.CreatedAt),
 	}}
 }

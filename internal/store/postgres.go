@@ -100,7 +100,6 @@ func openPostgres(ctx context.Context, location string) (*engine, error) {
 		read:   db,
 		update: p.update,
 		batch:  p.batch,
-		ping:   db.PingContext,
 		close:  p.close,
 	}, nil
 }

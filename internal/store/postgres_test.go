@@ -146,7 +146,7 @@ func TestAServerThatIsGoneIsUnavailableAndRecovers(t *testing.T) {
 	_, list := s.ListInvoices(t.Context(), scope, store.InvoiceFilter{Limit: 1})
 	_, register := s.Register(t.Context(), sampleRegistration(sampleInvoice(scope, "LOST")))
 	for what, err := range map[string]error{
-		"ping": s.Ping(t.Context()), "read": read, "list": list, "register": register,
+		"ping": s.Ready(t.Context()), "read": read, "list": list, "register": register,
 		"update": s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), sampleTaxpayer()) }),
 	} {
 		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) {
@@ -156,7 +156,7 @@ func TestAServerThatIsGoneIsUnavailableAndRecovers(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "the server is reached again", func() bool { return s.Ping(t.Context()) == nil })
+	eventually(t, 10*time.Second, "the server is reached again", func() bool { return s.Ready(t.Context()) == nil })
 	if _, err := s.Invoice(t.Context(), scope, kept.ID); err != nil {
 		t.Errorf("what was acknowledged before: %v", err)
 	}

@@ -153,7 +153,6 @@ func openSQLite(ctx context.Context, location string) (*engine, error) {
 		read:   &prepared{from: readDB},
 		update: w.update,
 		batch:  w.batch,
-		ping:   func(ctx context.Context) error { return readDB.PingContext(ctx) },
 		close: func() error {
 			w.close()
 			return errors.Join(readDB.Close(), writer.close(), conn.Close(), writeDB.Close())

@@ -119,11 +119,6 @@ func (s *Store) Shared() bool { return s.d.shared }
 // Engine names the engine: sqlite or postgres.
 func (s *Store) Engine() string { return s.d.name }
 
-// Ping answers whether the database can be reached.
-func (s *Store) Ping(ctx context.Context) error {
-	return s.d.wrap("ping", s.e.ping(ctx))
-}
-
 // Close waits for transactions under way and closes the database.
 func (s *Store) Close() error {
 	s.d.closed.Store(true)

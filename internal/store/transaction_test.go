@@ -220,7 +220,7 @@ func TestAStoreKnowsItsEngine(t *testing.T) {
 		if s.Engine() != engine {
 			t.Errorf("engine %s, want %s", s.Engine(), engine)
 		}
-		if err := s.Ping(t.Context()); err != nil {
+		if err := s.Ready(t.Context()); err != nil {
 			t.Error(err)
 		}
 		select {
