@@ -3,6 +3,7 @@ package docs
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -120,7 +121,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, page := range decisions {
-		if !strings.HasPrefix(filepath.Base(page), strings.Repeat("0", 3)) || !strings.HasPrefix(read(t, page), "# "+strings.TrimLeft(filepath.Base(page)[:4], "0")+". ") {
+		if want := fmt.Sprintf("%04d-", i+1); !strings.HasPrefix(filepath.Base(page), want) || !strings.HasPrefix(read(t, page), fmt.Sprintf("# %d. ", i+1)) {
 			t.Errorf("decision %d: %s does not start with its number", i+1, page)
 		}
 	}
