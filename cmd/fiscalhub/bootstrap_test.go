@@ -51,9 +51,9 @@ func TestADemonstrationIsMadeOnceAndOnlyWhenWanted(t *testing.T) {
 		starts [][]string
 		want   int // taxpayers in the end
 	}{
-		"two starts make one":             {[][]string{nil, {"--bootstrap"}}, 1},
+		"two starts make one":             {[][]string{nil, {"--no-bootstrap=false"}}, 1},
 		"it can be turned off":            {[][]string{{"--no-bootstrap"}}, 0},
-		"other environments have no such": {[][]string{{"--bootstrap", "--environment", "production"}}, 0},
+		"other environments have no such": {[][]string{{"--no-bootstrap=false", "--environment", "production"}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -40,7 +40,7 @@ func (s stopSignal) Error() string { return "stopped by " + s.String() }
 // cli is every command and the flags they share.
 type cli struct {
 	JSON      bool   `name:"json" help:"Answer in JSON on standard output."`
-	Data      string `help:"Folder of the database and the master key." default:"./data" placeholder:"DIR"`
+	Data      string `help:"Folder of the database and the master key; ./data unless told." default:"./data" placeholder:"DIR"`
 	Database  string `help:"Database: sqlite:PATH, or postgres://… for a server. By default a SQLite file in the data folder." placeholder:"URL"`
 	MasterKey string `help:"Master key file; by default in the data folder, and made on first use." placeholder:"FILE"`
 

@@ -100,7 +100,7 @@ func launch(cmd *exec.Cmd) (*served, error) {
 		return nil, err
 	}
 	last := "}'" // of the demonstration, which comes after the greeting
-	if slices.Contains(cmd.Args, "--no-bootstrap") || slices.Contains(cmd.Args, "--bootstrap") {
+	if slices.Contains(cmd.Args, "--no-bootstrap") || slices.Contains(cmd.Args, "--no-bootstrap=false") {
 		last = "  Docs "
 	}
 	greeting, said := &output{}, make(chan struct{})

@@ -29,7 +29,7 @@ import (
 
 type serveCmd struct {
 	Environment   string        `help:"sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
-	Listen        string        `help:"Address to listen on." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	Listen        string        `help:"Address to listen on; 127.0.0.1:8080 unless told." default:"127.0.0.1:8080" placeholder:"ADDR"`
 	BaseURL       string        `name:"base-url" help:"Public address of the service, used in links; by default that of --listen." placeholder:"URL"`
 	RateLimit     *int64        `help:"Requests a minute and credential; 0 turns limits off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
 	TLSCert       string        `name:"tls-cert" help:"Certificate chain file; with --tls-key the API speaks TLS itself." placeholder:"FILE"`
@@ -38,7 +38,7 @@ type serveCmd struct {
 	ConsoleListen string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
 	MetricsListen string        `help:"Address of a listener for /metrics; without it they are served to this machine alone." placeholder:"ADDR"`
 	TrustedProxy  []string      `help:"Networks of the proxies whose X-Forwarded-For is believed; may be repeated." placeholder:"CIDR"`
-	Bootstrap     bool          `help:"On an empty sandbox database, make a demonstration taxpayer and key." default:"true" negatable:""`
+	NoBootstrap   bool          `help:"Make no demonstration taxpayer and key on an empty sandbox database."`
 	DrainDelay    time.Duration `help:"After SIGTERM, how long to go on answering while /readyz already says no." default:"5s"`
 	LogLevel      slog.Level    `help:"debug, info, warn or error." default:"info"`
 }
@@ -89,7 +89,7 @@ func (c serveCmd) Run(t *terminal) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	t.greet(env, config.baseURL, s.Engine())
-	if c.Bootstrap && env == fiscal.Sandbox {
+	if !c.NoBootstrap && env == fiscal.Sandbox {
 		demo := demonstration{store: s, credentials: access.Credentials{Store: s, Ring: ring, Now: time.Now}}
 		if err := demo.make(t, config.baseURL); err != nil {
 			return err

@@ -119,6 +119,9 @@ func (a *API) serve(x *exchange) error {
 		return err
 	}
 	x.route, x.params = route.name, params
+	if route.ends.announce(x.w.Header(), a.Now()) {
+		return notFound() // the closed list of codes has no "gone"
+	}
 	if route.public != nil {
 		a.anonymous(x)
 		return route.public(x)

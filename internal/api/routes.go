@@ -21,6 +21,7 @@ type route struct {
 	named  bool // the path names one resource: what may not be seen is not found
 	handle func(*exchange) error
 	public func(*exchange) error // needs no credential
+	ends   *retirement           // nil: it is here to stay
 }
 
 // table lists every operation. Tests that sweep all routes read it too.
