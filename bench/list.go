@@ -49,7 +49,8 @@ func (b *bench) list(ctx context.Context) error {
 type pageTimes struct{ first, deep time.Duration }
 
 func (b *bench) pages(ctx context.Context, engine string, invoices int) (t pageTimes, err error) {
-	address, err := b.database(engine, fmt.Sprintf("list_%d", invoices))
+	name := fmt.Sprintf("list_%d", invoices)
+	address, err := b.database(engine, name)
 	if err != nil {
 		return t, err
 	}
@@ -60,6 +61,11 @@ func (b *bench) pages(ctx context.Context, engine string, invoices int) (t pageT
 	defer func() { err = errors.Join(err, s.stop()) }()
 	if err := b.fill(ctx, address, s.taxpayer, invoices); err != nil {
 		return t, err
+	}
+	if engine == "postgres" {
+		if err := b.postgres.Settle(name); err != nil {
+			return t, err
+		}
 	}
 	c, err := dial(ctx, s.address)
 	if err != nil {

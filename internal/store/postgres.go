@@ -85,6 +85,10 @@ func openPostgres(ctx context.Context, location string) (*engine, error) {
 		"idle_in_transaction_session_timeout": "15s",
 		"default_transaction_isolation":       "read committed",
 		"timezone":                            "UTC",
+		// Every statement has its index, whatever the values and however small
+		// the tables still are: they are planned once, and never to scan.
+		"plan_cache_mode": "force_generic_plan",
+		"enable_seqscan":  "off",
 	} {
 		config.RuntimeParams[name] = value
 	}

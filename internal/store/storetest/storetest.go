@@ -139,8 +139,10 @@ func (s *Server) Empty(t testing.TB) string {
 	return s.URL(name)
 }
 
-func (s *Server) exec(statement string) error {
-	db, err := sql.Open("pgx", s.URL("postgres"))
+func (s *Server) exec(statement string) error { return s.execIn("postgres", statement) }
+
+func (s *Server) execIn(database, statement string) error {
+	db, err := sql.Open("pgx", s.URL(database))
 	if err != nil {
 		return err
 	}
@@ -148,6 +150,10 @@ func (s *Server) exec(statement string) error {
 	_, err = db.Exec(statement) //nolint:noctx // setting up, nothing to cancel
 	return err
 }
+
+// Settle does at once what the server does by itself after a large load: it
+// gathers statistics and marks what everybody may see.
+func (s *Server) Settle(database string) error { return s.execIn(database, `VACUUM (ANALYZE)`) }
 
 // URL is the address of one of the server's databases.
 func (s *Server) URL(name string) string {
