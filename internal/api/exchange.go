@@ -181,9 +181,10 @@ func (x *exchange) write(status int, body []byte) {
 		h.Set("Content-Type", "application/json; charset=utf-8")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("RateLimit-Limit", strconv.FormatInt(x.window.limit, 10))
-	h.Set("RateLimit-Remaining", strconv.FormatInt(x.window.remaining, 10))
-	h.Set("RateLimit-Reset", strconv.FormatInt(x.window.reset, 10))
+	// Not through Set, which would spell them Ratelimit-….
+	h["RateLimit-Limit"] = []string{strconv.FormatInt(x.window.limit, 10)}
+	h["RateLimit-Remaining"] = []string{strconv.FormatInt(x.window.remaining, 10)}
+	h["RateLimit-Reset"] = []string{strconv.FormatInt(x.window.reset, 10)}
 	x.status, x.bytes = status, len(body)
 	x.w.WriteHeader(status)
 	_, _ = x.w.Write(body) // a client that is gone asks again
