@@ -140,14 +140,18 @@ func (g *gates) of(prefix string) *gate {
 func (a *API) hold(x *exchange) {
 	held := a.held.Add(1)
 	defer a.held.Add(-1)
-	pause := min(time.Duration(held)*time.Second/refusalsPerSecond, time.Second)
 	if http.NewResponseController(x.w).Flush() != nil || a.draining.Load() {
 		return
 	}
-	wait := time.NewTimer(pause)
+	wait := time.NewTimer(holdTime(held))
 	defer wait.Stop()
 	select {
 	case <-wait.C:
 	case <-x.r.Context().Done():
 	}
+}
+
+// holdTime spreads the refusals of so many connections over time.
+func holdTime(held int64) time.Duration {
+	return min(time.Duration(held)*time.Second/refusalsPerSecond, time.Second)
 }
