@@ -80,11 +80,30 @@ func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	for _, p := range sqlitePragmas(c.readOnly) {
-		if err := setPragma(ctx, conn, p); err != nil {
+		if err := patiently(ctx, func() error { return setPragma(ctx, conn, p) }); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}
 	return conn, nil
+}
+
+// patiently repeats what finds the database locked. Turning the write-ahead log
+// on does not wait for others that do the same on a new file, although it was
+// told how long to wait.
+func patiently(ctx context.Context, do func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, sqliteWait)
+	defer cancel()
+	for {
+		err := do()
+		if sqliteCode(err) != sqlite3.SQLITE_BUSY {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func setPragma(ctx context.Context, conn driver.Conn, p sqlitePragma) error {
