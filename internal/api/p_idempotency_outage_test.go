@@ -156,6 +156,9 @@ func (c *cutter) forward(from *bufio.Reader, to io.Writer, deaf *atomic.Bool) {
 			return
 		}
 		marked = marked || bytes.Contains(rest, c.marker)
+		if message[0] == 'Q' && bytes.HasPrefix(bytes.ToLower(rest), []byte("rollback")) {
+			marked = false // a replay; the next commit on this connection is somebody else's
+		}
 		if marked && message[0] == 'Q' && bytes.HasPrefix(bytes.ToLower(rest), []byte("commit")) {
 			switch mode := c.mode.Swap(cutNothing); mode {
 			case cutRequest:
