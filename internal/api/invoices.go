@@ -92,9 +92,9 @@ func (a *API) createInvoice(x *exchange) error {
 	ctx, cancel := x.deadline()
 	defer cancel()
 	done, err := a.register(ctx, intent, document, canonical, scenario)
-	if byRule(err) {
+	if open(err) {
 		// What is refused today may have been accepted before: the answer to a
-		// known key stands above every rule.
+		// known key stands above every rule, and needs nobody to write.
 		known, unknown := a.Pipeline.Recall(ctx, intent)
 		if !errors.Is(unknown, store.ErrNotFound) {
 			done, err = known, unknown
@@ -131,15 +131,18 @@ func (a *API) register(ctx context.Context, in pipeline.Intent, document *strict
 	})
 }
 
-// byRule tells the refusals by rules, which change, from those that the stored
-// keys and identifiers have decided, and from failures.
-func byRule(err error) bool {
+// open tells that the key may be known although nothing was registered: a rule
+// refused, which may have changed since, or nobody can write now. Stored keys
+// and identifiers have decided the rest; and what a commit that may have
+// happened did is for the repetition to find out.
+func open(err error) bool {
 	var (
 		problems fiscal.Problems
 		notReady *pipeline.NotReady
 		misfit   *fault
 	)
-	return errors.As(err, &problems) || errors.As(err, &notReady) || errors.As(err, &misfit)
+	return errors.As(err, &problems) || errors.As(err, &notReady) || errors.As(err, &misfit) ||
+		(errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrOutcomeUnknown))
 }
 
 // fingerprint is the print of a request's meaning. A scenario is part of it;

@@ -55,9 +55,10 @@ type Registered struct {
 	Replayed bool
 }
 
-// Recall looks for the answer of an earlier equal request. It comes before
-// every rule whose answer may change with time, so that the repetition of an
-// accepted request never fails. store.ErrNotFound: the key is new.
+// Recall looks for the answer of an earlier equal request, without writing. It
+// stands above every rule whose answer may change with time, so that the
+// repetition of an accepted request never fails by one. store.ErrNotFound: the
+// key is new.
 func (p *Pipeline) Recall(ctx context.Context, in Intent) (Registered, error) {
 	known, err := p.Store.Answer(ctx, in.Scope, CreateInvoice, in.Key)
 	if err != nil {

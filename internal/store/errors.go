@@ -13,6 +13,9 @@ var (
 	// full or out of reach, or the outcome of a commit is not known. The same
 	// call may be made again.
 	ErrUnavailable = errors.New("database unavailable")
+	// ErrOutcomeUnknown comes with ErrUnavailable when a commit was under way:
+	// it may have happened.
+	ErrOutcomeUnknown = errors.New("whether it was committed is not known")
 	// ErrExternalIDTaken says that the taxpayer has an invoice with that
 	// external id in this environment already.
 	ErrExternalIDTaken = errors.New("external id taken")
@@ -34,4 +37,10 @@ func (d *dialect) wrap(what string, err error) error {
 		return fmt.Errorf("store: %s: %w: %w", what, ErrUnavailable, err)
 	}
 	return fmt.Errorf("store: %s: %w", what, err)
+}
+
+// unknownCommit says that whether a transaction was committed is not known. A
+// repetition finds out.
+func unknownCommit(err error) error {
+	return fmt.Errorf("store: commit: %w: %w: %w", ErrUnavailable, ErrOutcomeUnknown, err)
 }

@@ -177,7 +177,7 @@ func (w *groupWriter) commit(group []*write) {
 	}
 	if _, err := w.q.ExecContext(ctx, `COMMIT`); err != nil {
 		w.rollback(ctx)
-		tell(live, fmt.Errorf("store: commit: %w: %w", ErrUnavailable, err))
+		tell(live, unknownCommit(err))
 		return
 	}
 	for _, one := range live {

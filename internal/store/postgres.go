@@ -210,12 +210,6 @@ func runBatch(ctx context.Context, c *pgx.Conn, statements []statement, judge fu
 	return nil
 }
 
-// unknownCommit says that whether a transaction was committed is not known. A
-// repetition finds out.
-func unknownCommit(err error) error {
-	return fmt.Errorf("store: commit: %w: %w", ErrUnavailable, err)
-}
-
 // again runs a transaction on a connection of its own, and runs it anew when
 // the server has undone it because of another one. The caller may give up while
 // it waits for a connection, and no longer afterwards.
