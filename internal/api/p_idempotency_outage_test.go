@@ -166,8 +166,10 @@ func (c *cutter) forward(from *bufio.Reader, to io.Writer, deaf *atomic.Bool) {
 			return
 		}
 		marked = marked || bytes.Contains(rest, c.marker)
-		if message[0] == 'Q' && bytes.HasPrefix(bytes.ToLower(rest), []byte("rollback")) {
-			marked = false // a replay; the next commit on this connection is somebody else's
+		if text := bytes.ToLower(rest); message[0] == 'Q' && (bytes.HasPrefix(text, []byte("begin")) || bytes.HasPrefix(text, []byte("rollback"))) {
+			// What was marked was a read or a replay; the next commit on this
+			// connection is the journal's. Creations begin within their batch.
+			marked = false
 		}
 		if marked && message[0] == 'Q' && bytes.HasPrefix(bytes.ToLower(rest), []byte("commit")) {
 			switch mode := c.mode.Swap(cutNothing); mode {
