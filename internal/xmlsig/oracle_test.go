@@ -1,0 +1,117 @@
+package xmlsig_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lestrrat-go/helium"
+	"github.com/lestrrat-go/helium/c14n"
+	"github.com/lestrrat-go/helium/xmldsig1"
+
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
+)
+
+// signer is who signs in most tests.
+var signer = sync.OnceValue(func() *xmlsigtest.Leaf {
+	leaf, err := xmlsigtest.New(xmlsigtest.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return leaf
+})
+
+// judge asks both independent verifiers. What verifies only without white space
+// between elements is given to them without it.
+func judge(t testing.TB, document []byte, v *xmlsig.Verified) {
+	t.Helper()
+	if v.Indented {
+		document = strip(t, document)
+	}
+	if err := xmlsigtest.Xmlsec(t, signer().CA, document); err != nil {
+		t.Errorf("we accept what xmlsec1 refuses: %v\n%q", err, document)
+	}
+	if err := heliumVerify(t.Context(), document, v); err != nil {
+		t.Errorf("we accept what helium refuses: %v\n%q", err, document)
+	}
+}
+
+func heliumVerify(ctx context.Context, document []byte, v *xmlsig.Verified) error {
+	doc, err := helium.NewParser().Parse(ctx, document)
+	if err != nil {
+		return err
+	}
+	_, err = xmldsig1.NewVerifier(xmldsig1.X509CertKeySource(v.Certificate)).Verify(ctx, doc)
+	return err
+}
+
+// heliumCanonical is the canonical form of a document as others make it.
+func heliumCanonical(ctx context.Context, document []byte) ([]byte, error) {
+	doc, err := helium.NewParser().Parse(ctx, document)
+	if err != nil {
+		return nil, err
+	}
+	return c14n.NewCanonicalizer(c14n.C14N10).CanonicalizeTo(doc)
+}
+
+// strip removes white space between elements with a reader that is not ours.
+func strip(t testing.TB, document []byte) []byte {
+	t.Helper()
+	document = bytes.TrimPrefix(document, []byte("\uFEFF"))
+	type piece struct {
+		kind       rune
+		start, end int64
+	}
+	var pieces []piece
+	decoder := xml.NewDecoder(bytes.NewReader(document))
+	for {
+		start := decoder.InputOffset()
+		token, err := decoder.RawToken()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("strip: %v", err)
+		}
+		kind := 'x'
+		switch token := token.(type) {
+		case xml.StartElement:
+			kind = 's'
+		case xml.EndElement:
+			kind = 'e'
+		case xml.CharData:
+			if strings.Trim(string(token), " \t\r\n") == "" {
+				kind = ' '
+			}
+		}
+		pieces = append(pieces, piece{kind, start, decoder.InputOffset()})
+	}
+	var out []byte
+	for i, p := range pieces {
+		value := i > 0 && i+1 < len(pieces) && pieces[i-1].kind == 's' && pieces[i+1].kind == 'e'
+		if p.kind != ' ' || value {
+			out = append(out, document[p.start:p.end]...)
+		}
+	}
+	return out
+}
+
+// dump writes a tree so that two can be compared.
+func dump(e xmlsig.Element) string {
+	var b strings.Builder
+	var walk func(xmlsig.Element, int)
+	walk = func(e xmlsig.Element, depth int) {
+		b.WriteString(strings.Repeat(" ", depth) + e.Name() + "=" + strings.ReplaceAll(e.Text(), "\n", "\\n") + "\n")
+		for c := range e.Children() {
+			walk(c, depth+1)
+		}
+	}
+	walk(e, 0)
+	return b.String()
+}
