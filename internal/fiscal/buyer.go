@@ -1,5 +1,7 @@
 package fiscal
 
+import "unicode/utf8"
+
 // A Buyer is who an invoice is made out to.
 type Buyer struct {
 	LegalName string
@@ -17,6 +19,9 @@ type Buyer struct {
 type Address struct {
 	Line1, Line2, City, ProvinceOrState, PostalCode, CountryCode string
 }
+
+// maxDocumentName is how much of a name the e-CF format carries.
+const maxDocumentName = 150
 
 // dominican is the country code of those who have an RNC or a cédula.
 const dominican = "DO"
@@ -45,6 +50,9 @@ func (c *checker) taxID(r *Request, inv *Invoice) {
 // buyer asks for the identifier where the e-CF format does: always on a 31, and
 // on a 32 from 250,000.00.
 func (c *checker) buyer(r *Request, inv *Invoice, computed bool) {
+	if utf8.RuneCountInString(inv.Buyer.LegalName) > maxDocumentName {
+		inv.warn("buyer.legal_name has more than 150 characters; the document carries the first 150")
+	}
 	if r.buyer != valid || r.taxID.state != absent || !r.kind.ok() {
 		return
 	}

@@ -1,0 +1,131 @@
+package ecf
+
+import (
+	"strconv"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// lineSums is what the lines of a document come to.
+type lineSums struct {
+	unclear   bool      // the class of some line cannot be read
+	classes   [5]figure // by IndicadorFacturacion; found when a line has it
+	codes     uint64    // of additional taxes, a bit each
+	codesBad  bool      // some code cannot be read
+	withheld  bool      // some line has a Retencion
+	perceived bool      // and one of the perception regime, which has other totals
+	itbis     figure    // withheld
+	incomeTax figure    // withheld
+}
+
+func (l *lineSums) taxed() bool {
+	return l.classes[1].found || l.classes[2].found || l.classes[3].found
+}
+
+// lines looks at each line and adds it to the sums.
+func (a *agreement) lines(sums *lineSums, items xmlsig.Element) {
+	n := 0
+	for item := range items.Children() {
+		n++
+		a.line(sums, item, n)
+	}
+}
+
+func (a *agreement) line(sums *lineSums, item xmlsig.Element, n int) {
+	var discount, discounts, surcharge, surcharges xmlsig.Element
+	class := -1
+	for e := range item.Children() {
+		switch e.Name() {
+		case "NumeroLinea":
+			if number, ok := readInteger(e.Text()); ok && number != n && number > 0 && number <= maxItems {
+				a.addAt(n, "NumeroLinea", "", fiscal.CodeOutOfRange, "must be "+strconv.Itoa(n)+"; lines are numbered from 1")
+			}
+		case "IndicadorFacturacion":
+			if i, ok := readInteger(e.Text()); ok && i >= 0 && i < len(sums.classes) {
+				class = i
+			}
+		case "Retencion":
+			a.retention(sums, e, n)
+		case "DescuentoMonto":
+			discount = e
+		case "TablaSubDescuento":
+			discounts = e
+		case "RecargoMonto":
+			surcharge = e
+		case "TablaSubRecargo":
+			surcharges = e
+		case "TablaImpuestoAdicional":
+			for tax := range e.Children() {
+				code := additionalTaxCode(tax.Child("TipoImpuesto").Text())
+				sums.codes |= 1 << code
+				sums.codesBad = sums.codesBad || code == 0
+			}
+		case "MontoItem":
+			if class >= 0 { // the class stands before
+				sums.classes[class] = sums.classes[class].add(figureOf(e))
+			}
+		}
+	}
+	sums.unclear = sums.unclear || class < 0
+	a.parts(n, discount, discounts, breakdown{"DescuentoMonto", "TablaSubDescuento", "MontoSubDescuento", "discount.value"})
+	a.parts(n, surcharge, surcharges, breakdown{"RecargoMonto", "TablaSubRecargo", "MontoSubRecargo", ""})
+}
+
+// addAt tells of an element of line n.
+func (a *agreement) addAt(n int, path, field, code, want string) {
+	a.add("DetallesItems/Item["+strconv.Itoa(n)+"]/"+path, field, code, want)
+}
+
+// retention asks for both amounts, if only as 0.00: the authority is known to
+// refuse a Retencion that lacks one.
+func (a *agreement) retention(sums *lineSums, e xmlsig.Element, n int) {
+	sums.withheld = true
+	if regime, _ := readInteger(e.Child("IndicadorAgenteRetencionoPercepcion").Text()); regime == 2 {
+		sums.perceived = true
+	}
+	itbis, incomeTax := figureOf(e.Child("MontoITBISRetenido")), figureOf(e.Child("MontoISRRetenido"))
+	if !itbis.found {
+		a.addAt(n, "Retencion/MontoITBISRetenido", fieldITBISWithheld, fiscal.CodeRequired, "is required in a Retencion, if only as 0.00")
+	}
+	if !incomeTax.found {
+		a.addAt(n, "Retencion/MontoISRRetenido", fieldIncomeTaxWithheld, fiscal.CodeRequired, "is required in a Retencion, if only as 0.00")
+	}
+	sums.itbis, sums.incomeTax = sums.itbis.add(itbis), sums.incomeTax.add(incomeTax)
+}
+
+// A breakdown is an amount of a line with the table of its parts.
+type breakdown struct {
+	whole, table, part string
+	field              string // of a line of the creation request
+}
+
+func (of breakdown) fieldAt(n int) string {
+	if of.field == "" {
+		return ""
+	}
+	return "lines." + strconv.Itoa(n-1) + "." + of.field
+}
+
+// parts asks that an amount and the table of its parts come together and agree:
+// the authority is known to refuse one without the other.
+func (a *agreement) parts(n int, whole, table xmlsig.Element, of breakdown) {
+	if whole.IsZero() && table.IsZero() {
+		return
+	}
+	switch {
+	case whole.IsZero():
+		a.addAt(n, of.whole, of.fieldAt(n), fiscal.CodeRequired, "is required beside "+of.table)
+		return
+	case table.IsZero():
+		a.addAt(n, of.table, of.fieldAt(n), fiscal.CodeRequired, "is required beside "+of.whole)
+		return
+	}
+	stated, sum := figureOf(whole), figure{}
+	for part := range table.Children() {
+		sum = sum.add(figureOf(part.Child(of.part)))
+	}
+	if !stated.bad && !sum.bad && stated.value.Cmp(sum.value) != 0 {
+		a.addAt(n, of.whole, of.fieldAt(n), fiscal.CodeTotalMismatch, "must be the sum of "+of.part+", "+sum.value.StringFixed(2))
+	}
+}

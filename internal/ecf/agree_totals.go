@@ -1,0 +1,174 @@
+package ecf
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// A bucket is the elements of the totals that belong to a class of lines.
+type bucket struct {
+	base, rate, tax string
+	percent         int
+}
+
+// buckets are by IndicadorFacturacion; class 0 is not invoiced.
+var buckets = [5]bucket{
+	1: {"MontoGravadoI1", "ITBIS1", "TotalITBIS1", 18},
+	2: {"MontoGravadoI2", "ITBIS2", "TotalITBIS2", 16},
+	3: {"MontoGravadoI3", "ITBIS3", "TotalITBIS3", 0},
+	4: {base: "MontoExento"},
+}
+
+func (a *agreement) total(name string) figure { return figureOf(a.totals.Child(name)) }
+
+func (a *agreement) addTotal(name, code, want string) {
+	a.add("Encabezado/Totales/"+name, fieldTotal, code, want)
+}
+
+// when asks that a total be there exactly when it should.
+func (a *agreement) when(name string, should bool, why string) {
+	switch is := !a.totals.Child(name).IsZero(); {
+	case should && !is:
+		a.addTotal(name, fiscal.CodeTotalMismatch, "is required when "+why)
+	case is && !should:
+		a.addTotal(name, fiscal.CodeTotalMismatch, "must be left out unless "+why)
+	}
+}
+
+// totalsOf compares the totals of an e-CF with its lines.
+func (a *agreement) totalsOf(lines *lineSums) {
+	if !lines.unclear {
+		a.present(lines)
+		a.bases(lines)
+	}
+	a.additional(lines)
+	if a.kind == kind31 && !lines.perceived {
+		a.withholding("TotalITBISRetenido", "MontoITBISRetenido", fieldITBISWithheld, lines.withheld, lines.itbis)
+		a.withholding("TotalISRRetencion", "MontoISRRetenido", fieldIncomeTaxWithheld, lines.withheld, lines.incomeTax)
+	}
+}
+
+// present asks for the totals of the classes that the lines are of, and no
+// others.
+func (a *agreement) present(lines *lineSums) {
+	for class, b := range buckets {
+		for _, name := range [...]string{b.base, b.rate, b.tax} {
+			if name != "" {
+				a.when(name, lines.classes[class].found, "a line has IndicadorFacturacion "+strconv.Itoa(class))
+			}
+		}
+		if b.rate == "" {
+			continue
+		}
+		if rate, ok := readInteger(a.totals.Child(b.rate).Text()); ok && rate != b.percent {
+			a.addTotal(b.rate, fiscal.CodeOutOfRange, "must be "+strconv.Itoa(b.percent))
+		}
+	}
+	const why = "a line has IndicadorFacturacion 1, 2 or 3"
+	a.when("MontoGravadoTotal", lines.taxed(), why)
+	a.when("TotalITBIS", lines.taxed(), why)
+}
+
+// bases compares the amounts of the classes with the lines, where nothing else
+// goes into them: no ITBIS that is in the prices, no discount on the whole.
+func (a *agreement) bases(lines *lineSums) {
+	indicator, _ := readInteger(a.head.Child("IndicadorMontoGravado").Text()) // absent without ITBIS
+	if indicator != 0 || a.adjusted {
+		return
+	}
+	for class, b := range buckets {
+		if b.base == "" || !lines.classes[class].found {
+			continue
+		}
+		a.equal(b.base, lines.classes[class], "the sum of MontoItem of IndicadorFacturacion "+strconv.Itoa(class))
+	}
+}
+
+// equal compares a total that is there with what it should be.
+func (a *agreement) equal(name string, want figure, what string) {
+	got := a.total(name)
+	if !got.found || got.bad || want.bad || got.value.Cmp(want.value) == 0 {
+		return
+	}
+	a.addTotal(name, fiscal.CodeTotalMismatch, "must be "+what+", "+want.value.StringFixed(2))
+}
+
+// additional compares the codes of additional taxes of the lines and those of
+// the totals.
+func (a *agreement) additional(lines *lineSums) {
+	var codes uint64
+	for tax := range a.totals.Child("ImpuestosAdicionales").Children() {
+		code := additionalTaxCode(tax.Child("TipoImpuesto").Text())
+		if code == 0 {
+			return
+		}
+		if codes&(1<<code) != 0 {
+			a.addTotal("ImpuestosAdicionales", fiscal.CodeDuplicated, fmt.Sprintf("must have code %03d once", code))
+		}
+		codes |= 1 << code
+	}
+	if lines.codesBad {
+		return
+	}
+	for missing := lines.codes &^ codes; missing != 0; missing &= missing - 1 {
+		a.addTotal("ImpuestosAdicionales", fiscal.CodeTaxConflict, fmt.Sprintf("must have code %03d, which a line has", bits.TrailingZeros64(missing)))
+	}
+	for extra := codes &^ lines.codes; extra != 0; extra &= extra - 1 {
+		a.addTotal("ImpuestosAdicionales", fiscal.CodeTaxConflict, fmt.Sprintf("must not have code %03d, which no line has", bits.TrailingZeros64(extra)))
+	}
+}
+
+func (a *agreement) withholding(name, of, field string, stated bool, sum figure) {
+	path := "Encabezado/Totales/" + name
+	switch got := a.total(name); {
+	case got.bad || sum.bad:
+	case stated && !got.found:
+		a.add(path, field, fiscal.CodeTotalMismatch, "is required when a line has a Retencion")
+	case got.found && got.value.Cmp(sum.value) != 0:
+		a.add(path, field, fiscal.CodeTotalMismatch, "must be the sum of "+of+", "+sum.value.StringFixed(2))
+	}
+}
+
+// sums compares the totals with one another, which is all that a summary has.
+func (a *agreement) sums() {
+	if a.kind == kindRFCE {
+		a.pairs()
+	}
+	i1, i2, i3 := a.total("MontoGravadoI1"), a.total("MontoGravadoI2"), a.total("MontoGravadoI3")
+	a.equal("MontoGravadoTotal", i1.add(i2).add(i3), "the sum of MontoGravadoI1, MontoGravadoI2 and MontoGravadoI3")
+	t1, t2, t3 := a.total("TotalITBIS1"), a.total("TotalITBIS2"), a.total("TotalITBIS3")
+	a.equal("TotalITBIS", t1.add(t2).add(t3), "the sum of TotalITBIS1, TotalITBIS2 and TotalITBIS3")
+
+	var taxes figure
+	for tax := range a.totals.Child("ImpuestosAdicionales").Children() {
+		for _, name := range [...]string{"MontoImpuestoSelectivoConsumoEspecifico", "MontoImpuestoSelectivoConsumoAdvalorem", "OtrosImpuestosAdicionales"} {
+			taxes = taxes.add(positiveOf(tax.Child(name)))
+		}
+	}
+	additional := positiveOf(a.totals.Child("MontoImpuestoAdicional"))
+	if !taxes.bad && !additional.bad {
+		a.when("MontoImpuestoAdicional", taxes.found, "ImpuestosAdicionales has an amount")
+		a.equal("MontoImpuestoAdicional", taxes, "the sum of the amounts of ImpuestosAdicionales")
+	}
+	a.equal("MontoTotal", a.total("MontoGravadoTotal").add(a.total("MontoExento")).add(a.total("TotalITBIS")).add(additional),
+		"the sum of MontoGravadoTotal, MontoExento, TotalITBIS and MontoImpuestoAdicional")
+}
+
+// pairs asks a summary, which has no lines, for both totals of a class or none.
+func (a *agreement) pairs() {
+	taxed := false
+	for _, b := range buckets {
+		if b.tax == "" {
+			continue
+		}
+		has := !a.totals.Child(b.base).IsZero()
+		a.when(b.tax, has, "there is "+b.base)
+		taxed = taxed || has
+	}
+	const why = "there is MontoGravadoI1, MontoGravadoI2 or MontoGravadoI3"
+	a.when("MontoGravadoTotal", taxed, why)
+	a.when("TotalITBIS", taxed, why)
+}

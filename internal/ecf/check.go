@@ -1,0 +1,61 @@
+package ecf
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// Check builds the document of an invoice for an issuer, with a number and a
+// time of signature that are made up, looks at its structure and throws it away.
+// It is asked before a number is spent. Its error is fiscal.Problems, which name
+// the fields of the request.
+func Check(issuer Issuer, inv *fiscal.Invoice) error {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, santoDomingo)
+	number := Number{ENCF: ENCF{inv.Type, 1}}
+	if inv.Type == fiscal.FiscalCredit {
+		number.Expires = fiscal.DateOf(at)
+	}
+	d, err := New(issuer, number, inv, at)
+	if err != nil {
+		return err
+	}
+	return d.Check()
+}
+
+// Check looks at the structure of the document, and of its summary when it has
+// one. Its error is fiscal.Problems, which name the fields of the request.
+func (d *Draft) Check() error {
+	problems, err := inspected(d.Unsigned())
+	if err != nil {
+		return err
+	}
+	if len(problems) == 0 && d.HasSummary() {
+		if problems, err = inspected(d.emitSummary(SecurityCode{"AAAAAA"}).Unsigned()); err != nil {
+			return err
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return problems
+}
+
+func inspected(xml []byte) (fiscal.Problems, error) {
+	parsed, err := xmlsig.Parse(xml, xmlsig.InvoiceLimits())
+	if err != nil {
+		return nil, fmt.Errorf("ecf: check: %w", err)
+	}
+	var problems fiscal.Problems
+	for _, f := range Inspect(parsed.Root()) {
+		problems = append(problems, fiscal.Problem{Field: f.Field, Code: f.Code, Message: "as the tax authority takes it, " + f.Message})
+	}
+	return problems, nil
+}
+
+// Synthetic is an issuer for checks that concern the invoice alone.
+func Synthetic() Issuer {
+	return Issuer{RNC: "101000001", LegalName: "Sandbox", Address: "Sandbox", IncomeType: "01"}
+}

@@ -1,0 +1,10 @@
+package ecf
+
+// Complete is the document as Read will read it, with its lines.
+func (d *Draft) Complete() *Document {
+	whole := d.Document
+	for i := range d.lines {
+		whole.Lines = append(whole.Lines, newLine(&d.lines[i]))
+	}
+	return &whole
+}

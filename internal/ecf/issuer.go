@@ -1,0 +1,77 @@
+package ecf
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// Check tells everything that is wrong with an issuer, by the limits of the
+// e-CF format. Fields are named as in JSON; the error is fiscal.Problems.
+func (i Issuer) Check() error {
+	var p fiscal.Problems
+	add := func(field, code, message string) {
+		p = append(p, fiscal.Problem{Field: field, Code: code, Message: message})
+	}
+	if !isDigits(i.RNC, 9, 11) {
+		add("rnc", fiscal.CodeInvalidFormat, "must be an RNC of 9 digits or a cédula of 11 digits")
+	}
+	for _, f := range []struct {
+		name, text string
+		most       int
+		required   bool
+	}{
+		{"legal_name", i.LegalName, 150, true},
+		{"trade_name", i.TradeName, 150, false},
+		{"branch", i.Branch, 20, false},
+		{"address", i.Address, 100, true},
+		{"website", i.Website, 50, false},
+		{"economic_activity", i.EconomicActivity, 100, false},
+	} {
+		text := clean(f.text)
+		switch {
+		case f.required && text == "":
+			add(f.name, fiscal.CodeRequired, "must have 1 to "+strconv.Itoa(f.most)+" characters")
+		case !fits(text, f.most):
+			add(f.name, fiscal.CodeTooLong, "must have at most "+strconv.Itoa(f.most)+" characters")
+		case strings.ContainsFunc(f.text, func(r rune) bool { return r < ' ' || r == 0xfffe || r == 0xffff }):
+			add(f.name, fiscal.CodeInvalidCharacters, "must have no control characters")
+		}
+	}
+	t := places()
+	if level := t.places[i.Municipality].level; i.Municipality != "" && level != levelMunicipality && level != levelDistrict {
+		add("municipality", fiscal.CodeInvalidEnum, "must be the six-digit code of a municipality")
+	}
+	if i.Province != "" && t.places[i.Province].level != levelProvince {
+		add("province", fiscal.CodeInvalidEnum, "must be the six-digit code of a province, as in 010000")
+	}
+	if len(i.Phones) > maxPhones {
+		add("phones", fiscal.CodeTooManyItems, "must have at most 3 numbers")
+	}
+	for n, phone := range i.Phones {
+		if len(phone) != 12 || phone[3] != '-' || phone[7] != '-' || !isDigits(phone[:3]+phone[4:7]+phone[8:], 10) {
+			add("phones."+strconv.Itoa(n), fiscal.CodeInvalidFormat, "must have the form 809-555-0100")
+		}
+	}
+	if i.Email != "" && email(i.Email) == "" {
+		add("email", fiscal.CodeInvalidFormat, "must be an address of at most 80 characters, letters and digits with single - + . between them")
+	}
+	if len(i.IncomeType) != 2 || i.IncomeType < "01" || i.IncomeType > "06" {
+		add("income_type", fiscal.CodeInvalidEnum, "must be 01 to 06")
+	}
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
+const maxPhones = 3
+
+// clean returns the issuer with its texts as the XML carries them.
+func (i Issuer) clean() Issuer {
+	for _, text := range []*string{&i.LegalName, &i.TradeName, &i.Branch, &i.Address, &i.Website, &i.EconomicActivity, &i.Email} {
+		*text = clean(*text)
+	}
+	return i
+}

@@ -1,0 +1,118 @@
+package ecf
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// A Draft is a document before it is signed. Its lines are those of the invoice
+// and take their final form one by one as they are written: there may be a
+// thousand, and none is needed twice. Document.Lines is empty.
+type Draft struct {
+	Document
+	lines []fiscal.Line
+}
+
+// New drafts the document of an invoice: who issues it, under which number, and
+// when it is signed. It goes by the format's limits: identifiers that are too
+// long are left out, prose is cut, and codes are inferred from words where that
+// is certain.
+func New(issuer Issuer, number Number, inv *fiscal.Invoice, signedAt time.Time) (*Draft, error) {
+	if err := issuer.Check(); err != nil {
+		return nil, fmt.Errorf("ecf: issuer: %w", err)
+	}
+	switch {
+	case number.ENCF.Type() != inv.Type:
+		return nil, fmt.Errorf("ecf: the number %s is not one of type %s", number.ENCF, inv.Type)
+	case inv.Type == fiscal.FiscalCredit && number.Expires.IsZero():
+		return nil, errors.New("ecf: a document of type 31 states when its sequence expires")
+	case inv.Type == fiscal.Consumer && !number.Expires.IsZero():
+		return nil, errors.New("ecf: a document of type 32 does not state when its sequence expires")
+	}
+	d := &Draft{lines: inv.Lines, Document: Document{
+		Number:         number,
+		PaymentType:    inv.PaymentType,
+		PaymentTerm:    paymentTerm(inv.PaymentTerms),
+		Issuer:         issuer.clean(),
+		InternalNumber: whole(clean(inv.ExternalID), 20),
+		Notes:          cutMarked(clean(inv.Notes), 250),
+		IssueDate:      inv.IssueDate,
+		Buyer:          newBuyer(inv),
+		Totals:         newTotals(&inv.Totals),
+		SignedAt:       signedAt.UTC().Truncate(time.Second),
+	}}
+	if inv.PaymentType == fiscal.Credit {
+		d.DueDate = inv.DueDate
+	}
+	return d, nil
+}
+
+func newBuyer(inv *fiscal.Invoice) Buyer {
+	from := &inv.Buyer
+	b := Buyer{
+		LegalName: cut(clean(from.LegalName), 150),
+		Contact:   cut(clean(from.Phone), 80),
+		Email:     email(from.Email),
+	}
+	if from.Foreign {
+		b.ForeignID = from.TaxID
+	} else {
+		b.TaxID = from.TaxID
+	}
+	if a := from.Address; a != nil {
+		b.Municipality, b.Province = locate(a)
+		b.Address = addressText(a, b.Province)
+	}
+	if order := clean(inv.PurchaseOrder); fits(order, 20) {
+		b.PurchaseOrder = order
+	} else {
+		b.Information = cut("OC: "+order, 150)
+	}
+	return b
+}
+
+func newTotals(from *fiscal.Totals) Totals {
+	t := Totals{
+		I1: from.I1, I2: from.I2, I3: from.I3, Exempt: from.Exempt,
+		Taxable: from.Taxable, ITBIS: from.ITBIS,
+		AdditionalTax: from.AdditionalTax, Total: from.Total,
+		ITBISWithheld: from.ITBISWithheld, IncomeTaxWithheld: from.IncomeTaxWithheld,
+	}
+	t.Withheld = !t.ITBISWithheld.IsZero() || !t.IncomeTaxWithheld.IsZero()
+	for _, a := range from.Additional {
+		t.Additional = append(t.Additional, AdditionalTax{a.Code, a.Rate, a.Amount})
+	}
+	return t
+}
+
+func newLine(from *fiscal.Line) Line {
+	text := clean(from.Description)
+	l := Line{
+		SKU:             whole(clean(from.SKU), 35),
+		Indicator:       from.Indicator,
+		ItemKind:        from.ItemKind,
+		Quantity:        from.Quantity,
+		Unit:            unitCode(from.UnitCode, from.Unit),
+		Price:           from.UnitPrice,
+		Discount:        from.DiscountAmount,
+		AdditionalTaxes: from.AdditionalTaxes,
+		Amount:          from.Amount,
+		Withheld:        !from.ITBISWithheld.IsZero() || !from.IncomeTaxWithheld.IsZero(),
+		ITBISWithheld:   from.ITBISWithheld, IncomeTaxWithheld: from.IncomeTaxWithheld,
+	}
+	if l.Name = cutAtWord(text, maxName); len(l.Name) < len(text) {
+		l.Description = text
+	}
+	// A percentage that two decimals cannot write is stated as its amount.
+	if !l.Discount.IsZero() && from.DiscountPercent.Prec() <= 2 {
+		l.DiscountPercent = from.DiscountPercent
+	}
+	return l
+}
+
+// maxName is how long the name of an item may be; what is longer has a
+// description as well.
+const maxName = 80

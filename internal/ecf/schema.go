@@ -1,0 +1,298 @@
+package ecf
+
+import "sync"
+
+// A docKind is a set of the documents that the schemas describe.
+type docKind uint8
+
+const (
+	kind31 docKind = 1 << iota
+	kind32
+	kindRFCE
+	anyKind = kind31 | kind32 | kindRFCE
+)
+
+// String names a document in messages.
+func (k docKind) String() string {
+	switch k {
+	case kind31:
+		return "type 31"
+	case kind32:
+		return "type 32"
+	default:
+		return "a summary (RFCE)"
+	}
+}
+
+// A spec is what a schema says of one element: where it stands among its
+// siblings is told by its place in a list. The lists are never changed once
+// made.
+type spec struct {
+	name   string
+	on     docKind // the documents that have the element
+	needed docKind // those that cannot be without it
+	most   int     // how many may stand here
+	check  simpleType
+	holds  []spec // what it holds instead of text, in order
+	// field is that of the creation request which the element is made of, with
+	// # for the index of the first repeated element on the way to it.
+	field string
+}
+
+func optional(name string, check simpleType) spec {
+	return spec{name: name, on: anyKind, most: 1, check: check}
+}
+
+func required(name string, check simpleType) spec {
+	return optional(name, check).must()
+}
+
+// section is an optional element that holds others.
+func section(name string, holds ...spec) spec {
+	return spec{name: name, on: anyKind, most: 1, holds: holds}
+}
+
+func (s spec) must() spec { return s.mustOn(anyKind) }
+
+func (s spec) mustOn(k docKind) spec {
+	s.needed = k
+	return s
+}
+
+// only limits an element to some documents.
+func (s spec) only(k docKind) spec {
+	s.on, s.needed = k, s.needed&k
+	return s
+}
+
+// upTo lets an element stand several times. Where the schema of the summary
+// lets it be absent, its section would be empty, which the authority refuses.
+func (s spec) upTo(n int) spec {
+	s.most, s.needed = n, anyKind
+	return s
+}
+
+func (s spec) from(field string) spec {
+	s.field = field
+	return s
+}
+
+// allFrom is from, for every spec that has no field of its own.
+func allFrom(field string, specs ...spec) []spec {
+	for i := range specs {
+		if specs[i].field == "" {
+			specs[i].field = field
+		}
+		allFrom(field, specs[i].holds...)
+	}
+	return specs
+}
+
+// optionals are elements of the same type.
+func optionals(check simpleType, names ...string) []spec {
+	specs := make([]spec, len(names))
+	for i, name := range names {
+		specs[i] = optional(name, check)
+	}
+	return specs
+}
+
+func join(lists ...[]spec) []spec {
+	var all []spec
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// list is several specs where lists are joined.
+func list(specs ...spec) []spec { return specs }
+
+// ecfSchema is that of the e-CF of types 31 and 32, which differ in a few
+// elements.
+var ecfSchema = sync.OnceValue(func() *spec {
+	root := section("ECF",
+		section("Encabezado",
+			required("Version", versionType),
+			identificationSpec(),
+			issuerSpec(),
+			buyerSpec(),
+			shipmentSpec(),
+			transportSpec(),
+			totalsSpec(),
+			otherCurrencySpec(),
+		).must(),
+		section("DetallesItems", itemSpec()).must().from("lines"),
+		subtotalsSpec(),
+		adjustmentsSpec(),
+		paginationSpec(),
+		section("InformacionReferencia",
+			optional("NCFModificado", textType(11, 19)),
+			optional("RNCOtroContribuyente", rncType),
+			optional("FechaNCFModificado", dateType),
+			optional("CodigoModificacion", codeType(1, 5)),
+		),
+		required("FechaHoraFirma", instantType),
+	)
+	return &root
+})
+
+func identificationSpec() spec {
+	return section("IdDoc",
+		required("TipoeCF", codeType(31, 32)).from("ecf_type"),
+		required("eNCF", encfType),
+		required("FechaVencimientoSecuencia", dateType).only(kind31),
+		optional("IndicadorEnvioDiferido", codeType(1, 1)),
+		optional("IndicadorMontoGravado", codeType(0, 1)),
+		optional("IndicadorServicioTodoIncluido", codeType(1, 1)),
+		required("TipoIngresos", incomeType).from("taxpayer.income_type"),
+		required("TipoPago", codeType(1, 3)).from("payment_type"),
+		optional("FechaLimitePago", dateType).from("due_date"),
+		optional("TerminoPago", termType).from("payment_terms"),
+		section("TablaFormasPago",
+			section("FormaDePago",
+				required("FormaPago", codeType(1, 8)),
+				required("MontoPago", amountType),
+			).upTo(7),
+		),
+		optional("TipoCuentaPago", enumType("CT", "AH", "OT")),
+		optional("NumeroCuentaPago", textType(1, 28)),
+		optional("BancoPago", textType(1, 75)),
+		optional("FechaDesde", dateType),
+		optional("FechaHasta", dateType),
+		optional("TotalPaginas", integerType(2, 9999, 4)),
+	).must()
+}
+
+func issuerSpec() spec {
+	return section("Emisor",
+		required("RNCEmisor", rncType).from("taxpayer.rnc"),
+		required("RazonSocialEmisor", textType(1, 150)).from("taxpayer.legal_name"),
+		optional("NombreComercial", textType(1, 150)).from("taxpayer.trade_name"),
+		optional("Sucursal", textType(1, 20)).from("taxpayer.branch"),
+		required("DireccionEmisor", textType(1, 100)).from("taxpayer.address"),
+		optional("Municipio", placeType).from("taxpayer.municipality"),
+		optional("Provincia", placeType).from("taxpayer.province"),
+		section("TablaTelefonoEmisor",
+			optional("TelefonoEmisor", phoneType).upTo(3).from("taxpayer.phones.#"),
+		).from("taxpayer.phones"),
+		optional("CorreoEmisor", mailType).from("taxpayer.email"),
+		optional("WebSite", textType(1, 50)).from("taxpayer.website"),
+		optional("ActividadEconomica", textType(1, 100)).from("taxpayer.economic_activity"),
+		optional("CodigoVendedor", textType(1, 60)),
+		optional("NumeroFacturaInterna", textType(1, 20)).from("external_id"),
+		optional("NumeroPedidoInterno", digitsType(20)),
+		optional("ZonaVenta", textType(1, 20)),
+		optional("RutaVenta", textType(1, 20)),
+		optional("InformacionAdicionalEmisor", textType(1, 250)).from("notes"),
+		required("FechaEmision", dateType).from("issue_date"),
+	).must()
+}
+
+func buyerSpec() spec {
+	return section("Comprador",
+		optional("RNCComprador", rncType).mustOn(kind31).from("buyer.tax_id"),
+		optional("IdentificadorExtranjero", textType(1, 20)).only(kind32).from("buyer.tax_id"),
+		optional("RazonSocialComprador", textType(1, 150)).mustOn(kind31).from("buyer.legal_name"),
+		optional("ContactoComprador", textType(1, 80)).from("buyer.phone"),
+		optional("CorreoComprador", mailType).from("buyer.email"),
+		optional("DireccionComprador", textType(1, 100)).from("buyer.address.line1"),
+		optional("MunicipioComprador", placeType).from("buyer.address.city"),
+		optional("ProvinciaComprador", placeType).from("buyer.address.province_or_state"),
+		optional("FechaEntrega", dateType),
+		optional("ContactoEntrega", textType(1, 100)),
+		optional("DireccionEntrega", textType(1, 100)),
+		optional("TelefonoAdicional", phoneType),
+		optional("FechaOrdenCompra", dateType),
+		optional("NumeroOrdenCompra", textType(1, 20)).from("purchase_order"),
+		optional("CodigoInternoComprador", textType(1, 20)),
+		optional("ResponsablePago", lettersType),
+		optional("InformacionAdicionalComprador", textType(1, 150)).from("purchase_order"),
+	).must().from("buyer")
+}
+
+func shipmentSpec() spec {
+	return section("InformacionesAdicionales",
+		optional("FechaEmbarque", dateType),
+		optional("NumeroEmbarque", textType(1, 25)),
+		optional("NumeroContenedor", textType(1, 100)),
+		optional("NumeroReferencia", digitsType(20)),
+		optional("PesoBruto", amountType),
+		optional("PesoNeto", amountType),
+		optional("UnidadPesoBruto", unitType),
+		optional("UnidadPesoNeto", unitType),
+		optional("CantidadBulto", amountType),
+		optional("UnidadBulto", unitType),
+		optional("VolumenBulto", positiveType),
+		optional("UnidadVolumen", unitType),
+	)
+}
+
+func transportSpec() spec {
+	return section("Transporte",
+		optional("Conductor", textType(1, 20)),
+		optional("DocumentoTransporte", digitsType(20)),
+		optional("Ficha", textType(1, 10)),
+		optional("Placa", textType(1, 7)),
+		optional("RutaTransporte", textType(1, 20)),
+		optional("ZonaTransporte", textType(1, 20)),
+		optional("NumeroAlbaran", textType(1, 20)),
+	)
+}
+
+func totalsSpec() spec {
+	return section("Totales", allFrom(fieldTotal, join(
+		optionals(amountType, "MontoGravadoTotal", "MontoGravadoI1", "MontoGravadoI2", "MontoGravadoI3", "MontoExento"),
+		optionals(digitsType(2), "ITBIS1", "ITBIS2", "ITBIS3"),
+		optionals(amountType, "TotalITBIS", "TotalITBIS1", "TotalITBIS2", "TotalITBIS3"),
+		list(
+			optional("MontoImpuestoAdicional", positiveType),
+			section("ImpuestosAdicionales",
+				section("ImpuestoAdicional", additionalTaxSpec("")...).upTo(20),
+			),
+			required("MontoTotal", amountType),
+			optional("MontoNoFacturable", signedType),
+			optional("MontoPeriodo", signedType),
+			optional("SaldoAnterior", signedType),
+			optional("MontoAvancePago", amountType),
+			optional("ValorPagar", signedType),
+			optional("TotalITBISRetenido", amountType).only(kind31).from(fieldITBISWithheld),
+			optional("TotalISRRetencion", amountType).only(kind31).from(fieldIncomeTaxWithheld),
+			optional("TotalITBISPercepcion", amountType).only(kind31),
+			optional("TotalISRPercepcion", amountType).only(kind31),
+		),
+	)...)...).must().from("declared_totals")
+}
+
+// additionalTax is what the header says of a tax besides ITBIS, in pesos or,
+// with a suffix to every name, in another currency.
+func additionalTaxSpec(suffix string) []spec {
+	return list(
+		required("TipoImpuesto"+suffix, additionalTaxType),
+		required("TasaImpuestoAdicional"+suffix, percentType),
+		optional("MontoImpuestoSelectivoConsumoEspecifico"+suffix, positiveType),
+		optional("MontoImpuestoSelectivoConsumoAdvalorem"+suffix, positiveType),
+		optional("OtrosImpuestosAdicionales"+suffix, positiveType),
+	)
+}
+
+func otherCurrencySpec() spec {
+	return section("OtraMoneda", join(
+		list(
+			// The list is the schema's; CHY and SCP are its spelling.
+			optional("TipoMoneda", enumType("BRL", "CAD", "CHF", "CHY", "XDR", "DKK", "EUR", "GBP", "JPY",
+				"NOK", "SCP", "SEK", "USD", "VEF", "HTG", "MXN", "COP")),
+			optional("TipoCambio", exchangeType),
+		),
+		optionals(amountType, "MontoGravadoTotalOtraMoneda", "MontoGravado1OtraMoneda", "MontoGravado2OtraMoneda",
+			"MontoGravado3OtraMoneda", "MontoExentoOtraMoneda", "TotalITBISOtraMoneda", "TotalITBIS1OtraMoneda",
+			"TotalITBIS2OtraMoneda", "TotalITBIS3OtraMoneda"),
+		list(
+			optional("MontoImpuestoAdicionalOtraMoneda", positiveType),
+			section("ImpuestosAdicionalesOtraMoneda",
+				section("ImpuestoAdicionalOtraMoneda", additionalTaxSpec("OtraMoneda")...).upTo(20),
+			),
+			optional("MontoTotalOtraMoneda", amountType),
+		),
+	)...)
+}

@@ -1,0 +1,263 @@
+package ecf
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// A simpleType is what an element that holds text may say: it returns the code
+// of what is wrong with a text, and what is expected instead, or nothing. Texts
+// that are empty never come here.
+type simpleType func(text string) (code, want string)
+
+// xmlSpace is the white space of XML. The schemas ignore it around numbers and
+// nowhere else.
+const xmlSpace = " \t\n\r"
+
+func trimXML(s string) string {
+	if s == "" || s[0] > ' ' && s[len(s)-1] > ' ' {
+		return s
+	}
+	return strings.Trim(s, xmlSpace)
+}
+
+// trimmed is a type of the summary, which has as a number, or lets white space
+// surround, what the e-CF has as a text.
+func trimmed(check simpleType) simpleType {
+	return func(text string) (string, string) { return check(trimXML(text)) }
+}
+
+// textType is any text of so many characters, which are not bytes.
+func textType(least, most int) simpleType {
+	short, long := "must have at least "+strconv.Itoa(least)+" characters", "must have at most "+strconv.Itoa(most)+" characters"
+	return func(text string) (string, string) {
+		switch {
+		case !fits(text, most):
+			return fiscal.CodeTooLong, long
+		case least > 1 && utf8.RuneCountInString(text) < least:
+			return fiscal.CodeTooShort, short
+		}
+		return "", ""
+	}
+}
+
+func enumType(values ...string) simpleType {
+	want := "must be " + strings.Join(values, " or ")
+	return func(text string) (string, string) {
+		for _, v := range values {
+			if v == text {
+				return "", ""
+			}
+		}
+		return fiscal.CodeInvalidEnum, want
+	}
+}
+
+// incomeType is 01 to 06.
+func incomeType(text string) (code, want string) {
+	if len(text) != 2 || text[0] != '0' || text[1] < '1' || text[1] > '6' {
+		return fiscal.CodeInvalidEnum, "must be 01, 02, 03, 04, 05 or 06"
+	}
+	return "", ""
+}
+
+const maxAdditionalTax = 39
+
+// additionalTaxCode reads 001 to 039; 0 is what is none of them.
+func additionalTaxCode(text string) int {
+	if !isDigits(text, 3) || text[0] != '0' {
+		return 0
+	}
+	if n := int(text[1]-'0')*10 + int(text[2]-'0'); n <= maxAdditionalTax {
+		return n
+	}
+	return 0
+}
+
+func additionalTaxType(text string) (code, want string) {
+	if additionalTaxCode(text) == 0 {
+		return fiscal.CodeInvalidEnum, "must be one of the codes 001 to 039"
+	}
+	return "", ""
+}
+
+func placeType(text string) (code, want string) {
+	if PlaceName(text) == "" {
+		return fiscal.CodeInvalidEnum, "must be a code of the table of provinces and municipalities"
+	}
+	return "", ""
+}
+
+func encfType(text string) (code, want string) {
+	if _, err := ParseENCF(text); err != nil {
+		return fiscal.CodeInvalidFormat, "must be the letter E, the type 31 or 32 and ten digits that are not all zero"
+	}
+	return "", ""
+}
+
+func rncType(text string) (code, want string) {
+	if !isDigits(text, 9, 11) {
+		return fiscal.CodeInvalidFormat, "must be an RNC of 9 digits or a cédula of 11 digits"
+	}
+	return "", ""
+}
+
+func phoneType(text string) (code, want string) {
+	if len(text) != 12 || text[3] != '-' || text[7] != '-' ||
+		!isDigits(text[:3], 3) || !isDigits(text[4:7], 3) || !isDigits(text[8:], 4) {
+		return fiscal.CodeInvalidFormat, "must be digits as in 809-555-0100"
+	}
+	return "", ""
+}
+
+// isWord tells whether the patterns' \w takes a character. XML Schema has it as
+// all but punctuation, separators and control; .NET, which the authority runs,
+// as letters, marks, digits and connectors. Only what both take is taken.
+func isWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		return isAlphanumeric(byte(r)) //nolint:gosec // it is ASCII
+	}
+	return unicode.IsLetter(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Nd, r)
+}
+
+func termType(text string) (code, want string) {
+	if !fits(text, 15) {
+		return fiscal.CodeTooLong, "must have at most 15 characters"
+	}
+	for _, r := range text {
+		if !isWord(r) && !strings.ContainsRune(xmlSpace, r) {
+			return fiscal.CodeInvalidFormat, "must have letters, digits and spaces alone"
+		}
+	}
+	return "", ""
+}
+
+func lettersType(text string) (code, want string) {
+	if !fits(text, 20) {
+		return fiscal.CodeTooLong, "must have at most 20 characters"
+	}
+	for _, r := range text {
+		isPlainLetter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !isPlainLetter && !strings.ContainsRune("ñÑáéíóúÁÉÍÓÚ,"+xmlSpace, r) {
+			return fiscal.CodeInvalidFormat, "must have Spanish letters, commas and spaces alone"
+		}
+	}
+	return "", ""
+}
+
+func mailType(text string) (code, want string) {
+	if !fits(text, 80) {
+		return fiscal.CodeTooLong, "must have at most 80 characters"
+	}
+	local, domain, _ := strings.Cut(text, "@")
+	if !isWordList(local, "-+.") || !isWordList(domain, "-.") || strings.IndexByte(domain, '.') < 0 {
+		return fiscal.CodeInvalidFormat, "must be an e-mail address of letters and digits with single . - or + between them"
+	}
+	return "", ""
+}
+
+// isWordList tells whether s is words with one separator between each two.
+func isWordList(s, separators string) bool {
+	inWord := false
+	for _, r := range s {
+		switch {
+		case isWord(r):
+			inWord = true
+		case inWord && strings.ContainsRune(separators, r):
+			inWord = false
+		default:
+			return false
+		}
+	}
+	return inWord
+}
+
+// securityCodeType is six characters, none of which ends a line.
+func securityCodeType(text string) (code, want string) {
+	if utf8.RuneCountInString(text) != codeLength || strings.ContainsAny(text, "\r\n") {
+		return fiscal.CodeInvalidFormat, "must have 6 characters"
+	}
+	return "", ""
+}
+
+func dateType(text string) (code, want string) {
+	if day, rest := readDay(text); day == 0 || rest != "" {
+		return fiscal.CodeInvalidDate, "must be a date of the calendar as dd-MM-yyyy"
+	}
+	return "", ""
+}
+
+// readDay reads a date at the beginning of a text, as the number yyyyMMdd, so
+// that later dates are greater; 0 is what is none. The schemas accept any day
+// from 1 to 31 of any month, and a day or month of one digit.
+func readDay(s string) (day int, rest string) {
+	d, s, ok := readTwoDigits(s)
+	if !ok || s == "" || s[0] != '-' {
+		return 0, ""
+	}
+	m, s, ok := readTwoDigits(s[1:])
+	if !ok || len(s) < 5 || s[0] != '-' || !isDigits(s[1:5], 4) {
+		return 0, ""
+	}
+	y := int(s[1]-'0')*1000 + int(s[2]-'0')*100 + int(s[3]-'0')*10 + int(s[4]-'0')
+	if y < 1900 || y > 2099 || m < 1 || m > 12 || d < 1 || d > daysIn(m, y) {
+		return 0, ""
+	}
+	return y*10_000 + m*100 + d, s[5:]
+}
+
+func daysIn(month, year int) int {
+	switch month {
+	case 4, 6, 9, 11:
+		return 30
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	}
+	return 31
+}
+
+// readTwoDigits reads one or two digits.
+func readTwoDigits(s string) (n int, rest string, ok bool) {
+	if s == "" || s[0] < '0' || s[0] > '9' {
+		return 0, "", false
+	}
+	n = int(s[0] - '0')
+	if len(s) == 1 || s[1] < '0' || s[1] > '9' {
+		return n, s[1:], true
+	}
+	return n*10 + int(s[1]-'0'), s[2:], true
+}
+
+// instantType is a date, of two digits each, and a time of day.
+func instantType(text string) (code, want string) {
+	if !isInstant(text) {
+		return fiscal.CodeInvalidDate, "must be a date and time as dd-MM-yyyy HH:mm:ss"
+	}
+	return "", ""
+}
+
+func isInstant(s string) bool {
+	if len(s) < 11 || s[10] != ' ' {
+		return false
+	}
+	if day, rest := readDay(s[:10]); day == 0 || rest != "" {
+		return false
+	}
+	hour, s, ok := readTwoDigits(s[11:])
+	if !ok || hour > 23 || s == "" || s[0] != ':' {
+		return false
+	}
+	minute, s, ok := readTwoDigits(s[1:])
+	if !ok || minute > 59 || s == "" || s[0] != ':' {
+		return false
+	}
+	second, s, ok := readTwoDigits(s[1:])
+	return ok && second <= 59 && s == ""
+}

@@ -1,0 +1,70 @@
+package ecf
+
+import (
+	"errors"
+
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// SignSummary returns the signed summary (RFCE) of a small consumer invoice,
+// which names the invoice by the security code of its own signature. It repeats
+// the figures of the document and nothing else of it.
+func (d *Draft) SignSummary(id *xmlsig.Identity, code SecurityCode) ([]byte, error) {
+	if !d.HasSummary() {
+		return nil, errors.New("ecf: only a consumer invoice below 250000.00 has a summary")
+	}
+	if code == (SecurityCode{}) {
+		return nil, errors.New("ecf: summary: the invoice has no security code")
+	}
+	xml, _, err := d.emitSummary(code).Sign(id)
+	return xml, err
+}
+
+func (d *Draft) emitSummary(code SecurityCode) *xmlsig.Writer {
+	e := emitter{xmlsig.NewWriter("RFCE", 2<<10)}
+	e.Open("Encabezado")
+	e.Text("Version", "1.0")
+	e.Open("IdDoc")
+	e.Text("TipoeCF", string(d.ENCF.Type()))
+	e.Text("eNCF", d.ENCF.String())
+	e.Text("TipoIngresos", d.Issuer.IncomeType)
+	e.Text("TipoPago", paymentCode(d.PaymentType))
+	e.Close("IdDoc")
+
+	e.Open("Emisor")
+	e.Text("RNCEmisor", d.Issuer.RNC)
+	e.Text("RazonSocialEmisor", d.Issuer.LegalName)
+	e.date("FechaEmision", d.IssueDate)
+	e.Close("Emisor")
+
+	e.Open("Comprador")
+	e.Text("RNCComprador", d.Buyer.TaxID)
+	e.Text("IdentificadorExtranjero", d.Buyer.ForeignID)
+	e.Text("RazonSocialComprador", d.Buyer.LegalName)
+	e.Close("Comprador")
+
+	t := &d.Totals
+	e.Open("Totales")
+	t.emitBases(e)
+	t.emitTaxes(e)
+	// The schema takes no amount of 0.00, and an entry without its amount says
+	// nothing here, where no rate stands beside it.
+	if !t.AdditionalTax.IsZero() {
+		e.amount("MontoImpuestoAdicional", t.AdditionalTax)
+		e.Open("ImpuestosAdicionales")
+		for _, tax := range t.Additional {
+			if !tax.Amount.IsZero() {
+				e.Open("ImpuestoAdicional")
+				e.Text("TipoImpuesto", tax.Code)
+				e.amount("OtrosImpuestosAdicionales", tax.Amount)
+				e.Close("ImpuestoAdicional")
+			}
+		}
+		e.Close("ImpuestosAdicionales")
+	}
+	e.amount("MontoTotal", t.Total)
+	e.Close("Totales")
+	e.Text("CodigoSeguridadeCF", code.String())
+	e.Close("Encabezado")
+	return e.Writer
+}

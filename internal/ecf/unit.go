@@ -1,0 +1,157 @@
+package ecf
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/csv"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+//go:embed units.csv
+var unitsCSV string
+
+// maxUnit is the last code of the authority's table of units. Requests may name
+// a few beyond it, which a document cannot carry.
+const maxUnit = 62
+
+// unitTable is the authority's table of units, by code and by what people write.
+type unitTable struct {
+	names [maxUnit + 1]string
+	// words are the abbreviations, the names and the synonyms; what is in an
+	// earlier map wins.
+	words [3]map[string]int
+}
+
+var units = sync.OnceValue(func() *unitTable {
+	t := &unitTable{}
+	for i := range t.words {
+		t.words[i] = make(map[string]int)
+	}
+	for _, row := range table(unitsCSV) {
+		code, _ := strconv.Atoi(row[0]) // a test reads every row
+		if code < 1 || code > maxUnit {
+			continue
+		}
+		t.names[code] = row[1]
+		t.words[0][unitKey(row[1])] = code
+		for name := range strings.SplitSeq(row[2], "/") {
+			t.words[1][unitKey(name)] = code
+		}
+		for synonym := range strings.SplitSeq(row[6], ";") {
+			t.words[2][unitKey(synonym)] = code
+		}
+	}
+	return t
+})
+
+// table returns the rows of an embedded table, without its head.
+func table(text string) [][]string {
+	rows, _ := csv.NewReader(strings.NewReader(text)).ReadAll() // a test reads every table
+	if len(rows) == 0 {
+		return nil
+	}
+	return rows[1:]
+}
+
+// UnitName returns the abbreviation that the authority gives a unit, and
+// nothing for a code that is not in its table.
+func UnitName(code int) string {
+	if code < 1 || code > maxUnit {
+		return ""
+	}
+	return units().names[code]
+}
+
+// unitCode finds the unit of a line: its code when it has one, else what its
+// words mean, else none. A code beyond the table wins as well, and is left out.
+func unitCode(code int, words string) int {
+	if code != 0 {
+		if code > maxUnit {
+			return 0
+		}
+		return code
+	}
+	if words == "" {
+		return 0
+	}
+	var buffer [80]byte
+	key := appendUnitKey(buffer[:0], words)
+	if found := units().find(key); found != 0 {
+		return found
+	}
+	// A plural, but never of a stem so short that mes would become m.
+	for _, ending := range [...]string{"s", "es"} {
+		if stem, ok := bytes.CutSuffix(key, []byte(ending)); ok && len(stem) >= 3 {
+			if found := units().find(stem); found != 0 {
+				return found
+			}
+		}
+	}
+	return 0
+}
+
+func (t *unitTable) find(key []byte) int {
+	for _, words := range t.words {
+		if code, ok := words[string(key)]; ok {
+			return code
+		}
+	}
+	return 0
+}
+
+func unitKey(s string) string { return string(appendUnitKey(nil, s)) }
+
+// appendUnitKey writes how a unit is compared: lower case, no accents, no
+// punctuation, single spaces, a raised 2 or 3 as a digit.
+func appendUnitKey(b []byte, s string) []byte {
+	if strings.ContainsFunc(s, func(r rune) bool { return r > 0xff }) {
+		s = fold(s)
+	}
+	for _, r := range s {
+		switch r = plainLetter(unicode.ToLower(r)); {
+		case r == ' ':
+			if len(b) > 0 && b[len(b)-1] != ' ' {
+				b = append(b, ' ')
+			}
+		case r != 0:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return bytes.TrimSuffix(b, []byte(" "))
+}
+
+// plainLetter returns a letter of Latin-1 without its accent, a space for what
+// is one, other letters and digits as they are, and nothing for the rest.
+func plainLetter(r rune) rune {
+	switch r {
+	case 'á', 'à', 'ä', 'â', 'ã', 'å':
+		return 'a'
+	case 'é', 'è', 'ë', 'ê':
+		return 'e'
+	case 'í', 'ì', 'ï', 'î':
+		return 'i'
+	case 'ó', 'ò', 'ö', 'ô', 'õ':
+		return 'o'
+	case 'ú', 'ù', 'ü', 'û':
+		return 'u'
+	case 'ñ':
+		return 'n'
+	case 'ç':
+		return 'c'
+	case '²':
+		return '2'
+	case '³':
+		return '3'
+	}
+	switch {
+	case unicode.IsSpace(r):
+		return ' '
+	case unicode.IsLetter(r), unicode.IsDigit(r):
+		return r
+	}
+	return 0
+}
