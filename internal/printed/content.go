@@ -1,0 +1,241 @@
+package printed
+
+import (
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// A pair is a label and what it names. The caption is the label's second
+// language, on labels that are not fiscal.
+type pair struct {
+	label, caption, value string
+	strong                bool
+}
+
+// pairs drops those that name nothing, cleans the rest, and keeps the captions
+// only where the page is to have them.
+func (p Page) pairs(list ...pair) []pair {
+	kept := list[:0]
+	for _, e := range list {
+		if e.value = clean(e.value); e.value == "" {
+			continue
+		}
+		if p.Language != "en" {
+			e.caption = ""
+		}
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+// place joins an address with its municipality and province in words.
+func place(address, municipality, province string, more ...string) string {
+	parts := []string{address, ecf.PlaceName(municipality), ecf.PlaceName(province)}
+	if parts[1] == parts[2] {
+		parts[1] = ""
+	}
+	return joined(", ", append(parts, more...)...)
+}
+
+// joined joins the parts that are not empty.
+func joined(separator string, parts ...string) string {
+	var kept []string
+	for _, part := range parts {
+		if part = clean(part); part != "" {
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, separator)
+}
+
+// first returns the first text that is not blank.
+func first(texts ...string) string {
+	for _, t := range texts {
+		if strings.TrimSpace(t) != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+func (p Page) title() []pair {
+	d := p.Document
+	list := []pair{{label: "e-NCF:", value: d.ENCF.String(), strong: true}}
+	// A consumer invoice never states an expiry.
+	if d.ENCF.Type() == fiscal.FiscalCredit {
+		list = append(list, pair{label: "Fecha Vencimiento:", value: day(d.Expires)})
+	}
+	return p.pairs(list...)
+}
+
+// names are the issuer's, the one that stands out first.
+func (p Page) names() []string {
+	var names []string
+	for _, name := range []string{p.Document.Issuer.TradeName, p.Document.Issuer.LegalName, p.Document.Issuer.Branch} {
+		if name = clean(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (p Page) issuer() []pair {
+	d := p.Document
+	return p.pairs(
+		pair{label: "RNC", value: d.Issuer.RNC, strong: true},
+		pair{label: "Dirección:", value: place(d.Issuer.Address, d.Issuer.Municipality, d.Issuer.Province)},
+		pair{label: "Teléfono:", caption: "Phone", value: joined(" / ", d.Issuer.Phones...)},
+		pair{label: "Correo:", caption: "E-mail", value: d.Issuer.Email},
+		pair{label: "Sitio web:", caption: "Website", value: d.Issuer.Website},
+		pair{label: "Fecha Emisión:", value: day(d.IssueDate), strong: true},
+	)
+}
+
+func (p Page) buyer() []pair {
+	b := &p.Document.Buyer
+	return p.pairs(
+		pair{label: "Razón Social Cliente:", value: b.LegalName, strong: true},
+		pair{label: "RNC Cliente:", value: b.TaxID, strong: true},
+		pair{label: "Identificador Extranjero:", value: b.ForeignID, strong: true},
+		pair{label: "Dirección:", caption: "Address", value: place(b.Address, b.Municipality, b.Province, p.Extra.BuyerPostalCode, p.Extra.BuyerCountry)},
+		pair{label: "Contacto:", caption: "Contact", value: b.Contact},
+		pair{label: "Correo:", caption: "E-mail", value: b.Email},
+		pair{label: "Información:", caption: "Information", value: b.Information},
+	)
+}
+
+// maxTerm is how long payment terms may be to stand among the other terms.
+const maxTerm = 60
+
+func (p Page) paymentTerms() (short, long string) {
+	text := first(p.Extra.PaymentTerms, p.Document.PaymentTerm)
+	if lines := cleanLines(text); len(lines) == 1 && len(lines[0]) <= maxTerm {
+		return lines[0], ""
+	}
+	return "", text
+}
+
+func (p Page) terms() []pair {
+	d := p.Document
+	payment := ""
+	switch d.PaymentType {
+	case fiscal.Cash:
+		payment = "Contado"
+	case fiscal.Credit:
+		payment = "Crédito"
+	case fiscal.FreeOfCharge:
+		payment = "Gratuito"
+	}
+	due := p.Extra.DueDate
+	if due.IsZero() {
+		due = d.DueDate
+	}
+	dueText := ""
+	if !due.IsZero() {
+		dueText = day(due)
+	}
+	short, _ := p.paymentTerms()
+	return p.pairs(
+		pair{label: "Forma de pago:", caption: "Payment", value: payment},
+		pair{label: "Condiciones:", caption: "Terms", value: short},
+		pair{label: "Fecha límite de pago:", caption: "Due date", value: dueText},
+		pair{label: "Orden de compra:", caption: "Purchase order", value: first(p.Extra.PurchaseOrder, d.Buyer.PurchaseOrder)},
+		pair{label: "Número interno:", caption: "Our number", value: d.InternalNumber},
+	)
+}
+
+// A remark is a text of any length under a heading.
+type remark struct {
+	label, caption string
+	lines          []string
+}
+
+func (p Page) remarks() []remark {
+	_, terms := p.paymentTerms()
+	var kept []remark
+	for _, r := range []remark{
+		{"Condiciones de pago", "Payment terms", cleanLines(terms)},
+		{"Notas", "Notes", cleanLines(first(p.Extra.Notes, p.Document.Notes))},
+	} {
+		if len(r.lines) == 0 {
+			continue
+		}
+		if p.Language != "en" {
+			r.caption = ""
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// A cell names a column of the table.
+type cell int
+
+const (
+	cellQuantity cell = iota
+	cellDescription
+	cellUnit
+	cellPrice
+	cellDiscount
+	cellITBIS
+	cellValue
+	cells
+)
+
+// A lineText is what the table shows of a line.
+type lineText struct {
+	text   [cells]string
+	exempt bool
+}
+
+func (p Page) lines() []lineText {
+	d := p.Document
+	list := make([]lineText, len(d.Lines))
+	for i := range d.Lines {
+		l := &d.Lines[i]
+		unit := ecf.UnitName(l.Unit)
+		if unit == "" && i < len(p.Extra.Units) {
+			unit = p.Extra.Units[i]
+		}
+		discount := ""
+		if !l.Discount.IsZero() {
+			discount = money(l.Discount)
+		}
+		list[i] = lineText{exempt: l.Indicator == fiscal.Exempt, text: [cells]string{
+			cellQuantity:    quantity(l.Quantity),
+			cellDescription: clean(first(l.Description, l.Name)),
+			cellUnit:        clean(unit),
+			cellPrice:       price(l.Price),
+			cellDiscount:    discount,
+			cellITBIS:       money(lineITBIS(d, l)),
+			cellValue:       money(l.Amount),
+		}}
+	}
+	return list
+}
+
+// A heading is the title of a column.
+type heading struct {
+	lines   []string
+	caption string
+}
+
+func (p Page) headings() [cells]heading {
+	h := [cells]heading{
+		cellQuantity:    {[]string{"Cantidad"}, "Quantity"},
+		cellDescription: {[]string{"Descripción"}, "Description"},
+		cellUnit:        {[]string{"Unidad de Medida"}, "Unit"},
+		cellPrice:       {[]string{"Precio"}, "Price"},
+		cellDiscount:    {[]string{"Descuento"}, "Discount"},
+		cellITBIS:       {[]string{"ITBIS"}, "VAT"},
+		cellValue:       {[]string{"Valor"}, "Amount"},
+	}
+	if p.Language != "en" {
+		for i := range h {
+			h[i].caption = ""
+		}
+	}
+	return h
+}

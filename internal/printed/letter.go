@@ -1,0 +1,255 @@
+package printed
+
+import "fmt"
+
+// The letter page, in millimetres. The quiet border of the QR code begins at
+// the left margin, so that the code itself stands 2 cm from the edge as the
+// authority wants it.
+const (
+	letterW, letterH = 215.9, 279.4
+	letterMargin     = 17.0
+	letterTop        = 14.0
+	letterBottom     = 12.0
+	letterInner      = letterW - 2*letterMargin
+
+	qrSize   = 28.0
+	qrBorder = 3.0 // at least the four modules that readers need
+
+	titleW  = 77.0
+	totalsW = 80.0
+	gutter  = 8.0
+)
+
+// A letter lays a document out on letter pages.
+type letter struct {
+	page Page
+	logo *logo
+	qr   qrCode
+
+	table  table
+	legend block
+}
+
+func body() style    { return style{size: 8.5, color: ink()} }
+func label() style   { return style{size: 8, color: muted()} }
+func caption() style { return style{size: minSize, color: muted()} }
+
+func (l *letter) sheets() []sheet {
+	header := l.header()
+	l.table = newTable(l.page, letterInner)
+	if l.page.Contingency {
+		l.legend = paragraph(contingencyLegend, label().colored(ink()).sized(7.5), letterInner, centre)
+		l.legend.h += 3
+	}
+	totals := amounts(l.page.totals(), totalsW)
+	top := letterTop + header.h + 4
+	bodyTop := top + l.table.head.h
+	room := l.stampTop() - 4 - bodyTop
+	// The totals may reach down beside the QR code, the table may not.
+	lastRoom := min(room, l.bottom()-6-totals.h-4-bodyTop)
+
+	rows := split(l.table.rows(), room)
+	remarks := remarks(l.page.remarks(), letterInner-totalsW-gutter)
+	pages := paginate(rows, room, lastRoom)
+	if tail := bodyTop + height(pages[len(pages)-1]) + 4; len(remarks) > 0 && tail+height(remarks) > l.stampTop()-4 {
+		// Too long to stand beside the totals: on with them under the table.
+		rows = append(rows, wideRemarks(l.page.remarks())...)
+		remarks = nil
+		pages = paginate(rows, room, lastRoom)
+	}
+
+	list := make([]sheet, len(pages))
+	for i, rows := range pages {
+		s := &list[i]
+		s.w, s.h = letterW, letterH
+		s.add(header, letterMargin, letterTop)
+		end := top
+		if len(lineNumbers(rows)) > 0 {
+			s.add(l.table.head, letterMargin, top)
+			end = bodyTop
+		}
+		for _, r := range rows {
+			s.add(r.block, letterMargin, end)
+			end += r.h
+		}
+		l.footer(s, i+1, len(pages))
+		x := letterW - letterMargin - totalsW
+		if i < len(pages)-1 {
+			s.add(amounts(l.page.pageTotals(lineNumbers(rows)), totalsW), x, l.stampTop())
+			continue
+		}
+		s.add(totals, x, end+4)
+		for _, r := range remarks {
+			s.add(r.block, letterMargin, end+4)
+			end += r.h
+		}
+	}
+	return list
+}
+
+// bottom is where the last line of a page may end, above the legend.
+func (l *letter) bottom() float64 { return letterH - letterBottom - l.legend.h }
+
+// stampTop is where the border of the QR code begins.
+func (l *letter) stampTop() float64 {
+	return l.bottom() - 2*body().lineHeight() - 1.5 - qrSize - 2*qrBorder
+}
+
+func (l *letter) footer(s *sheet, page, of int) {
+	y := l.stampTop()
+	s.items = append(s.items,
+		item{kind: drawFrame, x: letterMargin, y: y, w: qrSize + 2*qrBorder, h: qrSize + 2*qrBorder, style: style{color: hairline()}},
+		item{kind: drawQR, x: letterMargin + qrBorder, y: y + qrBorder, w: qrSize, h: qrSize, qr: l.qr})
+	y += qrSize + 2*qrBorder + 1.5
+	g := grid{label: label(), value: body(), w: letterInner / 2, inline: true}
+	s.add(g.block([]pair{
+		{label: "Código de Seguridad:", value: l.page.Code.String(), strong: true},
+		{label: "Fecha de Firma Digital:", value: moment(l.page.Document.SignedAt)},
+	}), letterMargin, y)
+	if of > 1 {
+		text := fmt.Sprintf("Página No. %d de %d", page, of)
+		s.add(paragraph(text, label(), letterInner, right), letterMargin, l.bottom()-label().lineHeight())
+	}
+	s.add(l.legend, letterMargin, l.bottom()+3)
+}
+
+// header is what every page begins with: the issuer, the title, the buyer.
+func (l *letter) header() block {
+	var b block
+	b.fill(0, letterInner, 0.9, accent())
+	const y = 5
+	b.add(l.issuer(letterInner-titleW-gutter), 0, y)
+	b.add(l.title(), letterInner-titleW, y)
+	if panel := l.panel(); panel.h > 0 {
+		b.stack(panel, 4)
+	}
+	return b
+}
+
+func (l *letter) issuer(w float64) block {
+	var b block
+	if l.logo != nil {
+		b.items = append(b.items, item{kind: drawLogo, w: l.logo.w, h: l.logo.h})
+		b.h = l.logo.h + 3
+	}
+	names := l.page.names()
+	b.stack(short(names[0], style{size: 13, bold: true, color: ink()}, 9, w), 0)
+	for _, name := range names[1:] {
+		b.stack(short(name, style{size: 9.5, color: ink()}, 8.5, w), 0.3)
+	}
+	g := grid{label: label(), caption: caption(), value: body(), w: w, gap: 0.5, inline: true}
+	b.stack(g.block(l.page.issuer()), 1.6)
+	return b
+}
+
+// short is a text on two lines at most, if letters no smaller than a size can
+// bring that about: every page begins with these.
+func short(text string, s style, least, w float64) block {
+	for len(wrap(text, s, w)) > 2 && s.size > least {
+		s = s.sized(s.size - 0.5)
+	}
+	return paragraph(text, s, w, left)
+}
+
+func (l *letter) title() block {
+	var b block
+	name := style{size: 13, bold: true, color: accent()}.fit(l.page.typeName(), titleW)
+	b.stack(paragraph(l.page.typeName(), name, titleW, right), 0)
+	for i, p := range l.page.title() {
+		value := body().sized(9.5)
+		if i == 0 {
+			value = value.sized(12).strong()
+		}
+		var row block
+		x := titleW - value.width(p.value)
+		row.line(p.value, value, x, 0)
+		s := label().sized(9)
+		row.line(p.label, s, x-value.space()-s.width(p.label), value.baseline()-s.baseline())
+		b.stack(row, 1.8-float64(i))
+	}
+	return b
+}
+
+// panel is the buyer and, to the right, how the invoice is to be paid.
+func (l *letter) panel() block {
+	const padding, termsW = 3.0, 64.0
+	g := grid{label: label(), caption: caption(), value: body(), gap: 0.6}
+	if l.page.Language == "en" {
+		g.gap = 1.2
+	}
+	buyer, terms := l.page.buyer(), l.page.terms()
+	var inner block
+	switch {
+	case len(buyer) == 0 && len(terms) == 0:
+		return block{}
+	case len(buyer) == 0:
+		g.w = letterInner - 2*padding
+		inner.add(g.block(terms), padding, padding)
+	default:
+		g.w = letterInner - 2*padding - termsW - gutter
+		if len(terms) == 0 {
+			g.w = letterInner - 2*padding
+		}
+		inner.add(g.block(buyer), padding, padding)
+		g.w = termsW
+		inner.add(g.block(terms), letterInner-padding-termsW, padding)
+	}
+	var b block
+	b.fill(0, letterInner, inner.h+padding, tint())
+	b.add(inner, 0, 0)
+	return b
+}
+
+// amounts are the totals as a box of a width.
+func amounts(rows []amount, w float64) block {
+	const padding = 2.5
+	var b block
+	for i, r := range rows {
+		name, value := body(), body()
+		gap := 0.9
+		switch r.weight {
+		case plain:
+			name = name.colored(muted()).sized(8.5)
+			if i > 0 && rows[i-1].weight == note {
+				name, value = name.strong().colored(ink()), value.strong()
+			}
+		case detail:
+			name, value = name.colored(muted()).sized(7.5), value.colored(muted()).sized(7.5)
+			gap = 0.3
+		case note:
+			name, value = name.colored(muted()).sized(8), value.sized(8)
+			if rows[i-1].weight == grand {
+				gap = 2
+			}
+		case grand:
+			name, value = name.strong().sized(11).colored(accent()), value.strong().sized(11).colored(accent())
+			value = value.fit(r.value, w-2*padding-4-name.width(r.label))
+			var total block
+			total.fill(0, w, name.lineHeight()+3, tint())
+			total.fill(0, w, 0.5, accent())
+			total.line(r.label, name, padding, 1.7)
+			total.line(r.value, value, w-padding-value.width(r.value), 1.7+name.baseline()-value.baseline())
+			total.h = name.lineHeight() + 3
+			b.stack(total, 1.5)
+			continue
+		}
+		if i == 0 {
+			gap = 0
+		}
+		var line block
+		indent := padding
+		if r.weight == detail {
+			indent += 3
+		}
+		// The label gives way to the figure, which stays whole.
+		room := w - indent - padding - 2 - value.width(r.value)
+		text := paragraph(r.label, name, max(room, 20), left)
+		line.add(text, indent, 0)
+		if r.caption != "" {
+			line.add(paragraph(r.caption, caption(), max(room, 20), left), indent, line.h-0.4)
+		}
+		line.line(r.value, value, w-padding-value.width(r.value), 0)
+		b.stack(line, gap)
+	}
+	return b
+}

@@ -1,0 +1,259 @@
+package printed
+
+// A table is the lines of a document in columns.
+type table struct {
+	lines   []lineText
+	columns []column
+	text    style
+	mark    float64 // the room for the E of exempt items
+	// stacked puts the description above the figures, which are so long that
+	// they leave it no room beside them.
+	stacked bool
+	w       float64
+	head    block
+}
+
+// A column is a place of the table.
+type column struct {
+	cell cell
+	x, w float64 // of its text
+}
+
+const (
+	cellGap    = 3.0  // between two columns
+	tableEdge  = 2.5  // left and right of all
+	calmText   = 68.0 // what a description has before the longest title breaks
+	wideText   = 56.0 // what a description should have
+	narrowText = 32.0 // what it must have
+	calmAmount = 18.0 // what an amount has where there is room
+	maxUnitW   = 20.0
+)
+
+// newTable finds the largest letters, and the columns, at which every figure
+// stays on one line and descriptions have some room.
+func newTable(p Page, w float64) table {
+	t := table{lines: p.lines(), text: body(), w: w}
+	shown := [cells]bool{true, true, true, true, false, true, true}
+	for i := range t.lines {
+		if t.lines[i].text[cellDiscount] != "" {
+			shown[cellDiscount] = true
+		}
+		if t.lines[i].exempt {
+			t.mark = 4
+		}
+	}
+	for c := range cells {
+		if shown[c] {
+			t.columns = append(t.columns, column{cell: c})
+		}
+	}
+	headings := p.headings()
+	if t.measure(headings, calmAmount) < calmText {
+		headings[cellUnit].lines = []string{"Unidad de", "Medida"}
+	}
+	if t.measure(headings, calmAmount) < wideText {
+		for t.measure(headings, 0) < wideText && t.text.size > minSize {
+			t.text = t.text.sized(t.text.size - 0.5)
+		}
+	}
+	t.settle()
+	x := tableEdge
+	for i := range t.columns {
+		col := &t.columns[i]
+		if t.stacked && col.cell == cellDescription {
+			col.x = tableEdge
+			continue
+		}
+		col.x = x
+		x += col.w + cellGap
+	}
+	t.head = t.heads(headings)
+	return t
+}
+
+// heading styles
+func headStyle() style   { return style{size: 7.5, bold: true, color: white()} }
+func headCaption() style { return style{size: minSize, color: color{198, 212, 226}} }
+
+// measure gives every column what its widest text needs, and what is left to
+// the description, which it returns. Amounts have a width at the least.
+func (t *table) measure(headings [cells]heading, least float64) float64 {
+	rest := t.w - 2*tableEdge - cellGap*float64(len(t.columns)-1)
+	for i := range t.columns {
+		col := &t.columns[i]
+		if col.cell == cellDescription {
+			continue
+		}
+		if col.w = 0; col.cell >= cellPrice {
+			col.w = least
+		}
+		col.w = max(col.w, headCaption().width(headings[col.cell].caption))
+		for _, line := range headings[col.cell].lines {
+			col.w = max(col.w, headStyle().width(line))
+		}
+		widest := 0.0
+		for j := range t.lines {
+			widest = max(widest, t.text.width(t.lines[j].text[col.cell]))
+		}
+		if col.cell == cellUnit {
+			widest = min(widest, maxUnitW)
+		}
+		col.w = max(col.w, widest)
+		rest -= col.w
+	}
+	for i := range t.columns {
+		if t.columns[i].cell == cellDescription {
+			t.columns[i].w = rest
+		}
+	}
+	return rest
+}
+
+// settle decides what becomes of a description without room. When even the
+// figures alone have none, which no number within the limits of the format can
+// bring about, they break into lines.
+func (t *table) settle() {
+	figures, room := 0.0, t.w-2*tableEdge-cellGap*float64(len(t.columns)-2)
+	var text *column
+	for i := range t.columns {
+		if col := &t.columns[i]; col.cell == cellDescription {
+			text = col
+		} else {
+			figures += col.w
+		}
+	}
+	if text.w >= narrowText {
+		return
+	}
+	t.stacked = true
+	text.w = t.w - 2*tableEdge
+	spare := (room - figures) / float64(len(t.columns)-1)
+	for i := range t.columns {
+		switch col := &t.columns[i]; {
+		case col.cell == cellDescription:
+		case spare < 0:
+			col.w *= room / figures
+		default:
+			col.w += spare
+		}
+	}
+}
+
+func (c cell) align() align {
+	switch c {
+	case cellDescription, cellUnit:
+		return left
+	default:
+		return right
+	}
+}
+
+func (t *table) heads(headings [cells]heading) block {
+	const padding = 1.8
+	high := 0
+	for _, col := range t.columns {
+		high = max(high, len(headings[col.cell].lines))
+	}
+	inner := block{h: padding}
+	top := padding
+	draw := func(col column, lines int) {
+		h := headings[col.cell]
+		// Titles of one line stand at the foot, beside the last of those of two.
+		y := top + float64(lines-len(h.lines))*headStyle().lineHeight()
+		text := stanza(h.lines, headStyle(), col.w, col.cell.align())
+		if h.caption != "" {
+			text.stack(stanza([]string{h.caption}, headCaption(), col.w, col.cell.align()), 0)
+		}
+		x := col.x
+		if col.cell == cellDescription {
+			x += t.mark
+		}
+		inner.add(text, x, y)
+	}
+	if t.stacked {
+		for _, col := range t.columns {
+			if col.cell == cellDescription {
+				draw(col, 1)
+			}
+		}
+		top = inner.h + 0.6
+	}
+	for _, col := range t.columns {
+		if !t.stacked || col.cell != cellDescription {
+			draw(col, high)
+		}
+	}
+	var b block
+	b.fill(0, t.w, inner.h+padding, accent())
+	b.add(inner, 0, 0)
+	return b
+}
+
+// rows lays every line out.
+func (t *table) rows() []row {
+	const padding = 0.85
+	rows := make([]row, len(t.lines))
+	for i := range t.lines {
+		l := &t.lines[i]
+		b := &rows[i].block
+		rows[i].line = i
+		top := padding
+		if t.stacked {
+			b.add(t.description(l), 0, padding)
+			top = b.h
+		}
+		for _, col := range t.columns {
+			switch {
+			case col.cell != cellDescription:
+				b.add(paragraph(l.text[col.cell], t.text, col.w, col.cell.align()), col.x, top)
+			case !t.stacked:
+				b.add(t.description(l), 0, padding)
+			}
+		}
+		b.fill(b.h+padding, t.w, 0.12, hairline())
+	}
+	return rows
+}
+
+func (t *table) description(l *lineText) block {
+	var b block
+	for _, col := range t.columns {
+		if col.cell != cellDescription {
+			continue
+		}
+		if l.exempt {
+			b.line("E", t.text.strong().colored(accent()), col.x, 0)
+		}
+		b.add(paragraph(l.text[col.cell], t.text, col.w-t.mark, left), col.x+t.mark, 0)
+	}
+	return b
+}
+
+// split breaks rows that are higher than a page between two lines of letters;
+// no other row is ever split.
+func split(rows []row, room float64) []row {
+	var list []row
+	for _, r := range rows {
+		for r.h > room && room > 10 {
+			var upper, lower block
+			cut := 0.0
+			for _, i := range r.items {
+				if i.y < room {
+					upper.items = append(upper.items, i)
+					cut = max(cut, i.y)
+				} else {
+					lower.items = append(lower.items, i)
+				}
+			}
+			upper.h = room
+			lower.h = r.h - cut
+			for i := range lower.items {
+				lower.items[i].y -= cut
+			}
+			list = append(list, row{upper, r.line})
+			r = row{lower, -1}
+		}
+		list = append(list, r)
+	}
+	return list
+}
