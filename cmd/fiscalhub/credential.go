@@ -60,7 +60,7 @@ func (t *terminal) issued(key apikey.Key, c store.Credential) error {
 // credentials runs fn with what issues and ends credentials.
 func (t *terminal) credentials(fn func(access.Credentials) error) error {
 	return t.withStore(func(s *store.Store) error {
-		ring, err := t.keyring(s)
+		ring, err := t.keyring(s, t.masterKeys())
 		if err != nil {
 			return err
 		}

@@ -44,13 +44,15 @@ type cli struct {
 	Database  string `help:"Database: sqlite:PATH, or postgres://… for a server. By default a SQLite file in the data folder." placeholder:"URL"`
 	MasterKey string `help:"Master key file; by default in the data folder, and made on first use." placeholder:"FILE"`
 
-	Serve      serveCmd      `cmd:"" help:"Run the API and its workers."`
-	Taxpayer   taxpayerCmd   `cmd:"" help:"Create and show the taxpayers that invoices are issued for."`
-	Credential credentialCmd `cmd:"" help:"Issue, rotate and revoke the API keys of integrators."`
-	Check      checkCmd      `cmd:"" help:"Run the checks that an integrator makes against a running sandbox."`
-	History    historyCmd    `cmd:"" help:"Print everything that happened to one operation, in order."`
-	Migrate    migrateCmd    `cmd:"" help:"Bring the tables of the database up to date."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Serve       serveCmd       `cmd:"" help:"Run the API and its workers."`
+	Taxpayer    taxpayerCmd    `cmd:"" help:"Create and show the taxpayers that invoices are issued for."`
+	Credential  credentialCmd  `cmd:"" help:"Issue, rotate and revoke the API keys of integrators."`
+	Certificate certificateCmd `cmd:"" help:"Import and list the certificates that taxpayers sign with."`
+	Check       checkCmd       `cmd:"" help:"Run the checks that an integrator makes against a running sandbox."`
+	History     historyCmd     `cmd:"" help:"Print everything that happened to one operation, in order."`
+	Migrate     migrateCmd     `cmd:"" help:"Bring the tables of the database up to date."`
+	Master      masterCmd      `cmd:"" name:"master-key" help:"Rotate the master key, under which secrets are sealed."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 
 // run executes one command line and returns the exit code.

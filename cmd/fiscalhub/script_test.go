@@ -44,6 +44,8 @@ func (t tidy) Run() int {
 //	post KEY EXTERNAL-ID   creates an invoice; sets INVOICE, DOCUMENT and REQUEST
 //	field NAME PATH        sets NAME from the JSON on standard output
 //	shape FILE             compares names and types of the JSON on standard output
+//	p12 NAME KIND          makes NAME.p12, NAME.password, NAME.key and NAME.roots
+//	hidden DIR NAME        asserts that no file in DIR holds that key or password
 //	postgres NAME          sets NAME to the address of an empty database
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -52,12 +54,14 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": scriptExits,
-			"serve": func(ts *testscript.TestScript, _ bool, args []string) { scriptServe(t.Context(), ts, args) },
-			"limit": func(ts *testscript.TestScript, _ bool, args []string) { scriptLimit(t.Context(), ts, args) },
-			"post":  func(ts *testscript.TestScript, _ bool, args []string) { scriptPost(t.Context(), ts, args) },
-			"field": scriptField,
-			"shape": scriptShape,
+			"exits":  scriptExits,
+			"serve":  func(ts *testscript.TestScript, _ bool, args []string) { scriptServe(t.Context(), ts, args) },
+			"limit":  func(ts *testscript.TestScript, _ bool, args []string) { scriptLimit(t.Context(), ts, args) },
+			"post":   func(ts *testscript.TestScript, _ bool, args []string) { scriptPost(t.Context(), ts, args) },
+			"field":  scriptField,
+			"shape":  scriptShape,
+			"p12":    scriptP12,
+			"hidden": scriptHidden,
 			"postgres": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv(args[0], storetest.Postgres(t).Empty(t))
 			},

@@ -65,7 +65,7 @@ func (c serveCmd) Run(t *terminal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	ring, err := t.keyring(s)
+	ring, err := t.keyring(s, t.masterKeys())
 	if err != nil {
 		return err
 	}

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/printed"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -131,58 +130,27 @@ func readLogo(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	png, jpeg := []byte("\x89PNG\r\n\x1a\n"), []byte("\xff\xd8\xff")
-	if len(logo) > maxLogo || (!bytes.HasPrefix(logo, png) && !bytes.HasPrefix(logo, jpeg)) {
-		return nil, fmt.Errorf("--logo %s: want a PNG or JPEG file of at most 1 MiB", path)
+	err = printed.CheckLogo(logo)
+	if len(logo) == 0 || len(logo) > maxLogo || err != nil {
+		return nil, fmt.Errorf("--logo %s: want a PNG or JPEG file of at most 1 MiB and 8 million pixels", path)
 	}
 	return logo, nil
 }
 
 // checkTaxpayer tells everything that is wrong, with the limits of the
-// authority's format.
+// authority's format. The address may come later; without it nothing is issued.
 func checkTaxpayer(t store.Taxpayer) error {
 	var wrong []string
-	digits := func(s string, lengths ...int) bool {
-		for _, n := range lengths {
-			if len(s) == n && strings.Trim(s, "0123456789") == "" {
-				return true
-			}
+	var problems fiscal.Problems
+	if err := pipeline.IssuerOf(t).Check(); err != nil && !errors.As(err, &problems) {
+		return err
+	}
+	for _, p := range problems {
+		if p.Field == "address" && t.Address == "" {
+			continue
 		}
-		return false
-	}
-	if !digits(t.RNC, 9, 11) {
-		wrong = append(wrong, "--rnc: want 9 digits (RNC) or 11 digits (cédula)")
-	}
-	if t.LegalName == "" {
-		wrong = append(wrong, "--legal-name: want a name")
-	}
-	for _, f := range []struct {
-		flag, value string
-		most        int
-	}{
-		{"legal-name", t.LegalName, 150}, {"trade-name", t.TradeName, 150}, {"branch", t.Branch, 20},
-		{"address", t.Address, 100}, {"email", t.Email, 80}, {"website", t.Website, 50},
-		{"economic-activity", t.EconomicActivity, 100},
-	} {
-		if utf8.RuneCountInString(f.value) > f.most || strings.ContainsFunc(f.value, func(r rune) bool { return r < ' ' }) || !utf8.ValidString(f.value) {
-			wrong = append(wrong, fmt.Sprintf("--%s: want at most %d characters of plain text", f.flag, f.most))
-		}
-	}
-	for _, f := range []struct{ flag, value string }{{"municipality", t.Municipality}, {"province", t.Province}} {
-		if f.value != "" && !digits(f.value, 6) {
-			wrong = append(wrong, "--"+f.flag+": want a code of 6 digits")
-		}
-	}
-	if len(t.Phones) > 3 {
-		wrong = append(wrong, "--phone: at most 3")
-	}
-	for _, p := range t.Phones {
-		if len(p) != 12 || p[3] != '-' || p[7] != '-' || !digits(p[:3]+p[4:7]+p[8:], 10) {
-			wrong = append(wrong, "--phone: want the form 809-555-0100")
-		}
-	}
-	if len(t.IncomeType) != 2 || t.IncomeType < "01" || t.IncomeType > "06" {
-		wrong = append(wrong, "--income-type: want 01 to 06")
+		name, _, _ := strings.Cut(p.Field, ".")
+		wrong = append(wrong, "--"+strings.ReplaceAll(strings.TrimSuffix(name, "s"), "_", "-")+": "+p.Message)
 	}
 	if t.ElectronicSince != "" {
 		if _, err := fiscal.ParseDate(t.ElectronicSince); err != nil {
@@ -271,8 +239,12 @@ func (c taxpayerShowCmd) Run(t *terminal) error {
 		v := newTaxpayerView(found)
 		v.Missing = []missingView{}
 		for _, env := range []fiscal.Environment{fiscal.Sandbox, fiscal.Certification, fiscal.Production} {
+			facts, err := pipeline.ReadFacts(t.ctx, s, store.Scope{Environment: env, TaxpayerID: found.ID})
+			if err != nil {
+				return err
+			}
 			for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
-				for _, p := range pipeline.Missing(found, env, kind) {
+				for _, p := range facts.Missing(kind, time.Now()) {
 					v.Missing = append(v.Missing, missingView{env, kind, p.Code})
 				}
 			}

@@ -71,29 +71,44 @@ func (t *terminal) withStore(fn func(*store.Store) error) error {
 	return errors.Join(fn(s), s.Close())
 }
 
-// keyring opens the service's own keys with the master key.
-func (t *terminal) keyring(s *store.Store) (*access.Keyring, error) {
+// masterKeys is where the master key is.
+func (t *terminal) masterKeys() *seal.Keys {
 	path := t.cli.MasterKey
 	if path == "" {
 		path = filepath.Join(t.cli.Data, "master.key")
 	}
-	made, err := access.HasKeyring(t.ctx, s)
+	return seal.NewKeys(path)
+}
+
+// keyring opens the service's own keys with the master key. A rotation of the
+// master key that was interrupted is finished on the way.
+func (t *terminal) keyring(s *store.Store, keys *seal.Keys) (*access.Keyring, error) {
+	ring, err := access.LoadKeyring(t.ctx, s, keys)
 	if err != nil {
-		return nil, err
+		return nil, keyMissing(err, keys)
 	}
-	load := seal.LoadOrCreate
-	if made {
-		// A new key would not open what the database holds.
-		load = seal.Load
+	done, err := access.FinishRotation(t.ctx, s, keys)
+	switch {
+	case err != nil:
+		// The key was found where the rotation had left it, so all is well but the file.
+		t.warn("the master key in use could not be put into %s: %s", keys.File(), oneLine(err))
+	case done:
+		t.warn("%s held another master key than the database needs, after an interrupted rotation or a restore; it holds the right one now", keys.File())
 	}
-	master, err := load(path)
-	if errors.Is(err, fs.ErrNotExist) && made {
-		return nil, fmt.Errorf("the master key file %s is missing, and the database was made with one: put it back, or name it with --master-key", path)
+	return ring, nil
+}
+
+// keyMissing says what to do when there is no master key file.
+func keyMissing(err error, keys *seal.Keys) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the master key file %s is missing, and the database was made with one: put it back, or name it with --master-key", keys.File())
 	}
-	if err != nil {
-		return nil, err
-	}
-	return access.LoadKeyring(t.ctx, s, master)
+	return err
+}
+
+// warn tells people what does not keep the command from its work.
+func (t *terminal) warn(format string, args ...any) {
+	_, _ = fmt.Fprintf(t.errOut, "fiscalhub: warning: "+format+"\n", args...)
 }
 
 // oneLine is an error as one line of text.

@@ -22,7 +22,7 @@ type desk struct {
 	Credentials
 	t        *testing.T
 	micros   *atomic.Int64
-	master   *seal.MasterKey
+	master   *seal.Keys
 	auth     *Authenticator
 	taxpayer string
 	mu       sync.Mutex
@@ -203,7 +203,9 @@ func TestExpiryIsToTheInstant(t *testing.T) {
 func TestPeppersAreVersioned(t *testing.T) {
 	eachDesk(t, func(t *testing.T, d *desk) {
 		old, _ := d.issue(d.terms())
-		d.must(addKey(t.Context(), d.Store, d.master, kindPepper, 2))
+		master, err := d.master.InUse()
+		d.must(err)
+		d.must(addKey(t.Context(), d.Store, master, kindPepper, 2))
 		before := d.auth
 		d.reload()
 		fresh, made := d.issue(d.terms())

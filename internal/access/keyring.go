@@ -5,7 +5,6 @@ package access
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -28,19 +27,19 @@ const (
 	keySize    = 32
 )
 
-// HasKeyring tells whether the database holds the service's keys already.
-func HasKeyring(ctx context.Context, s *store.Store) (bool, error) {
-	stored, err := s.Secrets(ctx, kindPepper)
-	return len(stored) > 0, err
-}
-
-// LoadKeyring opens the service's keys, and makes them on an empty database.
-func LoadKeyring(ctx context.Context, s *store.Store, master *seal.MasterKey) (*Keyring, error) {
-	peppers, err := loadKeys(ctx, s, master, kindPepper)
+// LoadKeyring opens the service's keys, and makes them on an empty database,
+// together with the master key if there is none. The error is fs.ErrNotExist
+// when the database has keys and there is no master key file.
+func LoadKeyring(ctx context.Context, s *store.Store, keys *seal.Keys) (*Keyring, error) {
+	master, err := masterKey(ctx, s, keys)
 	if err != nil {
 		return nil, err
 	}
-	cursors, err := loadKeys(ctx, s, master, kindCursor)
+	peppers, err := loadKeys(ctx, s, keys, master, kindPepper)
+	if err != nil {
+		return nil, err
+	}
+	cursors, err := loadKeys(ctx, s, keys, master, kindCursor)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +61,7 @@ type versionedKey struct {
 	key     []byte
 }
 
-func loadKeys(ctx context.Context, s *store.Store, master *seal.MasterKey, kind string) ([]versionedKey, error) {
+func loadKeys(ctx context.Context, s *store.Store, keys *seal.Keys, master *seal.MasterKey, kind string) ([]versionedKey, error) {
 	stored, err := s.Secrets(ctx, kind)
 	if err != nil {
 		return nil, err
@@ -76,18 +75,15 @@ func loadKeys(ctx context.Context, s *store.Store, master *seal.MasterKey, kind 
 			return nil, err
 		}
 	}
-	keys := make([]versionedKey, 0, len(stored))
+	opened := make([]versionedKey, 0, len(stored))
 	for _, secret := range stored {
-		key, err := master.Open(secret.Sealed, keyAAD(kind, secret.Version))
-		if errors.Is(err, seal.ErrWrongKey) {
-			return nil, fmt.Errorf("access: the database was made with another master key than %s: start with the master key file it was made with (--master-key or --data)", master.ID())
-		}
+		key, err := keys.Open(secret.Sealed, keyAAD(kind, secret.Version))
 		if err != nil {
-			return nil, fmt.Errorf("access: open %s %d: %w", kind, secret.Version, err)
+			return nil, explain(fmt.Errorf("access: open %s %d: %w", kind, secret.Version, err))
 		}
-		keys = append(keys, versionedKey{secret.Version, key})
+		opened = append(opened, versionedKey{secret.Version, key})
 	}
-	return keys, nil
+	return opened, nil
 }
 
 func addKey(ctx context.Context, s *store.Store, master *seal.MasterKey, kind string, version int64) error {

@@ -12,13 +12,23 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func newMaster(t *testing.T) *seal.MasterKey {
+func newMaster(t *testing.T) *seal.Keys {
 	t.Helper()
-	m, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "master.key"))
+	keys := seal.NewKeys(filepath.Join(t.TempDir(), "master.key"))
+	if _, err := keys.InUse(); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// inUse is the id of the key in the file in use.
+func inUse(t *testing.T, keys *seal.Keys) string {
+	t.Helper()
+	m, err := seal.Load(keys.File())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return m.ID()
 }
 
 // Nodes that start together on an empty database end with the same keys.
@@ -96,7 +106,7 @@ func TestAnotherMasterKeyIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := LoadKeyring(t.Context(), s, wrong)
-		if err == nil || !strings.Contains(err.Error(), "another master key") || !strings.Contains(err.Error(), wrong.ID()) || !strings.Contains(err.Error(), "--master-key") {
+		if err == nil || !strings.Contains(err.Error(), "another master key") || !strings.Contains(err.Error(), inUse(t, wrong)) || !strings.Contains(err.Error(), "--master-key") {
 			t.Errorf("the operator is told: %v", err)
 		}
 		// Nothing was made in place of what could not be opened.

@@ -108,10 +108,9 @@ func node(t *testing.T, address string, opt options) *world {
 	}
 	w := &world{t: t, opt: opt, clock: opt.clock, address: address, registry: prometheus.NewRegistry(), openapi: openapitest.New(t)}
 	w.store = storetest.Open(t, address, opt.now)
-	master, err := seal.LoadOrCreate(opt.masterKey)
+	ring, err := access.LoadKeyring(t.Context(), w.store, seal.NewKeys(opt.masterKey))
 	w.must(err)
-	w.ring, err = access.LoadKeyring(t.Context(), w.store, master)
-	w.must(err)
+	w.ring = ring
 	log := slog.New(slog.NewJSONHandler(opt.log, nil))
 	if opt.plan == nil {
 		opt.plan = pipeline.Plan(pipeline.Sandbox{})

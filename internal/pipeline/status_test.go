@@ -106,9 +106,9 @@ func TestLivePlanKnowsTheTaxpayer(t *testing.T) {
 		if err != nil || len(missing) != 3 || missing[0].Code != "taxpayer.profile_incomplete" {
 			t.Errorf("missing %v, %v", missing, err)
 		}
-		taxpayer, err := b.Store.Taxpayer(ctx, b.scope.TaxpayerID)
+		facts, err := ReadFacts(ctx, b.Store, b.scope)
 		b.must(err)
-		if got := Missing(taxpayer, fiscal.Sandbox, fiscal.Consumer); len(got) != 0 {
+		if got := facts.Missing(fiscal.Consumer, b.Now()); len(got) != 0 {
 			t.Errorf("the sandbox misses %v", got)
 		}
 		if _, err := live.Step(context.WithoutCancel(ctx), Work{}); err == nil {

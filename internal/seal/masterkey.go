@@ -61,15 +61,21 @@ func LoadOrCreate(path string) (*MasterKey, error) {
 // Load loads the master key in the file at path. It refuses a file that anyone
 // but its owner may open. The error is fs.ErrNotExist when there is no file.
 func Load(path string) (*MasterKey, error) {
-	text, err := readPrivate(path)
+	_, m, err := readKey(path)
 	if err != nil {
 		return nil, fmt.Errorf("seal: load master key: %w", err)
 	}
-	m, err := parseFile(text)
-	if err != nil {
-		return nil, fmt.Errorf("seal: load master key: %s: %w", path, err)
-	}
 	return m, nil
+}
+
+func readKey(path string) (text string, m *MasterKey, err error) {
+	if text, err = readPrivate(path); err != nil {
+		return "", nil, err
+	}
+	if m, err = parseFile(text); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return text, m, nil
 }
 
 // ID returns a short name of the key, the same for the same key everywhere. It
@@ -114,29 +120,48 @@ func keyID(key []byte) [idLen]byte {
 
 // create makes the file with a new key in it, unless it exists by the time the
 // key is ready. A link, unlike a rename, never replaces a file: of several
-// processes one wins, and no reader ever meets half a key.
-func create(path string) (err error) {
+// processes one wins.
+func create(path string) error {
+	text, err := newKeyText()
+	if err != nil {
+		return err
+	}
+	if err := place(path, text, os.Link); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// newKeyText is the file of a new key.
+func newKeyText() (string, error) {
+	key := make([]byte, keyLen)
+	defer clear(key)
+	if _, err := rand.Read(key); err != nil {
+		return "", err
+	}
+	return formatFile(key), nil
+}
+
+// place writes a file beside path, for its owner alone, and lets put give it
+// its name once it is whole and durable: no reader ever meets half a key.
+func place(path, text string, put func(from, to string) error) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.Remove(tmp.Name())) }()
-
-	key := make([]byte, keyLen)
-	if _, err := rand.Read(key); err != nil {
-		return errors.Join(err, tmp.Close())
-	}
-	_, err = tmp.WriteString(formatFile(key))
+	defer func() {
+		if gone := os.Remove(tmp.Name()); !errors.Is(gone, fs.ErrNotExist) { // a rename has moved it
+			err = errors.Join(err, gone)
+		}
+	}()
+	_, err = tmp.WriteString(text)
 	if err == nil {
 		err = tmp.Sync()
 	}
 	if err := errors.Join(err, tmp.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(tmp.Name(), path); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return put(tmp.Name(), path)
 }
 
 func syncDir(dir string) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,6 +39,15 @@ func AAD(parts ...string) []byte {
 		b = append(b, p...)
 	}
 	return b
+}
+
+// KeyID returns the id of the master key that bytes are sealed under. The error
+// is ErrTampered when they are not sealed bytes.
+func KeyID(sealed []byte) (string, error) {
+	if len(sealed) < minSealed || sealed[0] != version {
+		return "", ErrTampered
+	}
+	return hex.EncodeToString(sealed[1:wrappedAt]), nil
 }
 
 // Seal encrypts a secret under a data key of its own, wrapped by m. Only the

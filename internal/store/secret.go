@@ -15,15 +15,17 @@ type Secret struct {
 // Secrets reads all versions of a kind, the oldest first.
 func (r reader) Secrets(ctx context.Context, kind string) ([]Secret, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT version, sealed FROM secrets WHERE kind = $1 ORDER BY version`, kind)
+		SELECT kind, version, sealed FROM secrets WHERE kind = $1 ORDER BY version`, kind)
 	if err != nil {
 		return nil, r.d.wrap("read secrets", err)
 	}
-	return collect(r.d, "read secrets", rows, func(row row) (Secret, error) {
-		s := Secret{Kind: kind}
-		err := row.Scan(&s.Version, &s.Sealed)
-		return s, err
-	})
+	return collect(r.d, "read secrets", rows, scanSecret)
+}
+
+func scanSecret(r row) (Secret, error) {
+	var s Secret
+	err := r.Scan(&s.Kind, &s.Version, &s.Sealed)
+	return s, err
 }
 
 // AddSecret stores a version of a secret unless it exists: of two nodes that
@@ -36,4 +38,22 @@ func (s *Store) AddSecret(ctx context.Context, secret Secret) error {
 			secret.Kind, secret.Version, secret.Sealed, micros(s.now()))
 		return s.d.wrap("add secret", err)
 	})
+}
+
+// LockSecrets reads all secrets, and keeps others that lock them waiting until
+// the transaction ends: what is sealed meanwhile cannot miss a change of the
+// master key.
+func (tx *Tx) LockSecrets(ctx context.Context) ([]Secret, error) {
+	rows, err := tx.q.QueryContext(ctx, `UPDATE secrets SET version = version RETURNING kind, version, sealed`)
+	if err != nil {
+		return nil, tx.d.wrap("lock secrets", err)
+	}
+	return collect(tx.d, "lock secrets", rows, scanSecret)
+}
+
+// RewrapSecret replaces a sealed secret by the same one under another master
+// key.
+func (tx *Tx) RewrapSecret(ctx context.Context, s Secret) error {
+	_, err := tx.q.ExecContext(ctx, `UPDATE secrets SET sealed = $3 WHERE kind = $1 AND version = $2`, s.Kind, s.Version, s.Sealed)
+	return tx.d.wrap("rewrap secret", err)
 }

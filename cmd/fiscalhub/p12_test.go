@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
+)
+
+// scriptP12 makes NAME.p12, NAME.key with its private key in PKCS#8, and
+// NAME.password.
+func scriptP12(ts *testscript.TestScript, _ bool, args []string) {
+	name, kind := args[0], args[1]
+	now, password := time.Now(), "contraseña de "+name+" 7c1f"
+	foreign, err := xmlsigtest.NewCA("Otra Autoridad")
+	ts.Check(err)
+	options, ok := map[string]xmlsigtest.Options{
+		"good":     {},
+		"foreign":  {CA: foreign},
+		"soon":     {NotAfter: now.Add(30*24*time.Hour + time.Hour)},
+		"expired":  {NotBefore: now.AddDate(-2, 0, 0), NotAfter: now.AddDate(-1, 0, 0)},
+		"future":   {NotBefore: now.AddDate(1, 0, 0)},
+		"nobody":   {Subject: "Nadie"},
+		"weak":     {Bits: 1024},
+		"mismatch": {Bits: 3072},
+	}[kind]
+	if !ok {
+		ts.Fatalf("no certificate is %s", kind)
+	}
+	leaf, err := xmlsigtest.New(options)
+	ts.Check(err)
+	if kind == "mismatch" {
+		other, err := xmlsigtest.New(xmlsigtest.Options{})
+		ts.Check(err)
+		leaf.Key = other.Key
+	}
+	file, err := leaf.P12(password)
+	ts.Check(err)
+	key, err := x509.MarshalPKCS8PrivateKey(leaf.Key)
+	ts.Check(err)
+	for suffix, content := range map[string][]byte{".p12": file, ".key": key, ".password": []byte(password + "\n"), ".roots": leaf.CA.PEM()} {
+		ts.Check(os.WriteFile(ts.MkAbs(name+suffix), content, 0o600))
+	}
+}
+
+// scriptHidden fails when a file of a folder holds the key or the password of
+// what scriptP12 made.
+func scriptHidden(ts *testscript.TestScript, _ bool, args []string) {
+	dir, name := args[0], args[1]
+	key := []byte(ts.ReadFile(name + ".key"))
+	secrets := [][]byte{[]byte(strings.TrimSpace(ts.ReadFile(name + ".password")))}
+	// What comes first is the public key, which the certificate has too. Pieces,
+	// because a database may split what it stores over its pages.
+	const private, piece = 330, 32
+	for at := private; at+piece <= len(key); at += piece {
+		secrets = append(secrets, key[at:at+piece])
+	}
+	ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, secret := range secrets {
+			if bytes.Contains(content, secret) {
+				ts.Fatalf("%s holds a secret of %s in the clear", path, name)
+			}
+		}
+		return nil
+	}))
+}
+
+func TestThePasswordIsTheFirstLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"secret":             "secret",
+		"secret\n":           "secret",
+		"secret\r\n":         "secret",
+		" a b \n":            " a b ",
+		"secret\nnot this":   "secret",
+		"":                   "",
+		"\n":                 "",
+		"con ñ y \t tab\r\n": "con ñ y \t tab",
+		"two\r\r\n":          "two\r",
+	} {
+		path := filepath.Join(t.TempDir(), "password")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readPassword(path); err != nil || got != want {
+			t.Errorf("%q is read as %q, %v; want %q", text, got, err, want)
+		}
+	}
+	large := filepath.Join(t.TempDir(), "large")
+	if err := os.WriteFile(large, make([]byte, maxPasswordFile+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readPassword(large); err == nil {
+		t.Error("a file that is no password was read")
+	}
+}

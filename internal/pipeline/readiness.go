@@ -1,0 +1,72 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// Facts are what decides whether a taxpayer may issue in an environment.
+type Facts struct {
+	Environment  fiscal.Environment
+	Taxpayer     store.Taxpayer
+	Certificates []store.Certificate // the oldest import first
+}
+
+// ReadFacts reads the facts about a taxpayer. The error is store.ErrNotFound
+// when there is no such taxpayer.
+func ReadFacts(ctx context.Context, s *store.Store, scope store.Scope) (Facts, error) {
+	taxpayer, err := s.Taxpayer(ctx, scope.TaxpayerID)
+	if err != nil {
+		return Facts{}, err
+	}
+	certificates, err := s.CertificatesOf(ctx, scope)
+	if err != nil {
+		return Facts{}, err
+	}
+	return Facts{Environment: scope.Environment, Taxpayer: taxpayer, Certificates: certificates}, nil
+}
+
+// Missing lists what keeps the taxpayer from issuing a type of invoice now. The
+// sandbox needs nothing.
+func (f Facts) Missing(t fiscal.Type, now time.Time) fiscal.Problems {
+	if f.Environment == fiscal.Sandbox {
+		return nil
+	}
+	var missing fiscal.Problems
+	if f.Taxpayer.Address == "" {
+		missing = append(missing, fiscal.Problem{
+			Field: "taxpayer", Code: "taxpayer.profile_incomplete",
+			Message: "the taxpayer has no address",
+		})
+	}
+	if code, message := f.certificate(now); code != "" {
+		missing = append(missing, fiscal.Problem{Field: "certificate", Code: code, Message: message})
+	}
+	return append(missing, fiscal.Problem{
+		Field: "sequence", Code: "sequence.missing",
+		Message: fmt.Sprintf("the taxpayer has no authorised numbers of type %s in %s", t, f.Environment),
+	})
+}
+
+// certificate tells what keeps the taxpayer from signing; nothing, when it has
+// a certificate that is valid.
+func (f Facts) certificate(now time.Time) (code, message string) {
+	c, ok := store.SigningCertificate(f.Certificates, now)
+	if !ok {
+		return "certificate.missing", fmt.Sprintf("the taxpayer has no certificate in %s", f.Environment)
+	}
+	switch c.State(now) {
+	case store.CertificateExpired:
+		return "certificate.expired", fmt.Sprintf("the taxpayer's certificate in %s expired on %s", f.Environment, c.NotAfter.Format(time.RFC3339))
+	case store.CertificateNotYetValid:
+		return "certificate.not_yet_valid", fmt.Sprintf("the taxpayer's certificate in %s is valid from %s", f.Environment, c.NotBefore.Format(time.RFC3339))
+	case store.CertificateRevoked:
+		return "certificate.revoked", fmt.Sprintf("the taxpayer's certificate in %s was revoked on %s", f.Environment, c.RevokedAt.Format(time.RFC3339))
+	case store.CertificateValid:
+	}
+	return "", ""
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"time"
+)
+
+// Certificate is a certificate that a taxpayer signs with, in one environment.
+// Its private key is sealed under the master key and never in the clear. A
+// taxpayer has several over time: a renewed one is imported beside the old.
+type Certificate struct {
+	Scope
+	ID            string
+	DER           []byte // the certificate itself, which is public
+	Subject       string
+	Serial        string // of the certificate, in upper-case hexadecimal
+	Person        string // identifier of the person whom it names
+	NotBefore     time.Time
+	NotAfter      time.Time
+	Sealed        []byte // the private key
+	SealedVersion int64  // of what is sealed, and part of what binds it to this row
+	CreatedAt     time.Time
+	RevokedAt     time.Time // zero: not revoked
+}
+
+// CertificateState is whether a certificate may be signed with, and why not.
+type CertificateState string
+
+// The states of a certificate.
+const (
+	CertificateValid       CertificateState = "valid"
+	CertificateExpired     CertificateState = "expired"
+	CertificateNotYetValid CertificateState = "not_yet_valid"
+	CertificateRevoked     CertificateState = "revoked"
+)
+
+// State tells whether the certificate may be signed with at the given moment.
+func (c Certificate) State(now time.Time) CertificateState {
+	switch {
+	case !c.RevokedAt.IsZero():
+		return CertificateRevoked
+	case now.After(c.NotAfter):
+		return CertificateExpired
+	case now.Before(c.NotBefore):
+		return CertificateNotYetValid
+	}
+	return CertificateValid
+}
+
+// SigningCertificate chooses from certificates of one taxpayer, the oldest
+// first, the one to sign with: of those that are valid the newest import. When
+// none is valid it returns the newest of all, whose state tells why, and false
+// when there is none.
+func SigningCertificate(all []Certificate, now time.Time) (Certificate, bool) {
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].State(now) == CertificateValid {
+			return all[i], true
+		}
+	}
+	if len(all) == 0 {
+		return Certificate{}, false
+	}
+	return all[len(all)-1], true
+}
+
+// AddCertificate stores a certificate and returns what is stored: the row of an
+// earlier import, if the taxpayer has the same certificate in the environment
+// already. The error is ErrNotFound when there is no such taxpayer.
+func (tx *Tx) AddCertificate(ctx context.Context, c Certificate) (Certificate, error) {
+	if _, err := tx.Taxpayer(ctx, c.TaxpayerID); err != nil {
+		return Certificate{}, err
+	}
+	fingerprint := sha256.Sum256(c.DER)
+	_, err := tx.q.ExecContext(ctx, `
+		INSERT INTO certificates (id, environment, taxpayer_id, fingerprint, certificate, subject, serial, person,
+			not_before, not_after, sealed, sealed_version, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+		ON CONFLICT (environment, taxpayer_id, fingerprint) DO NOTHING`,
+		c.ID, c.Environment, c.TaxpayerID, fingerprint[:], c.DER, c.Subject, c.Serial, c.Person,
+		micros(c.NotBefore), micros(c.NotAfter), c.Sealed, c.SealedVersion, micros(c.CreatedAt))
+	if err != nil {
+		return Certificate{}, tx.d.wrap("add certificate", err)
+	}
+	stored, err := scanCertificate(tx.q.QueryRowContext(ctx, `
+		SELECT id, environment, taxpayer_id, certificate, subject, serial, person, not_before, not_after,
+			sealed, sealed_version, created_at, revoked_at
+		FROM certificates WHERE environment = $1 AND taxpayer_id = $2 AND fingerprint = $3`,
+		c.Environment, c.TaxpayerID, fingerprint[:]))
+	return stored, tx.d.wrap("read certificate", err)
+}
+
+// RewrapCertificate replaces the sealed key of a certificate by the same key
+// under another master key.
+func (tx *Tx) RewrapCertificate(ctx context.Context, c Certificate) error {
+	_, err := tx.q.ExecContext(ctx, `
+		UPDATE certificates SET sealed = $4 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		c.Environment, c.TaxpayerID, c.ID, c.Sealed)
+	return tx.d.wrap("rewrap certificate", err)
+}
+
+// Certificates lists the certificates of all taxpayers and environments, the
+// oldest import first. It is for the operator and for the master key.
+func (r reader) Certificates(ctx context.Context) ([]Certificate, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT id, environment, taxpayer_id, certificate, subject, serial, person, not_before, not_after,
+			sealed, sealed_version, created_at, revoked_at
+		FROM certificates ORDER BY id`)
+	if err != nil {
+		return nil, r.d.wrap("list certificates", err)
+	}
+	return collect(r.d, "list certificates", rows, scanCertificate)
+}
+
+// CertificatesOf lists the certificates of a taxpayer in an environment, the
+// oldest import first.
+func (r reader) CertificatesOf(ctx context.Context, scope Scope) ([]Certificate, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT id, environment, taxpayer_id, certificate, subject, serial, person, not_before, not_after,
+			sealed, sealed_version, created_at, revoked_at
+		FROM certificates WHERE environment = $1 AND taxpayer_id = $2 ORDER BY id`, scope.Environment, scope.TaxpayerID)
+	if err != nil {
+		return nil, r.d.wrap("list certificates", err)
+	}
+	return collect(r.d, "list certificates", rows, scanCertificate)
+}
+
+func scanCertificate(r row) (Certificate, error) {
+	var c Certificate
+	var notBefore, notAfter, created int64
+	var revoked sql.NullInt64
+	err := r.Scan(&c.ID, &c.Environment, &c.TaxpayerID, &c.DER, &c.Subject, &c.Serial, &c.Person, &notBefore, &notAfter,
+		&c.Sealed, &c.SealedVersion, &created, &revoked)
+	if err != nil {
+		return Certificate{}, err
+	}
+	c.NotBefore, c.NotAfter, c.CreatedAt = fromMicros(notBefore), fromMicros(notAfter), fromMicros(created)
+	c.RevokedAt = fromNull(revoked)
+	return c, nil
+}
