@@ -48,6 +48,7 @@ type cli struct {
 	Taxpayer    taxpayerCmd    `cmd:"" help:"Create and show the taxpayers that invoices are issued for."`
 	Credential  credentialCmd  `cmd:"" help:"Issue, rotate and revoke the API keys of integrators."`
 	Certificate certificateCmd `cmd:"" help:"Import and list the certificates that taxpayers sign with."`
+	ECF         ecfCmd         `cmd:"" name:"ecf" help:"Sign, verify and print single documents, offline."`
 	Check       checkCmd       `cmd:"" help:"Run the checks that an integrator makes against a running sandbox."`
 	History     historyCmd     `cmd:"" help:"Print everything that happened to one operation, in order."`
 	Migrate     migrateCmd     `cmd:"" help:"Bring the tables of the database up to date."`
