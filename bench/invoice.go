@@ -25,3 +25,33 @@ func invoiceBody(externalID string, lines int) []byte {
 		lines*11111/100, lines*11111%100, lines*1111/100, lines*1111%100, lines*18, lines*118)
 	return []byte(b.String())
 }
+
+// mixedBody is a creation request as they mostly are: of each five lines two
+// have a stock code, one a discount and one a description that is longer than a
+// name may be.
+func mixedBody(lines int) []byte {
+	kinds := [...]string{
+		`"description":"Tornillo galvanizado 1/4, línea %d","sku":"TOR-14","unit":"unidad","item_kind":"product","quantity":"10","unit_price":"10.00","discount":null`,
+		`"description":"Detergente líquido concentrado %d","unit":"galón","item_kind":"product","quantity":"1","unit_price":"111.1111","discount":{"kind":"percentage","value":"10"}`,
+		`"description":"Servicio de instalación %d","item_kind":"service","quantity":"1","unit_price":"100.00","discount":null`,
+		`"description":"Café molido %d","sku":"CAF-1LB","unit":"lb","item_kind":"product","quantity":"2","unit_price":"50.00","discount":null`,
+		`"description":"Taladro percutor 600 W con maletín, brocas para concreto y madera, línea %d, garantía de un año","unit_code":43,"item_kind":"product","quantity":"1","unit_price":"100.00","discount":null`,
+	}
+	var b strings.Builder
+	b.WriteString(`{"external_id":"mixed","ecf_type":"31","issue_date":"2026-11-14","currency":"DOP","payment_type":"cash",` +
+		`"buyer":{"legal_name":"Ferretería El Tornillo Azul, SRL","tax_id":"199000021","email":"compras@tornilloazul.example"},"lines":[`)
+	discounted := 0
+	for i := range lines {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if i%len(kinds) == 1 {
+			discounted++
+		}
+		fmt.Fprintf(&b, `{"line_id":"%d",`+kinds[i%len(kinds)]+`,"taxes":[{"code":"ITBIS","label":"ITBIS 18%%","rate_percent":"18"}]}`, i+1, i+1)
+	}
+	discount := discounted * 1111
+	fmt.Fprintf(&b, `],"declared_totals":{"subtotal":"%d.%02d","discount_total":"%d.%02d","tax_total":"%d.00","total":"%d.00"}}`,
+		(lines*10000+discount)/100, (lines*10000+discount)%100, discount/100, discount%100, lines*18, lines*118)
+	return []byte(b.String())
+}

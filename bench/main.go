@@ -3,7 +3,7 @@
 //
 // The service runs as its own process, on SQLite and on a throw-away
 // PostgreSQL; this process is the load. Name measurements to run only those:
-// go run ./bench creations latency large list overload.
+// go run ./bench documents creations latency large list overload.
 package main
 
 import (
@@ -50,6 +50,7 @@ type measurement struct {
 
 func measurements() []measurement {
 	return []measurement{
+		{"documents", (*bench).documents},
 		{"creations", (*bench).creations},
 		{"latency", (*bench).latency},
 		{"large", (*bench).large},

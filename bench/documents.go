@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/printed"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
+)
+
+// documentRounds is how often figure and floor take turns, so that both see the
+// same moods of the machine.
+const documentRounds = 25
+
+// documents compares building and signing with the bare RSA signature, and
+// measures verification, the check of the structure and the printed page, all
+// on one core.
+func (b *bench) documents(_ context.Context) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	leaf, err := xmlsigtest.New(xmlsigtest.Options{})
+	if err != nil {
+		return err
+	}
+	digest := sha256.Sum256([]byte("floor"))
+	raw := func() error {
+		_, err := leaf.Key.Sign(nil, digest[:], crypto.SHA256)
+		return err
+	}
+	for _, size := range []struct {
+		name string
+		body []byte
+		aim  string
+	}{
+		{"1 line", mixedBody(1), ""},
+		{"10 lines", mixedBody(10), "≥ 0.9"},
+		{"100 lines", mixedBody(100), ""},
+		{"1000 lines", mixedBody(1000), "≥ 0.5"},
+		{"1000 long lines", invoiceBody("bench", 1000), ""},
+	} {
+		b.say("documents of %s", size.name)
+		if err := b.document(leaf.Identity, raw, size.name, size.body, size.aim); err != nil {
+			return fmt.Errorf("%s: %w", size.name, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, body []byte, aim string) error {
+	parsed, err := strictjson.Parse(body)
+	if err != nil {
+		return err
+	}
+	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
+	if err != nil {
+		return err
+	}
+	encf, err := ecf.NewENCF(fiscal.FiscalCredit, 1)
+	if err != nil {
+		return err
+	}
+	issuer := ecf.Issuer{RNC: "199000013", LegalName: "Distribuidora Palma Clara, SRL", Address: "Calle Los Framboyanes No. 12", IncomeType: "01"}
+	var (
+		draft    *ecf.Draft
+		document *ecf.Document
+		xml      []byte
+		code     ecf.SecurityCode
+		verified *xmlsig.Verified
+		page     []byte
+	)
+	sign := func() (err error) {
+		if draft, err = ecf.New(issuer, ecf.Number{ENCF: encf, Expires: inv.IssueDate}, inv, time.Now()); err != nil {
+			return err
+		}
+		xml, code, err = draft.Sign(id)
+		return err
+	}
+	verify := func() (err error) {
+		verified, err = xmlsig.Verify(xml, xmlsig.InvoiceLimits())
+		return err
+	}
+	read := func() (err error) {
+		document, _, err = ecf.Read(verified)
+		return err
+	}
+	check := func() error { return draft.Check() }
+	render := func() error {
+		stamp, err := document.Stamp(code, ecf.ProductionAuthority)
+		if err != nil {
+			return err
+		}
+		page, err = printed.Page{Document: document, Code: code, Stamp: stamp}.Render(printed.Letter)
+		return err
+	}
+	took, err := rounds(20, raw, sign)
+	if err != nil {
+		return err
+	}
+	allocs, size, err := allocations(sign)
+	if err != nil {
+		return err
+	}
+	b.row(fmt.Sprintf("documents signed/s, %s, %d KB", name, len(xml)/1000), perSecond(took[1]), perSecond(took[0]), float64(took[0])/float64(took[1]), aim, "bare RSA-2048 signatures/s")
+	b.fact("  allocations for one", fmt.Sprintf("%d, %d KB", allocs, size/1000), "")
+	if took, err = rounds(1, verify, check, read, render); err != nil {
+		return err
+	}
+	b.fact("  verified in", milliseconds(took[0]), "")
+	b.fact("  structure checked in", milliseconds(took[1]), "")
+	pages := countPages(page)
+	b.fact("  pages printed/s", fmt.Sprintf("%.0f (%d pages in %s, %d KB)", float64(pages)/took[3].Seconds(), pages, milliseconds(took[3]), len(page)/1000), "")
+	return nil
+}
+
+// rounds lets functions take turns, each so many times a turn, and returns what
+// one run of each takes: the median of its turns, so that one which the machine
+// slept through does not count.
+func rounds(batch int, fns ...func() error) ([]time.Duration, error) {
+	turns := make([][]time.Duration, len(fns))
+	for range documentRounds {
+		for i, fn := range fns {
+			start := time.Now()
+			for range batch {
+				if err := fn(); err != nil {
+					return nil, err
+				}
+			}
+			turns[i] = append(turns[i], time.Since(start)/time.Duration(batch))
+		}
+	}
+	taken := make([]time.Duration, len(fns))
+	for i := range turns {
+		slices.Sort(turns[i])
+		taken[i] = turns[i][documentRounds/2]
+	}
+	return taken, nil
+}
+
+// allocations returns how often and how much one run allocates.
+func allocations(fn func() error) (count, bytes uint64, err error) {
+	const runs = 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range runs {
+		if err := fn(); err != nil {
+			return 0, 0, err
+		}
+	}
+	runtime.ReadMemStats(&after)
+	return (after.Mallocs - before.Mallocs) / runs, (after.TotalAlloc - before.TotalAlloc) / runs, nil
+}
+
+func perSecond(d time.Duration) string { return fmt.Sprintf("%.0f", float64(time.Second)/float64(d)) }
+
+// countPages counts the pages of a PDF by their objects.
+func countPages(pdf []byte) int { return bytes.Count(pdf, []byte("/Type /Page\n")) }
