@@ -388,7 +388,7 @@ func equal(t rapid.TB, name string, got *string, want *big.Int) {
 	}
 }
 
-// TestOthersAccept has random documents and their summaries judged by the
+// TestOthersAccept has the samples, random documents and their summaries judged by the
 // authority's own schemas and by an independent verifier of signatures.
 func TestOthersAccept(t *testing.T) {
 	t.Parallel()
@@ -403,9 +403,15 @@ func TestOthersAccept(t *testing.T) {
 		}
 		files[schema] = append(files[schema], path)
 	}
+	drafts := make([]*ecf.Draft, 0, documents)
+	for _, s := range samples() {
+		drafts = append(drafts, s.document(t))
+	}
 	requests := rapid.Custom(drawRequest)
 	for seed := range documents {
-		d := requests.Example(seed).made(t)
+		drafts = append(drafts, requests.Example(seed).made(t))
+	}
+	for seed, d := range drafts {
 		xml, code, err := d.Sign(leaf.Identity)
 		if err != nil {
 			t.Fatal(err)

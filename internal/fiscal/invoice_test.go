@@ -182,6 +182,8 @@ func TestWarnings(t *testing.T) {
 	}{
 		{"nothing to note", nil, ""},
 		{"free of charge on a 31", map[string]any{"payment_type": "free_of_charge"}, "no fiscal credit"},
+		{"a name that just fits", map[string]any{"buyer.legal_name": strings.Repeat("ñ", 150)}, ""},
+		{"a name that the document cuts", map[string]any{"buyer.legal_name": strings.Repeat("ñ", 151)}, "the first 150"},
 		{"a unit that the authority lacks", map[string]any{"lines.0.unit_code": json.Number("63"), "lines.1.unit_code": json.Number("63")}, "unit_code 63 (first on line 1)"},
 		{"a cent of difference", map[string]any{"declared_totals.tax_total": "252.01", "declared_totals.total": "1252.01"}, "differs by 0.01 from the computed total; the document carries 1252.00"},
 	}

@@ -74,7 +74,7 @@ func (id *Identity) LogValue() slog.Value { return slog.StringValue(id.String())
 // IDCDO-00112345678. It is empty when the subject has none.
 func Person(c *x509.Certificate) string {
 	serial := strings.TrimSpace(c.Subject.SerialNumber)
-	if len(serial) > 6 && serial[5] == '-' {
+	if len(serial) > 6 && isUpper(serial[3]) && isUpper(serial[4]) && serial[5] == '-' {
 		switch serial[:3] {
 		case "IDC", "PAS", "TIN", "VAT":
 			return serial[6:]
@@ -87,3 +87,5 @@ func Person(c *x509.Certificate) string {
 		return r
 	}, serial)
 }
+
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
