@@ -1,0 +1,197 @@
+package dgii
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
+)
+
+const buyer = "101010101"
+
+// receiptXML is an acknowledgement before it is signed.
+func receiptXML(issuer, buyer, encf, state, more string) string {
+	return fmt.Sprintf("<ARECF xmlns:xsd=\"http://www.w3.org/2001/XMLSchema\"><DetalleAcusedeRecibo><Version>1.0</Version><RNCEmisor>%s</RNCEmisor><RNCComprador>%s</RNCComprador><eNCF>%s</eNCF><Estado>%s</Estado>%s<FechaHoraAcuseRecibo>08-10-2026 10:00:00</FechaHoraAcuseRecibo></DetalleAcusedeRecibo></ARECF>", issuer, buyer, encf, state, more)
+}
+
+func signed(t *testing.T, id *xmlsig.Identity, document string) string {
+	t.Helper()
+	doc, err := xmlsig.Parse([]byte(document), xmlsig.SmallLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := id.SignDocument(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func TestReceipts(t *testing.T) {
+	t.Parallel()
+	ca, err := xmlsigtest.NewCA("Raíz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := xmlsigtest.Must(t, xmlsigtest.Options{CA: ca}).Identity
+	ship := shipment()
+	receipt := func(state, more string) string {
+		return signed(t, peer, receiptXML(ship.RNC, buyer, ship.ENCF, state, more))
+	}
+	good := receipt("0", "")
+	stranger := xmlsigtest.Must(t, xmlsigtest.Options{}).Identity
+	expired := xmlsigtest.Must(t, xmlsigtest.Options{CA: ca, NotBefore: time.Now().AddDate(-2, 0, 0), NotAfter: time.Now().AddDate(-1, 0, 0)}).Identity
+	for _, tt := range []struct {
+		name     string
+		status   int
+		body     string
+		roots    *x509.CertPool
+		received bool
+		reason   string
+		ok       bool
+	}{
+		{"received", 200, good, ca.Pool(), true, "", true},
+		{"received, whatever the status", 500, good, ca.Pool(), true, "", true},
+		{"received, with an empty reason", 200, receipt("0", "<CodigoMotivoNoRecibido></CodigoMotivoNoRecibido>"), ca.Pool(), true, "", true},
+		{"not received", 200, receipt("1", "<CodigoMotivoNoRecibido>4</CodigoMotivoNoRecibido>"), ca.Pool(), false, "4", true},
+		{"not received, with 400", 400, receipt("1", "<CodigoMotivoNoRecibido>2</CodigoMotivoNoRecibido>"), ca.Pool(), false, "2", true},
+		{"not received, without a reason", 200, receipt("1", ""), ca.Pool(), false, "", true},
+		{"indented after signing", 200, strings.ReplaceAll(good, "><RNC", ">\n  <RNC"), ca.Pool(), true, "", true},
+
+		{"no roots", 200, good, nil, false, "", false},
+		{"unsigned", 200, receiptXML(ship.RNC, buyer, ship.ENCF, "0", ""), ca.Pool(), false, "", false},
+		{"changed", 200, strings.Replace(receipt("1", ""), "<Estado>1", "<Estado>0", 1), ca.Pool(), false, "", false},
+		{"signed by a stranger", 200, signed(t, stranger, receiptXML(ship.RNC, buyer, ship.ENCF, "0", "")), ca.Pool(), false, "", false},
+		{"signed with an expired certificate", 200, signed(t, expired, receiptXML(ship.RNC, buyer, ship.ENCF, "0", "")), ca.Pool(), false, "", false},
+		{"of another number", 200, signed(t, peer, receiptXML(ship.RNC, buyer, "E310000000059", "0", "")), ca.Pool(), false, "", false},
+		{"of another issuer", 200, signed(t, peer, receiptXML("131256433", buyer, ship.ENCF, "0", "")), ca.Pool(), false, "", false},
+		{"of another buyer", 200, signed(t, peer, receiptXML(ship.RNC, "101010102", ship.ENCF, "0", "")), ca.Pool(), false, "", false},
+		{"another document", 200, strings.ReplaceAll(good, "ARECF", "ACECF"), ca.Pool(), false, "", false},
+		{"another state", 200, receipt("2", ""), ca.Pool(), false, "", false},
+		{"received and not received", 200, receipt("0", "<CodigoMotivoNoRecibido>3</CodigoMotivoNoRecibido>"), ca.Pool(), false, "", false},
+		{"page", 200, page, ca.Pool(), false, "", false},
+		{"nothing", 200, "", ca.Pool(), false, "", false},
+		{"too long", 200, good + strings.Repeat(" ", receiptLimit), ca.Pool(), false, "", false},
+		{"down", 503, "", ca.Pool(), false, "", false},
+		{"redirect", 307, "", ca.Pool(), false, "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			posts := 0
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				posts++
+				if want := "/peer/" + buyer + "/fe/recepcion/api/ecf"; r.URL.Path != want || r.Header.Get("Authorization") != "" {
+					t.Errorf("path %s, %v", r.URL.Path, r.Header)
+				}
+				w.Header().Set("Location", "/elsewhere")
+				say(tt.status, tt.body)(w, r)
+			})
+			c := s.client(t, func(o *Options) { o.Roots = tt.roots })
+			got, err := c.Deliver(soon(t), signer(t), fiscal.Receiver{RNC: buyer, Reception: s.URL + "/peer/" + buyer + "/"}, ship)
+			if (err == nil) != tt.ok || posts != 1 {
+				t.Fatalf("%v, %d posts", err, posts)
+			}
+			if err != nil {
+				wantError(t, err, fiscal.ErrUnavailable)
+				return
+			}
+			if got.Received != tt.received || got.Reason != tt.reason || got.Signer == "" || string(got.XML) != tt.body {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// A receiver may ask for a token, say that it does and not work, or not care.
+func TestDeliverWithToken(t *testing.T) {
+	t.Parallel()
+	ca, err := xmlsigtest.NewCA("Raíz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := xmlsigtest.Must(t, xmlsigtest.Options{CA: ca}).Identity
+	ship := shipment()
+	receipt := signed(t, peer, receiptXML(ship.RNC, buyer, ship.ENCF, "0", ""))
+	for _, tt := range []struct {
+		name                 string
+		works, needs, expire bool
+		ok                   bool
+		tokens               int
+	}{
+		{"needed and given", true, true, false, true, 1},
+		{"needed, not given", false, true, false, false, 2},
+		{"not needed, not given", false, false, false, true, 2},
+		{"dead after the first", true, true, true, true, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tokens, good := 0, ""
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				switch path := r.URL.Path; {
+				case strings.HasSuffix(path, "/fe/autenticacion/api/semilla"):
+					_, _ = io.WriteString(w, "<SemillaModel><valor>"+seedValue+"</valor><fecha>x</fecha></SemillaModel>")
+				case strings.HasSuffix(path, "/fe/autenticacion/api/validacioncertificado"):
+					tokens++
+					if !tt.works {
+						say(500, page)(w, r)
+						return
+					}
+					good = fmt.Sprintf("secret-token-%d", tokens)
+					_, _ = fmt.Fprintf(w, `{"token":%q,"expira":%q}`, good, time.Now().Add(time.Hour).Format(time.RFC3339))
+				case tt.needs && (good == "" || r.Header.Get("Authorization") != "Bearer "+good):
+					say(401, "")(w, r)
+				default:
+					say(200, receipt)(w, r)
+				}
+			})
+			c := s.client(t, func(o *Options) { o.Roots = ca.Pool() })
+			to := fiscal.Receiver{RNC: buyer, Reception: s.URL + "/p", Authentication: s.URL + "/p"}
+			id := signer(t)
+			for range 2 {
+				_, err := c.Deliver(soon(t), id, to, ship)
+				if (err == nil) != tt.ok {
+					t.Errorf("%v", err)
+				}
+				if err != nil {
+					wantError(t, err, fiscal.ErrUnavailable)
+				}
+				if tt.expire {
+					good = "dead"
+				}
+			}
+			if tokens != tt.tokens {
+				t.Errorf("%d tokens, want %d", tokens, tt.tokens)
+			}
+		})
+	}
+}
+
+// The directory's addresses are others' input.
+func TestDeliverGuard(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("called") })
+	c := s.client(t, func(o *Options) { o.AllowOrigin = "http://127.0.0.1:1" })
+	for _, address := range []string{
+		s.URL, strings.Replace(s.URL, "http", "https", 1), "https://10.0.0.1", "https://localhost", "http://a.example.com", "", "https://127.0.0.1:1",
+	} {
+		_, err := c.Deliver(soon(t), signer(t), fiscal.Receiver{RNC: buyer, Reception: address}, shipment())
+		wantError(t, err, fiscal.ErrUnavailable)
+		if !errors.Is(err, ErrAddress) {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	// A public name that leads to a private address is stopped at the
+	// connection, and the error names no address.
+	_, err := c.peers.DialContext(soon(t), "tcp", "127.0.0.1:443")
+	if !errors.Is(err, ErrAddress) || classOf(err) != "address" {
+		t.Errorf("%v", err)
+	}
+}

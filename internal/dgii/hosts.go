@@ -1,0 +1,67 @@
+package dgii
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Hosts are the authority's addresses: bases without a slash at their end, and
+// the environment as it stands in its paths.
+type Hosts struct {
+	ECF, FC     string
+	Environment string // testecf, certecf or ecf
+}
+
+// ProductionHosts are the authority's own hosts, which serve all of its
+// environments.
+func ProductionHosts(environment string) Hosts {
+	return Hosts{ECF: "https://ecf.dgii.gov.do", FC: "https://fc.dgii.gov.do", Environment: environment}
+}
+
+// SimulatorHosts are those of a simulator, which has both under one base.
+func SimulatorHosts(base, environment string) (Hosts, error) {
+	base = strings.TrimRight(base, "/")
+	return Hosts{ECF: base + "/ecf-host", FC: base + "/fc-host", Environment: environment}.check()
+}
+
+func (h Hosts) check() (Hosts, error) {
+	switch h.Environment {
+	case "testecf", "certecf", "ecf":
+	default:
+		return Hosts{}, fmt.Errorf("dgii: %q is none of the environments testecf, certecf and ecf", h.Environment)
+	}
+	for _, base := range []string{h.ECF, h.FC} {
+		if _, err := originOf(base); err != nil {
+			return Hosts{}, err
+		}
+		if strings.HasSuffix(base, "/") {
+			return Hosts{}, fmt.Errorf("dgii: the address %q ends in a slash", base)
+		}
+	}
+	return h, nil
+}
+
+// originOf returns scheme, host and port of an address, the port always
+// written, so that two spellings of one origin are equal.
+func originOf(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", fmt.Errorf("dgii: %q is no address", address)
+	}
+	port := u.Port()
+	switch {
+	case u.Scheme == "https" && port == "":
+		port = "443"
+	case u.Scheme == "http" && port == "":
+		port = "80"
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("dgii: %q is no plain http or https address", address)
+	}
+	host := strings.ToLower(u.Hostname())
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return u.Scheme + "://" + host + ":" + port, nil
+}

@@ -1,0 +1,64 @@
+package simulator
+
+import (
+	"net/http"
+
+	"github.com/quagmt/udecimal"
+
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// approve is the copy of a commercial approval that a buyer sends to the
+// authority.
+func (c *call) approve() answer {
+	up, refused := c.upload()
+	if refused != nil {
+		return *refused
+	}
+	text := c.judgeApproval(up.raw)
+	type shape struct {
+		Messages []string `json:"mensaje"`
+		State    string   `json:"estado"`
+		Code     string   `json:"codigo"`
+	}
+	v := shape{[]string{}, "Aprobacion Comercial Aprobada.", "01"}
+	if text != "" {
+		v = shape{[]string{text}, "Aprobacion Comercial Rechazada.", "02"}
+	}
+	if c.config.documented() {
+		v.Code = v.Code[1:]
+	}
+	return reply(http.StatusOK, v)
+}
+
+// judgeApproval tells why an approval is not taken.
+func (c *call) judgeApproval(raw []byte) string {
+	v, err := xmlsig.Verify(raw, xmlsig.SmallLimits())
+	if err != nil || v.Root().Name() != "ACECF" {
+		return "El archivo o su firma no es válido."
+	}
+	d := v.Root().Child("DetalleAprobacionComercial")
+	get := func(name string) string { return d.Child(name).Text() }
+	c.key.rnc, c.key.encf = get("RNCEmisor"), get("eNCF")
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	buyer := c.s.state.Taxpayers[get("RNCComprador")]
+	if buyer == nil || !buyer.delegated(xmlsig.Person(v.Certificate), "approver") || v.Trusted(c.s.trust, c.now) != nil {
+		return "El certificado no está delegado para el RNC."
+	}
+	doc := best(c.s.state.Environments[c.amb].documentsOf(c.key.rnc, c.key.encf), c.now)
+	switch {
+	case doc == nil:
+		return "La factura no fue encontrada."
+	case !doc.Verdict.valid():
+		return "El e-CF no es válido."
+	case doc.Facts.Type == "32" || doc.Facts.Type == "41" || doc.Facts.Type == "43" || doc.Facts.Type == "46" || doc.Facts.Type == "47":
+		return "El tipo de e-CF no requiere aprobación comercial."
+	}
+	stated, err := udecimal.Parse(get("MontoTotal"))
+	total, _ := udecimal.Parse(doc.Facts.Total) // of an accepted document
+	if err != nil || !stated.Equal(total) || doc.Facts.Buyer != buyer.RNC || doc.Facts.Issued != get("FechaEmision") {
+		return "Los datos no son los del e-CF."
+	}
+	return ""
+}
