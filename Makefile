@@ -1,9 +1,11 @@
 # Each line with two hashes is what `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help run test bench lint fuzz build clean
+SHELL := bash -o pipefail
+.PHONY: help run test bench soak lint fuzz build clean
 
 ARGS     ?=
 FUZZTIME ?= 1m
+SEEDS    ?= 10
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +19,9 @@ test: ## install what is missing, then check everything as CI does
 
 bench: ## measure the service beside the floor of this machine (ARGS="creations list" narrows)
 	go run ./bench $(ARGS)
+
+soak: ## live documents against a misbehaving authority on a virtual clock, for SEEDS seeds, 10 unless told
+	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/pipeline | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 
 lint: ## check format, vet and lint
 	scripts/test format vet lint

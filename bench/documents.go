@@ -163,3 +163,36 @@ func perSecond(d time.Duration) string { return fmt.Sprintf("%.0f", float64(time
 
 // countPages counts the pages of a PDF by their objects.
 func countPages(pdf []byte) int { return bytes.Count(pdf, []byte("/Type /Page\n")) }
+
+// signingRate is how many documents of ten lines one core signs in a second.
+func signingRate() (float64, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	leaf, err := xmlsigtest.New(xmlsigtest.Options{})
+	if err != nil {
+		return 0, err
+	}
+	parsed, err := strictjson.Parse(mixedBody(10))
+	if err != nil {
+		return 0, err
+	}
+	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
+	if err != nil {
+		return 0, err
+	}
+	encf, err := ecf.NewENCF(fiscal.FiscalCredit, 1)
+	if err != nil {
+		return 0, err
+	}
+	took, err := rounds(20, func() error {
+		draft, err := ecf.New(ecf.Synthetic(), ecf.Number{ENCF: encf, Expires: inv.IssueDate}, inv, time.Now())
+		if err != nil {
+			return err
+		}
+		_, _, err = draft.Sign(leaf.Identity)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return float64(time.Second) / float64(took[0]), nil
+}

@@ -3,7 +3,7 @@
 //
 // The service runs as its own process, on SQLite and on a throw-away
 // PostgreSQL; this process is the load. Name measurements to run only those:
-// go run ./bench documents creations latency large list overload.
+// go run ./bench documents creations latency large list overload live.
 package main
 
 import (
@@ -56,6 +56,7 @@ func measurements() []measurement {
 		{"large", (*bench).large},
 		{"list", (*bench).list},
 		{"overload", (*bench).overload},
+		{"live", (*bench).live},
 	}
 }
 

@@ -18,19 +18,25 @@ import (
 
 // service is a running fiscalhub process.
 type service struct {
-	cmd      *exec.Cmd
-	address  string // host:port
-	taxpayer string
-	key      string
-	database string
+	cmd         *exec.Cmd
+	address     string // host:port
+	environment string
+	taxpayer    string
+	key         string
+	database    string
 }
 
-// startService serves a database without limits on a free port.
+// startService serves a sandbox on a database, without limits, on a free port.
 func (b *bench) startService(ctx context.Context, database string) (*service, error) {
-	s := &service{database: database}
+	return b.startIn(ctx, "sandbox", database)
+}
+
+// startIn serves an environment.
+func (b *bench) startIn(ctx context.Context, environment, database string, flags ...string) (*service, error) {
+	s := &service{database: database, environment: environment}
 	data := filepath.Join(b.dir, "data")
-	s.cmd = exec.CommandContext(ctx, b.binary, "serve", "--data", data, "--database", database,
-		"--listen", "127.0.0.1:0", "--rate-limit", "0", "--no-bootstrap")
+	s.cmd = exec.CommandContext(ctx, b.binary, append([]string{"serve", "--data", data, "--database", database, "--environment", environment,
+		"--listen", "127.0.0.1:0", "--rate-limit", "0", "--no-bootstrap"}, flags...)...)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -57,7 +63,8 @@ func (b *bench) startService(ctx context.Context, database string) (*service, er
 		for lines.Scan() { // keeps the pipe empty
 		}
 	}()
-	if s.taxpayer, err = b.field(ctx, database, "id", "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Banco de Pruebas, SRL"); err != nil {
+	if s.taxpayer, err = b.field(ctx, database, "id", "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Banco de Pruebas, SRL",
+		"--address", "Calle Uno 1"); err != nil {
 		return nil, err
 	}
 	s.key, err = b.newKey(ctx, s)
@@ -66,7 +73,7 @@ func (b *bench) startService(ctx context.Context, database string) (*service, er
 
 // newKey issues another credential of the service's taxpayer.
 func (b *bench) newKey(ctx context.Context, s *service) (string, error) {
-	return b.field(ctx, s.database, "api_key", "credential", "create", "--taxpayer", s.taxpayer, "--environment", "sandbox",
+	return b.field(ctx, s.database, "api_key", "credential", "create", "--taxpayer", s.taxpayer, "--environment", s.environment,
 		"--scope", "invoices.write,invoices.read,ecf.submit,ecf.read")
 }
 

@@ -40,7 +40,7 @@ func (s stopSignal) Error() string { return "stopped by " + s.String() }
 // cli is every command and the flags they share.
 type cli struct {
 	JSON      bool   `name:"json" help:"Answer in JSON on standard output."`
-	Data      string `help:"Folder of the database and the master key; ./data unless told." default:"./data" placeholder:"DIR"`
+	Data      string `help:"Folder of the database, the master key and the witness; ./data unless told." default:"./data" placeholder:"DIR"`
 	Database  string `help:"Database: sqlite:PATH, or postgres://… for a server. By default a SQLite file in the data folder." placeholder:"URL"`
 	MasterKey string `help:"Master key file; by default in the data folder, and made on first use." placeholder:"FILE"`
 
@@ -48,10 +48,16 @@ type cli struct {
 	Taxpayer    taxpayerCmd    `cmd:"" help:"Create and show the taxpayers that invoices are issued for."`
 	Credential  credentialCmd  `cmd:"" help:"Issue, rotate and revoke the API keys of integrators."`
 	Certificate certificateCmd `cmd:"" help:"Import and list the certificates that taxpayers sign with."`
+	Sequence    sequenceCmd    `cmd:"" help:"Add and list the ranges of fiscal numbers."`
 	ECF         ecfCmd         `cmd:"" name:"ecf" help:"Sign, verify and print single documents, offline."`
 	Check       checkCmd       `cmd:"" help:"Run the checks that an integrator makes against a running sandbox."`
 	History     historyCmd     `cmd:"" help:"Print everything that happened to one operation, in order."`
+	Work        workCmd        `cmd:"" help:"List, show and decide on the documents that wait."`
+	Reconcile   reconcileCmd   `cmd:"" help:"Release ranges of numbers that a restore has fenced, after asking the tax authority."`
+	Demo        demoCmd        `cmd:"" help:"Show the whole tour in one process, against a simulator of the tax authority."`
+	Simulator   simulatorCmd   `cmd:"" help:"Run a simulator of the tax authority, with a control API."`
 	Migrate     migrateCmd     `cmd:"" help:"Bring the tables of the database up to date."`
+	Backup      backupCmd      `cmd:"" help:"Copy a SQLite database into a new file, while it runs."`
 	Master      masterCmd      `cmd:"" name:"master-key" help:"Rotate the master key, under which secrets are sealed."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }

@@ -46,6 +46,8 @@ func (t tidy) Run() int {
 //	shape FILE             compares names and types of the JSON on standard output
 //	p12 NAME KIND          makes NAME.p12, NAME.password, NAME.key and NAME.roots
 //	hidden DIR NAME        asserts that no file in DIR holds that key or password
+//	simulate               starts an authority that loses summaries; sets AUTHORITY
+//	                       and makes person.p12, person.password and person.roots
 //	postgres NAME          sets NAME to the address of an empty database
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -54,14 +56,15 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  scriptExits,
-			"serve":  func(ts *testscript.TestScript, _ bool, args []string) { scriptServe(t.Context(), ts, args) },
-			"limit":  func(ts *testscript.TestScript, _ bool, args []string) { scriptLimit(t.Context(), ts, args) },
-			"post":   func(ts *testscript.TestScript, _ bool, args []string) { scriptPost(t.Context(), ts, args) },
-			"field":  scriptField,
-			"shape":  scriptShape,
-			"p12":    scriptP12,
-			"hidden": scriptHidden,
+			"exits":    scriptExits,
+			"serve":    func(ts *testscript.TestScript, _ bool, args []string) { scriptServe(t.Context(), ts, args) },
+			"limit":    func(ts *testscript.TestScript, _ bool, args []string) { scriptLimit(t.Context(), ts, args) },
+			"post":     func(ts *testscript.TestScript, _ bool, args []string) { scriptPost(t.Context(), ts, args) },
+			"simulate": func(ts *testscript.TestScript, _ bool, _ []string) { scriptSimulate(t, ts) },
+			"field":    scriptField,
+			"shape":    scriptShape,
+			"p12":      scriptP12,
+			"hidden":   scriptHidden,
 			"postgres": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv(args[0], storetest.Postgres(t).Empty(t))
 			},

@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	_ "time/tzdata" // the country's clock, on machines that have no zone files
@@ -34,13 +35,15 @@ type serveCmd struct {
 	RateLimit     *int64        `help:"Requests a minute and credential; 0 turns limits off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
 	TLSCert       string        `name:"tls-cert" help:"Certificate chain file; with --tls-key the API speaks TLS itself." placeholder:"FILE"`
 	TLSKey        string        `name:"tls-key" help:"Private key file of the certificate." placeholder:"FILE"`
-	Authority     string        `help:"Base address of a simulator in place of the tax authority's own hosts. The sandbox calls nobody." placeholder:"URL"`
 	ConsoleListen string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
 	MetricsListen string        `help:"Address of a listener for /metrics; without it they are served to this machine alone." placeholder:"ADDR"`
 	TrustedProxy  []string      `help:"Networks of the proxies whose X-Forwarded-For is believed; may be repeated." placeholder:"CIDR"`
 	NoBootstrap   bool          `help:"Make no demonstration taxpayer and key on an empty sandbox database."`
 	DrainDelay    time.Duration `help:"After SIGTERM, how long to go on answering while /readyz already says no." default:"5s"`
 	LogLevel      slog.Level    `help:"debug, info, warn or error." default:"info"`
+	liveFlags
+
+	ready func(baseURL string) `kong:"-"` // told where it is, when another command runs it
 }
 
 const (
@@ -65,7 +68,8 @@ func (c serveCmd) Run(t *terminal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	ring, err := t.keyring(s, t.masterKeys())
+	keys := t.masterKeys()
+	ring, err := t.keyring(s, keys)
 	if err != nil {
 		return err
 	}
@@ -78,7 +82,17 @@ func (c serveCmd) Run(t *terminal) (err error) {
 	}
 
 	env := fiscal.Environment(c.Environment)
-	flow := pipeline.New(pipeline.Options{Store: s, Plan: plan(env, s), Env: env, Now: time.Now, Log: log})
+	fence, err := c.fence(t, env, s, log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { err = errors.Join(err, fence.Close()) }()
+	plan, stamp, hangUp, err := c.plan(env, s, keys, fence, log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer hangUp()
+	flow := pipeline.New(pipeline.Options{Store: s, Plan: plan, Env: env, Now: time.Now, Log: log, Stamp: stamp, Pace: c.Pace})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a, err := api.New(api.Options{
@@ -89,6 +103,9 @@ func (c serveCmd) Run(t *terminal) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	t.greet(env, config.baseURL, s.Engine())
+	if c.ready != nil {
+		c.ready(config.baseURL)
+	}
 	if !c.NoBootstrap && env == fiscal.Sandbox {
 		demo := demonstration{store: s, credentials: access.Credentials{Store: s, Ring: ring, Now: time.Now}}
 		if err := demo.make(t, config.baseURL); err != nil {
@@ -107,15 +124,8 @@ func (c serveCmd) Run(t *terminal) (err error) {
 		mux.Handle("GET /metrics", api.MetricsHandler(registry))
 		servers, listeners = append(servers, api.NewServer(mux, log)), append(listeners, figures)
 	}
-	p := process{log: log, store: s, api: a, flow: flow, servers: servers, listeners: listeners, drainDelay: c.DrainDelay}
+	p := process{log: log, store: s, api: a, flow: flow, fence: fence, servers: servers, listeners: listeners, drainDelay: c.DrainDelay}
 	return p.run(t.ctx)
-}
-
-func plan(env fiscal.Environment, s *store.Store) pipeline.Plan {
-	if env == fiscal.Sandbox {
-		return pipeline.Sandbox{}
-	}
-	return pipeline.Live{Store: s, Now: time.Now}
 }
 
 // serveConfig is the command line, understood.
@@ -131,10 +141,11 @@ func (c serveCmd) check() (serveConfig, error) {
 	if c.ConsoleListen != "" {
 		return config, errors.New("--console-listen: this version has no console")
 	}
-	for _, u := range []struct{ flag, value string }{{"base-url", config.baseURL}, {"authority", c.Authority}} {
-		if parsed, err := url.Parse(u.value); u.value != "" && (err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https")) {
-			return config, usageError("--" + u.flag + ": want an address like https://invoices.example")
-		}
+	if parsed, err := url.Parse(config.baseURL); config.baseURL != "" && (err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https")) {
+		return config, usageError("--base-url: want an address like https://invoices.example")
+	}
+	if err := c.liveFlags.check(fiscal.Environment(c.Environment)); err != nil {
+		return config, err
 	}
 	if c.RateLimit != nil {
 		if config.rateLimit = *c.RateLimit; config.rateLimit < 0 {
@@ -209,6 +220,7 @@ type process struct {
 	store      *store.Store
 	api        *api.API
 	flow       *pipeline.Pipeline
+	fence      *pipeline.Fence
 	servers    []*http.Server
 	listeners  []net.Listener
 	drainDelay time.Duration
@@ -223,7 +235,10 @@ func (p process) run(ctx context.Context) error {
 	worked := make(chan struct{})
 	go func() {
 		defer close(worked)
+		var both sync.WaitGroup
+		both.Go(func() { p.fence.Run(working) })
 		p.flow.Run(working)
+		both.Wait()
 	}()
 	served := make(chan error, len(p.servers))
 	for i, server := range p.servers {
@@ -236,6 +251,8 @@ func (p process) run(ctx context.Context) error {
 		failure = fmt.Errorf("server: %w", err)
 	case <-p.store.Broken():
 		failure = errors.New("storage failed; nothing more can be acknowledged")
+	case <-p.fence.Broken():
+		failure = errors.New("the disk of the witness failed; nothing more can be sent")
 	case <-ctx.Done():
 		p.log.Info("stopping", "reason", context.Cause(ctx).Error())
 		p.api.Stopping()

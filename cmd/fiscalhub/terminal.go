@@ -55,11 +55,15 @@ func (t *terminal) openStore() (*store.Store, error) {
 	if err := os.MkdirAll(t.cli.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	address := t.cli.Database
-	if address == "" {
-		address = "sqlite:" + filepath.Join(t.cli.Data, "fiscalhub.db")
+	return store.Open(t.ctx, t.address(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo)})
+}
+
+// address is that of the database of the shared flags.
+func (t *terminal) address() string {
+	if t.cli.Database != "" {
+		return t.cli.Database
 	}
-	return store.Open(t.ctx, address, store.Options{Now: time.Now, Log: t.log(slog.LevelInfo)})
+	return "sqlite:" + filepath.Join(t.cli.Data, "fiscalhub.db")
 }
 
 // withStore runs fn on the open database.
@@ -109,6 +113,11 @@ func keyMissing(err error, keys *seal.Keys) error {
 // warn tells people what does not keep the command from its work.
 func (t *terminal) warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.errOut, "fiscalhub: warning: "+format+"\n", args...)
+}
+
+// say tells people what is going on.
+func (t *terminal) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(t.errOut, format+"\n", args...)
 }
 
 // oneLine is an error as one line of text.

@@ -1,9 +1,15 @@
 package api
 
 import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
+	"net/http"
+	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -88,14 +94,58 @@ func (a *API) readDocument(x *exchange) error {
 	return x.respond(a.newDocumentResource(inv))
 }
 
-// readArtifact answers the signed XML or the printed page. No plan produces
-// them yet, so a document that exists says that it has none.
-func (a *API) readArtifact(x *exchange) error {
+// readXML answers the signed bytes.
+func (a *API) readXML(x *exchange) error {
+	return a.artifact(x, a.Pipeline.XML, ".xml", "application/xml")
+}
+
+// readPDF answers the printed page.
+func (a *API) readPDF(x *exchange) error {
+	return a.artifact(x, a.Pipeline.PDF, ".pdf", "application/pdf")
+}
+
+// artifact answers a file that never changes, or that it has not changed.
+func (a *API) artifact(x *exchange, read func(context.Context, store.Invoice) (pipeline.Artifact, error), ending, media string) error {
 	inv, err := a.document(x)
 	if err != nil {
 		return err
 	}
-	return artifactNotReady(inv.Status.Final())
+	ctx, cancel := x.deadline()
+	defer cancel()
+	file, err := read(ctx, inv)
+	if errors.Is(err, pipeline.ErrNoArtifact) {
+		return artifactNotReady(inv.Status.Final())
+	}
+	if err != nil {
+		return err
+	}
+	etag := `"sha256:` + hex.EncodeToString(file.Digest) + `"`
+	h := x.w.Header()
+	h.Set("ETag", etag)
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Accept-Ranges", "none")
+	if matches(x.r.Header.Values("If-None-Match"), etag) {
+		x.writeNothing(http.StatusNotModified)
+		return nil
+	}
+	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(file.Digest)+":")
+	h.Set("Content-Disposition", `attachment; filename="`+file.Name+ending+`"`)
+	h.Set("Content-Type", media)
+	x.write(http.StatusOK, file.Bytes)
+	return nil
+}
+
+// matches tells whether a client has the file already (RFC 9110, 13.1.2). A weak
+// validator compares like a strong one here.
+func matches(lines []string, etag string) bool {
+	for _, line := range lines {
+		for tag := range strings.SplitSeq(line, ",") {
+			if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); tag == etag || tag == "*" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (a *API) document(x *exchange) (store.Invoice, error) {

@@ -181,11 +181,19 @@ func (x *exchange) write(status int, body []byte) {
 		h.Set("Content-Type", "application/json; charset=utf-8")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
+	x.head(status, len(body))
+	_, _ = x.w.Write(body) // a client that is gone asks again
+}
+
+// writeNothing sends an answer that has no body, nor a length of one.
+func (x *exchange) writeNothing(status int) { x.head(status, 0) }
+
+func (x *exchange) head(status, size int) {
+	h := x.w.Header()
 	// Not through Set, which would spell them Ratelimit-….
 	h["RateLimit-Limit"] = []string{strconv.FormatInt(x.window.limit, 10)}
 	h["RateLimit-Remaining"] = []string{strconv.FormatInt(x.window.remaining, 10)}
 	h["RateLimit-Reset"] = []string{strconv.FormatInt(x.window.reset, 10)}
-	x.status, x.bytes = status, len(body)
+	x.status, x.bytes = status, size
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write(body) // a client that is gone asks again
 }

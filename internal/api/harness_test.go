@@ -115,7 +115,7 @@ func node(t *testing.T, address string, opt options) *world {
 	if opt.plan == nil {
 		opt.plan = pipeline.Plan(pipeline.Sandbox{})
 		if opt.env != fiscal.Sandbox {
-			opt.plan = pipeline.Live{Store: w.store, Now: opt.now}
+			opt.plan = pipeline.NewLive(pipeline.LiveOptions{Store: w.store, Now: opt.now})
 		}
 	}
 	w.flow = pipeline.New(pipeline.Options{Store: w.store, Plan: opt.plan, Env: opt.env, Now: opt.now, Log: log})

@@ -42,9 +42,9 @@ func (a *API) table() []route {
 			scopes: []apikey.Scope{apikey.ECFRead}},
 		{method: http.MethodGet, name: documents + "/{document_id}", handle: a.readDocument, named: true,
 			scopes: []apikey.Scope{apikey.ECFRead}},
-		{method: http.MethodGet, name: documents + "/{document_id}/xml", handle: a.readArtifact, named: true,
+		{method: http.MethodGet, name: documents + "/{document_id}/xml", handle: a.readXML, named: true,
 			scopes: []apikey.Scope{apikey.ECFRead}},
-		{method: http.MethodGet, name: documents + "/{document_id}/pdf", handle: a.readArtifact, named: true,
+		{method: http.MethodGet, name: documents + "/{document_id}/pdf", handle: a.readPDF, named: true,
 			scopes: []apikey.Scope{apikey.ECFRead}},
 		{method: http.MethodGet, name: "/v1/openapi.json", public: a.readOpenAPI},
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -40,16 +41,44 @@ type Birth struct {
 type Work struct {
 	Job     store.Job
 	Invoice store.Invoice
+	// Hold commits rows in the middle of a stage, before an effect that cannot
+	// be undone. It fails when the job is no longer ours.
+	Hold func(ctx context.Context, fn func(*store.Tx) error) error
 }
 
 // Step is the result of a stage, committed together with the job's move.
 type Step struct {
-	Status   fiscal.Status
+	Change
+	// Within decides the change inside the transaction that commits it, from
+	// what is stored by then. It may run twice.
+	Within func(ctx context.Context, tx *store.Tx, before store.Invoice) (Change, error)
+	// Late keeps what must not be lost when the job has gone to another worker
+	// meanwhile: an answer of the authority that is already in hand.
+	Late func(ctx context.Context, tx *store.Tx) error
+	// Committed tells that the stage has committed its result itself, and moved
+	// its job to Next, which it still holds.
+	Committed bool
+}
+
+// Change is what a stage does to a document and its job.
+type Change struct {
+	Status   fiscal.Status // the same as before, or empty: no change
 	Messages []string
+	TrackID  string // empty: as before
 	Cause    string
 	Next     string        // the next stage; empty: done
 	After    time.Duration // when it is due
+	Again    bool          // the same stage goes on counting its attempts
 }
+
+// Later says that a stage cannot be done now, through nobody's fault: what is
+// missing, and when to look again.
+type Later struct {
+	After  time.Duration
+	Reason string
+}
+
+func (l *Later) Error() string { return l.Reason }
 
 // Options are what a pipeline is made of.
 type Options struct {
@@ -58,21 +87,35 @@ type Options struct {
 	Env   fiscal.Environment
 	Now   func() time.Time
 	Log   *slog.Logger
+	// Pace divides the time that a job is held without a sign of life; 0 and 1
+	// leave it as it is.
+	Pace float64
+	// Stamp is the authority's environment that printed pages point at; that of
+	// Env unless told.
+	Stamp ecf.Authority
+	// Point, for tests, is told before and after every commit of the runner, by
+	// the worker whose commit it is.
+	Point func(name string)
 }
+
+// maxPrinting is how many pages are rendered at a time.
+const maxPrinting = 2
 
 // Pipeline registers invoices and carries out their plan.
 type Pipeline struct {
 	Options
-	journal *Journal
-	wake    chan struct{}
+	journal  *Journal
+	wake     chan struct{}
+	printers chan struct{}
 }
 
 // New makes a pipeline. Run does its background work.
 func New(opt Options) *Pipeline {
 	return &Pipeline{
-		Options: opt,
-		journal: newJournal(opt.Store, opt.Log),
-		wake:    make(chan struct{}, 1),
+		Options:  opt,
+		journal:  newJournal(opt.Store, opt.Log),
+		wake:     make(chan struct{}, 1),
+		printers: make(chan struct{}, maxPrinting),
 	}
 }
 
@@ -86,6 +129,14 @@ func (p *Pipeline) Run(ctx context.Context) {
 		defer close(done)
 		p.journal.run(ctx)
 	}()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if w, ok := p.Plan.(lookout); ok {
+			w.Watch(ctx, p)
+		}
+	}()
 	p.work(ctx)
 	<-done
+	<-watched
 }

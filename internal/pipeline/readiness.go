@@ -14,6 +14,7 @@ type Facts struct {
 	Environment  fiscal.Environment
 	Taxpayer     store.Taxpayer
 	Certificates []store.Certificate // the oldest import first
+	Sequences    map[fiscal.Type][]store.Sequence
 }
 
 // ReadFacts reads the facts about a taxpayer. The error is store.ErrNotFound
@@ -27,7 +28,13 @@ func ReadFacts(ctx context.Context, s *store.Store, scope store.Scope) (Facts, e
 	if err != nil {
 		return Facts{}, err
 	}
-	return Facts{Environment: scope.Environment, Taxpayer: taxpayer, Certificates: certificates}, nil
+	facts := Facts{Environment: scope.Environment, Taxpayer: taxpayer, Certificates: certificates, Sequences: make(map[fiscal.Type][]store.Sequence)}
+	for _, t := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
+		if facts.Sequences[t], err = s.SequencesOf(ctx, scope, t); err != nil {
+			return Facts{}, err
+		}
+	}
+	return facts, nil
 }
 
 // Missing lists what keeps the taxpayer from issuing a type of invoice now. The
@@ -46,10 +53,23 @@ func (f Facts) Missing(t fiscal.Type, now time.Time) fiscal.Problems {
 	if code, message := f.certificate(now); code != "" {
 		missing = append(missing, fiscal.Problem{Field: "certificate", Code: code, Message: message})
 	}
-	return append(missing, fiscal.Problem{
-		Field: "sequence", Code: "sequence.missing",
-		Message: fmt.Sprintf("the taxpayer has no authorised numbers of type %s in %s", t, f.Environment),
-	})
+	if _, code := usableSequence(f.Sequences[t], fiscal.DateOf(now)); code != "" {
+		missing = append(missing, fiscal.Problem{Field: "sequence", Code: code, Message: f.sequence(code, t)})
+	}
+	return missing
+}
+
+// sequence tells what keeps the taxpayer from numbering.
+func (f Facts) sequence(code string, t fiscal.Type) string {
+	switch code {
+	case "sequence.exhausted":
+		return fmt.Sprintf("every authorised number of type %s in %s is taken", t, f.Environment)
+	case "sequence.expired":
+		return fmt.Sprintf("the authorised numbers of type %s in %s have expired", t, f.Environment)
+	case "sequence.fenced":
+		return fmt.Sprintf("the numbers of type %s in %s are fenced: run fiscalhub reconcile", t, f.Environment)
+	}
+	return fmt.Sprintf("the taxpayer has no authorised numbers of type %s in %s", t, f.Environment)
 }
 
 // certificate tells what keeps the taxpayer from signing; nothing, when it has

@@ -67,7 +67,7 @@ func TestReadinessReadsTheCertificatesOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newBench(t, address, Sandbox{})
-		live := Live{Store: b.Store, Now: b.Now}
+		live := NewLive(LiveOptions{Store: b.Store, Now: b.Now})
 		b.must(b.Store.Update(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.AddCertificate(t.Context(), store.Certificate{
 				Scope: store.Scope{Environment: fiscal.Production, TaxpayerID: b.scope.TaxpayerID}, ID: store.NewID(),

@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,13 +15,20 @@ import (
 )
 
 const (
-	workers   = 8
-	leaseTime = 30 * time.Second
-	pollEvery = time.Second // how soon work that another node left behind is seen
-	stepTime  = 20 * time.Second
-	retryBase = time.Second
-	retryMax  = 5 * time.Minute
+	workers    = 32
+	leaseTime  = 30 * time.Second
+	minLease   = 2 * time.Second
+	pollEvery  = time.Second // how soon work that another node left behind is seen
+	gatherTime = 5 * time.Millisecond
+	stepTime   = 75 * time.Second // longer than any exchange with the authority may take
+	retryBase  = time.Second
+	retryMax   = 5 * time.Minute
 )
+
+// lease is how long a job is held without a sign of life.
+func lease(pace float64) time.Duration {
+	return max(time.Duration(float64(leaseTime)/max(pace, 1)), minLease)
+}
 
 // rouse tells the runner that a job has been made.
 func (p *Pipeline) rouse() {
@@ -36,6 +45,10 @@ func (p *Pipeline) work(ctx context.Context) {
 	defer busy.Wait()
 	free := make(chan struct{}, workers)
 	for ctx.Err() == nil {
+		if workers-len(free) < workers/4 {
+			// A claim is a commit: a moment later there is room for more jobs.
+			wait(ctx, gatherTime)
+		}
 		jobs, err := p.claim(ctx, workers-len(free))
 		if err != nil && ctx.Err() == nil {
 			p.Log.Warn("jobs could not be claimed", "error", err.Error())
@@ -60,6 +73,15 @@ func (p *Pipeline) work(ctx context.Context) {
 	}
 }
 
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
 // pause is how long to wait for the next job to come due.
 func (p *Pipeline) pause(ctx context.Context) time.Duration {
 	now := p.Now()
@@ -81,29 +103,102 @@ func (p *Pipeline) claim(ctx context.Context, limit int) ([]store.Job, error) {
 		return nil, err
 	}
 	var jobs []store.Job
-	err = p.Store.Update(ctx, func(tx *store.Tx) error {
-		jobs, err = tx.Claim(ctx, p.Env, store.NewID(), now, now.Add(leaseTime), limit)
+	err = p.commit(ctx, "claim", func(tx *store.Tx) error {
+		jobs, err = tx.Claim(ctx, p.Env, store.NewID(), now, now.Add(lease(p.Pace)), limit)
 		return err
 	})
 	if err != nil {
 		return nil, err // what was claimed may not have been committed
 	}
+	slices.SortFunc(jobs, func(a, b store.Job) int { // the oldest first, whatever the engine's order
+		return cmp.Or(a.RunAt.Compare(b.RunAt), strings.Compare(a.DocumentID, b.DocumentID))
+	})
 	return jobs, nil
 }
 
-// run does one stage and commits its result. A failure gives the job back for
-// later; a lost lease means that somebody else has it.
+// commit is an update between two points where a test may end the process.
+func (p *Pipeline) commit(ctx context.Context, what string, fn func(*store.Tx) error) error {
+	p.point("before " + what)
+	err := p.Store.Update(ctx, fn)
+	p.point("after " + what)
+	return err
+}
+
+func (p *Pipeline) point(name string) {
+	if p.Point != nil {
+		p.Point(name)
+	}
+}
+
+// run does stages of a job and commits their results, until the job has to wait
+// or is done. A failure gives the job back for later; a lost lease means that
+// somebody else has it.
 func (p *Pipeline) run(ctx context.Context, job store.Job) {
-	bounded, cancel := context.WithTimeout(ctx, stepTime)
-	failure := p.step(bounded, job)
-	cancel()
-	if failure == nil || errors.Is(failure, store.ErrLeaseLost) {
+	for {
+		bounded, cancel := context.WithTimeout(ctx, stepTime)
+		beat := p.heartbeat(bounded, job)
+		next, failure := p.step(bounded, job)
+		cancel()
+		<-beat
+		switch {
+		case failure == nil && next == "":
+			return
+		case failure == nil:
+			job.Stage, job.Attempt, job.LastError = next, 1, ""
+			continue
+		case !errors.Is(failure, store.ErrLeaseLost):
+			p.giveBack(ctx, job, failure)
+		}
 		return
 	}
-	p.Log.Warn("stage failed", "document_id", job.DocumentID, "stage", job.Stage, "attempt", job.Attempt, "error", failure.Error())
+}
+
+// heartbeat goes on holding a job whose stage takes long.
+func (p *Pipeline) heartbeat(ctx context.Context, job store.Job) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(lease(p.Pace) / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if err := p.hold(ctx, job, func(*store.Tx) error { return nil }); err != nil && ctx.Err() == nil {
+					p.Log.Warn("job could not be held", "document_id", job.DocumentID, "error", err.Error())
+				}
+			}
+		}
+	}()
+	return done
+}
+
+// hold commits rows for as long as the job is ours.
+func (p *Pipeline) hold(ctx context.Context, job store.Job, fn func(*store.Tx) error) error {
+	return p.commit(ctx, "holding "+job.Stage, func(tx *store.Tx) error {
+		if err := tx.HoldJob(ctx, job, p.Now().Add(lease(p.Pace))); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// giveBack lets a job go on later: soon when numbers were taken by others, when
+// the stage said so, and with growing pauses when it failed.
+func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	delay := min(retryBase<<min(job.Attempt, 16), retryMax)
+	var later *Later
+	switch {
+	case errors.As(failure, &later):
+		delay = later.After
+	case errors.Is(failure, store.ErrNumbersMoved):
+		delay = 0
+	default:
+		p.Log.Warn("stage failed", "document_id", job.DocumentID, "stage", job.Stage, "attempt", job.Attempt, "error", failure.Error())
+	}
 	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
-	err := p.Store.Update(ctx, func(tx *store.Tx) error {
+	err := p.commit(ctx, "giving back "+job.Stage, func(tx *store.Tx) error {
 		return tx.RetryJob(ctx, job, p.Now().Add(delay), reason)
 	})
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
@@ -112,22 +207,44 @@ func (p *Pipeline) run(ctx context.Context, job store.Job) {
 	}
 }
 
-func (p *Pipeline) step(ctx context.Context, job store.Job) error {
+// step does one stage and commits it. It returns the stage to go on with at
+// once, if there is one.
+func (p *Pipeline) step(ctx context.Context, job store.Job) (next string, err error) {
 	before, err := p.Store.InvoiceOfDocument(ctx, job.Scope, job.DocumentID)
 	if err != nil {
-		return err
+		return "", err
 	}
-	step, err := p.attempt(ctx, Work{job, before})
-	if err != nil {
-		return err
+	step, err := p.attempt(ctx, Work{Job: job, Invoice: before, Hold: func(ctx context.Context, fn func(*store.Tx) error) error {
+		return p.hold(ctx, job, fn)
+	}})
+	if err != nil || step.Committed {
+		return step.Next, err
 	}
-	return p.Store.Update(ctx, func(tx *store.Tx) error {
+	// What was done is committed whatever becomes of the time that it was given.
+	ctx = context.WithoutCancel(ctx)
+	err = p.commit(ctx, "the end of "+job.Stage, func(tx *store.Tx) error {
+		next = ""
+		change := step.Change
+		if step.Within != nil {
+			current, err := tx.Invoice(ctx, before.Scope, before.ID)
+			if err != nil {
+				return err
+			}
+			before = current
+			if change, err = step.Within(ctx, tx, before); err != nil {
+				return err
+			}
+		}
 		now := p.Now()
-		if err := moveJob(ctx, tx, job, step, now); err != nil {
+		if next, err = p.moveJob(ctx, tx, job, change, now); err != nil {
 			return err
 		}
-		return changeStatus(ctx, tx, before, step, now)
+		return changeStatus(ctx, tx, before, change, now)
 	})
+	if errors.Is(err, store.ErrLeaseLost) && step.Late != nil {
+		err = errors.Join(err, p.commit(ctx, "late "+job.Stage, func(tx *store.Tx) error { return step.Late(ctx, tx) }))
+	}
+	return next, err
 }
 
 // attempt does the work of a stage. A panic is the stage's failure and nobody
@@ -142,23 +259,36 @@ func (p *Pipeline) attempt(ctx context.Context, w Work) (step Step, err error) {
 	return p.Plan.Step(ctx, w)
 }
 
-func moveJob(ctx context.Context, tx *store.Tx, job store.Job, step Step, now time.Time) error {
-	if step.Next == "" {
-		return tx.FinishJob(ctx, job)
+// moveJob puts the job where the change says, and returns the stage that the
+// same worker goes on with at once.
+func (p *Pipeline) moveJob(ctx context.Context, tx *store.Tx, job store.Job, c Change, now time.Time) (string, error) {
+	switch {
+	case c.Next == "":
+		return "", tx.FinishJob(ctx, job)
+	case c.Again:
+		return "", tx.RetryJob(ctx, job, now.Add(c.After), c.Cause)
+	case c.After == 0:
+		return c.Next, tx.CarryJob(ctx, job, c.Next, now.Add(lease(p.Pace)))
 	}
-	return tx.MoveJob(ctx, job, step.Next, now.Add(step.After))
+	return "", tx.MoveJob(ctx, job, c.Next, now.Add(c.After))
 }
 
-func changeStatus(ctx context.Context, tx *store.Tx, before store.Invoice, step Step, now time.Time) error {
+func changeStatus(ctx context.Context, tx *store.Tx, before store.Invoice, c Change, now time.Time) error {
+	if c.Status == "" || c.Status == before.Status {
+		return nil
+	}
 	after := before
-	after.Status, after.Messages = step.Status, step.Messages
+	after.Status, after.Messages = c.Status, c.Messages
+	if c.TrackID != "" {
+		after.TrackID = c.TrackID
+	}
 	after.UpdatedAt = later(before.UpdatedAt, now)
 	if err := tx.MoveInvoice(ctx, before, after); err != nil {
 		return err
 	}
 	return tx.AddEvent(ctx, store.Event{
 		Scope: before.Scope, InvoiceID: before.ID, ID: store.NewID(), At: after.UpdatedAt,
-		Kind: "status_changed", Status: after.Status, Detail: step.Cause,
+		Kind: "status_changed", Status: after.Status, Detail: c.Cause,
 	})
 }
 

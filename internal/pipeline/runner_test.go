@@ -290,7 +290,7 @@ func TestStagesThatNobodyKnows(t *testing.T) {
 func TestForbiddenStepIsRefusedAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, scripted{step: func(context.Context, Work) (Step, error) { return Step{Status: fiscal.Delivered}, nil }})
+		b := newBench(t, address, scripted{step: func(context.Context, Work) (Step, error) { return Step{Change: Change{Status: fiscal.Delivered}}, nil }})
 		inv := b.add("A", "x", "y")
 		b.run(t.Context(), b.claimOne())
 		b.clock.advance(2 * time.Second)
@@ -315,7 +315,7 @@ func TestTwoRunnersNeverDoAStageTwice(t *testing.T) {
 			mu.Unlock()
 			path := []string{"submitted", "processing", "accepted"}
 			at := slices.Index(path, w.Job.Stage)
-			step := Step{Status: fiscal.Status(path[at]), Cause: "test"}
+			step := Step{Change: Change{Status: fiscal.Status(path[at]), Cause: "test"}}
 			if at+1 < len(path) {
 				step.Next = path[at+1]
 			}

@@ -77,11 +77,11 @@ func (Sandbox) Step(_ context.Context, w Work) (Step, error) {
 	if !ok || at < 0 {
 		return Step{}, fmt.Errorf("pipeline: the sandbox has no stage %q in plan %q", w.Job.Stage, w.Job.Plan)
 	}
-	step := Step{
+	step := Step{Change: Change{
 		Status:   path[at],
 		Messages: slices.Clone(w.Invoice.Messages),
 		Cause:    "scenario " + name,
-	}
+	}}
 	if step.Status == fiscal.AcceptedConditional {
 		// A conditional verdict leads the messages, as with the authority's.
 		step.Messages = slices.Insert(step.Messages, 0, "[4] Aceptado Condicional")

@@ -29,7 +29,7 @@ func TestP72UpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 					if before.Status == fiscal.Submitted {
 						to = fiscal.OutcomeUnknown
 					}
-					if err := changeStatus(ctx, tx, before, Step{Status: to}, b.Now()); err != nil {
+					if err := changeStatus(ctx, tx, before, Change{Status: to}, b.Now()); err != nil {
 						return err
 					}
 				}
@@ -95,7 +95,7 @@ func TestLivePlanKnowsTheTaxpayer(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newBench(t, address, Sandbox{})
-		live := Live{Store: b.Store, Now: b.Now}
+		live := NewLive(LiveOptions{Store: b.Store, Now: b.Now})
 		ctx := t.Context()
 		nobody := store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}
 		if _, err := live.Ready(ctx, nobody, fiscal.Consumer); err == nil {

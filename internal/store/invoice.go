@@ -77,10 +77,10 @@ func (tx *Tx) MoveInvoice(ctx context.Context, before, after Invoice) error {
 		return err
 	}
 	done, err := tx.q.ExecContext(ctx, `
-		UPDATE invoices SET status = $5, sequence = $6, messages = $7, updated_at = $8
+		UPDATE invoices SET status = $5, sequence = $6, messages = $7, updated_at = $8, track_id = $9
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND sequence = $4`,
 		before.Environment, before.TaxpayerID, before.ID, before.Sequence,
-		after.Status, before.Sequence+1, messages, micros(after.UpdatedAt))
+		after.Status, before.Sequence+1, messages, micros(after.UpdatedAt), optionalText(after.TrackID))
 	if err != nil {
 		return tx.d.wrap("move invoice", err)
 	}

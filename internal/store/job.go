@@ -72,6 +72,24 @@ func (tx *Tx) MoveJob(ctx context.Context, j Job, stage string, runAt time.Time)
 		WHERE document_id = $1 AND lease = $2`, j.DocumentID, j.Lease, stage, micros(runAt))
 }
 
+// CarryJob puts a job at its next stage and keeps holding it.
+func (tx *Tx) CarryJob(ctx context.Context, j Job, stage string, until time.Time) error {
+	c := carryJob(j, stage, until)
+	return tx.fenced(ctx, "carry job", c.text, c.args...)
+}
+
+func carryJob(j Job, stage string, until time.Time) statement {
+	return statement{`
+		UPDATE jobs SET stage = $3, attempt = 1, lease_until = $4, last_error = ''
+		WHERE document_id = $1 AND lease = $2`, []any{j.DocumentID, j.Lease, stage, micros(until)}}
+}
+
+// HoldJob makes sure that a job is still held, and goes on holding it.
+func (tx *Tx) HoldJob(ctx context.Context, j Job, until time.Time) error {
+	return tx.fenced(ctx, "hold job", `
+		UPDATE jobs SET lease_until = $3 WHERE document_id = $1 AND lease = $2`, j.DocumentID, j.Lease, micros(until))
+}
+
 // FinishJob ends a job: nothing remains to be done for its document.
 func (tx *Tx) FinishJob(ctx context.Context, j Job) error {
 	return tx.fenced(ctx, "finish job", `DELETE FROM jobs WHERE document_id = $1 AND lease = $2`, j.DocumentID, j.Lease)

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var demoStatuses = map[string]string{
+	"DEMO-1": "E310000000001 delivered", "DEMO-2": "E320000000001 accepted", "DEMO-3": "E320000000002 accepted",
+	"DEMO-4": "E310000000002 accepted_conditional", "DEMO-5": "E310000000003 rejected", "DEMO-6": "E310000000004 accepted",
+}
+
+func TestDemoInJSON(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	dir := filepath.Join(t.TempDir(), "files")
+	var out, errOut bytes.Buffer
+	if code := run(ctx, []string{"demo", "--json", "--out", dir}, &out, &errOut); code != exitOK {
+		t.Fatalf("exit code %d\n%s", code, errOut.String())
+	}
+	var v demoView
+	if err := json.Unmarshal(out.Bytes(), &v); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	got := map[string]string{}
+	for _, inv := range v.Invoices {
+		got[inv.ExternalID] = inv.ENCF + " " + string(inv.Status)
+		if inv.XML == nil || !holds(t, *inv.XML, "<eNCF>"+inv.ENCF) {
+			t.Errorf("%s: the XML is not in %s", inv.ExternalID, said(inv.XML))
+		}
+		if valid := inv.Status != "rejected"; valid != (inv.PDF != nil) || valid && !holds(t, *inv.PDF, "%PDF-") {
+			t.Errorf("%s is %s and its page is %s", inv.ExternalID, inv.Status, said(inv.PDF))
+		}
+	}
+	if diff := cmp.Diff(demoStatuses, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !strings.Contains(errOut.String(), "DEMO-6  outcome_unknown") {
+		t.Errorf("nothing was lost on the way:\n%s", errOut.String())
+	}
+}
+
+func holds(t *testing.T, path, text string) bool {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+	}
+	return bytes.Contains(content, []byte(text))
+}
+
+// Without --exit it stays, its links can be opened without a key, and it leaves
+// nothing behind.
+func TestDemoStays(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out, errOut, ended := &output{}, &output{}, make(chan int, 1)
+	go func() { ended <- run(ctx, []string{"demo"}, out, errOut) }()
+	eventually(t, 30*time.Second, "the tour comes to its end", func() bool {
+		if len(ended) > 0 {
+			t.Fatalf("it ended:\n%s%s", out, errOut)
+		}
+		return strings.Contains(out.String(), "Ctrl-C")
+	})
+	page := submatch(out.String(), `links to open: +(\S+)`)
+	body := string(fetch(t, page))
+	for name, want := range demoStatuses {
+		if encf, _, _ := strings.Cut(want, " "); !strings.Contains(body, name) || !strings.Contains(body, encf) {
+			t.Errorf("%s is not on the page", name)
+		}
+	}
+	links := regexp.MustCompile(`href="([^"]+)"`).FindAllStringSubmatch(body, -1)
+	if len(links) != 11 { // of 6 documents one has no page
+		t.Errorf("%d links in\n%s", len(links), body)
+	}
+	for _, m := range links {
+		if want := map[string]string{".xml": "<?xml", ".pdf": "%PDF-"}[filepath.Ext(m[1])]; !bytes.HasPrefix(fetch(t, m[1]), []byte(want)) {
+			t.Errorf("%s is no %s", m[1], want)
+		}
+		if !strings.Contains(out.String(), m[1]) {
+			t.Errorf("%s is not in the table", m[1])
+		}
+	}
+	dir := submatch(out.String(), `--data (\S+)`)
+	if _, err := os.Stat(filepath.Join(dir, "fiscalhub.db")); err != nil {
+		t.Error(err)
+	}
+	stop()
+	select {
+	case code := <-ended:
+		if code != exitOK {
+			t.Errorf("exit code %d\n%s", code, errOut)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", dir, err)
+	}
+}
+
+// fetch reads what anybody may read.
+func fetch(t *testing.T, url string) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d, %v", url, resp.StatusCode, err)
+	}
+	return body
+}

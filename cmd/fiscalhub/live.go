@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/dgii"
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/seal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// liveFlags are how the live environments speak to the authority.
+type liveFlags struct {
+	Authority            string  `help:"Base address of a simulator in place of the tax authority's own hosts. The sandbox calls nobody." placeholder:"URL"`
+	AuthorityEnvironment string  `help:"The authority's environment, testecf, certecf or ecf; by default certecf in certification and ecf in production." placeholder:"AMB"`
+	Trust                string  `help:"Roots in PEM that signatures of others (ARECF, ACECF) must chain to. Without it none is trusted." placeholder:"FILE"`
+	NoWitness            bool    `help:"Run without the witness of sent numbers, which tells a restored database; for development."`
+	Pace                 float64 `help:"Divides every background wait by N; for development and tests, refused in production." default:"1" placeholder:"N"`
+}
+
+// environment is the authority's environment.
+func (c liveFlags) environment(env fiscal.Environment) (ecf.Authority, error) {
+	switch amb := ecf.Authority(c.AuthorityEnvironment); {
+	case amb == "":
+		return ecf.AuthorityOf(env), nil
+	case env == fiscal.Production && amb != ecf.ProductionAuthority:
+		return "", usageError("--authority-environment: production speaks to ecf alone")
+	case env == fiscal.Certification && amb == ecf.ProductionAuthority:
+		return "", usageError("--authority-environment: certification speaks to certecf or testecf")
+	case amb == ecf.TestAuthority, amb == ecf.CertificationAuthority, amb == ecf.ProductionAuthority:
+		return amb, nil
+	}
+	return "", usageError("--authority-environment: want testecf, certecf or ecf")
+}
+
+func (c liveFlags) check(env fiscal.Environment) error {
+	if c.Pace < 1 {
+		return usageError("--pace: want 1 or more")
+	}
+	if c.Pace > 1 && env == fiscal.Production {
+		return usageError("--pace: production keeps its time")
+	}
+	if c.Authority != "" {
+		u, err := url.Parse(c.Authority)
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return usageError("--authority: want an address like http://127.0.0.1:9090")
+		}
+		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return usageError("--authority: http is for an address of this machine; elsewhere want https")
+		}
+	}
+	_, err := c.environment(env)
+	return err
+}
+
+// plan is what the environment does with invoices. What it opens is closed by
+// the function that it returns.
+func (c liveFlags) plan(env fiscal.Environment, s *store.Store, keys *seal.Keys, fence *pipeline.Fence, log *slog.Logger) (pipeline.Plan, ecf.Authority, func(), error) {
+	if env == fiscal.Sandbox {
+		return pipeline.Sandbox{}, "", func() {}, nil
+	}
+	if c.Trust == "" {
+		log.Warn("no roots are trusted (--trust): acknowledgements of buyers count as no answer")
+	}
+	client, amb, err := c.client(env, log)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	return pipeline.NewLive(pipeline.LiveOptions{
+		Store: s, Authority: client, Identities: access.NewCertificates(s, keys, time.Now), Now: time.Now, Log: log, Pace: c.Pace, Fence: fence,
+	}), amb, client.Close, nil
+}
+
+// client speaks to the authority. It is for the caller to close.
+func (c liveFlags) client(env fiscal.Environment, log *slog.Logger) (*dgii.Client, ecf.Authority, error) {
+	amb, err := c.environment(env)
+	if err != nil {
+		return nil, "", err
+	}
+	roots, err := readRoots(c.Trust)
+	if err != nil {
+		return nil, "", err
+	}
+	hosts := dgii.ProductionHosts(string(amb))
+	if c.Authority != "" {
+		if hosts, err = dgii.SimulatorHosts(c.Authority, string(amb)); err != nil {
+			return nil, "", fmt.Errorf("--authority: %w", err)
+		}
+	}
+	client, err := dgii.New(dgii.Options{Hosts: hosts, Now: time.Now, Roots: roots, Log: log, Pace: c.Pace, AllowOrigin: c.Authority})
+	return client, amb, err
+}
+
+// fence opens the witness of the environment in the data folder, and fences what
+// is behind it. The sandbox sends nothing and has none.
+func (c liveFlags) fence(t *terminal, env fiscal.Environment, s *store.Store, log *slog.Logger) (*pipeline.Fence, error) {
+	if env == fiscal.Sandbox {
+		return nil, nil
+	}
+	if c.NoWitness {
+		log.Warn("RUNNING WITHOUT A WITNESS (--no-witness): after a restore of the database numbers may be issued a second time")
+		return nil, nil
+	}
+	return pipeline.OpenFence(t.ctx, pipeline.FenceOptions{
+		Store: s, Env: env, Path: filepath.Join(t.cli.Data, "witness-"+string(env)), Now: time.Now, Log: log,
+	})
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+type sequenceCmd struct {
+	Add  sequenceAddCmd  `cmd:"" help:"Add a range of numbers that the authority has granted."`
+	List sequenceListCmd `cmd:"" help:"List the ranges, and the next number of each."`
+}
+
+// lastNumber is the largest number that a fiscal number can carry.
+const lastNumber = 9_999_999_999
+
+// sequenceView is a range in JSON.
+type sequenceView struct {
+	ID          string             `json:"id"`
+	TaxpayerID  string             `json:"taxpayer_id"`
+	Environment fiscal.Environment `json:"environment"`
+	Type        fiscal.Type        `json:"type"`
+	From        int64              `json:"from"`
+	To          int64              `json:"to"`
+	Next        int64              `json:"next"`
+	Left        int64              `json:"left"`
+	Expires     *string            `json:"expires"`
+	Fenced      bool               `json:"fenced"`
+}
+
+func newSequenceView(s store.Sequence) sequenceView {
+	v := sequenceView{
+		ID: s.ID, TaxpayerID: s.TaxpayerID, Environment: s.Environment, Type: s.Type,
+		From: s.First, To: s.Last, Next: s.Next, Left: s.Left(), Fenced: !s.FencedAt.IsZero(),
+	}
+	if !s.Expires.IsZero() {
+		day := s.Expires.String()
+		v.Expires = &day
+	}
+	return v
+}
+
+type sequenceAddCmd struct {
+	Taxpayer    string `required:"" help:"Id of the taxpayer." placeholder:"ID"`
+	Environment string `required:"" help:"certification or production; the sandbox takes no numbers." placeholder:"E"`
+	Type        string `required:"" help:"Type of document, 31 or 32." enum:"31,32"`
+	From        int64  `required:"" help:"First number of the range." placeholder:"N"`
+	To          int64  `required:"" help:"Last number of the range." placeholder:"N"`
+	Expires     string `help:"Last day on which its numbers may be used; a range of type 31 always has one." placeholder:"DATE"`
+}
+
+// Run adds a range.
+func (c sequenceAddCmd) Run(t *terminal) error {
+	env := fiscal.Environment(c.Environment)
+	if env != fiscal.Certification && env != fiscal.Production {
+		return usageError("--environment: want certification or production; the sandbox takes no numbers")
+	}
+	if c.From < 1 || c.To < c.From || c.To > lastNumber {
+		return usageError("--from, --to: want 1 or more, --to not before --from, and at most ten digits")
+	}
+	now := time.Now()
+	made := store.Sequence{
+		Scope: store.Scope{Environment: env, TaxpayerID: c.Taxpayer}, ID: store.NewID(), Type: fiscal.Type(c.Type),
+		First: c.From, Last: c.To, Next: c.From, CreatedAt: now,
+	}
+	switch expires, err := fiscal.ParseDate(c.Expires); {
+	case c.Expires == "" && made.Type == fiscal.FiscalCredit:
+		return usageError("--expires: a range of type 31 expires; its documents state the day")
+	case c.Expires == "":
+	case err != nil:
+		return usageError("--expires: " + err.Error())
+	case expires.Before(fiscal.DateOf(now)):
+		return fmt.Errorf("--expires: %s is past", c.Expires)
+	default:
+		made.Expires = expires
+	}
+	return t.withStore(func(s *store.Store) error {
+		err := s.Update(t.ctx, func(tx *store.Tx) error { return tx.AddSequence(t.ctx, made) })
+		if errors.Is(err, store.ErrOverlap) {
+			return fmt.Errorf("a number from %d to %d of type %s is in another range of this RNC: see fiscalhub sequence list", c.From, c.To, c.Type)
+		}
+		if err != nil {
+			return missing(err, "taxpayer", c.Taxpayer)
+		}
+		return t.answer(newSequenceView(made), func(w io.Writer) { line(w, made.ID) })
+	})
+}
+
+type sequenceListCmd struct{}
+
+// Run lists the ranges.
+func (sequenceListCmd) Run(t *terminal) error {
+	return t.withStore(func(s *store.Store) error {
+		all, err := s.Sequences(t.ctx)
+		if err != nil {
+			return err
+		}
+		views := make([]sequenceView, len(all))
+		for i, one := range all {
+			views[i] = newSequenceView(one)
+		}
+		return t.answer(views, func(w io.Writer) {
+			for i, v := range views {
+				state := strconv.FormatInt(v.Left, 10) + " left"
+				if v.Fenced {
+					state = "fenced"
+				}
+				line(w, v.ID, string(v.Environment), v.TaxpayerID, string(v.Type),
+					fmt.Sprintf("%d–%d", v.From, v.To), "next "+strconv.FormatInt(v.Next, 10), state, all[i].Expires.String())
+			}
+		})
+	})
+}

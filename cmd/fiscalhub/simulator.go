@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+)
+
+type simulatorCmd struct {
+	Listen          string         `help:"Address of the emulated hosts; 127.0.0.1:9090 unless told." default:"127.0.0.1:9090" placeholder:"ADDR"`
+	Control         string         `help:"Address of the control API; 127.0.0.1:9091 unless told." default:"127.0.0.1:9091" placeholder:"ADDR"`
+	ControlToken    string         `help:"Bearer token that the control API asks for; needed where it listens beyond this machine." placeholder:"TOKEN"`
+	Seed            uint64         `help:"Seed of everything that is drawn." default:"1" placeholder:"N"`
+	Profile         string         `help:"happy, slow-day, flaky, dgii-down, certification-strict or chaos." default:"happy"`
+	Fixture         string         `help:"JSON file of taxpayers, rules and configuration to start with." placeholder:"FILE"`
+	Latency         *time.Duration `help:"Latency of every answer; drawn from 5 to 30 ms unless told." placeholder:"D"`
+	ValidationDelay *time.Duration `help:"How long every document is in process; drawn from 150 ms to 5 min unless told." placeholder:"D"`
+	Lean            bool           `help:"Keep neither a journal nor the bytes of documents, for benches."`
+	LogLevel        slog.Level     `help:"debug, info, warn or error." default:"warn"`
+}
+
+// Run serves until the process is asked to stop.
+func (c simulatorCmd) Run(t *terminal) error {
+	if c.ControlToken == "" && !isLoopback(c.Control) {
+		return usageError("--control: " + c.Control + " can be reached from other machines: give a --control-token, or listen on 127.0.0.1")
+	}
+	sim, err := c.simulator(t)
+	if err != nil {
+		return err
+	}
+	emulated, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", c.Listen)
+	if err != nil {
+		return err
+	}
+	control, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", c.Control)
+	if err != nil {
+		return errors.Join(err, emulated.Close())
+	}
+	if err := t.tellSimulator(emulated.Addr(), control.Addr()); err != nil {
+		return errors.Join(err, emulated.Close(), control.Close())
+	}
+	log := slog.NewLogLogger(t.log(c.LogLevel).Handler(), slog.LevelDebug)
+	servers := []*http.Server{
+		{Handler: sim.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log},
+		{Handler: withToken(sim.Control(), c.ControlToken), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log},
+	}
+	served := make(chan error, len(servers))
+	for i, listener := range []net.Listener{emulated, control} {
+		go func() { served <- servers[i].Serve(listener) }()
+	}
+	select {
+	case err = <-served:
+	case <-t.ctx.Done():
+	}
+	sim.Close() // before the servers, which wait for what it keeps waiting
+	grace, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
+	defer cancel()
+	for _, server := range servers {
+		if server.Shutdown(grace) != nil {
+			_ = server.Close() // what is still open was asked to end
+		}
+	}
+	return err
+}
+
+func (c simulatorCmd) simulator(t *terminal) (*simulator.Simulator, error) {
+	o := simulator.Options{Now: time.Now, Seed: c.Seed, Log: t.log(c.LogLevel), Schemas: os.Getenv("FISCALHUB_XSD"), Fixture: &simulator.Fixture{}}
+	if c.Fixture != "" {
+		raw, err := os.ReadFile(c.Fixture)
+		if err != nil {
+			return nil, err
+		}
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(o.Fixture); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Fixture, err)
+		}
+	}
+	if o.Fixture.Config == nil {
+		o.Fixture.Config = &simulator.Config{}
+	}
+	config := o.Fixture.Config
+	if config.Profile == "" || c.Profile != "happy" { // a flag wins
+		config.Profile = c.Profile
+	}
+	config.Lean = config.Lean || c.Lean
+	for _, f := range []struct {
+		flag *time.Duration
+		span **simulator.Span
+	}{{c.Latency, &config.Latency}, {c.ValidationDelay, &config.ValidationDelay}} {
+		if f.flag != nil {
+			*f.span = simulator.Fixed(*f.flag)
+		}
+	}
+	sim, err := simulator.New(o)
+	if err != nil {
+		return nil, usageError(strings.TrimPrefix(err.Error(), "simulator: "))
+	}
+	return sim, nil
+}
+
+// tellSimulator tells people where it listens, and scripts with --json.
+func (t *terminal) tellSimulator(emulated, control net.Addr) error {
+	view := struct {
+		Authority string `json:"authority"`
+		Control   string `json:"control"`
+	}{"http://" + emulated.String(), "http://" + control.String() + "/_sim/v1"}
+	t.say("simulator of the tax authority: give fiscalhub serve --authority %s", view.Authority)
+	t.say("control API: %s", view.Control)
+	if !t.cli.JSON {
+		return nil
+	}
+	return t.answer(view, nil)
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// withToken asks for a bearer token, where there is one.
+func withToken(h http.Handler, token string) http.Handler {
+	if token == "" {
+		return h
+	}
+	want := []byte("Bearer " + token)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			http.Error(w, "the control API asks for its token", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,176 @@
+package api_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
+)
+
+// still is a plan that leaves invoices queued.
+type still struct{ pipeline.Sandbox }
+
+func (still) Birth(inv *fiscal.Invoice, _ pipeline.Scenario) pipeline.Birth {
+	return pipeline.Birth{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "test"}
+}
+
+// issued signs the document of an invoice and stores it, as the live plan does,
+// and moves it along statuses.
+func (w *world) issued(n int, path ...fiscal.Status) (resource, []byte) {
+	w.t.Helper()
+	ctx, name := w.t.Context(), fmt.Sprintf("artifact-%d", n)
+	raw := body(name)
+	made := w.created(w.create(name, raw))
+	parsed, err := strictjson.Parse(raw)
+	w.must(err)
+	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
+	w.must(err)
+	encf, err := ecf.NewENCF(inv.Type, int64(n))
+	w.must(err)
+	number := ecf.Number{ENCF: encf}
+	if inv.Type == fiscal.FiscalCredit {
+		number.Expires = inv.IssueDate
+	}
+	issuer := ecf.Issuer{RNC: "199000013", LegalName: "Distribuidora Palma Clara, SRL", Address: "Av. Inventada 1", IncomeType: "01"}
+	draft, err := ecf.New(issuer, number, inv, w.opt.now())
+	w.must(err)
+	xml, code, err := draft.Sign(xmlsigtest.Must(w.t, xmlsigtest.Options{}).Identity)
+	w.must(err)
+	sum := sha256.Sum256(xml)
+	scope := store.Scope{Environment: w.opt.env, TaxpayerID: w.taxpayer}
+	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
+		err := tx.Issue(ctx, store.Issued{
+			Scope: scope, RNC: issuer.RNC, ENCF: encf.String(), DocumentID: made.FiscalDocumentID, SecurityCode: code.String(),
+			SignedAt: w.opt.now(), CreatedAt: w.opt.now(), XML: xml, XMLDigest: sum[:], SentDigest: sum[:],
+		})
+		if err != nil {
+			return err
+		}
+		for _, status := range path {
+			before, err := tx.Invoice(ctx, scope, made.ID)
+			if err != nil {
+				return err
+			}
+			after := before
+			after.Status = status
+			if err := tx.MoveInvoice(ctx, before, after); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return made, xml
+}
+
+func (w *world) fetch(made resource, file string, header ...string) answer {
+	w.t.Helper()
+	h := http.Header{}
+	for i := 0; i+1 < len(header); i += 2 {
+		h.Add(header[i], header[i+1])
+	}
+	return w.send(request{path: "fiscal-documents/" + made.FiscalDocumentID + "/" + file, header: h})
+}
+
+func TestP62ArtifactsByState(t *testing.T) {
+	each(t, options{plan: still{}}, func(t *testing.T, w *world) {
+		for i, tt := range []struct {
+			path     []fiscal.Status
+			xml, pdf bool
+		}{
+			{nil, false, false},
+			{[]fiscal.Status{fiscal.ValidationFailed}, false, false},
+			{[]fiscal.Status{fiscal.Submitted}, false, false},
+			{[]fiscal.Status{fiscal.Submitted, fiscal.Processing}, false, false},
+			{[]fiscal.Status{fiscal.OutcomeUnknown}, false, false},
+			{[]fiscal.Status{fiscal.Rejected}, true, false},
+			{[]fiscal.Status{fiscal.Accepted}, true, true},
+			{[]fiscal.Status{fiscal.AcceptedConditional}, true, true},
+			{[]fiscal.Status{fiscal.Accepted, fiscal.Delivered}, true, true},
+		} {
+			made, xml := w.issued(i+1, tt.path...)
+			for file, there := range map[string]bool{"xml": tt.xml, "pdf": tt.pdf} {
+				a := w.fetch(made, file)
+				switch {
+				case !there:
+					wantCode(t, fmt.Sprint(tt.path, file), a, http.StatusConflict, "artifact_not_ready")
+				case a.status != http.StatusOK:
+					t.Errorf("%v %s: %d", tt.path, file, a.status)
+				case file == "xml" && !bytes.Equal(a.body, xml):
+					t.Errorf("%v: other bytes than were signed", tt.path)
+				}
+			}
+		}
+	})
+}
+
+func TestP62ArtifactsStayTheSame(t *testing.T) {
+	each(t, options{plan: still{}}, func(t *testing.T, w *world) {
+		made, _ := w.issued(7, fiscal.Accepted)
+		for file, media := range map[string]string{"xml": "application/xml", "pdf": "application/pdf"} {
+			first := w.fetch(made, file)
+			sum := sha256.Sum256(first.body)
+			etag := `"sha256:` + hex.EncodeToString(sum[:]) + `"`
+			for name, want := range map[string]string{
+				"ETag": etag, "Content-Type": media, "Cache-Control": "private, no-cache", "Accept-Ranges": "none",
+				"Repr-Digest":         "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":",
+				"Content-Disposition": `attachment; filename="199000013E320000000007.` + file + `"`,
+			} {
+				if got := first.header.Get(name); got != want {
+					t.Errorf("%s: %s is %q, want %q", file, name, got, want)
+				}
+			}
+			for _, tag := range []string{etag, "W/" + etag, `"other", ` + etag, "*"} {
+				a := w.fetch(made, file, "If-None-Match", tag)
+				if a.status != http.StatusNotModified || len(a.body) > 0 || a.header.Get("ETag") != etag || a.header.Get("RateLimit-Limit") == "" {
+					t.Errorf("%s: If-None-Match %s: %s", file, tag, a)
+				}
+			}
+			if a := w.fetch(made, file, "If-None-Match", `"other"`); a.status != http.StatusOK || !bytes.Equal(a.body, first.body) {
+				t.Errorf("%s: %d with another validator", file, a.status)
+			}
+			head := w.send(request{method: http.MethodHead, path: "fiscal-documents/" + made.FiscalDocumentID + "/" + file})
+			if head.status != http.StatusOK || len(head.body) > 0 || head.header.Get("ETag") != etag {
+				t.Errorf("%s: HEAD: %s", file, head)
+			}
+			// After a restart, and for those who may not read it.
+			again := node(t, w.address, w.opt)
+			again.taxpayer, again.key = w.taxpayer, w.key
+			if a := again.fetch(made, file); !bytes.Equal(a.body, first.body) || a.header.Get("ETag") != etag {
+				t.Errorf("%s: other bytes after a restart", file)
+			}
+			weak := w.newKey(w.taxpayer, w.opt.env, apikey.InvoicesRead)
+			a := w.send(request{path: "fiscal-documents/" + made.FiscalDocumentID + "/" + file, key: weak, header: http.Header{"If-None-Match": {etag}}})
+			wantCode(t, file, a, http.StatusForbidden, "forbidden")
+		}
+	})
+}
+
+// Many who ask for a page at once get the same bytes.
+func TestP62OnePageForAll(t *testing.T) {
+	each(t, options{plan: still{}}, func(t *testing.T, w *world) {
+		made, _ := w.issued(9, fiscal.Accepted)
+		var wait sync.WaitGroup
+		bodies := make([][]byte, 8)
+		for i := range bodies {
+			wait.Go(func() { bodies[i] = w.fetch(made, "pdf").body })
+		}
+		wait.Wait()
+		for _, b := range bodies {
+			if !bytes.Equal(b, bodies[0]) || !bytes.HasPrefix(b, []byte("%PDF-")) {
+				t.Fatal("the pages differ")
+			}
+		}
+	})
+}

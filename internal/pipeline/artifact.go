@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/printed"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// ErrNoArtifact says that a document has no such file, in its state or at all.
+var ErrNoArtifact = errors.New("pipeline: the document has no such artifact")
+
+// Artifact is a file of a document. Its bytes never change.
+type Artifact struct {
+	Name   string // as the authority wants files to be called, without an ending
+	Digest []byte // SHA-256
+	Bytes  []byte
+}
+
+// XML returns the signed document: once it is valid, and as evidence when it was
+// rejected.
+func (p *Pipeline) XML(ctx context.Context, inv store.Invoice) (Artifact, error) {
+	if !inv.Status.Final() || inv.Status == fiscal.ValidationFailed {
+		return Artifact{}, ErrNoArtifact
+	}
+	issued, err := p.issued(ctx, inv)
+	if err != nil {
+		return Artifact{}, err
+	}
+	return Artifact{issued.RNC + issued.ENCF, issued.XMLDigest, issued.XML}, nil
+}
+
+// PDF returns the printed page of a valid document. It is rendered when it is
+// first asked for and then kept, so that a new layout never changes an old page.
+func (p *Pipeline) PDF(ctx context.Context, inv store.Invoice) (Artifact, error) {
+	contingent := false
+	switch inv.Status {
+	case fiscal.Accepted, fiscal.AcceptedConditional, fiscal.Delivered:
+	default:
+		var err error
+		if contingent, err = p.contingent(ctx, inv); err != nil {
+			return Artifact{}, err
+		}
+		if !contingent {
+			return Artifact{}, ErrNoArtifact
+		}
+	}
+	issued, err := p.issued(ctx, inv)
+	if err != nil {
+		return Artifact{}, err
+	}
+	name := issued.RNC + issued.ENCF
+	if contingent {
+		// It gives way to the final page, and so is never kept.
+		pdf, err := p.render(ctx, inv, issued, true)
+		sum := sha256.Sum256(pdf)
+		return Artifact{name, sum[:], pdf}, err
+	}
+	page, err := p.Store.Page(ctx, inv.Scope, inv.DocumentID)
+	if err == nil {
+		return Artifact{name, page.Digest, page.PDF}, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return Artifact{}, err
+	}
+	pdf, err := p.render(ctx, inv, issued, false)
+	if err != nil {
+		return Artifact{}, err
+	}
+	sum := sha256.Sum256(pdf)
+	page, err = p.Store.KeepPage(ctx, inv.Scope, inv.DocumentID, store.Page{Digest: sum[:], PDF: pdf})
+	return Artifact{name, page.Digest, page.PDF}, err
+}
+
+func (p *Pipeline) issued(ctx context.Context, inv store.Invoice) (store.Issued, error) {
+	issued, err := p.Store.IssuedDocument(ctx, inv.Scope, inv.DocumentID)
+	if errors.Is(err, store.ErrNotFound) {
+		return issued, ErrNoArtifact // as in the sandbox, which signs nothing
+	}
+	return issued, err
+}
+
+// render prints what was signed, with what only the request knows.
+func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.Issued, contingent bool) ([]byte, error) {
+	verified, err := xmlsig.Verify(issued.XML, xmlsig.InvoiceLimits())
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: stored document %s: %w", issued.DocumentID, err)
+	}
+	document, code, err := ecf.Read(verified)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: stored document %s: %w", issued.DocumentID, err)
+	}
+	authority := p.Stamp
+	if authority == "" {
+		authority = ecf.AuthorityOf(p.Env)
+	}
+	stamp, err := document.Stamp(code, authority)
+	if err != nil {
+		return nil, err
+	}
+	taxpayer, err := p.Store.Taxpayer(ctx, inv.TaxpayerID)
+	if err != nil {
+		return nil, err
+	}
+	request, err := readInvoice(ctx, p.Store, inv)
+	if err != nil {
+		return nil, err
+	}
+	// Rendering takes as long as several signatures: two at a time leave the
+	// rest of the machine to the others.
+	select {
+	case p.printers <- struct{}{}:
+		defer func() { <-p.printers }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: too many pages are being printed", store.ErrUnavailable)
+	}
+	return printed.Page{
+		Document: document, Code: code, Stamp: stamp, Language: request.Language, Logo: taxpayer.Logo,
+		Contingency: contingent, Extra: printed.ExtraOf(request),
+	}.Render(printed.Letter)
+}

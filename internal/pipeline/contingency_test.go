@@ -1,0 +1,77 @@
+package pipeline
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// S12, P-84: the authority is down for six hours. Creations go on, signed
+// documents wait, and all of them go out when it is back, in the order of their
+// numbers, once.
+func TestContingency(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newTown(t, address, townOptions{})
+		live, ok := w.Plan.(*Live)
+		if !ok {
+			t.Fatal("the plan is not live")
+		}
+		down := func(is bool) {
+			w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = is }))
+		}
+		down(true)
+		var all []store.Invoice
+		for range 10 {
+			all = append(all, w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000))
+		}
+		if _, err := w.PDF(t.Context(), w.read(all[0])); !errors.Is(err, ErrNoArtifact) {
+			t.Errorf("a page before anything was signed: %v", err)
+		}
+		for range 36 {
+			w.drive(10 * time.Minute)
+			w.clock.advance(10 * time.Minute)
+			w.must(live.look(t.Context(), w.Pipeline))
+		}
+		began, err := w.Store.Contingency(t.Context(), w.Env)
+		if err != nil || !began.EndedAt.IsZero() {
+			t.Fatalf("contingency %+v, %v", began, err)
+		}
+		for _, inv := range all {
+			w.want(inv, "queued")
+		}
+		page, err := w.PDF(t.Context(), w.read(all[0]))
+		if err != nil || len(page.Bytes) == 0 {
+			t.Errorf("no page with the legend: %v", err)
+		}
+		if _, err := w.Store.Page(t.Context(), w.scope, all[0].DocumentID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the page of the contingency was kept: %v", err)
+		}
+
+		down(false)
+		for range 12 {
+			w.drive(10 * time.Minute)
+			w.clock.advance(10 * time.Minute)
+			w.must(live.look(t.Context(), w.Pipeline))
+		}
+		if over, err := w.Store.Contingency(t.Context(), w.Env); err != nil || over.EndedAt.IsZero() || !over.StartedAt.Equal(began.StartedAt) {
+			t.Errorf("contingency %+v, %v", over, err)
+		}
+		for i, inv := range all {
+			if i%2 == 0 {
+				w.want(inv, "queued submitted accepted")
+			} else {
+				w.want(inv, "queued accepted")
+			}
+		}
+		if final, err := w.PDF(t.Context(), w.read(all[0])); err != nil || string(final.Bytes) == string(page.Bytes) {
+			t.Errorf("the final page is that of the contingency (%v)", err)
+		}
+		w.clean()
+	})
+}

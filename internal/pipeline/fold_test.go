@@ -1,0 +1,132 @@
+package pipeline
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+
+func word(track string, v fiscal.Verdict, messages ...fiscal.Message) Evidence {
+	return Evidence{Kind: KindVerdict, TrackID: track, Verdict: v, Messages: messages, At: noon}
+}
+
+func given(track string) Evidence { return Evidence{Kind: KindTrack, TrackID: track, At: noon} }
+func lostAttempt() Evidence       { return Evidence{Kind: KindInconclusive, Attempt: 1, At: noon} }
+
+func TestFold(t *testing.T) {
+	t.Parallel()
+	used := fiscal.Message{Code: "135", Text: "Número de secuencia no autorizada."}
+	wrong := fiscal.Message{Code: "176", Text: "El campo IndicadorMontoGravado no es válido."}
+	state := func(v fiscal.Verdict, ours, foreign bool) Evidence {
+		return Evidence{Kind: KindState, Verdict: v, Ours: ours, Foreign: foreign, At: noon}
+	}
+	free := word("T1", fiscal.VerdictRejected, used)
+	free.SequenceFree = true
+	for name, tt := range map[string]struct {
+		evidence []Evidence
+		want     fiscal.Status
+		alarm    bool
+	}{
+		"nothing":                             {nil, fiscal.Queued, false},
+		"a track":                             {[]Evidence{given("T1")}, fiscal.Submitted, false},
+		"a track in process":                  {[]Evidence{given("T1"), word("T1", fiscal.VerdictInProcess)}, fiscal.Processing, false},
+		"a track in process that ended":       {[]Evidence{word("T1", fiscal.VerdictInProcess), word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
+		"conditional":                         {[]Evidence{word("T1", fiscal.VerdictConditional, wrong)}, fiscal.AcceptedConditional, false},
+		"rejected":                            {[]Evidence{given("T1"), word("T1", fiscal.VerdictRejected, wrong)}, fiscal.Rejected, false},
+		"refused at the door":                 {[]Evidence{word("", fiscal.VerdictRejected, wrong)}, fiscal.Rejected, false},
+		"rejected, but another track is open": {[]Evidence{word("T1", fiscal.VerdictRejected, wrong), given("T2")}, fiscal.Submitted, false},
+		"rejected, but another attempt may have arrived": {[]Evidence{word("T1", fiscal.VerdictRejected, wrong), lostAttempt()}, fiscal.OutcomeUnknown, false},
+		"rejected, and the other attempt is explained":   {[]Evidence{word("T1", fiscal.VerdictRejected, wrong), lostAttempt(), {Kind: KindSettled, Attempt: 1}}, fiscal.Rejected, false},
+		"a lost answer":                             {[]Evidence{lostAttempt()}, fiscal.OutcomeUnknown, false},
+		"a lost answer that is proven absent":       {[]Evidence{lostAttempt(), {Kind: KindSettled, Attempt: 1}}, fiscal.OutcomeUnknown, false},
+		"already used after a lost answer":          {[]Evidence{lostAttempt(), given("T2"), word("T2", fiscal.VerdictRejected, used)}, fiscal.OutcomeUnknown, false},
+		"already used, and the first is accepted":   {[]Evidence{lostAttempt(), word("T2", fiscal.VerdictRejected, used), word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
+		"already used, and the first is in process": {[]Evidence{word("T2", fiscal.VerdictRejected, used), word("T1", fiscal.VerdictInProcess)}, fiscal.Processing, false},
+		"already used, never lost, not looked":      {[]Evidence{word("T1", fiscal.VerdictRejected, used)}, fiscal.OutcomeUnknown, false},
+		"already used, never lost, looked":          {[]Evidence{word("T1", fiscal.VerdictRejected, used), {Kind: KindAbsent, At: noon}}, fiscal.Rejected, true},
+		"not authorised, and free":                  {[]Evidence{free}, fiscal.Rejected, false},
+		"another's document under our number":       {[]Evidence{word("T1", fiscal.VerdictRejected, used), state(fiscal.VerdictAccepted, false, true)}, fiscal.Rejected, true},
+		"found accepted by number":                  {[]Evidence{lostAttempt(), state(fiscal.VerdictAccepted, true, false)}, fiscal.Accepted, false},
+		"found by number, but who knows whose":      {[]Evidence{lostAttempt(), state(fiscal.VerdictAccepted, false, false)}, fiscal.OutcomeUnknown, false},
+		"a track that nobody knows any more":        {[]Evidence{given("T1"), {Kind: KindLost, TrackID: "T1", At: noon}}, fiscal.OutcomeUnknown, false},
+		"a lost track that came back":               {[]Evidence{given("T1"), {Kind: KindLost, TrackID: "T1", At: noon}, word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
+		"the operator decides":                      {[]Evidence{lostAttempt(), {Kind: KindOperator, Verdict: fiscal.VerdictRejected, At: noon}}, fiscal.Rejected, false},
+		"the operator was wrong":                    {[]Evidence{{Kind: KindOperator, Verdict: fiscal.VerdictRejected, At: noon}, word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
+		"delivered":                                 {[]Evidence{word("T1", fiscal.VerdictConditional), {Kind: KindReceipt, At: noon}}, fiscal.Delivered, false},
+		"acknowledged before the verdict":           {[]Evidence{given("T1"), {Kind: KindReceipt, At: noon}}, fiscal.Submitted, false},
+	} {
+		got := Fold(tt.evidence)
+		if got.Status != tt.want || (got.Alarm != "") != tt.alarm {
+			t.Errorf("%s: %+v, want %s", name, got, tt.want)
+		}
+	}
+}
+
+func drawEvidence(t *rapid.T) Evidence {
+	e := Evidence{
+		Kind: rapid.SampledFrom([]Kind{
+			KindTrack, KindVerdict, KindVerdict, KindState, KindAbsent, KindLost, KindInconclusive, KindSettled, KindOperator, KindReceipt, KindRefusedDelivery,
+		}).Draw(t, "kind"),
+		At: noon.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "at")) * time.Second),
+	}
+	switch e.Kind {
+	case KindVerdict, KindTrack, KindLost:
+		e.TrackID = rapid.SampledFrom([]string{"T1", "T2", "T3"}).Draw(t, "track")
+	case KindInconclusive, KindSettled:
+		e.Attempt = rapid.Int64Range(1, 3).Draw(t, "attempt")
+	case KindState:
+		e.Ours = rapid.Bool().Draw(t, "ours")
+		e.Foreign = !e.Ours && rapid.Bool().Draw(t, "foreign")
+	case KindAbsent, KindOperator, KindReceipt, KindRefusedDelivery:
+	}
+	if e.Kind == KindVerdict || e.Kind == KindState || e.Kind == KindOperator {
+		e.Verdict = fiscal.Verdict(rapid.IntRange(1, 4).Draw(t, "verdict"))
+		if rapid.Bool().Draw(t, "told") {
+			e.Messages = []fiscal.Message{{Code: rapid.SampledFrom([]string{"135", "176"}).Draw(t, "code"), Text: "x"}}
+		}
+		e.SequenceFree = rapid.Bool().Draw(t, "free")
+	}
+	return e
+}
+
+// The order of arrival never matters, and what comes twice counts once.
+func TestFoldIsAFunctionOfTheSet(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		evidence := rapid.SliceOfN(rapid.Custom(drawEvidence), 0, 8).Draw(t, "evidence")
+		want := Fold(evidence)
+		shuffled := rapid.Permutation(evidence).Draw(t, "order")
+		for _, other := range [][]Evidence{shuffled, slices.Concat(shuffled, shuffled)} {
+			if got := Fold(other); got.Status != want.Status || got.TrackID != want.TrackID || got.Freeze != want.Freeze || got.Alarm != want.Alarm {
+				t.Fatalf("%+v in one order, %+v in another", want, got)
+			}
+		}
+	})
+}
+
+// Whatever is learnt, an acceptance stands, and nothing that may have been sent
+// goes back to the queue.
+func TestFoldNeverForgets(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		evidence := rapid.SliceOfN(rapid.Custom(drawEvidence), 1, 10).Draw(t, "evidence")
+		status := fiscal.Queued
+		for i := range evidence {
+			next := Fold(evidence[:i+1]).Status
+			accepted := status == fiscal.Accepted || status == fiscal.AcceptedConditional || status == fiscal.Delivered
+			if accepted && next != fiscal.Accepted && next != fiscal.AcceptedConditional && next != fiscal.Delivered {
+				t.Fatalf("%s became %s with %+v", status, next, evidence[i])
+			}
+			if next == fiscal.Queued && status != fiscal.Queued {
+				t.Fatalf("%s went back to the queue", status)
+			}
+			status = next
+		}
+	})
+}

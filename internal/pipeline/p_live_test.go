@@ -1,0 +1,264 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// lenient registers what the rules of today refuse, as an older version may have.
+type lenient struct{ *Live }
+
+func (lenient) Check(context.Context, store.Scope, *fiscal.Invoice) error { return nil }
+
+func TestP75ADocumentThatDoesNotFitTakesNoNumber(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newTown(t, address, townOptions{})
+		live, ok := w.Plan.(*Live)
+		if !ok {
+			t.Fatal("the plan is not live")
+		}
+		w.Plan = lenient{live}
+		inv, good := w.createOn("1800-01-01", fiscal.FiscalCredit, 1000), w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Hour)
+		w.want(inv, "queued validation_failed")
+		if got := w.read(inv); got.ENCF != "" || len(got.Messages) == 0 || !strings.HasPrefix(got.Messages[0], "issue_date: ") {
+			t.Errorf("%+v", got)
+		}
+		if got := w.read(good).ENCF; got != "E310000000001" {
+			t.Errorf("the next document has %s", got)
+		}
+	})
+}
+
+// P-87: the answer was lost, and the document had been rejected.
+func TestP87LostAnswerOfARejection(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newTown(t, address, townOptions{})
+		// The first post is judged and then lost.
+		_, err := w.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.Reception}, Action: simulator.Action{Fault: "F02"}, Count: 1})
+		w.must(err)
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(0)
+		w.want(inv, "queued outcome_unknown")
+		documents := w.sim.Documents(simulator.Filter{})
+		if len(documents) != 1 {
+			t.Fatalf("%d documents at the authority", len(documents))
+		}
+		w.must(w.sim.ForceVerdict(documents[0].TrackID, simulator.Verdict{Code: 2, Used: true, Messages: []simulator.Message{{Code: 176, Text: "no"}}}))
+		w.drive(time.Hour)
+		w.want(inv, "queued outcome_unknown rejected")
+		if got := w.read(inv).Messages; len(got) != 1 || got[0] != "[176] no" {
+			t.Errorf("messages %q", got)
+		}
+		w.clean()
+	})
+}
+
+// P-91: of two track ids the second says that the number is used.
+func TestP91TheTwinOfAnAcceptedDocument(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newTown(t, address, townOptions{})
+		w.rule(1, simulator.Reception, simulator.Action{Fault: "F13"})
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(2 * time.Hour)
+		if got := w.read(inv).Status; got != fiscal.Accepted {
+			t.Errorf("%s: %s", got, w.story(inv))
+		}
+	})
+}
+
+// wallet is an identity that changes.
+type wallet struct {
+	mu sync.Mutex
+	id *xmlsig.Identity
+}
+
+func (s *wallet) Identity(_ context.Context, _ store.Scope, at time.Time) (*xmlsig.Identity, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id, s.id.Check(at)
+}
+
+// P-93: the certificate expires with documents signed and unsigned, and another
+// is installed.
+func TestP93ACertificateExpires(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newTown(t, address, townOptions{})
+		live, ok := w.Plan.(*Live)
+		if !ok {
+			t.Fatal("the plan is not live")
+		}
+		certificate := func(days int) *xmlsig.Identity {
+			file, err := w.sim.IssueCertificate(simulator.CertificateRequest{Holder: holder, Days: days})
+			w.must(err)
+			id, err := xmlsig.OpenP12(file.P12, file.Password)
+			w.must(err)
+			return id
+		}
+		keys := &wallet{id: certificate(30)}
+		live.Identities = keys
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
+		signed := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(0)
+		before := w.bytes(signed)
+		unsigned := w.create(fiscal.FiscalCredit, 1000)
+		w.clock.advance(keys.id.Certificate.NotAfter.Sub(w.Now()) + time.Hour)
+		w.drive(time.Hour)
+		if got := w.read(unsigned).ENCF; got != "" {
+			t.Errorf("%s was signed with an expired certificate", got)
+		}
+		renewed := certificate(300)
+		keys.mu.Lock()
+		keys.id = renewed
+		keys.mu.Unlock()
+		w.must(w.Store.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.AddCertificate(t.Context(), store.Certificate{
+				Scope: w.scope, ID: store.NewID(), DER: renewed.Certificate.Raw, Sealed: []byte("elsewhere"),
+				NotBefore: renewed.Certificate.NotBefore, NotAfter: renewed.Certificate.NotAfter, CreatedAt: w.Now(),
+			})
+			return err
+		}))
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = false }))
+		w.drive(24 * time.Hour)
+		if w.bytes(signed) != before {
+			t.Error("a signed document changed")
+		}
+		w.want(unsigned, "queued submitted accepted")
+	})
+}
+
+// bytes are those of a signed document.
+func (w *town) bytes(inv store.Invoice) string {
+	w.t.Helper()
+	issued, err := w.Store.IssuedDocument(w.t.Context(), w.scope, inv.DocumentID)
+	w.must(err)
+	return string(issued.XML)
+}
+
+// P-94: a range comes to its end in the middle of a burst.
+func TestP94TheRangeIsExhausted(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newTown(t, address, townOptions{})
+		ctx := t.Context()
+		all, err := w.Store.SequencesOf(ctx, w.scope, fiscal.FiscalCredit)
+		w.must(err)
+		w.must(w.Store.Update(ctx, func(tx *store.Tx) error { return tx.TakeNumbers(ctx, all[0], 997) }))
+		var made []store.Invoice
+		for range 5 {
+			made = append(made, w.create(fiscal.FiscalCredit, 1000))
+		}
+		w.drive(time.Minute)
+		numbered := 0
+		for _, inv := range made {
+			if w.read(inv).ENCF != "" {
+				numbered++
+			}
+		}
+		if numbered != 3 {
+			t.Errorf("%d documents are numbered, want the 3 that were left", numbered)
+		}
+		missing, err := w.Plan.Ready(ctx, w.scope, fiscal.FiscalCredit)
+		if err != nil || len(missing) != 1 || missing[0].Code != "sequence.exhausted" {
+			t.Errorf("missing %v, %v", missing, err)
+		}
+		w.must(w.Store.Update(ctx, func(tx *store.Tx) error {
+			return tx.AddSequence(ctx, store.Sequence{Scope: w.scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 5001, Last: 6000, Next: 5001, Expires: all[0].Expires, CreatedAt: w.Now()})
+		}))
+		w.drive(time.Hour)
+		for _, inv := range made {
+			w.want(inv, "queued submitted accepted")
+		}
+		w.clean()
+	})
+}
+
+// P-95: many documents are signed on several nodes at once.
+func TestP95ParallelSigning(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		const documents = 120
+		w := newTown(t, address, townOptions{})
+		made := make([]store.Invoice, documents)
+		for i := range made {
+			made[i] = w.create(fiscal.Consumer, 1000)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for _, node := range []*Pipeline{w.Pipeline, w.beside(), w.beside(), w.beside()} {
+			running.Go(func() { node.work(ctx) })
+		}
+		deadline := time.Now().Add(time.Minute)
+		for time.Now().Before(deadline) {
+			left := 0
+			for _, inv := range made {
+				if !w.read(inv).Status.Final() {
+					left++
+				}
+			}
+			if left == 0 {
+				break
+			}
+			w.clock.advance(time.Second)
+			time.Sleep(20 * time.Millisecond)
+		}
+		cancel()
+		running.Wait()
+		seen := map[string]bool{}
+		for _, inv := range made {
+			seen[w.read(inv).ENCF] = true
+		}
+		for n := 1; n <= documents; n++ {
+			if encf := fmt.Sprintf("E32%010d", n); !seen[encf] {
+				t.Errorf("%s is missing", encf)
+			}
+		}
+		if len(seen) != documents {
+			t.Errorf("%d numbers for %d documents", len(seen), documents)
+		}
+	})
+}
+
+// P-97, P-98: what directories and buyers answer.
+func TestP98Buyers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		service simulator.Service
+		action  simulator.Action
+		story   string
+	}{
+		{"P-97 no entry", simulator.Directory, simulator.Action{Fault: "F24", Variant: "null"}, "queued submitted accepted"},
+		{"P-97 an empty answer", simulator.Directory, simulator.Action{Fault: "F24", Variant: "empty"}, "queued submitted accepted"},
+		{"P-97 an object for an array", simulator.Directory, simulator.Action{Fault: "F24", Variant: "swap"}, "queued submitted accepted delivered"},
+		{"P-97 a private address", simulator.Directory, simulator.Action{Fault: "F24", Variant: "private"}, "queued submitted accepted"},
+		{"P-98 not received, specification", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-1"}, "queued submitted accepted"},
+		{"P-98 not received, signature", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-2"}, "queued submitted accepted"},
+		{"P-98 an acknowledgement of another", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "other-encf"}, "queued submitted accepted"},
+		{"P-98 unsigned", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "unsigned"}, "queued submitted accepted"},
+		{"P-98 indented after signing", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "indented"}, "queued submitted accepted delivered"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newTown(t, storetest.Address(t, "sqlite"), townOptions{receiver: true})
+			w.rule(0, tt.service, tt.action)
+			inv := w.create(fiscal.FiscalCredit, 1000)
+			w.drive(48 * time.Hour)
+			w.want(inv, tt.story)
+		})
+	}
+}

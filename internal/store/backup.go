@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"modernc.org/sqlite"
+)
+
+// ErrHasOwnTools says that a database is not copied by us: its server has tools
+// for that.
+var ErrHasOwnTools = errors.New("store: the database of a server is copied with its own tools")
+
+// Backup copies a SQLite database into a new file, as it is at one moment, while
+// others go on using it. It does not migrate it first. The error is
+// fs.ErrNotExist when there is no database, fs.ErrExist when there is such a
+// file, and ErrHasOwnTools on PostgreSQL. The copy is durable and for its owner
+// alone.
+func Backup(ctx context.Context, address, file string) (bytes int64, err error) {
+	d, location, err := parseAddress(address)
+	if err != nil {
+		return 0, err
+	}
+	if d.shared {
+		return 0, ErrHasOwnTools
+	}
+	if location, err = filepath.Abs(location); err != nil {
+		return 0, err
+	}
+	if _, err := os.Stat(location); err != nil {
+		return 0, fmt.Errorf("store: backup: %w", err)
+	}
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("store: backup: %s: %w", file, errors.Join(err, fs.ErrExist))
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // mode 0600
+	if err != nil {
+		return 0, fmt.Errorf("store: backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name())) }()
+	if err := copySQLite(ctx, location, tmp.Name()); err != nil {
+		return 0, d.wrap("backup", err)
+	}
+	if err := tmp.Sync(); err != nil {
+		return 0, fmt.Errorf("store: backup: %w", err)
+	}
+	info, err := tmp.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("store: backup: %w", err)
+	}
+	// A link, unlike a rename, never replaces a file.
+	if err := os.Link(tmp.Name(), file); err != nil {
+		return 0, fmt.Errorf("store: backup: %w", err)
+	}
+	dir, err := os.Open(filepath.Dir(file))
+	if err != nil {
+		return 0, fmt.Errorf("store: backup: %w", err)
+	}
+	return info.Size(), errors.Join(dir.Sync(), dir.Close())
+}
+
+// copySQLite writes what a reader sees at one moment into an empty file. Writers
+// do not wait for it.
+func copySQLite(ctx context.Context, from, to string) (err error) {
+	base, err := sqlite.NewConnector("file:" + (&url.URL{Path: from}).EscapedPath() + "?mode=rw")
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(base)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if _, err := conn.ExecContext(ctx, `PRAGMA busy_timeout = 5000`); err != nil {
+		return err
+	}
+	// The copy must have the tables of this service, and not be of a file that
+	// happens to open.
+	var version int64
+	if err := conn.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_versions`).Scan(&version); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, `VACUUM INTO $1`, to)
+	return err
+}

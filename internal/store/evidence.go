@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// Evidence is one thing that was learnt about a document at the authority. Body
+// is its content as JSON, which the pipeline reads; equal evidence is kept once.
+type Evidence struct {
+	Scope
+	DocumentID string
+	ID         string
+	At         time.Time
+	Kind       string
+	TrackID    string
+	Verdict    fiscal.Verdict
+	Body       string
+	Digest     []byte
+	Raw        []byte // the answer as it came; nil when there was none
+}
+
+// AddEvidence appends evidence and tells whether it was new.
+func (tx *Tx) AddEvidence(ctx context.Context, e Evidence) (bool, error) {
+	done, err := tx.q.ExecContext(ctx, `
+		INSERT INTO evidence (document_id, id, environment, taxpayer_id, at, kind, track_id, verdict, body, digest, raw)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT DO NOTHING`,
+		e.DocumentID, e.ID, e.Environment, e.TaxpayerID, micros(e.At), e.Kind, e.TrackID, int64(e.Verdict), e.Body, e.Digest, e.Raw)
+	if err != nil {
+		return false, tx.d.wrap("add evidence", err)
+	}
+	n, err := done.RowsAffected()
+	return n > 0, tx.d.wrap("add evidence", err)
+}
+
+// EvidenceOf lists what is known of a document, the oldest first, without the
+// raw answers.
+func (r reader) EvidenceOf(ctx context.Context, scope Scope, documentID string) ([]Evidence, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT id, at, kind, track_id, verdict, body, digest FROM evidence
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 ORDER BY at, id`,
+		scope.Environment, scope.TaxpayerID, documentID)
+	if err != nil {
+		return nil, r.d.wrap("read evidence", err)
+	}
+	return collect(r.d, "read evidence", rows, func(row row) (Evidence, error) {
+		e := Evidence{Scope: scope, DocumentID: documentID}
+		var at, verdict int64
+		err := row.Scan(&e.ID, &at, &e.Kind, &e.TrackID, &verdict, &e.Body, &e.Digest)
+		e.At, e.Verdict = fromMicros(at), fiscal.Verdict(verdict)
+		return e, err
+	})
+}

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrNumberUsed says that a number belongs to another document.
+var ErrNumberUsed = errors.New("store: the number belongs to another document")
+
+// NumberState is what became of a number.
+type NumberState string
+
+// The states of a number. One that the authority lets be used again is marked,
+// and never used again by itself.
+const (
+	NumberIssued   NumberState = "issued"
+	NumberUsed     NumberState = "used"
+	NumberReusable NumberState = "reusable"
+)
+
+// Issued is a number taken and the document signed under it: the ledger's row.
+// Its bytes never change.
+type Issued struct {
+	Scope
+	RNC, ENCF    string
+	DocumentID   string
+	SequenceID   string
+	Certificate  string // SHA-256 of the certificate it is signed with, in hexadecimal
+	State        NumberState
+	SecurityCode string
+	BuyerRNC     string // empty when the document names none
+	SignedAt     time.Time
+	CreatedAt    time.Time
+	XMLDigest    []byte // SHA-256 of XML
+	SentDigest   []byte // SHA-256 of what the authority gets
+	XML          []byte
+	Summary      []byte // what the authority gets of a small consumer invoice; nil otherwise
+}
+
+// Sent is what the authority gets: the summary of a small consumer invoice, and
+// the document itself of every other.
+func (i Issued) Sent() []byte {
+	if i.Summary != nil {
+		return i.Summary
+	}
+	return i.XML
+}
+
+const issuedHead = `environment, rnc, encf, taxpayer_id, document_id, sequence_id, certificate, number_state, security_code, buyer_rnc,
+	signed_at, created_at, xml_sha256, sent_sha256`
+
+// Issue stores a signed document under its number, and gives its invoice the
+// number. It is committed with the number that was taken.
+func (tx *Tx) Issue(ctx context.Context, i Issued) error {
+	row, number := issue(i)
+	n, err := row.run(ctx, tx.q)
+	if err == nil && n == 0 {
+		err = ErrNumberUsed
+	}
+	if err != nil {
+		return tx.d.wrap("issue", err)
+	}
+	if n, err = number.run(ctx, tx.q); err == nil && n == 0 {
+		err = orNotFound(nil)
+	}
+	return tx.d.wrap("issue", err)
+}
+
+// issue is the ledger's row, and the number of the invoice.
+func issue(i Issued) (row, number statement) {
+	var summary any // not a nil slice, which some drivers take for empty bytes
+	if i.Summary != nil {
+		summary = i.Summary
+	}
+	return statement{`
+		INSERT INTO issued (` + issuedHead + `, xml, summary)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+		ON CONFLICT DO NOTHING`, []any{
+			string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, i.DocumentID, i.SequenceID, i.Certificate, string(NumberIssued), i.SecurityCode, i.BuyerRNC,
+			micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, i.XML, summary,
+		}}, statement{`
+		UPDATE invoices SET encf = $4
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND encf IS NULL`, []any{
+			string(i.Environment), i.TaxpayerID, i.DocumentID, i.ENCF,
+		}}
+}
+
+// An Issuance is a signed document and the job that it belongs to.
+type Issuance struct {
+	Issued
+	Job Job
+}
+
+// NotIssued says which of several documents could not be issued, and why. None
+// was.
+type NotIssued struct {
+	Index int
+	Err   error
+}
+
+func (e *NotIssued) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *NotIssued) Unwrap() error { return e.Err }
+
+// IssueAll takes the next numbers of a sequence and stores the documents that
+// were signed under them, in their order, in one transaction: all of them or
+// none. Each job goes on to the stage, held until the moment. The error is
+// ErrNumbersMoved, or NotIssued with ErrLeaseLost or ErrNumberUsed.
+func (s *Store) IssueAll(ctx context.Context, sequence Sequence, all []Issuance, stage string, until time.Time) error {
+	const each = 3
+	statements := make([]statement, 1, 1+each*len(all))
+	statements[0] = takeNumbers(sequence, int64(len(all)))
+	for _, one := range all {
+		row, number := issue(one.Issued)
+		statements = append(statements, carryJob(one.Job, stage, until), row, number)
+	}
+	err := s.batch(ctx, statements, func(rows []int64) error {
+		if rows[0] == 0 {
+			return ErrNumbersMoved
+		}
+		for i := range all {
+			changed := rows[1+each*i : 1+each*(i+1)]
+			switch {
+			case changed[0] == 0:
+				return &NotIssued{i, ErrLeaseLost}
+			case changed[1] == 0, changed[2] == 0:
+				return &NotIssued{i, ErrNumberUsed}
+			}
+		}
+		return nil
+	})
+	return s.d.wrap("issue", err)
+}
+
+// IssuedDocument reads the ledger's row of a document, with its bytes.
+func (r reader) IssuedDocument(ctx context.Context, scope Scope, documentID string) (Issued, error) {
+	var i Issued
+	var signed, created int64
+	err := r.q.QueryRowContext(ctx, `
+		SELECT `+issuedHead+`, xml, summary FROM issued
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
+		scope.Environment, scope.TaxpayerID, documentID).Scan(
+		&i.Environment, &i.RNC, &i.ENCF, &i.TaxpayerID, &i.DocumentID, &i.SequenceID, &i.Certificate, &i.State, &i.SecurityCode, &i.BuyerRNC,
+		&signed, &created, &i.XMLDigest, &i.SentDigest, &i.XML, &i.Summary)
+	i.SignedAt, i.CreatedAt = fromMicros(signed), fromMicros(created)
+	return i, r.d.wrap("read issued document", err)
+}
+
+// SettleNumber says what became of a document's number.
+func (tx *Tx) SettleNumber(ctx context.Context, scope Scope, documentID string, state NumberState) error {
+	_, err := tx.q.ExecContext(ctx, `
+		UPDATE issued SET number_state = $4
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
+		scope.Environment, scope.TaxpayerID, documentID, state)
+	return tx.d.wrap("settle number", err)
+}
+
+// Request reads the canonical request of an invoice.
+func (r reader) Request(ctx context.Context, scope Scope, invoiceID string) ([]byte, error) {
+	var request []byte
+	err := r.q.QueryRowContext(ctx, `
+		SELECT request FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		scope.Environment, scope.TaxpayerID, invoiceID).Scan(&request)
+	return request, r.d.wrap("read request", err)
+}

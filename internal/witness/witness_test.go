@@ -1,0 +1,325 @@
+package witness
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const helperPath = "FISCALHUB_TEST_WITNESS"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(helperPath); path != "" {
+		os.Exit(help(path))
+	}
+	os.Exit(m.Run())
+}
+
+// help raises every third number of a range in a process of its own.
+func help(path string) int {
+	f, err := Open(path, "test")
+	if err != nil {
+		return 1
+	}
+	for n := int64(1); n <= 300; n += 3 {
+		if f.Raise(credit, n) != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+var (
+	credit   = Range{"199000013", "31", 1, 1000}
+	consumer = Range{"199000013", "32", 1, 1000}
+)
+
+func create(t *testing.T, inDoubt bool) (*File, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "witness")
+	f, err := Create(path, "test", inDoubt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f, path
+}
+
+func reopen(t *testing.T, path string) *File {
+	t.Helper()
+	f, err := Open(path, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+func raise(t *testing.T, f *File, r Range, n int64) {
+	t.Helper()
+	if err := f.Raise(r, n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func want(t *testing.T, f *File, r Range, m Mark) {
+	t.Helper()
+	if got, err := f.Mark(r); err != nil || got != m {
+		t.Errorf("%+v: %+v, %v; want %+v", r, got, err, m)
+	}
+}
+
+func TestMarksOnlyRise(t *testing.T) {
+	t.Parallel()
+	f, path := create(t, false)
+	want(t, f, credit, Mark{})
+	for _, n := range []int64{3, 7, 5} {
+		raise(t, f, credit, n)
+	}
+	raise(t, f, consumer, 2)
+	for _, f := range []*File{f, reopen(t, path)} {
+		want(t, f, credit, Mark{Number: 7})
+		want(t, f, consumer, Mark{Number: 2})
+		want(t, f, Range{"101000000", "31", 1, 1000}, Mark{})
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if _, err := Open(path, "other"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("the witness of something else: %v", err)
+	}
+	if _, err := Open(path+"x", "test"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// A range that was added again, with other bounds, has sent what the old one has.
+func TestRangesRememberByTheirNumbers(t *testing.T) {
+	t.Parallel()
+	f, _ := create(t, false)
+	raise(t, f, Range{"199000013", "31", 101, 200}, 150)
+	for _, tt := range []struct{ first, last, number int64 }{
+		{101, 500, 150}, {1, 1000, 150}, {1, 120, 120}, {140, 160, 150}, {1, 100, 0}, {151, 200, 0},
+	} {
+		want(t, f, Range{"199000013", "31", tt.first, tt.last}, Mark{Number: tt.number})
+	}
+}
+
+func TestDoubtEndsByBeingSettled(t *testing.T) {
+	t.Parallel()
+	f, path := create(t, true)
+	raise(t, f, credit, 4)
+	want(t, f, credit, Mark{4, true})
+	if err := f.Settle(credit, 9); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*File{f, reopen(t, path)} {
+		want(t, f, credit, Mark{9, false})
+		want(t, f, consumer, Mark{0, true})
+	}
+	again, err := Create(path, "test", false) // opens what is there
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close() }()
+	want(t, again, consumer, Mark{0, true})
+}
+
+func TestATornEndIsCutOff(t *testing.T) {
+	t.Parallel()
+	whole := record{"sent", credit.key(), 8}.line()
+	for cut := 1; cut < len(whole); cut++ {
+		f, path := create(t, false)
+		raise(t, f, credit, 7)
+		add(t, path, whole[:cut])
+		want(t, f, credit, Mark{Number: 7}) // a reader waits for the rest
+		if cut%2 == 0 {
+			f = reopen(t, path)
+		}
+		raise(t, f, credit, 9) // after a crash of another process, or of our own
+		want(t, reopen(t, path), credit, Mark{Number: 9})
+	}
+}
+
+func add(t *testing.T, path, text string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamageIsSeen(t *testing.T) {
+	t.Parallel()
+	f, path := create(t, false)
+	for n := int64(1); n <= 3; n++ {
+		raise(t, f, credit, n)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range text[:len(text)-1] {
+		damaged := []byte(string(text))
+		damaged[at] ^= 1
+		other := filepath.Join(t.TempDir(), "witness")
+		if err := os.WriteFile(other, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(other, "test"); !errors.Is(err, ErrDamaged) {
+			t.Errorf("byte %d: %v", at, err)
+		}
+	}
+	for name, damage := range map[string]func() error{
+		"a line of something else": func() error { add(t, path, "hello\n"); return nil },
+		"no file":                  func() error { return os.Remove(path) },
+		"an empty file":            func() error { return os.WriteFile(path, nil, 0o600) },
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := f.Mark(credit); name != "an empty file" && err == nil {
+				t.Errorf("%s is not seen while open", name)
+			}
+		}
+		if _, err := Open(path, "test"); err == nil {
+			t.Errorf("%s is opened", name)
+		}
+	}
+}
+
+// Nobody's number counts as durable before the fsync after it was written, and
+// those who come while one is under way share the next.
+func TestCallersShareAnFsync(t *testing.T) {
+	t.Parallel()
+	f, path := create(t, false)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	syncs := 0
+	f.sync = func(file *os.File) error {
+		if syncs++; syncs == 1 {
+			close(entered)
+			<-leave
+		}
+		return file.Sync()
+	}
+	var callers sync.WaitGroup
+	call := func(n int64) {
+		callers.Go(func() {
+			if err := f.Raise(credit, n); err != nil {
+				t.Error(err)
+			}
+			text, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(text), record{"sent", credit.key(), n}.line()) {
+				t.Errorf("%d is not in the file: %v", n, err)
+			}
+		})
+	}
+	call(1)
+	<-entered
+	for n := int64(2); n <= 50; n++ {
+		call(n)
+	}
+	for gathered := 0; gathered < 49; { // until they all wait
+		f.gather.Lock()
+		gathered = len(f.next.records)
+		f.gather.Unlock()
+	}
+	close(leave)
+	callers.Wait()
+	if syncs != 2 {
+		t.Errorf("%d fsyncs for 50 numbers, want 2", syncs)
+	}
+	raise(t, f, credit, 50)
+	raise(t, f, credit, 12)
+	if syncs != 2 {
+		t.Errorf("a number that is known costs an fsync")
+	}
+	want(t, f, credit, Mark{Number: 50})
+}
+
+func TestAFailedFsyncIsNeverRepeated(t *testing.T) {
+	t.Parallel()
+	f, _ := create(t, false)
+	sick := errors.New("input/output error")
+	f.sync = func(*os.File) error { return sick }
+	if err := f.Raise(credit, 1); !errors.Is(err, sick) {
+		t.Errorf("%v", err)
+	}
+	select {
+	case <-f.Broken():
+	default:
+		t.Error("it is not broken")
+	}
+	f.sync = (*os.File).Sync
+	if err := f.Raise(credit, 1); !errors.Is(err, sick) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestProcessesShareAFile(t *testing.T) {
+	t.Parallel()
+	f, path := create(t, false)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := exec.CommandContext(t.Context(), self)
+	other.Env = append(os.Environ(), helperPath+"="+path)
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	second := reopen(t, path)
+	for n := int64(2); n <= 300; n += 3 {
+		raise(t, f, credit, n)
+		raise(t, second, credit, n+1)
+	}
+	if err := other.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*File{f, second, reopen(t, path)} {
+		want(t, f, credit, Mark{Number: 300})
+	}
+}
+
+// A long file is replaced by a short one, and whoever has the old one open goes
+// on with the new one.
+func TestALongFileIsShortened(t *testing.T) {
+	t.Parallel()
+	f, path := create(t, true)
+	var text strings.Builder
+	for n := int64(1); text.Len() <= compactAt; n++ {
+		r := Range{RNC: strconv.FormatInt(n%100, 10), Type: "31", First: 1, Last: 1 << 40}
+		text.WriteString(record{"sent", r.key(), n}.line())
+	}
+	add(t, path, text.String())
+	if err := f.Settle(credit, 5); err != nil {
+		t.Fatal(err)
+	}
+	short := reopen(t, path)
+	if info, err := os.Stat(path); err != nil || info.Size() > 10_000 {
+		t.Errorf("%d bytes, %v", info.Size(), err)
+	}
+	raise(t, f, credit, 6)
+	raise(t, short, consumer, 3)
+	for _, f := range []*File{f, short, reopen(t, path)} {
+		want(t, f, credit, Mark{6, false})
+		want(t, f, consumer, Mark{3, true})
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
