@@ -20,7 +20,8 @@ test: ## install what is missing, then check everything as CI does
 bench: ## measure the service beside the floor of this machine (ARGS="creations list" narrows)
 	go run ./bench $(ARGS)
 
-soak: ## live documents against a misbehaving authority on a virtual clock, for SEEDS seeds, 10 unless told
+soak: ## every crash point, then live documents against a misbehaving authority for SEEDS seeds, 10 unless told
+	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^TestEveryCrashPoint$$' ./internal/pipeline
 	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/pipeline | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 
 lint: ## check format, vet and lint

@@ -87,7 +87,7 @@ func (a *acknowledged) audit(t *testing.T, c *integrator, base string) {
 // answered again byte for byte.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
-	const kills, creations = 12, 1000
+	const kills, creations = 8, 600
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		args := []string{"--data", filepath.Join(t.TempDir(), "data"), "--database", address, "--rate-limit", "0", "--log-level", "error"}
 		server := serve(t, args...)

@@ -184,7 +184,7 @@ func (w *liveTown) audit(t *testing.T, count int) {
 // LIVE_DOCUMENTS make it longer.
 func TestLiveKillNine(t *testing.T) {
 	t.Parallel()
-	kills, documents := setting(t, "LIVE_KILLS", 3), setting(t, "LIVE_DOCUMENTS", 60)
+	kills, documents := setting(t, "LIVE_KILLS", 2), setting(t, "LIVE_DOCUMENTS", 40)
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newLiveTown(t, address, "flaky")
 		server := serve(t, w.args...)
@@ -226,7 +226,7 @@ func setting(t *testing.T, name string, unlessTold int) int {
 // Of two nodes on one PostgreSQL one is killed; the other finishes its work.
 func TestLiveTwoNodes(t *testing.T) {
 	t.Parallel()
-	documents := setting(t, "LIVE_DOCUMENTS", 60)
+	documents := setting(t, "LIVE_DOCUMENTS", 40)
 	w := newLiveTown(t, storetest.Address(t, "postgres"), "flaky")
 	first, second := serve(t, w.args...), serve(t, w.args...)
 	var base atomic.Pointer[string]

@@ -55,6 +55,12 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			// The race detector would have every command wait for a second
+			// before it ends.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":    scriptExits,
 			"serve":    func(ts *testscript.TestScript, _ bool, args []string) { scriptServe(t.Context(), ts, args) },

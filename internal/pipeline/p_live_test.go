@@ -191,7 +191,7 @@ func TestP94TheRangeIsExhausted(t *testing.T) {
 func TestP95ParallelSigning(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		const documents = 120
+		const documents = 60
 		w := newTown(t, address, townOptions{})
 		made := make([]store.Invoice, documents)
 		for i := range made {
