@@ -24,8 +24,8 @@ soak: ## every crash point, then live documents against a misbehaving authority 
 	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^TestEveryCrashPoint$$' ./internal/pipeline
 	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/pipeline | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 
-lint: ## check format, vet and lint
-	scripts/test format vet lint
+lint: ## check format and lint
+	scripts/test format lint
 
 fuzz: ## fuzz every target for FUZZTIME, 1m unless told
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz

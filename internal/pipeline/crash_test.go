@@ -50,8 +50,8 @@ func trials() []trial {
 		once := func(a simulator.Action) func(*town, simulator.Service) {
 			return func(w *town, reception simulator.Service) { w.rule(1, reception, a) }
 		}
-		add("plain", trial{twice: doc.name == "31", postgres: true})
-		add("answer lost", trial{fault: once(simulator.Action{Fault: "F02"}), postgres: doc.kind == fiscal.FiscalCredit})
+		add("plain", trial{twice: doc.name == "31", postgres: doc.name != "large 32"})
+		add("answer lost", trial{fault: once(simulator.Action{Fault: "F02"})})
 		// These two take the same way, which is long.
 		if doc.name != "large 32" {
 			add("document lost", trial{fault: once(simulator.Action{Fault: "F02", Store: no()}), more: doc.name != "31"})
