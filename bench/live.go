@@ -129,6 +129,8 @@ func (b *bench) startTown(ctx context.Context, engine, name string, delay time.D
 	if err != nil {
 		return nil, err
 	}
+	// A database of its own has a witness of its own.
+	b.data = filepath.Join(b.dir, "data-"+engine+"-"+name)
 	w.service, err = b.startIn(ctx, "certification", address, "--authority", authority, "--authority-environment", "testecf")
 	if err != nil {
 		return nil, err

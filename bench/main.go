@@ -36,6 +36,7 @@ func main() {
 // bench is one run: where it keeps its files and what it has measured.
 type bench struct {
 	dir      string
+	data     string // the service's own folder
 	binary   string
 	table    *tabwriter.Writer
 	progress io.Writer
@@ -66,7 +67,7 @@ func run(ctx context.Context, names []string, out, progress io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{dir: dir, binary: filepath.Join(dir, "fiscalhub"), progress: progress,
+	b := &bench{dir: dir, data: filepath.Join(dir, "data"), binary: filepath.Join(dir, "fiscalhub"), progress: progress,
 		table: tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)}
 	b.say("building the service")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary, "./cmd/fiscalhub")

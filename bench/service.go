@@ -34,8 +34,7 @@ func (b *bench) startService(ctx context.Context, database string) (*service, er
 // startIn serves an environment.
 func (b *bench) startIn(ctx context.Context, environment, database string, flags ...string) (*service, error) {
 	s := &service{database: database, environment: environment}
-	data := filepath.Join(b.dir, "data")
-	s.cmd = exec.CommandContext(ctx, b.binary, append([]string{"serve", "--data", data, "--database", database, "--environment", environment,
+	s.cmd = exec.CommandContext(ctx, b.binary, append([]string{"serve", "--data", b.data, "--database", database, "--environment", environment,
 		"--listen", "127.0.0.1:0", "--rate-limit", "0", "--no-bootstrap"}, flags...)...)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -79,7 +78,7 @@ func (b *bench) newKey(ctx context.Context, s *service) (string, error) {
 
 // field runs an operator's command and returns one field of its answer.
 func (b *bench) field(ctx context.Context, database, field string, args ...string) (string, error) {
-	args = append(args, "--json", "--data", filepath.Join(b.dir, "data"), "--database", database)
+	args = append(args, "--json", "--data", b.data, "--database", database)
 	out, err := exec.CommandContext(ctx, b.binary, args...).Output()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", strings.Join(args[:2], " "), err)
