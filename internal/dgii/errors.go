@@ -18,6 +18,9 @@ func (r *RetryAfter) Error() string {
 	return "try again in " + r.After.Round(time.Millisecond).String()
 }
 
+// Wait is how long to wait.
+func (r *RetryAfter) Wait() time.Duration { return r.After }
+
 // A fault is how an exchange ended without an answer: exactly one of the
 // sentinels of fiscal, and what was met.
 type fault struct {

@@ -29,7 +29,7 @@ const (
 // A numberer numbers the documents of one taxpayer and type. A number is part of
 // what is signed, and a crash must leave no gap: so those that wait are numbered
 // in a row, signed side by side, and committed together with their numbers. The
-// first to come does the work of all that came meanwhile.
+// first in the line does the work of all that came meanwhile.
 type numberer struct {
 	live *Live
 	key  queueKey
@@ -47,28 +47,42 @@ type order struct {
 	identity *xmlsig.Identity
 	signedAt time.Time
 	done     chan error
+	lead     chan struct{}
 }
 
-// issue waits until the document is numbered, signed and committed.
+// issue waits until the document is numbered, signed and committed. Whoever leads
+// does one batch, which its own document is the first of, and lets the next one
+// lead: nobody works for others for ever.
 func (q *numberer) issue(ctx context.Context, o *order) error {
-	o.done = make(chan error, 1)
+	o.done, o.lead = make(chan error, 1), make(chan struct{}, 1)
 	q.mu.Lock()
 	q.waiting = append(q.waiting, o)
-	lead := !q.busy
-	q.busy = true
-	q.mu.Unlock()
-	for lead {
-		q.mu.Lock()
-		batch := slices.Clone(q.waiting[:min(len(q.waiting), maxBatch)])
-		q.waiting = q.waiting[len(batch):]
-		q.busy = len(batch) > 0
-		lead = q.busy
-		q.mu.Unlock()
-		if lead {
-			q.work(context.WithoutCancel(ctx), batch) // for others, too
-		}
+	if !q.busy {
+		q.busy = true
+		o.lead <- struct{}{}
 	}
+	q.mu.Unlock()
+	select {
+	case err := <-o.done:
+		return err
+	case <-o.lead:
+	}
+	q.mu.Lock()
+	batch := slices.Clone(q.waiting[:min(len(q.waiting), maxBatch)])
+	q.waiting = q.waiting[len(batch):]
+	q.mu.Unlock()
+	defer q.handOver()
+	q.work(context.WithoutCancel(ctx), batch) // for others, too
 	return <-o.done
+}
+
+// handOver lets the first of those that wait lead.
+func (q *numberer) handOver() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy = len(q.waiting) > 0; q.busy {
+		q.waiting[0].lead <- struct{}{}
+	}
 }
 
 // work issues a batch, and tells each of its orders what came of it.

@@ -112,3 +112,20 @@ func TestNumbersOfABatchAreGoodForItsLastDay(t *testing.T) {
 		}
 	}
 }
+
+// Whoever leads is let go after its own batch, however many come after it.
+func TestTheLeadGoesOn(t *testing.T) {
+	t.Parallel()
+	q := &numberer{live: &Live{}, busy: true}
+	first, second := &order{lead: make(chan struct{}, 1)}, &order{lead: make(chan struct{}, 1)}
+	q.waiting = []*order{first, second}
+	q.handOver()
+	if len(first.lead) != 1 || len(second.lead) != 0 || !q.busy {
+		t.Error("the first in the line does not lead")
+	}
+	q.waiting = nil
+	q.handOver()
+	if q.busy {
+		t.Error("somebody leads a line in which nobody waits")
+	}
+}

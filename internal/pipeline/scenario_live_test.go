@@ -96,6 +96,12 @@ func TestScenarios(t *testing.T) {
 				w.rule(1, simulator.Reception, simulator.Action{Fault: "F10", Delay: simulator.Duration(time.Minute)})
 			},
 			story: "queued submitted accepted delivered",
+			also: func(t *testing.T, w *town, inv store.Invoice) {
+				attempts, err := w.Store.Attempts(t.Context(), w.scope, inv.DocumentID)
+				if err != nil || len(attempts) != 2 || attempts[1].OpenedAt.Sub(attempts[0].ClosedAt) < time.Minute {
+					t.Errorf("it was not waited as long as the authority asked: %+v, %v", attempts, err)
+				}
+			},
 		},
 		{
 			name: "S15 the buyer is down for two days", within: 4 * 24 * time.Hour,

@@ -110,14 +110,14 @@ func conclusion(a fiscal.Answer, at time.Time) finding {
 // can have arrived.
 func (l *Live) notReceived(w Work, attempt *store.Attempt, cause error) Step {
 	wait := min(sendBase<<min(w.Job.Attempt, 12), sendMax)
-	var after interface{ RetryAfter() time.Duration }
-	if errors.As(cause, &after) {
-		wait = max(wait, after.RetryAfter())
+	pause := l.paced(wait, time.Second)
+	var told interface{ Wait() time.Duration }
+	if errors.As(cause, &told) {
+		pause = max(pause, told.Wait()) // what the authority asks for is not scaled
 	}
 	return Step{
-		Within: func(ctx context.Context, tx *store.Tx, before store.Invoice) (Change, error) {
-			next := stageSubmit
-			return Change{Next: next, Again: true, After: l.paced(wait, time.Second), Cause: attempt.Detail}, tx.CloseAttempt(ctx, *attempt)
+		Within: func(ctx context.Context, tx *store.Tx, _ store.Invoice) (Change, error) {
+			return Change{Next: stageSubmit, Again: true, After: pause, Cause: attempt.Detail}, tx.CloseAttempt(ctx, *attempt)
 		},
 	}
 }
