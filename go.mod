@@ -18,6 +18,7 @@ require (
 	github.com/quagmt/udecimal v1.10.1
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	github.com/swaggest/swgui v1.8.8
 	go.uber.org/goleak v1.3.0
 	golang.org/x/image v0.47.0

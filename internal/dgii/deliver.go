@@ -2,14 +2,13 @@ package dgii
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/netguard"
+	replies "github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -20,16 +19,16 @@ const (
 
 // Deliver sends a document to a buyer's receiver and returns the buyer's
 // acknowledgement. Whatever is not a verified acknowledgement of this document
-// is no answer: the error is ErrUnavailable, with ErrAddress where the address
-// must not be called. A delivery may be repeated: receivers know a document by
-// its number.
+// is no answer: the error is ErrUnavailable, with netguard.ErrAddress where the
+// address must not be called. A delivery may be repeated: receivers know a
+// document by its number.
 func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Receipt, error) {
 	if !isName(s.RNC) || !isName(s.ENCF) || len(s.XML) == 0 {
 		return fiscal.Receipt{}, peerFault("there is no document with an RNC and an e-NCF to deliver", nil)
 	}
 	d, err := c.door(to.Reception)
 	if err != nil {
-		return fiscal.Receipt{}, peerFault("address", err)
+		return fiscal.Receipt{}, peerFault(netguard.ClassRefused, err)
 	}
 	key := tokenKey{to.Authentication, fingerprint(id)}
 	c.budget.earn()
@@ -102,7 +101,7 @@ func (d door) ask(ctx context.Context, r request) (*reply, error) {
 	r.service, r.transport, r.url, r.total = peerService, d.transport, d.base+r.url, d.c.timeouts.Delivery
 	rep, err := d.c.exchange(ctx, r)
 	if err != nil {
-		return nil, &classed{classOf(err), err}
+		return nil, &classed{netguard.Class(err), err}
 	}
 	return rep, nil
 }
@@ -116,25 +115,6 @@ type classed struct {
 
 func (c *classed) Error() string { return c.class }
 func (c *classed) Unwrap() error { return c.error }
-
-func classOf(err error) string {
-	var dns *net.DNSError
-	var tlsErr *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	var timeout net.Error
-	switch {
-	case errors.Is(err, ErrAddress):
-		return "address"
-	case errors.As(err, &dns):
-		return "dns"
-	case errors.As(err, &tlsErr), errors.As(err, &record):
-		return "tls"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return "timeout"
-	default:
-		return "connect"
-	}
-}
 
 // peerToken returns the token of a receiver that gives some, and nothing for
 // one that does not.
@@ -159,34 +139,18 @@ func (c *Client) peerToken(ctx context.Context, id *xmlsig.Identity, key tokenKe
 	})
 }
 
-// readReceipt reads an acknowledgement (ARECF) from its verified signature,
-// whatever the status that it came with.
+// readReceipt reads an acknowledgement (ARECF) of a shipment, whatever the status
+// that it came with.
 func (c *Client) readReceipt(rep *reply, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Receipt, error) {
 	if rep.torn != nil {
 		return fiscal.Receipt{}, rep.torn
 	}
-	v, err := xmlsig.Verify(rep.body, xmlsig.SmallLimits())
+	r, err := replies.ReadReceipt(rep.body, c.roots, c.now())
 	if err != nil {
 		return fiscal.Receipt{}, fmt.Errorf("the acknowledgement: %w", err)
 	}
-	if err := v.Trusted(c.roots, c.now()); err != nil {
-		return fiscal.Receipt{}, fmt.Errorf("the acknowledgement: %w", err)
-	}
-	detail := v.Root().Child("DetalleAcusedeRecibo")
-	text := func(name string) string { return strings.TrimSpace(detail.Child(name).Text()) }
-	r := fiscal.Receipt{
-		RNC: text("RNCEmisor"), ENCF: text("eNCF"), BuyerRNC: text("RNCComprador"),
-		Reason: text("CodigoMotivoNoRecibido"), Signer: xmlsig.Person(v.Certificate), XML: rep.body,
-	}
-	if v.Root().Name() != "ARECF" || r.RNC != s.RNC || r.ENCF != s.ENCF || r.BuyerRNC != to.RNC {
+	if r.RNC != s.RNC || r.ENCF != s.ENCF || r.BuyerRNC != to.RNC {
 		return fiscal.Receipt{}, fmt.Errorf("the acknowledgement: %w", errElsewhere)
 	}
-	switch state := text("Estado"); {
-	case state == "0" && strings.Trim(r.Reason, "0") == "":
-		r.Received, r.Reason = true, ""
-		return r, nil
-	case state == "1" && len(r.Reason) <= 2:
-		return r, nil
-	}
-	return fiscal.Receipt{}, errors.New("the acknowledgement says neither received nor not received")
+	return r, nil
 }

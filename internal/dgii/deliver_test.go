@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
@@ -184,14 +185,14 @@ func TestDeliverGuard(t *testing.T) {
 	} {
 		_, err := c.Deliver(soon(t), signer(t), fiscal.Receiver{RNC: buyer, Reception: address}, shipment())
 		wantError(t, err, fiscal.ErrUnavailable)
-		if !errors.Is(err, ErrAddress) {
+		if !errors.Is(err, netguard.ErrAddress) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
 	// A public name that leads to a private address is stopped at the
 	// connection, and the error names no address.
 	_, err := c.peers.DialContext(soon(t), "tcp", "127.0.0.1:443")
-	if !errors.Is(err, ErrAddress) || classOf(err) != "address" {
+	if !errors.Is(err, netguard.ErrAddress) || netguard.Class(err) != netguard.ClassRefused {
 		t.Errorf("%v", err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/netguard"
 )
 
 // Timeouts bound one call. They are never scaled: a time-out that is shorter
@@ -70,7 +72,7 @@ type Client struct {
 	pace     float64
 	timeouts Timeouts
 	allowed  string
-	guard    Guard
+	guard    netguard.Guard
 
 	authority, peers *http.Transport
 
@@ -115,7 +117,7 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{
 		hosts: hosts, now: o.Now, roots: o.Roots, log: o.Log, observe: o.Observe, pace: o.Pace,
-		timeouts: o.Timeouts.orDefault(), allowed: allowed, guard: Guard{Refuse: o.Refuse},
+		timeouts: o.Timeouts.orDefault(), allowed: allowed, guard: netguard.Guard{Refuse: o.Refuse},
 		slots: newSlots(o.MaxInFlight), tokens: newTokens(o.Now), budget: newBudget(float64(max(10, o.MaxInFlight))),
 	}
 	c.refusals = newRefusals(o.Now, c.paced(refusalWait))

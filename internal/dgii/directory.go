@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -76,7 +77,9 @@ func readDirectory(status int, v value, rnc string) (found fiscal.Receiver, list
 		if of := e.of("rnc").scalar(); of != "" && digits(of) != digits(rnc) {
 			continue
 		}
-		base := func(names ...string) string { return strings.TrimRight(clean(e.of(names...).scalar(), maxURL+1), "/") }
+		base := func(names ...string) string {
+			return strings.TrimRight(clean(e.of(names...).scalar(), netguard.MaxURL+1), "/")
+		}
 		found = fiscal.Receiver{
 			RNC:            rnc,
 			Reception:      base("urlrecepcion"),

@@ -15,7 +15,7 @@ func ours() fiscal.Query {
 	return fiscal.Query{RNC: "131256432", ENCF: "E310000000058", BuyerRNC: "101010101", SecurityCode: "a+/=1&"}
 }
 
-func TestLookUps(t *testing.T) {
+func TestP88LookUps(t *testing.T) {
 	t.Parallel()
 	known := func(v fiscal.Verdict, messages ...fiscal.Message) fiscal.Answer {
 		return fiscal.Answer{Known: true, Verdict: v, Messages: messages}

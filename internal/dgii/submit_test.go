@@ -122,7 +122,7 @@ func checkSubmissions(t *testing.T, table []submission, submit func(*Client) (fi
 	}
 }
 
-func TestSubmit(t *testing.T) {
+func TestP88Submit(t *testing.T) {
 	t.Parallel()
 	const track = "98b094eb-7a9f-4e47-95f9-435d9e357426"
 	table := append([]submission{
@@ -141,7 +141,7 @@ func TestSubmit(t *testing.T) {
 	})
 }
 
-func TestSubmitSummary(t *testing.T) {
+func TestP88SubmitSummary(t *testing.T) {
 	t.Parallel()
 	accepted := fiscal.Answer{Known: true, Verdict: fiscal.VerdictAccepted, SequenceUsed: true, SequenceStated: true}
 	table := append([]submission{

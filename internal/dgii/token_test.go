@@ -92,7 +92,7 @@ func TestFetchOutlivesItsCaller(t *testing.T) {
 
 // P-89: the token dies in the middle of a thousand submissions. One is fetched,
 // and every document arrives once.
-func TestTokenDiesMidway(t *testing.T) {
+func TestP89TokenDiesMidway(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	taken := map[string]int{}

@@ -112,7 +112,7 @@ func TestLostExchanges(t *testing.T) {
 }
 
 // Whatever ends before the body begins has not been received.
-func TestUnsent(t *testing.T) {
+func TestP84Unsent(t *testing.T) {
 	t.Parallel()
 	s := serve(t, say(200, `{"trackId":"t"}`))
 	closed, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -148,6 +148,9 @@ func TestF09Tokens(t *testing.T) {
 		}
 	}
 	r.login()
+	if a := r.get(result, "trackid", "x"); a.status != 200 {
+		t.Errorf("a new token is answered with %d", a.status)
+	}
 	r.noViolations()
 
 	r.fault(simulator.Rule{Match: simulator.Match{Service: simulator.Token}, Action: simulator.Action{Fault: "F09", Variant: "past-expiry"}, Count: 1})

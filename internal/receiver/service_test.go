@@ -1,0 +1,216 @@
+package receiver_test
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/receiver"
+)
+
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, c := range []struct {
+		path  string
+		allow string // "" when it is not served
+	}{
+		{seedPath, "GET, HEAD"},
+		{"/FE/Autenticacion/API/Semilla", "GET, HEAD"},
+		{"/ecf/prod/fe/autenticacion/api/semilla", "GET, HEAD"},
+		{"//fe/autenticacion/api/semilla", "GET, HEAD"},
+		{tokenPath, "POST"},
+		{"/fe/autenticacion/api/ValidacionCertificado", "POST"},
+		{"/fe/Autenticacion/api/VALIDACIONCERTIFICADO", "POST"},
+		{receptionPath, "POST"},
+		{"/Fe/Recepcion/Api/Ecf", "POST"},
+		{"/FE/RECEPCION/API/ECF", "POST"},
+		{"/fe/recepci%C3%B3n/api/ecf", "POST"},
+		{"/fe/recepci%c3%b3n/api/ecf", "POST"},
+		{"/FE/RECEPCI%C3%93N/API/ECF", "POST"},
+		{"/a/api/b/fe/recepcion/api/ecf", "POST"},
+		{"/fe/fe/recepcion/api/ecf", "POST"},
+		{approvalPath, "POST"},
+		{"/fe/AprobacionComercial/api/ECF", "POST"},
+		{"/x%20y/fe/aprobacioncomercial/api/ecf", "POST"},
+
+		{"/", ""},
+		{"/fe", ""},
+		{"/fe/", ""},
+		{"/fe/recepcion", ""},
+		{"/fe/recepcion/api/ecf/", ""},
+		{"/fe/recepcion/api/ecf/1", ""},
+		{"/xfe/recepcion/api/ecf", ""},
+		{"/recepcion/api/ecf", ""},
+		{"/fe/recepcion/api", ""},
+		{"/fe/recepcion/api/ecfx", ""},
+		{"/fe/aprobacioncomercial/api/aprobacioncomercial", ""},
+		{"/v1/taxpayers", ""},
+	} {
+		if got := receiver.Serves(c.path); got != (c.allow != "") {
+			t.Errorf("Serves(%q) is %v", c.path, got)
+		}
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+			a := w.do(method, c.path, nil)
+			allowed := strings.Contains(" "+c.allow+",", " "+method+",")
+			switch {
+			case c.allow == "" && a.status != http.StatusNotFound:
+				t.Errorf("%s %s: %d", method, c.path, a.status)
+			case c.allow != "" && !allowed && (a.status != http.StatusMethodNotAllowed || a.header.Get("Allow") != c.allow):
+				t.Errorf("%s %s: %d, Allow %q", method, c.path, a.status, a.header.Get("Allow"))
+			case allowed && method == "POST" && a.status != http.StatusBadRequest: // an empty body
+				t.Errorf("%s %s: %d", method, c.path, a.status)
+			case allowed && method != "POST" && a.status != http.StatusOK:
+				t.Errorf("%s %s: %d", method, c.path, a.status)
+			}
+			if a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s %s: %v", method, c.path, a.header)
+			}
+			if a.status >= 400 && method != "HEAD" {
+				a.message(t)
+			}
+		}
+	}
+}
+
+// The path is served decoded, as the mux beside it may have it.
+func TestServesDecoded(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/fe/recepción/api/ecf", "/FE/RECEPCIÓN/API/ECF"} {
+		if !receiver.Serves(path) {
+			t.Errorf("%s is not served", path)
+		}
+	}
+	if receiver.Serves("/fe/recepci%zzn/api/ecf") {
+		t.Error("what cannot be decoded is served")
+	}
+}
+
+func TestNothingInTheSandbox(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *receiver.Options) {
+		*o = receiver.Options{Environment: fiscal.Sandbox, Now: o.Now}
+	})
+	for path, method := range map[string]string{seedPath: "GET", tokenPath: "POST", receptionPath: "POST", approvalPath: "POST"} {
+		if a := w.do(method, path, strings.NewReader("<a/>")); a.status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, change := range map[string]func(*receiver.Options){
+		"short key":      func(o *receiver.Options) { o.Key = o.Key[:31] },
+		"no key":         func(o *receiver.Options) { o.Key = nil },
+		"no clock":       func(o *receiver.Options) { o.Now = nil },
+		"no environment": func(o *receiver.Options) { o.Environment = "" },
+		"no seeds":       func(o *receiver.Options) { o.Seeds = nil },
+		"no responses":   func(o *receiver.Options) { o.Responses = nil },
+	} {
+		o := w.Options
+		change(&o)
+		if _, err := receiver.New(o); err == nil {
+			t.Errorf("%s: there is a receiver", name)
+		}
+	}
+}
+
+// Who has no token is limited, and who has one is not.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	w := newWorld(t, func(o *receiver.Options) { o.Limit = func(*http.Request) bool { return !full.Load() } })
+	token := w.token(peer().Identity)
+	response := sign(t, peer().Identity, responseXML)
+	full.Store(true)
+	for path, method := range map[string]string{seedPath: "GET", tokenPath: "POST", receptionPath: "POST", approvalPath: "POST"} {
+		for _, header := range [][]string{nil, {"Authorization", "Bearer x"}} {
+			a := w.do(method, path, strings.NewReader(response), header...)
+			if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+		}
+	}
+	if a := w.post(approvalPath, response, "Authorization", "Bearer "+token); a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// What is written about a request is one line, without what was sent.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	token := w.token(peer().Identity)
+	w.log.Reset()
+	w.post(approvalPath, sign(t, peer().Identity, responseXML), "Authorization", "Bearer "+token)
+	w.post(receptionPath, "<x>"+strings.Repeat("secreto", 100)+"</x>")
+	w.do(http.MethodGet, "/fe/secreto", nil)
+	text := w.log.String()
+	if n := strings.Count(text, "\n"); n != 3 {
+		t.Errorf("%d lines", n)
+	}
+	for _, secret := range []string{token, "secreto", "4425", "Signature"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the log says %q:\n%s", secret, text)
+		}
+	}
+	for _, want := range []string{"service=approval status=200", "encf=" + encf, "caller=", "service=reception status=400", "service=none status=404"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log does not say %q:\n%s", want, text)
+		}
+	}
+}
+
+// A fault of ours is no end of the service.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *receiver.Options) { o.Limit = func(*http.Request) bool { panic(errors.New("secreto")) } })
+	if a := w.do(http.MethodGet, seedPath, nil); a.status != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if text := w.log.String(); !strings.Contains(text, "panic") || strings.Contains(text, "secreto") {
+		t.Error(text)
+	}
+}
+
+// Large documents that are under way keep no response out.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	type held struct{ send, done chan struct{} }
+	crowd := make([]held, 16)
+	for i := range crowd {
+		crowd[i] = held{make(chan struct{}), make(chan struct{})}
+		started := make(chan struct{})
+		go func() {
+			defer close(crowd[i].done)
+			body := &slow{started: started, send: crowd[i].send, rest: bytes.NewReader([]byte(sign(t, peer().Identity, invoiceXML)))}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, receptionPath, body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			w.serve(r, http.StatusOK)
+		}()
+		<-started
+	}
+	if a := w.post(receptionPath, sign(t, peer().Identity, invoiceXML)); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("the one too many: %d %s", a.status, a.body)
+	}
+	if a := w.post(approvalPath, sign(t, peer().Identity, responseXML)); a.status != http.StatusOK {
+		t.Errorf("a response: %d %s", a.status, a.body)
+	}
+	for _, h := range crowd {
+		close(h.send)
+		<-h.done
+	}
+	if a := w.post(receptionPath, sign(t, peer().Identity, invoiceXML)); a.status != http.StatusOK {
+		t.Errorf("afterwards: %d %s", a.status, a.body)
+	}
+}

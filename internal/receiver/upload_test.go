@@ -1,0 +1,106 @@
+package receiver_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/fiscalhub/fiscalhub/internal/receiver"
+)
+
+// Forms as they are seen in the wild, and as they should not be.
+func TestUploads(t *testing.T) {
+	t.Parallel()
+	good := sign(t, peer().Identity, responseXML)
+	_, bare, _ := strings.Cut(good, "?>")
+	bad := responseXML // not signed: only the other part may be taken
+	named := `form-data; name="xml"; filename="a.xml"`
+	multi := func(parts ...part) func() (io.Reader, string) {
+		return func() (io.Reader, string) { return form(parts...) }
+	}
+	raw := func(body, kind string) func() (io.Reader, string) {
+		return func() (io.Reader, string) { return strings.NewReader(body), kind }
+	}
+	for _, c := range []struct {
+		name string
+		body func() (io.Reader, string)
+		ok   bool
+	}{
+		{"the authority's e-CF", multi(part{`form-data; name="xml"; filename="131880738E310000000002.xml"`, "multipart/form-data;", bare}), true},
+		{"the authority's ACECF", multi(part{"form-data; name=xml; filename=aprobacionComercial.xml; filename*=utf-8''aprobacionComercial.xml", "", bare}), true},
+		{"named xml", multi(part{named, "text/xml", good}), true},
+		{"named XML", multi(part{`form-data; name="XML"`, "", good}), true},
+		{"no file name", multi(part{`form-data; name="xml"`, "", good}), true},
+		{"of any type", multi(part{named, "image/png", good}), true},
+		{"the only one, of another name", multi(part{`form-data; name="file"; filename="a.xml"`, "", good}), true},
+		{"the only one, without a name", multi(part{"", "", good}), true},
+		{"after others", multi(part{`form-data; name="a"`, "", bad}, part{`form-data; name="b"`, "", bad}, part{named, "", good}), true},
+		{"before others", multi(part{named, "", good}, part{`form-data; name="a"`, "", bad}), true},
+		{"the first of two", multi(part{named, "", good}, part{named, "", bad}), true},
+		{"with a byte order mark", multi(part{named, "", "\uFEFF" + good}), true},
+		{"as a body", raw(good, "application/xml"), true},
+		{"as a body without a type", raw(good, ""), true},
+		{"as a body of another type", raw(good, "application/x-www-form-urlencoded"), true},
+		{"as a body of a broken type", raw(good, "multipart/form-data"), true},
+		{"multipart of another kind", func() (io.Reader, string) {
+			b, kind := form(part{named, "", good})
+			return b, strings.Replace(kind, "form-data", "mixed", 1)
+		}, true},
+
+		{"the second of two", multi(part{named, "", bad}, part{named, "", good}), false},
+		{"two without the name", multi(part{`form-data; name="a"`, "", good}, part{`form-data; name="b"`, "", good}), false},
+		{"no part", multi(), false},
+		{"an empty part", multi(part{named, "", ""}), false},
+		{"an empty only part", multi(part{`form-data; name="a"`, "", ""}), false},
+		{"no body", raw("", "application/xml"), false},
+		{"another boundary", func() (io.Reader, string) {
+			b, _ := form(part{named, "", good})
+			return b, "multipart/form-data; boundary=x"
+		}, false},
+		{"cut short", func() (io.Reader, string) {
+			b, kind := form(part{named, "", good})
+			return bytes.NewReader(b.Bytes()[:b.Len()-100]), kind
+		}, false},
+		{"too many parts", multi(append(make([]part, 100), part{named, "", good})...), false},
+		{"much after the document", multi(part{named, "", good + strings.Repeat(" ", 1<<20)}), false},
+		{"much before the document", multi(part{`form-data; name="a"`, "", strings.Repeat("x", 1<<20)}, part{named, "", good}), false},
+		{"compressed, or said to be", multi(part{named, "", "\x1f\x8b\x08"}), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			body, kind := c.body()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, approvalPath, body)
+			r.Header.Set("Content-Type", kind)
+			want, kept := http.StatusBadRequest, 0
+			if c.ok {
+				want, kept = http.StatusOK, 1
+			}
+			w.serve(r, want)
+			if len(w.responses) != kept {
+				t.Errorf("%d responses", len(w.responses))
+			}
+		})
+	}
+}
+
+// FuzzUpload: whatever is sent, there is a document within its limit or none.
+func FuzzUpload(f *testing.F) {
+	body, kind := form(part{`form-data; name="xml"`, "", responseXML}, part{`form-data; name="a"`, "", "x"})
+	f.Add(kind, body.Bytes())
+	f.Add("text/xml", []byte(invoiceXML))
+	f.Add("multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=xml\r\n\r\n<ECF/>\r\n--x--"))
+	f.Add("multipart/mixed; boundary=\"\"", []byte("--\r\n\r\n----"))
+	const limit = 1 << 10
+	f.Fuzz(func(t *testing.T, kind string, body []byte) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, approvalPath, bytes.NewReader(body))
+		r.Header.Set("Content-Type", kind)
+		document, err := receiver.Upload(httptest.NewRecorder(), r, limit)
+		if (err == nil) != (len(document) > 0) || len(document) > limit || len(document) > len(body) {
+			t.Fatalf("%d bytes of %d, %v", len(document), len(body), err)
+		}
+	})
+}

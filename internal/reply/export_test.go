@@ -1,0 +1,6 @@
+package reply
+
+import "github.com/fiscalhub/fiscalhub/internal/xmlsig"
+
+// ReadUnsigned reads a response that nobody has signed.
+func ReadUnsigned(d *xmlsig.Document) (Response, error) { return readResponse(d.Root()) }
