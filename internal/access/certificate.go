@@ -104,16 +104,8 @@ func (c *Certificates) add(ctx context.Context, made store.Certificate, id *xmls
 	}
 	var stored store.Certificate
 	err = c.store.Update(ctx, func(tx *store.Tx) error {
-		if _, err := tx.LockSecrets(ctx); err != nil {
+		if err := holdMaster(ctx, tx, master); err != nil {
 			return err
-		}
-		switch now, err := masterID(ctx, tx); {
-		case err != nil:
-			return err
-		case now == "":
-			return ErrNoKeyring
-		case now != master.ID():
-			return errRotated
 		}
 		stored, err = tx.AddCertificate(ctx, made)
 		return err

@@ -16,15 +16,17 @@ import (
 // sealed under the master key, and versioned: a new version serves from then
 // on, older ones stay good for what they made.
 type Keyring struct {
-	peppers map[int64][]byte
-	newest  int64
-	cursors [][]byte // the newest first
+	peppers  map[int64][]byte
+	newest   int64
+	cursors  [][]byte // the newest first
+	receiver []byte   // the newest
 }
 
 const (
-	kindPepper = "pepper"
-	kindCursor = "cursor"
-	keySize    = 32
+	kindPepper   = "pepper"
+	kindCursor   = "cursor"
+	kindReceiver = "receiver"
+	keySize      = 32
 )
 
 // LoadKeyring opens the service's keys, and makes them on an empty database,
@@ -43,7 +45,11 @@ func LoadKeyring(ctx context.Context, s *store.Store, keys *seal.Keys) (*Keyring
 	if err != nil {
 		return nil, err
 	}
-	ring := &Keyring{peppers: make(map[int64][]byte)}
+	receivers, err := loadKeys(ctx, s, keys, master, kindReceiver)
+	if err != nil {
+		return nil, err
+	}
+	ring := &Keyring{peppers: make(map[int64][]byte), receiver: receivers[len(receivers)-1].key}
 	for _, k := range peppers {
 		ring.peppers[k.version], ring.newest = k.key, k.version
 	}
@@ -55,6 +61,10 @@ func LoadKeyring(ctx context.Context, s *store.Store, keys *seal.Keys) (*Keyring
 
 // Cursors are the keys that cursors are authenticated with, the newest first.
 func (k *Keyring) Cursors() [][]byte { return k.cursors }
+
+// Receiver is the key that seeds and tokens for other taxpayers are
+// authenticated with.
+func (k *Keyring) Receiver() []byte { return k.receiver }
 
 type versionedKey struct {
 	version int64

@@ -62,13 +62,17 @@ func TestKeyringIsMadeOnce(t *testing.T) {
 			if ring.newest != 1 || len(ring.peppers) != 1 || len(ring.cursors) != 1 {
 				t.Fatalf("version %d, %d peppers, %d cursor keys", ring.newest, len(ring.peppers), len(ring.cursors))
 			}
-			if !bytes.Equal(ring.peppers[1], rings[0].peppers[1]) || !bytes.Equal(ring.cursors[0], rings[0].cursors[0]) {
+			if !bytes.Equal(ring.peppers[1], rings[0].peppers[1]) || !bytes.Equal(ring.cursors[0], rings[0].cursors[0]) ||
+				!bytes.Equal(ring.Receiver(), rings[0].Receiver()) {
 				t.Error("two nodes have two keys")
 			}
 		}
 		first := rings[0]
 		if len(first.peppers[1]) != keySize || bytes.Equal(first.peppers[1], first.cursors[0]) || bytes.Equal(first.peppers[1], make([]byte, keySize)) {
 			t.Error("the keys are not two random keys")
+		}
+		if len(first.Receiver()) != keySize || bytes.Equal(first.Receiver(), first.cursors[0]) {
+			t.Error("the receiver has no key of its own")
 		}
 		again, err := nodes[0]()
 		if err != nil || !bytes.Equal(again.peppers[1], first.peppers[1]) {

@@ -93,19 +93,16 @@ func rewrap(ctx context.Context, s *store.Store, keys *seal.Keys, to *seal.Maste
 				return err
 			}
 		}
-		certificates, err := tx.Certificates(ctx)
-		if err != nil {
-			return err
-		}
-		for _, c := range certificates {
-			if c.Sealed, err = keys.Rewrap(c.Sealed, certificateAAD(c), to); err != nil {
-				return fmt.Errorf("access: rewrap certificate %s: %w", c.ID, err)
-			}
-			if err := tx.RewrapCertificate(ctx, c); err != nil {
+		n = len(secrets)
+		for _, move := range []func(context.Context, *store.Tx, rewrapper) (int, error){
+			moveCertificates, moveEndpoints, moveSources, moveAnswers,
+		} {
+			moved, err := move(ctx, tx, func(sealed, aad []byte) ([]byte, error) { return keys.Rewrap(sealed, aad, to) })
+			if err != nil {
 				return err
 			}
+			n += moved
 		}
-		n = len(secrets) + len(certificates)
 		return nil
 	})
 	return n, err

@@ -26,7 +26,8 @@ func (d *desk) wantWhole(when string, id *xmlsig.Identity) {
 	if err != nil {
 		d.t.Fatalf("%s: %v", when, err)
 	}
-	if !bytes.Equal(ring.peppers[1], d.Ring.peppers[1]) || !bytes.Equal(ring.cursors[0], d.Ring.cursors[0]) {
+	if !bytes.Equal(ring.peppers[1], d.Ring.peppers[1]) || !bytes.Equal(ring.cursors[0], d.Ring.cursors[0]) ||
+		!bytes.Equal(ring.Receiver(), d.Ring.Receiver()) {
 		d.t.Errorf("%s: the keys changed", when)
 	}
 	d.wantSigner(when, d.signers(), id)
@@ -50,8 +51,8 @@ func TestRotationMovesEverything(t *testing.T) {
 		old := inUse(t, d.master)
 		done, err := RotateMaster(t.Context(), d.Store, d.master)
 		d.must(err)
-		if done.Old != old || done.New == old || done.New != inUse(t, d.master) || done.Rewrapped != 3 {
-			t.Errorf("done %+v; want from %s to %s with 3 rows", done, old, inUse(t, d.master))
+		if done.Old != old || done.New == old || done.New != inUse(t, d.master) || done.Rewrapped != 4 {
+			t.Errorf("done %+v; want from %s to %s with 4 rows", done, old, inUse(t, d.master))
 		}
 		d.wantWhole("after", id)
 		d.reload()

@@ -30,24 +30,6 @@ type Attempt struct {
 	Detail     string
 }
 
-// OpenAttempt records that a document is about to be sent. Numbers count from 1.
-func (tx *Tx) OpenAttempt(ctx context.Context, a Attempt) error {
-	_, err := tx.q.ExecContext(ctx, `
-		INSERT INTO attempts (document_id, number, environment, taxpayer_id, kind, sha256, opened_at, closed_at, class, detail)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, '', '')`,
-		a.DocumentID, a.Number, a.Environment, a.TaxpayerID, a.Kind, a.Digest, micros(a.OpenedAt))
-	return tx.d.wrap("open attempt", err)
-}
-
-// CloseAttempt records how an attempt ended. One that is closed stays as it is.
-func (tx *Tx) CloseAttempt(ctx context.Context, a Attempt) error {
-	_, err := tx.q.ExecContext(ctx, `
-		UPDATE attempts SET closed_at = $5, class = $6, detail = $7
-		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND number = $4 AND closed_at IS NULL`,
-		a.Environment, a.TaxpayerID, a.DocumentID, a.Number, micros(a.ClosedAt), a.Class, a.Detail)
-	return tx.d.wrap("close attempt", err)
-}
-
 // Attempts lists how often a document was sent, the first attempt first.
 func (r reader) Attempts(ctx context.Context, scope Scope, documentID string) ([]Attempt, error) {
 	rows, err := r.q.QueryContext(ctx, `

@@ -22,20 +22,6 @@ type Evidence struct {
 	Raw        []byte // the answer as it came; nil when there was none
 }
 
-// AddEvidence appends evidence and tells whether it was new.
-func (tx *Tx) AddEvidence(ctx context.Context, e Evidence) (bool, error) {
-	done, err := tx.q.ExecContext(ctx, `
-		INSERT INTO evidence (document_id, id, environment, taxpayer_id, at, kind, track_id, verdict, body, digest, raw)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-		ON CONFLICT DO NOTHING`,
-		e.DocumentID, e.ID, e.Environment, e.TaxpayerID, micros(e.At), e.Kind, e.TrackID, int64(e.Verdict), e.Body, e.Digest, e.Raw)
-	if err != nil {
-		return false, tx.d.wrap("add evidence", err)
-	}
-	n, err := done.RowsAffected()
-	return n > 0, tx.d.wrap("add evidence", err)
-}
-
 // EvidenceOf lists what is known of a document, the oldest first, without the
 // raw answers.
 func (r reader) EvidenceOf(ctx context.Context, scope Scope, documentID string) ([]Evidence, error) {

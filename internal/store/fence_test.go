@@ -135,13 +135,13 @@ func TestHighestSent(t *testing.T) {
 			inv := addInvoice(t, s, sequence.Scope, row.encf)
 			update(t, s, func(ctx context.Context, tx *store.Tx) error {
 				err := tx.Issue(ctx, store.Issued{
-					Scope: inv.Scope, RNC: "199000013", ENCF: row.encf, DocumentID: inv.DocumentID, SequenceID: sequence.ID,
+					Scope: inv.Scope, RNC: "199000013", ENCF: row.encf, InvoiceID: inv.ID, DocumentID: inv.DocumentID, SequenceID: sequence.ID,
 					SignedAt: noon, CreatedAt: noon, XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte{3},
 				})
 				if err != nil || row.kind == "" {
 					return err
 				}
-				return tx.OpenAttempt(ctx, store.Attempt{Scope: inv.Scope, DocumentID: inv.DocumentID, Number: 1, Kind: row.kind, Digest: []byte{2}, OpenedAt: noon})
+				return tx.Do(ctx, new(store.Batch).OpenAttempt(store.Attempt{Scope: inv.Scope, DocumentID: inv.DocumentID, Number: 1, Kind: row.kind, Digest: []byte{2}, OpenedAt: noon}))
 			})
 		}
 		if !sent() || highest("E320000000100") != "E320000000002" || highest("E320000000001") != "E320000000001" {

@@ -300,7 +300,7 @@ func TestACallerThatLeavesTheQueueRunsNothing(t *testing.T) {
 	}
 }
 
-func TestAQueueThatIsFullOrSlowIsToldAtTheLimit(t *testing.T) {
+func TestP80AQueueThatIsFullOrSlowIsToldAtTheLimit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 300*time.Millisecond)
 	release := b.hold()
@@ -317,8 +317,8 @@ func TestAQueueThatIsFullOrSlowIsToldAtTheLimit(t *testing.T) {
 	}
 }
 
-// Another process holds the lock of the file for longer than a writer waits.
-func TestAFileThatAnotherProcessLocksIsUnavailableUntilItLetsGo(t *testing.T) {
+// P-74: another process holds the lock of the file for longer than a writer waits.
+func TestP74AFileThatAnotherProcessLocksIsUnavailableUntilItLetsGo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 200*time.Millisecond)
 	if _, err := b.db.ExecContext(t.Context(), `BEGIN IMMEDIATE`); err != nil {
@@ -421,7 +421,7 @@ func TestCloseRacesNobody(t *testing.T) {
 	}
 }
 
-func TestAStorageThatBreaksIsToldOnce(t *testing.T) {
+func TestP77AStorageThatBreaksIsToldOnce(t *testing.T) {
 	t.Parallel()
 	errDisk := errors.New("disk")
 	s := openTemporary(t)

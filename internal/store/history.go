@@ -19,12 +19,6 @@ type Event struct {
 	Detail    string
 }
 
-// AddEvent appends to the history of an invoice.
-func (tx *Tx) AddEvent(ctx context.Context, e Event) error {
-	_, err := addEvent(e).run(ctx, tx.q)
-	return tx.d.wrap("add event", err)
-}
-
 func addEvent(e Event) statement {
 	return statement{`
 		INSERT INTO history (invoice_id, id, environment, taxpayer_id, at, kind, status, request_id, detail)

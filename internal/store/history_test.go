@@ -28,7 +28,7 @@ func TestHistoryIsReadInTheOrderOfTime(t *testing.T) {
 		other := event("z", 0)
 		other.InvoiceID = "another"
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			return errors.Join(tx.AddEvent(ctx, want[3]), tx.AddEvent(ctx, want[1]), tx.AddEvent(ctx, other), tx.AddEvent(ctx, want[2]), tx.AddEvent(ctx, want[0]))
+			return errors.Join(tx.Do(ctx, new(store.Batch).AddEvent(want[3])), tx.Do(ctx, new(store.Batch).AddEvent(want[1])), tx.Do(ctx, new(store.Batch).AddEvent(other)), tx.Do(ctx, new(store.Batch).AddEvent(want[2])), tx.Do(ctx, new(store.Batch).AddEvent(want[0])))
 		})
 		got, err := s.History(t.Context(), scope, "inv")
 		if err != nil {
@@ -46,10 +46,10 @@ func TestARequestLeadsToItsInvoice(t *testing.T) {
 		scope := addScope(t, s)
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return errors.Join(
-				tx.AddEvent(ctx, store.Event{Scope: scope, InvoiceID: "one", ID: "1", At: noon, Kind: "created", RequestID: "req_1"}),
-				tx.AddEvent(ctx, store.Event{Scope: scope, InvoiceID: "one", ID: "2", At: noon, Kind: "status_changed"}),
+				tx.Do(ctx, new(store.Batch).AddEvent(store.Event{Scope: scope, InvoiceID: "one", ID: "1", At: noon, Kind: "created", RequestID: "req_1"})),
+				tx.Do(ctx, new(store.Batch).AddEvent(store.Event{Scope: scope, InvoiceID: "one", ID: "2", At: noon, Kind: "status_changed"})),
 				// A client may send the same request id twice; the latest use is meant.
-				tx.AddEvent(ctx, store.Event{Scope: scope, InvoiceID: "two", ID: "3", At: noon.Add(time.Second), Kind: "created", RequestID: "req_1"}),
+				tx.Do(ctx, new(store.Batch).AddEvent(store.Event{Scope: scope, InvoiceID: "two", ID: "3", At: noon.Add(time.Second), Kind: "created", RequestID: "req_1"})),
 			)
 		})
 		if id, err := s.InvoiceOfRequest(t.Context(), scope, "req_1"); err != nil || id != "two" {

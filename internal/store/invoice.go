@@ -66,30 +66,6 @@ func createInvoice(inv Invoice, request []byte) (statement, error) {
 	}}, err
 }
 
-// MoveInvoice gives an invoice and its document their next status. It is
-// refused when the status is no longer the one the move starts from.
-func (tx *Tx) MoveInvoice(ctx context.Context, before, after Invoice) error {
-	if !before.Status.MayBecome(after.Status) {
-		return fmt.Errorf("store: an invoice that is %s cannot become %s", before.Status, after.Status)
-	}
-	messages, err := encodeMessages(after.Messages)
-	if err != nil {
-		return err
-	}
-	done, err := tx.q.ExecContext(ctx, `
-		UPDATE invoices SET status = $5, sequence = $6, messages = $7, updated_at = $8, track_id = $9
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND sequence = $4`,
-		before.Environment, before.TaxpayerID, before.ID, before.Sequence,
-		after.Status, before.Sequence+1, messages, micros(after.UpdatedAt), optionalText(after.TrackID))
-	if err != nil {
-		return tx.d.wrap("move invoice", err)
-	}
-	if n, err := done.RowsAffected(); err != nil || n == 0 {
-		return tx.d.wrap("move invoice", orNotFound(err))
-	}
-	return nil
-}
-
 // Invoice reads an invoice of the scope.
 func (r reader) Invoice(ctx context.Context, scope Scope, id string) (Invoice, error) {
 	return r.oneInvoice(ctx, `id`, scope, id)

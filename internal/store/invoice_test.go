@@ -65,13 +65,16 @@ func TestAnInvoiceIsInvisibleOutsideItsScope(t *testing.T) {
 			stolen.Scope = foreign
 			moved := stolen
 			moved.Status = fiscal.Submitted
-			move := s.Update(t.Context(), func(tx *store.Tx) error { return tx.MoveInvoice(t.Context(), stolen, moved) })
+			move := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).MoveInvoice(stolen, moved)) })
 			for what, err := range map[string]error{
-				"id": byID, "document": byDocument, "external id": byExternalID, "request": byRequest, "move": move,
+				"id": byID, "document": byDocument, "external id": byExternalID, "request": byRequest,
 			} {
 				if !errors.Is(err, store.ErrNotFound) {
 					t.Errorf("%v by %s: %v, want ErrNotFound", foreign, what, err)
 				}
+			}
+			if !errors.Is(move, store.ErrMoved) {
+				t.Errorf("%v moves it: %v, want ErrMoved", foreign, move)
 			}
 			page, err := s.ListInvoices(t.Context(), foreign, store.InvoiceFilter{Limit: 10})
 			if err != nil || len(page) != 0 {
@@ -150,7 +153,7 @@ func TestAnInvoiceMovesAlongTheTransitionTableOnly(t *testing.T) {
 				after := before
 				after.Status, after.Messages, after.UpdatedAt = to, []string{"moved"}, noon.Add(time.Minute)
 				register(t, s, before)
-				err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.MoveInvoice(t.Context(), before, after) })
+				err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).MoveInvoice(before, after)) })
 				if moved := err == nil; moved != from.MayBecome(to) {
 					t.Errorf("from %s to %s: %v", from, to, err)
 				}
@@ -182,11 +185,11 @@ func TestAStaleMoveIsRefused(t *testing.T) {
 		together(20, func(int) {
 			after := before
 			after.Status = fiscal.Submitted
-			err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.MoveInvoice(t.Context(), before, after) })
+			err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).MoveInvoice(before, after)) })
 			switch {
 			case err == nil:
 				moved.Add(1)
-			case errors.Is(err, store.ErrNotFound):
+			case errors.Is(err, store.ErrMoved):
 				stale.Add(1)
 			default:
 				t.Error(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
 // ErrNumberUsed says that a number belongs to another document.
@@ -25,6 +27,7 @@ const (
 type Issued struct {
 	Scope
 	RNC, ENCF    string
+	InvoiceID    string // only told, to find the invoice: the document is the key
 	DocumentID   string
 	SequenceID   string
 	Certificate  string // SHA-256 of the certificate it is signed with, in hexadecimal
@@ -37,6 +40,7 @@ type Issued struct {
 	SentDigest   []byte // SHA-256 of what the authority gets
 	XML          []byte
 	Summary      []byte // what the authority gets of a small consumer invoice; nil otherwise
+	Summarized   bool   // the authority gets the summary; also where the bytes were not read
 }
 
 // Sent is what the authority gets: the summary of a small consumer invoice, and
@@ -81,9 +85,9 @@ func issue(i Issued) (row, number statement) {
 			string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, i.DocumentID, i.SequenceID, i.Certificate, string(NumberIssued), i.SecurityCode, i.BuyerRNC,
 			micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, i.XML, summary,
 		}}, statement{`
-		UPDATE invoices SET encf = $4
-		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND encf IS NULL`, []any{
-			string(i.Environment), i.TaxpayerID, i.DocumentID, i.ENCF,
+		UPDATE invoices SET encf = $5
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND document_id = $4 AND encf IS NULL`, []any{
+			string(i.Environment), i.TaxpayerID, i.InvoiceID, i.DocumentID, i.ENCF,
 		}}
 }
 
@@ -137,25 +141,21 @@ func (s *Store) IssueAll(ctx context.Context, sequence Sequence, all []Issuance,
 
 // IssuedDocument reads the ledger's row of a document, with its bytes.
 func (r reader) IssuedDocument(ctx context.Context, scope Scope, documentID string) (Issued, error) {
-	var i Issued
-	var signed, created int64
-	err := r.q.QueryRowContext(ctx, `
+	i, err := scanIssued(r.q.QueryRowContext(ctx, `
 		SELECT `+issuedHead+`, xml, summary FROM issued
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
-		scope.Environment, scope.TaxpayerID, documentID).Scan(
-		&i.Environment, &i.RNC, &i.ENCF, &i.TaxpayerID, &i.DocumentID, &i.SequenceID, &i.Certificate, &i.State, &i.SecurityCode, &i.BuyerRNC,
-		&signed, &created, &i.XMLDigest, &i.SentDigest, &i.XML, &i.Summary)
-	i.SignedAt, i.CreatedAt = fromMicros(signed), fromMicros(created)
+		scope.Environment, scope.TaxpayerID, documentID))
 	return i, r.d.wrap("read issued document", err)
 }
 
-// SettleNumber says what became of a document's number.
-func (tx *Tx) SettleNumber(ctx context.Context, scope Scope, documentID string, state NumberState) error {
-	_, err := tx.q.ExecContext(ctx, `
-		UPDATE issued SET number_state = $4
-		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
-		scope.Environment, scope.TaxpayerID, documentID, state)
-	return tx.d.wrap("settle number", err)
+func scanIssued(r row) (Issued, error) {
+	var i Issued
+	var signed, created int64
+	err := r.Scan(
+		&i.Environment, &i.RNC, &i.ENCF, &i.TaxpayerID, &i.DocumentID, &i.SequenceID, &i.Certificate, &i.State, &i.SecurityCode, &i.BuyerRNC,
+		&signed, &created, &i.XMLDigest, &i.SentDigest, &i.XML, &i.Summary)
+	i.SignedAt, i.CreatedAt, i.Summarized = fromMicros(signed), fromMicros(created), i.Summary != nil
+	return i, err
 }
 
 // Request reads the canonical request of an invoice.
@@ -165,4 +165,13 @@ func (r reader) Request(ctx context.Context, scope Scope, invoiceID string) ([]b
 		SELECT request FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
 		scope.Environment, scope.TaxpayerID, invoiceID).Scan(&request)
 	return request, r.d.wrap("read request", err)
+}
+
+// IssuedUnder reads the ledger's row of a number of an environment, whoever's it
+// is. It is for what third parties say about a number.
+func (r reader) IssuedUnder(ctx context.Context, env fiscal.Environment, rnc, encf string) (Issued, error) {
+	i, err := scanIssued(r.q.QueryRowContext(ctx, `
+		SELECT `+issuedHead+`, xml, summary FROM issued
+		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id <> ''`, env, rnc, encf))
+	return i, r.d.wrap("read issued document", err)
 }

@@ -37,25 +37,39 @@ func createJob(j Job) statement {
 func (r reader) NextJob(ctx context.Context, env fiscal.Environment, now time.Time) (time.Time, error) {
 	var at int64
 	err := r.q.QueryRowContext(ctx, `
-		SELECT run_at FROM jobs WHERE environment = $1 AND lease_until <= $2 ORDER BY run_at LIMIT 1`,
-		env, micros(now)).Scan(&at)
+		SELECT run_at FROM jobs WHERE environment = $1 AND (lease_until <= $2 OR lease_until > $3) ORDER BY run_at LIMIT 1`,
+		env, micros(now), micros(now.Add(longestLease))).Scan(&at)
 	return fromMicros(at), r.d.wrap("next job", err)
+}
+
+// longestLease is longer than any job is held without a sign of life. A lease
+// that seems to last longer is of a time when the clock was ahead, and has ended.
+const longestLease = 10 * time.Minute
+
+// A Claim says which due jobs are wanted.
+type Claim struct {
+	Lease      string
+	Now, Until time.Time
+	Limit      int
+	Except     [4]string // taxpayers whose jobs are not
 }
 
 // Claim takes due jobs of an environment for a worker: nobody else gets them
 // before the lease ends. The lease is the fence of what the worker commits.
-func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, lease string, now, until time.Time, limit int) ([]Job, error) {
+func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim) ([]Job, error) {
 	rows, err := tx.q.QueryContext(ctx, `
-		UPDATE jobs SET lease = $1, lease_until = $2, attempt = attempt + 1
-		WHERE document_id IN (
+		WITH due AS MATERIALIZED ( -- once: a planner may ask a sub-select for every row, and claim more
 			SELECT document_id FROM jobs
-			WHERE environment = $3 AND run_at <= $4 AND lease_until <= $4
-			ORDER BY run_at LIMIT $5 `+tx.d.skipLocked+`)
+			WHERE environment = $3 AND run_at <= $4 AND (lease_until <= $4 OR lease_until > $10) AND taxpayer_id NOT IN ($6, $7, $8, $9)
+			ORDER BY run_at, document_id LIMIT $5 `+tx.d.skipLocked+`)
+		UPDATE jobs SET lease = $1, lease_until = $2, attempt = attempt + 1
+		WHERE document_id IN (SELECT document_id FROM due)
 		RETURNING document_id, taxpayer_id, plan, stage, attempt, run_at, last_error, created_at`,
-		lease, micros(until), env, micros(now), limit)
+		c.Lease, micros(c.Until), env, micros(c.Now), c.Limit, c.Except[0], c.Except[1], c.Except[2], c.Except[3], micros(c.Now.Add(longestLease)))
 	if err != nil {
 		return nil, tx.d.wrap("claim jobs", err)
 	}
+	lease, until := c.Lease, c.Until
 	return collect(tx.d, "claim jobs", rows, func(row row) (Job, error) {
 		j := Job{Scope: Scope{Environment: env}, Lease: lease, LeaseUntil: until}
 		var run, created int64
@@ -65,55 +79,8 @@ func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, lease string, n
 	})
 }
 
-// MoveJob puts a job at its next stage and lets go of it.
-func (tx *Tx) MoveJob(ctx context.Context, j Job, stage string, runAt time.Time) error {
-	return tx.fenced(ctx, "move job", `
-		UPDATE jobs SET stage = $3, attempt = 0, run_at = $4, lease = '', lease_until = 0, last_error = ''
-		WHERE document_id = $1 AND lease = $2`, j.DocumentID, j.Lease, stage, micros(runAt))
-}
-
-// CarryJob puts a job at its next stage and keeps holding it.
-func (tx *Tx) CarryJob(ctx context.Context, j Job, stage string, until time.Time) error {
-	c := carryJob(j, stage, until)
-	return tx.fenced(ctx, "carry job", c.text, c.args...)
-}
-
 func carryJob(j Job, stage string, until time.Time) statement {
 	return statement{`
 		UPDATE jobs SET stage = $3, attempt = 1, lease_until = $4, last_error = ''
 		WHERE document_id = $1 AND lease = $2`, []any{j.DocumentID, j.Lease, stage, micros(until)}}
-}
-
-// HoldJob makes sure that a job is still held, and goes on holding it.
-func (tx *Tx) HoldJob(ctx context.Context, j Job, until time.Time) error {
-	return tx.fenced(ctx, "hold job", `
-		UPDATE jobs SET lease_until = $3 WHERE document_id = $1 AND lease = $2`, j.DocumentID, j.Lease, micros(until))
-}
-
-// FinishJob ends a job: nothing remains to be done for its document.
-func (tx *Tx) FinishJob(ctx context.Context, j Job) error {
-	return tx.fenced(ctx, "finish job", `DELETE FROM jobs WHERE document_id = $1 AND lease = $2`, j.DocumentID, j.Lease)
-}
-
-// RetryJob lets go of a job that could not go on, to be tried again later.
-func (tx *Tx) RetryJob(ctx context.Context, j Job, runAt time.Time, lastError string) error {
-	return tx.fenced(ctx, "retry job", `
-		UPDATE jobs SET run_at = $3, lease = '', lease_until = 0, last_error = $4
-		WHERE document_id = $1 AND lease = $2`, j.DocumentID, j.Lease, micros(runAt), lastError)
-}
-
-// fenced runs a statement that holds only while the job's lease does.
-func (tx *Tx) fenced(ctx context.Context, what, statement string, args ...any) error {
-	done, err := tx.q.ExecContext(ctx, statement, args...)
-	if err != nil {
-		return tx.d.wrap(what, err)
-	}
-	n, err := done.RowsAffected()
-	if err != nil {
-		return tx.d.wrap(what, err)
-	}
-	if n == 0 {
-		return ErrLeaseLost
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func addJob(t *testing.T, s *store.Store, scope store.Scope, externalID string, 
 func claim(t *testing.T, s *store.Store, lease string, now, until time.Time, limit int) (jobs []store.Job) {
 	t.Helper()
 	update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
-		jobs, err = tx.Claim(ctx, fiscal.Sandbox, lease, now, until, limit)
+		jobs, err = tx.Claim(ctx, fiscal.Sandbox, store.Claim{Lease: lease, Now: now, Until: until, Limit: limit})
 		return err
 	})
 	return jobs
@@ -104,14 +105,18 @@ func TestALeaseThatRanOutFencesItsWorkerOff(t *testing.T) {
 			t.Fatalf("held %v, taken over %v; want the job twice, the second time as attempt 2", held, again)
 		}
 		ends := map[string]func(tx *store.Tx, j store.Job) error{
-			"move":   func(tx *store.Tx, j store.Job) error { return tx.MoveJob(t.Context(), j, "next", until) },
-			"retry":  func(tx *store.Tx, j store.Job) error { return tx.RetryJob(t.Context(), j, until, "broke") },
-			"finish": func(tx *store.Tx, j store.Job) error { return tx.FinishJob(t.Context(), j) },
+			"move": func(tx *store.Tx, j store.Job) error {
+				return tx.Do(t.Context(), new(store.Batch).MoveJob(j, "next", until))
+			},
+			"retry": func(tx *store.Tx, j store.Job) error {
+				return tx.Do(t.Context(), new(store.Batch).RetryJob(j, until, "broke"))
+			},
+			"finish": func(tx *store.Tx, j store.Job) error { return tx.Do(t.Context(), new(store.Batch).FinishJob(j)) },
 		}
 		for what, end := range ends {
 			// What a fenced worker writes beside its job must not stay either.
 			err := s.Update(t.Context(), func(tx *store.Tx) error {
-				err := tx.AddEvent(t.Context(), store.Event{Scope: scope, InvoiceID: "i", ID: what, At: noon, Kind: "zombie"})
+				err := tx.Do(t.Context(), new(store.Batch).AddEvent(store.Event{Scope: scope, InvoiceID: "i", ID: what, At: noon, Kind: "zombie"}))
 				return errors.Join(err, end(tx, held[0]))
 			})
 			if !errors.Is(err, store.ErrLeaseLost) {
@@ -138,7 +143,9 @@ func TestAJobIsLetGoForItsNextStageOrAnotherTry(t *testing.T) {
 
 		held := claim(t, s, "w", noon, until, 1)[0]
 		later := noon.Add(time.Second)
-		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.RetryJob(ctx, held, later, "no answer") })
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Do(ctx, new(store.Batch).RetryJob(held, later, "no answer"))
+		})
 		if early := claim(t, s, "w", noon, until, 1); len(early) != 0 {
 			t.Errorf("before its time: %v", early)
 		}
@@ -147,7 +154,9 @@ func TestAJobIsLetGoForItsNextStageOrAnotherTry(t *testing.T) {
 		if diff := cmp.Diff(want, held); diff != "" {
 			t.Errorf("another try (-want +got):\n%s", diff)
 		}
-		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.MoveJob(ctx, held, "second", noon) })
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Do(ctx, new(store.Batch).MoveJob(held, "second", noon))
+		})
 		held = claim(t, s, "w", later, until, 1)[0]
 		want.Stage, want.Attempt, want.RunAt, want.LastError = "second", 1, noon, ""
 		if diff := cmp.Diff(want, held); diff != "" {
@@ -173,7 +182,7 @@ func TestAJobIsNeverClaimedTwice(t *testing.T) {
 				lease := name("w", worker*jobs+round)
 				var got []store.Job
 				err := s.Update(t.Context(), func(tx *store.Tx) (err error) {
-					got, err = tx.Claim(t.Context(), fiscal.Sandbox, lease, noon, noon.Add(time.Minute), 3)
+					got, err = tx.Claim(t.Context(), fiscal.Sandbox, store.Claim{Lease: lease, Now: noon, Until: noon.Add(time.Minute), Limit: 3})
 					return err
 				})
 				if err != nil || len(got) > 3 {
@@ -196,5 +205,47 @@ func TestAJobIsNeverClaimedTwice(t *testing.T) {
 		if len(owner) != jobs {
 			t.Errorf("%d of %d jobs were claimed", len(owner), jobs)
 		}
+	})
+}
+
+// P-81: a lease of a time when the clock was ahead does not outlive its worker
+// by more than any lease does.
+func TestP81ALeaseOfAClockThatWasAheadHasEnded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		addJob(t, s, addScope(t, s), "1", noon)
+		ahead := noon.Add(24 * time.Hour)
+		if got := claim(t, s, "dead", ahead, ahead.Add(30*time.Second), 1); len(got) != 1 {
+			t.Fatalf("claimed %v", got)
+		}
+		if at, err := s.NextJob(t.Context(), fiscal.Sandbox, noon); err != nil || !at.Equal(noon) {
+			t.Errorf("next at %s, %v", at, err)
+		}
+		if got := claim(t, s, "heir", noon, noon.Add(30*time.Second), 1); len(got) != 1 {
+			t.Errorf("claimed %v", got)
+		}
+		if got := claim(t, s, "thief", noon, noon.Add(30*time.Second), 1); len(got) != 0 {
+			t.Errorf("taken under its lease: %v", got)
+		}
+	})
+}
+
+// Jobs of taxpayers that have their share are passed by.
+func TestJobsOfSomeArePassedBy(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		busy, other := addScope(t, s), addScope(t, s)
+		for i := range 5 {
+			addJob(t, s, busy, fmt.Sprint("busy-", i), noon)
+		}
+		want := addJob(t, s, other, "other", noon.Add(time.Second))
+		wanted := store.Claim{Lease: "l", Now: noon.Add(time.Minute), Until: noon.Add(2 * time.Minute), Limit: 3, Except: [4]string{busy.TaxpayerID}}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Claim(ctx, fiscal.Sandbox, wanted)
+			if len(got) != 1 || got[0].DocumentID != want.DocumentID {
+				t.Errorf("claimed %v", got)
+			}
+			return err
+		})
 	})
 }

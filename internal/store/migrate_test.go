@@ -88,7 +88,7 @@ func TestProcessesThatOpenAnEmptyDatabaseTogetherEndWithOneSchema(t *testing.T) 
 	})
 }
 
-func TestAKillWhileMigratingLeavesADatabaseThatOpens(t *testing.T) {
+func TestP82AKillWhileMigratingLeavesADatabaseThatOpens(t *testing.T) {
 	t.Parallel()
 	const rounds = 12
 	eachEmpty(t, func(t *testing.T, empty func() string) {
@@ -134,7 +134,7 @@ func killWhileOpening(t *testing.T, address string) (done bool) {
 	return done
 }
 
-func TestANewerSchemaIsRefused(t *testing.T) {
+func TestP82ANewerSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		s := storetest.Open(t, address, time.Now)

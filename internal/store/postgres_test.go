@@ -93,7 +93,7 @@ func TestAServerThatForgetsIsRefused(t *testing.T) {
 
 // Connections that an operator or a fail-over cuts, in the middle of a
 // transaction or while idle, are a fault that passes.
-func TestACutConnectionIsUnavailableAndRecovers(t *testing.T) {
+func TestP79ACutConnectionIsUnavailableAndRecovers(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
 	s, db := storetest.Open(t, address, time.Now), admin(t, address)
@@ -135,7 +135,7 @@ func TestACutConnectionIsUnavailableAndRecovers(t *testing.T) {
 }
 
 // A server that is gone, and comes back on what it had stored.
-func TestAServerThatIsGoneIsUnavailableAndRecovers(t *testing.T) {
+func TestP79AServerThatIsGoneIsUnavailableAndRecovers(t *testing.T) {
 	t.Parallel()
 	server := storetest.Private(t)
 	s := storetest.Open(t, server.Empty(t), time.Now)
@@ -202,7 +202,7 @@ func TestATransactionThatTheServerUndidRunsAgain(t *testing.T) {
 }
 
 // A statement that runs for too long is ended by the server.
-func TestAStatementThatTakesTooLongIsUnavailable(t *testing.T) {
+func TestP80AStatementThatTakesTooLongIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Address(t, "postgres"), time.Now)
 	err := s.Update(t.Context(), func(tx *store.Tx) error {
@@ -217,7 +217,7 @@ func TestAStatementThatTakesTooLongIsUnavailable(t *testing.T) {
 }
 
 // A reader that gives up waiting is told so, and it is no fault of the rows.
-func TestADeadlineOfAReaderIsUnavailable(t *testing.T) {
+func TestP80ADeadlineOfAReaderIsUnavailable(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		ctx, cancel := context.WithTimeout(t.Context(), -1)

@@ -137,11 +137,3 @@ func takeNumbers(s Sequence, count int64) statement {
 		string(s.Environment), s.TaxpayerID, s.ID, s.Next, count,
 	}}
 }
-
-// FenceSequence keeps a range from being used until it is released.
-func (tx *Tx) FenceSequence(ctx context.Context, s Sequence, at time.Time) error {
-	_, err := tx.q.ExecContext(ctx, `
-		UPDATE sequences SET fenced_at = $4 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
-		s.Environment, s.TaxpayerID, s.ID, optionalMicros(at))
-	return tx.d.wrap("fence sequence", err)
-}

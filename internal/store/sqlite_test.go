@@ -163,9 +163,9 @@ func TestAPathMayHoldAnyCharacter(t *testing.T) {
 	}
 }
 
-// A limit on the pages of the file stands for a disk that is full: the engine
+// P-76: a limit on the pages of the file stands for a disk that is full: the engine
 // meets both with the same code.
-func TestADiskThatIsFullIsToldAndRecoversByItself(t *testing.T) {
+func TestP76ADiskThatIsFullIsToldAndRecoversByItself(t *testing.T) {
 	t.Parallel()
 	s := openTemporary(t)
 	limit := func(pages string) {
@@ -201,9 +201,9 @@ func TestADiskThatIsFullIsToldAndRecoversByItself(t *testing.T) {
 	}
 }
 
-// A damaged file is refused where the damage is met: at the start when it is in
+// P-83: a damaged file is refused where the damage is met: at the start when it is in
 // what a start reads, and otherwise by the first transaction that reads it.
-func TestADamagedFileIsNotServed(t *testing.T) {
+func TestP83ADamagedFileIsNotServed(t *testing.T) {
 	t.Parallel()
 	const page = 4096
 	damaged := func(t *testing.T, table string) string {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
 // Taxpayer is a company or person in whose name invoices are issued. It is
@@ -77,6 +79,18 @@ func (r reader) Taxpayers(ctx context.Context) ([]Taxpayer, error) {
 		return nil, r.d.wrap("list taxpayers", err)
 	}
 	return collect(r.d, "list taxpayers", rows, scanTaxpayer)
+}
+
+// TaxpayerByRNC finds who receives for an RNC in an environment. Nothing keeps an
+// RNC from being registered more than once: of those who have it, the one whose
+// certificate in the environment lasts longest receives, and of those without
+// one the first.
+func (r reader) TaxpayerByRNC(ctx context.Context, env fiscal.Environment, rnc string) (Taxpayer, error) {
+	t, err := scanTaxpayer(r.q.QueryRowContext(ctx, `
+		SELECT `+taxpayerColumns+` FROM taxpayers WHERE rnc = $2
+		ORDER BY (SELECT coalesce(max(not_after), 0) FROM certificates
+			WHERE environment = $1 AND taxpayer_id = taxpayers.id AND revoked_at IS NULL) DESC, id LIMIT 1`, env, rnc))
+	return t, r.d.wrap("find taxpayer", err)
 }
 
 // row is what scanning needs of *sql.Row and *sql.Rows.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -76,6 +77,42 @@ func TestAnUnknownTaxpayerIsNotFound(t *testing.T) {
 		all, err := s.Taxpayers(t.Context())
 		if err != nil || len(all) != 0 {
 			t.Errorf("an empty database lists %v, %v", all, err)
+		}
+	})
+}
+
+func TestOfAnRNCWhoeverCanSignReceives(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		first, second, third, other := sampleTaxpayer(), sampleTaxpayer(), sampleTaxpayer(), sampleTaxpayer()
+		other.RNC = "00100000002"
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return errors.Join(tx.CreateTaxpayer(ctx, first), tx.CreateTaxpayer(ctx, second), tx.CreateTaxpayer(ctx, third), tx.CreateTaxpayer(ctx, other))
+		})
+		certify := func(id, der string, env fiscal.Environment, left time.Duration) {
+			c := sampleCertificate(store.Scope{Environment: env, TaxpayerID: id}, der)
+			c.NotAfter = noon.Add(left)
+			addCertificate(t, s, c)
+		}
+		want := func(env fiscal.Environment, want store.Taxpayer) {
+			t.Helper()
+			got, err := s.TaxpayerByRNC(t.Context(), env, want.RNC)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", env, diff)
+			}
+		}
+		want(fiscal.Production, first) // of those without a certificate the first
+		certify(second.ID, "one", fiscal.Production, time.Hour)
+		want(fiscal.Production, second)
+		want(fiscal.Certification, first)
+		certify(third.ID, "two", fiscal.Production, 2*time.Hour)
+		want(fiscal.Production, third)
+		want(fiscal.Production, other)
+		if _, err := s.TaxpayerByRNC(t.Context(), fiscal.Production, "199000099"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("an RNC that nobody has: %v", err)
 		}
 	})
 }

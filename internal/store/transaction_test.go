@@ -174,9 +174,9 @@ func TestCloseWaitsForTheTransactionUnderWay(t *testing.T) {
 	})
 }
 
-// Somebody else holds what a transaction needs for longer than it waits: the
+// P-74: somebody else holds what a transaction needs for longer than it waits: the
 // caller hears of it at the limit, and the next attempt succeeds.
-func TestALockThatIsHeldTooLongIsToldAtTheLimit(t *testing.T) {
+func TestP74ALockThatIsHeldTooLongIsToldAtTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		holder, s := storetest.Open(t, address, time.Now), storetest.Open(t, address, time.Now)

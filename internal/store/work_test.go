@@ -99,7 +99,7 @@ func TestAJobIsTakenOver(t *testing.T) {
 		held := claim(t, s, "worker", noon, noon.Add(time.Minute), 1)[0]
 		ours := store.Job{Scope: scope, DocumentID: held.DocumentID, Plan: "other", Stage: "other", Lease: "ours", LeaseUntil: noon.Add(time.Second), CreatedAt: noon, RunAt: noon}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.TakeOverJob(ctx, ours) })
-		err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.MoveJob(t.Context(), held, "next", noon) })
+		err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).MoveJob(held, "next", noon)) })
 		if !errors.Is(err, store.ErrLeaseLost) {
 			t.Errorf("its holder goes on: %v", err)
 		}
@@ -113,7 +113,7 @@ func TestAJobIsTakenOver(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("taken over (-want +got):\n%s", diff)
 		}
-		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.FinishJob(ctx, ours) })
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Do(ctx, new(store.Batch).FinishJob(ours)) })
 
 		// Where there is none, there is one then.
 		if _, err := s.JobOf(t.Context(), scope, held.DocumentID); !errors.Is(err, store.ErrNotFound) {

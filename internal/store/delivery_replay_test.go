@@ -1,0 +1,111 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addLiveScope(t, s)
+		e := addEndpoint(t, s, sampleEndpoint(scope, "a"))
+		old := addNotice(t, s, sampleNotice(scope, "a", noon))
+		failed := addNotice(t, s, sampleNotice(scope, "a", noon.Add(time.Minute)))
+		other := addNotice(t, s, sampleNotice(scope, "b", noon.Add(time.Minute)))
+		now := noon.Add(time.Hour)
+		for _, d := range claimDue(t, s, now, 9) {
+			if d.NoticeID == failed.ID {
+				end(t, s, d, now, &store.DeliveryOutcome{State: store.DeliveryFailed, RunAt: now, DisableAfter: time.Hour})
+			} else {
+				end(t, s, d, now, nil)
+			}
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DisableEndpoint(ctx, scope, e.ID, "x", now) })
+		missed := addNotice(t, s, sampleNotice(scope, "a", now.Add(time.Minute)))
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.EnableEndpoint(ctx, scope, e.ID, now.Add(time.Hour))
+		})
+		later := now.Add(2 * time.Hour)
+		if got := claimDue(t, s, later, 9); len(got) != 0 {
+			t.Fatalf("without a replay: %+v", got)
+		}
+		// deliver checks what comes due, delivers it, and has each id once.
+		deliver := func(what string, n int64, err error, want ...store.Notice) {
+			t.Helper()
+			var ids, got []string
+			for _, w := range want {
+				ids = append(ids, w.ID)
+			}
+			for claimed := claimDue(t, s, later, 9); len(claimed) > 0; claimed = claimDue(t, s, later, 9) {
+				for _, d := range claimed {
+					if d.Attempt != 0 {
+						t.Errorf("%s: starts at attempt %d", what, d.Attempt)
+					}
+					got = append(got, d.NoticeID)
+					end(t, s, d, later, nil)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(ids)
+			if err != nil || int(n) != len(want) || !slices.Equal(got, ids) {
+				t.Errorf("%s: %d, %v; delivered %v, want %v", what, n, err, got, ids)
+			}
+		}
+		n, err := s.ReplayFailed(t.Context(), scope, e.ID, later)
+		deliver("what failed, and what was missed", n, err, failed, missed)
+		n, err = s.ReplayFailed(t.Context(), scope, e.ID, later)
+		deliver("nothing failed any more", n, err)
+		n, err = s.ReplayNotice(t.Context(), scope, e.ID, old.ID, later)
+		deliver("one event", n, err, old)
+		n, err = s.ReplayNotice(t.Context(), scope, e.ID, other.ID, later)
+		deliver("one event that was not asked for", n, err, other)
+		n, err = s.ReplaySince(t.Context(), scope, e.ID, noon.Add(time.Minute), later)
+		deliver("since a moment", n, err, failed, missed)
+
+		foreign := addLiveScope(t, s)
+		for name, call := range map[string]func() (int64, error){
+			"another taxpayer's endpoint": func() (int64, error) { return s.ReplayFailed(t.Context(), foreign, e.ID, later) },
+			"an unknown event":            func() (int64, error) { return s.ReplayNotice(t.Context(), scope, e.ID, "evt_x", later) },
+			"an unknown endpoint":         func() (int64, error) { return s.ReplaySince(t.Context(), scope, store.NewID(), noon, later) },
+		} {
+			if n, err := call(); !errors.Is(err, store.ErrNotFound) || n != 0 {
+				t.Errorf("%s: %d, %v; want ErrNotFound", name, n, err)
+			}
+		}
+	})
+}
+
+func TestTheDeliveryLogIsPaged(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
+		want := make([]store.DeliveryAttempt, 3)
+		for i := range want {
+			want[2-i] = store.DeliveryAttempt{
+				Scope: e.Scope, ID: store.NewID(), EndpointID: e.ID, NoticeID: store.NewNoticeID(), Kind: "webhook.test", Number: 1, At: noon,
+				Took: 1500 * time.Microsecond, HTTPStatus: 500, Error: "status_500", Answer: []byte("a\x00é"), NextAt: noon.Add(time.Second),
+			}
+			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddDeliveryAttempt(ctx, want[2-i]) })
+		}
+		first, err := s.DeliveryLog(t.Context(), e.Scope, e.ID, "", 2)
+		if diff := cmp.Diff(want[:2], first); diff != "" || err != nil {
+			t.Errorf("the first page: %v\n%s", err, diff)
+		}
+		rest, err := s.DeliveryLog(t.Context(), e.Scope, e.ID, first[1].ID, 2)
+		if diff := cmp.Diff(want[2:], rest); diff != "" || err != nil {
+			t.Errorf("the second page: %v\n%s", err, diff)
+		}
+		if none, err := s.DeliveryLog(t.Context(), addLiveScope(t, s), e.ID, "", 2); err != nil || len(none) != 0 {
+			t.Errorf("of another taxpayer: %v, %v", none, err)
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// EndpointStatus is whether an endpoint is sent to.
+type EndpointStatus string
+
+// The states of an endpoint. A deleted one is seen by nobody.
+const (
+	EndpointEnabled  EndpointStatus = "enabled"
+	EndpointDisabled EndpointStatus = "disabled"
+	endpointDeleted  EndpointStatus = "deleted"
+)
+
+// SealedSecret is a secret as it is kept: sealed, and the version that binds it
+// to its row.
+type SealedSecret struct {
+	Sealed  []byte
+	Version int64
+}
+
+// Endpoint is where an integrator wants to be told of events.
+type Endpoint struct {
+	Scope
+	ID             string
+	URL            string
+	Kinds          []string // "*" stands for all
+	Description    string
+	Status         EndpointStatus
+	DisabledReason string
+	Secret         SealedSecret
+	OldSecret      SealedSecret // zero: none; it signs as well until OldUntil
+	OldUntil       time.Time
+	Failures       int64     // since the last success
+	FailingSince   time.Time // the first of them; zero: none
+	LastFailureAt  time.Time
+	Concurrency    int64 // how many deliveries may be under way at a time
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+// MaxConcurrency is how many deliveries to one endpoint are under way at most.
+const MaxConcurrency = 4
+
+// MaxEndpoints bounds the endpoints of a taxpayer in an environment.
+const MaxEndpoints = 10
+
+// ErrTooManyEndpoints says that the bound is reached.
+var ErrTooManyEndpoints = fmt.Errorf("a taxpayer has at most %d webhook endpoints in an environment", MaxEndpoints)
+
+const endpointColumns = `id, environment, taxpayer_id, url, kinds, description, status, disabled_reason,
+	secret, secret_version, old_secret, old_version, old_until, failures, failing_since, last_failure_at, concurrency,
+	created_at, updated_at`
+
+// CreateEndpoint stores a new endpoint, enabled.
+func (tx *Tx) CreateEndpoint(ctx context.Context, e Endpoint) error {
+	// The taxpayer's row is the lock under which its endpoints are counted.
+	if err := tx.lockTaxpayer(ctx, e.TaxpayerID); err != nil {
+		return err
+	}
+	var have int
+	err := tx.q.QueryRowContext(ctx, `
+		SELECT count(*) FROM endpoints WHERE environment = $1 AND taxpayer_id = $2 AND status <> 'deleted'`,
+		e.Environment, e.TaxpayerID).Scan(&have)
+	if err != nil {
+		return tx.d.wrap("count endpoints", err)
+	}
+	if have >= MaxEndpoints {
+		return ErrTooManyEndpoints
+	}
+	_, err = tx.q.ExecContext(ctx, `
+		INSERT INTO endpoints (id, environment, taxpayer_id, url, kinds, description, status, disabled_reason,
+			secret, secret_version, old_version, failures, rest_until, concurrency, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, 'enabled', '', $7, $8, 0, 0, 0, $9, $10, $11)`,
+		e.ID, e.Environment, e.TaxpayerID, e.URL, ","+strings.Join(e.Kinds, ",")+",", e.Description,
+		e.Secret.Sealed, e.Secret.Version, MaxConcurrency, micros(e.CreatedAt), micros(e.UpdatedAt))
+	return tx.d.wrap("create endpoint", err)
+}
+
+// lockTaxpayer keeps others that lock the same taxpayer waiting until the
+// transaction ends.
+func (tx *Tx) lockTaxpayer(ctx context.Context, id string) error {
+	n, err := statement{`UPDATE taxpayers SET updated_at = updated_at WHERE id = $1`, []any{id}}.run(ctx, tx.q)
+	if err == nil && n == 0 {
+		err = sql.ErrNoRows
+	}
+	return tx.d.wrap("lock taxpayer", err)
+}
+
+// Endpoint reads an endpoint of the scope.
+func (r reader) Endpoint(ctx context.Context, scope Scope, id string) (Endpoint, error) {
+	e, err := scanEndpoint(r.q.QueryRowContext(ctx, `
+		SELECT `+endpointColumns+` FROM endpoints
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`,
+		scope.Environment, scope.TaxpayerID, id))
+	return e, r.d.wrap("read endpoint", err)
+}
+
+// Endpoints lists the endpoints of a taxpayer, the newest first, from the one
+// before an id on; empty: from the newest.
+func (r reader) Endpoints(ctx context.Context, scope Scope, before string, limit int) ([]Endpoint, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+endpointColumns+` FROM endpoints
+		WHERE environment = $1 AND taxpayer_id = $2 AND status <> 'deleted' AND (cast($3 AS text) = '' OR id < $3)
+		ORDER BY id DESC LIMIT $4`, scope.Environment, scope.TaxpayerID, before, limit)
+	if err != nil {
+		return nil, r.d.wrap("list endpoints", err)
+	}
+	return collect(r.d, "list endpoints", rows, scanEndpoint)
+}
+
+// AllEndpoints lists the endpoints of all taxpayers and environments, the oldest
+// first. It is for the operator and for the master key.
+func (r reader) AllEndpoints(ctx context.Context) ([]Endpoint, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+endpointColumns+` FROM endpoints
+		WHERE environment <> '' AND taxpayer_id <> '' AND status <> 'deleted' ORDER BY id`)
+	if err != nil {
+		return nil, r.d.wrap("list endpoints", err)
+	}
+	return collect(r.d, "list endpoints", rows, scanEndpoint)
+}
+
+// AnyEndpoint reads an endpoint of whichever scope. It is for the operator.
+func (r reader) AnyEndpoint(ctx context.Context, id string) (Endpoint, error) {
+	e, err := scanEndpoint(r.q.QueryRowContext(ctx, `
+		SELECT `+endpointColumns+` FROM endpoints
+		WHERE environment <> '' AND taxpayer_id <> '' AND id = $1 AND status <> 'deleted'`, id))
+	return e, r.d.wrap("read endpoint", err)
+}
+
+func scanEndpoint(r row) (Endpoint, error) {
+	var e Endpoint
+	var kinds string
+	var created, updated int64
+	var until, since, last sql.NullInt64
+	err := r.Scan(&e.ID, &e.Environment, &e.TaxpayerID, &e.URL, &kinds, &e.Description, &e.Status, &e.DisabledReason,
+		&e.Secret.Sealed, &e.Secret.Version, &e.OldSecret.Sealed, &e.OldSecret.Version, &until, &e.Failures, &since, &last, &e.Concurrency,
+		&created, &updated)
+	e.Kinds = strings.Split(strings.Trim(kinds, ","), ",")
+	e.OldUntil, e.FailingSince, e.LastFailureAt = fromNull(until), fromNull(since), fromNull(last)
+	e.CreatedAt, e.UpdatedAt = fromMicros(created), fromMicros(updated)
+	return e, err
+}
+
+// RotateEndpoint gives an endpoint its next secret. The one it had signs as well
+// until a moment. The error is ErrNotFound when the secret is no longer the one
+// that was read.
+func (tx *Tx) RotateEndpoint(ctx context.Context, e Endpoint, next SealedSecret, oldUntil, now time.Time) error {
+	return tx.changeOne(ctx, "rotate endpoint", ErrNotFound, statement{`
+		UPDATE endpoints SET old_secret = secret, old_version = secret_version, old_until = $5,
+			secret = $6, secret_version = $7, updated_at = $8
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND secret_version = $4 AND status <> 'deleted'`, []any{
+		string(e.Environment), e.TaxpayerID, e.ID, e.Secret.Version, micros(oldUntil), next.Sealed, next.Version, micros(now),
+	}})
+}
+
+// RewrapEndpoint replaces the sealed secrets of an endpoint by the same ones
+// under another master key.
+func (tx *Tx) RewrapEndpoint(ctx context.Context, e Endpoint) error {
+	_, err := tx.q.ExecContext(ctx, `
+		UPDATE endpoints SET secret = $4, old_secret = $5 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		e.Environment, e.TaxpayerID, e.ID, e.Secret.Sealed, optionalBytes(e.OldSecret.Sealed))
+	return tx.d.wrap("rewrap endpoint", err)
+}
+
+// EnableEndpoint has an endpoint sent to again, as if it had never failed.
+// Deliveries that waited when it was disabled go on; what came about meanwhile
+// needs a replay.
+func (tx *Tx) EnableEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
+	return tx.changeOne(ctx, "enable endpoint", ErrNotFound, statement{`
+		UPDATE endpoints SET status = 'enabled', disabled_reason = '', failures = 0, failing_since = NULL, last_failure_at = NULL,
+			rest_until = 0, concurrency = $4, updated_at = $5
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`, []any{
+		string(scope.Environment), scope.TaxpayerID, id, MaxConcurrency, micros(now),
+	}})
+}
+
+// DisableEndpoint keeps an endpoint from being sent to. Events go on being
+// recorded, without a delivery to it; those that wait are kept, and not
+// attempted.
+func (tx *Tx) DisableEndpoint(ctx context.Context, scope Scope, id, reason string, now time.Time) error {
+	return tx.changeOne(ctx, "disable endpoint", ErrNotFound, statement{`
+		UPDATE endpoints SET status = 'disabled', disabled_reason = $4, missed_since = coalesce(missed_since, $5), updated_at = $5
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled'`, []any{
+		string(scope.Environment), scope.TaxpayerID, id, reason, micros(now),
+	}})
+}
+
+// DeleteEndpoint forgets an endpoint's secrets and whatever was to be sent to it.
+// The row stays, for the log.
+func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
+	err := tx.changeOne(ctx, "delete endpoint", ErrNotFound, statement{`
+		UPDATE endpoints SET status = 'deleted', secret = NULL, old_secret = NULL, old_until = NULL, updated_at = $4
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`, []any{
+		string(scope.Environment), scope.TaxpayerID, id, micros(now),
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = tx.q.ExecContext(ctx, `
+		UPDATE deliveries SET state = 'failed', lease = '', lease_until = 0
+		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'pending'`,
+		scope.Environment, scope.TaxpayerID, id)
+	return tx.d.wrap("delete endpoint", err)
+}
+
+// changeOne runs a statement that must find its row.
+func (tx *Tx) changeOne(ctx context.Context, what string, otherwise error, s statement) error {
+	n, err := s.run(ctx, tx.q)
+	if err != nil {
+		return tx.d.wrap(what, err)
+	}
+	if n == 0 {
+		return otherwise
+	}
+	return nil
+}
+
+// optionalBytes stores no bytes as NULL.
+func optionalBytes(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,195 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+func sampleEndpoint(scope store.Scope, kinds ...string) store.Endpoint {
+	return store.Endpoint{
+		Scope: scope, ID: store.NewID(), URL: "https://example.com/a?b=«c»", Kinds: kinds, Description: "«ñ»", Status: store.EndpointEnabled,
+		Secret: store.SealedSecret{Sealed: []byte{0, 1, 0xff}, Version: 1}, Concurrency: store.MaxConcurrency, CreatedAt: noon, UpdatedAt: noon,
+	}
+}
+
+func addEndpoint(t *testing.T, s *store.Store, e store.Endpoint) store.Endpoint {
+	t.Helper()
+	update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.CreateEndpoint(ctx, e) })
+	return e
+}
+
+func readEndpoint(t *testing.T, s *store.Store, e store.Endpoint) store.Endpoint {
+	t.Helper()
+	got, err := s.Endpoint(t.Context(), e.Scope, e.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestAnEndpointReadsBackAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addLiveScope(t, s)
+		elsewhere := store.Scope{Environment: fiscal.Certification, TaxpayerID: scope.TaxpayerID}
+		first := addEndpoint(t, s, sampleEndpoint(scope, "*"))
+		second := addEndpoint(t, s, sampleEndpoint(scope, "a.b", "a.c_d"))
+		other := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
+		cert := addEndpoint(t, s, sampleEndpoint(elsewhere, "*"))
+		if diff := cmp.Diff(second, readEndpoint(t, s, second)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		for _, scope := range []store.Scope{other.Scope, elsewhere} {
+			if _, err := s.Endpoint(t.Context(), scope, first.ID); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("from another scope: %v, want ErrNotFound", err)
+			}
+		}
+		list, err := s.Endpoints(t.Context(), scope, "", 10)
+		if diff := cmp.Diff([]store.Endpoint{second, first}, list); diff != "" || err != nil {
+			t.Errorf("the newest first: %v\n%s", err, diff)
+		}
+		list, err = s.Endpoints(t.Context(), scope, second.ID, 10)
+		if diff := cmp.Diff([]store.Endpoint{first}, list); diff != "" || err != nil {
+			t.Errorf("the next page: %v\n%s", err, diff)
+		}
+		list, err = s.AllEndpoints(t.Context())
+		if diff := cmp.Diff([]store.Endpoint{first, second, other, cert}, list); diff != "" || err != nil {
+			t.Errorf("all: %v\n%s", err, diff)
+		}
+		if got, err := s.AnyEndpoint(t.Context(), cert.ID); err != nil || got.Scope != elsewhere {
+			t.Errorf("for the operator: %+v, %v", got, err)
+		}
+	})
+}
+
+func TestTheLifeOfAnEndpoint(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
+		next := store.SealedSecret{Sealed: []byte("next"), Version: 2}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.RotateEndpoint(ctx, e, next, noon.Add(time.Hour), noon.Add(time.Second))
+		})
+		want := e
+		want.Secret, want.OldSecret, want.OldUntil, want.UpdatedAt = next, e.Secret, noon.Add(time.Hour), noon.Add(time.Second)
+		if diff := cmp.Diff(want, readEndpoint(t, s, e)); diff != "" {
+			t.Errorf("rotated (-want +got):\n%s", diff)
+		}
+		stale := s.Update(t.Context(), func(tx *store.Tx) error { return tx.RotateEndpoint(t.Context(), e, next, noon, noon) })
+		if !errors.Is(stale, store.ErrNotFound) {
+			t.Errorf("rotated from a secret that is no longer there: %v", stale)
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.DisableEndpoint(ctx, e.Scope, e.ID, store.DisabledGone, noon.Add(2*time.Second))
+		})
+		want.Status, want.DisabledReason, want.UpdatedAt = store.EndpointDisabled, store.DisabledGone, noon.Add(2*time.Second)
+		if diff := cmp.Diff(want, readEndpoint(t, s, e)); diff != "" {
+			t.Errorf("disabled (-want +got):\n%s", diff)
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.EnableEndpoint(ctx, e.Scope, e.ID, noon.Add(3*time.Second))
+		})
+		want.Status, want.DisabledReason, want.UpdatedAt = store.EndpointEnabled, "", noon.Add(3*time.Second)
+		if diff := cmp.Diff(want, readEndpoint(t, s, e)); diff != "" {
+			t.Errorf("enabled (-want +got):\n%s", diff)
+		}
+		waiting := addNotice(t, s, sampleNotice(e.Scope, "a", noon))
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteEndpoint(ctx, e.Scope, e.ID, noon) })
+		all, err := s.AllEndpoints(t.Context())
+		if _, errGone := s.Endpoint(t.Context(), e.Scope, e.ID); !errors.Is(errGone, store.ErrNotFound) || err != nil || len(all) != 0 {
+			t.Errorf("a deleted endpoint is seen: %v, %v, %v", all, err, errGone)
+		}
+		var left int
+		if err := s.QueryRow(t.Context(), `SELECT count(*) FROM endpoints WHERE secret IS NOT NULL OR old_secret IS NOT NULL`).Scan(&left); err != nil || left != 0 {
+			t.Errorf("%d secrets are left, %v", left, err)
+		}
+		if got := deliveriesOf(t, s, waiting); len(got) != 1 || got[0].State != store.DeliveryFailed {
+			t.Errorf("what waited: %+v", got)
+		}
+		for name, fn := range map[string]func(tx *store.Tx) error{
+			"enable":  func(tx *store.Tx) error { return tx.EnableEndpoint(t.Context(), e.Scope, e.ID, noon) },
+			"disable": func(tx *store.Tx) error { return tx.DisableEndpoint(t.Context(), e.Scope, e.ID, "", noon) },
+			"delete":  func(tx *store.Tx) error { return tx.DeleteEndpoint(t.Context(), e.Scope, e.ID, noon) },
+		} {
+			if err := s.Update(t.Context(), fn); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s a deleted one: %v, want ErrNotFound", name, err)
+			}
+		}
+	})
+}
+
+// The bound holds when all come at once, and deleted endpoints are not counted.
+func TestEndpointsAreBounded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addLiveScope(t, s)
+		last := addEndpoint(t, s, sampleEndpoint(scope, "*"))
+		var refused atomic.Int64
+		together(14, func(int) {
+			err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateEndpoint(t.Context(), sampleEndpoint(scope, "*")) })
+			if errors.Is(err, store.ErrTooManyEndpoints) {
+				refused.Add(1)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+		if got := count(t, s, "endpoints"); got != store.MaxEndpoints || refused.Load() != 5 {
+			t.Errorf("%d endpoints, %d refused", got, refused.Load())
+		}
+		addEndpoint(t, s, sampleEndpoint(store.Scope{Environment: fiscal.Certification, TaxpayerID: scope.TaxpayerID}, "*"))
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteEndpoint(ctx, scope, last.ID, noon) })
+		addEndpoint(t, s, sampleEndpoint(scope, "*"))
+		nobody := sampleEndpoint(store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}, "*")
+		if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateEndpoint(t.Context(), nobody) }); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("of no taxpayer: %v, want ErrNotFound", err)
+		}
+	})
+}
+
+// A key is remembered once, and its body only sealed.
+func TestASealedAnswer(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addLiveScope(t, s)
+		var fresh atomic.Int64
+		together(8, func(i int) {
+			err := s.Update(t.Context(), func(tx *store.Tx) error {
+				is, err := tx.RememberAnswer(t.Context(), sampleAnswer(scope, "k"), store.SealedSecret{Sealed: []byte{byte(i)}, Version: 1})
+				if is {
+					fresh.Add(1)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		answer, err := s.Answer(t.Context(), scope, "create_invoice", "k")
+		if err != nil || len(answer.Body) != 0 || fresh.Load() != 1 {
+			t.Errorf("%d times new; the body is %q, %v", fresh.Load(), answer.Body, err)
+		}
+		sealed, err := s.SealedAnswer(t.Context(), scope, "create_invoice", "k")
+		if err != nil || len(sealed.Secret.Sealed) != 1 || sealed.Secret.Version != 1 {
+			t.Errorf("sealed %+v, %v", sealed, err)
+		}
+		sealed.Secret.Sealed = []byte("again")
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.RewrapAnswer(ctx, sealed) })
+		all, err := s.SealedAnswers(t.Context())
+		if err != nil || len(all) != 1 || !bytes.Equal(all[0].Secret.Sealed, []byte("again")) {
+			t.Errorf("all %+v, %v", all, err)
+		}
+		if _, err := s.SealedAnswer(t.Context(), addLiveScope(t, s), "create_invoice", "k"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("of another taxpayer: %v, want ErrNotFound", err)
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// Files of many documents are read at once: each with what there is of it.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addLiveScope(t, s)
+		fresh, issued := addInvoice(t, s, scope, "fresh"), addInvoice(t, s, scope, "issued")
+		row := store.Issued{
+			Scope: scope, RNC: "199000013", ENCF: "E310000000001", InvoiceID: issued.ID, DocumentID: issued.DocumentID, SequenceID: "s", Certificate: "c",
+			State: store.NumberIssued, SecurityCode: "abcdef", BuyerRNC: "199000021", SignedAt: noon, CreatedAt: noon,
+			XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte("<x/>"), Summary: []byte("<y/>"), Summarized: true,
+		}
+		evidence := store.Evidence{Scope: scope, DocumentID: issued.DocumentID, ID: "e", At: noon, Kind: "track", TrackID: "T", Verdict: 1, Body: "{}", Digest: []byte{3}}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.Issue(ctx, row); err != nil {
+				return err
+			}
+			return tx.Do(ctx, new(store.Batch).AddEvidence(evidence))
+		})
+		row.InvoiceID, row.XML, row.Summary = "", nil, nil // they are large, and seldom needed
+		files, err := s.Files(t.Context(), scope.Environment, []string{fresh.DocumentID, issued.DocumentID, "nobody's"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		issued.ENCF = row.ENCF
+		want := map[string]*store.File{
+			fresh.DocumentID:  {Invoice: fresh, Request: []byte(`{"a":1}`)},
+			issued.DocumentID: {Invoice: issued, Issued: &row, Evidence: []store.Evidence{evidence}},
+		}
+		if diff := cmp.Diff(want, files); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if other, err := s.Files(t.Context(), fiscal.Sandbox, []string{fresh.DocumentID}); err != nil || len(other) != 0 {
+			t.Errorf("another environment sees %v, %v", other, err)
+		}
+		if none, err := s.Files(t.Context(), scope.Environment, nil); err != nil || len(none) != 0 {
+			t.Errorf("of none: %v, %v", none, err)
+		}
+	})
+}

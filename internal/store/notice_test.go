@@ -1,0 +1,257 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+func sampleNotice(scope store.Scope, kind string, at time.Time) store.Notice {
+	return store.Notice{Scope: scope, ID: store.NewNoticeID(), Kind: kind, At: at, Body: []byte("{\"é\":\"\x00\"}")}
+}
+
+func addNotice(t *testing.T, s *store.Store, n store.Notice) store.Notice {
+	t.Helper()
+	update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddNotice(ctx, n) })
+	return n
+}
+
+func readFeed(t *testing.T, s *store.Store, scope store.Scope, after int64, limit int) []store.Notice {
+	t.Helper()
+	got, err := s.Feed(t.Context(), scope, after, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestANoticeReadsBackAndHasItsPlaceOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope, other := addLiveScope(t, s), addLiveScope(t, s)
+		elsewhere := store.Scope{Environment: fiscal.Certification, TaxpayerID: scope.TaxpayerID}
+		later := addNotice(t, s, sampleNotice(scope, "b", noon.Add(time.Second)))
+		first := sampleNotice(scope, "a", noon)
+		first.DocumentID, first.Sequence = store.NewID(), 4
+		if err := s.Commit(t.Context(), new(store.Batch).AddNotice(first)); err != nil {
+			t.Fatal(err)
+		}
+		foreign := addNotice(t, s, sampleNotice(other, "a", noon))
+		addNotice(t, s, sampleNotice(elsewhere, "a", noon))
+
+		if got, err := s.Notice(t.Context(), scope, first.ID); err != nil || !cmp.Equal(got, first) {
+			t.Errorf("before it has a place: %v\n%s", err, cmp.Diff(first, got))
+		}
+		if _, err := s.Notice(t.Context(), scope, foreign.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("of another taxpayer: %v, want ErrNotFound", err)
+		}
+		first.Number, later.Number = 1, 2
+		want := []store.Notice{first, later}
+		if diff := cmp.Diff(want, readFeed(t, s, scope, 0, 10)); diff != "" {
+			t.Errorf("the feed (-want +got):\n%s", diff)
+		}
+		late := addNotice(t, s, sampleNotice(scope, "c", noon.Add(-time.Hour)))
+		late.Number = 3
+		if diff := cmp.Diff([]store.Notice{late}, readFeed(t, s, scope, 2, 10)); diff != "" {
+			t.Errorf("what is committed late comes after what was read (-want +got):\n%s", diff)
+		}
+		if got := readFeed(t, s, scope, 0, 2); len(got) != 2 || got[1].Number != 2 {
+			t.Errorf("a page of two: %+v", got)
+		}
+		if got := readFeed(t, s, scope, 3, 10); len(got) != 0 {
+			t.Errorf("behind the end: %+v", got)
+		}
+	})
+}
+
+func TestNoticesAreAppendOnly(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addLiveScope(t, s)
+		addNotice(t, s, sampleNotice(scope, "a", noon))
+		fresh := addNotice(t, s, sampleNotice(scope, "a", noon))
+		for _, statement := range []string{
+			`UPDATE notices SET body = 'x' WHERE environment <> '' AND taxpayer_id <> ''`,
+			`UPDATE notices SET number = 7, kind = 'b' WHERE environment <> '' AND taxpayer_id <> ''`,
+			`DELETE FROM notices WHERE environment <> '' AND taxpayer_id <> ''`,
+		} {
+			if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Exec(t.Context(), statement) }); err == nil {
+				t.Errorf("was done: %s", statement)
+			}
+		}
+		readFeed(t, s, scope, 0, 1)
+		err := s.Update(t.Context(), func(tx *store.Tx) error {
+			return tx.Exec(t.Context(), `UPDATE notices SET number = 9 WHERE environment <> '' AND taxpayer_id <> '' AND id = $1`, fresh.ID)
+		})
+		if err == nil {
+			t.Error("a notice got a second number")
+		}
+	})
+}
+
+// Whoever reads the feed, from whichever node, while others commit, late ones
+// too, sees everything once and in one order.
+func TestFeedNeitherSkipsNorRepeats(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		nodes := []*store.Store{storetest.Open(t, address, time.Now), storetest.Open(t, address, time.Now)}
+		scopes := []store.Scope{addLiveScope(t, nodes[0]), addLiveScope(t, nodes[0])}
+		const writers, each, readers = 3, 8, 4
+		var writing sync.WaitGroup
+		for w := range writers {
+			writing.Go(func() {
+				for i := range each {
+					for _, scope := range scopes {
+						n := sampleNotice(scope, "a", noon.Add(time.Duration(rand.IntN(1000))*time.Second))
+						err := nodes[(w+i)%2].Update(t.Context(), func(tx *store.Tx) error {
+							if err := tx.AddNotice(t.Context(), n); err != nil {
+								return err
+							}
+							time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond) // others commit first
+							return nil
+						})
+						if err != nil {
+							t.Errorf("write: %v", err)
+						}
+					}
+				}
+			})
+		}
+		written := make(chan struct{})
+		go func() { writing.Wait(); close(written) }()
+		seen := make([][]string, readers)
+		var reading sync.WaitGroup
+		for r := range readers {
+			reading.Go(func() {
+				scope, after := scopes[r%2], int64(0)
+				for last := false; ; {
+					got, err := nodes[r/2].Feed(t.Context(), scope, after, 1+rand.IntN(5))
+					if err != nil {
+						t.Errorf("read: %v", err)
+						return
+					}
+					for _, n := range got {
+						if n.Number != after+1 || n.Scope != scope {
+							t.Errorf("number %d of %s after %d", n.Number, n.TaxpayerID, after)
+						}
+						after = n.Number
+						seen[r] = append(seen[r], n.ID)
+					}
+					if len(got) > 0 {
+						continue
+					}
+					if last {
+						return
+					}
+					select {
+					case <-written:
+						last = true // nothing more comes: what is there is all
+					default:
+					}
+				}
+			})
+		}
+		reading.Wait()
+		for r := range readers {
+			if len(seen[r]) != writers*each || !slices.Equal(seen[r], seen[r%2]) {
+				t.Errorf("reader %d saw %d of %d, or in another order", r, len(seen[r]), writers*each)
+			}
+		}
+	})
+}
+
+// A feed that can be read and not written shows what has its place.
+func TestFeedOfADatabaseThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Address(t, "sqlite"), time.Now)
+	scope := addLiveScope(t, s)
+	known := addNotice(t, s, sampleNotice(scope, "a", noon))
+	readFeed(t, s, scope, 0, 10)
+	addNotice(t, s, sampleNotice(scope, "b", noon))
+	held, release := make(chan struct{}), make(chan struct{})
+	var blocking sync.WaitGroup
+	blocking.Go(func() {
+		err := s.Update(context.WithoutCancel(t.Context()), func(*store.Tx) error { close(held); <-release; return nil })
+		if err != nil {
+			t.Errorf("block: %v", err)
+		}
+	})
+	<-held
+	got, err := s.Feed(t.Context(), scope, 0, 10)
+	if err != nil || len(got) != 1 || got[0].ID != known.ID {
+		t.Errorf("%v, %v; want what has its place", got, err)
+	}
+	close(release)
+	blocking.Wait()
+	if got := readFeed(t, s, scope, 0, 10); len(got) != 2 {
+		t.Errorf("afterwards %d, want both", len(got))
+	}
+}
+
+func TestHasNews(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope, other := addLiveScope(t, s), addLiveScope(t, s)
+		news := func(scope store.Scope, after int64) bool {
+			t.Helper()
+			some, err := s.HasNews(t.Context(), scope, after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return some
+		}
+		addNotice(t, s, sampleNotice(scope, "a", noon))
+		if !news(scope, 0) || news(other, 0) {
+			t.Error("what has no place yet is news, to its taxpayer alone")
+		}
+		readFeed(t, s, scope, 0, 10)
+		if !news(scope, 0) || news(scope, 1) {
+			t.Error("what has its place is news to who has not come there")
+		}
+	})
+}
+
+func TestMarkNotifiedTellsOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope, other := addLiveScope(t, s), addLiveScope(t, s)
+		for i, want := range []struct {
+			scope         store.Scope
+			subject, mark string
+			fresh         bool
+		}{
+			{scope, "certificate 1", "30", true}, {scope, "certificate 1", "30", false}, {scope, "certificate 1", "14", true},
+			{scope, "certificate 2", "30", true}, {other, "certificate 1", "30", true},
+		} {
+			update(t, s, func(ctx context.Context, tx *store.Tx) error {
+				fresh, err := tx.MarkNotified(ctx, want.scope, want.subject, want.mark, noon)
+				if fresh != want.fresh {
+					t.Errorf("%d: fresh = %v, want %v", i, fresh, want.fresh)
+				}
+				return err
+			})
+		}
+	})
+}
+
+func TestNewNoticeID(t *testing.T) {
+	t.Parallel()
+	a, b := store.NewNoticeID(), store.NewNoticeID()
+	if len(a) != 36 || !strings.HasPrefix(a, "evt_") || a >= b {
+		t.Errorf("%s, then %s", a, b)
+	}
+	if strings.Trim(a[4:], "0123456789abcdef") != "" || a[16] != '7' {
+		t.Errorf("%s is not of a UUIDv7", a)
+	}
+}
