@@ -108,7 +108,7 @@ func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.I
 	if err != nil {
 		return nil, err
 	}
-	request, err := readInvoice(ctx, p.Store, inv)
+	request, err := p.requested(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
@@ -124,4 +124,13 @@ func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.I
 		Document: document, Code: code, Stamp: stamp, Language: request.Language, Logo: taxpayer.Logo,
 		Contingency: contingent, Extra: printed.ExtraOf(request),
 	}.Render(printed.Letter)
+}
+
+// requested reads an invoice back from its stored request.
+func (p *Pipeline) requested(ctx context.Context, inv store.Invoice) (*fiscal.Invoice, error) {
+	request, err := p.Store.Request(ctx, inv.Scope, inv.ID)
+	if err != nil {
+		return nil, err
+	}
+	return readInvoice(inv, request)
 }

@@ -24,14 +24,20 @@ type lookout interface {
 	Watch(ctx context.Context, p *Pipeline)
 }
 
-// Watch looks whether the authority can be reached, until ctx ends.
+// Watch looks whether the authority can be reached, and ahead, until ctx ends.
 func (l *Live) Watch(ctx context.Context, p *Pipeline) {
 	if l.Authority == nil {
 		return // a service that only registers
 	}
 	tick := time.NewTicker(l.paced(watchEvery, 100*time.Millisecond))
 	defer tick.Stop()
-	for {
+	for ahead := l.Now(); ; {
+		if now := l.Now(); !now.Before(ahead) {
+			ahead = now.Add(l.paced(outlookEvery, time.Second))
+			if err := l.lookAhead(ctx, p); err != nil && ctx.Err() == nil {
+				l.Log.Warn("nobody could be warned", "error", err.Error())
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -41,6 +47,12 @@ func (l *Live) Watch(ctx context.Context, p *Pipeline) {
 			}
 		}
 	}
+}
+
+// lookAhead warns of what is to come, and forgets what was kept long enough.
+func (l *Live) lookAhead(ctx context.Context, p *Pipeline) error {
+	_, err := l.Store.PurgeParked(ctx, l.Now())
+	return errors.Join(err, l.outlook(ctx, p))
 }
 
 // look records that a contingency began or ended. Nothing else changes for
@@ -53,25 +65,40 @@ func (l *Live) look(ctx context.Context, p *Pipeline) error {
 		return err
 	}
 	active := err == nil && last.EndedAt.IsZero()
-	switch {
-	case down && !active && now.Sub(since) >= l.paced(contingencyAfter, 0):
-		return l.Store.Update(ctx, func(tx *store.Tx) error {
-			began, err := tx.StartContingency(ctx, p.Env, now)
-			if began {
-				l.Log.Error("contingency: the tax authority is out of reach; signed documents are kept and will be sent", "since", since)
-			}
-			return err
-		})
-	case !down && active:
-		err := l.Store.Update(ctx, func(tx *store.Tx) error {
-			ended, err := tx.EndContingency(ctx, p.Env, stageSubmit, now)
-			if ended {
-				l.Log.Warn("contingency is over; what was kept is sent, the oldest first", "deadline", now.Add(ContingencyTime))
-			}
-			return err
-		})
-		p.rouse()
+	begins := down && !active && now.Sub(since) >= l.paced(contingencyAfter, 0)
+	if ends := !down && active; !begins && !ends {
+		return nil
+	}
+	scopes, err := l.scopes(ctx, p.Env)
+	if err != nil {
 		return err
+	}
+	changed := false
+	err = l.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		kind, data := NoticeContingencyStarted, contingencyData{StartedAt: instant(now)}
+		if begins {
+			changed, err = tx.StartContingency(ctx, p.Env, now)
+		} else {
+			changed, err = tx.EndContingency(ctx, p.Env, stageSubmit, now)
+			ended, deadline := instant(now), instant(now.Add(ContingencyTime))
+			kind, data = NoticeContingencyEnded, contingencyData{StartedAt: instant(last.StartedAt), EndedAt: &ended, Deadline: &deadline}
+		}
+		if err != nil || !changed {
+			return err
+		}
+		return l.tellContingency(ctx, tx, scopes, kind, data)
+	})
+	if err != nil || !changed {
+		return err
+	}
+	if begins {
+		l.Log.Error("contingency: the tax authority is out of reach; signed documents are kept and will be sent", "since", since)
+	} else {
+		l.Log.Warn("contingency is over; what was kept is sent, the oldest first", "deadline", now.Add(ContingencyTime))
+		p.rouse()
+	}
+	for _, scope := range scopes {
+		p.tell(scope)
 	}
 	return nil
 }

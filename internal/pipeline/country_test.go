@@ -79,7 +79,7 @@ func newCountry(t *testing.T, engine string, tr trial) *country {
 		country.address = "sqlite:" + filepath.Join(dir, "fiscalhub.db")
 	}
 	country.store = storetest.Open(t, country.address, c.now)
-	country.service(t, country.store, &points{}).prepare(id)
+	country.service(t, country.store, &points{}).prepare(id, 1000)
 	return country
 }
 

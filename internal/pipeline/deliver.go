@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 // deliverPauses are how long to wait before a buyer is tried again.
@@ -18,36 +19,53 @@ const deliverFor = 15 * 24 * time.Hour
 // deliver brings an accepted document to the receiver that the directory has for
 // its buyer. Reception is idempotent by number, so that trying again is safe.
 func (l *Live) deliver(ctx context.Context, w Work) (Step, error) {
-	issued, _, id, err := l.known(ctx, w)
+	id, err := l.identity(ctx, w.Job.Scope)
 	if err != nil {
 		return Step{}, err
 	}
+	issued := *w.Issued
 	again := &Later{After: l.pause(deliverPauses, w.Job.Attempt)}
 	receiver, found, err := l.receiver(ctx, id, issued.BuyerRNC)
 	if err == nil && !found {
 		return Step{}, nil // nobody to deliver to; the status stays
 	}
 	if err == nil {
+		issued, err = l.issued(ctx, w)
+		if err != nil {
+			return Step{}, err
+		}
 		var receipt fiscal.Receipt
 		receipt, err = l.Authority.Deliver(ctx, id, receiver, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.XML})
 		if err == nil {
-			e := Evidence{Kind: KindReceipt, Note: receipt.Signer, At: l.Now()}
+			e := Evidence{Kind: KindReceipt, Signer: receipt.Signer, At: l.Now()}
 			// A duplicate is our own delivery of which the answer was lost.
 			if repeated := receipt.Reason == "3" && w.Job.Attempt > 1; !receipt.Received && !repeated {
 				if receipt.Reason == "4" {
 					l.forget(issued.BuyerRNC)
 				}
-				e = Evidence{Kind: KindRefusedDelivery, Note: "the buyer refused it, reason " + receipt.Reason, At: l.Now()}
 				l.Log.Warn("a buyer refused a document", "document_id", issued.DocumentID, "reason", receipt.Reason)
+				return l.undelivered(issued, w.Evidence, refusal(receipt.Reason), receipt.XML), nil
 			}
-			return l.done(l.learn(issued, nil, finding{e, receipt.XML})), nil
+			return l.done(l.learn(issued, w.Evidence, nil, finding{e, receipt.XML})), nil
 		}
 	}
 	if l.Now().Sub(w.Invoice.UpdatedAt) > time.Duration(float64(deliverFor)/l.Pace) {
 		l.Log.Warn("a buyer could not be reached", "document_id", issued.DocumentID)
-		return l.done(l.learn(issued, nil, finding{Evidence: Evidence{Kind: KindRefusedDelivery, Note: "the buyer could not be reached", At: l.Now()}})), nil
+		return l.undelivered(issued, w.Evidence, "the buyer could not be reached", nil), nil
 	}
 	l.forget(issued.BuyerRNC)
 	again.Reason = err.Error()
 	return Step{}, again
+}
+
+// undelivered is the end of trying: the status stays, and integrators are told.
+func (l *Live) undelivered(issued store.Issued, known []Evidence, reason string, raw []byte) Step {
+	step := l.done(l.learn(issued, known, nil, finding{Evidence{Kind: KindRefusedDelivery, Note: reason, At: l.Now()}, raw}))
+	within := step.Within
+	step.Within = func(rows *store.Batch, before store.Invoice) (Change, error) {
+		c, err := within(rows, before)
+		c.Tell = append(c.Tell, Tidings{Kind: NoticeDeliveryFailed, Reason: reason})
+		return c, err
+	}
+	return step
 }

@@ -59,6 +59,15 @@ func (l *Live) receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (f
 	return receiver, found, nil
 }
 
+// mayReceive tells whether a buyer may take documents: not when it was just seen
+// that it does not.
+func (l *Live) mayReceive(rnc string) bool {
+	l.directory.mu.Lock()
+	defer l.directory.mu.Unlock()
+	entry, ok := l.directory.entries[rnc]
+	return !ok || entry.found || !l.Now().Before(entry.until)
+}
+
 // forget looks a buyer up again next time: it was not where it was said to be.
 func (l *Live) forget(rnc string) {
 	l.directory.mu.Lock()

@@ -42,6 +42,9 @@ const (
 	KindReceipt Kind = "receipt"
 	// KindRefusedDelivery is the buyer's verified refusal, or the end of trying.
 	KindRefusedDelivery Kind = "delivery_failed"
+	// KindCommercial is the buyer's verified approval or rejection. It may come
+	// at any moment, and is no word on where the document stands.
+	KindCommercial Kind = "commercial"
 )
 
 // Evidence is one thing that was learnt about a document. Two that say the same
@@ -62,6 +65,8 @@ type Evidence struct {
 	Attempt int64 `json:"attempt,omitempty"`
 	// Note is for people.
 	Note string `json:"note,omitempty"`
+	// Signer is the person whom the certificate of a signed message names.
+	Signer string `json:"signer,omitempty"`
 
 	// At orders what was seen; of absences each one counts, so that it is part
 	// of what they say.

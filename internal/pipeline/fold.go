@@ -64,7 +64,7 @@ func newSurvey(evidence []Evidence) *survey {
 			s.track(e.TrackID)
 		}
 		switch e.Kind {
-		case KindTrack, KindRefusedDelivery:
+		case KindTrack, KindRefusedDelivery, KindCommercial:
 		case KindLost:
 			s.track(e.TrackID).lost = true
 		case KindInconclusive:

@@ -27,7 +27,7 @@ func (l *Live) issue(ctx context.Context, w Work) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
-	inv, err := readInvoice(ctx, l.Store, w.Invoice)
+	inv, err := readInvoice(w.Invoice, w.Request)
 	if err != nil {
 		return Step{}, err
 	}
@@ -58,11 +58,11 @@ func (l *Live) issue(ctx context.Context, w Work) (Step, error) {
 		return Step{}, &Later{l.paced(readinessPause, time.Second), err.Error()}
 	}
 
-	err = l.queue(queueKey{w.Job.Scope, inv.Type}).issue(ctx, &order{job: w.Job, invoice: inv, issuer: issuer, identity: id, signedAt: signedAt})
-	if err != nil {
+	order := &order{job: w.Job, invoiceID: w.Invoice.ID, invoice: inv, issuer: issuer, identity: id, signedAt: signedAt}
+	if err := l.queue(queueKey{w.Job.Scope, inv.Type}).issue(ctx, order); err != nil {
 		return Step{}, err
 	}
-	return Step{Committed: true, Change: Change{Next: stageSubmit}}, nil
+	return Step{Committed: true, Change: Change{Next: stageSubmit}, Issued: &order.issued}, nil
 }
 
 // usableSequence chooses the lowest range that may be used on a day, and tells
@@ -98,11 +98,7 @@ func refused(inv store.Invoice, problems fiscal.Problems) Step {
 }
 
 // readInvoice reads an invoice back from its request.
-func readInvoice(ctx context.Context, from *store.Store, stored store.Invoice) (*fiscal.Invoice, error) {
-	request, err := from.Request(ctx, stored.Scope, stored.ID)
-	if err != nil {
-		return nil, err
-	}
+func readInvoice(stored store.Invoice, request []byte) (*fiscal.Invoice, error) {
 	parsed, err := strictjson.Parse(request)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: stored request of %s: %w", stored.ID, err)

@@ -14,7 +14,7 @@ import (
 // noteEvent queues an event of an invoice.
 func (b *bench) noteEvent(inv store.Invoice, kind string) {
 	b.journal.Add(func(ctx context.Context, tx *store.Tx) error {
-		return tx.AddEvent(ctx, store.Event{Scope: b.scope, InvoiceID: inv.ID, ID: store.NewID(), At: b.Now(), Kind: kind, Status: inv.Status})
+		return tx.Do(ctx, new(store.Batch).AddEvent(store.Event{Scope: b.scope, InvoiceID: inv.ID, ID: store.NewID(), At: b.Now(), Kind: kind, Status: inv.Status}))
 	})
 }
 

@@ -137,10 +137,10 @@ func TestAlteredDocumentIsNotSent(t *testing.T) {
 			other := sha256.Sum256([]byte("other bytes"))
 			a := store.Attempt{Scope: c.scope, DocumentID: c.inv.DocumentID, Number: 1, Kind: stageSubmit, Digest: other[:], OpenedAt: c.clock.now()}
 			err := c.store.Update(t.Context(), func(tx *store.Tx) error {
-				if err := tx.OpenAttempt(t.Context(), a); err != nil {
+				if err := tx.Do(t.Context(), new(store.Batch).OpenAttempt(a)); err != nil {
 					return err
 				}
-				return tx.CloseAttempt(t.Context(), *closed(a, store.NotReceived, c.clock.now()))
+				return tx.Do(t.Context(), new(store.Batch).CloseAttempt(*closed(a, store.NotReceived, c.clock.now())))
 			})
 			if err != nil {
 				t.Fatal(err)

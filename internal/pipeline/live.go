@@ -125,7 +125,7 @@ func (l *Live) Check(ctx context.Context, scope store.Scope, inv *fiscal.Invoice
 
 // Ready names every fact that is missing.
 func (l *Live) Ready(ctx context.Context, scope store.Scope, t fiscal.Type) (fiscal.Problems, error) {
-	facts, err := ReadFacts(ctx, l.Store, scope)
+	facts, err := ReadFacts(ctx, l.Store, scope, t)
 	if err == nil {
 		facts.Sequences[t], err = l.Fence.Inspect(ctx, facts.Taxpayer.RNC, facts.Sequences[t])
 	}
@@ -153,6 +153,9 @@ func (l *Live) Ready(ctx context.Context, scope store.Scope, t fiscal.Type) (fis
 func (*Live) Birth(inv *fiscal.Invoice, _ Scenario) Birth {
 	return Birth{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "registered", Plan: livePlan, Stage: stageIssue}
 }
+
+// Tells integrators of everything.
+func (*Live) Tells() bool { return true }
 
 // Step does the work of one stage.
 func (l *Live) Step(ctx context.Context, w Work) (Step, error) {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -51,6 +52,7 @@ type townOptions struct {
 	amb      string // ecf unless told
 	receiver bool   // the buyer takes electronic documents
 	seed     uint64 // of the authority; 1 unless told
+	numbers  int64  // of each type; 1000 unless told
 }
 
 func newTown(t *testing.T, address string, o townOptions) *town {
@@ -93,10 +95,10 @@ func newTown(t *testing.T, address string, o townOptions) *town {
 	s := storetest.Open(t, address, c.now)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	w.Pipeline = New(Options{
-		Store: s, Env: fiscal.Production, Now: c.now, Log: log,
+		Store: s, Env: fiscal.Production, Now: c.now, Log: log, Roots: roots,
 		Plan: NewLive(LiveOptions{Store: s, Authority: client, Identities: signing{id}, Now: c.now, Log: log}),
 	})
-	w.prepare(id)
+	w.prepare(id, cmp.Or(o.numbers, 1000))
 	return w
 }
 
@@ -111,8 +113,8 @@ func (w *town) beside() *Pipeline {
 	return New(o)
 }
 
-// prepare gives the taxpayer all that it needs to issue.
-func (w *town) prepare(id *xmlsig.Identity) {
+// prepare gives the taxpayer all that it needs to issue so many of each type.
+func (w *town) prepare(id *xmlsig.Identity, numbers int64) {
 	w.t.Helper()
 	now, ctx := w.Now(), w.t.Context()
 	w.must(w.Store.Update(ctx, func(tx *store.Tx) error {
@@ -134,7 +136,7 @@ func (w *town) prepare(id *xmlsig.Identity) {
 			return err
 		}
 		for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
-			s := store.Sequence{Scope: w.scope, ID: store.NewID(), Type: kind, First: 1, Last: 1000, Next: 1, CreatedAt: now}
+			s := store.Sequence{Scope: w.scope, ID: store.NewID(), Type: kind, First: 1, Last: numbers, Next: 1, CreatedAt: now}
 			if kind == fiscal.FiscalCredit {
 				s.Expires = expires
 			}
@@ -161,18 +163,28 @@ func (w *town) create(kind fiscal.Type, net int) store.Invoice {
 
 func (w *town) createOn(day string, kind fiscal.Type, net int) store.Invoice {
 	w.t.Helper()
-	w.made++
-	tax := fmt.Sprintf("%d.%02d", net*18/100, net*18%100)
-	total := fmt.Sprintf("%d.%02d", net*118/100, net*118%100)
-	body, err := json.Marshal(map[string]any{
-		"external_id": fmt.Sprintf("X-%d", w.made), "ecf_type": kind, "issue_date": day, "currency": "DOP", "payment_type": "cash",
+	return w.register(map[string]any{
+		"ecf_type": kind, "issue_date": day, "currency": "DOP", "payment_type": "cash",
 		"buyer": map[string]any{"legal_name": "Comprador, SRL", "tax_id": buyerRNC},
 		"lines": []any{map[string]any{
 			"line_id": "1", "description": "Cosa", "item_kind": "product", "quantity": "1", "unit_price": fmt.Sprint(net), "discount": nil,
 			"taxes": []any{map[string]any{"code": "ITBIS", "label": "ITBIS", "rate_percent": "18"}},
 		}},
-		"declared_totals": map[string]any{"subtotal": fmt.Sprint(net), "discount_total": "0", "tax_total": tax, "total": total},
+		"declared_totals": map[string]any{
+			"subtotal": fmt.Sprint(net), "discount_total": "0",
+			"tax_total": fmt.Sprintf("%d.%02d", net*18/100, net*18%100), "total": fmt.Sprintf("%d.%02d", net*118/100, net*118%100),
+		},
 	})
+}
+
+// register registers an invoice as an integrator would send it, under an
+// external id of its own.
+func (w *town) register(request map[string]any) store.Invoice {
+	w.t.Helper()
+	w.made++
+	external := fmt.Sprintf("X-%d", w.made)
+	request["external_id"] = external
+	body, err := json.Marshal(request)
 	w.must(err)
 	parsed, err := strictjson.Parse(body)
 	w.must(err)
@@ -185,7 +197,7 @@ func (w *town) createOn(day string, kind fiscal.Type, net int) store.Invoice {
 		Answer: func(store.Invoice) (string, []byte, error) { return "/", []byte(`{}`), nil },
 	})
 	w.must(err)
-	made, err := w.Store.InvoiceByExternalID(w.t.Context(), w.scope, fmt.Sprintf("X-%d", w.made))
+	made, err := w.Store.InvoiceByExternalID(w.t.Context(), w.scope, external)
 	w.must(err)
 	return made
 }
@@ -266,6 +278,7 @@ func (w *town) clean() {
 		}
 		contents[key] = d.SHA256
 	}
+	w.audit()
 }
 
 func TestLiveDocuments(t *testing.T) {

@@ -21,8 +21,8 @@ type edit struct{ file, before, after string }
 func mutations() []mutation {
 	return []mutation{
 		{"the attempt is recorded after it was sent", []edit{
-			{"submit.go", "	if err := w.Hold(ctx, func(tx *store.Tx) error { return tx.OpenAttempt(ctx, attempt) }); err != nil {\n		return Step{}, err\n	}\n", ""},
-			{"submit.go", "	now := l.Now()\n	switch {\n	case err == nil:\n		return l.learn(", `	if err := w.Hold(ctx, func(tx *store.Tx) error { return tx.OpenAttempt(ctx, attempt) }); err != nil {
+			{"submit.go", "	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {\n		return Step{}, err\n	}\n", ""},
+			{"submit.go", "	now := l.Now()\n	switch {\n	case err == nil:\n		return l.learn(", `	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {
 		return Step{}, err
 	}
 	now := l.Now()
@@ -45,7 +45,7 @@ func mutations() []mutation {
 `},
 			{"../store/issued.go", "takeNumbers(sequence, int64(len(all)))", "statement{`UPDATE sequences SET next_number = next_number WHERE id = $1`, []any{sequence.ID}}"},
 		}},
-		{"a lost lease does not matter", []edit{{"../store/job.go", "		return ErrLeaseLost\n", "		return nil\n"}}},
+		{"a lost lease does not matter", []edit{{"../store/batch.go", "if rows[i] == 0 && w.idle != nil {", "if rows[i] == 0 && w.idle == ErrMoved {"}}},
 		{"a late answer is dropped", []edit{{"runner.go", "errors.Is(err, store.ErrLeaseLost) && step.Late != nil", "errors.Is(err, store.ErrLeaseLost) && step.Late == nil"}}},
 		{"a duplicate is a rejection like any other", []edit{{"fold.go", "case e.duplicate():", "case false:"}}},
 	}

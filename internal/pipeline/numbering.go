@@ -41,13 +41,15 @@ type numberer struct {
 
 // An order is a document that wants a number.
 type order struct {
-	job      store.Job
-	invoice  *fiscal.Invoice
-	issuer   ecf.Issuer
-	identity *xmlsig.Identity
-	signedAt time.Time
-	done     chan error
-	lead     chan struct{}
+	job       store.Job
+	invoiceID string
+	invoice   *fiscal.Invoice
+	issuer    ecf.Issuer
+	identity  *xmlsig.Identity
+	signedAt  time.Time
+	issued    store.Issued // once it is committed
+	done      chan error
+	lead      chan struct{}
 }
 
 // issue waits until the document is numbered, signed and committed. Whoever leads
@@ -169,6 +171,9 @@ func (q *numberer) round(ctx context.Context, batch *[]*order) error {
 	l.point("before issuing")
 	err = l.Store.IssueAll(ctx, sequence, signed, stageSubmit, l.Now().Add(lease(l.Pace)))
 	l.point("after issuing")
+	for i, o := range *batch {
+		o.issued = signed[i].Issued // whatever came of it: who hears of a failure does not look
+	}
 	return err
 }
 
@@ -203,7 +208,7 @@ func (l *Live) sign(o *order, sequence store.Sequence, offset int64) (_ store.Is
 		return store.Issuance{}, err
 	}
 	issued := store.Issued{
-		Scope: o.job.Scope, RNC: o.issuer.RNC, ENCF: encf.String(), DocumentID: o.job.DocumentID, SequenceID: sequence.ID,
+		Scope: o.job.Scope, RNC: o.issuer.RNC, ENCF: encf.String(), InvoiceID: o.invoiceID, DocumentID: o.job.DocumentID, SequenceID: sequence.ID,
 		SecurityCode: code.String(), BuyerRNC: draft.Buyer.TaxID, SignedAt: draft.SignedAt, CreatedAt: l.Now(), XML: xml,
 	}
 	if draft.HasSummary() {
@@ -213,6 +218,7 @@ func (l *Live) sign(o *order, sequence store.Sequence, offset int64) (_ store.Is
 	}
 	fingerprint := sha256.Sum256(o.identity.Certificate.Raw)
 	whole, sent := sha256.Sum256(xml), sha256.Sum256(issued.Sent())
+	issued.Summarized = issued.Summary != nil
 	issued.Certificate, issued.XMLDigest, issued.SentDigest = hex.EncodeToString(fingerprint[:]), whole[:], sent[:]
 	return store.Issuance{Issued: issued, Job: o.job}, nil
 }

@@ -63,7 +63,11 @@ func TestPanicWhileSigningIsTheStagesFailure(t *testing.T) {
 func (c *country) order(t *testing.T, signedAt time.Time) *order {
 	t.Helper()
 	c.begin(t)
-	inv, err := readInvoice(t.Context(), c.store, c.inv)
+	request, err := c.store.Request(t.Context(), c.scope, c.inv.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv, err := readInvoice(c.inv, request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +76,7 @@ func (c *country) order(t *testing.T, signedAt time.Time) *order {
 		t.Fatal(err)
 	}
 	return &order{
-		job: store.Job{Scope: c.scope, DocumentID: c.inv.DocumentID}, invoice: inv, issuer: IssuerOf(facts.Taxpayer),
+		job: store.Job{Scope: c.scope, DocumentID: c.inv.DocumentID}, invoiceID: c.inv.ID, invoice: inv, issuer: IssuerOf(facts.Taxpayer),
 		identity: c.id, signedAt: signedAt, done: make(chan error, 1),
 	}
 }

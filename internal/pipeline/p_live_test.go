@@ -92,9 +92,9 @@ func (s *wallet) Identity(_ context.Context, _ store.Scope, at time.Time) (*xmls
 	return s.id, s.id.Check(at)
 }
 
-// P-93: the certificate expires with documents signed and unsigned, and another
-// is installed.
-func TestP93ACertificateExpires(t *testing.T) {
+// S13, P-93: the certificate expires with documents signed and unsigned, and
+// another is installed. What was signed goes out as it is.
+func TestS13P93ACertificateExpires(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newTown(t, address, townOptions{})
@@ -112,14 +112,25 @@ func TestP93ACertificateExpires(t *testing.T) {
 		keys := &wallet{id: certificate(30)}
 		live.Identities = keys
 		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
-		signed := w.create(fiscal.FiscalCredit, 1000)
+		const documents = 5
+		var signed, unsigned []store.Invoice
+		before := map[string]string{}
+		for range documents {
+			signed = append(signed, w.create(fiscal.FiscalCredit, 1000))
+		}
 		w.drive(0)
-		before := w.bytes(signed)
-		unsigned := w.create(fiscal.FiscalCredit, 1000)
+		for _, inv := range signed {
+			before[inv.ID] = w.bytes(inv)
+		}
+		for range documents {
+			unsigned = append(unsigned, w.create(fiscal.FiscalCredit, 1000))
+		}
 		w.clock.advance(keys.id.Certificate.NotAfter.Sub(w.Now()) + time.Hour)
 		w.drive(time.Hour)
-		if got := w.read(unsigned).ENCF; got != "" {
-			t.Errorf("%s was signed with an expired certificate", got)
+		for _, inv := range unsigned {
+			if got := w.read(inv).ENCF; got != "" {
+				t.Errorf("%s was signed with an expired certificate", got)
+			}
 		}
 		renewed := certificate(300)
 		keys.mu.Lock()
@@ -134,10 +145,18 @@ func TestP93ACertificateExpires(t *testing.T) {
 		}))
 		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = false }))
 		w.drive(24 * time.Hour)
-		if w.bytes(signed) != before {
-			t.Error("a signed document changed")
+		for _, inv := range signed {
+			if w.bytes(inv) != before[inv.ID] {
+				t.Errorf("%s was signed and has changed", inv.ExternalID)
+			}
+			// This authority wants a certificate that is good on arrival, too.
+			w.want(inv, "queued submitted rejected")
+			wantNumber(store.NumberReusable)(t, w, inv)
 		}
-		w.want(unsigned, "queued submitted accepted")
+		for _, inv := range unsigned {
+			w.want(inv, "queued submitted accepted")
+		}
+		w.clean()
 	})
 }
 
@@ -149,8 +168,8 @@ func (w *town) bytes(inv store.Invoice) string {
 	return string(issued.XML)
 }
 
-// P-94: a range comes to its end in the middle of a burst.
-func TestP94TheRangeIsExhausted(t *testing.T) {
+// S14, P-94: a range comes to its end in the middle of a burst.
+func TestS14P94TheRangeIsExhausted(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newTown(t, address, townOptions{})
@@ -233,32 +252,57 @@ func TestP95ParallelSigning(t *testing.T) {
 	})
 }
 
-// P-97, P-98: what directories and buyers answer.
-func TestP98Buyers(t *testing.T) {
+// A buyerCase is what a directory or a buyer answers, and what becomes of a
+// document of theirs.
+type buyerCase struct {
+	name    string
+	service simulator.Service
+	action  simulator.Action
+	story   string
+}
+
+func (b buyerCase) check(t *testing.T, address string) {
+	t.Helper()
+	w := newTown(t, address, townOptions{receiver: true})
+	w.rule(0, b.service, b.action)
+	inv := w.create(fiscal.FiscalCredit, 1000)
+	w.drive(48 * time.Hour)
+	w.want(inv, b.story)
+	w.clean()
+}
+
+// P-97: what directories answer.
+func TestP97Directory(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name    string
-		service simulator.Service
-		action  simulator.Action
-		story   string
-	}{
-		{"P-97 no entry", simulator.Directory, simulator.Action{Fault: "F24", Variant: "null"}, "queued submitted accepted"},
-		{"P-97 an empty answer", simulator.Directory, simulator.Action{Fault: "F24", Variant: "empty"}, "queued submitted accepted"},
-		{"P-97 an object for an array", simulator.Directory, simulator.Action{Fault: "F24", Variant: "swap"}, "queued submitted accepted delivered"},
-		{"P-97 a private address", simulator.Directory, simulator.Action{Fault: "F24", Variant: "private"}, "queued submitted accepted"},
-		{"P-98 not received, specification", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-1"}, "queued submitted accepted"},
-		{"P-98 not received, signature", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-2"}, "queued submitted accepted"},
-		{"P-98 an acknowledgement of another", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "other-encf"}, "queued submitted accepted"},
-		{"P-98 unsigned", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "unsigned"}, "queued submitted accepted"},
-		{"P-98 indented after signing", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "indented"}, "queued submitted accepted delivered"},
+	for _, tt := range []buyerCase{
+		{"no entry", simulator.Directory, simulator.Action{Fault: "F24", Variant: "null"}, "queued submitted accepted"},
+		{"an empty answer", simulator.Directory, simulator.Action{Fault: "F24", Variant: "empty"}, "queued submitted accepted"},
+		{"an object for an array", simulator.Directory, simulator.Action{Fault: "F24", Variant: "swap"}, "queued submitted accepted delivered"},
+		{"a private address", simulator.Directory, simulator.Action{Fault: "F24", Variant: "private"}, "queued submitted accepted"},
+		{"an address without encryption", simulator.Directory, simulator.Action{Fault: "F24", Variant: "http"}, "queued submitted accepted"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := newTown(t, storetest.Address(t, "sqlite"), townOptions{receiver: true})
-			w.rule(0, tt.service, tt.action)
-			inv := w.create(fiscal.FiscalCredit, 1000)
-			w.drive(48 * time.Hour)
-			w.want(inv, tt.story)
+			storetest.EachAddress(t, tt.check)
+		})
+	}
+}
+
+// P-98: what buyers answer.
+func TestP98Buyers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []buyerCase{
+		{"not received, specification", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-1"}, "queued submitted accepted"},
+		{"not received, signature", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-2"}, "queued submitted accepted"},
+		{"not received, sent twice", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-3"}, "queued submitted accepted"},
+		{"not received, another's", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-4"}, "queued submitted accepted"},
+		{"an acknowledgement of another", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "other-encf"}, "queued submitted accepted"},
+		{"unsigned", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "unsigned"}, "queued submitted accepted"},
+		{"indented after signing", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "indented"}, "queued submitted accepted delivered"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.check(t, storetest.Address(t, "sqlite"))
 		})
 	}
 }

@@ -5,6 +5,7 @@ package pipeline
 
 import (
 	"context"
+	"crypto/x509"
 	"log/slog"
 	"time"
 
@@ -24,6 +25,8 @@ type Plan interface {
 	Birth(inv *fiscal.Invoice, scenario Scenario) Birth
 	// Step does the work of one stage, outside of any transaction.
 	Step(ctx context.Context, w Work) (Step, error)
+	// Tells says whether integrators are told of what happens.
+	Tells() bool
 }
 
 // Birth is how an invoice starts: with a status and, unless that is all there
@@ -37,27 +40,42 @@ type Birth struct {
 	After    time.Duration // when the first stage is due
 }
 
-// Work is one stage to be done for one document.
+// Work is one stage to be done for one document, and all that is known of the
+// document. For as long as its job is held nobody else adds to that.
 type Work struct {
-	Job     store.Job
-	Invoice store.Invoice
+	Job      store.Job
+	Invoice  store.Invoice
+	Request  []byte        // canonical; only while no number was taken
+	Issued   *store.Issued // nil: no number was taken; its bytes may not have been read
+	Evidence []Evidence
+	// Fresh tells that the document was signed a moment ago by this worker:
+	// nothing can have been sent of it.
+	Fresh bool
 	// Hold commits rows in the middle of a stage, before an effect that cannot
 	// be undone. It fails when the job is no longer ours.
-	Hold func(ctx context.Context, fn func(*store.Tx) error) error
+	Hold func(ctx context.Context, rows *store.Batch) error
+
+	file *store.File // as it was read, not yet understood
 }
 
 // Step is the result of a stage, committed together with the job's move.
 type Step struct {
 	Change
-	// Within decides the change inside the transaction that commits it, from
-	// what is stored by then. It may run twice.
-	Within func(ctx context.Context, tx *store.Tx, before store.Invoice) (Change, error)
+	// Within decides the change from the invoice as it is when it is committed,
+	// and adds the rows that belong to it. It may be asked more than once.
+	Within func(rows *store.Batch, before store.Invoice) (Change, error)
 	// Late keeps what must not be lost when the job has gone to another worker
 	// meanwhile: an answer of the authority that is already in hand.
-	Late func(ctx context.Context, tx *store.Tx) error
+	// It returns the invoice as it is then, and whether there is something to
+	// tell.
+	Late func(ctx context.Context, tx *store.Tx) (after store.Invoice, told bool, err error)
 	// Committed tells that the stage has committed its result itself, and moved
 	// its job to Next, which it still holds.
 	Committed bool
+	// Issued and Evidence are what is known after it, for the stage that follows
+	// at once; nil: as before.
+	Issued   *store.Issued
+	Evidence []Evidence
 }
 
 // Change is what a stage does to a document and its job.
@@ -69,6 +87,7 @@ type Change struct {
 	Next     string        // the next stage; empty: done
 	After    time.Duration // when it is due
 	Again    bool          // the same stage goes on counting its attempts
+	Tell     []Tidings     // what integrators are told beside a change of status
 }
 
 // Later says that a stage cannot be done now, through nobody's fault: what is
@@ -93,6 +112,11 @@ type Options struct {
 	// Stamp is the authority's environment that printed pages point at; that of
 	// Env unless told.
 	Stamp ecf.Authority
+	// Roots are whom the signatures of others must lead to; nil: none is trusted.
+	Roots *x509.CertPool
+	// Told, if there is one, hears after a commit whose integrators there is
+	// something to tell.
+	Told func(store.Scope)
 	// Point, for tests, is told before and after every commit of the runner, by
 	// the worker whose commit it is.
 	Point func(name string)
@@ -105,6 +129,7 @@ const maxPrinting = 2
 type Pipeline struct {
 	Options
 	journal  *Journal
+	bell     bell
 	wake     chan struct{}
 	printers chan struct{}
 }

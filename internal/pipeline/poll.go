@@ -27,34 +27,15 @@ const (
 
 // poll asks for the result of every track id that has none yet.
 func (l *Live) poll(ctx context.Context, w Work) (Step, error) {
-	issued, evidence, id, err := l.known(ctx, w)
+	id, err := l.identity(ctx, w.Job.Scope)
 	if err != nil {
 		return Step{}, err
 	}
-	findings, err := l.results(ctx, id, issued, evidence)
+	findings, err := l.results(ctx, id, *w.Issued, w.Evidence)
 	if err != nil && len(findings) == 0 {
 		return Step{}, &Later{l.pause(pollPauses, w.Job.Attempt), err.Error()}
 	}
-	return l.again(l.learn(issued, nil, findings...), stagePoll, l.pause(pollPauses, w.Job.Attempt)), nil
-}
-
-// known reads what there is to know about a document before the authority is
-// asked, and who asks.
-func (l *Live) known(ctx context.Context, w Work) (store.Issued, []Evidence, *xmlsig.Identity, error) {
-	issued, err := l.Store.IssuedDocument(ctx, w.Job.Scope, w.Job.DocumentID)
-	if err != nil {
-		return issued, nil, nil, err
-	}
-	stored, err := l.Store.EvidenceOf(ctx, w.Job.Scope, w.Job.DocumentID)
-	if err != nil {
-		return issued, nil, nil, err
-	}
-	evidence, err := decodeEvidence(stored)
-	if err != nil {
-		return issued, nil, nil, err
-	}
-	id, err := l.identity(ctx, w.Job.Scope)
-	return issued, evidence, id, err
+	return l.again(l.learn(*w.Issued, w.Evidence, nil, findings...), stagePoll, l.pause(pollPauses, w.Job.Attempt)), nil
 }
 
 // results asks about every track id that is not closed. The error is the last
@@ -115,8 +96,8 @@ func (l *Live) pause(pauses []time.Duration, attempt int64) time.Duration {
 // attempts, when that is what follows.
 func (l *Live) again(s Step, stage string, pause time.Duration) Step {
 	within := s.Within
-	s.Within = func(ctx context.Context, tx *store.Tx, before store.Invoice) (Change, error) {
-		c, err := within(ctx, tx, before)
+	s.Within = func(rows *store.Batch, before store.Invoice) (Change, error) {
+		c, err := within(rows, before)
 		if err == nil && c.Next == stage {
 			c.Again, c.After = true, pause
 		}
@@ -128,8 +109,8 @@ func (l *Live) again(s Step, stage string, pause time.Duration) Step {
 // done ends the job of a document, whatever its status.
 func (l *Live) done(s Step) Step {
 	within := s.Within
-	s.Within = func(ctx context.Context, tx *store.Tx, before store.Invoice) (Change, error) {
-		c, err := within(ctx, tx, before)
+	s.Within = func(rows *store.Batch, before store.Invoice) (Change, error) {
+		c, err := within(rows, before)
 		c.Next = ""
 		return c, err
 	}

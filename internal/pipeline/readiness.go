@@ -17,9 +17,12 @@ type Facts struct {
 	Sequences    map[fiscal.Type][]store.Sequence
 }
 
-// ReadFacts reads the facts about a taxpayer. The error is store.ErrNotFound
-// when there is no such taxpayer.
-func ReadFacts(ctx context.Context, s *store.Store, scope store.Scope) (Facts, error) {
+// ReadFacts reads the facts about a taxpayer, for the types that are named or for
+// all. The error is store.ErrNotFound when there is no such taxpayer.
+func ReadFacts(ctx context.Context, s *store.Store, scope store.Scope, types ...fiscal.Type) (Facts, error) {
+	if len(types) == 0 {
+		types = []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer}
+	}
 	taxpayer, err := s.Taxpayer(ctx, scope.TaxpayerID)
 	if err != nil {
 		return Facts{}, err
@@ -29,7 +32,7 @@ func ReadFacts(ctx context.Context, s *store.Store, scope store.Scope) (Facts, e
 		return Facts{}, err
 	}
 	facts := Facts{Environment: scope.Environment, Taxpayer: taxpayer, Certificates: certificates, Sequences: make(map[fiscal.Type][]store.Sequence)}
-	for _, t := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
+	for _, t := range types {
 		if facts.Sequences[t], err = s.SequencesOf(ctx, scope, t); err != nil {
 			return Facts{}, err
 		}

@@ -28,12 +28,17 @@ const (
 // number, by its track ids, and only when it is proven not to be there by
 // sending the same bytes again.
 func (l *Live) reconcile(ctx context.Context, w Work) (Step, error) {
-	issued, evidence, id, err := l.known(ctx, w)
+	issued, err := l.issued(ctx, w)
 	if err != nil {
 		return Step{}, err
 	}
+	id, err := l.identity(ctx, w.Job.Scope)
+	if err != nil {
+		return Step{}, err
+	}
+	evidence := w.Evidence
 	look := l.lookECF
-	if issued.Summary != nil {
+	if issued.Summarized {
 		look = l.lookSummary
 	}
 	findings, absent, err := look(ctx, id, issued, evidence)
@@ -67,13 +72,13 @@ func (l *Live) reconcile(ctx context.Context, w Work) (Step, error) {
 	if resend {
 		findings = append(findings, l.settled(s)...)
 	}
-	step := l.again(l.learn(issued, nil, findings...), stageReconcile, pause)
+	step := l.again(l.learn(issued, evidence, nil, findings...), stageReconcile, pause)
 	if !resend {
 		return step, nil
 	}
 	within := step.Within
-	step.Within = func(ctx context.Context, tx *store.Tx, before store.Invoice) (Change, error) {
-		c, err := within(ctx, tx, before)
+	step.Within = func(rows *store.Batch, before store.Invoice) (Change, error) {
+		c, err := within(rows, before)
 		if err == nil && c.Next == stageReconcile {
 			c.Next, c.Again, c.After, c.Cause = stageSubmit, false, 0, "proven not to be at the authority; the same bytes are sent again"
 		}
@@ -205,5 +210,5 @@ func (l *Live) compare(issued store.Issued, a fiscal.Answer) (ours, foreign bool
 			return false, err == nil
 		}
 	}
-	return a.SecurityCode != "" || issued.Summary != nil, false
+	return a.SecurityCode != "" || issued.Summarized, false
 }

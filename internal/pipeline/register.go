@@ -88,10 +88,10 @@ func (p *Pipeline) note(in Intent, invoiceID, kind string) {
 		if err != nil {
 			return err
 		}
-		return tx.AddEvent(ctx, store.Event{
+		return tx.Do(ctx, new(store.Batch).AddEvent(store.Event{
 			Scope: in.Scope, InvoiceID: invoiceID, ID: store.NewID(), At: at,
 			Kind: kind, Status: inv.Status, RequestID: in.RequestID, Detail: noteDetails[kind],
-		})
+		}))
 	})
 }
 

@@ -73,56 +73,23 @@ func (r Resolver) Resolve(ctx context.Context, scope store.Scope, d Decision) (s
 	if err != nil {
 		return store.Invoice{}, err
 	}
-	// What a document's worker does with an answer is done here with the
-	// decision; the authority itself is not spoken to.
+	// What a document's worker does with an answer that came late is done here
+	// with the decision; the authority itself is not spoken to.
 	plan := NewLive(LiveOptions{Store: r.Store, Now: r.Now, Log: r.Log})
-	decided := plan.learn(issued, nil, finding{Evidence: evidence})
-	var before store.Invoice
-	err = r.Store.Update(ctx, func(tx *store.Tx) error {
-		now := r.Now()
-		job := store.Job{
-			Scope: scope, DocumentID: d.DocumentID, Plan: livePlan, Stage: stageReconcile, RunAt: now,
-			Lease: store.NewID(), LeaseUntil: now.Add(leaseTime), CreatedAt: now,
-		}
-		// The job first: a worker that holds it commits before this, and is seen,
-		// or not at all, and keeps its answer as late evidence.
-		if err := tx.TakeOverJob(ctx, job); err != nil {
-			return err
-		}
-		var err error
-		if before, err = tx.InvoiceOfDocument(ctx, scope, d.DocumentID); err != nil {
-			return err
-		}
-		if err := decidable(before.Status, d.Verdict); err != nil {
-			return err
-		}
-		change, err := decided.Within(ctx, tx, before)
-		if err != nil {
-			return err
-		}
-		if d.Verdict == fiscal.VerdictRejected && change.Status != fiscal.Rejected {
-			return fmt.Errorf("%w: the authority has accepted it; see its evidence", ErrUndecidable)
-		}
-		if err := settleJob(ctx, tx, job, change, now); err != nil {
-			return err
-		}
-		return changeStatus(ctx, tx, before, change, now)
+	var after store.Invoice
+	err = r.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		after, _, err = plan.insist(ctx, tx, issued, nil, []finding{{Evidence: evidence}}, func(before store.Invoice, c *Change) error {
+			if err := decidable(before.Status, d.Verdict); err != nil {
+				return err
+			}
+			if d.Verdict == fiscal.VerdictRejected && c.Status != fiscal.Rejected {
+				return fmt.Errorf("%w: the authority has accepted it; see its evidence", ErrUndecidable)
+			}
+			return nil
+		})
+		return err
 	})
-	if err != nil {
-		return store.Invoice{}, err
-	}
-	if before.Status == fiscal.Rejected {
-		r.Log.Error("a document that was rejected is accepted by an operator's decision", "document_id", d.DocumentID, "encf", issued.ENCF)
-	}
-	return r.Store.InvoiceOfDocument(ctx, scope, d.DocumentID)
-}
-
-// settleJob leaves what remains to be done to the workers.
-func settleJob(ctx context.Context, tx *store.Tx, job store.Job, c Change, now time.Time) error {
-	if c.Next == "" {
-		return tx.FinishJob(ctx, job)
-	}
-	return tx.MoveJob(ctx, job, c.Next, now.Add(c.After))
+	return after, err
 }
 
 // decidable tells whether an operator may decide on a document.

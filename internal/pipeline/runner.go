@@ -38,29 +38,30 @@ func (p *Pipeline) rouse() {
 	}
 }
 
-// work claims due jobs and runs them until ctx ends; what is under way then is
+// work claims due jobs and does them until ctx ends; what is under way then is
 // finished.
 func (p *Pipeline) work(ctx context.Context) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	free := make(chan struct{}, workers)
+	shares := newShares(p.Now)
 	for ctx.Err() == nil {
-		if workers-len(free) < workers/4 {
+		if shares.free() < workers/4 {
 			// A claim is a commit: a moment later there is room for more jobs.
 			wait(ctx, gatherTime)
 		}
-		jobs, err := p.claim(ctx, workers-len(free))
+		limit, except := shares.offer()
+		jobs, err := p.claim(ctx, limit, except...)
 		if err != nil && ctx.Err() == nil {
 			p.Log.Warn("jobs could not be claimed", "error", err.Error())
 		}
-		for _, job := range jobs {
-			free <- struct{}{}
+		shares.take(jobs)
+		for _, w := range p.open(ctx, jobs) {
 			busy.Go(func() {
-				defer func() { <-free; p.rouse() }()
-				p.run(context.WithoutCancel(ctx), job)
+				defer func() { shares.giveBack(w.Job.TaxpayerID); p.rouse() }()
+				p.do(context.WithoutCancel(ctx), w)
 			})
 		}
-		if len(jobs) > 0 && len(free) < workers {
+		if shares.free() > 0 && (len(jobs) > 0 || len(except) > 0) {
 			continue
 		}
 		pause := time.NewTimer(p.pause(ctx))
@@ -92,7 +93,7 @@ func (p *Pipeline) pause(ctx context.Context) time.Duration {
 	return min(max(next.Sub(now), 10*time.Millisecond), pollEvery)
 }
 
-func (p *Pipeline) claim(ctx context.Context, limit int) ([]store.Job, error) {
+func (p *Pipeline) claim(ctx context.Context, limit int, except ...string) ([]store.Job, error) {
 	now := p.Now()
 	// Looking is cheap, claiming is a commit: look first.
 	next, err := p.Store.NextJob(ctx, p.Env, now)
@@ -102,10 +103,14 @@ func (p *Pipeline) claim(ctx context.Context, limit int) ([]store.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	wanted := store.Claim{Lease: store.NewID(), Now: now, Until: now.Add(lease(p.Pace)), Limit: limit}
+	copy(wanted.Except[:], except)
 	var jobs []store.Job
-	err = p.commit(ctx, "claim", func(tx *store.Tx) error {
-		jobs, err = tx.Claim(ctx, p.Env, store.NewID(), now, now.Add(lease(p.Pace)), limit)
-		return err
+	err = p.commit("claim", func() error {
+		return p.Store.Update(ctx, func(tx *store.Tx) error {
+			jobs, err = tx.Claim(ctx, p.Env, wanted)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err // what was claimed may not have been committed
@@ -116,10 +121,64 @@ func (p *Pipeline) claim(ctx context.Context, limit int) ([]store.Job, error) {
 	return jobs, nil
 }
 
-// commit is an update between two points where a test may end the process.
-func (p *Pipeline) commit(ctx context.Context, what string, fn func(*store.Tx) error) error {
+// open reads what is known of the documents of claimed jobs, of all at once.
+// What cannot be read now is read again by whoever does the job.
+func (p *Pipeline) open(ctx context.Context, jobs []store.Job) []Work {
+	all := make([]Work, len(jobs))
+	ids := make([]string, len(jobs))
+	for i, job := range jobs {
+		all[i].Job, ids[i] = job, job.DocumentID
+	}
+	files, err := p.Store.Files(ctx, p.Env, ids)
+	if err != nil && ctx.Err() == nil {
+		p.Log.Warn("documents could not be read", "error", err.Error())
+	}
+	for i := range all {
+		if f := files[ids[i]]; f != nil && err == nil {
+			all[i].file = f
+		}
+	}
+	return all
+}
+
+// known reads what is known of a document, unless that has been done.
+func (p *Pipeline) known(ctx context.Context, w *Work) (err error) {
+	if w.Invoice.ID != "" {
+		return nil
+	}
+	if w.file == nil {
+		files, err := p.Store.Files(ctx, p.Env, []string{w.Job.DocumentID})
+		if err != nil {
+			return err
+		}
+		if w.file = files[w.Job.DocumentID]; w.file == nil {
+			return store.ErrNotFound
+		}
+	}
+	w.Invoice, w.Request, w.Issued = w.file.Invoice, w.file.Request, w.file.Issued
+	w.Evidence, err = decodeEvidence(w.file.Evidence)
+	w.file = nil
+	return err
+}
+
+// update commits what changes an invoice, and tells those who wait for that.
+func (p *Pipeline) update(ctx context.Context, write func(context.Context, *store.Tx) (after store.Invoice, told bool, err error)) error {
+	var after store.Invoice
+	var told bool
+	err := p.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		after, told, err = write(ctx, tx)
+		return err
+	})
+	if err == nil {
+		p.changed(after, told)
+	}
+	return err
+}
+
+// commit is a commit between two points where a test may end the process.
+func (p *Pipeline) commit(what string, write func() error) error {
 	p.point("before " + what)
-	err := p.Store.Update(ctx, fn)
+	err := write()
 	p.point("after " + what)
 	return err
 }
@@ -130,24 +189,27 @@ func (p *Pipeline) point(name string) {
 	}
 }
 
-// run does stages of a job and commits their results, until the job has to wait
+// run does the stages of a claimed job.
+func (p *Pipeline) run(ctx context.Context, job store.Job) { p.do(ctx, Work{Job: job}) }
+
+// do does stages of a job and commits their results, until the job has to wait
 // or is done. A failure gives the job back for later; a lost lease means that
 // somebody else has it.
-func (p *Pipeline) run(ctx context.Context, job store.Job) {
+func (p *Pipeline) do(ctx context.Context, w Work) {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, stepTime)
-		beat := p.heartbeat(bounded, job)
-		next, failure := p.step(bounded, job)
+		beat := p.heartbeat(bounded, w.Job)
+		next, failure := p.step(bounded, &w)
 		cancel()
 		<-beat
 		switch {
 		case failure == nil && next == "":
 			return
 		case failure == nil:
-			job.Stage, job.Attempt, job.LastError = next, 1, ""
+			w.Job.Stage, w.Job.Attempt, w.Job.LastError = next, 1, ""
 			continue
 		case !errors.Is(failure, store.ErrLeaseLost):
-			p.giveBack(ctx, job, failure)
+			p.giveBack(ctx, w.Job, failure)
 		}
 		return
 	}
@@ -165,7 +227,7 @@ func (p *Pipeline) heartbeat(ctx context.Context, job store.Job) <-chan struct{}
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if err := p.hold(ctx, job, func(*store.Tx) error { return nil }); err != nil && ctx.Err() == nil {
+				if err := p.hold(ctx, job, new(store.Batch)); err != nil && ctx.Err() == nil {
 					p.Log.Warn("job could not be held", "document_id", job.DocumentID, "error", err.Error())
 				}
 			}
@@ -175,13 +237,9 @@ func (p *Pipeline) heartbeat(ctx context.Context, job store.Job) <-chan struct{}
 }
 
 // hold commits rows for as long as the job is ours.
-func (p *Pipeline) hold(ctx context.Context, job store.Job, fn func(*store.Tx) error) error {
-	return p.commit(ctx, "holding "+job.Stage, func(tx *store.Tx) error {
-		if err := tx.HoldJob(ctx, job, p.Now().Add(lease(p.Pace))); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
+func (p *Pipeline) hold(ctx context.Context, job store.Job, rows *store.Batch) error {
+	rows.HoldJob(job, p.Now().Add(lease(p.Pace)))
+	return p.commit("holding "+job.Stage, func() error { return p.Store.Commit(ctx, rows) })
 }
 
 // giveBack lets a job go on later: soon when numbers were taken by others, when
@@ -198,53 +256,81 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 		p.Log.Warn("stage failed", "document_id", job.DocumentID, "stage", job.Stage, "attempt", job.Attempt, "error", failure.Error())
 	}
 	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
-	err := p.commit(ctx, "giving back "+job.Stage, func(tx *store.Tx) error {
-		return tx.RetryJob(ctx, job, p.Now().Add(delay), reason)
-	})
+	back := new(store.Batch).RetryJob(job, p.Now().Add(delay), reason)
+	err := p.commit("giving back "+job.Stage, func() error { return p.Store.Commit(ctx, back) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
 		// The lease runs out and the job comes due by itself.
 		p.Log.Warn("job could not be given back", "document_id", job.DocumentID, "error", err.Error())
 	}
 }
 
+// maxMoves is how often a change is decided anew because something else was said
+// about its invoice meanwhile.
+const maxMoves = 5
+
 // step does one stage and commits it. It returns the stage to go on with at
-// once, if there is one.
-func (p *Pipeline) step(ctx context.Context, job store.Job) (next string, err error) {
-	before, err := p.Store.InvoiceOfDocument(ctx, job.Scope, job.DocumentID)
+// once, if there is one, and leaves in w what is known then.
+func (p *Pipeline) step(ctx context.Context, w *Work) (next string, err error) {
+	if err := p.known(ctx, w); err != nil {
+		return "", err
+	}
+	job := w.Job
+	w.Hold = func(ctx context.Context, rows *store.Batch) error { return p.hold(ctx, job, rows) }
+	step, err := p.attempt(ctx, *w)
 	if err != nil {
 		return "", err
 	}
-	step, err := p.attempt(ctx, Work{Job: job, Invoice: before, Hold: func(ctx context.Context, fn func(*store.Tx) error) error {
-		return p.hold(ctx, job, fn)
-	}})
-	if err != nil || step.Committed {
-		return step.Next, err
-	}
-	// What was done is committed whatever becomes of the time that it was given.
-	ctx = context.WithoutCancel(ctx)
-	err = p.commit(ctx, "the end of "+job.Stage, func(tx *store.Tx) error {
-		next = ""
-		change := step.Change
-		if step.Within != nil {
-			current, err := tx.Invoice(ctx, before.Scope, before.ID)
-			if err != nil {
-				return err
-			}
-			before = current
-			if change, err = step.Within(ctx, tx, before); err != nil {
-				return err
-			}
+	next = step.Next
+	if !step.Committed {
+		// What was done is committed whatever becomes of the time that it was given.
+		if next, err = p.finish(context.WithoutCancel(ctx), w, step); err != nil {
+			return "", err
 		}
+	}
+	w.Request, w.Fresh = nil, step.Issued != nil
+	if step.Issued != nil {
+		w.Issued, w.Invoice.ENCF = step.Issued, step.Issued.ENCF
+	}
+	if step.Evidence != nil {
+		w.Evidence = step.Evidence
+	}
+	return next, nil
+}
+
+// finish commits the result of a stage.
+func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string, err error) {
+	for range maxMoves {
+		change, rows := step.Change, new(store.Batch)
 		now := p.Now()
-		if next, err = p.moveJob(ctx, tx, job, change, now); err != nil {
-			return err
+		if step.Within != nil {
+			// The rows of the change come behind the job's: it is what nodes meet at.
+			within := new(store.Batch)
+			if change, err = step.Within(within, w.Invoice); err != nil {
+				return "", err
+			}
+			next = p.moveJob(rows, w.Job, change, now)
+			rows.Append(within)
+		} else {
+			next = p.moveJob(rows, w.Job, change, now)
 		}
-		return changeStatus(ctx, tx, before, change, now)
-	})
-	if errors.Is(err, store.ErrLeaseLost) && step.Late != nil {
-		err = errors.Join(err, p.commit(ctx, "late "+job.Stage, func(tx *store.Tx) error { return step.Late(ctx, tx) }))
+		after, told := change.apply(rows, w.Invoice, p.Plan.Tells(), now)
+		err = p.commit("the end of "+w.Job.Stage, func() error { return p.Store.Commit(ctx, rows) })
+		if err == nil {
+			w.Invoice = after
+			p.changed(after, told)
+			return next, nil
+		}
+		if !errors.Is(err, store.ErrMoved) {
+			break
+		}
+		if w.Invoice, err = p.Store.Invoice(ctx, w.Invoice.Scope, w.Invoice.ID); err != nil {
+			return "", err
+		}
 	}
-	return next, err
+	if errors.Is(err, store.ErrLeaseLost) && step.Late != nil {
+		err = errors.Join(err, p.commit("late "+w.Job.Stage, func() error { return p.update(ctx, step.Late) }))
+	}
+	return "", err
 }
 
 // attempt does the work of a stage. A panic is the stage's failure and nobody
@@ -261,35 +347,37 @@ func (p *Pipeline) attempt(ctx context.Context, w Work) (step Step, err error) {
 
 // moveJob puts the job where the change says, and returns the stage that the
 // same worker goes on with at once.
-func (p *Pipeline) moveJob(ctx context.Context, tx *store.Tx, job store.Job, c Change, now time.Time) (string, error) {
+func (p *Pipeline) moveJob(rows *store.Batch, job store.Job, c Change, now time.Time) string {
 	switch {
 	case c.Next == "":
-		return "", tx.FinishJob(ctx, job)
+		rows.FinishJob(job)
 	case c.Again:
-		return "", tx.RetryJob(ctx, job, now.Add(c.After), c.Cause)
+		rows.RetryJob(job, now.Add(c.After), c.Cause)
 	case c.After == 0:
-		return c.Next, tx.CarryJob(ctx, job, c.Next, now.Add(lease(p.Pace)))
+		rows.CarryJob(job, c.Next, now.Add(lease(p.Pace)))
+		return c.Next
+	default:
+		rows.MoveJob(job, c.Next, now.Add(c.After))
 	}
-	return "", tx.MoveJob(ctx, job, c.Next, now.Add(c.After))
+	return ""
 }
 
-func changeStatus(ctx context.Context, tx *store.Tx, before store.Invoice, c Change, now time.Time) error {
-	if c.Status == "" || c.Status == before.Status {
-		return nil
+// apply adds the rows of a change of status, and what integrators are told of
+// it. It returns the invoice as it is then.
+func (c Change) apply(rows *store.Batch, before store.Invoice, tells bool, now time.Time) (after store.Invoice, told bool) {
+	after = before
+	if changed := c.Status != "" && c.Status != before.Status; changed {
+		after.Status, after.Messages, after.Sequence = c.Status, c.Messages, before.Sequence+1
+		if c.TrackID != "" {
+			after.TrackID = c.TrackID
+		}
+		after.UpdatedAt = later(before.UpdatedAt, now)
+		rows.MoveInvoice(before, after).AddEvent(store.Event{
+			Scope: before.Scope, InvoiceID: before.ID, ID: store.NewID(), At: after.UpdatedAt,
+			Kind: "status_changed", Status: after.Status, Detail: c.Cause,
+		})
 	}
-	after := before
-	after.Status, after.Messages = c.Status, c.Messages
-	if c.TrackID != "" {
-		after.TrackID = c.TrackID
-	}
-	after.UpdatedAt = later(before.UpdatedAt, now)
-	if err := tx.MoveInvoice(ctx, before, after); err != nil {
-		return err
-	}
-	return tx.AddEvent(ctx, store.Event{
-		Scope: before.Scope, InvoiceID: before.ID, ID: store.NewID(), At: after.UpdatedAt,
-		Kind: "status_changed", Status: after.Status, Detail: c.Cause,
-	})
+	return after, tells && announce(rows, before, after, c.Tell, now)
 }
 
 // later is the moment of a change that follows another one. Integrators see

@@ -281,7 +281,7 @@ func TestStagesThatNobodyKnows(t *testing.T) {
 				t.Errorf("%s at %q: %+v, %s", tt.plan, tt.stage, again, b.status(inv))
 			}
 			// It is never given up: out of the way of the next case.
-			b.must(b.Store.Update(t.Context(), func(tx *store.Tx) error { return tx.FinishJob(t.Context(), again) }))
+			b.must(b.Store.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).FinishJob(again)) }))
 		}
 	})
 }

@@ -69,6 +69,9 @@ func scenarioNote(s Scenario) string {
 	return fmt.Sprintf("Synthetic document of the sandbox, scenario %s; the tax authority has not seen it.", s)
 }
 
+// Tells nobody: what happens here happened to nothing real.
+func (Sandbox) Tells() bool { return false }
+
 // Step moves a synthetic document one status on.
 func (Sandbox) Step(_ context.Context, w Work) (Step, error) {
 	name, ok := strings.CutPrefix(w.Job.Plan, scenarioPrefix)

@@ -29,7 +29,9 @@ func TestP72UpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 					if before.Status == fiscal.Submitted {
 						to = fiscal.OutcomeUnknown
 					}
-					if err := changeStatus(ctx, tx, before, Change{Status: to}, b.Now()); err != nil {
+					rows := new(store.Batch)
+					Change{Status: to}.apply(rows, before, false, b.Now())
+					if err := tx.Do(ctx, rows); err != nil {
 						return err
 					}
 				}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,19 +22,21 @@ type finding struct {
 // submit sends the stored bytes. That it is about to is committed before the
 // first byte leaves, so that an attempt is known whatever happens next.
 func (l *Live) submit(ctx context.Context, w Work) (Step, error) {
-	issued, err := l.Store.IssuedDocument(ctx, w.Job.Scope, w.Job.DocumentID)
+	issued, err := l.issued(ctx, w)
 	if err != nil {
 		return Step{}, err
 	}
-	attempts, err := l.Store.Attempts(ctx, w.Job.Scope, w.Job.DocumentID)
-	if err != nil {
-		return Step{}, err
+	var attempts []store.Attempt
+	if !w.Fresh {
+		if attempts, err = l.Store.Attempts(ctx, w.Job.Scope, w.Job.DocumentID); err != nil {
+			return Step{}, err
+		}
 	}
 	for _, a := range attempts {
 		if a.ClosedAt.IsZero() {
 			// Whoever opened it is gone, and with it the answer.
 			a.Detail = "the worker ended before the answer"
-			return l.learn(issued, closed(a, store.Inconclusive, l.Now()), finding{Evidence: Evidence{Kind: KindInconclusive, Attempt: a.Number, At: l.Now()}}), nil
+			return l.learn(issued, w.Evidence, closed(a, store.Inconclusive, l.Now()), finding{Evidence: Evidence{Kind: KindInconclusive, Attempt: a.Number, At: l.Now()}}), nil
 		}
 	}
 	if reason := unlike(issued, attempts); reason != "" {
@@ -56,24 +59,32 @@ func (l *Live) submit(ctx context.Context, w Work) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
-	if err := w.Hold(ctx, func(tx *store.Tx) error { return tx.OpenAttempt(ctx, attempt) }); err != nil {
+	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {
 		return Step{}, err
 	}
 	send := l.Authority.Submit
-	if issued.Summary != nil {
+	if issued.Summarized {
 		send = l.Authority.SubmitSummary
 	}
 	answer, err := send(ctx, id, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.Sent()})
 	now := l.Now()
 	switch {
 	case err == nil:
-		return l.learn(issued, closed(attempt, store.Conclusive, now), conclusion(answer, now)), nil
+		return l.learn(issued, w.Evidence, closed(attempt, store.Conclusive, now), conclusion(answer, now)), nil
 	case errors.Is(err, fiscal.ErrNotReceived), errors.Is(err, fiscal.ErrNotDelegated):
 		attempt.Detail = err.Error()
 		return l.notReceived(w, closed(attempt, store.NotReceived, now), err), nil
 	}
 	attempt.Detail = err.Error()
-	return l.learn(issued, closed(attempt, store.Inconclusive, now), finding{Evidence: Evidence{Kind: KindInconclusive, Attempt: attempt.Number, At: now}}), nil
+	return l.learn(issued, w.Evidence, closed(attempt, store.Inconclusive, now), finding{Evidence: Evidence{Kind: KindInconclusive, Attempt: attempt.Number, At: now}}), nil
+}
+
+// issued is the signed document with its bytes.
+func (l *Live) issued(ctx context.Context, w Work) (store.Issued, error) {
+	if w.Issued != nil && w.Issued.XML != nil {
+		return *w.Issued, nil
+	}
+	return l.Store.IssuedDocument(ctx, w.Job.Scope, w.Job.DocumentID)
 }
 
 // unlike tells how what would be sent differs from what was signed, or was sent
@@ -116,8 +127,9 @@ func (l *Live) notReceived(w Work, attempt *store.Attempt, cause error) Step {
 		pause = max(pause, told.Wait()) // what the authority asks for is not scaled
 	}
 	return Step{
-		Within: func(ctx context.Context, tx *store.Tx, _ store.Invoice) (Change, error) {
-			return Change{Next: stageSubmit, Again: true, After: pause, Cause: attempt.Detail}, tx.CloseAttempt(ctx, *attempt)
+		Within: func(rows *store.Batch, _ store.Invoice) (Change, error) {
+			rows.CloseAttempt(*attempt)
+			return Change{Next: stageSubmit, Again: true, After: pause, Cause: attempt.Detail}, nil
 		},
 	}
 }
@@ -131,80 +143,114 @@ const (
 // learn commits what was learnt and moves the document to where all that is
 // known puts it. If the job has gone to somebody else meanwhile, what was learnt
 // is kept all the same.
-func (l *Live) learn(issued store.Issued, attempt *store.Attempt, findings ...finding) Step {
-	keep := func(ctx context.Context, tx *store.Tx) error {
-		for _, f := range findings {
-			record, err := f.record(issued.Scope, issued.DocumentID, f.raw)
-			if err != nil {
-				return err
-			}
-			if _, err := tx.AddEvidence(ctx, record); err != nil {
-				return err
-			}
-		}
-		if attempt != nil {
-			return tx.CloseAttempt(ctx, *attempt)
-		}
-		return nil
+func (l *Live) learn(issued store.Issued, known []Evidence, attempt *store.Attempt, findings ...finding) Step {
+	all := slices.Clone(known)
+	for _, f := range findings {
+		all = append(all, f.Evidence)
 	}
 	return Step{
-		Late: keep,
-		Within: func(ctx context.Context, tx *store.Tx, before store.Invoice) (Change, error) {
-			if err := keep(ctx, tx); err != nil {
-				return Change{}, err
+		Evidence: all,
+		Within: func(rows *store.Batch, before store.Invoice) (Change, error) {
+			for _, f := range findings {
+				record, err := f.record(issued.Scope, issued.DocumentID, f.raw)
+				if err != nil {
+					return Change{}, err
+				}
+				rows.AddEvidence(record)
 			}
-			return l.settle(ctx, tx, issued, before)
+			if attempt != nil {
+				rows.CloseAttempt(*attempt)
+			}
+			return l.settle(rows, issued, all, before), nil
+		},
+		Late: func(ctx context.Context, tx *store.Tx) (store.Invoice, bool, error) {
+			return l.insist(ctx, tx, issued, attempt, findings, func(store.Invoice, *Change) error { return nil })
 		},
 	}
 }
 
-// settle folds everything that is known and says what to do next.
-func (l *Live) settle(ctx context.Context, tx *store.Tx, issued store.Issued, before store.Invoice) (Change, error) {
+// insist makes what was learnt count whoever works on the document: it takes the
+// job over, so that its holder commits before, and is seen, or not at all, and
+// then comes here itself. It returns the invoice as it is then, and whether there
+// is something to tell.
+func (l *Live) insist(ctx context.Context, tx *store.Tx, issued store.Issued, attempt *store.Attempt, findings []finding, agree func(before store.Invoice, c *Change) error) (store.Invoice, bool, error) {
+	now := l.Now()
+	job := store.Job{
+		Scope: issued.Scope, DocumentID: issued.DocumentID, Plan: livePlan, Stage: stageReconcile, RunAt: now,
+		Lease: store.NewID(), LeaseUntil: now.Add(leaseTime), CreatedAt: now,
+	}
+	if err := tx.TakeOverJob(ctx, job); err != nil {
+		return store.Invoice{}, false, err
+	}
+	before, err := tx.InvoiceOfDocument(ctx, issued.Scope, issued.DocumentID)
+	if err != nil {
+		return store.Invoice{}, false, err
+	}
 	stored, err := tx.EvidenceOf(ctx, issued.Scope, issued.DocumentID)
 	if err != nil {
-		return Change{}, err
+		return store.Invoice{}, false, err
 	}
-	evidence, err := decodeEvidence(stored)
+	known, err := decodeEvidence(stored)
 	if err != nil {
-		return Change{}, err
+		return store.Invoice{}, false, err
 	}
-	outcome := Fold(evidence)
+	rows := new(store.Batch)
+	change, err := l.learn(issued, known, attempt, findings...).Within(rows, before)
+	if err == nil {
+		err = agree(before, &change)
+	}
+	if err != nil {
+		return store.Invoice{}, false, err
+	}
+	if change.Next == "" {
+		rows.FinishJob(job)
+	} else {
+		rows.MoveJob(job, change.Next, now.Add(change.After))
+	}
+	after, told := change.apply(rows, before, l.Tells(), now)
+	return after, told, tx.Do(ctx, rows)
+}
+
+// settle folds everything that is known and says what to do next.
+func (l *Live) settle(rows *store.Batch, issued store.Issued, known []Evidence, before store.Invoice) Change {
+	outcome := Fold(known)
 	if outcome.Alarm != "" {
 		l.Log.Error(outcome.Alarm, "document_id", issued.DocumentID, "encf", issued.ENCF)
 	}
 	if outcome.Freeze {
-		if err := tx.FenceSequence(ctx, store.Sequence{Scope: issued.Scope, ID: issued.SequenceID}, l.Now()); err != nil {
-			return Change{}, err
-		}
+		rows.FenceSequence(store.Sequence{Scope: issued.Scope, ID: issued.SequenceID}, l.Now())
 	}
 	status := outcome.Status
 	if status != before.Status && !before.Status.MayBecome(status) {
 		// What is known now came too late to change what was said before.
 		status = before.Status
 	}
+	if before.Status == fiscal.Rejected && status != before.Status {
+		l.Log.Error("a document that was rejected is accepted after all", "document_id", issued.DocumentID, "encf", issued.ENCF)
+	}
 	change := Change{Status: status, TrackID: outcome.TrackID, Messages: statusMessages(status, outcome.Verdict, before.Messages), Cause: cause(outcome)}
-	if issued.Summary != nil {
+	if issued.Summarized {
 		change.TrackID = ""
 	}
-	if err := l.settleNumber(ctx, tx, issued, status, outcome.Verdict); err != nil {
-		return Change{}, err
-	}
-	return l.next(change, issued), nil
+	l.settleNumber(rows, issued, status, outcome.Verdict)
+	return l.next(change, issued, known)
 }
 
-func (l *Live) settleNumber(ctx context.Context, tx *store.Tx, issued store.Issued, status fiscal.Status, verdict *Evidence) error {
+func (l *Live) settleNumber(rows *store.Batch, issued store.Issued, status fiscal.Status, verdict *Evidence) {
 	if verdict == nil || !status.Final() {
-		return nil
+		return
 	}
 	state := store.NumberUsed
 	if status == fiscal.Rejected && verdict.SequenceFree {
 		state = store.NumberReusable
 	}
-	return tx.SettleNumber(ctx, issued.Scope, issued.DocumentID, state)
+	if state != issued.State {
+		rows.SettleNumber(issued, state)
+	}
 }
 
 // next is the stage that belongs to a status.
-func (l *Live) next(c Change, issued store.Issued) Change {
+func (l *Live) next(c Change, issued store.Issued, known []Evidence) Change {
 	switch c.Status {
 	case fiscal.Queued:
 		c.Next, c.After = stageSubmit, l.paced(sendBase, 0)
@@ -213,7 +259,8 @@ func (l *Live) next(c Change, issued store.Issued) Change {
 	case fiscal.OutcomeUnknown:
 		c.Next, c.After = stageReconcile, l.paced(reconcilePauses[0], 100*time.Millisecond)
 	case fiscal.Accepted, fiscal.AcceptedConditional:
-		if issued.BuyerRNC != "" && issued.Summary == nil && strings.HasPrefix(issued.ENCF, "E31") {
+		refused := slices.ContainsFunc(known, func(e Evidence) bool { return e.Kind == KindRefusedDelivery })
+		if issued.BuyerRNC != "" && strings.HasPrefix(issued.ENCF, "E31") && !refused && l.mayReceive(issued.BuyerRNC) {
 			c.Next = stageDeliver
 		}
 	case fiscal.Rejected, fiscal.Delivered, fiscal.ValidationFailed:

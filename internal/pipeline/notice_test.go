@@ -1,0 +1,154 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// told is a notice as integrators read it.
+type told struct {
+	ID, Type, Timestamp, Environment string
+	TaxpayerID                       string `json:"taxpayer_id"`
+	Data                             struct {
+		Object, ID     string
+		InvoiceID      string `json:"invoice_id"`
+		Status         fiscal.Status
+		PreviousStatus fiscal.Status `json:"previous_status"`
+		Sequence       int64
+		ENCF           *string
+		TrackID        *string `json:"track_id"`
+		Total          string
+		Result, Reason string
+		ECFType        string `json:"ecf_type"`
+		Remaining      *int64
+		ExpiresAt      string `json:"expires_at"`
+		Deadline       string
+	}
+}
+
+// feed is everything that the taxpayer was told, in its order.
+func (w *town) feed() []told {
+	w.t.Helper()
+	var all []told
+	for after := int64(0); ; {
+		page, err := w.Store.Feed(w.t.Context(), w.scope, after, 100)
+		w.must(err)
+		for _, n := range page {
+			var e told
+			w.must(json.Unmarshal(n.Body, &e))
+			if e.ID != n.ID || e.Type != n.Kind || len(n.Body) > 20<<10 || n.Number != after+1 {
+				w.t.Errorf("notice %d: %s", n.Number, n.Body)
+			}
+			all, after = append(all, e), n.Number
+		}
+		if len(page) == 0 {
+			return all
+		}
+	}
+}
+
+// kinds are what was told about an invoice.
+func (w *town) kinds(inv store.Invoice) string {
+	var list []string
+	for _, e := range w.feed() {
+		if e.Data.InvoiceID == inv.ID {
+			list = append(list, e.Type)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// audit asserts that every change of status was told once, with consecutive
+// numbers, whatever has happened.
+func (w *town) audit() {
+	w.t.Helper()
+	statuses, last := map[string][]string{}, map[string]int64{}
+	for _, e := range w.feed() {
+		if e.Data.Object != "fiscal_document" {
+			continue
+		}
+		id := e.Data.InvoiceID
+		if last[id] == 0 {
+			last[id] = 1 // the creation
+		}
+		if e.Data.PreviousStatus != "" {
+			last[id]++
+			statuses[id] = append(statuses[id], string(e.Data.Status))
+			if e.Type != noticeOf(e.Data.Status) {
+				w.t.Errorf("%s tells %s", e.Type, e.Data.Status)
+			}
+		}
+		if e.Data.Sequence != last[id] {
+			w.t.Errorf("%s of %s has sequence %d, want %d", e.Type, id, e.Data.Sequence, last[id])
+		}
+	}
+	page, err := w.Store.ListInvoices(w.t.Context(), w.scope, store.InvoiceFilter{Limit: 100_000})
+	w.must(err)
+	for _, inv := range page {
+		events, err := w.Store.History(w.t.Context(), w.scope, inv.ID)
+		w.must(err)
+		var want []string
+		for _, e := range events {
+			if e.Kind == "status_changed" {
+				want = append(want, string(e.Status))
+			}
+		}
+		if !slices.Equal(statuses[inv.ID], want) {
+			w.t.Errorf("%s: told %q, want %q", inv.ExternalID, statuses[inv.ID], want)
+		}
+	}
+}
+
+// Integrators are told of every change, in the transaction of the change; what
+// is ready with the acceptance is told with it.
+func TestW01EveryChangeIsTold(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newTown(t, address, townOptions{receiver: true})
+		heard := 0
+		w.Told = func(scope store.Scope) {
+			if scope == w.scope {
+				heard++
+			}
+		}
+		credit, small := w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000)
+		w.drive(time.Hour)
+		want := "fiscal_document.submitted fiscal_document.accepted fiscal_document.artifacts_ready fiscal_document.delivered"
+		if got := w.kinds(credit); got != want {
+			t.Errorf("of the 31: %s", got)
+		}
+		if got := w.kinds(small); got != "fiscal_document.accepted fiscal_document.artifacts_ready" {
+			t.Errorf("of the 32: %s", got)
+		}
+		if heard != 4 {
+			t.Errorf("heard %d times, want after each of the 4 commits", heard)
+		}
+		events := w.feed()
+		first := events[slices.IndexFunc(events, func(e told) bool { return e.Data.InvoiceID == credit.ID })]
+		if first.Data.PreviousStatus != fiscal.Queued || first.Data.Sequence != 2 || first.Data.ENCF == nil || *first.Data.ENCF != "E310000000001" ||
+			first.Data.TrackID == nil || first.Data.Total != "1180.00" || first.TaxpayerID != w.scope.TaxpayerID || first.Environment != "production" {
+			t.Errorf("the first: %+v", first)
+		}
+		w.clean()
+	})
+}
+
+// What happens to a synthetic document is told to nobody.
+func TestTheSandboxTellsNobody(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		b := newBench(t, address, Sandbox{})
+		b.add("A", "sandbox-scenario/submitted", "submitted")
+		b.run(t.Context(), b.claimOne())
+		if notices, err := b.Store.Feed(t.Context(), b.scope, 0, 10); err != nil || len(notices) != 0 {
+			t.Errorf("%v, %v", notices, err)
+		}
+	})
+}
