@@ -20,9 +20,10 @@ test: ## install what is missing, then check everything as CI does
 bench: ## measure the service beside the floor of this machine (ARGS="creations list" narrows)
 	go run ./bench $(ARGS)
 
-soak: ## every crash point, then live documents against a misbehaving authority for SEEDS seeds, 10 unless told
+soak: ## every crash point, live documents against a misbehaving authority for SEEDS seeds, 10 unless told, then the long scenarios
 	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^TestEveryCrashPoint$$' ./internal/pipeline
 	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/pipeline | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
+	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^TestS(11|12|22)' -v ./internal/pipeline | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 
 lint: ## check format and lint
 	scripts/test format lint

@@ -114,7 +114,7 @@ func (w *benchTown) stop() error {
 }
 
 // startTown starts a simulator and a service with all that it needs to issue.
-func (b *bench) startTown(ctx context.Context, engine, name string, delay time.Duration) (*benchTown, error) {
+func (b *bench) startTown(ctx context.Context, engine, name string, delay time.Duration, flags ...string) (*benchTown, error) {
 	cmd, authority, control, err := b.startSimulator(ctx, delay)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (b *bench) startTown(ctx context.Context, engine, name string, delay time.D
 	}
 	// A database of its own has a witness of its own.
 	b.data = filepath.Join(b.dir, "data-"+engine+"-"+name)
-	w.service, err = b.startIn(ctx, "certification", address, "--authority", authority, "--authority-environment", "testecf")
+	w.service, err = b.startIn(ctx, "certification", address, append(flags, "--authority", authority, "--authority-environment", "testecf")...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,7 @@
 //
 // The service runs as its own process, on SQLite and on a throw-away
 // PostgreSQL; this process is the load. Name measurements to run only those:
-// go run ./bench documents creations latency large list overload live.
+// go run ./bench documents creations latency large list overload live events.
 package main
 
 import (
@@ -58,6 +58,7 @@ func measurements() []measurement {
 		{"list", (*bench).list},
 		{"overload", (*bench).overload},
 		{"live", (*bench).live},
+		{"events", (*bench).events},
 	}
 }
 
