@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"golang.org/x/net/idna"
 )
 
 // MaxURL is how long an address may be.
@@ -13,7 +15,7 @@ const MaxURL = 2048
 // URL tells whether an address may be called as far as its text shows: https
 // at port 443, and a name in the public name space, not a number in any of the
 // spellings that resolvers take for one. It has a host and a path, nothing more.
-// A name in other letters than ASCII is written in its A-label form (xn--…).
+// A name in other letters than ASCII is called by its A-label form (xn--…).
 //
 // The address that it returns has its host in lower case and without the dot at
 // its end, and no port that goes without saying.
@@ -58,7 +60,15 @@ func (g Guard) URLWithQuery(raw string) (*url.URL, error) {
 
 // host returns the host of an address as it is called.
 func (g Guard) host(u *url.URL) (string, error) {
-	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	// Before anything is judged: the mapping makes digits of some letters.
+	host, err := idna.Lookup.ToASCII(u.Hostname())
+	if err != nil && !isPlain(u.Hostname()) {
+		return "", fmt.Errorf("%w: its host is no name", ErrAddress)
+	}
+	if isPlain(u.Hostname()) {
+		host = u.Hostname() // names in use, with _ for one, that the mapping does not know
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if !g.Private {
 		if !isPublicName(host) {
 			return "", fmt.Errorf("%w: its host is no public name", ErrAddress)
