@@ -153,7 +153,7 @@ func TestRelayedMessages(t *testing.T) {
 		source := store.Source{Scope: w.scope, ID: store.NewID(), Kinds: []string{InboundReceipt, InboundCommercial}, Secret: store.SealedSecret{Sealed: []byte("elsewhere"), Version: 1}}
 		w.must(w.Store.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateSource(t.Context(), source) }))
 		stranger := source
-		stranger.Scope.TaxpayerID = store.NewID()
+		stranger.TaxpayerID = store.NewID()
 
 		buyer, err := w.sim.Identity("00199000019")
 		w.must(err)
