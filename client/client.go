@@ -90,13 +90,16 @@ type Meta struct {
 	// OriginRequestID names the exchange that made the answer. It differs from
 	// RequestID when the answer was replayed.
 	OriginRequestID string
-	// Location is the path of a created invoice.
+	// Location is the path of what was created.
 	Location string
 	// Replayed says that the answer is that of an earlier request with the
 	// same idempotency key and body.
 	Replayed bool
-	// NextCursor leads to the next page of a list; it is empty on the last.
+	// NextCursor leads to the next page of a list; it is empty on the last. That
+	// of events is never empty: it leads to those to come.
 	NextCursor string
+	// HasMore says that there are more events already.
+	HasMore bool
 }
 
 // Response is an answer of the API with its data.

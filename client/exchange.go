@@ -40,6 +40,8 @@ type call struct {
 	key    string // idempotency key
 	want   int    // status of success
 	limit  int64  // bytes of the answer
+	prefer string // header Prefer
+	once   bool   // it is not the same when it is done twice
 }
 
 // answer is an HTTP answer read to its end.
@@ -72,13 +74,14 @@ func fetch[T any](ctx context.Context, c *Client, l call) (Response[T], error) {
 		Meta struct {
 			RequestID  string `json:"request_id"`
 			NextCursor string `json:"next_cursor"`
+			HasMore    bool   `json:"has_more"`
 		} `json:"meta"`
 	}
 	meta := a.meta()
 	if err := json.Unmarshal(a.body, &envelope); err != nil {
 		return Response[T]{Meta: meta}, fmt.Errorf("client: read answer [%s]: %w", meta.RequestID, err)
 	}
-	meta.NextCursor = envelope.Meta.NextCursor
+	meta.NextCursor, meta.HasMore = envelope.Meta.NextCursor, envelope.Meta.HasMore
 	if envelope.Meta.RequestID != "" {
 		meta.OriginRequestID = envelope.Meta.RequestID
 	}
@@ -94,6 +97,9 @@ func (c *Client) send(ctx context.Context, l call) (answer, error) {
 			return a, nil
 		}
 		wait, again := retry(err, attempt)
+		if l.once && !refused(err) {
+			again = false // it may have been done
+		}
 		if !again || attempt == c.attempts || ctx.Err() != nil {
 			return answer{}, err
 		}
@@ -118,7 +124,11 @@ func (c *Client) try(ctx context.Context, l call) (answer, error) {
 	req.Header.Set("X-Request-Id", id)
 	if l.body != nil {
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Idempotency-Key", l.key)
+	}
+	for name, value := range map[string]string{"Idempotency-Key": l.key, "Prefer": l.prefer} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -172,6 +182,12 @@ func retry(err error, attempt int) (wait time.Duration, again bool) {
 	}
 	_, again = errors.AsType[*transportError](err)
 	return wait, again
+}
+
+// refused says that nothing was done.
+func refused(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.HTTPStatus == http.StatusTooManyRequests
 }
 
 func jitter(d time.Duration) time.Duration {

@@ -55,16 +55,16 @@ type InvoiceTotals struct {
 // key once per invoice and keep it: sent again with the same request, after
 // whatever happened, it gives the answer of the first time and never a second
 // invoice.
-func (c *Client) CreateInvoice(ctx context.Context, idempotencyKey string, r InvoiceRequest) (Response[Invoice], error) {
+func (c *Client) CreateInvoice(ctx context.Context, idempotencyKey string, r InvoiceRequest, opts ...CallOption) (Response[Invoice], error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return Response[Invoice]{}, fmt.Errorf("client: encode invoice: %w", err)
 	}
-	return c.CreateInvoiceJSON(ctx, idempotencyKey, body)
+	return c.CreateInvoiceJSON(ctx, idempotencyKey, body, opts...)
 }
 
 // CreateInvoiceJSON is CreateInvoice for a body that is already encoded.
-func (c *Client) CreateInvoiceJSON(ctx context.Context, idempotencyKey string, body json.RawMessage) (Response[Invoice], error) {
+func (c *Client) CreateInvoiceJSON(ctx context.Context, idempotencyKey string, body json.RawMessage, opts ...CallOption) (Response[Invoice], error) {
 	if err := checkIdempotencyKey(idempotencyKey); err != nil {
 		return Response[Invoice]{}, err
 	}
@@ -77,17 +77,37 @@ func (c *Client) CreateInvoiceJSON(ctx context.Context, idempotencyKey string, b
 	return fetch[Invoice](ctx, c, call{
 		method: http.MethodPost, path: "/invoices",
 		body: body, key: idempotencyKey, want: http.StatusAccepted,
-	})
+	}.with(opts))
+}
+
+// CallOption changes one call.
+type CallOption func(*call)
+
+// WithWait has the service answer once the tax authority's verdict is known, or
+// after d with what is known then. It waits for 20 seconds at most; the HTTP
+// client must have more patience than d.
+func WithWait(d time.Duration) CallOption {
+	return func(l *call) { l.prefer = "wait=" + strconv.Itoa(seconds(d)) }
+}
+
+// seconds rounds up: whoever waits a little does not mean not at all.
+func seconds(d time.Duration) int { return int((max(d, 0) + time.Second - 1) / time.Second) }
+
+func (l call) with(opts []CallOption) call {
+	for _, opt := range opts {
+		opt(&l)
+	}
+	return l
 }
 
 // Invoice reads one invoice.
-func (c *Client) Invoice(ctx context.Context, id string) (Response[Invoice], error) {
+func (c *Client) Invoice(ctx context.Context, id string, opts ...CallOption) (Response[Invoice], error) {
 	if !isUUID(id) {
 		return Response[Invoice]{}, fmt.Errorf("client: invoice id %q is not a UUID", id)
 	}
 	return fetch[Invoice](ctx, c, call{
 		method: http.MethodGet, path: "/invoices/" + id, want: http.StatusOK,
-	})
+	}.with(opts))
 }
 
 // ListOptions narrow a list of invoices; the zero value narrows nothing.

@@ -20,6 +20,9 @@ import (
 var operationIDs = []string{
 	"createInvoice", "listInvoices", "getInvoice", "searchFiscalDocuments", "getFiscalDocument",
 	"downloadFiscalDocumentXml", "downloadFiscalDocumentPdf",
+	"listEvents", "createWebhookEndpoint", "listWebhookEndpoints", "getWebhookEndpoint", "deleteWebhookEndpoint",
+	"rotateWebhookEndpointSecret", "enableWebhookEndpoint", "testWebhookEndpoint", "replayWebhookEvents", "listWebhookDeliveries",
+	"receiveInboundEvent",
 }
 
 func loadSpec(text []byte) (*openapi3.T, error) {
@@ -129,12 +132,20 @@ func TestOperationsAreDescribed(t *testing.T) {
 func TestStatusesAndCommonHeaders(t *testing.T) {
 	t.Parallel()
 	const list, read, artifact = "200 400 401 403 429 500 503", "200 401 403 404 429 500 503", "200 304 401 403 404 409 429 500 503"
+	const act = " 400 401 403 404 408 413 415 422 429 500 503"
 	want := map[string]string{
 		"createInvoice": "202 400 401 403 405 408 409 413 415 422 429 500 503",
 		"listInvoices":  list, "searchFiscalDocuments": list,
 		"getInvoice": read, "getFiscalDocument": read,
 		"downloadFiscalDocumentXml": artifact, "downloadFiscalDocumentPdf": artifact,
 		"getOpenApiDocument": "200 429 500 503",
+		"listEvents":         list, "listWebhookEndpoints": list,
+		"createWebhookEndpoint": "201 400 401 403 408 409 413 415 422 429 500 503",
+		"getWebhookEndpoint":    read, "deleteWebhookEndpoint": "204 401 403 404 429 500 503",
+		"rotateWebhookEndpointSecret": "200" + act, "enableWebhookEndpoint": "200" + act, "testWebhookEndpoint": "200" + act,
+		"replayWebhookEvents":   "202" + act,
+		"listWebhookDeliveries": "200 400 401 403 404 429 500 503",
+		"receiveInboundEvent":   "202 400 401 404 408 413 415 422 429 500 503",
 	}
 	got := map[string]string{}
 	for _, item := range spec(t).Paths.Map() {
@@ -201,6 +212,27 @@ func TestEveryCodeIsExplained(t *testing.T) {
 	}
 }
 
+// An event without an example is one that nobody can write a handler for.
+func TestEveryKindOfEventIsShown(t *testing.T) {
+	t.Parallel()
+	doc := spec(t)
+	shown := map[string]bool{"*": true} // stands for all
+	for _, item := range doc.Webhooks {
+		for _, ref := range item.Post.RequestBody.Value.Content["application/json"].Examples {
+			shown[ref.Value.Value.(map[string]any)["type"].(string)] = true
+		}
+	}
+	for _, kind := range doc.Components.Schemas["EventKind"].Value.Enum {
+		if !shown[kind.(string)] {
+			t.Errorf("no example shows an event of kind %s", kind)
+		}
+		delete(shown, kind.(string))
+	}
+	for kind := range shown {
+		t.Errorf("the kind %s is shown and cannot be asked for", kind)
+	}
+}
+
 func TestEveryErrorResponseHasAnExample(t *testing.T) {
 	t.Parallel()
 	for name, ref := range spec(t).Components.Responses {
@@ -212,7 +244,8 @@ func TestEveryErrorResponseHasAnExample(t *testing.T) {
 
 func TestRequestsAreClosedAndAnswersOpen(t *testing.T) {
 	t.Parallel()
-	requests := []string{"InvoiceRequest", "Buyer", "Address", "Line", "Discount", "Tax", "DeclaredTotals", "EstimatedWithholdings"}
+	requests := []string{"InvoiceRequest", "Buyer", "Address", "Line", "Discount", "Tax", "DeclaredTotals", "EstimatedWithholdings",
+		"WebhookEndpointRequest", "WebhookReplayRequest", "Nothing"}
 	for name, ref := range spec(t).Components.Schemas {
 		if !ref.Value.Type.Is("object") {
 			continue

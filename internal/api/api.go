@@ -21,6 +21,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/openapi"
@@ -39,6 +40,17 @@ type Options struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer
+
+	// What tells integrators, and hears others. The sandbox has none of it.
+	Endpoints *notify.Endpoints
+	Feed      *notify.Feed
+	Sources   *notify.Sources
+	Relay     Relay
+}
+
+// Relay takes in what a source has passed on.
+type Relay interface {
+	Hear(ctx context.Context, in pipeline.Inbound) (pipeline.Heard, error)
 }
 
 // API answers requests.
@@ -49,6 +61,7 @@ type API struct {
 	windows  *windows
 	gate     *gate // of all requests
 	gates    *gates
+	waits    waits
 	held     atomic.Int64 // connections that wait before they are read again
 	metrics  *metrics
 	routes   []route
@@ -86,8 +99,12 @@ func (a *API) touch(id string, at time.Time) {
 // Stopping tells those who ask that no more requests should be sent here.
 func (a *API) Stopping() { a.stopping.Store(true) }
 
-// Drain refuses new requests from now on. Those under way are finished.
-func (a *API) Drain() { a.draining.Store(true) }
+// Drain refuses new requests from now on. Those under way are finished, and
+// those that wait for news are answered without.
+func (a *API) Drain() {
+	a.draining.Store(true)
+	a.waits.end()
+}
 
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -108,11 +125,10 @@ func (a *API) serve(x *exchange) error {
 	if ambiguous(x.r) {
 		return badRequest("a request has a Content-Length or chunks, not both")
 	}
-	leave, err := a.admit(x)
-	if err != nil {
+	if err := a.admit(x); err != nil {
 		return err
 	}
-	defer func() { leave() }() // waiting for a credential's slot replaces it
+	defer x.places.leave()
 
 	route, params, err := a.match(x)
 	if err != nil {
@@ -123,7 +139,6 @@ func (a *API) serve(x *exchange) error {
 		return notFound() // the closed list of codes has no "gone"
 	}
 	if route.public != nil {
-		a.anonymous(x)
 		return route.public(x)
 	}
 	if err := a.authenticate(x); err != nil {
@@ -136,29 +151,29 @@ func (a *API) serve(x *exchange) error {
 	if !allowed {
 		return rateLimited(x.window.reset-a.Now().Unix(), "the limit of requests in this window is used up")
 	}
-	release, err := a.slot(x, &leave)
-	if err != nil {
+	if err := a.slot(x); err != nil {
 		return err
 	}
-	defer release()
 	if err := a.authorize(x, route); err != nil {
 		return err
+	}
+	if route.emits && (a.Environment == fiscal.Sandbox || a.Endpoints == nil) {
+		return forbidden("the environment %s sends no events", a.Environment)
 	}
 	return route.handle(x)
 }
 
 // admit lets a bounded number of requests in.
-func (a *API) admit(x *exchange) (leave func(), err error) {
+func (a *API) admit(x *exchange) (err error) {
 	if a.draining.Load() {
 		x.w.Header().Set("Connection", "close")
-		return func() {}, unavailable("the service is stopping; send the same request again")
+		return unavailable("the service is stopping; send the same request again")
 	}
-	leave, err = a.gate.enter(x.r.Context())
+	x.places.service, err = a.gate.enter(x.r.Context())
 	if err != nil {
-		a.metrics.shed.WithLabelValues("service").Inc()
-		return func() {}, crowded(unavailable("the service is overloaded; send the same request again later"))
+		return a.overloaded()
 	}
-	return leave, nil
+	return nil
 }
 
 // authenticate reads and checks the credential.
@@ -184,31 +199,6 @@ func (a *API) denied(x *exchange, err error) error {
 		return rateLimited(x.window.reset-a.Now().Unix(), "too many failed requests from this address")
 	}
 	return err
-}
-
-// slot keeps the requests of one credential from taking all places: while one
-// waits for its turn it gives its place in the service back.
-func (a *API) slot(x *exchange, leave *func()) (release func(), err error) {
-	own := a.gates.of(x.credential.Prefix)
-	if release, ok := own.tryEnter(); ok {
-		return release, nil
-	}
-	(*leave)()
-	*leave = func() {}
-	release, err = own.enter(x.r.Context())
-	if err != nil {
-		a.windows.giveBack(x.credential.Prefix, &x.window)
-		a.metrics.shed.WithLabelValues("credential").Inc()
-		return nil, crowded(rateLimited(1, "too many requests of this credential are under way"))
-	}
-	again, err := a.gate.enter(x.r.Context())
-	if err != nil {
-		release()
-		a.metrics.shed.WithLabelValues("service").Inc()
-		return nil, crowded(unavailable("the service is overloaded; send the same request again later"))
-	}
-	*leave = again
-	return release, nil
 }
 
 // authorize checks the scopes of the operation and the taxpayer of the path.

@@ -30,7 +30,7 @@ func idempotencyKey(h http.Header) (string, error) {
 		return refuse(fiscal.CodeDuplicated, "send the header once")
 	}
 	if len(lines) == 0 || strings.Trim(lines[0], " \t") == "" {
-		return refuse(fiscal.CodeRequired, "a key of 1 to 200 characters, unique for each invoice, is required")
+		return refuse(fiscal.CodeRequired, "a key of 1 to 200 characters, unique for each creation, is required")
 	}
 	key := strings.Trim(lines[0], " \t")
 	if len(key) > maxKey {
@@ -49,18 +49,23 @@ func readJSON(r *http.Request) ([]byte, error) {
 	if err := mediaType(r.Header); err != nil {
 		return nil, err
 	}
-	if r.ContentLength > maxBody {
-		return nil, tooLarge()
+	return readBody(r, maxBody)
+}
+
+// readBody reads a body of at most so many bytes.
+func readBody(r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
 	}
 	var b bytes.Buffer
 	if r.ContentLength > 0 {
 		b.Grow(int(r.ContentLength) + bytes.MinRead)
 	}
-	n, err := b.ReadFrom(io.LimitReader(r.Body, maxBody+1))
+	n, err := b.ReadFrom(io.LimitReader(r.Body, limit+1))
 	var network net.Error
 	switch {
-	case n > maxBody:
-		return nil, tooLarge()
+	case n > limit:
+		return nil, tooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded) || (errors.As(err, &network) && network.Timeout()):
 		return nil, tooSlow()
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
@@ -59,8 +60,8 @@ func methodNotAllowed(allow string) *fault {
 	return f
 }
 
-func tooLarge() *fault {
-	f := badRequest(fmt.Sprintf("the body is larger than %d bytes", maxBody))
+func tooLarge(limit int64) *fault {
+	f := badRequest(fmt.Sprintf("the body is larger than %d bytes", limit))
 	f.status, f.headers = http.StatusRequestEntityTooLarge, map[string]string{"Connection": "close"}
 	return f
 }
@@ -85,6 +86,12 @@ func rateLimited(seconds int64, message string) *fault {
 func unavailable(message string) *fault {
 	return &fault{status: http.StatusServiceUnavailable, code: "service_unavailable", message: message,
 		headers: map[string]string{"Retry-After": "1"}}
+}
+
+// invalid says what is wrong with a body that is no invoice.
+func invalid(details ...fiscal.Problem) *fault {
+	return &fault{status: http.StatusUnprocessableEntity, code: "validation_error",
+		message: "the request is not valid; see details", details: details}
 }
 
 // crowded marks a refusal as one for want of room.
@@ -112,6 +119,7 @@ func faultOf(err error) *fault {
 		syntax   *strictjson.SyntaxError
 		conflict *pipeline.Conflict
 		notReady *pipeline.NotReady
+		unfit    *pipeline.Unfit
 	)
 	switch {
 	case errors.As(err, &known):
@@ -125,9 +133,13 @@ func faultOf(err error) *fault {
 	case errors.As(err, &problems):
 		return &fault{status: http.StatusUnprocessableEntity, code: "validation_error",
 			message: "the invoice is not valid; see details", details: problems}
-	case errors.Is(err, pipeline.ErrMismatch):
+	case errors.Is(err, pipeline.ErrMismatch), errors.Is(err, notify.ErrMismatch):
 		return &fault{status: http.StatusConflict, code: "idempotency_mismatch",
-			message: "this Idempotency-Key was used with a different request; use a new key for a new invoice"}
+			message: "this Idempotency-Key was used with a different request; use a new key for a new one"}
+	case errors.Is(err, store.ErrTooManyEndpoints):
+		return invalid(fiscal.Problem{Code: fiscal.CodeTooManyItems, Message: store.ErrTooManyEndpoints.Error()})
+	case errors.As(err, &unfit):
+		return invalid(fiscal.Problem{Field: "data.xml_base64", Code: fiscal.CodeInvalidFormat, Message: unfit.Reason})
 	case errors.As(err, &conflict):
 		return &fault{status: http.StatusConflict, code: "external_id_conflict",
 			message: "an invoice with this external_id exists already", invoice: conflict.InvoiceID,

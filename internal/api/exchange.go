@@ -23,6 +23,7 @@ type exchange struct {
 	id    string // request id
 	start time.Time
 
+	places        places
 	route         string // the pattern, for logs and metrics
 	params        map[string]string
 	credential    store.Credential
@@ -154,11 +155,15 @@ func (x *exchange) respond(data any) error {
 }
 
 func (x *exchange) respondWith(data, meta any) error {
+	return x.respondAs(http.StatusOK, data, meta)
+}
+
+func (x *exchange) respondAs(status int, data, meta any) error {
 	body, err := encode(envelope{data, meta})
 	if err != nil {
 		return err
 	}
-	x.write(http.StatusOK, body)
+	x.write(status, body)
 	return nil
 }
 

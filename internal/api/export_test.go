@@ -10,3 +10,10 @@ func (a *API) Retire(pattern string, deprecated, sunset time.Time, page, success
 		}
 	}
 }
+
+// Waiting is how many requests wait for news.
+func (a *API) Waiting() int {
+	a.waits.mu.Lock()
+	defer a.waits.mu.Unlock()
+	return len(a.waits.underWay)
+}

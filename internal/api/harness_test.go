@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -51,6 +53,9 @@ type options struct {
 	now       func() time.Time
 	plan      pipeline.Plan
 	masterKey string
+	poster    notify.Poster // of tests of endpoints
+	relay     api.Relay     // nil: the pipeline
+	roots     *x509.CertPool
 }
 
 // world is a running service on an empty database, with one taxpayer and a
@@ -63,6 +68,7 @@ type world struct {
 	store    *store.Store
 	ring     *access.Keyring
 	flow     *pipeline.Pipeline
+	feed     *notify.Feed
 	api      *api.API
 	registry *prometheus.Registry
 	base     string // of the service
@@ -118,14 +124,12 @@ func node(t *testing.T, address string, opt options) *world {
 			opt.plan = pipeline.NewLive(pipeline.LiveOptions{Store: w.store, Now: opt.now})
 		}
 	}
-	w.flow = pipeline.New(pipeline.Options{Store: w.store, Plan: opt.plan, Env: opt.env, Now: opt.now, Log: log})
+	w.feed = notify.NewFeed(w.store)
+	w.flow = pipeline.New(pipeline.Options{Store: w.store, Plan: opt.plan, Env: opt.env, Now: opt.now, Log: log, Told: w.feed.Rouse, Roots: opt.roots})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	w.must(err)
 	w.base = "http://" + listener.Addr().String()
-	w.api, err = api.New(api.Options{
-		Store: w.store, Pipeline: w.flow, Keyring: w.ring, Environment: opt.env, BaseURL: "https://invoices.example",
-		RateLimit: opt.rateLimit, Now: opt.now, Log: log, Metrics: w.registry,
-	})
+	w.api, err = api.New(w.apiOptions(log, w.registry))
 	w.must(err)
 	server := api.NewServer(w.api.Handler(w.registry), log)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -141,6 +145,31 @@ func node(t *testing.T, address string, opt options) *world {
 		running.Wait()
 	})
 	return w
+}
+
+// apiOptions are what the world's service is made of.
+func (w *world) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.Options {
+	opt := api.Options{
+		Store: w.store, Pipeline: w.flow, Keyring: w.ring, Environment: w.opt.env, BaseURL: "https://invoices.example",
+		RateLimit: w.opt.rateLimit, Now: w.opt.now, Log: log, Metrics: registry,
+		Endpoints: w.endpoints(), Feed: w.feed, Sources: w.sources(), Relay: w.opt.relay,
+	}
+	if opt.Relay == nil {
+		opt.Relay = w.flow
+	}
+	return opt
+}
+
+func (w *world) secrets() access.Secrets {
+	return access.Secrets{Store: w.store, Keys: seal.NewKeys(w.opt.masterKey)}
+}
+
+func (w *world) endpoints() *notify.Endpoints {
+	return &notify.Endpoints{Store: w.store, Secrets: w.secrets(), Poster: w.opt.poster, Now: w.opt.now}
+}
+
+func (w *world) sources() *notify.Sources {
+	return &notify.Sources{Store: w.store, Secrets: w.secrets(), Now: w.opt.now}
 }
 
 func (w *world) must(err error) {

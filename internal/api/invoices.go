@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -107,6 +105,11 @@ func (a *API) createInvoice(x *exchange) error {
 	x.w.Header().Set("Location", done.Location)
 	if done.Replayed {
 		x.w.Header().Set("Idempotency-Replayed", "true")
+		x.write(done.HTTPStatus, done.Body)
+		return nil
+	}
+	if inv, ok := a.awaitInvoice(x, done.ObjectID); ok {
+		return x.respondAs(done.HTTPStatus, newInvoiceResource(inv), meta{x.id})
 	}
 	x.write(done.HTTPStatus, done.Body)
 	return nil
@@ -185,12 +188,9 @@ func (a *API) listInvoices(x *exchange) error {
 	m := pageMeta{RequestID: x.id}
 	if len(invoices) > page {
 		invoices = invoices[:page]
-		last, err := uuid.Parse(invoices[page-1].ID)
-		if err != nil {
+		if m, err = a.nextPage(x, invoices[page-1].ID, invoiceList(x.scope, filter)); err != nil {
 			return err
 		}
-		next := a.cursors.Make(last, invoiceList(x.scope, filter))
-		m.NextCursor = &next
 	}
 	data := make([]invoiceResource, len(invoices))
 	for i, inv := range invoices {
@@ -212,6 +212,9 @@ func (a *API) readInvoice(x *exchange) error {
 		return err
 	}
 	x.invoiceID = inv.ID
+	if later, ok := a.awaitInvoice(x, inv.ID); ok {
+		inv = later
+	}
 	return x.respond(newInvoiceResource(inv))
 }
 

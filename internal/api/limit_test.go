@@ -156,7 +156,7 @@ func TestWindowsFollowALimitThatIsRaised(t *testing.T) {
 	}
 }
 
-func TestWindowsRecoverFromAClockSetBack(t *testing.T) {
+func TestP81WindowsRecoverFromAClockSetBack(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -180,7 +180,7 @@ func TestWindowsRecoverFromAClockSetBack(t *testing.T) {
 	}
 }
 
-func TestWindowsAClockSetBackWithinTheWindowGivesNothingAway(t *testing.T) {
+func TestP81WindowsAClockSetBackWithinTheWindowGivesNothingAway(t *testing.T) {
 	t.Parallel()
 	h := newHand()
 	w := testWindows(5, h, nil)

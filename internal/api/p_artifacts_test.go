@@ -52,7 +52,7 @@ func (w *world) issued(n int, path ...fiscal.Status) (resource, []byte) {
 	scope := store.Scope{Environment: w.opt.env, TaxpayerID: w.taxpayer}
 	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
 		err := tx.Issue(ctx, store.Issued{
-			Scope: scope, RNC: issuer.RNC, ENCF: encf.String(), DocumentID: made.FiscalDocumentID, SecurityCode: code.String(),
+			Scope: scope, RNC: issuer.RNC, ENCF: encf.String(), InvoiceID: made.ID, DocumentID: made.FiscalDocumentID, SecurityCode: code.String(),
 			SignedAt: w.opt.now(), CreatedAt: w.opt.now(), XML: xml, XMLDigest: sum[:], SentDigest: sum[:],
 		})
 		if err != nil {
@@ -65,7 +65,7 @@ func (w *world) issued(n int, path ...fiscal.Status) (resource, []byte) {
 			}
 			after := before
 			after.Status = status
-			if err := tx.MoveInvoice(ctx, before, after); err != nil {
+			if err := tx.Do(ctx, new(store.Batch).MoveInvoice(before, after)); err != nil {
 				return err
 			}
 		}

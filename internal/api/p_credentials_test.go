@@ -290,6 +290,10 @@ func TestP08MissingScopesAreNamed(t *testing.T) {
 			{http.MethodGet, documents, all(apikey.ECFRead), "ecf.read"},
 			{http.MethodGet, documents + "/xml", all(apikey.ECFRead), "ecf.read"},
 			{http.MethodGet, documents + "/pdf", all(apikey.ECFRead), "ecf.read"},
+			{http.MethodGet, "events", all(apikey.ECFRead), "ecf.read"},
+			{http.MethodPost, "webhook-endpoints", all(apikey.WebhooksManage), "webhooks.manage"},
+			{http.MethodGet, "webhook-endpoints", all(apikey.WebhooksManage), "webhooks.manage"},
+			{http.MethodDelete, "webhook-endpoints/00000000-0000-0000-0000-000000000000", all(apikey.WebhooksManage), "webhooks.manage"},
 		}
 		for _, tt := range tests {
 			key := w.newKey(w.taxpayer, fiscal.Sandbox, tt.scopes...)

@@ -349,8 +349,7 @@ func TestP57ReplayUnderStricterRules(t *testing.T) {
 	})
 }
 
-// Of the facts of readiness this version knows the address, the certificate and
-// the numbers; only the first can be repaired.
+// All that is missing is told at once, and nothing of it is kept under the key.
 func TestP58ReadinessIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {

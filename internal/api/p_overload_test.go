@@ -139,8 +139,9 @@ type outcome struct {
 	took time.Duration
 }
 
-// flood sends creations at the same time, one for each key of the list.
-func (w *world) flood(t *testing.T, keys []string, externalID string) (wait func() []outcome) {
+// flood sends creations at the same time, one for each key of the list, and
+// tells of each that the service has no room for.
+func (w *world) flood(t *testing.T, keys []string, externalID string, refused ...func()) (wait func() []outcome) {
 	t.Helper()
 	results := make([]outcome, len(keys))
 	var clients sync.WaitGroup
@@ -153,6 +154,11 @@ func (w *world) flood(t *testing.T, keys []string, externalID string) (wait func
 			o.took = time.Since(began)
 			if err != nil {
 				t.Error(err)
+			}
+			if o.status == http.StatusServiceUnavailable {
+				for _, tell := range refused {
+					tell()
+				}
 			}
 			results[i] = o
 		})
@@ -226,6 +232,66 @@ func TestP63Overload(t *testing.T) {
 		}
 		w.served(t, "")
 	})
+}
+
+// P-80: slow queries hold every connection to the database. Those for whom there
+// is no room are told soon, nobody opens more connections, and all goes on once
+// they are free.
+func TestP80EveryConnectionIsTaken(t *testing.T) {
+	t.Parallel()
+	w := start(t, storetest.Address(t, "postgres"), options{})
+	own := make([]string, 16)
+	for i := range own {
+		own[i] = w.newKey(w.taxpayer, fiscal.Sandbox, apikey.AllScopes()...)
+		w.served(t, own[i]) // it is known, and needs no look at the database
+	}
+	const pool = 16
+	taken, release := make(chan struct{}, pool), make(chan struct{})
+	var slow sync.WaitGroup
+	for range pool {
+		slow.Go(func() {
+			err := w.store.Update(t.Context(), func(*store.Tx) error {
+				taken <- struct{}{}
+				<-release
+				return nil
+			})
+			if err != nil {
+				t.Errorf("a slow transaction: %v", err)
+			}
+		})
+	}
+	for range pool {
+		<-taken
+	}
+	keys := make([]string, 3*256)
+	for i := range keys {
+		keys[i] = own[i%len(own)]
+	}
+	var refused atomic.Int64
+	enough := make(chan struct{})
+	wait := w.flood(t, keys, "pool", func() {
+		if refused.Add(1) == int64(len(keys)-256) {
+			close(enough)
+		}
+	})
+	select {
+	case <-enough: // all but those that the service has room for
+	case <-time.After(2 * prompt):
+		t.Errorf("%d of %d were refused, and 256 fit", refused.Load(), len(keys))
+	}
+	var connections int
+	w.must(w.database(t).QueryRowContext(t.Context(),
+		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'fiscalhub'`).Scan(&connections))
+	if connections != pool {
+		t.Errorf("%d connections, want %d", connections, pool)
+	}
+	close(release)
+	slow.Wait()
+	count := w.settle(t, wait(), 2*prompt)
+	if count[http.StatusAccepted] != 256 {
+		t.Errorf("answers by status: %v", count)
+	}
+	w.served(t, "")
 }
 
 // burst sends reads at the same time and counts those that were answered.

@@ -37,10 +37,7 @@ func (w *world) beside(t *testing.T, change func(*api.Options, *http.Server)) *w
 	other := *w
 	other.registry = prometheus.NewRegistry()
 	log := slog.New(slog.NewJSONHandler(w.opt.log, nil))
-	opt := api.Options{
-		Store: w.store, Pipeline: w.flow, Keyring: w.ring, Environment: w.opt.env, BaseURL: "https://invoices.example",
-		RateLimit: w.opt.rateLimit, Now: w.opt.now, Log: log, Metrics: other.registry,
-	}
+	opt := w.apiOptions(log, other.registry)
 	server := api.NewServer(nil, log)
 	change(&opt, server)
 	var err error
@@ -345,26 +342,53 @@ func operations(t *testing.T) []operation {
 
 // at fills the parameters of a path.
 func (o operation) at(taxpayer, resource string) string {
-	return strings.NewReplacer("{taxpayer_id}", taxpayer, "{invoice_id}", resource, "{document_id}", resource).Replace(o.path)
+	return strings.NewReplacer("{taxpayer_id}", taxpayer, "{invoice_id}", resource, "{document_id}", resource,
+		"{endpoint_id}", resource, "{source_id}", resource).Replace(o.path)
 }
 
-// ofTaxpayer tells whether the operation is below a taxpayer, and named whether
-// it names one resource.
+// ofTaxpayer tells whether the operation is below a taxpayer, named whether it
+// names one resource, and emits whether the sandbox refuses it.
 func (o operation) ofTaxpayer() bool { return strings.Contains(o.path, "{taxpayer_id}") }
+func (o operation) emits() bool      { return strings.Contains(o.path, "/webhook-endpoints") }
 func (o operation) named() bool {
-	return strings.Contains(o.path, "{invoice_id}") || strings.Contains(o.path, "{document_id}")
+	return strings.Contains(o.path, "{invoice_id}") || strings.Contains(o.path, "{document_id}") || strings.Contains(o.path, "{endpoint_id}")
+}
+
+// unneeded is a scope that does not help with the operation.
+func (o operation) unneeded() apikey.Scope {
+	if o.emits() {
+		return apikey.InvoicesRead
+	}
+	return apikey.WebhooksManage
 }
 
 // complete makes a request of an operation good except for what a test spoils.
 func (o operation) complete(path string) request {
 	r := request{method: o.method, path: path}
 	switch {
+	case strings.HasSuffix(o.path, "/replay"):
+		r.body = []byte(`{"failed":true}`)
+	case strings.Contains(o.path, "{endpoint_id}"), strings.HasSuffix(o.path, "/events"):
+	case o.method == http.MethodPost && o.emits():
+		r.idem, r.body = "complete", endpointBody("https://complete.example/hook")
 	case o.method == http.MethodPost:
 		r.idem, r.body = "complete", body("complete")
 	case strings.HasSuffix(o.path, "/fiscal-documents"):
 		r.path += "?external_id=complete"
 	}
 	return r
+}
+
+// endpointBody is a valid request for an endpoint.
+func endpointBody(url string, kinds ...string) []byte {
+	if len(kinds) == 0 {
+		kinds = []string{"*"}
+	}
+	b, err := json.Marshal(map[string]any{"url": url, "events": kinds})
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
 func (o operation) String() string { return fmt.Sprintf("%s %s", o.method, o.path) }

@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -22,14 +24,19 @@ type neighbours struct {
 	*world           // of the one who asks
 	foreign []string // every text that belongs to the others
 	ids     map[string]resource
+	hooks   map[string]store.Endpoint
 	cursor  string // of the other's list
 }
 
-func newNeighbours(t *testing.T, address string) *neighbours {
+// newNeighbours starts them in an environment and in the one beside it.
+func newNeighbours(t *testing.T, address string, env, beside fiscal.Environment) *neighbours {
 	t.Helper()
-	opt := options{masterKey: filepath.Join(t.TempDir(), "master.key"), clock: newClock()}
+	opt := options{
+		masterKey: filepath.Join(t.TempDir(), "master.key"), clock: newClock(), env: env, poster: &poster{},
+		plan: scripted{check: func(context.Context, *fiscal.Invoice) error { return nil }},
+	}
 	w := start(t, address, opt)
-	n := &neighbours{world: w, ids: make(map[string]resource)}
+	n := &neighbours{world: w, ids: make(map[string]resource), hooks: make(map[string]store.Endpoint)}
 	mark := func(v map[string]any) {
 		v["buyer"] = map[string]any{"legal_name": "Comprador ajeno", "email": "ajeno@example.com"}
 	}
@@ -40,17 +47,26 @@ func newNeighbours(t *testing.T, address string) *neighbours {
 			n.ids[fmt.Sprint(name, i)] = r
 			n.foreign = append(n.foreign, r.ID, r.FiscalDocumentID, r.ExternalID)
 		}
+		if of.opt.env == fiscal.Sandbox {
+			return // it sends no events
+		}
+		scope := store.Scope{Environment: of.opt.env, TaxpayerID: of.taxpayer}
+		made, err := of.endpoints().Create(t.Context(), notify.NewEndpoint{Scope: scope, URL: "https://ajeno.example/" + name, Kinds: []string{"*"}}, notify.Intent{})
+		n.must(err)
+		told := of.tell("taxpayer.contingency_started")
+		n.hooks[name] = made.Endpoint
+		n.foreign = append(n.foreign, made.Endpoint.ID, made.Secret.Reveal(), "ajeno.example", told.ID)
 	}
 	other := *w
 	other.taxpayer = w.newTaxpayer()
-	other.key = w.newKey(other.taxpayer, fiscal.Sandbox, apikey.AllScopes()...)
+	other.key = w.newKey(other.taxpayer, env, apikey.AllScopes()...)
 	settle(&other, "other")
 	n.foreign = append(n.foreign, other.taxpayer, other.key, "Comprador ajeno", "ajeno@example.com")
 
-	opt.env, opt.plan = fiscal.Certification, scripted{check: func(context.Context, *fiscal.Invoice) error { return nil }}
+	opt.env = beside
 	elsewhere := node(t, address, opt)
 	elsewhere.taxpayer = w.taxpayer
-	elsewhere.key = elsewhere.newKey(w.taxpayer, fiscal.Certification, apikey.AllScopes()...)
+	elsewhere.key = elsewhere.newKey(w.taxpayer, beside, apikey.AllScopes()...)
 	settle(elsewhere, "elsewhere")
 
 	var page struct {
@@ -79,49 +95,77 @@ func (n *neighbours) sees(t *testing.T, what string, a answer) {
 // The sweep is made of the document, so that a new operation is swept as well.
 func TestP108NothingOfOthersIsSeen(t *testing.T) {
 	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		n := newNeighbours(t, address)
-		own := n.created(n.create("own-key", body("own")))
-		other := n.ids["other0"].TaxpayerID
-		scopeless := n.newKey(n.taxpayer, fiscal.Sandbox, apikey.WebhooksManage)
-		swept := 0
-		for _, o := range operations(t) {
-			if !o.ofTaxpayer() {
-				continue
+	for env, beside := range map[fiscal.Environment]fiscal.Environment{
+		fiscal.Sandbox: fiscal.Certification, fiscal.Certification: fiscal.Production,
+	} {
+		t.Run(string(env), func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, func(t *testing.T, address string) { newNeighbours(t, address, env, beside).sweep(t) })
+		})
+	}
+}
+
+func (n *neighbours) sweep(t *testing.T) {
+	t.Helper()
+	own := n.created(n.create("own-key", body("own")))
+	other := n.ids["other0"].TaxpayerID
+	keys := map[apikey.Scope]string{}
+	for _, s := range []apikey.Scope{apikey.WebhooksManage, apikey.InvoicesRead} {
+		keys[s] = n.newKey(n.taxpayer, n.opt.env, s)
+	}
+	swept := 0
+	for _, o := range operations(t) {
+		if !o.ofTaxpayer() {
+			continue
+		}
+		for _, name := range []string{"other", "elsewhere"} {
+			r := n.ids[name+"0"]
+			theirs := []string{r.ID, r.FiscalDocumentID}
+			if hook := n.hooks[name].ID; hook != "" {
+				theirs = append(theirs, hook)
 			}
-			for _, name := range []string{"other0", "elsewhere0"} {
-				r := n.ids[name]
-				resources := []string{r.ID, r.FiscalDocumentID, own.ID, own.FiscalDocumentID}
-				if !o.named() {
-					resources = resources[:1] // it is not in the path
-				}
-				for _, id := range resources {
-					for _, taxpayer := range []string{n.taxpayer, other, store.NewID()} {
-						for _, key := range []string{n.key, scopeless} {
-							swept++
-							path := o.at(taxpayer, id) + "?external_id=" + url.QueryEscape(r.ExternalID)
-							a := n.send(request{method: o.method, path: path, key: key, idem: "sweep", body: body(r.ExternalID)})
-							what := fmt.Sprintf("%s %s of %s", o.method, path, name)
-							n.sees(t, what, a)
-							mine := taxpayer == n.taxpayer && key == n.key
-							refused := a.status == http.StatusForbidden || a.status == http.StatusNotFound
-							if theirs := o.named() && (id == r.ID || id == r.FiscalDocumentID); (theirs || !mine) && !refused {
-								t.Errorf("%s: %s", what, a)
-							}
+			resources := append(slices.Clone(theirs), own.ID, own.FiscalDocumentID)
+			if !o.named() {
+				resources = resources[:1] // it is not in the path
+			}
+			for _, id := range resources {
+				for _, taxpayer := range []string{n.taxpayer, other, store.NewID()} {
+					for _, key := range []string{n.key, keys[o.unneeded()]} {
+						swept++
+						path := o.at(taxpayer, id) + "?external_id=" + url.QueryEscape(r.ExternalID)
+						q := o.complete(path)
+						q.path, q.key, q.idem = path, key, "sweep"
+						if strings.HasSuffix(o.path, "/invoices") {
+							q.body = body(r.ExternalID)
+						}
+						a := n.send(q)
+						what := fmt.Sprintf("%s %s of %s", o.method, path, name)
+						n.sees(t, what, a)
+						mine := taxpayer == n.taxpayer && key == n.key
+						refused := a.status == http.StatusForbidden || a.status == http.StatusNotFound
+						if foreign := o.named() && slices.Contains(theirs, id); (foreign || !mine) && !refused {
+							t.Errorf("%s: %s", what, a)
 						}
 					}
 				}
 			}
 		}
-		if swept < 90 {
-			t.Errorf("only %d requests", swept)
-		}
-		found, err := n.store.ListInvoices(t.Context(), store.Scope{Environment: fiscal.Sandbox, TaxpayerID: n.taxpayer}, store.InvoiceFilter{Limit: 10})
+	}
+	if swept < 250 {
+		t.Errorf("only %d requests", swept)
+	}
+	found, err := n.store.ListInvoices(t.Context(), store.Scope{Environment: n.opt.env, TaxpayerID: n.taxpayer}, store.InvoiceFilter{Limit: 10})
+	n.must(err)
+	if len(found) != 1 {
+		t.Errorf("the sweep wrote %d invoices", len(found)-1)
+	}
+	for name, before := range n.hooks {
+		after, err := n.store.Endpoint(t.Context(), before.Scope, before.ID)
 		n.must(err)
-		if len(found) != 1 {
-			t.Errorf("the sweep wrote %d invoices", len(found)-1)
+		if after.Status != store.EndpointEnabled || after.Secret.Version != 1 || !after.UpdatedAt.Equal(before.UpdatedAt) {
+			t.Errorf("the sweep changed the endpoint of %s: %+v", name, after)
 		}
-	})
+	}
 }
 
 // What is unique, remembered or pointed at is so within one taxpayer of one
@@ -129,7 +173,7 @@ func TestP108NothingOfOthersIsSeen(t *testing.T) {
 func TestP108KeysCursorsAndNamesAreEachOnesOwn(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		n := newNeighbours(t, address)
+		n := newNeighbours(t, address, fiscal.Sandbox, fiscal.Certification)
 		if a := n.send(request{path: "invoices?cursor=" + n.cursor}); a.status != http.StatusBadRequest {
 			t.Errorf("another's cursor: %s", a)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -115,9 +117,62 @@ func (q query) required(name string) (string, error) {
 	return value, nil
 }
 
+// limit is the size of a page.
+func (q query) limit(problem func(field, code, message string)) int {
+	return q.number("limit", defaultLimit, 1, maxLimit, problem)
+}
+
+// number is a parameter in plain digits, within bounds.
+func (q query) number(name string, otherwise, least, most int, problem func(field, code, message string)) int {
+	text, ok := q[name]
+	if !ok {
+		return otherwise
+	}
+	want := "want a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+	n, err := strconv.Atoi(text)
+	switch {
+	case err != nil || strconv.Itoa(n) != text:
+		problem(name, fiscal.CodeInvalidFormat, want)
+	case n < least || n > most:
+		problem(name, fiscal.CodeOutOfRange, want)
+	}
+	return n
+}
+
+// pageOf reads the parameters of a list that is not filtered: behind which id it
+// goes on, empty for its beginning, and how many items.
+func (a *API) pageOf(q query, list cursor.List) (before string, limit int, err error) {
+	var problems fiscal.Problems
+	problem := func(field, code, message string) {
+		problems = append(problems, fiscal.Problem{Field: field, Code: code, Message: message})
+	}
+	limit = q.limit(problem)
+	if text, ok := q["cursor"]; ok {
+		if id, ok := a.cursors.Read(text, list); ok {
+			before = id.String()
+		} else {
+			problem("cursor", fiscal.CodeInvalidCursor, "want the next_cursor of a page of this list")
+		}
+	}
+	if len(problems) > 0 {
+		return "", 0, badRequest("the query string is not valid; see details", problems...)
+	}
+	return before, limit, nil
+}
+
+// nextPage is what a page says of the one behind it, which begins after an id.
+func (a *API) nextPage(x *exchange, last string, list cursor.List) (pageMeta, error) {
+	id, err := uuid.Parse(last)
+	if err != nil {
+		return pageMeta{}, err
+	}
+	next := a.cursors.Make(id, list)
+	return pageMeta{RequestID: x.id, NextCursor: &next}, nil
+}
+
 // invoiceFilter reads the parameters of the list.
 func (a *API) invoiceFilter(scope store.Scope, q query) (store.InvoiceFilter, error) {
-	f := store.InvoiceFilter{ExternalID: q["external_id"], Limit: defaultLimit}
+	f := store.InvoiceFilter{ExternalID: q["external_id"]}
 	var problems fiscal.Problems
 	problem := func(field, code, message string) {
 		problems = append(problems, fiscal.Problem{Field: field, Code: code, Message: message})
@@ -130,16 +185,7 @@ func (a *API) invoiceFilter(scope store.Scope, q query) (store.InvoiceFilter, er
 			problem("status", fiscal.CodeInvalidEnum, "want one of "+statusNames())
 		}
 	}
-	if text, ok := q["limit"]; ok {
-		n, err := strconv.Atoi(text)
-		switch {
-		case err != nil || strconv.Itoa(n) != text:
-			problem("limit", fiscal.CodeInvalidFormat, "want a whole number from 1 to 100")
-		case n < 1 || n > maxLimit:
-			problem("limit", fiscal.CodeOutOfRange, "want a whole number from 1 to 100")
-		}
-		f.Limit = n
-	}
+	f.Limit = q.limit(problem)
 	if text, ok := q["cursor"]; ok {
 		if id, ok := a.cursors.Read(text, invoiceList(scope, f)); ok {
 			f.Before = id.String()

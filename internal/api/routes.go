@@ -19,6 +19,7 @@ type route struct {
 	parts  []string
 	scopes []apikey.Scope
 	named  bool // the path names one resource: what may not be seen is not found
+	emits  bool // it is about events that are sent: the sandbox sends none
 	handle func(*exchange) error
 	public func(*exchange) error // needs no credential
 	ends   *retirement           // nil: it is here to stay
@@ -30,7 +31,10 @@ func (a *API) table() []route {
 		taxpayer  = "/v1/taxpayers/{taxpayer_id}"
 		invoices  = taxpayer + "/invoices"
 		documents = taxpayer + "/fiscal-documents"
+		endpoints = taxpayer + "/webhook-endpoints"
+		endpoint  = endpoints + "/{endpoint_id}"
 	)
+	manage := []apikey.Scope{apikey.WebhooksManage}
 	routes := []route{
 		{method: http.MethodPost, name: invoices, handle: a.createInvoice,
 			scopes: []apikey.Scope{apikey.InvoicesWrite, apikey.ECFSubmit}},
@@ -46,6 +50,18 @@ func (a *API) table() []route {
 			scopes: []apikey.Scope{apikey.ECFRead}},
 		{method: http.MethodGet, name: documents + "/{document_id}/pdf", handle: a.readPDF, named: true,
 			scopes: []apikey.Scope{apikey.ECFRead}},
+		{method: http.MethodGet, name: taxpayer + "/events", handle: a.listEvents,
+			scopes: []apikey.Scope{apikey.ECFRead}},
+		{method: http.MethodPost, name: endpoints, handle: a.createEndpoint, emits: true, scopes: manage},
+		{method: http.MethodGet, name: endpoints, handle: a.listEndpoints, emits: true, scopes: manage},
+		{method: http.MethodGet, name: endpoint, handle: a.readEndpoint, emits: true, named: true, scopes: manage},
+		{method: http.MethodDelete, name: endpoint, handle: a.deleteEndpoint, emits: true, named: true, scopes: manage},
+		{method: http.MethodPost, name: endpoint + "/rotate-secret", handle: a.rotateEndpoint, emits: true, named: true, scopes: manage},
+		{method: http.MethodPost, name: endpoint + "/enable", handle: a.enableEndpoint, emits: true, named: true, scopes: manage},
+		{method: http.MethodPost, name: endpoint + "/test", handle: a.testEndpoint, emits: true, named: true, scopes: manage},
+		{method: http.MethodPost, name: endpoint + "/replay", handle: a.replayEvents, emits: true, named: true, scopes: manage},
+		{method: http.MethodGet, name: endpoint + "/deliveries", handle: a.listDeliveries, emits: true, named: true, scopes: manage},
+		{method: http.MethodPost, name: "/v1/events/inbound/{source_id}", public: a.hear},
 		{method: http.MethodGet, name: "/v1/openapi.json", public: a.readOpenAPI},
 	}
 	for i := range routes {
@@ -128,6 +144,7 @@ func parseUUID(s string) (string, bool) {
 }
 
 func (a *API) readOpenAPI(x *exchange) error {
+	a.anonymous(x)
 	x.write(http.StatusOK, a.openapi)
 	return nil
 }

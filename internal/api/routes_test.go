@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
@@ -78,5 +79,33 @@ func TestEveryRouteIsDocumentedAndEveryDocumentedOneServed(t *testing.T) {
 	slices.Sort(served)
 	if !slices.Equal(documented, served) {
 		t.Errorf("documented:\n%s\nserved:\n%s", strings.Join(documented, "\n"), strings.Join(served, "\n"))
+	}
+}
+
+// What may be asked for and what is documented are one list.
+func TestEveryKindOfEventIsDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := openapi.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Components struct {
+			Schemas struct {
+				EventKind struct {
+					Enum []string `json:"enum"`
+				} `json:"EventKind"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	known := append([]string{notify.All}, notify.Kinds()...)
+	slices.Sort(known)
+	documented := document.Components.Schemas.EventKind.Enum
+	slices.Sort(documented)
+	if !slices.Equal(documented, known) {
+		t.Errorf("documented:\n%s\nknown:\n%s", strings.Join(documented, "\n"), strings.Join(known, "\n"))
 	}
 }

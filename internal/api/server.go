@@ -18,6 +18,9 @@ import (
 const (
 	// maxHeaderBytes makes 16 KiB in all: the server allows 4 KiB more than told.
 	maxHeaderBytes = 12 << 10
+
+	readTime  = 30 * time.Second // of a whole request
+	writeTime = 60 * time.Second // from the end of its head to that of its answer; waits come on top
 )
 
 // Handler serves the API and the pages beside it: probes, metrics for the
@@ -88,8 +91,8 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      60 * time.Second,
+		ReadTimeout:       readTime,
+		WriteTimeout:      writeTime,
 		IdleTimeout:       120 * time.Second,
 		MaxHeaderBytes:    maxHeaderBytes,
 		Protocols:         protocols,

@@ -99,6 +99,7 @@ func (c *compiler) operation(at, method string, item *openapi3.PathItem, op *ope
 	o.parameters = append(c.parameters(at, item.Parameters), c.parameters(here, op.Parameters)...)
 	if op.RequestBody != nil {
 		o.body = c.schema(target(op.RequestBody.Ref, here+"/requestBody") + "/content/application~1json/schema")
+		o.bodyless = !op.RequestBody.Value.Required
 	}
 	for status, ref := range op.Responses.Map() {
 		code, err := strconv.Atoi(status)

@@ -1,0 +1,183 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// EndpointStatus is whether a webhook endpoint is sent to.
+type EndpointStatus string
+
+// The states of a webhook endpoint.
+const (
+	EndpointEnabled  EndpointStatus = "enabled"
+	EndpointDisabled EndpointStatus = "disabled"
+)
+
+// WebhookEndpoint is where the service posts events.
+type WebhookEndpoint struct {
+	ID          string         `json:"id"`
+	URL         string         `json:"url"`
+	Events      []string       `json:"events"`
+	Description string         `json:"description"`
+	Status      EndpointStatus `json:"status"`
+	Secret      string         `json:"secret"` // what events are signed with; only when it is new
+	CreatedAt   time.Time      `json:"created_at"`
+	UpdatedAt   time.Time      `json:"updated_at"`
+}
+
+// WebhookEndpointRequest is an endpoint to be created. Events are kinds of
+// events, or "*" for all of them.
+type WebhookEndpointRequest struct {
+	URL         string   `json:"url"`
+	Events      []string `json:"events"`
+	Description string   `json:"description,omitempty"`
+}
+
+// CreateWebhookEndpoint has events posted to an address. The answer holds the
+// secret that they are signed with.
+func (c *Client) CreateWebhookEndpoint(ctx context.Context, idempotencyKey string, r WebhookEndpointRequest) (Response[WebhookEndpoint], error) {
+	if err := checkIdempotencyKey(idempotencyKey); err != nil {
+		return Response[WebhookEndpoint]{}, err
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return Response[WebhookEndpoint]{}, fmt.Errorf("client: encode endpoint: %w", err)
+	}
+	return fetch[WebhookEndpoint](ctx, c, call{
+		method: http.MethodPost, path: "/webhook-endpoints", body: body, key: idempotencyKey, want: http.StatusCreated,
+	})
+}
+
+// WebhookEndpoint reads one endpoint.
+func (c *Client) WebhookEndpoint(ctx context.Context, id string) (Response[WebhookEndpoint], error) {
+	return command[WebhookEndpoint](ctx, c, id, call{method: http.MethodGet})
+}
+
+// PageOptions say which part of a list to read; the zero value says its first
+// page.
+type PageOptions struct {
+	Cursor string // NextCursor of the page before
+	Limit  int    // items in a page, 1 to 100; 0 leaves it to the service
+}
+
+func (o PageOptions) query() url.Values {
+	query := url.Values{}
+	if o.Cursor != "" {
+		query.Set("cursor", o.Cursor)
+	}
+	if o.Limit != 0 {
+		query.Set("limit", strconv.Itoa(o.Limit))
+	}
+	return query
+}
+
+// ListWebhookEndpoints reads one page of endpoints, newest first.
+func (c *Client) ListWebhookEndpoints(ctx context.Context, o PageOptions) (Response[[]WebhookEndpoint], error) {
+	return fetch[[]WebhookEndpoint](ctx, c, call{method: http.MethodGet, path: "/webhook-endpoints", query: o.query(), want: http.StatusOK})
+}
+
+// DeleteWebhookEndpoint ends an endpoint.
+func (c *Client) DeleteWebhookEndpoint(ctx context.Context, id string) error {
+	path, err := endpointPath(id)
+	if err != nil {
+		return err
+	}
+	_, err = c.send(ctx, call{method: http.MethodDelete, path: path, want: http.StatusNoContent, limit: maxError})
+	return err
+}
+
+// RotateWebhookSecret gives an endpoint a new secret, which the answer holds. The
+// one before signs as well for a day. It is not repeated when its answer is lost:
+// that would be one rotation more.
+func (c *Client) RotateWebhookSecret(ctx context.Context, id string) (Response[WebhookEndpoint], error) {
+	return command[WebhookEndpoint](ctx, c, id, call{method: http.MethodPost, path: "/rotate-secret", once: true})
+}
+
+// EnableWebhookEndpoint has an endpoint sent to again.
+func (c *Client) EnableWebhookEndpoint(ctx context.Context, id string) (Response[WebhookEndpoint], error) {
+	return command[WebhookEndpoint](ctx, c, id, call{method: http.MethodPost, path: "/enable"})
+}
+
+// WebhookTest is how a test of an endpoint ended.
+type WebhookTest struct {
+	Delivered  bool   `json:"delivered"`
+	HTTPStatus int    `json:"http_status"` // 0: there was no answer
+	Error      string `json:"error"`       // class of the failure
+}
+
+// TestWebhookEndpoint has a test event posted once.
+func (c *Client) TestWebhookEndpoint(ctx context.Context, id string) (Response[WebhookTest], error) {
+	return command[WebhookTest](ctx, c, id, call{method: http.MethodPost, path: "/test", once: true})
+}
+
+// Replay says which events to post once more: one, all since an instant, or all
+// that were missed. One of the three is set.
+type Replay struct {
+	EventID string
+	Since   time.Time
+	Failed  bool
+}
+
+// ReplayWebhookEvents has events posted once more, and tells how many.
+func (c *Client) ReplayWebhookEvents(ctx context.Context, id string, r Replay) (Response[int64], error) {
+	wire := map[string]any{}
+	if r.EventID != "" {
+		wire["event_id"] = r.EventID
+	}
+	if !r.Since.IsZero() {
+		wire["since"] = r.Since.Format(time.RFC3339Nano)
+	}
+	if r.Failed {
+		wire["failed"] = true
+	}
+	body, err := json.Marshal(wire)
+	if err != nil {
+		return Response[int64]{}, fmt.Errorf("client: encode replay: %w", err)
+	}
+	got, err := command[struct {
+		Events int64 `json:"events"`
+	}](ctx, c, id, call{method: http.MethodPost, path: "/replay", body: body, want: http.StatusAccepted})
+	return Response[int64]{Data: got.Data.Events, Meta: got.Meta}, err
+}
+
+// WebhookDelivery is one attempt to post an event.
+type WebhookDelivery struct {
+	EventID       string    `json:"event_id"`
+	Type          string    `json:"type"`
+	Attempt       int       `json:"attempt"`
+	AttemptedAt   time.Time `json:"attempted_at"`
+	NextAttemptAt time.Time `json:"next_attempt_at"` // zero: none follows
+	HTTPStatus    int       `json:"http_status"`     // 0: there was no answer
+	Error         string    `json:"error"`           // empty: it was delivered
+}
+
+// WebhookDeliveries reads one page of an endpoint's log, newest first.
+func (c *Client) WebhookDeliveries(ctx context.Context, id string, o PageOptions) (Response[[]WebhookDelivery], error) {
+	return command[[]WebhookDelivery](ctx, c, id, call{method: http.MethodGet, path: "/deliveries", query: o.query()})
+}
+
+// command sends a call whose path is below an endpoint.
+func command[T any](ctx context.Context, c *Client, id string, l call) (Response[T], error) {
+	path, err := endpointPath(id)
+	if err != nil {
+		return Response[T]{}, err
+	}
+	l.path = path + l.path
+	if l.want == 0 {
+		l.want = http.StatusOK
+	}
+	return fetch[T](ctx, c, l)
+}
+
+func endpointPath(id string) (string, error) {
+	if !isUUID(id) {
+		return "", fmt.Errorf("client: webhook endpoint id %q is not a UUID", id)
+	}
+	return "/webhook-endpoints/" + id, nil
+}

@@ -1,0 +1,266 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/webhook"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
+)
+
+// relay keeps what it hears.
+type relay struct {
+	mu    sync.Mutex
+	heard []pipeline.Inbound
+	err   error
+}
+
+// Hear keeps the message.
+func (r *relay) Hear(_ context.Context, in pipeline.Inbound) (pipeline.Heard, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := slices.ContainsFunc(r.heard, func(m pipeline.Inbound) bool { return m.MessageID == in.MessageID })
+	r.heard = append(r.heard, in)
+	return pipeline.Heard{EventID: "evt_" + strings.Repeat("0", 32), Duplicate: known}, r.err
+}
+
+func inboundBody(encf, xml string) []byte {
+	b, err := json.Marshal(map[string]any{
+		"type": "ecf.commercial_response", "timestamp": "2026-11-15T12:00:00Z", "vendor": map[string]any{"hop": 1},
+		"data": map[string]any{"encf": encf, "xml_base64": base64.StdEncoding.EncodeToString([]byte(xml)), "more": true},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// eachRelay runs a test with a source of the world's taxpayer.
+func eachRelay(t *testing.T, rateLimit int64, test func(t *testing.T, w *world, r *relay, source store.Source, secret webhook.Secret)) {
+	t.Helper()
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		r := &relay{}
+		opt := live()
+		opt.relay, opt.rateLimit = r, rateLimit
+		w := start(t, address, opt)
+		source, secret, err := w.sources().Create(t.Context(), w.scope())
+		w.must(err)
+		test(t, w, r, source, secret)
+	})
+}
+
+func TestP106OnlyWhatASourceHasSignedNowIsHeard(t *testing.T) {
+	eachRelay(t, 0, func(t *testing.T, w *world, r *relay, source store.Source, secret webhook.Secret) {
+		body, now := inboundBody("E310000000001", "<x/>"), w.clock.now()
+		good := func() request { return signed(source.ID, "msg_1", now, body, secret) }
+		other, otherSecret, err := w.sources().Create(t.Context(), w.scope())
+		w.must(err)
+		without := func(header string) request {
+			r := good()
+			r.header.Del(header)
+			return r
+		}
+		changed := good()
+		changed.body = append(bytes.Clone(body), ' ')
+		renamed := good()
+		renamed.header.Set("Webhook-Id", "msg_2")
+		twice := good()
+		twice.header["Webhook-Signature"] = append(twice.header["Webhook-Signature"], twice.header["Webhook-Signature"][0])
+		for name, q := range map[string]request{
+			"no signature":         without("Webhook-Signature"),
+			"no id":                without("Webhook-Id"),
+			"no time":              without("Webhook-Timestamp"),
+			"two signatures":       twice,
+			"a wrong secret":       signed(source.ID, "msg_1", now, body, webhook.NewSecret()),
+			"another source's":     signed(source.ID, "msg_1", now, body, otherSecret),
+			"six minutes old":      signed(source.ID, "msg_1", now.Add(-6*time.Minute), body, secret),
+			"six minutes early":    signed(source.ID, "msg_1", now.Add(6*time.Minute), body, secret),
+			"another body":         changed,
+			"another id":           renamed,
+			"an unsigned non-JSON": {method: http.MethodPost, path: "/v1/events/inbound/" + source.ID, key: "-", body: []byte("{")},
+		} {
+			a := w.send(q)
+			if a.status != http.StatusUnauthorized || a.code() != "unauthorized" || a.header.Get("WWW-Authenticate") != `Signature realm="fh-inbound"` {
+				t.Errorf("%s: %s %v", name, a, a.header)
+			}
+		}
+		if len(r.heard) > 0 {
+			t.Fatalf("heard %+v", r.heard)
+		}
+		for i, duplicate := range []bool{false, true} {
+			a := w.send(good())
+			if want := fmt.Sprintf(`202 {"data":{"event_id":"evt_%s","duplicate":%v},"meta":`, strings.Repeat("0", 32), duplicate); !strings.HasPrefix(a.String(), want) {
+				t.Errorf("time %d: want %s, got %s", i+1, want, a)
+			}
+		}
+		in := r.heard[0]
+		if in.Source.ID != source.ID || in.Source.Scope != w.scope() || in.MessageID != "msg_1" || in.Kind != pipeline.InboundCommercial ||
+			in.ENCF != "E310000000001" || string(in.XML) != "<x/>" {
+			t.Errorf("heard %+v", in)
+		}
+		// During a rotation both secrets are good.
+		_, next, err := w.sources().Rotate(t.Context(), source.ID)
+		w.must(err)
+		for name, s := range map[string]webhook.Secret{"old": secret, "new": next} {
+			if a := w.send(signed(source.ID, "msg_"+name, now, body, s)); a.status != http.StatusAccepted {
+				t.Errorf("the %s secret: %s", name, a)
+			}
+		}
+		w.must(w.sources().Revoke(t.Context(), other.ID))
+		for name, q := range map[string]request{
+			"a source that is revoked": signed(other.ID, "m", now, body, otherSecret),
+			"no such source":           signed(store.NewID(), "m", now, body, secret),
+			"no UUID":                  signed("x", "m", now, body, secret),
+		} {
+			if a := w.send(q); a.status != http.StatusNotFound || a.code() != "not_found" {
+				t.Errorf("%s: %s", name, a)
+			}
+		}
+	})
+}
+
+func TestP106WhatCannotBeHeard(t *testing.T) {
+	eachRelay(t, 0, func(t *testing.T, w *world, r *relay, source store.Source, secret webhook.Secret) {
+		now := w.clock.now()
+		for text, want := range map[string]string{
+			`{`: "400 invalid_json", ``: "400 invalid_json", `{"type":"a","type":"b"}`: "400 invalid_json", "{\"type\":\"\xff\"}": "400 invalid_json",
+			`[]`: "400 bad_request", `null`: "400 bad_request", `{}`: "400 bad_request", `{"type":1,"data":{"encf":"E","xml_base64":""}}`: "400 bad_request",
+			`{"type":"a","data":[]}`: "400 bad_request", `{"type":"a","encf":"E","xml_base64":""}`: "400 bad_request",
+			`{"type":"a","data":{"encf":"E"}}`: "400 bad_request", `{"type":"a","data":{"encf":"E","xml_base64":"?"}}`: "422 validation_error",
+		} {
+			if a := w.send(signed(source.ID, "m", now, []byte(text), secret)); fmt.Sprint(a.status, " ", a.code()) != want {
+				t.Errorf("%s: want %s, got %s", text, want, a)
+			}
+		}
+		large := signed(source.ID, "m", now, bytes.Repeat([]byte(" "), 256<<10+1), secret)
+		if a := w.send(large); a.status != http.StatusRequestEntityTooLarge {
+			t.Errorf("too large: %s", a)
+		}
+		plain := signed(source.ID, "m", now, inboundBody("E", ""), secret)
+		plain.header.Set("Content-Type", "text/xml")
+		if a := w.send(plain); a.status != http.StatusUnsupportedMediaType {
+			t.Errorf("no JSON: %s", a)
+		}
+		if a := w.send(signed(source.ID, "m\xff", now, inboundBody("E", ""), secret)); a.status != http.StatusBadRequest {
+			t.Errorf("an id that no table takes: %s", a)
+		}
+		if len(r.heard) > 0 {
+			t.Fatalf("heard %+v", r.heard)
+		}
+		for _, tt := range []struct {
+			err  error
+			want string
+		}{
+			{&pipeline.Unfit{Reason: "not so"}, "422 validation_error"},
+			{fmt.Errorf("busy: %w", store.ErrUnavailable), "503 service_unavailable"},
+			{errors.New("a bug"), "500 internal_error"},
+		} {
+			r.err = tt.err
+			a := w.send(signed(source.ID, "m", now, inboundBody("E310000000001", ""), secret))
+			if fmt.Sprint(a.status, " ", a.code()) != tt.want || (a.status == 422 && (a.details(t)[0].Field != "data.xml_base64" || a.details(t)[0].Message != "not so")) {
+				t.Errorf("%v: want %s, got %s", tt.err, tt.want, a)
+			}
+		}
+	})
+}
+
+// Who fails is counted by address; who is known has a window of its own.
+func TestP106FailuresAreLimitedAndSourcesAreNotByThem(t *testing.T) {
+	eachRelay(t, 20, func(t *testing.T, w *world, _ *relay, source store.Source, secret webhook.Secret) {
+		body, now := inboundBody("E310000000001", ""), w.clock.now()
+		bad := signed(source.ID, "m", now, body, webhook.NewSecret())
+		for i := range 300 {
+			if a := w.send(bad); a.status != http.StatusUnauthorized {
+				t.Fatalf("failure %d: %s", i+1, a)
+			}
+		}
+		if a := w.send(bad); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+			t.Errorf("failure 301: %s", a)
+		}
+		for i := range 20 {
+			if a := w.send(signed(source.ID, "m", now, body, secret)); a.status != http.StatusAccepted || a.header.Get("RateLimit-Limit") != "20" {
+				t.Fatalf("message %d: %s %v", i+1, a, a.header)
+			}
+		}
+		if a := w.send(signed(source.ID, "m", now, body, secret)); a.status != http.StatusTooManyRequests {
+			t.Errorf("message 21: %s", a)
+		}
+	})
+}
+
+// What a source tells about the document of another is answered as if there were
+// none.
+func TestP106AnotherTenantsDocument(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		opt := live()
+		peer := xmlsigtest.Must(t, xmlsigtest.Options{})
+		opt.roots, opt.now = peer.CA.Pool(), time.Now // its certificate is of today
+		w := start(t, address, opt)
+		other := *w
+		other.taxpayer = w.newTaxpayer()
+		other.key = w.newKey(other.taxpayer, w.opt.env, "invoices.write", "ecf.submit", "ecf.read")
+		made := other.created(other.create("k", body("A", credit)))
+		w.must(w.store.Update(t.Context(), func(tx *store.Tx) error {
+			return tx.Issue(t.Context(), store.Issued{
+				Scope: other.scope(), RNC: "199000013", ENCF: "E310000000058", InvoiceID: made.ID, DocumentID: made.FiscalDocumentID, SequenceID: store.NewID(), State: store.NumberIssued,
+				BuyerRNC: "199000021", SignedAt: time.Now(), CreatedAt: time.Now(), XMLDigest: []byte{1}, SentDigest: []byte{1}, XML: []byte("<x/>"),
+			})
+		}))
+		source, secret, err := w.sources().Create(t.Context(), w.scope())
+		w.must(err)
+		tell := func(id, encf string) answer {
+			xml := signedXML(t, peer.Identity, `<ACECF><DetalleAprobacionComercial><Version>1.0</Version><RNCEmisor>199000013</RNCEmisor><eNCF>`+encf+
+				`</eNCF><FechaEmision>14-11-2026</FechaEmision><MontoTotal>590.00</MontoTotal><RNCComprador>199000021</RNCComprador><Estado>1</Estado>`+
+				`<FechaHoraAprobacionComercial>`+time.Now().Add(-6*time.Hour).Format("02-01-2006 15:04:05")+`</FechaHoraAprobacionComercial></DetalleAprobacionComercial></ACECF>`)
+			return w.send(signed(source.ID, id, time.Now(), inboundBody(encf, xml), secret))
+		}
+		theirs, nobodys := tell("m1", "E310000000058"), tell("m2", "E310000000059")
+		shape := func(a answer) string {
+			return fmt.Sprint(a.status, len(a.body), strings.Contains(string(a.body), `"duplicate":false`))
+		}
+		if theirs.status != http.StatusAccepted || shape(theirs) != shape(nobodys) {
+			t.Errorf("another's: %s\nnobody's: %s", theirs, nobodys)
+		}
+		if a := tell("m1", "E310000000058"); !strings.Contains(string(a.body), `"duplicate":true`) {
+			t.Errorf("the same again: %s", a)
+		}
+		parked, err := w.store.Parked(t.Context(), w.scope(), "E310000000058", time.Now())
+		w.must(err)
+		if len(parked) != 1 {
+			t.Errorf("%d messages are kept", len(parked))
+		}
+		a := other.send(request{path: "fiscal-documents/" + made.FiscalDocumentID})
+		if a.status != http.StatusOK || strings.Contains(string(a.body), "comercial") {
+			t.Errorf("it had an effect: %s", a)
+		}
+	})
+}
+
+func signedXML(t *testing.T, id *xmlsig.Identity, document string) string {
+	t.Helper()
+	d, err := xmlsig.Parse([]byte(document), xmlsig.InvoiceLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := id.SignDocument(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

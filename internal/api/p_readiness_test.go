@@ -1,0 +1,145 @@
+package api_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
+)
+
+// gatekeeper is the live plan up to the answer: what it has accepted stays queued.
+type gatekeeper struct{ *pipeline.Live }
+
+func (gatekeeper) Birth(inv *fiscal.Invoice, s pipeline.Scenario) pipeline.Birth {
+	return still{}.Birth(inv, s)
+}
+
+// Watch does nothing: there is no authority to look out for.
+func (gatekeeper) Watch(context.Context, *pipeline.Pipeline) {}
+
+// signers are an authority and an identity that know of one signer.
+type signers struct {
+	pipeline.Authority
+	id          *xmlsig.Identity
+	undelegated bool
+}
+
+func (s *signers) Identity(context.Context, store.Scope, time.Time) (*xmlsig.Identity, error) {
+	return s.id, nil
+}
+
+func (s *signers) Undelegated(*xmlsig.Identity, string) (string, bool) {
+	return "El RNC no está delegado", s.undelegated
+}
+
+// P-58: each fact of readiness is broken in turn, told by its code, and repaired;
+// then the same key is accepted.
+func TestP58EachFactOfReadiness(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		opt := options{env: fiscal.Production, masterKey: filepath.Join(t.TempDir(), "master.key")}
+		first := start(t, address, opt)
+		people := &signers{id: xmlsigtest.Must(t, xmlsigtest.Options{}).Identity}
+		opt.plan = gatekeeper{pipeline.NewLive(pipeline.LiveOptions{
+			Store: first.store, Authority: people, Identities: people, Now: first.opt.now, Log: slog.New(slog.DiscardHandler),
+		})}
+		w := node(t, address, opt)
+		w.taxpayer, w.key = first.taxpayer, first.key
+		now := w.opt.now()
+		w.certify(now)
+		w.number(1)
+		conn, err := w.database(t).Conn(t.Context())
+		w.must(err)
+		defer func() { _ = conn.Close() }()
+		if w.store.Engine() == "sqlite" {
+			lock(t, conn, `PRAGMA busy_timeout = 5000`)
+		}
+		set := func(statement string, args ...any) func() {
+			return func() { w.must(change(t.Context(), conn, statement, args...)) }
+		}
+		both := func(first, then func()) func() { return func() { first(); then() } }
+		hour := time.Hour.Microseconds()
+		for i, tt := range []struct {
+			code             string
+			breaks, restores func()
+		}{
+			{"taxpayer.profile_incomplete", set(`UPDATE taxpayers SET address = ''`), set(`UPDATE taxpayers SET address = 'Av. Inventada 1'`)},
+			{"certificate.missing", set(`DELETE FROM certificates`), func() { w.certify(now) }},
+			{"certificate.expired", set(`UPDATE certificates SET not_after = $1`, now.UnixMicro()-hour), set(`UPDATE certificates SET not_after = $1`, now.UnixMicro()+hour)},
+			{"certificate.not_yet_valid", set(`UPDATE certificates SET not_before = $1`, now.UnixMicro()+hour/2), set(`UPDATE certificates SET not_before = $1`, now.UnixMicro()-hour)},
+			{"certificate.revoked", set(`UPDATE certificates SET revoked_at = $1`, now.UnixMicro()-1), both(set(`DELETE FROM certificates`), func() { w.certify(now) })},
+			{"sequence.missing", set(`DELETE FROM sequences`), func() { w.number(1) }},
+			{"sequence.exhausted", set(`UPDATE sequences SET next_number = last_number + 1`), func() { w.number(101) }},
+			{"sequence.expired", set(`UPDATE sequences SET expires = '2026-11-14' WHERE next_number <= last_number`), set(`UPDATE sequences SET expires = '2026-11-15'`)},
+			{"sequence.fenced", set(`UPDATE sequences SET fenced_at = $1`, now.UnixMicro()), set(`UPDATE sequences SET fenced_at = NULL`)},
+			{"dgii.delegation_rejected", func() { people.undelegated = true }, func() { people.undelegated = false; w.clock.advance(time.Second) }},
+		} {
+			key, name := fmt.Sprintf("k-%d", i), fmt.Sprintf("R-%d", i)
+			tt.breaks()
+			a := w.create(key, body(name))
+			wantCode(t, tt.code, a, http.StatusConflict, "operational_readiness_failed")
+			field, _, _ := strings.Cut(tt.code, ".")
+			if got := a.details(t); len(got) != 1 || got[0].Code != tt.code || got[0].Field != field || got[0].Message == "" {
+				t.Errorf("%s is told as %+v", tt.code, got)
+			}
+			if _, err := w.store.Answer(t.Context(), w.scope(), pipeline.CreateInvoice, key); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s: something is stored under the key: %v", tt.code, err)
+			}
+			tt.restores()
+			a = w.create(key, body(name))
+			w.created(a)
+			if a.header.Get("Idempotency-Replayed") != "" {
+				t.Errorf("%s: the refusal was remembered", tt.code)
+			}
+		}
+	})
+}
+
+// certify gives the taxpayer a certificate that is good for an hour more.
+func (w *world) certify(now time.Time) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.AddCertificate(ctx, store.Certificate{
+			Scope: w.scope(), ID: store.NewID(), DER: []byte("certificate"), Sealed: []byte("elsewhere"),
+			NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), CreatedAt: now,
+		})
+		return err
+	}))
+}
+
+// number gives the taxpayer a hundred numbers of type 32.
+func (w *world) number(from int64) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
+		return tx.AddSequence(ctx, store.Sequence{
+			Scope: w.scope(), ID: store.NewID(), Type: fiscal.Consumer, First: from, Last: from + 99, Next: from, CreatedAt: w.opt.now(),
+		})
+	}))
+}
+
+// change changes what no part of the service does.
+func change(ctx context.Context, conn *sql.Conn, statement string, args ...any) error {
+	done, err := conn.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return errors.New(statement + " changed nothing")
+}

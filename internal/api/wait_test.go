@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPreferredWait(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		lines []string
+		want  int // -1: none
+	}{
+		{nil, -1},
+		{[]string{""}, -1},
+		{[]string{"wait=10"}, 10},
+		{[]string{"wait=0"}, 0},
+		{[]string{"wait=20"}, 20},
+		{[]string{"wait=21"}, 20},
+		{[]string{"wait=99999999999999999999999"}, 20},
+		{[]string{"wait=007"}, 7},
+		{[]string{"WAIT = 5"}, 5},
+		{[]string{`wait="5"`}, 5},
+		{[]string{"respond-async, wait=5"}, 5},
+		{[]string{"respond-async", "wait=5;a=b"}, 5},
+		{[]string{`note="a, wait=3", wait=5`}, 5},
+		{[]string{`note="a\", wait=3", wait=5`}, 5},
+		{[]string{"wait=5, wait=6"}, 5},
+		{[]string{"wait=x, wait=6"}, -1},
+		{[]string{"wait"}, -1},
+		{[]string{"wait="}, -1},
+		{[]string{"wait=-1"}, -1},
+		{[]string{"wait=+1"}, -1},
+		{[]string{"wait=1.5"}, -1},
+		{[]string{"wait=5s"}, -1},
+		{[]string{`wait="5`}, -1},
+		{[]string{`"wait=5`}, -1},
+		{[]string{"waits=5"}, -1},
+		{[]string{"wait=٣"}, -1},
+		{[]string{";wait=5"}, -1},
+	} {
+		t.Run(fmt.Sprint(tt.lines), func(t *testing.T) {
+			t.Parallel()
+			got, ok := preferredWait(http.Header{"Prefer": tt.lines})
+			if ok != (tt.want >= 0) || (ok && got != tt.want) {
+				t.Errorf("%q: %d, %v, want %d", tt.lines, got, ok, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzPreferredWait(f *testing.F) {
+	f.Add(`a="\",", wait=5;b`)
+	f.Fuzz(func(t *testing.T, line string) {
+		n, ok := preferredWait(http.Header{"Prefer": {line}})
+		if n < 0 || n > maxPreferredWait || (ok && !strings.Contains(strings.ToLower(line), "wait")) {
+			t.Errorf("%q: %d, %v", line, n, ok)
+		}
+	})
+}
+
+func TestWaitsAreBoundedAndEndTogether(t *testing.T) {
+	t.Parallel()
+	w := &waits{}
+	var all []context.Context
+	var done []func()
+	for i := range maxCredentialWaits {
+		ctx, end, ok := w.begin(t.Context(), "a", time.Hour)
+		if !ok {
+			t.Fatalf("no room after %d", i)
+		}
+		all, done = append(all, ctx), append(done, end)
+	}
+	if _, _, ok := w.begin(t.Context(), "a", time.Hour); ok {
+		t.Error("one too many")
+	}
+	_, other, ok := w.begin(t.Context(), "b", time.Hour)
+	if !ok {
+		t.Fatal("another credential has no room")
+	}
+	other()
+	done[0]()
+	again, end, ok := w.begin(t.Context(), "a", time.Hour)
+	if !ok {
+		t.Fatal("no room although one has ended")
+	}
+	done[0] = end
+	for _, ctx := range append(all[1:], again) {
+		if ctx.Err() != nil {
+			t.Fatal("ended before its time")
+		}
+	}
+	w.end()
+	for _, ctx := range append(all[1:], again) {
+		if ctx.Err() == nil {
+			t.Fatal("goes on after the end of all")
+		}
+	}
+	if _, _, ok := w.begin(t.Context(), "c", time.Hour); ok {
+		t.Error("one began after the end")
+	}
+	for _, end := range done {
+		end()
+	}
+	if len(w.of) != 0 || len(w.underWay) != 0 {
+		t.Errorf("left behind: %v, %d", w.of, len(w.underWay))
+	}
+}
