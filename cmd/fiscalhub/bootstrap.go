@@ -10,9 +10,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// greet says where the service is.
-func (t *terminal) greet(env fiscal.Environment, baseURL, engine string) {
-	_, _ = fmt.Fprintf(t.out, "fiscalhub %s, %s on %s\n  API  %s/v1\n  Docs %s/docs\n", version, env, engine, baseURL, baseURL)
+// greet says where the service is, and where it receives, if that is elsewhere.
+func (t *terminal) greet(env fiscal.Environment, baseURL, receiverURL, engine string) {
+	_, _ = fmt.Fprintf(t.out, "fiscalhub %s, %s on %s\n  API  %s/v1\n", version, env, engine, baseURL)
+	if receiverURL != "" {
+		_, _ = fmt.Fprintf(t.out, "  Receiver %s/fe\n", receiverURL)
+	}
+	_, _ = fmt.Fprintf(t.out, "  Docs %s/docs\n", baseURL)
 }
 
 // demonstration is the taxpayer and key that an empty sandbox starts with.

@@ -53,6 +53,9 @@ type demo struct {
 	baseURL string
 	api     *client.Client
 	samples []*sample
+
+	listener *demoListener // the integrator's
+	hook     string        // where it is
 }
 
 // Run shows the tour and stays until the process is asked to stop.
@@ -64,6 +67,7 @@ func (c demoCmd) Run(t *terminal) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
+	t = &terminal{ctx: t.ctx, cli: t.cli, out: t.out, errOut: &shared{w: t.errOut}}
 	d := &demo{
 		t:       t,
 		service: &terminal{ctx: ctx, cli: &cli{Data: dir}, out: io.Discard, errOut: t.errOut},
@@ -76,6 +80,11 @@ func (c demoCmd) Run(t *terminal) (err error) {
 	}
 	defer closeAuthority()
 	t.say("A simulator of the tax authority is at %s, with a taxpayer, a certificate and ranges of numbers.", address)
+	closeListener, err := d.openListener()
+	if err != nil {
+		return err
+	}
+	defer closeListener()
 	if err := d.prepare(); err != nil {
 		return err
 	}
@@ -96,7 +105,7 @@ func (d *demo) tour(ctx context.Context, c demoCmd, served chan error) (err erro
 	if d.api, err = client.New(d.baseURL, d.key, d.scope.TaxpayerID); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{d.create, d.follow, d.fetch} {
+	for _, step := range []func(context.Context) error{d.create, d.follow, d.hear, d.fetch} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -127,9 +136,10 @@ The service goes on. To try it yourself:
   API       %s/v1, described at %s/docs
   taxpayer  %s
   api key   %s
+  events    %s/v1/taxpayers/%s/events, and by webhook to %s
   operator  fiscalhub work list --data %s
 Ctrl-C ends it, and removes all that it made.
-`, page, d.baseURL, d.baseURL, d.scope.TaxpayerID, d.key, d.service.cli.Data)
+`, page, d.baseURL, d.baseURL, d.scope.TaxpayerID, d.key, d.baseURL, d.scope.TaxpayerID, d.hook, d.service.cli.Data)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -251,7 +261,7 @@ func (d *demo) prepare() error {
 			return err
 		}
 		d.key = key.Reveal()
-		return nil
+		return d.subscribe(ctx, s, keys)
 	})
 }
 
@@ -283,8 +293,9 @@ func (d *demo) serve(authority string) (chan error, error) {
 	ready := make(chan string, 1)
 	command := serveCmd{
 		Environment: string(d.scope.Environment), Listen: "127.0.0.1:0", LogLevel: slog.LevelError,
-		liveFlags: liveFlags{Authority: authority, Trust: roots, Pace: demoPace},
-		ready:     func(baseURL string) { ready <- baseURL },
+		liveFlags:   liveFlags{Authority: authority, Trust: roots, Pace: demoPace},
+		privateFlag: demoPrivate,
+		ready:       func(baseURL string) { ready <- baseURL },
 	}
 	served := make(chan error, 1)
 	go func() { served <- command.Run(d.service) }()

@@ -201,13 +201,14 @@ type demoInvoice struct {
 	Messages   []string      `json:"status_messages"`
 	XML        *string       `json:"xml"` // where it is; null when it is nowhere
 	PDF        *string       `json:"pdf"`
+	Events     []string      `json:"events"` // that webhooks have told
 }
 
 // show prints the table of what came out.
 func (d *demo) show() error {
 	v := demoView{}
 	for _, s := range d.samples {
-		v.Invoices = append(v.Invoices, demoInvoice{s.externalID, s.kind, s.encf, s.status, s.messages, optional(s.links["xml"]), optional(s.links["pdf"])})
+		v.Invoices = append(v.Invoices, demoInvoice{s.externalID, s.kind, s.encf, s.status, s.messages, optional(s.links["xml"]), optional(s.links["pdf"]), d.listener.events(s.externalID)})
 	}
 	return d.t.answer(v, func(w io.Writer) {
 		line(w, "EXTERNAL ID", "E-NCF", "STATUS", "XML", "PDF")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ func TestDemoInJSON(t *testing.T) {
 		got[inv.ExternalID] = inv.ENCF + " " + string(inv.Status)
 		if inv.XML == nil || !holds(t, *inv.XML, "<eNCF>"+inv.ENCF) {
 			t.Errorf("%s: the XML is not in %s", inv.ExternalID, said(inv.XML))
+		}
+		if len(inv.Events) < 2 || !slices.Contains(inv.Events, "fiscal_document."+string(inv.Status)) {
+			t.Errorf("%s is %s and its events are %v", inv.ExternalID, inv.Status, inv.Events)
 		}
 		if valid := inv.Status != "rejected"; valid != (inv.PDF != nil) || valid && !holds(t, *inv.PDF, "%PDF-") {
 			t.Errorf("%s is %s and its page is %s", inv.ExternalID, inv.Status, said(inv.PDF))
@@ -93,6 +97,9 @@ func TestDemoStays(t *testing.T) {
 		if !strings.Contains(out.String(), m[1]) {
 			t.Errorf("%s is not in the table", m[1])
 		}
+	}
+	if feed := submatch(out.String(), `events +(\S+)/v1/taxpayers/\S+/events, and by webhook to http://127.0.0.1:\d+`); feed == "" {
+		t.Errorf("it does not say where the events are:\n%s", out)
 	}
 	dir := submatch(out.String(), `--data (\S+)`)
 	if _, err := os.Stat(filepath.Join(dir, "fiscalhub.db")); err != nil {

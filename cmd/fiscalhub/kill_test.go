@@ -85,7 +85,7 @@ func (a *acknowledged) audit(t *testing.T, c *integrator, base string) {
 
 // What was answered with 202 is there after any number of kills, once, and is
 // answered again byte for byte.
-func TestKillNine(t *testing.T) {
+func TestP78KillNine(t *testing.T) {
 	t.Parallel()
 	const kills, creations = 8, 600
 	storetest.EachAddress(t, func(t *testing.T, address string) {

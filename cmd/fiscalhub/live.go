@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -61,22 +62,37 @@ func (c liveFlags) check(env fiscal.Environment) error {
 	return err
 }
 
-// plan is what the environment does with invoices. What it opens is closed by
-// the function that it returns.
-func (c liveFlags) plan(env fiscal.Environment, s *store.Store, keys *seal.Keys, fence *pipeline.Fence, log *slog.Logger) (pipeline.Plan, ecf.Authority, func(), error) {
+// A venue is what an environment does with invoices, and who is believed and
+// signs there.
+type venue struct {
+	plan       pipeline.Plan
+	stamp      ecf.Authority
+	roots      *x509.CertPool // of the signatures of others
+	identities *access.Certificates
+	close      func()
+}
+
+// open opens what the environment works with. It is for the caller to close.
+func (c liveFlags) open(env fiscal.Environment, s *store.Store, keys *seal.Keys, fence *pipeline.Fence, log *slog.Logger) (venue, error) {
 	if env == fiscal.Sandbox {
-		return pipeline.Sandbox{}, "", func() {}, nil
+		return venue{plan: pipeline.Sandbox{}, close: func() {}}, nil
 	}
 	if c.Trust == "" {
-		log.Warn("no roots are trusted (--trust): acknowledgements of buyers count as no answer")
+		log.Warn("no roots are trusted (--trust): acknowledgements and responses of buyers count as none")
+	}
+	roots, err := readRoots(c.Trust)
+	if err != nil {
+		return venue{}, err
 	}
 	client, amb, err := c.client(env, log)
 	if err != nil {
-		return nil, "", nil, err
+		return venue{}, err
 	}
-	return pipeline.NewLive(pipeline.LiveOptions{
-		Store: s, Authority: client, Identities: access.NewCertificates(s, keys, time.Now), Now: time.Now, Log: log, Pace: c.Pace, Fence: fence,
-	}), amb, client.Close, nil
+	v := venue{stamp: amb, roots: roots, identities: access.NewCertificates(s, keys, time.Now), close: client.Close}
+	v.plan = pipeline.NewLive(pipeline.LiveOptions{
+		Store: s, Authority: client, Identities: v.identities, Now: time.Now, Log: log, Pace: c.Pace, Fence: fence,
+	})
+	return v, nil
 }
 
 // client speaks to the authority. It is for the caller to close.

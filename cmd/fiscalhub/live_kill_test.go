@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,6 +32,7 @@ import (
 type liveTown struct {
 	sim     *simulator.Simulator
 	address string   // of the database
+	shared  []string // flags of the service and of commands
 	args    []string // of the service
 	client  *integrator
 }
@@ -61,7 +63,7 @@ func newLiveTown(t *testing.T, address, profile string) *liveTown {
 		}
 	}
 	shared := []string{"--data", filepath.Join(dir, "data"), "--database", address}
-	w := &liveTown{sim: sim, address: address, args: append(shared,
+	w := &liveTown{sim: sim, address: address, shared: shared, args: append(slices.Clone(shared),
 		"--environment", "certification", "--authority", authority.URL, "--authority-environment", "testecf", "--trust", filepath.Join(dir, "roots.pem"),
 		"--pace", "20", "--rate-limit", "0", "--no-bootstrap", "--log-level", "error")}
 	do := func(field string, args ...string) string { return command(t, field, append(args, shared...)...) }
@@ -80,6 +82,12 @@ func newLiveTown(t *testing.T, address, profile string) *liveTown {
 // command runs an operator's command and returns a field of its answer.
 func command(t *testing.T, field string, args ...string) string {
 	t.Helper()
+	return fmt.Sprint(commandAnswer(t, args...)[field])
+}
+
+// commandAnswer runs an operator's command and returns its answer.
+func commandAnswer(t *testing.T, args ...string) map[string]any {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t), append(args, "--json")...)
 	cmd.Env = environment()
 	var stderr bytes.Buffer
@@ -92,7 +100,7 @@ func command(t *testing.T, field string, args ...string) string {
 	if err := json.Unmarshal(out, &answer); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprint(answer[field])
+	return answer
 }
 
 // sell creates an invoice, of each type in turn, and repeats it until it is
@@ -182,7 +190,7 @@ func (w *liveTown) audit(t *testing.T, count int) {
 // Documents in flight survive kills at random moments against an authority that
 // loses answers: each ends with one number and one content. LIVE_KILLS and
 // LIVE_DOCUMENTS make it longer.
-func TestLiveKillNine(t *testing.T) {
+func TestS9P78LiveKillNine(t *testing.T) {
 	t.Parallel()
 	kills, documents := setting(t, "LIVE_KILLS", 2), setting(t, "LIVE_DOCUMENTS", 40)
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -224,7 +232,7 @@ func setting(t *testing.T, name string, unlessTold int) int {
 }
 
 // Of two nodes on one PostgreSQL one is killed; the other finishes its work.
-func TestLiveTwoNodes(t *testing.T) {
+func TestP78LiveTwoNodes(t *testing.T) {
 	t.Parallel()
 	documents := setting(t, "LIVE_DOCUMENTS", 40)
 	w := newLiveTown(t, storetest.Address(t, "postgres"), "flaky")

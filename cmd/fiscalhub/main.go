@@ -54,6 +54,8 @@ type cli struct {
 	History     historyCmd     `cmd:"" help:"Print everything that happened to one operation, in order."`
 	Work        workCmd        `cmd:"" help:"List, show and decide on the documents that wait."`
 	Reconcile   reconcileCmd   `cmd:"" help:"Release ranges of numbers that a restore has fenced, after asking the tax authority."`
+	Webhook     webhookCmd     `cmd:"" help:"Look after the endpoints that are told of events, and what they were told."`
+	Source      sourceCmd      `cmd:"" help:"Look after those who may tell signed events about documents."`
 	Demo        demoCmd        `cmd:"" help:"Show the whole tour in one process, against a simulator of the tax authority."`
 	Simulator   simulatorCmd   `cmd:"" help:"Run a simulator of the tax authority, with a control API."`
 	Migrate     migrateCmd     `cmd:"" help:"Bring the tables of the database up to date."`

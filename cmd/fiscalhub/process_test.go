@@ -29,6 +29,9 @@ var programDir string
 // built is the program as operators run it. It is built once, and not with the
 // race detector: these tests are about what survives the process.
 var built = sync.OnceValues(func() (string, error) {
+	if program := os.Getenv("TEST_PROGRAM"); program != "" {
+		return program, nil // of the test that started this one
+	}
 	program := filepath.Join(programDir, "fiscalhub")
 	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
 	if err != nil {

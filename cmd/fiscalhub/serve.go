@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -25,23 +24,26 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/receiver"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 type serveCmd struct {
-	Environment   string        `help:"sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
-	Listen        string        `help:"Address to listen on; 127.0.0.1:8080 unless told." default:"127.0.0.1:8080" placeholder:"ADDR"`
-	BaseURL       string        `name:"base-url" help:"Public address of the service, used in links; by default that of --listen." placeholder:"URL"`
-	RateLimit     *int64        `help:"Requests a minute and credential; 0 turns limits off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
-	TLSCert       string        `name:"tls-cert" help:"Certificate chain file; with --tls-key the API speaks TLS itself." placeholder:"FILE"`
-	TLSKey        string        `name:"tls-key" help:"Private key file of the certificate." placeholder:"FILE"`
-	ConsoleListen string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
-	MetricsListen string        `help:"Address of a listener for /metrics; without it they are served to this machine alone." placeholder:"ADDR"`
-	TrustedProxy  []string      `help:"Networks of the proxies whose X-Forwarded-For is believed; may be repeated." placeholder:"CIDR"`
-	NoBootstrap   bool          `help:"Make no demonstration taxpayer and key on an empty sandbox database."`
-	DrainDelay    time.Duration `help:"After SIGTERM, how long to go on answering while /readyz already says no." default:"5s"`
-	LogLevel      slog.Level    `help:"debug, info, warn or error." default:"info"`
+	Environment    string        `help:"sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
+	Listen         string        `help:"Address to listen on; 127.0.0.1:8080 unless told." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	BaseURL        string        `name:"base-url" help:"Public address of the service, used in links; by default that of --listen." placeholder:"URL"`
+	RateLimit      *int64        `help:"Requests a minute and credential; 0 turns limits off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
+	TLSCert        string        `name:"tls-cert" help:"Certificate chain file; with --tls-key the API speaks TLS itself." placeholder:"FILE"`
+	TLSKey         string        `name:"tls-key" help:"Private key file of the certificate." placeholder:"FILE"`
+	ConsoleListen  string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
+	ReceiverListen string        `help:"Address of a listener for what other taxpayers call under /fe/; without it the API's listener serves it." placeholder:"ADDR"`
+	MetricsListen  string        `help:"Address of a listener for /metrics; without it they are served to this machine alone." placeholder:"ADDR"`
+	TrustedProxy   []string      `help:"Networks of the proxies whose X-Forwarded-For is believed; may be repeated." placeholder:"CIDR"`
+	NoBootstrap    bool          `help:"Make no demonstration taxpayer and key on an empty sandbox database."`
+	DrainDelay     time.Duration `help:"After SIGTERM, how long to go on answering while /readyz already says no." default:"5s"`
+	LogLevel       slog.Level    `help:"debug, info, warn or error." default:"info"`
 	liveFlags
+	privateFlag
 
 	ready func(baseURL string) `kong:"-"` // told where it is, when another command runs it
 }
@@ -73,36 +75,71 @@ func (c serveCmd) Run(t *terminal) (err error) {
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", c.Listen)
+	var all doors
+	defer func() { all.close() }()
+	listener, err := all.open(t.ctx, c.Listen)
 	if err != nil {
 		return err
 	}
 	if config.baseURL == "" {
-		config.baseURL = config.scheme() + "://" + c.address(listener.Addr())
+		config.baseURL = config.scheme() + "://" + address(c.Listen, listener.Addr())
 	}
 
 	env := fiscal.Environment(c.Environment)
 	fence, err := c.fence(t, env, s, log)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	defer func() { err = errors.Join(err, fence.Close()) }()
-	plan, stamp, hangUp, err := c.plan(env, s, keys, fence, log)
+	venue, err := c.open(env, s, keys, fence, log)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
-	defer hangUp()
-	flow := pipeline.New(pipeline.Options{Store: s, Plan: plan, Env: env, Now: time.Now, Log: log, Stamp: stamp, Pace: c.Pace})
+	defer venue.close()
+	events, err := c.events(env, config.baseURL, s, keys, log)
+	if err != nil {
+		return err
+	}
+	defer events.close()
+	flow := pipeline.New(pipeline.Options{
+		Store: s, Plan: venue.plan, Env: env, Now: time.Now, Log: log, Stamp: venue.stamp, Pace: c.Pace, Roots: venue.roots, Told: events.told,
+	})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: flow, Keyring: ring, Environment: env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
 		Proxies: config.proxies, TLS: config.tls != nil, Now: time.Now, Log: log, Metrics: registry,
+		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Relay: flow,
 	})
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
-	t.greet(env, config.baseURL, s.Engine())
+	received, err := newReceiver(env, s, ring, venue, flow, a, log)
+	if err != nil {
+		return err
+	}
+	handler, place := a.Handler(registry), ""
+	if c.ReceiverListen == "" {
+		handler = api.Beside(handler, receiver.Serves, received)
+	} else {
+		own, err := all.open(t.ctx, c.ReceiverListen)
+		if err != nil {
+			return err
+		}
+		place = config.scheme() + "://" + address(c.ReceiverListen, own.Addr())
+		all.serve(config.wrap(api.LimitConnections(own)), api.Beside(http.NotFoundHandler(), receiver.Serves, received), log)
+	}
+	all.serve(config.wrap(api.LimitConnections(listener)), handler, log)
+	if c.MetricsListen != "" {
+		figures, err := all.open(t.ctx, c.MetricsListen)
+		if err != nil {
+			return err
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", api.MetricsHandler(registry))
+		all.serve(figures, mux, log)
+	}
+	t.greet(env, config.baseURL, place, s.Engine())
 	if c.ready != nil {
 		c.ready(config.baseURL)
 	}
@@ -112,20 +149,33 @@ func (c serveCmd) Run(t *terminal) (err error) {
 			return err
 		}
 	}
-
-	servers := []*http.Server{api.NewServer(a.Handler(registry), log)}
-	listeners := []net.Listener{config.wrap(api.LimitConnections(listener))}
-	if c.MetricsListen != "" {
-		figures, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", c.MetricsListen)
-		if err != nil {
-			return errors.Join(err, listener.Close())
-		}
-		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", api.MetricsHandler(registry))
-		servers, listeners = append(servers, api.NewServer(mux, log)), append(listeners, figures)
-	}
-	p := process{log: log, store: s, api: a, flow: flow, fence: fence, servers: servers, listeners: listeners, drainDelay: c.DrainDelay}
+	p := process{log: log, store: s, api: a, flow: flow, events: events, fence: fence, doors: all, drainDelay: c.DrainDelay}
 	return p.run(t.ctx)
+}
+
+// doors are the listeners of the process, and what is served at them.
+type doors struct {
+	opened    []net.Listener
+	listeners []net.Listener // as they are served
+	servers   []*http.Server
+}
+
+func (d *doors) open(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err == nil {
+		d.opened = append(d.opened, listener)
+	}
+	return listener, err
+}
+
+func (d *doors) serve(at net.Listener, h http.Handler, log *slog.Logger) {
+	d.listeners, d.servers = append(d.listeners, at), append(d.servers, api.NewServer(h, log))
+}
+
+func (d *doors) close() {
+	for _, l := range d.opened {
+		_ = l.Close() // those that were served are closed already
+	}
 }
 
 // serveConfig is the command line, understood.
@@ -141,10 +191,13 @@ func (c serveCmd) check() (serveConfig, error) {
 	if c.ConsoleListen != "" {
 		return config, errors.New("--console-listen: this version has no console")
 	}
-	if parsed, err := url.Parse(config.baseURL); config.baseURL != "" && (err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https")) {
-		return config, usageError("--base-url: want an address like https://invoices.example")
+	if config.baseURL != "" {
+		if err := checkBase(config.baseURL); err != nil {
+			return config, err
+		}
 	}
-	if err := c.liveFlags.check(fiscal.Environment(c.Environment)); err != nil {
+	env := fiscal.Environment(c.Environment)
+	if err := errors.Join(c.liveFlags.check(env), c.privateFlag.check(env)); err != nil {
 		return config, err
 	}
 	if c.RateLimit != nil {
@@ -172,9 +225,9 @@ func (c serveCmd) check() (serveConfig, error) {
 	return config, checkZone()
 }
 
-// address is what --listen says, with the port that it got.
-func (c serveCmd) address(got net.Addr) string {
-	host, _, err := net.SplitHostPort(c.Listen)
+// address is what was asked to listen on, with the port that it got.
+func address(asked string, got net.Addr) string {
+	host, _, err := net.SplitHostPort(asked)
 	_, port, errGot := net.SplitHostPort(got.String())
 	if err != nil || errGot != nil {
 		return got.String()
@@ -220,9 +273,9 @@ type process struct {
 	store      *store.Store
 	api        *api.API
 	flow       *pipeline.Pipeline
+	events     *events
 	fence      *pipeline.Fence
-	servers    []*http.Server
-	listeners  []net.Listener
+	doors      doors
 	drainDelay time.Duration
 }
 
@@ -235,14 +288,15 @@ func (p process) run(ctx context.Context) error {
 	worked := make(chan struct{})
 	go func() {
 		defer close(worked)
-		var both sync.WaitGroup
-		both.Go(func() { p.fence.Run(working) })
+		var others sync.WaitGroup
+		others.Go(func() { p.fence.Run(working) })
+		others.Go(func() { p.events.run(working) })
 		p.flow.Run(working)
-		both.Wait()
+		others.Wait()
 	}()
-	served := make(chan error, len(p.servers))
-	for i, server := range p.servers {
-		go func() { served <- server.Serve(p.listeners[i]) }()
+	served := make(chan error, len(p.doors.servers))
+	for i, server := range p.doors.servers {
+		go func() { served <- server.Serve(p.doors.listeners[i]) }()
 	}
 
 	var failure error
@@ -261,7 +315,7 @@ func (p process) run(ctx context.Context) error {
 	p.api.Drain()
 	grace, cancel := context.WithTimeout(life, requestGrace)
 	defer cancel()
-	for _, server := range p.servers {
+	for _, server := range p.doors.servers {
 		if err := server.Shutdown(grace); err != nil {
 			p.log.Warn("requests were cut off", "error", err.Error())
 		}

@@ -16,7 +16,7 @@ import (
 
 // Probes tell a process that lives from one that can work, and the service
 // comes back by itself with its database.
-func TestAServerWithoutItsDatabaseLivesAndIsNotReady(t *testing.T) {
+func TestP79AServerWithoutItsDatabaseLivesAndIsNotReady(t *testing.T) {
 	t.Parallel()
 	pg := storetest.Private(t)
 	server := serve(t, "--data", t.TempDir(), "--database", pg.Empty(t), "--rate-limit", "0")
@@ -57,7 +57,7 @@ func TestAServerWithoutItsDatabaseLivesAndIsNotReady(t *testing.T) {
 }
 
 // Another process holds the write lock of the file for too long.
-func TestALockedDatabaseIsToldAtTheLimit(t *testing.T) {
+func TestP74ALockedDatabaseIsToldAtTheLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := serve(t, "--data", dir, "--rate-limit", "0")
@@ -97,7 +97,7 @@ func TestALockedDatabaseIsToldAtTheLimit(t *testing.T) {
 
 // A limit on the size of files makes writes fail as a broken disk does: with an
 // error that is not "full". Nothing may be acknowledged after it.
-func TestAStorageThatFailsEndsTheProcess(t *testing.T) {
+func TestP77AStorageThatFailsEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"-c", `ulimit -f 4096; exec "$0" "$@"`, program(t), "serve", "--listen", "127.0.0.1:0", "--data", dir, "--rate-limit", "0"}
