@@ -40,6 +40,11 @@ func DateOf(t time.Time) Date {
 	return Date{year, month, day}
 }
 
+// End returns the instant at which the day is over in Santo Domingo.
+func (d Date) End() time.Time {
+	return time.Date(d.year, d.month, d.day+1, 0, 0, 0, 0, time.UTC).Add(-santoDomingo)
+}
+
 // String returns the date as YYYY-MM-DD, and nothing for the zero Date.
 func (d Date) String() string {
 	if d.IsZero() {

@@ -80,8 +80,7 @@ func (l *Live) look(ctx context.Context, p *Pipeline) error {
 			changed, err = tx.StartContingency(ctx, p.Env, now)
 		} else {
 			changed, err = tx.EndContingency(ctx, p.Env, stageSubmit, now)
-			ended, deadline := instant(now), instant(now.Add(ContingencyTime))
-			kind, data = NoticeContingencyEnded, contingencyData{StartedAt: instant(last.StartedAt), EndedAt: &ended, Deadline: &deadline}
+			kind, data = NoticeContingencyEnded, contingencyData{StartedAt: instant(last.StartedAt), EndedAt: instant(now), Deadline: instant(now.Add(ContingencyTime))}
 		}
 		if err != nil || !changed {
 			return err

@@ -2,14 +2,18 @@ package pipeline
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/openapi/openapitest"
 )
 
 // told is a notice as integrators read it.
@@ -151,4 +155,59 @@ func TestTheSandboxTellsNobody(t *testing.T) {
 			t.Errorf("%v, %v", notices, err)
 		}
 	})
+}
+
+// What integrators are told is what the description of the API says.
+func TestW02NoticesFitTheirDescription(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, storetest.Address(t, "sqlite"), townOptions{receiver: true, numbers: 50})
+	w.rule(1, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-4"})
+	inv := w.create(fiscal.FiscalCredit, 1000)
+	w.drive(time.Hour)
+	w.must(w.approve(w.respond(inv, rejected("no pedido"))))
+	w.must(w.live().lookAhead(t.Context(), w.Pipeline)) // few numbers
+	certificates, err := w.Store.CertificatesOf(t.Context(), w.scope)
+	w.must(err)
+	w.must(w.Store.Update(t.Context(), func(tx *store.Tx) error {
+		return tx.CreateCredential(t.Context(), store.Credential{
+			ID: store.NewID(), Prefix: "abcdefgh", Environment: w.Env, TaxpayerID: w.scope.TaxpayerID,
+			Digest: []byte{1}, PepperVersion: 1, CreatedAt: w.Now(), ExpiresAt: certificates[0].NotAfter,
+		})
+	}))
+	w.clock.advance(certificates[0].NotAfter.Add(-20 * day).Sub(w.Now()))
+	w.must(w.live().lookAhead(t.Context(), w.Pipeline)) // a certificate, a credential, the end of a range
+	w.must(w.Store.Update(t.Context(), func(tx *store.Tx) error {
+		data := contingencyData{StartedAt: instant(w.Now())}
+		if err := w.live().tellContingency(t.Context(), tx, []store.Scope{w.scope}, NoticeContingencyStarted, data); err != nil {
+			return err
+		}
+		data.EndedAt, data.Deadline = instant(w.Now()), instant(w.Now().Add(ContingencyTime))
+		return w.live().tellContingency(t.Context(), tx, []store.Scope{w.scope}, NoticeContingencyEnded, data)
+	}))
+	page, err := w.Store.Feed(t.Context(), w.scope, 0, 100)
+	w.must(err)
+	var bodies, kinds []string
+	for _, n := range page {
+		bodies = append(bodies, strings.Replace(string(n.Body), `"self":"/`, `"self":"https://api.example/`, 1))
+		kinds = append(kinds, n.Kind)
+	}
+	slices.Sort(kinds)
+	want := []string{
+		NoticeCredential, "fiscal_document.accepted", NoticeArtifacts, NoticeCommercial, NoticeDeliveryFailed, "fiscal_document.submitted",
+		NoticeCertificate, NoticeContingencyEnded, NoticeContingencyStarted, NoticeSequence,
+	}
+	if got := slices.Compact(kinds); !slices.Equal(got, want) {
+		t.Errorf("told of %q, want %q", got, want)
+	}
+	body := `{"data":[` + strings.Join(bodies, ",") + `],"meta":{"request_id":"req_0123456789abcdef0123456789abcdef","next_cursor":"c","has_more":false}}`
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/taxpayers/"+w.scope.TaxpayerID+"/events", nil)
+	request.Header.Set("Authorization", "Bearer x")
+	recorder := httptest.NewRecorder()
+	for name, value := range map[string]string{
+		"Content-Type": "application/json; charset=utf-8", "X-Request-Id": "req_0123456789abcdef0123456789abcdef", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+		"RateLimit-Limit": "1", "RateLimit-Remaining": "1", "RateLimit-Reset": "1",
+	} {
+		recorder.Header().Set(name, value)
+	}
+	openapitest.New(t).Check(t, request, nil, recorder.Result(), []byte(body))
 }

@@ -125,7 +125,7 @@ type sequenceData struct {
 	ID        string      `json:"id"`
 	Type      fiscal.Type `json:"ecf_type"`
 	Remaining int64       `json:"remaining"`
-	ExpiresAt *string     `json:"expires_at"`
+	ExpiresAt string      `json:"expires_at,omitempty"`
 }
 
 // sequenceWarnings looks at what remains of each taxpayer's ranges of a type.
@@ -177,8 +177,7 @@ func (l *Live) sequenceWarning(ctx context.Context, key queueKey, rnc string, ra
 	}
 	data := sequenceData{Object: "taxpayer", ID: key.scope.TaxpayerID, Type: key.kind, Remaining: left}
 	if !expires.IsZero() {
-		text := expires.String()
-		data.ExpiresAt = &text
+		data.ExpiresAt = instant(expires.End())
 	}
 	about := []any{"ecf_type", key.kind, "remaining", left, "expires", expires.String()}
 	subject := "sequence " + string(key.kind)
@@ -257,11 +256,11 @@ func (l *Live) scopes(ctx context.Context, env fiscal.Environment) ([]store.Scop
 }
 
 type contingencyData struct {
-	Object    string  `json:"object"`
-	ID        string  `json:"id"`
-	StartedAt string  `json:"started_at"`
-	EndedAt   *string `json:"ended_at"`
-	Deadline  *string `json:"deadline"` // for what was kept back
+	Object    string `json:"object"`
+	ID        string `json:"id"`
+	StartedAt string `json:"started_at"`
+	EndedAt   string `json:"ended_at,omitempty"`
+	Deadline  string `json:"deadline,omitempty"` // for what was kept back
 }
 
 // tellContingency tells every taxpayer that a contingency began or ended.
