@@ -92,7 +92,7 @@ func TestS17CommercialResponse(t *testing.T) {
 		}
 		rejection := m.respond(t, simulator.Push{URL: base, Auth: base, ENCF: "E310000000001", Reject: true, Reason: "Precio distinto"}, http.StatusOK)
 		told := m.told(t, 1)
-		if d := told.Data; d.ExternalID != "ext-0" || d.Status != fiscal.Accepted || d.PreviousStatus != "" || d.Result != "rejected" || d.Reason != "Precio distinto" {
+		if d := told.Data; d.ENCF != "E310000000001" || d.Status != fiscal.Accepted || d.PreviousStatus != "" || d.Result != "rejected" || d.Reason != "Precio distinto" {
 			t.Errorf("%s", told.body)
 		}
 		if got := m.read(t, told.Data.Links.Self); !strings.Contains(got, "Rechazo comercial: Precio distinto") {
@@ -151,7 +151,7 @@ func (m *market) elsewhere(t *testing.T) {
 		m.status(t, nowhere, http.StatusNotFound)
 	}
 	m.respond(t, simulator.Push{URL: own, Auth: own, ENCF: "E310000000002"}, http.StatusOK)
-	if d := m.told(t, 3).Data; d.ExternalID != "ext-2" || d.Result != "accepted" || d.Reason != "" {
+	if d := m.told(t, 3).Data; d.ENCF != "E310000000002" || d.Result != "accepted" || d.Reason != "" {
 		t.Errorf("%+v", d)
 	}
 }

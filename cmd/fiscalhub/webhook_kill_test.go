@@ -34,6 +34,7 @@ type arrival struct {
 		Status         fiscal.Status `json:"status"`
 		PreviousStatus fiscal.Status `json:"previous_status"`
 		Sequence       int64         `json:"sequence"`
+		ENCF           string        `json:"encf"`
 		Links          struct {
 			Self string `json:"self"`
 		} `json:"links"`

@@ -76,7 +76,7 @@ func newCountry(t *testing.T, engine string, tr trial) *country {
 	dir := quickDir(t)
 	country.witness = filepath.Join(dir, "witness")
 	if engine == "sqlite" {
-		country.address = "sqlite:" + filepath.Join(dir, "fiscalhub.db")
+		country.address = storetest.SQLite(t, dir)
 	}
 	country.store = storetest.Open(t, country.address, c.now)
 	country.service(t, country.store, &points{}).prepare(id, 1000)

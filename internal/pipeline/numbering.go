@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,6 +74,8 @@ func (q *numberer) issue(ctx context.Context, o *order) error {
 	batch := slices.Clone(q.waiting[:min(len(q.waiting), maxBatch)])
 	q.waiting = q.waiting[len(batch):]
 	q.mu.Unlock()
+	// As they were registered: ids sort by the time they were made.
+	slices.SortFunc(batch, func(a, b *order) int { return strings.Compare(a.job.DocumentID, b.job.DocumentID) })
 	defer q.handOver()
 	q.work(context.WithoutCancel(ctx), batch) // for others, too
 	return <-o.done

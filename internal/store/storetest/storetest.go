@@ -5,6 +5,7 @@ package storetest
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -63,9 +64,38 @@ func Open(t testing.TB, address string, now func() time.Time) *store.Store {
 func Address(t testing.TB, engine string) string {
 	t.Helper()
 	if engine == "sqlite" {
-		return "sqlite:" + filepath.Join(t.TempDir(), "fiscalhub.db")
+		return SQLite(t, t.TempDir())
 	}
 	return Postgres(t).database(t)
+}
+
+var sqliteTemplate struct {
+	once sync.Once
+	file []byte
+	err  error
+}
+
+// SQLite is the address of a fresh database in a folder. It is the copy of one
+// whose tables were made once: making them takes longer than most tests.
+func SQLite(t testing.TB, dir string) string {
+	t.Helper()
+	m := &sqliteTemplate
+	m.once.Do(func() {
+		path := filepath.Join(t.TempDir(), "template.db")
+		var s *store.Store
+		s, m.err = store.Open(t.Context(), "sqlite:"+path, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		if m.err == nil {
+			m.err = s.Close()
+		}
+		if m.err == nil {
+			m.file, m.err = os.ReadFile(path)
+		}
+	})
+	path := filepath.Join(dir, "fiscalhub.db")
+	if err := errors.Join(m.err, os.WriteFile(path, m.file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return "sqlite:" + path
 }
 
 var (
