@@ -2,6 +2,7 @@ package dgii
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -65,6 +66,9 @@ func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Rec
 }
 
 func peerFault(text string, cause error) error {
+	if errors.Is(cause, netguard.ErrAddress) {
+		cause = fmt.Errorf("%w: %w", fiscal.ErrBlocked, cause)
+	}
 	return &fault{kind: fiscal.ErrUnavailable, service: peerService, text: text, cause: cause}
 }
 

@@ -35,6 +35,9 @@ var (
 	// ErrUnavailable is a look-up that could not be made, or whose answer is
 	// no answer.
 	ErrUnavailable = errors.New("the tax authority does not answer")
+	// ErrBlocked comes with ErrUnavailable where a buyer's address must not be
+	// called, now or later.
+	ErrBlocked = errors.New("the address must not be called")
 )
 
 // A Message is one remark of the authority about a document, word for word.

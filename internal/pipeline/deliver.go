@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -48,6 +49,12 @@ func (l *Live) deliver(ctx context.Context, w Work) (Step, error) {
 			}
 			return l.done(l.learn(issued, w.Evidence, nil, finding{e, receipt.XML})), nil
 		}
+	}
+	if errors.Is(err, fiscal.ErrBlocked) {
+		// Trying again would not make it public; the next document looks it up.
+		l.Log.Warn("the directory names an address that must not be called", "document_id", issued.DocumentID, "buyer_rnc", issued.BuyerRNC)
+		l.forget(issued.BuyerRNC)
+		return l.undelivered(issued, w.Evidence, "the buyer's address in the authority's directory is not a public one", nil), nil
 	}
 	if l.Now().Sub(w.Invoice.UpdatedAt) > time.Duration(float64(deliverFor)/l.Pace) {
 		l.Log.Warn("a buyer could not be reached", "document_id", issued.DocumentID)

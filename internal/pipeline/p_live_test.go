@@ -259,6 +259,7 @@ type buyerCase struct {
 	service simulator.Service
 	action  simulator.Action
 	story   string
+	failed  bool // integrators are told that it could not be delivered
 }
 
 func (b buyerCase) check(t *testing.T, address string) {
@@ -268,6 +269,9 @@ func (b buyerCase) check(t *testing.T, address string) {
 	inv := w.create(fiscal.FiscalCredit, 1000)
 	w.drive(48 * time.Hour)
 	w.want(inv, b.story)
+	if got := strings.Count(w.kinds(inv), NoticeDeliveryFailed); got != map[bool]int{true: 1}[b.failed] {
+		t.Errorf("told %d times that it could not be delivered", got)
+	}
 	w.clean()
 }
 
@@ -275,11 +279,11 @@ func (b buyerCase) check(t *testing.T, address string) {
 func TestP97Directory(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []buyerCase{
-		{"no entry", simulator.Directory, simulator.Action{Fault: "F24", Variant: "null"}, "queued submitted accepted"},
-		{"an empty answer", simulator.Directory, simulator.Action{Fault: "F24", Variant: "empty"}, "queued submitted accepted"},
-		{"an object for an array", simulator.Directory, simulator.Action{Fault: "F24", Variant: "swap"}, "queued submitted accepted delivered"},
-		{"a private address", simulator.Directory, simulator.Action{Fault: "F24", Variant: "private"}, "queued submitted accepted"},
-		{"an address without encryption", simulator.Directory, simulator.Action{Fault: "F24", Variant: "http"}, "queued submitted accepted"},
+		{"no entry", simulator.Directory, simulator.Action{Fault: "F24", Variant: "null"}, "queued submitted accepted", false},
+		{"an empty answer", simulator.Directory, simulator.Action{Fault: "F24", Variant: "empty"}, "queued submitted accepted", false},
+		{"an object for an array", simulator.Directory, simulator.Action{Fault: "F24", Variant: "swap"}, "queued submitted accepted delivered", false},
+		{"a private address", simulator.Directory, simulator.Action{Fault: "F24", Variant: "private"}, "queued submitted accepted", true},
+		{"an address without encryption", simulator.Directory, simulator.Action{Fault: "F24", Variant: "http"}, "queued submitted accepted", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -292,13 +296,13 @@ func TestP97Directory(t *testing.T) {
 func TestP98Buyers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []buyerCase{
-		{"not received, specification", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-1"}, "queued submitted accepted"},
-		{"not received, signature", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-2"}, "queued submitted accepted"},
-		{"not received, sent twice", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-3"}, "queued submitted accepted"},
-		{"not received, another's", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-4"}, "queued submitted accepted"},
-		{"an acknowledgement of another", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "other-encf"}, "queued submitted accepted"},
-		{"unsigned", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "unsigned"}, "queued submitted accepted"},
-		{"indented after signing", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "indented"}, "queued submitted accepted delivered"},
+		{"not received, specification", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-1"}, "queued submitted accepted", true},
+		{"not received, signature", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-2"}, "queued submitted accepted", true},
+		{"not received, sent twice", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-3"}, "queued submitted accepted", true},
+		{"not received, another's", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-4"}, "queued submitted accepted", true},
+		{"an acknowledgement of another", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "other-encf"}, "queued submitted accepted", false},
+		{"unsigned", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "unsigned"}, "queued submitted accepted", false},
+		{"indented after signing", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "indented"}, "queued submitted accepted delivered", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
