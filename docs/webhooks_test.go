@@ -67,6 +67,9 @@ server.serve_forever()
 			code := block(t, page, tt.language) + "\n" + tt.listen
 			code = strings.Replace(code, "import (\n", "import (\n\t\"fmt\"\n\t\"net\"\n", 1) // of Go, for what listens
 			if _, err := exec.LookPath(tt.program); err != nil {
+				if tt.program == "node" && os.Getenv("CI") != "" {
+					t.Fatal("node is needed under CI: run scripts/setup")
+				}
 				t.Skipf("%s is not installed: its recipe is not tried", tt.program)
 			}
 			secret := webhook.NewSecret()

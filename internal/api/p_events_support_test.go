@@ -55,19 +55,21 @@ func (w *world) tell(kind string) store.Notice {
 }
 
 func (w *world) notice(kind string) store.Notice {
-	data := map[string]any{"object": "taxpayer", "id": w.taxpayer}
-	return pipeline.NewNotice(w.scope(), kind, w.opt.now(), data)
+	n, err := pipeline.NewNotice(w.scope(), kind, w.opt.now(), map[string]any{"object": "taxpayer", "id": w.taxpayer})
+	w.must(err)
+	return n
 }
 
 // tellOfDocument tells of a document, with a link.
 func (w *world) tellOfDocument() store.Notice {
 	w.t.Helper()
 	document := store.NewID()
-	n := pipeline.NewNotice(w.scope(), "fiscal_document.accepted", w.opt.now(), map[string]any{
+	n, err := pipeline.NewNotice(w.scope(), "fiscal_document.accepted", w.opt.now(), map[string]any{
 		"object": "fiscal_document", "id": document, "invoice_id": store.NewID(), "external_id": `"links":{"self":"/v1/`, "ecf_type": "31",
 		"status": "accepted", "previous_status": "processing", "sequence": 4, "encf": "E310000000001", "track_id": "t", "issue_date": "2026-11-14",
 		"total": "590.00", "links": map[string]any{"self": "/v1/taxpayers/" + w.taxpayer + "/fiscal-documents/" + document},
 	})
+	w.must(err)
 	w.must(w.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.AddNotice(w.t.Context(), n) }))
 	w.feed.Rouse(n.Scope)
 	return n

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -74,7 +75,7 @@ func announce(rows *store.Batch, before, after store.Invoice, also []Tidings, no
 		told = true
 		data := dataOf(after)
 		data.PreviousStatus = before.Status
-		rows.AddNotice(newNotice(after, noticeOf(after.Status), at, data))
+		addNotice(rows, after, noticeOf(after.Status), at, data)
 		if after.Status == fiscal.Accepted || after.Status == fiscal.AcceptedConditional {
 			also = append([]Tidings{{Kind: NoticeArtifacts}}, also...)
 		}
@@ -82,7 +83,7 @@ func announce(rows *store.Batch, before, after store.Invoice, also []Tidings, no
 	for _, t := range also {
 		data := dataOf(after)
 		data.Result, data.Reason = t.Result, t.Reason
-		rows.AddNotice(newNotice(after, t.Kind, at, data))
+		addNotice(rows, after, t.Kind, at, data)
 	}
 	return told
 }
@@ -106,22 +107,22 @@ func present(s string) *string {
 	return &s
 }
 
-func newNotice(inv store.Invoice, kind string, at time.Time, data documentData) store.Notice {
-	n := NewNotice(inv.Scope, kind, at, data)
+func addNotice(rows *store.Batch, inv store.Invoice, kind string, at time.Time, data documentData) {
+	n, err := NewNotice(inv.Scope, kind, at, data)
 	n.DocumentID, n.Sequence = inv.DocumentID, inv.Sequence
-	return n
+	rows.Fail(err).AddNotice(n)
 }
 
-// NewNotice makes a notice of data that can be encoded.
-func NewNotice(scope store.Scope, kind string, at time.Time, data any) store.Notice {
+// NewNotice makes something to tell of what can be encoded.
+func NewNotice(scope store.Scope, kind string, at time.Time, data any) (store.Notice, error) {
 	n := store.Notice{Scope: scope, ID: store.NewNoticeID(), Kind: kind, At: at}
 	body, err := json.Marshal(envelope{
 		ID: n.ID, Type: kind, Timestamp: instant(at), APIVersion: "v1",
 		Environment: scope.Environment, TaxpayerID: scope.TaxpayerID, Data: data,
 	})
 	if err != nil {
-		panic("pipeline: a notice cannot be encoded: " + err.Error()) // its data are our own types
+		return n, fmt.Errorf("pipeline: encode notice: %w", err)
 	}
 	n.Body = body
-	return n
+	return n, nil
 }

@@ -56,7 +56,7 @@ func (l *Live) outlook(ctx context.Context, p *Pipeline) error {
 			if told, err = tx.MarkNotified(ctx, w.scope, w.subject, w.mark, l.Now()); err != nil || !told {
 				return err
 			}
-			return tx.AddNotice(ctx, NewNotice(w.scope, w.kind, l.Now(), w.data))
+			return l.addNotice(ctx, tx, w.scope, w.kind, w.data)
 		})
 		if failed != nil {
 			return failed
@@ -267,9 +267,18 @@ type contingencyData struct {
 func (l *Live) tellContingency(ctx context.Context, tx *store.Tx, scopes []store.Scope, kind string, data contingencyData) error {
 	for _, scope := range scopes {
 		data.Object, data.ID = "taxpayer", scope.TaxpayerID
-		if err := tx.AddNotice(ctx, NewNotice(scope, kind, l.Now(), data)); err != nil {
+		if err := l.addNotice(ctx, tx, scope, kind, data); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addNotice tells a taxpayer something that is of no document.
+func (l *Live) addNotice(ctx context.Context, tx *store.Tx, scope store.Scope, kind string, data any) error {
+	n, err := NewNotice(scope, kind, l.Now(), data)
+	if err != nil {
+		return err
+	}
+	return tx.AddNotice(ctx, n)
 }

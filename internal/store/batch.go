@@ -29,6 +29,12 @@ func (b *Batch) add(s statement, idle error) *Batch {
 	return b
 }
 
+// Fail makes the commit end in an error, unless it is nil.
+func (b *Batch) Fail(err error) *Batch {
+	b.err = errors.Join(b.err, err)
+	return b
+}
+
 // Append puts the writes of another batch behind those of this one.
 func (b *Batch) Append(other *Batch) *Batch {
 	b.writes, b.err = append(b.writes, other.writes...), errors.Join(b.err, other.err)
