@@ -37,13 +37,9 @@ func newDeliveryResource(d store.DeliveryAttempt) deliveryResource {
 
 // listDeliveries answers one page of an endpoint's log, the newest first.
 func (a *API) listDeliveries(x *exchange) error {
-	id, ok := parseUUID(x.params["endpoint_id"])
-	if !ok {
-		return notFound()
-	}
 	ctx, cancel := x.deadline()
 	defer cancel()
-	e, err := a.Store.Endpoint(ctx, x.scope, id)
+	e, err := a.endpoint(ctx, x)
 	if err != nil {
 		return err
 	}

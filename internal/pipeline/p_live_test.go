@@ -306,7 +306,7 @@ func TestP98Buyers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			tt.check(t, storetest.Address(t, "sqlite"))
+			storetest.EachAddress(t, tt.check)
 		})
 	}
 }
