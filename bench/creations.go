@@ -140,7 +140,7 @@ func (r rows) commit(ctx context.Context, s *store.Store) error {
 	now := time.Now()
 	inv := store.Invoice{
 		Scope: r.scope, ID: store.NewID(), DocumentID: store.NewID(), ExternalID: store.NewID(), Type: fiscal.FiscalCredit,
-		Status: fiscal.Accepted, Sequence: 1, Currency: "DOP", IssueDate: "2026-11-14", Subtotal: "333.33", DiscountTotal: "33.33",
+		Status: fiscal.Accepted, Revision: 1, Currency: "DOP", IssueDate: "2026-11-14", Subtotal: "333.33", DiscountTotal: "33.33",
 		TaxTotal: "54.00", Total: "354.00", Paid: "354.00", Balance: "0.00", DocumentTotal: "354.00",
 		Messages:  []string{"Synthetic result of the sandbox; the tax authority has not seen this document."},
 		CreatedAt: now, UpdatedAt: now,
@@ -152,7 +152,7 @@ func (r rows) commit(ctx context.Context, s *store.Store) error {
 			RequestID: "req_0123456789abcdef0123456789abcdef", CreatedAt: now, Body: r.answer,
 		},
 		Invoice: inv, Request: r.request,
-		Event: store.Event{
+		Entry: store.HistoryEntry{
 			Scope: r.scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status,
 			RequestID: "req_0123456789abcdef0123456789abcdef", Detail: "validated by the sandbox; a synthetic result",
 		},

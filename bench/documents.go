@@ -64,7 +64,7 @@ func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, bod
 	if err != nil {
 		return err
 	}
-	encf, err := ecf.NewENCF(fiscal.FiscalCredit, 1)
+	encf, err := fiscal.NewENCF(fiscal.FiscalCredit, 1)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func signingRate() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	encf, err := ecf.NewENCF(fiscal.FiscalCredit, 1)
+	encf, err := fiscal.NewENCF(fiscal.FiscalCredit, 1)
 	if err != nil {
 		return 0, err
 	}

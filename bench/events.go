@@ -154,7 +154,7 @@ func writeNotices(ctx context.Context, address, taxpayer string) ([]byte, error)
 	var body []byte
 	for n := range eventNotices {
 		at := time.Now()
-		notice := store.Notice{Scope: scope, ID: store.NewNoticeID(), Kind: "fiscal_document.accepted", DocumentID: store.NewID(), Sequence: int64(n), At: at}
+		notice := store.Event{Scope: scope, ID: store.NewEventID(), Kind: "fiscal_document.accepted", DocumentID: store.NewID(), Revision: int64(n), At: at}
 		body, err = json.Marshal(map[string]any{
 			"id": notice.ID, "type": notice.Kind, "timestamp": at.UTC().Format(time.RFC3339Nano), "api_version": "v1",
 			"environment": scope.Environment, "taxpayer_id": taxpayer,
@@ -166,7 +166,7 @@ func writeNotices(ctx context.Context, address, taxpayer string) ([]byte, error)
 		})
 		if err == nil {
 			notice.Body = body
-			err = s.Update(ctx, func(tx *store.Tx) error { return tx.AddNotice(ctx, notice) })
+			err = s.Update(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, notice) })
 		}
 		if err != nil {
 			return nil, errors.Join(err, s.Close())

@@ -131,7 +131,7 @@ func (b *bench) fill(ctx context.Context, address, taxpayer string, invoices int
 			now := time.Now()
 			all = append(all, store.Invoice{
 				Scope: store.Scope{Environment: fiscal.Sandbox, TaxpayerID: taxpayer}, ID: store.NewID(), DocumentID: store.NewID(),
-				ExternalID: fmt.Sprintf("filled-%07d", i), Type: fiscal.Consumer, Status: fiscal.Accepted, Sequence: 1, Currency: "DOP",
+				ExternalID: fmt.Sprintf("filled-%07d", i), Type: fiscal.Consumer, Status: fiscal.Accepted, Revision: 1, Currency: "DOP",
 				IssueDate: "2026-11-14", Subtotal: "111.11", DiscountTotal: "11.11", TaxTotal: "18.00", Total: "118.00", Paid: "118.00",
 				Balance: "0.00", DocumentTotal: "118.00", CreatedAt: now, UpdatedAt: now,
 			})

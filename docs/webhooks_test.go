@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
-	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
@@ -198,7 +198,7 @@ func TestWebhookPage(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+\\.[a-z_]+)` \\|").FindAllStringSubmatch(page, -1) {
 		told = append(told, m[1])
 	}
-	if diff := cmp.Diff(notify.Kinds(), told); diff != "" {
+	if diff := cmp.Diff(event.Kinds(), told); diff != "" {
 		t.Errorf("kinds (-code +page):\n%s", diff)
 	}
 	example := []byte(block(t, page, "json"))

@@ -238,11 +238,11 @@ func (d *demo) prepare() error {
 				return err
 			}
 			for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
-				q := store.Sequence{Scope: d.scope, ID: store.NewID(), Type: kind, First: 1, Last: demoNumbers, Next: 1, CreatedAt: now}
+				q := store.NumberRange{Scope: d.scope, ID: store.NewID(), Type: kind, First: 1, Last: demoNumbers, Next: 1, CreatedAt: now}
 				if kind == fiscal.FiscalCredit {
 					q.Expires = demoExpiry()
 				}
-				if err := tx.AddSequence(ctx, q); err != nil {
+				if err := tx.AddNumberRange(ctx, q); err != nil {
 					return err
 				}
 			}

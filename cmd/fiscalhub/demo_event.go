@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -121,7 +122,7 @@ func (d *demo) subscribe(ctx context.Context, s *store.Store, keys *seal.Keys) e
 		return err
 	}
 	all := notify.Endpoints{Store: s, Secrets: access.Secrets{Store: s, Keys: keys}, Guard: guard, Now: time.Now}
-	made, err := all.Create(ctx, notify.NewEndpoint{Scope: d.scope, URL: d.hook, Kinds: []string{notify.All}}, notify.Intent{})
+	made, err := all.Create(ctx, notify.NewEndpoint{Scope: d.scope, URL: d.hook, Kinds: []string{event.All}}, notify.Intent{})
 	d.listener.secret = made.Secret
 	return err
 }

@@ -81,7 +81,7 @@ func (c ecfSignCmd) Run(t *terminal) error {
 
 // flags reads what the flags say of number and time.
 func (c ecfSignCmd) flags(now time.Time) (number ecf.Number, signedAt time.Time, err error) {
-	if number.ENCF, err = ecf.ParseENCF(c.ENCF); err != nil {
+	if number.ENCF, err = fiscal.ParseENCF(c.ENCF); err != nil {
 		return number, now, usageError("--encf: " + err.Error())
 	}
 	signedAt = now

@@ -10,15 +10,16 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
-	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/receiver"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
 // events is what tells integrators of what happens, and who may tell us.
 type events struct {
+	env       fiscal.Environment
 	endpoints *notify.Endpoints
 	sources   *notify.Sources
 	feed      *notify.Feed
@@ -29,7 +30,7 @@ type events struct {
 // events makes what tells integrators. It is for the caller to close.
 func (c serveCmd) events(env fiscal.Environment, baseURL string, s *store.Store, keys *seal.Keys, log *slog.Logger) (*events, error) {
 	if c.WebhookAllowPrivate {
-		log.Warn("WEBHOOKS MAY GO TO PRIVATE ADDRESSES (--webhook-allow-private): who names an address has this machine call it")
+		log.Warn("Webhooks may go to private addresses (--webhook-allow-private). Whoever can create an endpoint can make this machine call any address.")
 	}
 	guard, err := c.guard()
 	if err != nil {
@@ -40,25 +41,29 @@ func (c serveCmd) events(env fiscal.Environment, baseURL string, s *store.Store,
 		return nil, err
 	}
 	secrets := access.Secrets{Store: s, Keys: keys}
-	e := &events{poster: poster, feed: notify.NewFeed(s), sources: &notify.Sources{Store: s, Secrets: secrets, Now: time.Now}}
-	e.sender = notify.NewSender(notify.Options{
-		Store: s, Secrets: secrets, Poster: poster, Env: env, Now: time.Now, Log: log, Pace: c.Pace, BaseURL: baseURL, Told: e.told,
+	e := &events{env: env, poster: poster, feed: notify.NewFeed(s), sources: &notify.Sources{Store: s, Secrets: secrets, Now: time.Now}}
+	e.sender, err = notify.NewSender(notify.Options{
+		Store: s, Secrets: secrets, Poster: poster, Env: env, Now: time.Now, Log: log, Pace: wake.Pace(c.Pace), BaseURL: baseURL, OnCommit: e.committed,
 	})
+	if err != nil {
+		poster.Close()
+		return nil, err
+	}
 	e.endpoints = &notify.Endpoints{
-		Store: s, Secrets: secrets, Poster: poster, Guard: guard, Now: time.Now, Rouse: e.sender.Rouse,
+		Store: s, Secrets: secrets, Poster: poster, Guard: guard, Now: time.Now, WakeSender: e.sender.Wake,
 	}
 	return e, nil
 }
 
-// told hears whose integrators there is something to tell.
-func (e *events) told(scope store.Scope) {
-	e.feed.Rouse(scope)
-	e.sender.Rouse()
+// committed wakes the feed and the sender after events of a taxpayer were committed.
+func (e *events) committed(scope store.Scope) {
+	e.feed.Wake(scope)
+	e.sender.Wake()
 }
 
 // run sends until ctx ends. The sandbox emits no events.
 func (e *events) run(ctx context.Context) {
-	if e.sender.Env != fiscal.Sandbox {
+	if e.env != fiscal.Sandbox {
 		e.sender.Run(ctx)
 	}
 }
@@ -67,11 +72,11 @@ func (e *events) close() { e.poster.Close() }
 
 // newReceiver makes the services that other taxpayers and the authority call. In
 // the sandbox there are none.
-func newReceiver(env fiscal.Environment, s *store.Store, ring *access.Keyring, v venue, flow *pipeline.Pipeline, a *api.API, log *slog.Logger) (*receiver.Receiver, error) {
+func newReceiver(env fiscal.Environment, s *store.Store, ring *access.Keyring, r envRuntime, a *api.API, log *slog.Logger) (*receiver.Receiver, error) {
 	o := receiver.Options{Environment: env, Now: time.Now, Log: log}
 	if env != fiscal.Sandbox {
-		o.Roots, o.Key, o.Seeds, o.Taxpayers, o.Identities = v.roots, ring.Receiver(), s, recipients{s, env}, v.identities
-		o.Responses, o.Limit = flow, a.Admit
+		o.Roots, o.Key, o.Seeds, o.Taxpayers, o.Identities = r.roots, ring.Receiver(), s, recipients{s, env}, r.identities
+		o.Responses, o.Limit = r.inbox, a.Admit
 	}
 	return receiver.New(o)
 }

@@ -170,7 +170,7 @@ func (w *liveTown) audit(t *testing.T, count int) {
 	scope := store.Scope{Environment: fiscal.Certification, TaxpayerID: w.client.taxpayer}
 	taken := int64(0)
 	for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
-		sequences, err := s.SequencesOf(t.Context(), scope, kind)
+		sequences, err := s.NumberRangesOf(t.Context(), scope, kind)
 		if err != nil || len(sequences) != 1 {
 			t.Fatalf("%d sequences, %v", len(sequences), err)
 		}

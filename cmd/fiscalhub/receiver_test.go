@@ -129,7 +129,7 @@ func TestS17CommercialResponse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		feed = slices.DeleteFunc(feed, func(n store.Notice) bool { return n.Kind != response })
+		feed = slices.DeleteFunc(feed, func(n store.Event) bool { return n.Kind != response })
 		if len(feed) != 2 {
 			t.Errorf("%d responses are told of, want 2", len(feed))
 		}

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
-	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -46,9 +45,9 @@ func (c reconcileCmd) Run(t *terminal) error {
 	if err := c.check(env); err != nil {
 		return err
 	}
-	var stated []ecf.ENCF
+	var stated []fiscal.ENCF
 	for _, text := range c.SentUpTo {
-		encf, err := ecf.ParseENCF(text)
+		encf, err := fiscal.ParseENCF(text)
 		if err != nil {
 			return usageError("--sent-up-to: want a number like E310000000120")
 		}
@@ -68,14 +67,14 @@ func (c reconcileCmd) Run(t *terminal) error {
 			return err
 		}
 		defer client.Close()
-		fence, err := c.fence(t, env, s, log)
+		opened, err := c.fence(t, env, s, log)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, fence.Close()) }()
-		releaser := pipeline.Releaser{
-			Store: s, Authority: client, Identities: access.NewCertificates(s, keys, time.Now), Fence: fence, Now: time.Now, Stated: stated,
-			Progress: func(s store.Sequence, asked int64) {
+		defer func() { err = errors.Join(err, opened.Close()) }()
+		releaser := fence.Releaser{
+			Store: s, Authority: client, Identities: access.NewCertificates(s, keys, time.Now), Fence: opened, Now: time.Now, Stated: stated,
+			Progress: func(s store.NumberRange, asked int64) {
 				if asked%progressEvery == 0 {
 					t.say("type %s: %d numbers answered, from %d on", s.Type, asked, s.Next)
 				}
@@ -84,10 +83,7 @@ func (c reconcileCmd) Run(t *terminal) error {
 		released, err := releaser.Release(t.ctx, scope)
 		if err != nil {
 			for _, r := range released {
-				t.say("type %s: released; %s", r.Sequence.Type, summary(r))
-			}
-			if errors.Is(err, pipeline.ErrNobodyToAsk) {
-				return fmt.Errorf("%w; state the highest number that was sent with --sent-up-to", err)
+				t.say("type %s: released; %s", r.Range.Type, summary(r))
 			}
 			return err
 		}
@@ -95,16 +91,16 @@ func (c reconcileCmd) Run(t *terminal) error {
 	})
 }
 
-func (t *terminal) answerReleased(released []pipeline.Released) error {
+func (t *terminal) answerReleased(released []fence.Released) error {
 	answer := struct {
 		Ranges []releasedView `json:"ranges"`
 	}{make([]releasedView, len(released))}
 	for i, r := range released {
-		answer.Ranges[i] = releasedView{r.Sequence.ID, r.Sequence.Type, r.From, r.To, r.Found, r.Absent, r.Unknown, r.To + 1}
+		answer.Ranges[i] = releasedView{r.Range.ID, r.Range.Type, r.From, r.To, r.Found, r.Absent, r.Unknown, r.To + 1}
 	}
 	return t.answer(answer, func(w io.Writer) {
 		for _, r := range released {
-			line(w, r.Sequence.ID, "type "+string(r.Sequence.Type), summary(r))
+			line(w, r.Range.ID, "type "+string(r.Range.Type), summary(r))
 		}
 		if len(released) == 0 {
 			line(w, "No range of this taxpayer is fenced.")
@@ -113,7 +109,7 @@ func (t *terminal) answerReleased(released []pipeline.Released) error {
 }
 
 // summary is what became of a range, for people.
-func summary(r pipeline.Released) string {
+func summary(r fence.Released) string {
 	if r.To < r.From {
 		return fmt.Sprintf("no number is given up; it goes on with %d", r.To+1)
 	}

@@ -33,7 +33,7 @@ type sequenceView struct {
 	Fenced      bool               `json:"fenced"`
 }
 
-func newSequenceView(s store.Sequence) sequenceView {
+func newSequenceView(s store.NumberRange) sequenceView {
 	v := sequenceView{
 		ID: s.ID, TaxpayerID: s.TaxpayerID, Environment: s.Environment, Type: s.Type,
 		From: s.First, To: s.Last, Next: s.Next, Left: s.Left(), Fenced: !s.FencedAt.IsZero(),
@@ -64,7 +64,7 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 		return usageError("--from, --to: want 1 or more, --to not before --from, and at most ten digits")
 	}
 	now := time.Now()
-	made := store.Sequence{
+	made := store.NumberRange{
 		Scope: store.Scope{Environment: env, TaxpayerID: c.Taxpayer}, ID: store.NewID(), Type: fiscal.Type(c.Type),
 		First: c.From, Last: c.To, Next: c.From, CreatedAt: now,
 	}
@@ -80,7 +80,7 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 		made.Expires = expires
 	}
 	return t.withStore(func(s *store.Store) error {
-		err := s.Update(t.ctx, func(tx *store.Tx) error { return tx.AddSequence(t.ctx, made) })
+		err := s.Update(t.ctx, func(tx *store.Tx) error { return tx.AddNumberRange(t.ctx, made) })
 		if errors.Is(err, store.ErrOverlap) {
 			return fmt.Errorf("a number from %d to %d of type %s is in another range of this RNC: see fiscalhub sequence list", c.From, c.To, c.Type)
 		}
@@ -96,7 +96,7 @@ type sequenceListCmd struct{}
 // Run lists the ranges.
 func (sequenceListCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
-		all, err := s.Sequences(t.ctx)
+		all, err := s.NumberRanges(t.ctx)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/printed"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -142,7 +143,7 @@ func readLogo(path string) ([]byte, error) {
 func checkTaxpayer(t store.Taxpayer) error {
 	var wrong []string
 	var problems fiscal.Problems
-	if err := pipeline.IssuerOf(t).Check(); err != nil && !errors.As(err, &problems) {
+	if err := live.IssuerOf(t).Check(); err != nil && !errors.As(err, &problems) {
 		return err
 	}
 	for _, p := range problems {

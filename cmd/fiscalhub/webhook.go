@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
@@ -150,10 +151,10 @@ func (c webhookCreateCmd) Run(t *terminal) error {
 		return err
 	}
 	n := notify.NewEndpoint{Scope: store.Scope{Environment: env, TaxpayerID: c.Taxpayer}, URL: c.URL}
-	known := notify.Kinds()
+	known := event.Kinds()
 	for _, given := range c.Event {
 		for kind := range strings.FieldsFuncSeq(given, func(r rune) bool { return r == ' ' || r == ',' }) {
-			if kind != notify.All && !slices.Contains(known, kind) {
+			if kind != event.All && !slices.Contains(known, kind) {
 				return usageError("--event: " + strconv.Quote(kind) + " is no kind of event: want * or some of " + strings.Join(known, ", "))
 			}
 			if !slices.Contains(n.Kinds, kind) {
@@ -312,7 +313,7 @@ type deliveryView struct {
 
 func newDeliveryView(a store.DeliveryAttempt) deliveryView {
 	v := deliveryView{
-		EventID: a.NoticeID, Type: a.Kind, Attempt: a.Number, AttemptedAt: moment(a.At), TookMS: a.Took.Milliseconds(),
+		EventID: a.EventID, Type: a.Kind, Attempt: a.Number, AttemptedAt: moment(a.At), TookMS: a.Took.Milliseconds(),
 		NextAttemptAt: optionalMoment(a.NextAt), Error: optional(a.Error), Answer: string(a.Answer),
 	}
 	if a.HTTPStatus != 0 {

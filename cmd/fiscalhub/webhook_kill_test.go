@@ -137,7 +137,7 @@ func (l *listener) missing(s *store.Store, invoices []store.Invoice) (missing []
 	}
 	for _, inv := range invoices {
 		var want []int64
-		for n := int64(2); n <= inv.Sequence; n++ {
+		for n := int64(2); n <= inv.Revision; n++ {
 			want = append(want, n)
 		}
 		slices.Sort(sequences[inv.DocumentID])

@@ -11,8 +11,9 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -39,7 +40,7 @@ type workView struct {
 	Deadline   *string       `json:"deadline"` // of what waits in contingency
 }
 
-func newWorkView(w store.Waiting) workView {
+func newWorkView(w store.WaitingDocument) workView {
 	v := workView{ID: w.DocumentID, ExternalID: w.ExternalID, Status: w.Status}
 	if w.Job != nil {
 		v.Stage, v.Attempt, v.NextTry, v.LastError = &w.Job.Stage, w.Job.Attempt, optionalMoment(w.Job.RunAt), optional(w.Job.LastError)
@@ -63,7 +64,7 @@ func (c workListCmd) Run(t *terminal) error {
 		return usageError("--environment: want sandbox, certification or production")
 	}
 	return t.withStore(func(s *store.Store) error {
-		all, err := s.Waiting(t.ctx, store.Scope{Environment: env, TaxpayerID: c.Taxpayer})
+		all, err := s.WaitingDocuments(t.ctx, store.Scope{Environment: env, TaxpayerID: c.Taxpayer})
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func (c workListCmd) Run(t *terminal) error {
 
 // deadline is until when a document that a contingency kept back must have been
 // sent; nil for others, and while the contingency goes on.
-func deadline(t *terminal, s *store.Store, w store.Waiting) (*string, error) {
+func deadline(t *terminal, s *store.Store, w store.WaitingDocument) (*string, error) {
 	if w.Status != fiscal.Queued {
 		return nil, nil
 	}
@@ -101,7 +102,7 @@ func deadline(t *terminal, s *store.Store, w store.Waiting) (*string, error) {
 	if errors.Is(err, store.ErrNotFound) || err == nil && (last.EndedAt.IsZero() || w.CreatedAt.After(last.EndedAt)) {
 		return nil, nil
 	}
-	return optionalMoment(last.EndedAt.Add(pipeline.ContingencyTime)), err
+	return optionalMoment(last.EndedAt.Add(live.ContingencyTime)), err
 }
 
 // nextTry is when a job goes on, for people.
@@ -174,7 +175,7 @@ type attemptView struct {
 
 type evidenceView struct {
 	At       string        `json:"at"`
-	Kind     pipeline.Kind `json:"kind"`
+	Kind     evidence.Kind `json:"kind"`
 	TrackID  *string       `json:"track_id"`
 	Verdict  *string       `json:"verdict"`
 	Ours     bool          `json:"ours"`
@@ -243,15 +244,15 @@ func newWorkShow(t *terminal, s *store.Store, inv store.Invoice) (workShowView, 
 			Class: optional(string(a.Class)), Detail: a.Detail, SHA256: hex.EncodeToString(a.Digest),
 		})
 	}
-	evidence, err := pipeline.ReadEvidence(t.ctx, s, inv.Scope, inv.DocumentID)
+	known, err := live.ReadEvidence(t.ctx, s, inv.Scope, inv.DocumentID)
 	if err != nil {
 		return v, err
 	}
-	for _, e := range evidence {
+	for _, e := range known {
 		v.Evidence = append(v.Evidence, newEvidenceView(e))
 	}
 	if signed { // of what was never numbered there is nothing to fold
-		o := pipeline.Fold(evidence)
+		o := evidence.Fold(known)
 		v.Outcome = &documentResult{Status: o.Status, TrackID: optional(o.TrackID), Alarm: optional(o.Alarm), Freeze: o.Freeze}
 		if o.Verdict != nil {
 			v.Outcome.Decided = optional(string(o.Verdict.Kind))
@@ -281,7 +282,7 @@ func newDocumentView(inv store.Invoice, issued store.Issued) documentView {
 	return v
 }
 
-func newEvidenceView(e pipeline.Evidence) evidenceView {
+func newEvidenceView(e evidence.Item) evidenceView {
 	v := evidenceView{
 		At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, TrackID: optional(e.TrackID), Verdict: optional(verdictWord(e)),
 		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note,
@@ -296,9 +297,9 @@ func newEvidenceView(e pipeline.Evidence) evidenceView {
 }
 
 // verdictWord is the verdict of evidence that has one.
-func verdictWord(e pipeline.Evidence) string {
+func verdictWord(e evidence.Item) string {
 	switch e.Kind {
-	case pipeline.KindVerdict, pipeline.KindState, pipeline.KindOperator:
+	case evidence.Verdict, evidence.State, evidence.Operator:
 	default:
 		return ""
 	}
@@ -395,11 +396,11 @@ func (c workResolveCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		d := pipeline.Decision{DocumentID: inv.DocumentID, Verdict: fiscal.VerdictAccepted, Note: c.Evidence}
+		d := live.Decision{DocumentID: inv.DocumentID, Verdict: fiscal.VerdictAccepted, Note: c.Evidence}
 		if c.As == "rejected" {
 			d.Verdict = fiscal.VerdictRejected
 		}
-		r := pipeline.Resolver{Store: s, Now: time.Now, Log: t.log(slog.LevelWarn)}
+		r := live.NewResolver(s, time.Now, t.log(slog.LevelWarn))
 		if inv, err = r.Resolve(t.ctx, inv.Scope, d); err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -45,12 +46,12 @@ type Options struct {
 	Endpoints *notify.Endpoints
 	Feed      *notify.Feed
 	Sources   *notify.Sources
-	Relay     Relay
+	Inbox     Inbox
 }
 
-// Relay takes in what a source has passed on.
-type Relay interface {
-	Hear(ctx context.Context, in pipeline.Inbound) (pipeline.Heard, error)
+// Inbox takes in the messages that sources pass on.
+type Inbox interface {
+	Receive(ctx context.Context, in live.Inbound) (live.Received, error)
 }
 
 // API answers requests.

@@ -8,28 +8,29 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
 // deliveryResource is one attempt to tell an endpoint something.
 type deliveryResource struct {
-	EventID       string   `json:"event_id"`
-	Type          string   `json:"type"`
-	Attempt       int64    `json:"attempt"`
-	AttemptedAt   instant  `json:"attempted_at"`
-	NextAttemptAt *instant `json:"next_attempt_at"`
-	HTTPStatus    *int64   `json:"http_status"`
-	Error         *string  `json:"error"`
+	EventID       string  `json:"event_id"`
+	Type          string  `json:"type"`
+	Attempt       int64   `json:"attempt"`
+	AttemptedAt   string  `json:"attempted_at"`
+	NextAttemptAt *string `json:"next_attempt_at"`
+	HTTPStatus    *int64  `json:"http_status"`
+	Error         *string `json:"error"`
 }
 
 func newDeliveryResource(d store.DeliveryAttempt) deliveryResource {
 	r := deliveryResource{
-		EventID: d.NoticeID, Type: d.Kind, Attempt: d.Number, AttemptedAt: newInstant(d.At),
+		EventID: d.EventID, Type: d.Kind, Attempt: d.Number, AttemptedAt: fiscal.FormatInstant(d.At),
 		HTTPStatus: orNone64(d.HTTPStatus), Error: orNull(d.Error),
 	}
 	if !d.NextAt.IsZero() {
-		next := newInstant(d.NextAt)
+		next := fiscal.FormatInstant(d.NextAt)
 		r.NextAttemptAt = &next
 	}
 	return r
@@ -99,7 +100,7 @@ func (a *API) replayEvents(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.respondAs(http.StatusAccepted, replayResource{n}, meta{x.id})
+	return x.respondAs(http.StatusAccepted, replayResource{n}, pipeline.Meta{RequestID: x.id})
 }
 
 var eventIDForm = regexp.MustCompile(`^evt_[0-9a-f]{32}$`)

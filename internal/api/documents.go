@@ -28,8 +28,8 @@ type documentResource struct {
 	Total          string        `json:"total"`
 	StatusMessages []string      `json:"status_messages"`
 	Links          documentLinks `json:"links"`
-	CreatedAt      instant       `json:"created_at"`
-	UpdatedAt      instant       `json:"updated_at"`
+	CreatedAt      string        `json:"created_at"`
+	UpdatedAt      string        `json:"updated_at"`
 }
 
 type documentLinks struct {
@@ -50,7 +50,7 @@ func (a *API) newDocumentResource(inv store.Invoice) documentResource {
 		ECFType: inv.Type, Status: inv.Status, ENCF: orNull(inv.ENCF), TrackID: orNull(inv.TrackID),
 		Currency: inv.Currency, IssueDate: inv.IssueDate, Total: inv.DocumentTotal, StatusMessages: messages,
 		Links:     documentLinks{Self: self, XML: self + "/xml", PDF: self + "/pdf"},
-		CreatedAt: newInstant(inv.CreatedAt), UpdatedAt: newInstant(inv.UpdatedAt),
+		CreatedAt: fiscal.FormatInstant(inv.CreatedAt), UpdatedAt: fiscal.FormatInstant(inv.UpdatedAt),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
@@ -22,14 +23,14 @@ type endpointResource struct {
 	Description *string              `json:"description"`
 	Status      store.EndpointStatus `json:"status"`
 	Secret      string               `json:"secret,omitempty"`
-	CreatedAt   instant              `json:"created_at"`
-	UpdatedAt   instant              `json:"updated_at"`
+	CreatedAt   string               `json:"created_at"`
+	UpdatedAt   string               `json:"updated_at"`
 }
 
 func newEndpointResource(e store.Endpoint, secret webhook.Secret) endpointResource {
 	return endpointResource{
 		ID: e.ID, URL: e.URL, Events: e.Kinds, Description: orNull(e.Description), Status: e.Status,
-		Secret: secret.Reveal(), CreatedAt: newInstant(e.CreatedAt), UpdatedAt: newInstant(e.UpdatedAt),
+		Secret: secret.Reveal(), CreatedAt: fiscal.FormatInstant(e.CreatedAt), UpdatedAt: fiscal.FormatInstant(e.UpdatedAt),
 	}
 }
 
@@ -59,7 +60,7 @@ func (a *API) createEndpoint(x *exchange) error {
 	intent := notify.Intent{
 		Key: key, Fingerprint: digest(document.Canonical()), RawDigest: digest(body), RequestID: x.id,
 		Answer: func(e store.Endpoint, secret webhook.Secret) (string, []byte, error) {
-			body, err := encode(envelope{newEndpointResource(e, secret), meta{x.id}})
+			body, err := pipeline.EncodeAnswer(newEndpointResource(e, secret), pipeline.Meta{RequestID: x.id})
 			return endpointPath(e), body, err
 		},
 	}

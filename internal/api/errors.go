@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -117,9 +118,9 @@ func faultOf(err error) *fault {
 		known    *fault
 		problems fiscal.Problems
 		syntax   *strictjson.SyntaxError
-		conflict *pipeline.Conflict
-		notReady *pipeline.NotReady
-		unfit    *pipeline.Unfit
+		conflict *pipeline.ConflictError
+		notReady *pipeline.NotReadyError
+		unfit    *live.InvalidMessageError
 	)
 	switch {
 	case errors.As(err, &known):
@@ -187,14 +188,14 @@ func (a *API) refuse(x *exchange, err error) {
 		x.w.Header().Set(name, value)
 	}
 	if f.invoice != "" && x.may(readInvoices) {
-		x.w.Header().Set("Location", invoicePath(x.scope.TaxpayerID, f.invoice))
+		x.w.Header().Set("Location", pipeline.InvoicePath(store.Invoice{Scope: x.scope, ID: f.invoice}))
 	}
 	details := make([]detail, len(f.details))
 	for i, p := range f.details {
 		details[i] = detail(p)
 	}
 	x.code = f.code
-	body, err := encode(errorEnvelope{errorBody{f.code, f.message, x.id, details}})
+	body, err := strictjson.Encode(errorEnvelope{errorBody{f.code, f.message, x.id, details}})
 	if err != nil {
 		a.Log.Error("error could not be encoded", "request_id", x.id, "error", err.Error())
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -49,7 +49,7 @@ func (a *API) listEvents(x *exchange) error {
 	}
 	data := make([]json.RawMessage, len(notices))
 	for i, n := range notices {
-		data[i] = notify.Absolute(n.Body, a.BaseURL)
+		data[i] = event.Absolute(n.Body, a.BaseURL)
 		page.after = n.Number
 	}
 	if m.NextCursor == "" || len(notices) > 0 {
@@ -60,15 +60,15 @@ func (a *API) listEvents(x *exchange) error {
 
 // readFeed reads one notice more than a page has. A request that has waited is
 // one of those that execute again once there is something.
-func (a *API) readFeed(x *exchange, page feedPage) ([]store.Notice, error) {
-	read := func() ([]store.Notice, error) {
+func (a *API) readFeed(x *exchange, page feedPage) ([]store.Event, error) {
+	read := func() ([]store.Event, error) {
 		ctx, cancel := x.deadline()
 		defer cancel()
 		return a.Feed.Read(ctx, x.scope, page.after, page.limit+1)
 	}
 	look := func(ctx context.Context) error { return a.Feed.Wait(ctx, x.scope, page.after) }
 	if a.Environment == fiscal.Sandbox || a.Feed == nil {
-		read = func() ([]store.Notice, error) { return nil, nil }
+		read = func() ([]store.Event, error) { return nil, nil }
 		look = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	}
 	notices, err := read()

@@ -1,11 +1,9 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -134,16 +133,6 @@ func validRequestID(s string) bool {
 	return true
 }
 
-// envelope is the body of every successful JSON answer.
-type envelope struct {
-	Data any `json:"data"`
-	Meta any `json:"meta"`
-}
-
-type meta struct {
-	RequestID string `json:"request_id"`
-}
-
 type pageMeta struct {
 	RequestID  string  `json:"request_id"`
 	NextCursor *string `json:"next_cursor"`
@@ -151,7 +140,7 @@ type pageMeta struct {
 
 // respond writes a resource, or several.
 func (x *exchange) respond(data any) error {
-	return x.respondWith(data, meta{x.id})
+	return x.respondWith(data, pipeline.Meta{RequestID: x.id})
 }
 
 func (x *exchange) respondWith(data, meta any) error {
@@ -159,23 +148,12 @@ func (x *exchange) respondWith(data, meta any) error {
 }
 
 func (x *exchange) respondAs(status int, data, meta any) error {
-	body, err := encode(envelope{data, meta})
+	body, err := pipeline.EncodeAnswer(data, meta)
 	if err != nil {
 		return err
 	}
 	x.write(status, body)
 	return nil
-}
-
-// encode writes JSON without the escapes that HTML would need.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // write sends a JSON body with the headers that every answer carries. The

@@ -23,6 +23,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -54,7 +55,7 @@ type options struct {
 	plan      pipeline.Plan
 	masterKey string
 	poster    notify.Poster // of tests of endpoints
-	relay     api.Relay     // nil: the pipeline
+	relay     api.Inbox     // nil: the pipeline
 	roots     *x509.CertPool
 }
 
@@ -121,11 +122,12 @@ func node(t *testing.T, address string, opt options) *world {
 	if opt.plan == nil {
 		opt.plan = pipeline.Plan(pipeline.Sandbox{})
 		if opt.env != fiscal.Sandbox {
-			opt.plan = pipeline.NewLive(pipeline.LiveOptions{Store: w.store, Now: opt.now})
+			opt.plan = registering(t, w.store, opt)
 		}
 	}
 	w.feed = notify.NewFeed(w.store)
-	w.flow = pipeline.New(pipeline.Options{Store: w.store, Plan: opt.plan, Env: opt.env, Now: opt.now, Log: log, Told: w.feed.Rouse, Roots: opt.roots})
+	w.flow, err = pipeline.New(pipeline.Options{Store: w.store, Plan: opt.plan, Env: opt.env, Now: opt.now, Log: log, OnCommit: w.feed.Wake})
+	w.must(err)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	w.must(err)
 	w.base = "http://" + listener.Addr().String()
@@ -152,10 +154,12 @@ func (w *world) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.
 	opt := api.Options{
 		Store: w.store, Pipeline: w.flow, Keyring: w.ring, Environment: w.opt.env, BaseURL: "https://invoices.example",
 		RateLimit: w.opt.rateLimit, Now: w.opt.now, Log: log, Metrics: registry,
-		Endpoints: w.endpoints(), Feed: w.feed, Sources: w.sources(), Relay: w.opt.relay,
+		Endpoints: w.endpoints(), Feed: w.feed, Sources: w.sources(), Inbox: w.opt.relay,
 	}
-	if opt.Relay == nil {
-		opt.Relay = w.flow
+	if opt.Inbox == nil {
+		inbox, err := live.NewInbox(live.InboxOptions{Store: w.store, Env: w.opt.env, Pipeline: w.flow, Now: w.opt.now, Log: log, Roots: w.opt.roots})
+		w.must(err)
+		opt.Inbox = inbox
 	}
 	return opt
 }

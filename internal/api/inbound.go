@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
@@ -18,17 +19,17 @@ const maxInbound = 256 << 10
 var errSignature = unauthorized(`Signature realm="fh-inbound"`,
 	"the message is not signed by this source, or not within five minutes of now")
 
-// heardResource is what became of a message.
-type heardResource struct {
+// receivedResource is the answer to an inbound message.
+type receivedResource struct {
 	EventID   string `json:"event_id"`
 	Duplicate bool   `json:"duplicate"`
 }
 
-// hear takes in what a source passes on. Whoever sends it is known by the
-// signature over its bytes, which nothing is read from before.
-func (a *API) hear(x *exchange) error {
+// receiveInbound takes in a message of a source. The signature over its bytes proves
+// the source; nothing of the message is read before it is verified.
+func (a *API) receiveInbound(x *exchange) error {
 	id, ok := parseUUID(x.params["source_id"])
-	if !ok || a.Environment == fiscal.Sandbox || a.Sources == nil || a.Relay == nil {
+	if !ok || a.Environment == fiscal.Sandbox || a.Sources == nil || a.Inbox == nil {
 		return notFound()
 	}
 	body, err := readBody(x.r, maxInbound)
@@ -55,11 +56,11 @@ func (a *API) hear(x *exchange) error {
 		return err
 	}
 	message.Source = source
-	heard, err := a.Relay.Hear(ctx, message)
+	received, err := a.Inbox.Receive(ctx, message)
 	if err != nil {
 		return err
 	}
-	return x.respondAs(http.StatusAccepted, heardResource{heard.EventID, heard.Duplicate}, meta{x.id})
+	return x.respondAs(http.StatusAccepted, receivedResource{received.EventID, received.Duplicate}, pipeline.Meta{RequestID: x.id})
 }
 
 // admitSource counts what a source passes on in a window of its own.
@@ -75,8 +76,8 @@ func (a *API) admitSource(x *exchange, source store.Source) error {
 
 // readInbound reads a message. Members that we do not know are passed over here:
 // others' gateways add their own.
-func readInbound(id string, body []byte) (pipeline.Inbound, error) {
-	message := pipeline.Inbound{MessageID: id}
+func readInbound(id string, body []byte) (live.Inbound, error) {
+	message := live.Inbound{MessageID: id}
 	if strings.IndexFunc(id, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 {
 		return message, badRequest(webhook.HeaderID+" has other than printable ASCII characters",
 			fiscal.Problem{Field: webhook.HeaderID, Code: fiscal.CodeInvalidCharacters, Message: "only printable ASCII characters"})

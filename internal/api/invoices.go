@@ -6,58 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
-
-// invoiceResource is an invoice as integrators see it.
-type invoiceResource struct {
-	ID               string        `json:"id"`
-	TaxpayerID       string        `json:"taxpayer_id"`
-	ExternalID       string        `json:"external_id"`
-	ECFType          fiscal.Type   `json:"ecf_type"`
-	Status           fiscal.Status `json:"status"`
-	FiscalDocumentID string        `json:"fiscal_document_id"`
-	Currency         string        `json:"currency"`
-	IssueDate        string        `json:"issue_date"`
-	Totals           invoiceTotals `json:"totals"`
-	CreatedAt        instant       `json:"created_at"`
-	UpdatedAt        instant       `json:"updated_at"`
-}
-
-type invoiceTotals struct {
-	Subtotal      string `json:"subtotal"`
-	DiscountTotal string `json:"discount_total"`
-	TaxTotal      string `json:"tax_total"`
-	Total         string `json:"total"`
-	Paid          string `json:"paid"`
-	Balance       string `json:"balance"`
-}
-
-// instant is a moment in UTC with milliseconds.
-type instant string
-
-func newInstant(t time.Time) instant { return instant(t.UTC().Format("2006-01-02T15:04:05.000Z")) }
-
-func newInvoiceResource(inv store.Invoice) invoiceResource {
-	return invoiceResource{
-		ID: inv.ID, TaxpayerID: inv.TaxpayerID, ExternalID: inv.ExternalID, ECFType: inv.Type, Status: inv.Status,
-		FiscalDocumentID: inv.DocumentID, Currency: inv.Currency, IssueDate: inv.IssueDate,
-		Totals: invoiceTotals{
-			Subtotal: inv.Subtotal, DiscountTotal: inv.DiscountTotal, TaxTotal: inv.TaxTotal, Total: inv.Total,
-			Paid: inv.Paid, Balance: inv.Balance,
-		},
-		CreatedAt: newInstant(inv.CreatedAt), UpdatedAt: newInstant(inv.UpdatedAt),
-	}
-}
-
-func invoicePath(taxpayerID, id string) string {
-	return "/v1/taxpayers/" + taxpayerID + "/invoices/" + id
-}
 
 // createInvoice registers the intention to issue an invoice and answers what
 // was committed. Whatever comes after is the pipeline's.
@@ -109,7 +63,7 @@ func (a *API) createInvoice(x *exchange) error {
 		return nil
 	}
 	if inv, ok := a.awaitInvoice(x, done.ObjectID); ok {
-		return x.respondAs(done.HTTPStatus, newInvoiceResource(inv), meta{x.id})
+		return x.respondAs(done.HTTPStatus, pipeline.NewInvoiceResource(inv), pipeline.Meta{RequestID: x.id})
 	}
 	x.write(done.HTTPStatus, done.Body)
 	return nil
@@ -125,13 +79,7 @@ func (a *API) register(ctx context.Context, in pipeline.Intent, document *strict
 	if !scenario.Fits(inv.Type) {
 		return pipeline.Registered{}, badRequest("an invoice of type " + string(inv.Type) + " is never " + string(scenario))
 	}
-	return a.Pipeline.Register(ctx, pipeline.Command{
-		Intent: in, Invoice: inv, Request: canonical, Scenario: scenario,
-		Answer: func(inv store.Invoice) (string, []byte, error) {
-			body, err := encode(envelope{newInvoiceResource(inv), meta{in.RequestID}})
-			return invoicePath(inv.TaxpayerID, inv.ID), body, err
-		},
-	})
+	return a.Pipeline.Register(ctx, pipeline.Command{Intent: in, Invoice: inv, Request: canonical, Scenario: scenario})
 }
 
 // open tells that the key may be known although nothing was registered: a rule
@@ -141,7 +89,7 @@ func (a *API) register(ctx context.Context, in pipeline.Intent, document *strict
 func open(err error) bool {
 	var (
 		problems fiscal.Problems
-		notReady *pipeline.NotReady
+		notReady *pipeline.NotReadyError
 		misfit   *fault
 	)
 	return errors.As(err, &problems) || errors.As(err, &notReady) || errors.As(err, &misfit) ||
@@ -192,9 +140,9 @@ func (a *API) listInvoices(x *exchange) error {
 			return err
 		}
 	}
-	data := make([]invoiceResource, len(invoices))
+	data := make([]pipeline.InvoiceResource, len(invoices))
 	for i, inv := range invoices {
-		data[i] = newInvoiceResource(inv)
+		data[i] = pipeline.NewInvoiceResource(inv)
 	}
 	return x.respondWith(data, m)
 }
@@ -215,7 +163,7 @@ func (a *API) readInvoice(x *exchange) error {
 	if later, ok := a.awaitInvoice(x, inv.ID); ok {
 		inv = later
 	}
-	return x.respond(newInvoiceResource(inv))
+	return x.respond(pipeline.NewInvoiceResource(inv))
 }
 
 // scenario reads what the sandbox is asked to play. Elsewhere the header means

@@ -22,8 +22,8 @@ import (
 // still is a plan that leaves invoices queued.
 type still struct{ pipeline.Sandbox }
 
-func (still) Birth(inv *fiscal.Invoice, _ pipeline.Scenario) pipeline.Birth {
-	return pipeline.Birth{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "test"}
+func (still) Start(inv *fiscal.Invoice, _ pipeline.Scenario) pipeline.Start {
+	return pipeline.Start{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "test"}
 }
 
 // issued signs the document of an invoice and stores it, as the live plan does,
@@ -37,7 +37,7 @@ func (w *world) issued(n int, path ...fiscal.Status) (resource, []byte) {
 	w.must(err)
 	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
 	w.must(err)
-	encf, err := ecf.NewENCF(inv.Type, int64(n))
+	encf, err := fiscal.NewENCF(inv.Type, int64(n))
 	w.must(err)
 	number := ecf.Number{ENCF: encf}
 	if inv.Type == fiscal.FiscalCredit {
@@ -65,7 +65,7 @@ func (w *world) issued(n int, path ...fiscal.Status) (resource, []byte) {
 			}
 			after := before
 			after.Status = status
-			if err := tx.Do(ctx, new(store.Batch).MoveInvoice(before, after)); err != nil {
+			if err := tx.Do(ctx, new(store.Batch).ChangeStatus(before, after)); err != nil {
 				return err
 			}
 		}

@@ -18,7 +18,7 @@ func (w *world) goClient() *client.Client {
 
 // The Go client manages endpoints and follows events of the service itself.
 func TestW08W10TheGoClient(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		c, ctx := w.goClient(), t.Context()
 		request := client.WebhookEndpointRequest{URL: "https://erp.example.com/", Events: []string{"taxpayer.contingency_started"}, Description: "ERP"}
 		made, err := c.CreateWebhookEndpoint(ctx, "k", request)
@@ -61,7 +61,7 @@ func TestW08W10TheGoClient(t *testing.T) {
 }
 
 func TestW10TheGoClientFollowsEvents(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		want := []string{w.tell("taxpayer.contingency_started").ID, w.tell("taxpayer.contingency_ended").ID}

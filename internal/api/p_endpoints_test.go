@@ -20,7 +20,7 @@ import (
 )
 
 func TestW08AnEndpointFromCreationToDeletion(t *testing.T) {
-	opt := live()
+	opt := liveOptions()
 	each(t, opt, func(t *testing.T, w *world) {
 		a := w.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: "k",
 			body: []byte(`{"url":"https://erp.example.com/hook?a=b","events":["fiscal_document.accepted","webhook.test"],"description":"ERP ñ"}`)})
@@ -85,7 +85,7 @@ func TestW08AnEndpointFromCreationToDeletion(t *testing.T) {
 }
 
 func TestW08EndpointsAreListedAPageAtATime(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		var want []string
 		for i := range 5 {
 			want = append([]string{w.hook(fmt.Sprint("k", i)).ID}, want...)
@@ -124,7 +124,7 @@ func TestW08EndpointsAreListedAPageAtATime(t *testing.T) {
 }
 
 func TestW08CreationIsIdempotent(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		create := func(idem, body string) answer {
 			return w.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: idem, body: []byte(body)})
 		}
@@ -183,7 +183,7 @@ func TestW08CreationIsIdempotent(t *testing.T) {
 }
 
 func TestW08EveryProblemOfAnEndpointIsTold(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		const url = `"url":"https://erp.example.com/"`
 		tests := []struct{ name, body, want string }{
 			{"nothing", `{}`, "events required, url required"},
@@ -224,7 +224,7 @@ func TestW08EveryProblemOfAnEndpointIsTold(t *testing.T) {
 }
 
 func TestW08CommandsTakeNoBody(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		path := "webhook-endpoints/" + w.hook("k").ID
 		for _, command := range []string{"/rotate-secret", "/enable", "/test"} {
 			for body, want := range map[string]string{
@@ -246,7 +246,7 @@ func TestW08CommandsTakeNoBody(t *testing.T) {
 }
 
 func TestW08ATestIsPostedOnceAndLogged(t *testing.T) {
-	opt := live()
+	opt := liveOptions()
 	opt.clock = newClock()
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -307,7 +307,7 @@ func TestW08ATestIsPostedOnceAndLogged(t *testing.T) {
 func TestW08ATestThatHangsHoldsNoPlace(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		opt, entered := live(), make(chan struct{}, 100)
+		opt, entered := liveOptions(), make(chan struct{}, 100)
 		opt.poster = &poster{answer: func(ctx context.Context, _ webhook.Message) webhook.Result {
 			entered <- struct{}{}
 			<-ctx.Done()
@@ -335,7 +335,7 @@ func TestW08ATestThatHangsHoldsNoPlace(t *testing.T) {
 }
 
 func TestW08Replay(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		path := "webhook-endpoints/" + w.hook("k", "taxpayer.contingency_started").ID + "/replay"
 		first := w.tell("taxpayer.contingency_ended") // not asked for
 		w.clock.advance(time.Hour)
@@ -369,7 +369,7 @@ func TestW08Replay(t *testing.T) {
 
 // A request for an endpoint has the checks of one for an invoice, in their order.
 func TestW08ChecksComeInOrder(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		for i := range store.MaxEndpoints {
 			w.hook(fmt.Sprint("k", i))
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-// live is a world that sends events. Its authority accepts all at once.
-func live() options {
+// liveOptions are those of a service that sends events. Its authority accepts all at once.
+func liveOptions() options {
 	return options{env: fiscal.Certification, plan: scripted{}, poster: &poster{}}
 }
 
@@ -46,32 +46,32 @@ func (p *poster) say(r webhook.Result) {
 }
 
 // tell tells the taxpayer something.
-func (w *world) tell(kind string) store.Notice {
+func (w *world) tell(kind string) store.Event {
 	w.t.Helper()
 	n := w.notice(kind)
-	w.must(w.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.AddNotice(w.t.Context(), n) }))
-	w.feed.Rouse(n.Scope)
+	w.must(w.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.AddEvent(w.t.Context(), n) }))
+	w.feed.Wake(n.Scope)
 	return n
 }
 
-func (w *world) notice(kind string) store.Notice {
-	n, err := pipeline.NewNotice(w.scope(), kind, w.opt.now(), map[string]any{"object": "taxpayer", "id": w.taxpayer})
+func (w *world) notice(kind string) store.Event {
+	n, err := pipeline.NewEvent(w.scope(), kind, w.opt.now(), map[string]any{"object": "taxpayer", "id": w.taxpayer})
 	w.must(err)
 	return n
 }
 
 // tellOfDocument tells of a document, with a link.
-func (w *world) tellOfDocument() store.Notice {
+func (w *world) tellOfDocument() store.Event {
 	w.t.Helper()
 	document := store.NewID()
-	n, err := pipeline.NewNotice(w.scope(), "fiscal_document.accepted", w.opt.now(), map[string]any{
+	n, err := pipeline.NewEvent(w.scope(), "fiscal_document.accepted", w.opt.now(), map[string]any{
 		"object": "fiscal_document", "id": document, "invoice_id": store.NewID(), "external_id": `"links":{"self":"/v1/`, "ecf_type": "31",
 		"status": "accepted", "previous_status": "processing", "sequence": 4, "encf": "E310000000001", "track_id": "t", "issue_date": "2026-11-14",
 		"total": "590.00", "links": map[string]any{"self": "/v1/taxpayers/" + w.taxpayer + "/fiscal-documents/" + document},
 	})
 	w.must(err)
-	w.must(w.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.AddNotice(w.t.Context(), n) }))
-	w.feed.Rouse(n.Scope)
+	w.must(w.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.AddEvent(w.t.Context(), n) }))
+	w.feed.Wake(n.Scope)
 	return n
 }
 

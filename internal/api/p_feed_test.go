@@ -17,7 +17,7 @@ import (
 )
 
 func TestW10TheFeedIsInOrderAndGoesOn(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		if f := w.events(""); len(f.Data) != 0 || f.Meta.HasMore || f.Meta.NextCursor == "" {
 			t.Fatalf("an empty feed: %+v", f)
 		}
@@ -56,7 +56,7 @@ func TestW10TheFeedIsInOrderAndGoesOn(t *testing.T) {
 
 // What is read is what was written, but for the link.
 func TestW10EventsAreReadAsTheyAreSent(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		n := w.tellOfDocument()
 		a := w.send(request{path: "events"})
 		want := bytes.Replace(n.Body, []byte(`"self":"/v1/`), []byte(`"self":"https://invoices.example/v1/`), 1)
@@ -67,7 +67,7 @@ func TestW10EventsAreReadAsTheyAreSent(t *testing.T) {
 }
 
 func TestW10WaitingEndsWithAnEvent(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		first := w.tell("taxpayer.contingency_started").ID
 		if f := w.events("?wait=30"); len(f.Data) != 1 || f.Data[0].ID != first {
 			t.Errorf("there is something: %+v", f)
@@ -97,7 +97,7 @@ func TestW10WhatAnotherNodeTellsIsSeen(t *testing.T) {
 		if !strings.HasPrefix(address, "postgres") {
 			return // one process has the file
 		}
-		opt := live()
+		opt := liveOptions()
 		opt.masterKey = filepath.Join(t.TempDir(), "master.key")
 		w := start(t, address, opt)
 		other := node(t, address, opt)
@@ -112,7 +112,7 @@ func TestW10WhatAnotherNodeTellsIsSeen(t *testing.T) {
 }
 
 func TestW10TheFeedIsStrict(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		w.tell("taxpayer.contingency_started")
 		other := *w
 		other.taxpayer = w.newTaxpayer()

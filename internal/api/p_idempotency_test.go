@@ -335,7 +335,7 @@ func TestP57ReplayUnderStricterRules(t *testing.T) {
 		first := w.create("k", body("S-1"))
 		w.created(first)
 		for name, plan := range map[string]pipeline.Plan{
-			"stricter rules": refusing{}, "no certificate": pipeline.NewLive(pipeline.LiveOptions{Store: w.store, Now: w.opt.now}),
+			"stricter rules": refusing{}, "no certificate": registering(t, w.store, w.opt),
 		} {
 			opt.plan = plan
 			later := node(t, address, opt)

@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
@@ -25,17 +26,17 @@ import (
 // relay keeps what it hears.
 type relay struct {
 	mu    sync.Mutex
-	heard []pipeline.Inbound
+	heard []live.Inbound
 	err   error
 }
 
 // Hear keeps the message.
-func (r *relay) Hear(_ context.Context, in pipeline.Inbound) (pipeline.Heard, error) {
+func (r *relay) Receive(_ context.Context, in live.Inbound) (live.Received, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := slices.ContainsFunc(r.heard, func(m pipeline.Inbound) bool { return m.MessageID == in.MessageID })
+	known := slices.ContainsFunc(r.heard, func(m live.Inbound) bool { return m.MessageID == in.MessageID })
 	r.heard = append(r.heard, in)
-	return pipeline.Heard{EventID: "evt_" + strings.Repeat("0", 32), Duplicate: known}, r.err
+	return live.Received{EventID: "evt_" + strings.Repeat("0", 32), Duplicate: known}, r.err
 }
 
 func inboundBody(encf, xml string) []byte {
@@ -55,7 +56,7 @@ func eachRelay(t *testing.T, rateLimit int64, test func(t *testing.T, w *world, 
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		r := &relay{}
-		opt := live()
+		opt := liveOptions()
 		opt.relay, opt.rateLimit = r, rateLimit
 		w := start(t, address, opt)
 		source, secret, err := w.sources().Create(t.Context(), w.scope())
@@ -109,7 +110,7 @@ func TestP106OnlyWhatASourceHasSignedNowIsHeard(t *testing.T) {
 			}
 		}
 		in := r.heard[0]
-		if in.Source.ID != source.ID || in.Source.Scope != w.scope() || in.MessageID != "msg_1" || in.Kind != pipeline.InboundCommercial ||
+		if in.Source.ID != source.ID || in.Source.Scope != w.scope() || in.MessageID != "msg_1" || in.Kind != event.InboundCommercial ||
 			in.ENCF != "E310000000001" || string(in.XML) != "<x/>" {
 			t.Errorf("heard %+v", in)
 		}
@@ -166,7 +167,7 @@ func TestP106WhatCannotBeHeard(t *testing.T) {
 			err  error
 			want string
 		}{
-			{&pipeline.Unfit{Reason: "not so"}, "422 validation_error"},
+			{&live.InvalidMessageError{Reason: "not so"}, "422 validation_error"},
 			{fmt.Errorf("busy: %w", store.ErrUnavailable), "503 service_unavailable"},
 			{errors.New("a bug"), "500 internal_error"},
 		} {
@@ -208,7 +209,7 @@ func TestP106FailuresAreLimitedAndSourcesAreNotByThem(t *testing.T) {
 func TestP106AnotherTenantsDocument(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		opt := live()
+		opt := liveOptions()
 		peer := xmlsigtest.Must(t, xmlsigtest.Options{})
 		opt.roots, opt.now = peer.CA.Pool(), time.Now // its certificate is of today
 		w := start(t, address, opt)
@@ -218,7 +219,7 @@ func TestP106AnotherTenantsDocument(t *testing.T) {
 		made := other.created(other.create("k", body("A", credit)))
 		w.must(w.store.Update(t.Context(), func(tx *store.Tx) error {
 			return tx.Issue(t.Context(), store.Issued{
-				Scope: other.scope(), RNC: "199000013", ENCF: "E310000000058", InvoiceID: made.ID, DocumentID: made.FiscalDocumentID, SequenceID: store.NewID(), State: store.NumberIssued,
+				Scope: other.scope(), RNC: "199000013", ENCF: "E310000000058", InvoiceID: made.ID, DocumentID: made.FiscalDocumentID, NumberRangeID: store.NewID(), State: store.NumberIssued,
 				BuyerRNC: "199000021", SignedAt: time.Now(), CreatedAt: time.Now(), XMLDigest: []byte{1}, SentDigest: []byte{1}, XML: []byte("<x/>"),
 			})
 		}))

@@ -45,7 +45,7 @@ func (w *world) samples(prefix string, n int, status func(i int) fiscal.Status) 
 	for i := range n {
 		list[i] = store.Invoice{
 			Scope: w.scope(), ID: store.NewID(), DocumentID: store.NewID(), ExternalID: fmt.Sprintf("%s-%d", prefix, i),
-			Type: fiscal.Consumer, Status: status(i), Sequence: 1, Currency: "DOP", IssueDate: "2026-11-14",
+			Type: fiscal.Consumer, Status: status(i), Revision: 1, Currency: "DOP", IssueDate: "2026-11-14",
 			Subtotal: "1", DiscountTotal: "0", TaxTotal: "0", Total: "1", Paid: "1", Balance: "0", DocumentTotal: "1.00",
 			CreatedAt: w.clock.now(), UpdatedAt: w.clock.now(),
 		}

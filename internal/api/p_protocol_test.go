@@ -14,7 +14,7 @@ import (
 )
 
 func TestP10MalformedIDs(t *testing.T) {
-	each(t, live(), func(t *testing.T, w *world) {
+	each(t, liveOptions(), func(t *testing.T, w *world) {
 		id := w.created(w.create("k", body("complete"))).ID
 		bad := map[string]string{
 			"no UUID":                 "1",

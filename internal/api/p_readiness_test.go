@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -21,18 +22,15 @@ import (
 )
 
 // gatekeeper is the live plan up to the answer: what it has accepted stays queued.
-type gatekeeper struct{ *pipeline.Live }
+type gatekeeper struct{ *live.Plan }
 
-func (gatekeeper) Birth(inv *fiscal.Invoice, s pipeline.Scenario) pipeline.Birth {
-	return still{}.Birth(inv, s)
+func (gatekeeper) Start(inv *fiscal.Invoice, s pipeline.Scenario) pipeline.Start {
+	return still{}.Start(inv, s)
 }
-
-// Watch does nothing: there is no authority to look out for.
-func (gatekeeper) Watch(context.Context, *pipeline.Pipeline) {}
 
 // signers are an authority and an identity that know of one signer.
 type signers struct {
-	pipeline.Authority
+	live.Authority
 	id          *xmlsig.Identity
 	undelegated bool
 }
@@ -45,6 +43,20 @@ func (s *signers) Undelegated(*xmlsig.Identity, string) (string, bool) {
 	return "El RNC no está delegado", s.undelegated
 }
 
+// registering is a live plan that only registers: its authority and its signers are
+// never called.
+func registering(t *testing.T, s *store.Store, opt options) *live.Plan {
+	t.Helper()
+	unused := &signers{}
+	plan, err := live.New(live.Options{
+		Store: s, Env: opt.env, Authority: unused, Identities: unused, Now: opt.now, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
 // P-58: each fact of readiness is broken in turn, told by its code, and repaired;
 // then the same key is accepted.
 func TestP58EachFactOfReadiness(t *testing.T) {
@@ -53,9 +65,11 @@ func TestP58EachFactOfReadiness(t *testing.T) {
 		opt := options{env: fiscal.Production, masterKey: filepath.Join(t.TempDir(), "master.key")}
 		first := start(t, address, opt)
 		people := &signers{id: xmlsigtest.Must(t, xmlsigtest.Options{}).Identity}
-		opt.plan = gatekeeper{pipeline.NewLive(pipeline.LiveOptions{
-			Store: first.store, Authority: people, Identities: people, Now: first.opt.now, Log: slog.New(slog.DiscardHandler),
-		})}
+		plan, err := live.New(live.Options{
+			Store: first.store, Authority: people, Identities: people, Now: first.opt.now, Log: slog.New(slog.DiscardHandler), Env: fiscal.Production,
+		})
+		first.must(err)
+		opt.plan = gatekeeper{plan}
 		w := node(t, address, opt)
 		w.taxpayer, w.key = first.taxpayer, first.key
 		now := w.opt.now()
@@ -126,7 +140,7 @@ func (w *world) number(from int64) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
-		return tx.AddSequence(ctx, store.Sequence{
+		return tx.AddNumberRange(ctx, store.NumberRange{
 			Scope: w.scope(), ID: store.NewID(), Type: fiscal.Consumer, First: from, Last: from + 99, Next: from, CreatedAt: w.opt.now(),
 		})
 	}))

@@ -61,7 +61,7 @@ func (a *API) table() []route {
 		{method: http.MethodPost, name: endpoint + "/test", handle: a.testEndpoint, emits: true, named: true, scopes: manage},
 		{method: http.MethodPost, name: endpoint + "/replay", handle: a.replayEvents, emits: true, named: true, scopes: manage},
 		{method: http.MethodGet, name: endpoint + "/deliveries", handle: a.listDeliveries, emits: true, named: true, scopes: manage},
-		{method: http.MethodPost, name: "/v1/events/inbound/{source_id}", public: a.hear},
+		{method: http.MethodPost, name: "/v1/events/inbound/{source_id}", public: a.receiveInbound},
 		{method: http.MethodGet, name: "/v1/openapi.json", public: a.readOpenAPI},
 	}
 	for i := range routes {

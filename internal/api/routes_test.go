@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fiscalhub/fiscalhub/internal/notify"
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
@@ -101,7 +101,7 @@ func TestEveryKindOfEventIsDocumented(t *testing.T) {
 	if err := json.Unmarshal(text, &document); err != nil {
 		t.Fatal(err)
 	}
-	known := append([]string{notify.All}, notify.Kinds()...)
+	known := append([]string{event.All}, event.Kinds()...)
 	slices.Sort(known)
 	documented := document.Components.Schemas.EventKind.Enum
 	slices.Sort(documented)

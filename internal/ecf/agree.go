@@ -85,7 +85,7 @@ func (a *agreement) add(path, field, code, want string) {
 // number compares the number of a document with its type.
 func (a *agreement) number() {
 	kind, ok := readInteger(a.head.Child("TipoeCF").Text())
-	number, err := ParseENCF(a.head.Child("eNCF").Text())
+	number, err := fiscal.ParseENCF(a.head.Child("eNCF").Text())
 	if ok && err == nil && (kind == 31 || kind == 32) && string(number.Type()) != strconv.Itoa(kind) {
 		a.add("Encabezado/IdDoc/eNCF", "", fiscal.CodeInvalidFormat, "must be a number of type "+strconv.Itoa(kind)+", as TipoeCF says")
 	}
@@ -133,7 +133,7 @@ func (a *agreement) whoBuys() {
 		a.add("Encabezado/Comprador/IdentificadorExtranjero", "buyer.tax_id", fiscal.CodeNotAllowedForType, "must not stand beside RNCComprador")
 	}
 	total, ok := readAmount(a.totals.Child("MontoTotal").Text())
-	if !ok || total.Cmp(summaryLimit) < 0 {
+	if !ok || total.Cmp(fiscal.SummaryLimit()) < 0 {
 		return
 	}
 	if a.kind == kindRFCE {

@@ -27,7 +27,7 @@ func manyLines(lines int) []byte {
 
 func BenchmarkSign1000(b *testing.B) {
 	inv, id := invoice(b, manyLines(1000)), signer(b)
-	number := ecf.Number{ENCF: must(ecf.NewENCF(fiscal.FiscalCredit, 1)), Expires: inv.IssueDate}
+	number := ecf.Number{ENCF: must(fiscal.NewENCF(fiscal.FiscalCredit, 1)), Expires: inv.IssueDate}
 	b.ReportAllocs()
 	for b.Loop() {
 		d, err := ecf.New(palmaClara(), number, inv, time.Time{})

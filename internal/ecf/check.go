@@ -13,8 +13,12 @@ import (
 // It is asked before a number is spent. Its error is fiscal.Problems, which name
 // the fields of the request.
 func Check(issuer Issuer, inv *fiscal.Invoice) error {
-	at := time.Date(2026, 1, 1, 12, 0, 0, 0, santoDomingo)
-	number := Number{ENCF: ENCF{inv.Type, 1}}
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, fiscal.Zone())
+	encf, err := fiscal.NewENCF(inv.Type, 1)
+	if err != nil {
+		return err
+	}
+	number := Number{ENCF: encf}
 	if inv.Type == fiscal.FiscalCredit {
 		number.Expires = fiscal.DateOf(at)
 	}

@@ -31,7 +31,7 @@ type Issuer struct {
 // A Number is an electronic fiscal number with the day on which the range that
 // it was taken from expires; only type 31 states it.
 type Number struct {
-	ENCF    ENCF
+	ENCF    fiscal.ENCF
 	Expires fiscal.Date
 }
 
@@ -124,7 +124,7 @@ type Line struct {
 // HasSummary tells whether the authority gets only a summary of the document
 // (RFCE), as it does of consumer invoices below 250,000.00.
 func (d *Document) HasSummary() bool {
-	return d.ENCF.Type() == fiscal.Consumer && d.Totals.Total.Cmp(summaryLimit) < 0
+	return d.ENCF.Type() == fiscal.Consumer && d.Totals.Total.Cmp(fiscal.SummaryLimit()) < 0
 }
 
 // FileName is the name that the authority wants the document's file to have.

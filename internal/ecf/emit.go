@@ -24,7 +24,7 @@ func (e emitter) amountIf(present bool, name string, d fiscal.Decimal) {
 func (e emitter) date(name string, d fiscal.Date) {
 	if !d.IsZero() {
 		e.Open(name)
-		e.Append(func(b []byte) []byte { return appendDate(b, d) })
+		e.Append(func(b []byte) []byte { return d.AppendDGII(b) })
 		e.Close(name)
 	}
 }
@@ -66,7 +66,7 @@ func (d *Draft) emit() *xmlsig.Writer {
 	e.Close("DetallesItems")
 	e.Open("FechaHoraFirma")
 	e.Append(func(b []byte) []byte {
-		return appendClock(append(appendDate(b, fiscal.DateOf(d.SignedAt)), ' '), d.SignedAt)
+		return appendClock(append(fiscal.DateOf(d.SignedAt).AppendDGII(b), ' '), d.SignedAt)
 	})
 	e.Close("FechaHoraFirma")
 	return e.Writer

@@ -77,7 +77,7 @@ func (s sample) document(t testing.TB) *ecf.Draft {
 	if s.minimal {
 		issuer = ecf.Issuer{RNC: issuer.RNC, LegalName: issuer.LegalName, Address: issuer.Address, IncomeType: issuer.IncomeType}
 	}
-	number := ecf.Number{ENCF: must(ecf.ParseENCF(between(t, want, "<eNCF>", "</eNCF>")))}
+	number := ecf.Number{ENCF: must(fiscal.ParseENCF(between(t, want, "<eNCF>", "</eNCF>")))}
 	if number.ENCF.Type() == fiscal.FiscalCredit {
 		number.Expires = must(fiscal.ParseDate("2027-12-31"))
 	}
@@ -132,7 +132,7 @@ func TestReadIsTheReverse(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, gotCode := reread(t, xml)
-		if diff := cmp.Diff(d.Complete(), got, cmp.AllowUnexported(ecf.ENCF{}, fiscal.Date{})); diff != "" {
+		if diff := cmp.Diff(d.Complete(), got, cmp.AllowUnexported(fiscal.ENCF{}, fiscal.Date{})); diff != "" {
 			t.Errorf("%s: read (-written +read):\n%s", s.name, diff)
 		}
 		if gotCode != code || !strings.Contains(string(xml), "<SignatureValue>"+code.String()) {

@@ -84,7 +84,7 @@ func kindOf(root xmlsig.Element) docKind {
 	case 32:
 		return kind32
 	}
-	switch number, _ := ParseENCF(head.Child("eNCF").Text()); number.Type() {
+	switch number, _ := fiscal.ParseENCF(head.Child("eNCF").Text()); number.Type() {
 	case fiscal.FiscalCredit:
 		return kind31
 	case fiscal.Consumer:

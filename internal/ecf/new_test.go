@@ -57,7 +57,7 @@ func request(t testing.TB, changes map[string]any) []byte {
 func document(t testing.TB, changes map[string]any) *ecf.Draft {
 	t.Helper()
 	inv := invoice(t, request(t, changes))
-	number := ecf.Number{ENCF: must(ecf.NewENCF(inv.Type, 1))}
+	number := ecf.Number{ENCF: must(fiscal.NewENCF(inv.Type, 1))}
 	if inv.Type == fiscal.FiscalCredit {
 		number.Expires = must(fiscal.ParseDate("2027-12-31"))
 	}
@@ -166,7 +166,7 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	inv := invoice(t, request(t, nil))
 	at, expires := time.Date(2026, 3, 5, 14, 0, 0, 0, time.UTC), must(fiscal.ParseDate("2027-12-31"))
-	credit, consumer := must(ecf.NewENCF(fiscal.FiscalCredit, 1)), must(ecf.NewENCF(fiscal.Consumer, 1))
+	credit, consumer := must(fiscal.NewENCF(fiscal.FiscalCredit, 1)), must(fiscal.NewENCF(fiscal.Consumer, 1))
 	unnamed := palmaClara()
 	unnamed.LegalName = " "
 	for name, test := range map[string]struct {

@@ -253,7 +253,7 @@ func (r *randomRequest) made(t rapid.TB) *ecf.Draft {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, raw)
 	}
-	number := ecf.Number{ENCF: must(ecf.NewENCF(inv.Type, 7))}
+	number := ecf.Number{ENCF: must(fiscal.NewENCF(inv.Type, 7))}
 	if inv.Type == fiscal.FiscalCredit {
 		number.Expires = must(fiscal.ParseDate("2027-12-31"))
 	}
@@ -417,8 +417,8 @@ func TestOthersAccept(t *testing.T) {
 			t.Fatal(err)
 		}
 		write("ecf-"+string(d.ENCF.Type()), fmt.Sprintf("%03d.xml", seed), xml)
-		if got, _ := reread(t, xml); !cmp.Equal(d.Complete(), got, cmp.AllowUnexported(ecf.ENCF{}, fiscal.Date{})) {
-			t.Errorf("document %d reads otherwise than it was written:\n%s", seed, cmp.Diff(d.Complete(), got, cmp.AllowUnexported(ecf.ENCF{}, fiscal.Date{})))
+		if got, _ := reread(t, xml); !cmp.Equal(d.Complete(), got, cmp.AllowUnexported(fiscal.ENCF{}, fiscal.Date{})) {
+			t.Errorf("document %d reads otherwise than it was written:\n%s", seed, cmp.Diff(d.Complete(), got, cmp.AllowUnexported(fiscal.ENCF{}, fiscal.Date{})))
 		}
 		if d.HasSummary() {
 			summary, err := d.SignSummary(leaf.Identity, code)

@@ -59,7 +59,7 @@ func read(root xmlsig.Element) (*Document, error) {
 		d.Lines = append(d.Lines, r.line(item))
 	}
 	signed := root.Child("FechaHoraFirma")
-	if d.SignedAt = parseInstant(signed.Text()); d.SignedAt.IsZero() {
+	if d.SignedAt = fiscal.ParseDGIITime(signed.Text()); d.SignedAt.IsZero() {
 		r.fail("FechaHoraFirma: want dd-MM-yyyy HH:mm:ss")
 	}
 	return d, r.err
@@ -91,7 +91,7 @@ func (r *reader) date(parent xmlsig.Element, name string) fiscal.Date {
 	if e.IsZero() {
 		return fiscal.Date{}
 	}
-	d := parseDate(e.Text())
+	d := fiscal.ParseDGIIDate(e.Text())
 	if d.IsZero() {
 		r.fail(name + ": want a date as dd-MM-yyyy")
 	}
@@ -99,7 +99,7 @@ func (r *reader) date(parent xmlsig.Element, name string) fiscal.Date {
 }
 
 func (r *reader) head(d *Document, id xmlsig.Element) {
-	number, err := ParseENCF(id.Child("eNCF").Text())
+	number, err := fiscal.ParseENCF(id.Child("eNCF").Text())
 	if err != nil || string(number.Type()) != id.Child("TipoeCF").Text() {
 		r.err = fmt.Errorf("%w: its eNCF and TipoeCF are not of one", ErrNotDocument)
 		return

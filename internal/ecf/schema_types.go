@@ -93,7 +93,7 @@ func placeType(text string) (code, want string) {
 }
 
 func encfType(text string) (code, want string) {
-	if _, err := ParseENCF(text); err != nil {
+	if _, err := fiscal.ParseENCF(text); err != nil {
 		return fiscal.CodeInvalidFormat, "must be the letter E, the type 31 or 32 and ten digits that are not all zero"
 	}
 	return "", ""

@@ -78,7 +78,7 @@ func (d *Document) Stamp(code SecurityCode, authority Authority) (Stamp, error) 
 		b := append([]byte("https://fc.dgii.gov.do/"), authority...)
 		b = append(b, "/consultatimbrefc?rncemisor="...)
 		b = append(b, d.Issuer.RNC...)
-		b = d.ENCF.append(append(b, "&encf="...))
+		b = d.ENCF.Append(append(b, "&encf="...))
 		b = appendAmount(append(b, "&montototal="...), d.Totals.Total)
 		return Stamp{string(appendCode(b, code))}, nil
 	}
@@ -89,10 +89,10 @@ func (d *Document) Stamp(code SecurityCode, authority Authority) (Stamp, error) 
 		b = append(b, "&rnccomprador="...)
 		b = append(b, d.Buyer.TaxID...)
 	}
-	b = d.ENCF.append(append(b, "&encf="...))
-	b = appendDate(append(b, "&fechaemision="...), d.IssueDate)
+	b = d.ENCF.Append(append(b, "&encf="...))
+	b = d.IssueDate.AppendDGII(append(b, "&fechaemision="...))
 	b = appendAmount(append(b, "&montototal="...), d.Totals.Total)
-	b = appendDate(append(b, "&fechafirma="...), fiscal.DateOf(d.SignedAt))
+	b = fiscal.DateOf(d.SignedAt).AppendDGII(append(b, "&fechafirma="...))
 	b = appendClock(append(b, "%20"...), d.SignedAt)
 	return Stamp{string(appendCode(b, code))}, nil
 }

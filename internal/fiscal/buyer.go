@@ -59,7 +59,7 @@ func (c *checker) buyer(r *Request, inv *Invoice, computed bool) {
 	switch {
 	case r.kind.value == FiscalCredit:
 		c.add("buyer.tax_id", CodeRequiredForType, "is required for type 31")
-	case computed && inv.Totals.Total.Cmp(summaryLimit()) >= 0:
-		c.add("buyer.tax_id", CodeRequiredForType, "is required for type 32 when the total is 250000.00 or more; it is "+money(inv.Totals.Total))
+	case computed && inv.Totals.Total.Cmp(SummaryLimit()) >= 0:
+		c.add("buyer.tax_id", CodeRequiredForType, "is required for type 32 when the total is "+money(SummaryLimit())+" or more; it is "+money(inv.Totals.Total))
 	}
 }

@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// santoDomingo is the offset of America/Santo_Domingo, which has no daylight
-// saving time.
-const santoDomingo = -4 * time.Hour
-
 var errDate = errors.New("want a date of the calendar as YYYY-MM-DD")
 
 // A Date is a day of the calendar, without a time or a zone. The zero Date is
@@ -36,13 +32,13 @@ func ParseDate(s string) (Date, error) {
 
 // DateOf returns the day that an instant falls on in Santo Domingo.
 func DateOf(t time.Time) Date {
-	year, month, day := t.UTC().Add(santoDomingo).Date()
+	year, month, day := t.In(zone).Date()
 	return Date{year, month, day}
 }
 
 // End returns the instant at which the day is over in Santo Domingo.
 func (d Date) End() time.Time {
-	return time.Date(d.year, d.month, d.day+1, 0, 0, 0, 0, time.UTC).Add(-santoDomingo)
+	return time.Date(d.year, d.month, d.day+1, 0, 0, 0, 0, zone).UTC()
 }
 
 // String returns the date as YYYY-MM-DD, and nothing for the zero Date.

@@ -17,6 +17,10 @@ const (
 	VerdictConditional Verdict = 4
 )
 
+// ConditionalMessage leads the messages of a conditional acceptance. It is the
+// authority's code and name of that verdict.
+const ConditionalMessage = "[4] Aceptado Condicional"
+
 // How an exchange with the authority ended when it did not end in an Answer.
 // Only what was certainly not received may be sent again without asking first.
 var (
@@ -102,4 +106,14 @@ type Receipt struct {
 	BuyerRNC  string
 	Signer    string
 	XML       []byte // as it came
+}
+
+// LookupError joins the errors of two look-ups for the same document. It prefers a
+// real failure over "the service is absent": the absence of one service says
+// nothing while another one may still answer.
+func LookupError(first, second error) error {
+	if first != nil && !errors.Is(first, ErrAbsent) {
+		return first
+	}
+	return second
 }

@@ -60,9 +60,9 @@ type content struct {
 	Warnings []string
 }
 
-// summaryLimit is the total from which a consumer invoice is sent whole and
-// must name its buyer (e-CF format, type 32).
-func summaryLimit() Decimal { return number(250_000, 0) }
+// SummaryLimit is the total from which a consumer invoice is sent whole and must
+// name its buyer (e-CF format, type 32). Below it the authority gets a summary.
+func SummaryLimit() Decimal { return number(250_000, 0) }
 
 // New makes an invoice of a request. When anything is wrong it returns Problems
 // with all that was found, in the order of the paths.
@@ -137,7 +137,7 @@ func (inv *Invoice) CheckDate(now time.Time, electronicSince Date) error {
 // Summary tells whether the authority gets only a summary of the invoice, as it
 // does of consumer invoices below 250,000.00.
 func (inv *Invoice) Summary() bool {
-	return inv.Type == Consumer && inv.Totals.Total.Cmp(summaryLimit()) < 0
+	return inv.Type == Consumer && inv.Totals.Total.Cmp(SummaryLimit()) < 0
 }
 
 // Paid returns what has been paid, written with the decimals of the declared

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -44,7 +45,7 @@ func TestP105WhatAnAnswerMeans(t *testing.T) {
 				})
 				other := newReceiver(t, status(http.StatusOK))
 				e, _ := o.endpoint(r.URL, "fiscal_document.accepted")
-				o.endpoint(other.URL, kindDisabled)
+				o.endpoint(other.URL, event.EndpointDisabled)
 				n := o.tell(o.scope, "fiscal_document.accepted")
 				s := o.node()
 				o.round(s)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -40,8 +41,8 @@ type Endpoints struct {
 	Poster  Poster // for Test
 	Guard   netguard.Guard
 	Now     func() time.Time
-	// Rouse tells the sender that there may be something to send; nil: nobody.
-	Rouse func()
+	// WakeSender tells the sender that there may be something to send; nil: nobody.
+	WakeSender func()
 }
 
 // NewEndpoint is an endpoint to be made.
@@ -199,7 +200,7 @@ func (s Endpoints) Enable(ctx context.Context, scope store.Scope, id string) (e 
 		e, err = tx.Endpoint(ctx, scope, id)
 		return err
 	})
-	s.rouse()
+	s.wakeSender()
 	return e, err
 }
 
@@ -222,7 +223,7 @@ type Replay struct {
 func (s Endpoints) Replay(ctx context.Context, scope store.Scope, id string, what Replay) (n int64, err error) {
 	switch now := s.Now(); {
 	case what.NoticeID != "":
-		n, err = s.Store.ReplayNotice(ctx, scope, id, what.NoticeID, now)
+		n, err = s.Store.ReplayEvent(ctx, scope, id, what.NoticeID, now)
 	case !what.Since.IsZero():
 		n, err = s.Store.ReplaySince(ctx, scope, id, what.Since, now)
 	case what.Failed:
@@ -230,7 +231,7 @@ func (s Endpoints) Replay(ctx context.Context, scope store.Scope, id string, wha
 	default:
 		err = errors.New("notify: a replay needs an event, a moment or what failed")
 	}
-	s.rouse()
+	s.wakeSender()
 	return n, err
 }
 
@@ -251,7 +252,7 @@ func (s Endpoints) Test(ctx context.Context, scope store.Scope, id string) (webh
 		return webhook.Result{}, err
 	}
 	now := s.Now()
-	n, err := newNotice(kindTest, e, "", now)
+	n, err := newEndpointEvent(event.WebhookTest, e, "", now)
 	if err != nil {
 		return webhook.Result{}, err
 	}
@@ -270,17 +271,17 @@ func (s Endpoints) Test(ctx context.Context, scope store.Scope, id string) (webh
 	})
 }
 
-func (s Endpoints) rouse() {
-	if s.Rouse != nil {
-		s.Rouse()
+func (s Endpoints) wakeSender() {
+	if s.WakeSender != nil {
+		s.WakeSender()
 	}
 }
 
 // logged is an attempt as the log has it. The id of the attempt is the one that
 // the endpoint was given with it.
-func logged(id string, scope store.Scope, endpointID string, n store.Notice, number int64, at time.Time, r webhook.Result) store.DeliveryAttempt {
+func logged(id string, scope store.Scope, endpointID string, n store.Event, number int64, at time.Time, r webhook.Result) store.DeliveryAttempt {
 	return store.DeliveryAttempt{
-		Scope: scope, ID: id, EndpointID: endpointID, NoticeID: n.ID, Kind: n.Kind, Number: number, At: at, Took: r.Took,
+		Scope: scope, ID: id, EndpointID: endpointID, EventID: n.ID, Kind: n.Kind, Number: number, At: at, Took: r.Took,
 		HTTPStatus: int64(r.Status), Error: r.Error, Answer: r.Answer,
 	}
 }

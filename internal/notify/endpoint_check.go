@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
@@ -28,11 +29,11 @@ func (n NewEndpoint) check(guard netguard.Guard) error {
 	case utf8.RuneCountInString(n.Description) > maxDescription:
 		add("description", fiscal.CodeTooLong, fmt.Sprintf("must have at most %d characters", maxDescription))
 	}
-	known := Kinds()
+	known := event.Kinds()
 	for i, kind := range n.Kinds {
 		field := "events." + strconv.Itoa(i)
 		switch {
-		case kind != All && !slices.Contains(known, kind):
+		case kind != event.All && !slices.Contains(known, kind):
 			add(field, fiscal.CodeInvalidEnum, "must be * or a kind of event")
 		case slices.Contains(n.Kinds[:i], kind):
 			add(field, fiscal.CodeDuplicated, "must not be named twice")

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -32,7 +33,7 @@ func intent(key, fingerprint string) Intent {
 }
 
 func (o *office) wanted() NewEndpoint {
-	return NewEndpoint{Scope: o.scope, URL: "https://hooks.example.com/x?y=z", Kinds: []string{All}, Description: "«ñ»"}
+	return NewEndpoint{Scope: o.scope, URL: "https://hooks.example.com/x?y=z", Kinds: []string{event.All}, Description: "«ñ»"}
 }
 
 // A creation is answered byte for byte as it was, with its secret, whatever has
@@ -145,8 +146,8 @@ func TestWhatAnEndpointMustBe(t *testing.T) {
 		{"blanks", func(n *NewEndpoint) { n.URL = " https://example.com/" }, []string{"url invalid_format"}},
 		{"too long", func(n *NewEndpoint) { n.URL = "https://example.com/" + strings.Repeat("x", 2048) }, []string{"url too_long"}},
 		{"no kinds", func(n *NewEndpoint) { n.Kinds = nil }, []string{"events too_few_items"}},
-		{"unknown kind", func(n *NewEndpoint) { n.Kinds = []string{All, "invoice.paid"} }, []string{"events.1 invalid_enum"}},
-		{"twice", func(n *NewEndpoint) { n.Kinds = []string{kindTest, kindTest} }, []string{"events.1 duplicated"}},
+		{"unknown kind", func(n *NewEndpoint) { n.Kinds = []string{event.All, "invoice.paid"} }, []string{"events.1 invalid_enum"}},
+		{"twice", func(n *NewEndpoint) { n.Kinds = []string{event.WebhookTest, event.WebhookTest} }, []string{"events.1 duplicated"}},
 		{"a long description", func(n *NewEndpoint) { n.Description = strings.Repeat("ñ", 201) }, []string{"description too_long"}},
 		{"just not too long", func(n *NewEndpoint) { n.Description = strings.Repeat("ñ", 200) }, nil},
 		{"a control character", func(n *NewEndpoint) { n.Description = "a\x00b" }, []string{"description invalid_characters"}},
@@ -244,7 +245,7 @@ func TestATestEvent(t *testing.T) {
 // Nobody reaches another's endpoint.
 func TestEndpointsOfOthers(t *testing.T) {
 	eachOffice(t, func(t *testing.T, o *office) {
-		e, _ := o.endpoint("https://hooks.example.com/", All)
+		e, _ := o.endpoint("https://hooks.example.com/", event.All)
 		foreign := o.taxpayer()
 		elsewhere := store.Scope{Environment: fiscal.Certification, TaxpayerID: o.scope.TaxpayerID}
 		for _, scope := range []store.Scope{foreign, elsewhere} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
 // Feed reads what taxpayers are told, in order, and waits for more. Use it by
@@ -23,18 +24,18 @@ func NewFeed(s *store.Store) *Feed {
 }
 
 // Read returns the notices of a taxpayer behind a place, in order.
-func (f *Feed) Read(ctx context.Context, scope store.Scope, after int64, limit int) ([]store.Notice, error) {
+func (f *Feed) Read(ctx context.Context, scope store.Scope, after int64, limit int) ([]store.Event, error) {
 	return f.store.Feed(ctx, scope, after, limit)
 }
 
 // Wait returns once there may be something behind a place, and with the error of
 // the context when that ends first.
 func (f *Feed) Wait(ctx context.Context, scope store.Scope, after int64) error {
-	poll := time.NewTicker(pollEvery) // for what other nodes have written
+	poll := time.NewTicker(wake.PollEvery) // for what other nodes have written
 	defer poll.Stop()
 	for {
 		told := f.listen(scope) // before looking: what comes in between is told
-		if news, err := f.store.HasNews(ctx, scope, after); err != nil || news {
+		if news, err := f.store.HasEvents(ctx, scope, after); err != nil || news {
 			return err
 		}
 		select {
@@ -55,8 +56,8 @@ func (f *Feed) listen(scope store.Scope) <-chan struct{} {
 	return f.waiting[scope]
 }
 
-// Rouse tells those who wait that a taxpayer has been told something.
-func (f *Feed) Rouse(scope store.Scope) {
+// Wake tells those who wait that a taxpayer has been told something.
+func (f *Feed) Wake(scope store.Scope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if told := f.waiting[scope]; told != nil {

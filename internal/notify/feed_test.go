@@ -19,21 +19,21 @@ func TestWaitingForTheFeed(t *testing.T) {
 		after := int64(0)
 		for _, turn := range []struct {
 			name  string
-			write func(n store.Notice)
+			write func(n store.Event)
 		}{
-			{"here", func(n store.Notice) {
-				o.must(o.store.Update(t.Context(), func(tx *store.Tx) error { return tx.AddNotice(t.Context(), n) }))
-				feed.Rouse(o.scope)
+			{"here", func(n store.Event) {
+				o.must(o.store.Update(t.Context(), func(tx *store.Tx) error { return tx.AddEvent(t.Context(), n) }))
+				feed.Wake(o.scope)
 			}},
-			{"on another node", func(n store.Notice) {
-				o.must(other.Update(t.Context(), func(tx *store.Tx) error { return tx.AddNotice(t.Context(), n) }))
+			{"on another node", func(n store.Event) {
+				o.must(other.Update(t.Context(), func(tx *store.Tx) error { return tx.AddEvent(t.Context(), n) }))
 			}},
 		} {
 			waits := make(chan error, 3)
 			for range cap(waits) {
 				go func() { waits <- feed.Wait(t.Context(), o.scope, after) }()
 			}
-			turn.write(store.Notice{Scope: o.scope, ID: store.NewNoticeID(), Kind: "a", At: o.now(), Body: []byte("{}")})
+			turn.write(store.Event{Scope: o.scope, ID: store.NewEventID(), Kind: "a", At: o.now(), Body: []byte("{}")})
 			for range cap(waits) {
 				if err := <-waits; err != nil {
 					t.Errorf("%s: %v", turn.name, err)
@@ -53,7 +53,7 @@ func TestWaitingForTheFeed(t *testing.T) {
 				t.Errorf("when it ends: %v", err)
 			}
 		})
-		feed.Rouse(o.taxpayer()) // of another
+		feed.Wake(o.taxpayer()) // of another
 		cancel()
 		waiting.Wait()
 	})

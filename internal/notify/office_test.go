@@ -92,18 +92,21 @@ func (o *office) endpoint(url string, kinds ...string) (store.Endpoint, webhook.
 }
 
 // tell writes an event.
-func (o *office) tell(scope store.Scope, kind string) store.Notice {
+func (o *office) tell(scope store.Scope, kind string) store.Event {
 	o.t.Helper()
-	n := store.Notice{Scope: scope, ID: store.NewNoticeID(), Kind: kind, At: o.now(), Body: []byte(`{"type":"` + kind + `"}`)}
-	o.must(o.store.Update(o.t.Context(), func(tx *store.Tx) error { return tx.AddNotice(o.t.Context(), n) }))
+	n := store.Event{Scope: scope, ID: store.NewEventID(), Kind: kind, At: o.now(), Body: []byte(`{"type":"` + kind + `"}`)}
+	o.must(o.store.Update(o.t.Context(), func(tx *store.Tx) error { return tx.AddEvent(o.t.Context(), n) }))
 	return n
 }
 
 // node is a sender as a process that starts has it.
 func (o *office) node() *Sender {
-	return NewSender(Options{
+	o.t.Helper()
+	s, err := NewSender(Options{
 		Store: o.store, Secrets: o.secrets, Poster: o.poster, Env: fiscal.Production, Now: o.now, Log: slog.New(slog.DiscardHandler),
 	})
+	o.must(err)
+	return s
 }
 
 // round does what is due now, one after the other, and tells how much it was.

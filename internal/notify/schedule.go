@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
@@ -23,14 +24,9 @@ const (
 	minWait      = 100 * time.Millisecond
 )
 
-// paced is a wait as the service's pace has it.
-func paced(wait time.Duration, pace float64) time.Duration {
-	return max(time.Duration(float64(wait)/max(pace, 1)), min(wait, minWait))
-}
-
 // backOff is how long to wait after the nth attempt has failed, and false when
 // that was the last.
-func backOff(n int64, pace float64, asked time.Duration) (time.Duration, bool) {
+func backOff(n int64, pace wake.Pace, asked time.Duration) (time.Duration, bool) {
 	if n > int64(len(steps)) {
 		return 0, false
 	}
@@ -39,17 +35,17 @@ func backOff(n int64, pace float64, asked time.Duration) (time.Duration, bool) {
 	if n > punctual && rand.IntN(2) == 0 { //nolint:gosec // jitter is no secret
 		jitter = -jitter
 	}
-	return paced(max(time.Duration(step*(1+jitter)), asked), pace), true
+	return pace.Of(max(time.Duration(step*(1+jitter)), asked), minWait), true
 }
 
 // outcome is what follows from how the nth attempt of a delivery ended.
-func outcome(d store.Delivery, r webhook.Result, at time.Time, pace float64) store.DeliveryOutcome {
+func outcome(d store.Delivery, r webhook.Result, at time.Time, pace wake.Pace) store.DeliveryOutcome {
 	o := store.DeliveryOutcome{State: store.DeliveryDelivered, RunAt: d.RunAt}
 	if r.OK() {
 		return o
 	}
 	o.State, o.Busy, o.Gone = store.DeliveryFailed, r.Slow, r.Gone
-	o.RestUntil, o.DisableAfter = at.Add(paced(restTime, pace)), paced(disableAfter, pace)
+	o.RestUntil, o.DisableAfter = at.Add(pace.Of(restTime, minWait)), pace.Of(disableAfter, minWait)
 	if wait, more := backOff(d.Attempt+1, pace, r.RetryAfter); more {
 		o.State, o.RunAt = store.DeliveryPending, at.Add(wait)
 	}

@@ -9,18 +9,16 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
 const (
 	workers      = 64 // they wait for others' servers, mostly
 	forFailing   = workers / 2
-	leaseTime    = 30 * time.Second
-	minLease     = 2 * time.Second
-	pollEvery    = time.Second // how soon what another node has written is seen
-	minPause     = 10 * time.Millisecond
 	drainTime    = 5 * time.Second // what is under way when the service ends is given so long
 	recordTries  = 5
 	recordPause  = 100 * time.Millisecond
@@ -38,34 +36,58 @@ type Options struct {
 	// BaseURL is the public address of the service, for the links in events.
 	BaseURL string
 	// Pace divides every wait; 0 and 1 leave them as they are.
-	Pace float64
-	// Told is told of whom the sender has told something by itself; nil: nobody is.
-	Told func(store.Scope)
+	Pace wake.Pace
+	// OnCommit is told of whom the sender has told something by itself; nil: nobody is.
+	OnCommit func(store.Scope)
 	// Point, for tests, is told before and after everything that a process may
 	// end between, by the worker that comes by.
 	Point func(name string)
 }
 
-// Sender delivers what endpoints have asked for, at least once: what was sent and
-// could not be recorded is sent again, under the same id. Use it by pointer.
+func (o Options) check() error {
+	if o.Store == nil || o.Poster == nil || o.Env == "" || o.Now == nil || o.Log == nil {
+		return errors.New("notify: Options are incomplete")
+	}
+	return nil
+}
+
+// Sender delivers events to webhook endpoints, at least once: an event that was
+// sent but not recorded is sent again with the same id.
 type Sender struct {
-	Options
-	wake          chan struct{}
+	store         *store.Store
+	secrets       access.Secrets
+	poster        Poster
+	env           fiscal.Environment
+	now           func() time.Time
+	log           *slog.Logger
+	baseURL       string
+	pace          wake.Pace
+	onCommit      func(store.Scope)
+	onPoint       func(name string)
+	signal        wake.Signal
 	busy, failing atomic.Int64
 }
 
-// NewSender makes a sender. Run does its work.
-func NewSender(opt Options) *Sender {
-	return &Sender{Options: opt, wake: make(chan struct{}, 1)}
+// NewSender returns a sender. Run does its work. NewSender fails when an option that
+// it needs is missing.
+func NewSender(o Options) (*Sender, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.OnCommit == nil {
+		o.OnCommit = func(store.Scope) {}
+	}
+	if o.Point == nil {
+		o.Point = func(string) {}
+	}
+	return &Sender{
+		store: o.Store, secrets: o.Secrets, poster: o.Poster, env: o.Env, now: o.Now, log: o.Log, baseURL: o.BaseURL, pace: o.Pace,
+		onCommit: o.OnCommit, onPoint: o.Point, signal: wake.NewSignal(),
+	}, nil
 }
 
-// Rouse tells the sender that there may be something to send.
-func (s *Sender) Rouse() {
-	select {
-	case s.wake <- struct{}{}:
-	default: // it has been told
-	}
-}
+// Wake lets the sender look for due deliveries now.
+func (s *Sender) Wake() { s.signal.Notify() }
 
 // Run sends what is due until ctx ends. What is under way then gets a little time
 // to end.
@@ -79,23 +101,19 @@ func (s *Sender) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		claimed, err := s.claim(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.Log.Warn("deliveries could not be claimed", "error", err.Error())
+			s.log.Warn("deliveries could not be claimed", "error", err.Error())
 		}
 		for _, d := range claimed {
 			s.count(d, 1)
 			under.Go(func() {
-				defer s.Rouse()
+				defer s.Wake()
 				defer s.count(d, -1)
 				s.deliver(working, d)
 			})
 		}
-		pause := time.NewTimer(s.pause(ctx))
-		select {
-		case <-ctx.Done():
-		case <-s.wake:
-		case <-pause.C:
-		}
-		pause.Stop()
+		now := s.now()
+		next, err := s.store.NextDelivery(ctx, s.env, now)
+		s.signal.Wait(ctx, wake.Until(next, now, err))
 	}
 }
 
@@ -106,17 +124,6 @@ func (s *Sender) count(d store.Delivery, by int64) {
 	}
 }
 
-// pause is how long to wait for the next delivery to come due. Those that are due
-// and wait for their turn come with the end of another, which rouses.
-func (s *Sender) pause(ctx context.Context) time.Duration {
-	now := s.Now()
-	next, err := s.Store.NextDelivery(ctx, s.Env, now)
-	if err != nil {
-		return pollEvery
-	}
-	return min(max(next.Sub(now), minPause), pollEvery)
-}
-
 // claim takes what there is room for. Endpoints that fail get half of the room:
 // however many of them hang, the others are served.
 func (s *Sender) claim(ctx context.Context) ([]store.Delivery, error) {
@@ -124,25 +131,14 @@ func (s *Sender) claim(ctx context.Context) ([]store.Delivery, error) {
 	if room <= 0 {
 		return nil, nil
 	}
-	now := s.Now()
-	s.point("before claim")
-	claimed, err := s.Store.ClaimDeliveries(ctx, store.DeliveryClaim{
-		Environment: s.Env, Lease: store.NewID(), Now: now, Until: now.Add(s.lease()),
+	now := s.now()
+	s.onPoint("before claim")
+	claimed, err := s.store.ClaimDeliveries(ctx, store.DeliveryClaim{
+		Environment: s.env, Lease: store.NewID(), Now: now, Until: now.Add(s.pace.Lease()),
 		Limit: room, Failing: int(max(forFailing-s.failing.Load(), 0)),
 	})
-	s.point("after claim")
+	s.onPoint("after claim")
 	return claimed, err
-}
-
-// lease is how long a delivery is held without a sign of life.
-func (s *Sender) lease() time.Duration {
-	return max(time.Duration(float64(leaseTime)/max(s.Pace, 1)), minLease)
-}
-
-func (s *Sender) point(name string) {
-	if s.Point != nil {
-		s.Point(name)
-	}
 }
 
 // deliver makes one attempt and records how it ended.
@@ -152,25 +148,25 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
 	case errors.Is(err, store.ErrNotFound):
 		return // deleted meanwhile, with its deliveries
 	case err != nil:
-		s.Log.Warn("a delivery could not be attempted", "endpoint_id", d.EndpointID, "event_id", d.NoticeID, "error", err.Error())
-		s.release(ctx, d, s.Now().Add(paced(troubleDelay, s.Pace)))
+		s.log.Warn("a delivery could not be attempted", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+		s.release(ctx, d, s.now().Add(s.pace.Of(troubleDelay, minWait)))
 		return
 	case endpoint.Status != store.EndpointEnabled:
 		s.release(ctx, d, d.RunAt) // it goes on when the endpoint is enabled
 		return
 	}
-	at := s.Now()
-	s.point("before send")
-	held := s.hold(ctx, d)
-	result := s.Poster.Post(ctx, message)
-	held()
-	s.point("after send")
+	at := s.now()
+	s.onPoint("before send")
+	stop := wake.Heartbeat(ctx, s.pace.Lease(), func(ctx context.Context) { s.hold(ctx, d) })
+	result := s.poster.Post(ctx, message)
+	stop()
+	s.onPoint("after send")
 	if result.Error == webhook.ClassStopped {
 		s.release(context.WithoutCancel(ctx), d, d.RunAt)
 		return
 	}
-	o := outcome(d, result, s.Now(), s.Pace)
-	o.Attempt = logged(message.RequestID, d.Scope, d.EndpointID, store.Notice{ID: d.NoticeID, Kind: d.Kind}, d.Attempt+1, at, result)
+	o := outcome(d, result, s.now(), s.pace)
+	o.Attempt = logged(message.RequestID, d.Scope, d.EndpointID, store.Event{ID: d.EventID, Kind: d.Kind}, d.Attempt+1, at, result)
 	if o.State == store.DeliveryPending {
 		o.Attempt.NextAt = o.RunAt
 	}
@@ -180,40 +176,25 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
 // prepare reads what is sent. The secrets are those that are valid now: a retry
 // may be days after the event.
 func (s *Sender) prepare(ctx context.Context, d store.Delivery) (webhook.Message, store.Endpoint, error) {
-	e, err := s.Store.Endpoint(ctx, d.Scope, d.EndpointID)
+	e, err := s.store.Endpoint(ctx, d.Scope, d.EndpointID)
 	if err != nil {
 		return webhook.Message{}, store.Endpoint{}, err
 	}
-	n, err := s.Store.Notice(ctx, d.Scope, d.NoticeID)
+	n, err := s.store.Event(ctx, d.Scope, d.EventID)
 	if err != nil {
 		return webhook.Message{}, store.Endpoint{}, err
 	}
-	secrets, err := endpointSecrets(s.Secrets, e, s.Now())
-	body := Absolute(n.Body, s.BaseURL) // as the feed shows it
+	secrets, err := endpointSecrets(s.secrets, e, s.now())
+	body := event.Absolute(n.Body, s.baseURL) // as the feed shows it
 	return webhook.Message{URL: e.URL, ID: n.ID, Body: body, Secrets: secrets, RequestID: store.NewID()}, e, err
 }
 
-// hold goes on holding a delivery until the returned function is called.
-func (s *Sender) hold(ctx context.Context, d store.Delivery) (end func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(s.lease() / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				err := s.Store.Update(ctx, func(tx *store.Tx) error { return tx.HoldDelivery(ctx, d, s.Now().Add(s.lease())) })
-				if err != nil && ctx.Err() == nil {
-					s.Log.Warn("a delivery could not be held", "endpoint_id", d.EndpointID, "event_id", d.NoticeID, "error", err.Error())
-				}
-			}
-		}
-	}()
-	return func() { cancel(); <-done }
+// hold extends the lease of a delivery.
+func (s *Sender) hold(ctx context.Context, d store.Delivery) {
+	err := s.store.Update(ctx, func(tx *store.Tx) error { return tx.HoldDelivery(ctx, d, s.now().Add(s.pace.Lease())) })
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("Cannot extend the lease of a delivery.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+	}
 }
 
 // record stores how an attempt ended. What cannot be stored is sent again once
@@ -224,33 +205,31 @@ func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint,
 		reason = store.DisabledGone
 	}
 	var err error
-	if o.Disabled, err = newNotice(kindDisabled, e, reason, s.Now()); err != nil {
-		s.Log.Error("an event could not be made", "kind", kindDisabled, "error", err.Error())
+	if o.Disabled, err = newEndpointEvent(event.EndpointDisabled, e, reason, s.now()); err != nil {
+		s.log.Error("an event could not be made", "kind", event.EndpointDisabled, "error", err.Error())
 		return
 	}
-	s.point("before record")
-	disabled, err := s.Store.RecordDelivery(ctx, d, o)
+	s.onPoint("before record")
+	disabled, err := s.store.RecordDelivery(ctx, d, o)
 	for try := 1; errors.Is(err, store.ErrUnavailable) && try < recordTries; try++ {
 		time.Sleep(recordPause)
-		disabled, err = s.Store.RecordDelivery(ctx, d, o)
+		disabled, err = s.store.RecordDelivery(ctx, d, o)
 	}
-	s.point("after record")
+	s.onPoint("after record")
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
-		s.Log.Info("an attempt was not recorded: the delivery is no longer ours", "endpoint_id", d.EndpointID, "event_id", d.NoticeID)
+		s.log.Info("an attempt was not recorded: the delivery is no longer ours", "endpoint_id", d.EndpointID, "event_id", d.EventID)
 	case err != nil:
-		s.Log.Warn("an attempt could not be recorded", "endpoint_id", d.EndpointID, "event_id", d.NoticeID, "error", err.Error())
+		s.log.Warn("an attempt could not be recorded", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
 	case disabled:
-		s.Log.Warn("a webhook endpoint was disabled", "endpoint_id", d.EndpointID, "taxpayer_id", d.TaxpayerID, "reason", reason)
-		if s.Told != nil {
-			s.Told(d.Scope)
-		}
+		s.log.Warn("a webhook endpoint was disabled", "endpoint_id", d.EndpointID, "taxpayer_id", d.TaxpayerID, "reason", reason)
+		s.onCommit(d.Scope)
 	}
 }
 
 func (s *Sender) release(ctx context.Context, d store.Delivery, runAt time.Time) {
-	err := s.Store.Update(ctx, func(tx *store.Tx) error { return tx.ReleaseDelivery(ctx, d, runAt) })
+	err := s.store.Update(ctx, func(tx *store.Tx) error { return tx.ReleaseDelivery(ctx, d, runAt) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
-		s.Log.Warn("a delivery could not be released", "endpoint_id", d.EndpointID, "event_id", d.NoticeID, "error", err.Error())
+		s.log.Warn("a delivery could not be released", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
 	}
 }

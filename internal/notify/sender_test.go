@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
@@ -26,7 +28,7 @@ func TestP99TheScheduleOfRetries(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		})
-		e, secret := o.endpoint(r.URL, All)
+		e, secret := o.endpoint(r.URL, event.All)
 		n := o.tell(o.scope, "fiscal_document.accepted")
 		s := o.node()
 		times := []time.Time{o.now()}
@@ -93,7 +95,7 @@ func TestP99TheScheduleOfRetries(t *testing.T) {
 func TestADeliveryThatFailsTenTimesIsGivenUp(t *testing.T) {
 	eachOffice(t, func(t *testing.T, o *office) {
 		r := newReceiver(t, status(http.StatusInternalServerError))
-		e, _ := o.endpoint(r.URL, All)
+		e, _ := o.endpoint(r.URL, event.All)
 		n := o.tell(o.scope, "fiscal_document.accepted")
 		s, began := o.node(), o.now()
 		for i := 1; i <= 10; i++ {
@@ -132,10 +134,10 @@ func TestP101AKillBetweenSendAndRecord(t *testing.T) {
 				o.t = t
 				o.scope = o.taxpayer()
 				r := newReceiver(t, status(http.StatusNoContent))
-				e, _ := o.endpoint(r.URL, All)
+				e, _ := o.endpoint(r.URL, event.All)
 				want := []string{o.tell(o.scope, "fiscal_document.submitted").ID, o.tell(o.scope, "fiscal_document.accepted").ID}
 				doomed := o.node()
-				doomed.Point = func(name string) {
+				doomed.onPoint = func(name string) {
 					if name == point {
 						runtime.Goexit()
 					}
@@ -150,7 +152,7 @@ func TestP101AKillBetweenSendAndRecord(t *testing.T) {
 				next := o.node()
 				for range 3 {
 					o.round(next)
-					o.advance(leaseTime)
+					o.advance(wake.MaxLease)
 				}
 				times := map[string]int{}
 				for _, l := range r.letters() {
@@ -188,7 +190,7 @@ func TestP102AnEndpointThatHangsDelaysNobody(t *testing.T) {
 			<-release
 		})
 		healthy := newReceiver(t, status(http.StatusOK))
-		o.endpoint(hung.URL, All)
+		o.endpoint(hung.URL, event.All)
 		const events = 40
 		for range events {
 			o.tell(o.scope, "fiscal_document.accepted")
@@ -196,11 +198,11 @@ func TestP102AnEndpointThatHangsDelaysNobody(t *testing.T) {
 		s := o.node()
 		stop := o.run(s)
 		soon(t, "the slow one hangs", func() bool { return hanging.Load() == store.MaxConcurrency })
-		o.endpoint(healthy.URL, All)
+		o.endpoint(healthy.URL, event.All)
 		for range events {
 			o.tell(o.scope, "fiscal_document.accepted")
 		}
-		s.Rouse()
+		s.Wake()
 		soon(t, "the healthy one is told", func() bool { return len(healthy.letters()) == events })
 		if len(hung.letters()) != store.MaxConcurrency || most.Load() != store.MaxConcurrency {
 			t.Errorf("the slow one got %d, %d at a time", len(hung.letters()), most.Load())
@@ -227,7 +229,7 @@ func TestP104RotationOfASecret(t *testing.T) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 		})
-		e, first := o.endpoint(r.URL, All)
+		e, first := o.endpoint(r.URL, event.All)
 		s := o.node()
 		send := func(signers, others []webhook.Secret) {
 			t.Helper()
@@ -276,20 +278,20 @@ func TestP104RotationOfASecret(t *testing.T) {
 func TestStoppingLetsGo(t *testing.T) {
 	eachOffice(t, func(t *testing.T, o *office) {
 		s := o.node()
-		e, _ := o.endpoint("https://hooks.example.com/x", All)
+		e, _ := o.endpoint("https://hooks.example.com/x", event.All)
 		n := o.tell(o.scope, "fiscal_document.accepted")
-		s.BaseURL = "https://api.example.com"
-		s.Poster = posterFunc(func(webhook.Message) webhook.Result { return webhook.Result{Error: webhook.ClassStopped} })
+		s.baseURL = "https://api.example.com"
+		s.poster = posterFunc(func(webhook.Message) webhook.Result { return webhook.Result{Error: webhook.ClassStopped} })
 		if o.round(s) != 1 || len(o.log(e)) != 0 || o.read(e).Failures != 0 {
 			t.Errorf("it counted: %+v", o.log(e))
 		}
 		var seen webhook.Message
-		s.Poster = posterFunc(func(m webhook.Message) webhook.Result { seen = m; return webhook.Result{Status: 200} })
+		s.poster = posterFunc(func(m webhook.Message) webhook.Result { seen = m; return webhook.Result{Status: 200} })
 		if o.round(s) != 1 || seen.ID != n.ID || !bytes.Equal(seen.Body, n.Body) {
 			t.Errorf("it was not sent again as it is: %+v", seen)
 		}
-		linked := store.Notice{Scope: o.scope, ID: store.NewNoticeID(), Kind: "a", At: o.now(), Body: []byte(`{"links":{"self":"/v1/x"}}`)}
-		o.must(o.store.Update(t.Context(), func(tx *store.Tx) error { return tx.AddNotice(t.Context(), linked) }))
+		linked := store.Event{Scope: o.scope, ID: store.NewEventID(), Kind: "a", At: o.now(), Body: []byte(`{"links":{"self":"/v1/x"}}`)}
+		o.must(o.store.Update(t.Context(), func(tx *store.Tx) error { return tx.AddEvent(t.Context(), linked) }))
 		if o.round(s) != 1 || string(seen.Body) != `{"links":{"self":"https://api.example.com/v1/x"}}` {
 			t.Errorf("the link: %s", seen.Body)
 		}
@@ -300,7 +302,7 @@ func TestStoppingLetsGo(t *testing.T) {
 func TestASecretThatDoesNotOpen(t *testing.T) {
 	eachOffice(t, func(t *testing.T, o *office) {
 		r := newReceiver(t, status(http.StatusOK))
-		e, _ := o.endpoint(r.URL, All)
+		e, _ := o.endpoint(r.URL, event.All)
 		o.tell(o.scope, "fiscal_document.accepted")
 		good := o.read(e)
 		o.rewrap(good, []byte("no sealed bytes"))
@@ -334,11 +336,11 @@ func TestRunSendsWhatIsWritten(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		})
-		o.endpoint(r.URL, All)
+		o.endpoint(r.URL, event.All)
 		s := o.node()
 		stop := o.run(s)
 		o.tell(o.scope, "fiscal_document.accepted")
-		s.Rouse()
+		s.Wake()
 		soon(t, "the first attempt", func() bool {
 			_, err := o.store.NextDelivery(t.Context(), fiscal.Production, o.now())
 			return len(r.letters()) == 1 && err == nil
@@ -352,9 +354,9 @@ func TestRunSendsWhatIsWritten(t *testing.T) {
 func TestPaceDividesTheSchedule(t *testing.T) {
 	t.Parallel()
 	for n := int64(1); n <= 9; n++ {
-		for _, pace := range []float64{0, 1, 60, 1e9} {
+		for _, pace := range []wake.Pace{0, 1, 60, 1e9} {
 			wait, more := backOff(n, pace, 0)
-			want := float64(steps[n-1]) / max(pace, 1)
+			want := float64(steps[n-1]) / max(float64(pace), 1)
 			if !more || float64(wait) < min(want*0.9, want) && wait != minWait || wait < minWait || float64(wait) > max(want*1.1, float64(minWait))+1 {
 				t.Errorf("after attempt %d at pace %g: %s, %v", n, pace, wait, more)
 			}

@@ -5,13 +5,11 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
-
-// SourceKinds are the kinds of events that a source may tell us.
-func SourceKinds() []string { return []string{"ecf.receipt_acknowledged", "ecf.commercial_response"} }
 
 // Sources looks after the life of those who may tell us signed events.
 type Sources struct {
@@ -28,7 +26,7 @@ func (s Sources) Create(ctx context.Context, scope store.Scope) (made store.Sour
 	}
 	secret = webhook.NewSecret()
 	err = s.Secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
-		made = store.Source{Scope: scope, ID: store.NewID(), Kinds: SourceKinds(), CreatedAt: s.Now()}
+		made = store.Source{Scope: scope, ID: store.NewID(), Kinds: event.InboundKinds(), CreatedAt: s.Now()}
 		if made.Secret, err = seal(access.SourceSecret(scope, made.ID, 1), []byte(secret.Reveal())); err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (p *Pipeline) PDF(ctx context.Context, inv store.Invoice) (Artifact, error)
 		sum := sha256.Sum256(pdf)
 		return Artifact{name, sum[:], pdf}, err
 	}
-	page, err := p.Store.Page(ctx, inv.Scope, inv.DocumentID)
+	page, err := p.store.PrintedPage(ctx, inv.Scope, inv.DocumentID)
 	if err == nil {
 		return Artifact{name, page.Digest, page.PDF}, nil
 	}
@@ -74,12 +74,12 @@ func (p *Pipeline) PDF(ctx context.Context, inv store.Invoice) (Artifact, error)
 		return Artifact{}, err
 	}
 	sum := sha256.Sum256(pdf)
-	page, err = p.Store.KeepPage(ctx, inv.Scope, inv.DocumentID, store.Page{Digest: sum[:], PDF: pdf})
+	page, err = p.store.KeepPrintedPage(ctx, inv.Scope, inv.DocumentID, store.PrintedPage{Digest: sum[:], PDF: pdf})
 	return Artifact{name, page.Digest, page.PDF}, err
 }
 
 func (p *Pipeline) issued(ctx context.Context, inv store.Invoice) (store.Issued, error) {
-	issued, err := p.Store.IssuedDocument(ctx, inv.Scope, inv.DocumentID)
+	issued, err := p.store.IssuedDocument(ctx, inv.Scope, inv.DocumentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return issued, ErrNoArtifact // as in the sandbox, which signs nothing
 	}
@@ -96,15 +96,11 @@ func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.I
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: stored document %s: %w", issued.DocumentID, err)
 	}
-	authority := p.Stamp
-	if authority == "" {
-		authority = ecf.AuthorityOf(p.Env)
-	}
-	stamp, err := document.Stamp(code, authority)
+	stamp, err := document.Stamp(code, p.stamp)
 	if err != nil {
 		return nil, err
 	}
-	taxpayer, err := p.Store.Taxpayer(ctx, inv.TaxpayerID)
+	taxpayer, err := p.store.Taxpayer(ctx, inv.TaxpayerID)
 	if err != nil {
 		return nil, err
 	}
@@ -128,9 +124,24 @@ func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.I
 
 // requested reads an invoice back from its stored request.
 func (p *Pipeline) requested(ctx context.Context, inv store.Invoice) (*fiscal.Invoice, error) {
-	request, err := p.Store.Request(ctx, inv.Scope, inv.ID)
+	request, err := p.store.Request(ctx, inv.Scope, inv.ID)
 	if err != nil {
 		return nil, err
 	}
-	return readInvoice(inv, request)
+	return ParseRequest(inv, request)
+}
+
+// contingent reports whether a signed document without a verdict is printed with
+// the legend of the contingency.
+func (p *Pipeline) contingent(ctx context.Context, inv store.Invoice) (bool, error) {
+	switch inv.Status {
+	case fiscal.Queued, fiscal.Submitted, fiscal.Processing, fiscal.OutcomeUnknown:
+	default:
+		return false, nil
+	}
+	last, err := p.store.Contingency(ctx, p.env)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && last.EndedAt.IsZero(), err
 }

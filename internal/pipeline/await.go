@@ -6,86 +6,70 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
-// otherNodes is how soon a change that another node made is seen by who waits.
-const otherNodes = time.Second
-
-// Await waits until nothing more is awaited from the authority about an invoice,
-// or ctx ends, and returns the invoice as it is then.
+// Await waits until the status of an invoice is final or ctx ends, and returns
+// the invoice as it is then. It sees a change that another node made within a
+// second.
 func (p *Pipeline) Await(ctx context.Context, scope store.Scope, invoiceID string) (store.Invoice, error) {
-	again := time.NewTicker(otherNodes)
-	defer again.Stop()
+	poll := time.NewTicker(wake.PollEvery)
+	defer poll.Stop()
 	for {
-		rung, leave := p.bell.listen(invoiceID)
-		inv, err := p.Store.Invoice(context.WithoutCancel(ctx), scope, invoiceID)
+		changed, unsubscribe := p.subscriptions.subscribe(invoiceID)
+		inv, err := p.store.Invoice(context.WithoutCancel(ctx), scope, invoiceID)
 		if err != nil || inv.Status.Final() || ctx.Err() != nil {
-			leave()
+			unsubscribe()
 			return inv, err
 		}
 		select {
-		case <-rung:
-		case <-again.C:
+		case <-changed:
+		case <-poll.C:
 		case <-ctx.Done():
 		}
-		leave()
+		unsubscribe()
 	}
 }
 
-// changed tells those who wait here that an invoice has changed.
-func (p *Pipeline) changed(inv store.Invoice, told bool) {
-	p.bell.ring(inv.ID)
-	if told {
-		p.tell(inv.Scope)
-	}
+// subscriptions are the requests that wait for a change, by invoice id.
+type subscriptions struct {
+	mu   sync.Mutex
+	byID map[string]*subscription
 }
 
-// tell lets whoever tells integrators know that there is something to tell.
-func (p *Pipeline) tell(scope store.Scope) {
-	if p.Told != nil {
-		p.Told(scope)
-	}
+type subscription struct {
+	changed chan struct{}
+	count   int
 }
 
-// A bell wakes those who wait for something of a name.
-type bell struct {
-	mu    sync.Mutex
-	heard map[string]*listeners
-}
-
-type listeners struct {
-	rung  chan struct{}
-	count int
-}
-
-// listen returns a channel that is closed by the next ring. Whoever listens
-// leaves.
-func (b *bell) listen(name string) (rung <-chan struct{}, leave func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.heard == nil {
-		b.heard = make(map[string]*listeners)
+// subscribe returns a channel that the next notify for id closes. The caller must
+// call unsubscribe.
+func (s *subscriptions) subscribe(id string) (changed <-chan struct{}, unsubscribe func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byID == nil {
+		s.byID = make(map[string]*subscription)
 	}
-	l := b.heard[name]
-	if l == nil {
-		l = &listeners{rung: make(chan struct{})}
-		b.heard[name] = l
+	one := s.byID[id]
+	if one == nil {
+		one = &subscription{changed: make(chan struct{})}
+		s.byID[id] = one
 	}
-	l.count++
-	return l.rung, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if l.count--; l.count == 0 && b.heard[name] == l {
-			delete(b.heard, name)
+	one.count++
+	return one.changed, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if one.count--; one.count == 0 && s.byID[id] == one {
+			delete(s.byID, id)
 		}
 	}
 }
 
-func (b *bell) ring(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l := b.heard[name]; l != nil {
-		close(l.rung)
-		delete(b.heard, name)
+func (s *subscriptions) notify(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.byID[id]; one != nil {
+		close(one.changed)
+		delete(s.byID, id)
 	}
 }

@@ -12,15 +12,15 @@ import (
 )
 
 // noteEvent queues an event of an invoice.
-func (b *bench) noteEvent(inv store.Invoice, kind string) {
+func (b *env) noteEvent(inv store.Invoice, kind string) {
 	b.journal.Add(func(ctx context.Context, tx *store.Tx) error {
-		return tx.Do(ctx, new(store.Batch).AddEvent(store.Event{Scope: b.scope, InvoiceID: inv.ID, ID: store.NewID(), At: b.Now(), Kind: kind, Status: inv.Status}))
+		return tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: b.scope, InvoiceID: inv.ID, ID: store.NewID(), At: b.now(), Kind: kind, Status: inv.Status}))
 	})
 }
 
-func (b *bench) events(inv store.Invoice, kind string) int {
+func (b *env) events(inv store.Invoice, kind string) int {
 	b.t.Helper()
-	list, err := b.Store.History(context.WithoutCancel(b.t.Context()), b.scope, inv.ID)
+	list, err := b.store.History(context.WithoutCancel(b.t.Context()), b.scope, inv.ID)
 	b.must(err)
 	n := 0
 	for _, e := range list {
@@ -34,7 +34,7 @@ func (b *bench) events(inv store.Invoice, kind string) int {
 func TestJournalIsWrittenWhenTheServiceStops(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, Sandbox{})
+		b := newEnv(t, address, Sandbox{})
 		inv := b.add("A", "x", "y")
 		const entries = 2*journalBatch + 10
 		for range entries {
@@ -54,14 +54,14 @@ func TestJournalIsWrittenWhenTheServiceStops(t *testing.T) {
 func TestJournalUnderWayIsWrittenWhenTheServiceStops(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, Sandbox{})
+		b := newEnv(t, address, Sandbox{})
 		inv := b.add("A", "x", "y")
 		holding, release := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		var others sync.WaitGroup
 		// On SQLite all writing waits for this; on PostgreSQL it holds nobody up.
 		others.Go(func() {
-			if err := b.Store.Update(t.Context(), func(*store.Tx) error {
+			if err := b.store.Update(t.Context(), func(*store.Tx) error {
 				once.Do(func() { close(holding) })
 				<-release
 				return nil
@@ -104,7 +104,7 @@ func TestJournalUnderWayIsWrittenWhenTheServiceStops(t *testing.T) {
 func TestFullJournalHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, Sandbox{})
+		b := newEnv(t, address, Sandbox{})
 		inv := b.add("A", "x", "y")
 		for range journalSize + 50 { // it would never return if it waited: nobody takes them out
 			b.noteEvent(inv, "noted")
@@ -125,7 +125,7 @@ func TestFullJournalHoldsNobodyUp(t *testing.T) {
 func TestJournalEntryAboutNothing(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, Sandbox{})
+		b := newEnv(t, address, Sandbox{})
 		inv := b.add("A", "x", "y")
 		b.noteEvent(inv, "noted")
 		b.journal.Add(func(ctx context.Context, tx *store.Tx) error {

@@ -14,7 +14,7 @@ type Facts struct {
 	Environment  fiscal.Environment
 	Taxpayer     store.Taxpayer
 	Certificates []store.Certificate // the oldest import first
-	Sequences    map[fiscal.Type][]store.Sequence
+	NumberRanges map[fiscal.Type][]store.NumberRange
 }
 
 // ReadFacts reads the facts about a taxpayer, for the types that are named or for
@@ -31,9 +31,9 @@ func ReadFacts(ctx context.Context, s *store.Store, scope store.Scope, types ...
 	if err != nil {
 		return Facts{}, err
 	}
-	facts := Facts{Environment: scope.Environment, Taxpayer: taxpayer, Certificates: certificates, Sequences: make(map[fiscal.Type][]store.Sequence)}
+	facts := Facts{Environment: scope.Environment, Taxpayer: taxpayer, Certificates: certificates, NumberRanges: make(map[fiscal.Type][]store.NumberRange)}
 	for _, t := range types {
-		if facts.Sequences[t], err = s.SequencesOf(ctx, scope, t); err != nil {
+		if facts.NumberRanges[t], err = s.NumberRangesOf(ctx, scope, t); err != nil {
 			return Facts{}, err
 		}
 	}
@@ -53,17 +53,17 @@ func (f Facts) Missing(t fiscal.Type, now time.Time) fiscal.Problems {
 			Message: "the taxpayer has no address",
 		})
 	}
-	if code, message := f.certificate(now); code != "" {
+	if code, message := f.certificateProblem(now); code != "" {
 		missing = append(missing, fiscal.Problem{Field: "certificate", Code: code, Message: message})
 	}
-	if _, code := usableSequence(f.Sequences[t], fiscal.DateOf(now)); code != "" {
-		missing = append(missing, fiscal.Problem{Field: "sequence", Code: code, Message: f.sequence(code, t)})
+	if _, code := UsableRange(f.NumberRanges[t], fiscal.DateOf(now)); code != "" {
+		missing = append(missing, fiscal.Problem{Field: "sequence", Code: code, Message: f.rangeProblem(code, t)})
 	}
 	return missing
 }
 
-// sequence tells what keeps the taxpayer from numbering.
-func (f Facts) sequence(code string, t fiscal.Type) string {
+// rangeProblem tells what keeps the taxpayer from numbering.
+func (f Facts) rangeProblem(code string, t fiscal.Type) string {
 	switch code {
 	case "sequence.exhausted":
 		return fmt.Sprintf("every authorised number of type %s in %s is taken", t, f.Environment)
@@ -75,9 +75,9 @@ func (f Facts) sequence(code string, t fiscal.Type) string {
 	return fmt.Sprintf("the taxpayer has no authorised numbers of type %s in %s", t, f.Environment)
 }
 
-// certificate tells what keeps the taxpayer from signing; nothing, when it has
-// a certificate that is valid.
-func (f Facts) certificate(now time.Time) (code, message string) {
+// certificateProblem tells what keeps the taxpayer from signing; nothing, when it has
+// a certificateProblem that is valid.
+func (f Facts) certificateProblem(now time.Time) (code, message string) {
 	c, ok := store.SigningCertificate(f.Certificates, now)
 	if !ok {
 		return "certificate.missing", fmt.Sprintf("the taxpayer has no certificate in %s", f.Environment)
@@ -92,4 +92,23 @@ func (f Facts) certificate(now time.Time) (code, message string) {
 	case store.CertificateValid:
 	}
 	return "", ""
+}
+
+// UsableRange returns the first range of the list whose numbers may be used on a
+// day. When there is none it returns the code of what is wrong with the last one.
+func UsableRange(ranges []store.NumberRange, day fiscal.Date) (store.NumberRange, string) {
+	problem := "sequence.missing"
+	for _, r := range ranges {
+		switch {
+		case !r.FencedAt.IsZero():
+			problem = "sequence.fenced"
+		case r.Left() <= 0:
+			problem = "sequence.exhausted"
+		case r.Expired(day):
+			problem = "sequence.expired"
+		default:
+			return r, ""
+		}
+	}
+	return store.NumberRange{}, problem
 }

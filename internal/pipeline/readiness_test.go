@@ -22,7 +22,7 @@ func codes(problems fiscal.Problems) []string {
 
 func TestReadinessLooksAtTheCertificates(t *testing.T) {
 	t.Parallel()
-	now := newClock().now()
+	now := storetest.NewClock().Now()
 	cert := func(from, to time.Duration) store.Certificate {
 		return store.Certificate{NotBefore: now.Add(from), NotAfter: now.Add(to)}
 	}
@@ -66,12 +66,16 @@ func TestReadinessLooksAtTheCertificates(t *testing.T) {
 func TestReadinessReadsTheCertificatesOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, Sandbox{})
-		live := NewLive(LiveOptions{Store: b.Store, Now: b.Now})
-		b.must(b.Store.Update(t.Context(), func(tx *store.Tx) error {
+		b := newEnv(t, address, Sandbox{})
+		missing := func(environment fiscal.Environment) []string {
+			facts, err := ReadFacts(t.Context(), b.store, store.Scope{Environment: environment, TaxpayerID: b.scope.TaxpayerID}, fiscal.Consumer)
+			b.must(err)
+			return codes(facts.Missing(fiscal.Consumer, b.now()))
+		}
+		b.must(b.store.Update(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.AddCertificate(t.Context(), store.Certificate{
 				Scope: store.Scope{Environment: fiscal.Production, TaxpayerID: b.scope.TaxpayerID}, ID: store.NewID(),
-				DER: []byte("x"), Sealed: []byte("y"), NotBefore: b.Now().Add(-time.Hour), NotAfter: b.Now().Add(time.Hour), CreatedAt: b.Now(),
+				DER: []byte("x"), Sealed: []byte("y"), NotBefore: b.now().Add(-time.Hour), NotAfter: b.now().Add(time.Hour), CreatedAt: b.now(),
 			})
 			return err
 		}))
@@ -79,20 +83,16 @@ func TestReadinessReadsTheCertificatesOfTheEnvironment(t *testing.T) {
 			fiscal.Production:    {"taxpayer.profile_incomplete", "sequence.missing"},
 			fiscal.Certification: {"taxpayer.profile_incomplete", "certificate.missing", "sequence.missing"},
 		} {
-			missing, err := live.Ready(t.Context(), store.Scope{Environment: env, TaxpayerID: b.scope.TaxpayerID}, fiscal.Consumer)
-			b.must(err)
-			if diff := cmp.Diff(want, codes(missing)); diff != "" {
+			if diff := cmp.Diff(want, missing(env)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", env, diff)
 			}
 		}
-		b.clock.advance(2 * time.Hour)
-		missing, err := live.Ready(t.Context(), store.Scope{Environment: fiscal.Production, TaxpayerID: b.scope.TaxpayerID}, fiscal.Consumer)
-		b.must(err)
-		if diff := cmp.Diff([]string{"taxpayer.profile_incomplete", "certificate.expired", "sequence.missing"}, codes(missing)); diff != "" {
+		b.clock.Advance(2 * time.Hour)
+		if diff := cmp.Diff([]string{"taxpayer.profile_incomplete", "certificate.expired", "sequence.missing"}, missing(fiscal.Production)); diff != "" {
 			t.Errorf("later (-want +got):\n%s", diff)
 		}
 		nobody := store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}
-		if _, err := ReadFacts(t.Context(), b.Store, nobody); !errors.Is(err, store.ErrNotFound) {
+		if _, err := ReadFacts(t.Context(), b.store, nobody); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("of nobody: %v, want ErrNotFound", err)
 		}
 	})

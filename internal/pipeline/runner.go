@@ -12,196 +12,104 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
 const (
 	workers    = 32
-	leaseTime  = 30 * time.Second
-	minLease   = 2 * time.Second
-	pollEvery  = time.Second // how soon work that another node left behind is seen
 	gatherTime = 5 * time.Millisecond
 	stepTime   = 75 * time.Second // longer than any exchange with the authority may take
 	retryBase  = time.Second
 	retryMax   = 5 * time.Minute
 )
 
-// lease is how long a job is held without a sign of life.
-func lease(pace float64) time.Duration {
-	return max(time.Duration(float64(leaseTime)/max(pace, 1)), minLease)
-}
-
-// rouse tells the runner that a job has been made.
-func (p *Pipeline) rouse() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // it has been told
-	}
-}
-
-// work claims due jobs and does them until ctx ends; what is under way then is
-// finished.
+// work claims due jobs and does them until ctx ends. It returns when the stages
+// that were under way have finished.
 func (p *Pipeline) work(ctx context.Context) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	shares := newShares(p.Now)
+	shares := newShares(p.now)
 	for ctx.Err() == nil {
 		if shares.free() < workers/4 {
-			// A claim is a commit: a moment later there is room for more jobs.
-			wait(ctx, gatherTime)
+			// A claim costs a commit. A moment later it can claim more jobs.
+			wake.Sleep(ctx, gatherTime)
 		}
 		limit, except := shares.offer()
-		jobs, err := p.claim(ctx, limit, except...)
+		jobs, err := p.Claim(ctx, limit, except...)
 		if err != nil && ctx.Err() == nil {
-			p.Log.Warn("jobs could not be claimed", "error", err.Error())
+			p.log.Warn("Cannot claim jobs. The runner tries again within a second.", "error", err.Error())
 		}
 		shares.take(jobs)
-		for _, w := range p.open(ctx, jobs) {
+		for _, w := range p.prepare(ctx, jobs) {
 			busy.Go(func() {
-				defer func() { shares.giveBack(w.Job.TaxpayerID); p.rouse() }()
-				p.do(context.WithoutCancel(ctx), w)
+				defer func() { shares.giveBack(w.Job.TaxpayerID); p.signal.Notify() }()
+				p.runStages(context.WithoutCancel(ctx), w)
 			})
 		}
 		if shares.free() > 0 && (len(jobs) > 0 || len(except) > 0) {
 			continue
 		}
-		pause := time.NewTimer(p.pause(ctx))
-		select {
-		case <-ctx.Done():
-		case <-p.wake:
-		case <-pause.C:
-		}
-		pause.Stop()
+		now := p.now()
+		next, err := p.store.NextJob(ctx, p.env, now)
+		p.signal.Wait(ctx, wake.Until(next, now, err))
 	}
 }
 
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
-// pause is how long to wait for the next job to come due.
-func (p *Pipeline) pause(ctx context.Context) time.Duration {
-	now := p.Now()
-	next, err := p.Store.NextJob(ctx, p.Env, now)
-	if err != nil {
-		return pollEvery
-	}
-	return min(max(next.Sub(now), 10*time.Millisecond), pollEvery)
-}
-
-func (p *Pipeline) claim(ctx context.Context, limit int, except ...string) ([]store.Job, error) {
-	now := p.Now()
-	// Looking is cheap, claiming is a commit: look first.
-	next, err := p.Store.NextJob(ctx, p.Env, now)
+// Claim leases up to limit due jobs, oldest first. Jobs of the taxpayers in except
+// stay where they are.
+func (p *Pipeline) Claim(ctx context.Context, limit int, except ...string) ([]store.Job, error) {
+	now := p.now()
+	// A read is cheap and a claim is a commit, so look first.
+	next, err := p.store.NextJob(ctx, p.env, now)
 	if errors.Is(err, store.ErrNotFound) || limit == 0 || (err == nil && next.After(now)) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	wanted := store.Claim{Lease: store.NewID(), Now: now, Until: now.Add(lease(p.Pace)), Limit: limit}
+	wanted := store.Claim{Lease: store.NewID(), Now: now, Until: now.Add(p.pace.Lease()), Limit: limit}
 	copy(wanted.Except[:], except)
 	var jobs []store.Job
 	err = p.commit("claim", func() error {
-		return p.Store.Update(ctx, func(tx *store.Tx) error {
-			jobs, err = tx.Claim(ctx, p.Env, wanted)
+		return p.store.Update(ctx, func(tx *store.Tx) error {
+			jobs, err = tx.Claim(ctx, p.env, wanted)
 			return err
 		})
 	})
 	if err != nil {
-		return nil, err // what was claimed may not have been committed
+		return nil, err // the claim may not have been committed
 	}
-	slices.SortFunc(jobs, func(a, b store.Job) int { // the oldest first, whatever the engine's order
+	slices.SortFunc(jobs, func(a, b store.Job) int { // engines return them in different orders
 		return cmp.Or(a.RunAt.Compare(b.RunAt), strings.Compare(a.DocumentID, b.DocumentID))
 	})
 	return jobs, nil
 }
 
-// open reads what is known of the documents of claimed jobs, of all at once.
-// What cannot be read now is read again by whoever does the job.
-func (p *Pipeline) open(ctx context.Context, jobs []store.Job) []Work {
-	all := make([]Work, len(jobs))
-	ids := make([]string, len(jobs))
-	for i, job := range jobs {
-		all[i].Job, ids[i] = job, job.DocumentID
-	}
-	files, err := p.Store.Files(ctx, p.Env, ids)
-	if err != nil && ctx.Err() == nil {
-		p.Log.Warn("documents could not be read", "error", err.Error())
-	}
-	for i := range all {
-		if f := files[ids[i]]; f != nil && err == nil {
-			all[i].file = f
-		}
-	}
-	return all
-}
-
-// known reads what is known of a document, unless that has been done.
-func (p *Pipeline) known(ctx context.Context, w *Work) (err error) {
-	if w.Invoice.ID != "" {
-		return nil
-	}
-	if w.file == nil {
-		files, err := p.Store.Files(ctx, p.Env, []string{w.Job.DocumentID})
-		if err != nil {
-			return err
-		}
-		if w.file = files[w.Job.DocumentID]; w.file == nil {
-			return store.ErrNotFound
-		}
-	}
-	w.Invoice, w.Request, w.Issued = w.file.Invoice, w.file.Request, w.file.Issued
-	w.Evidence, err = decodeEvidence(w.file.Evidence)
-	w.file = nil
-	return err
-}
-
-// update commits what changes an invoice, and tells those who wait for that.
-func (p *Pipeline) update(ctx context.Context, write func(context.Context, *store.Tx) (after store.Invoice, told bool, err error)) error {
-	var after store.Invoice
-	var told bool
-	err := p.Store.Update(ctx, func(tx *store.Tx) (err error) {
-		after, told, err = write(ctx, tx)
-		return err
-	})
-	if err == nil {
-		p.changed(after, told)
-	}
-	return err
-}
-
-// commit is a commit between two points where a test may end the process.
+// commit runs write between two points at which a test may stop the process.
 func (p *Pipeline) commit(what string, write func() error) error {
-	p.point("before " + what)
+	p.onPoint("before " + what)
 	err := write()
-	p.point("after " + what)
+	p.onPoint("after " + what)
 	return err
 }
 
-func (p *Pipeline) point(name string) {
-	if p.Point != nil {
-		p.Point(name)
-	}
-}
+// RunJob does the stages of a claimed job until the job has to wait or is done.
+func (p *Pipeline) RunJob(ctx context.Context, job store.Job) { p.runStages(ctx, Work{Job: job}) }
 
-// run does the stages of a claimed job.
-func (p *Pipeline) run(ctx context.Context, job store.Job) { p.do(ctx, Work{Job: job}) }
-
-// do does stages of a job and commits their results, until the job has to wait
-// or is done. A failure gives the job back for later; a lost lease means that
-// somebody else has it.
-func (p *Pipeline) do(ctx context.Context, w Work) {
+// runStages does stages of a job and commits their results. After a failure the
+// job is given back for later. After a lost lease another worker has the job.
+func (p *Pipeline) runStages(ctx context.Context, w Work) {
 	for {
+		job := w.Job
 		bounded, cancel := context.WithTimeout(ctx, stepTime)
-		beat := p.heartbeat(bounded, w.Job)
+		stop := wake.Heartbeat(bounded, p.pace.Lease(), func(ctx context.Context) {
+			if err := p.hold(ctx, job, new(store.Batch)); err != nil && ctx.Err() == nil {
+				p.log.Warn("Cannot extend the lease of a job.", "document_id", job.DocumentID, "error", err.Error())
+			}
+		})
 		next, failure := p.step(bounded, &w)
 		cancel()
-		<-beat
+		stop()
 		switch {
 		case failure == nil && next == "":
 			return
@@ -215,63 +123,43 @@ func (p *Pipeline) do(ctx context.Context, w Work) {
 	}
 }
 
-// heartbeat goes on holding a job whose stage takes long.
-func (p *Pipeline) heartbeat(ctx context.Context, job store.Job) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(lease(p.Pace) / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if err := p.hold(ctx, job, new(store.Batch)); err != nil && ctx.Err() == nil {
-					p.Log.Warn("job could not be held", "document_id", job.DocumentID, "error", err.Error())
-				}
-			}
-		}
-	}()
-	return done
-}
-
-// hold commits rows for as long as the job is ours.
+// hold commits rows and extends the lease of the job. It fails with
+// store.ErrLeaseLost when another worker has the job.
 func (p *Pipeline) hold(ctx context.Context, job store.Job, rows *store.Batch) error {
-	rows.HoldJob(job, p.Now().Add(lease(p.Pace)))
-	return p.commit("holding "+job.Stage, func() error { return p.Store.Commit(ctx, rows) })
+	rows.HoldJob(job, p.now().Add(p.pace.Lease()))
+	return p.commit("holding "+job.Stage, func() error { return p.store.Commit(ctx, rows) })
 }
 
-// giveBack lets a job go on later: soon when numbers were taken by others, when
-// the stage said so, and with growing pauses when it failed.
+// giveBack schedules the next attempt of a job: at once when another node took the
+// numbers, when the stage says so, or with growing pauses after failures.
 func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	delay := min(retryBase<<min(job.Attempt, 16), retryMax)
-	var later *Later
+	var later *LaterError
 	switch {
 	case errors.As(failure, &later):
 		delay = later.After
-	case errors.Is(failure, store.ErrNumbersMoved):
+	case errors.Is(failure, store.ErrNumbersTaken):
 		delay = 0
 	default:
-		p.Log.Warn("stage failed", "document_id", job.DocumentID, "stage", job.Stage, "attempt", job.Attempt, "error", failure.Error())
+		p.log.Warn("A stage failed. It is tried again.", "document_id", job.DocumentID, "stage", job.Stage,
+			"attempt", job.Attempt, "retry_in", delay.String(), "error", failure.Error())
 	}
 	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
-	back := new(store.Batch).RetryJob(job, p.Now().Add(delay), reason)
-	err := p.commit("giving back "+job.Stage, func() error { return p.Store.Commit(ctx, back) })
+	back := new(store.Batch).RetryJob(job, p.now().Add(delay), reason)
+	err := p.commit("giving back "+job.Stage, func() error { return p.store.Commit(ctx, back) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
-		// The lease runs out and the job comes due by itself.
-		p.Log.Warn("job could not be given back", "document_id", job.DocumentID, "error", err.Error())
+		p.log.Warn("Cannot give a job back. It is claimed again when its lease ends.", "document_id", job.DocumentID, "error", err.Error())
 	}
 }
 
-// maxMoves is how often a change is decided anew because something else was said
-// about its invoice meanwhile.
-const maxMoves = 5
+// maxDecisions is how often a change is decided again because the invoice changed
+// between the decision and its commit.
+const maxDecisions = 5
 
-// step does one stage and commits it. It returns the stage to go on with at
-// once, if there is one, and leaves in w what is known then.
+// step does one stage and commits it. It returns the stage to continue with at
+// once, if there is one, and updates w to what is known then.
 func (p *Pipeline) step(ctx context.Context, w *Work) (next string, err error) {
-	if err := p.known(ctx, w); err != nil {
+	if err := p.load(ctx, w); err != nil {
 		return "", err
 	}
 	job := w.Job
@@ -282,7 +170,7 @@ func (p *Pipeline) step(ctx context.Context, w *Work) (next string, err error) {
 	}
 	next = step.Next
 	if !step.Committed {
-		// What was done is committed whatever becomes of the time that it was given.
+		// The result is committed even when the time of the stage is over.
 		if next, err = p.finish(context.WithoutCancel(ctx), w, step); err != nil {
 			return "", err
 		}
@@ -299,54 +187,65 @@ func (p *Pipeline) step(ctx context.Context, w *Work) (next string, err error) {
 
 // finish commits the result of a stage.
 func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string, err error) {
-	for range maxMoves {
-		change, rows := step.Change, new(store.Batch)
-		now := p.Now()
-		if step.Within != nil {
-			// The rows of the change come behind the job's: it is what nodes meet at.
-			within := new(store.Batch)
-			if change, err = step.Within(within, w.Invoice); err != nil {
+	for range maxDecisions {
+		change, decided := step.Change, new(store.Batch)
+		if step.Decide != nil {
+			if change, err = step.Decide(decided, w.Invoice); err != nil {
 				return "", err
 			}
-			next = p.moveJob(rows, w.Job, change, now)
-			rows.Append(within)
-		} else {
-			next = p.moveJob(rows, w.Job, change, now)
 		}
-		after, told := change.apply(rows, w.Invoice, p.Plan.Tells(), now)
-		err = p.commit("the end of "+w.Job.Stage, func() error { return p.Store.Commit(ctx, rows) })
+		// The job's row comes first: it is the row that nodes lock in common.
+		now, rows := p.now(), new(store.Batch)
+		next = p.moveJob(rows, w.Job, change, now)
+		rows.Append(decided)
+		after, notified := change.Apply(rows, w.Invoice, p.plan.Notifies(), now)
+		err = p.commit("the end of "+w.Job.Stage, func() error { return p.store.Commit(ctx, rows) })
 		if err == nil {
 			w.Invoice = after
-			p.changed(after, told)
+			p.Publish(after, notified)
 			return next, nil
 		}
-		if !errors.Is(err, store.ErrMoved) {
+		if !errors.Is(err, store.ErrInvoiceChanged) {
 			break
 		}
-		if w.Invoice, err = p.Store.Invoice(ctx, w.Invoice.Scope, w.Invoice.ID); err != nil {
+		if w.Invoice, err = p.store.Invoice(ctx, w.Invoice.Scope, w.Invoice.ID); err != nil {
 			return "", err
 		}
 	}
-	if errors.Is(err, store.ErrLeaseLost) && step.Late != nil {
-		err = errors.Join(err, p.commit("late "+w.Job.Stage, func() error { return p.update(ctx, step.Late) }))
+	if errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil {
+		err = errors.Join(err, p.commit("late "+w.Job.Stage, func() error { return p.Update(ctx, step.CommitLate) }))
 	}
 	return "", err
 }
 
-// attempt does the work of a stage. A panic is the stage's failure and nobody
-// else's.
+// Update commits a change of an invoice and publishes it.
+func (p *Pipeline) Update(ctx context.Context, write func(context.Context, *store.Tx) (after store.Invoice, notified bool, err error)) error {
+	var after store.Invoice
+	var notified bool
+	err := p.store.Update(ctx, func(tx *store.Tx) (err error) {
+		after, notified, err = write(ctx, tx)
+		return err
+	})
+	if err == nil {
+		p.Publish(after, notified)
+	}
+	return err
+}
+
+// attempt does the work of a stage. A panic becomes an error of this stage, so
+// that other documents go on.
 func (p *Pipeline) attempt(ctx context.Context, w Work) (step Step, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			p.Log.Error("panic in a stage", "document_id", w.Job.DocumentID, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			p.log.Error("A stage panicked. It is tried again.", "document_id", w.Job.DocumentID, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 			err = fmt.Errorf("pipeline: panic in stage %s", w.Job.Stage)
 		}
 	}()
-	return p.Plan.Step(ctx, w)
+	return p.plan.Step(ctx, w)
 }
 
-// moveJob puts the job where the change says, and returns the stage that the
-// same worker goes on with at once.
+// moveJob adds the rows that move the job, and returns the stage that the same
+// worker continues with at once.
 func (p *Pipeline) moveJob(rows *store.Batch, job store.Job, c Change, now time.Time) string {
 	switch {
 	case c.Next == "":
@@ -354,38 +253,10 @@ func (p *Pipeline) moveJob(rows *store.Batch, job store.Job, c Change, now time.
 	case c.Again:
 		rows.RetryJob(job, now.Add(c.After), c.Cause)
 	case c.After == 0:
-		rows.CarryJob(job, c.Next, now.Add(lease(p.Pace)))
+		rows.CarryJob(job, c.Next, now.Add(p.pace.Lease()))
 		return c.Next
 	default:
 		rows.MoveJob(job, c.Next, now.Add(c.After))
 	}
 	return ""
-}
-
-// apply adds the rows of a change of status, and what integrators are told of
-// it. It returns the invoice as it is then.
-func (c Change) apply(rows *store.Batch, before store.Invoice, tells bool, now time.Time) (after store.Invoice, told bool) {
-	after = before
-	if changed := c.Status != "" && c.Status != before.Status; changed {
-		after.Status, after.Messages, after.Sequence = c.Status, c.Messages, before.Sequence+1
-		if c.TrackID != "" {
-			after.TrackID = c.TrackID
-		}
-		after.UpdatedAt = later(before.UpdatedAt, now)
-		rows.MoveInvoice(before, after).AddEvent(store.Event{
-			Scope: before.Scope, InvoiceID: before.ID, ID: store.NewID(), At: after.UpdatedAt,
-			Kind: "status_changed", Status: after.Status, Detail: c.Cause,
-		})
-	}
-	return after, tells && announce(rows, before, after, c.Tell, now)
-}
-
-// later is the moment of a change that follows another one. Integrators see
-// milliseconds, and two changes never show the same one.
-func later(before, now time.Time) time.Time {
-	now = now.UTC().Truncate(time.Millisecond)
-	if next := before.Add(time.Millisecond); now.Before(next) {
-		return next
-	}
-	return now
 }

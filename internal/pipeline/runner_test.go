@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,19 +17,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
-
-// clock is a clock that tests set.
-type clock struct{ micros atomic.Int64 }
-
-func newClock() *clock {
-	c := &clock{}
-	c.micros.Store(time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC).UnixMicro())
-	return c
-}
-
-func (c *clock) now() time.Time          { return time.UnixMicro(c.micros.Load()).UTC() }
-func (c *clock) advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
 // scripted is the sandbox's plan with a step that a test writes.
 type scripted struct {
@@ -41,41 +28,44 @@ type scripted struct {
 
 func (s scripted) Step(ctx context.Context, w Work) (Step, error) { return s.step(ctx, w) }
 
-// bench is a pipeline on an empty store, with a taxpayer.
-type bench struct {
+// env is a pipeline on an empty store, with a taxpayer.
+type env struct {
 	*Pipeline
 	t     *testing.T
-	clock *clock
+	clock *storetest.Clock
 	scope store.Scope
 }
 
-func newBench(t *testing.T, address string, plan Plan) *bench {
+func newEnv(t *testing.T, address string, plan Plan) *env {
 	t.Helper()
-	b := attach(t, address, plan, newClock())
-	made := store.Taxpayer{ID: store.NewID(), RNC: "199000013", LegalName: "Prueba, SRL", Phones: []string{}, CreatedAt: b.Now(), UpdatedAt: b.Now()}
-	b.must(b.Store.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), made) }))
+	b := attach(t, address, plan, storetest.NewClock())
+	made := store.Taxpayer{ID: store.NewID(), RNC: "199000013", LegalName: "Prueba, SRL", Phones: []string{}, CreatedAt: b.now(), UpdatedAt: b.now()}
+	b.must(b.store.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), made) }))
 	b.scope.TaxpayerID = made.ID
 	return b
 }
 
 // attach is a pipeline on a store that another one may be using.
-func attach(t *testing.T, address string, plan Plan, c *clock) *bench {
+func attach(t *testing.T, address string, plan Plan, c *storetest.Clock) *env {
 	t.Helper()
-	p := New(Options{
-		Store: storetest.Open(t, address, c.now), Plan: plan, Env: fiscal.Sandbox, Now: c.now, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	p, err := New(Options{
+		Store: storetest.Open(t, address, c.Now), Plan: plan, Env: fiscal.Sandbox, Now: c.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	return &bench{p, t, c, store.Scope{Environment: fiscal.Sandbox}}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &env{p, t, c, store.Scope{Environment: fiscal.Sandbox}}
 }
 
 // beside is another pipeline on the same database.
-func (b *bench) beside(address string, plan Plan) *bench {
+func (b *env) beside(address string, plan Plan) *env {
 	b.t.Helper()
 	other := attach(b.t, address, plan, b.clock)
 	other.scope = b.scope
 	return other
 }
 
-func (b *bench) must(err error) {
+func (b *env) must(err error) {
 	b.t.Helper()
 	if err != nil {
 		b.t.Fatal(err)
@@ -83,21 +73,21 @@ func (b *bench) must(err error) {
 }
 
 // add stores a queued invoice with a job that is due.
-func (b *bench) add(name, plan, stage string) store.Invoice {
+func (b *env) add(name, plan, stage string) store.Invoice {
 	b.t.Helper()
-	now := b.Now().Truncate(time.Millisecond)
+	now := b.now().Truncate(time.Millisecond)
 	inv := store.Invoice{
-		Scope: b.scope, ID: store.NewID(), DocumentID: store.NewID(), ExternalID: name, Type: fiscal.Consumer, Status: fiscal.Queued, Sequence: 1,
+		Scope: b.scope, ID: store.NewID(), DocumentID: store.NewID(), ExternalID: name, Type: fiscal.Consumer, Status: fiscal.Queued, Revision: 1,
 		Currency: "DOP", IssueDate: "2026-11-14", Subtotal: "1", DiscountTotal: "0", TaxTotal: "0", Total: "1", Paid: "1", Balance: "0",
 		DocumentTotal: "1.00", CreatedAt: now, UpdatedAt: now,
 	}
-	_, err := b.Store.Register(b.t.Context(), store.Registration{
+	_, err := b.store.Register(b.t.Context(), store.Registration{
 		Answer: store.Answer{
 			Scope: b.scope, Operation: CreateInvoice, Key: name, Fingerprint: []byte{1}, RawDigest: []byte{2}, ObjectID: inv.ID,
 			HTTPStatus: 202, Location: "/", RequestID: "req", CreatedAt: now, Body: []byte(`{}`),
 		},
 		Invoice: inv, Request: []byte(`{}`),
-		Event: store.Event{Scope: b.scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status},
+		Entry: store.HistoryEntry{Scope: b.scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status},
 		Job:   &store.Job{Scope: b.scope, DocumentID: inv.DocumentID, Plan: plan, Stage: stage, RunAt: now, CreatedAt: now},
 	})
 	b.must(err)
@@ -105,9 +95,9 @@ func (b *bench) add(name, plan, stage string) store.Invoice {
 }
 
 // claimOne claims the only job that is due.
-func (b *bench) claimOne() store.Job {
+func (b *env) claimOne() store.Job {
 	b.t.Helper()
-	jobs, err := b.claim(b.t.Context(), workers)
+	jobs, err := b.Claim(b.t.Context(), workers)
 	b.must(err)
 	if len(jobs) != 1 {
 		b.t.Fatalf("%d jobs were claimed, want 1", len(jobs))
@@ -115,18 +105,18 @@ func (b *bench) claimOne() store.Job {
 	return jobs[0]
 }
 
-func (b *bench) wantNothingDue(when string) {
+func (b *env) wantNothingDue(when string) {
 	b.t.Helper()
-	jobs, err := b.claim(b.t.Context(), workers)
+	jobs, err := b.Claim(b.t.Context(), workers)
 	if err != nil || len(jobs) > 0 {
 		b.t.Fatalf("%s: %d jobs are due, %v", when, len(jobs), err)
 	}
 }
 
 // walked is the statuses that an invoice has had.
-func (b *bench) walked(inv store.Invoice) []fiscal.Status {
+func (b *env) walked(inv store.Invoice) []fiscal.Status {
 	b.t.Helper()
-	events, err := b.Store.History(b.t.Context(), b.scope, inv.ID)
+	events, err := b.store.History(b.t.Context(), b.scope, inv.ID)
 	b.must(err)
 	var list []fiscal.Status
 	for _, e := range events {
@@ -137,9 +127,9 @@ func (b *bench) walked(inv store.Invoice) []fiscal.Status {
 	return list
 }
 
-func (b *bench) status(inv store.Invoice) fiscal.Status {
+func (b *env) status(inv store.Invoice) fiscal.Status {
 	b.t.Helper()
-	now, err := b.Store.Invoice(b.t.Context(), b.scope, inv.ID)
+	now, err := b.store.Invoice(b.t.Context(), b.scope, inv.ID)
 	b.must(err)
 	return now.Status
 }
@@ -149,21 +139,21 @@ func (b *bench) status(inv store.Invoice) fiscal.Status {
 func TestJobOfADeadWorkerComesDueAgain(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, Sandbox{})
+		b := newEnv(t, address, Sandbox{})
 		inv := b.add("A", "sandbox-scenario/submitted", "submitted")
 		dead := b.claimOne()
-		if dead.Attempt != 1 || !dead.LeaseUntil.Equal(b.Now().Add(leaseTime)) {
+		if dead.Attempt != 1 || !dead.LeaseUntil.Equal(b.now().Add(wake.MaxLease)) {
 			t.Errorf("claimed %+v", dead)
 		}
 		b.wantNothingDue("while the lease holds")
-		b.clock.advance(leaseTime - time.Microsecond)
+		b.clock.Advance(wake.MaxLease - time.Microsecond)
 		b.wantNothingDue("a moment before the lease ends")
-		b.clock.advance(time.Microsecond)
+		b.clock.Advance(time.Microsecond)
 		again := b.claimOne()
 		if again.Attempt != 2 || again.Lease == dead.Lease {
 			t.Errorf("claimed again %+v", again)
 		}
-		b.run(t.Context(), again)
+		b.RunJob(t.Context(), again)
 		if got := b.walked(inv); !slices.Equal(got, []fiscal.Status{fiscal.Submitted}) {
 			t.Errorf("walked %q", got)
 		}
@@ -182,18 +172,18 @@ func TestWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
 			<-release
 			return Sandbox{}.Step(ctx, w)
 		}}
-		b := newBench(t, address, slow)
+		b := newEnv(t, address, slow)
 		inv := b.add("A", "sandbox-scenario/processing", "submitted")
 		late := b.claimOne()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			b.run(t.Context(), late)
+			b.RunJob(t.Context(), late)
 		}()
 		<-entered
-		b.clock.advance(leaseTime)
+		b.clock.Advance(wake.MaxLease)
 		other := b.beside(address, Sandbox{})
-		other.run(t.Context(), other.claimOne())
+		other.RunJob(t.Context(), other.claimOne())
 		close(release)
 		<-done
 		if got := b.walked(inv); !slices.Equal(got, []fiscal.Status{fiscal.Submitted}) {
@@ -201,7 +191,7 @@ func TestWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
 		}
 		// Nor has the late one put the job back: its next stage comes as planned.
 		b.wantNothingDue("at once")
-		b.clock.advance(scenarioPause)
+		b.clock.Advance(scenarioPause)
 		if next := other.claimOne(); next.Stage != "processing" || next.Attempt != 1 || next.LastError != "" {
 			t.Errorf("the next stage is %+v", next)
 		}
@@ -213,15 +203,15 @@ func TestWorkerThatLostItsLeaseDoesNotGiveTheJobBack(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		failing := scripted{step: func(context.Context, Work) (Step, error) { return Step{}, errors.New("out of reach") }}
-		b := newBench(t, address, failing)
+		b := newEnv(t, address, failing)
 		b.add("A", "sandbox-scenario/processing", "submitted")
 		late := b.claimOne()
-		b.clock.advance(leaseTime)
+		b.clock.Advance(wake.MaxLease)
 		other := b.beside(address, Sandbox{})
 		mine := other.claimOne()
-		b.run(t.Context(), late)
-		other.run(t.Context(), mine)
-		b.clock.advance(scenarioPause)
+		b.RunJob(t.Context(), late)
+		other.RunJob(t.Context(), mine)
+		b.clock.Advance(scenarioPause)
 		if next := other.claimOne(); next.Stage != "processing" || next.LastError != "" {
 			t.Errorf("the next stage is %+v", next)
 		}
@@ -232,7 +222,7 @@ func TestFailuresWaitLongerEachTime(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		broken := true
-		b := newBench(t, address, scripted{step: func(ctx context.Context, w Work) (Step, error) {
+		b := newEnv(t, address, scripted{step: func(ctx context.Context, w Work) (Step, error) {
 			if broken {
 				return Step{}, fmt.Errorf("attempt %d fails", w.Job.Attempt)
 			}
@@ -247,18 +237,18 @@ func TestFailuresWaitLongerEachTime(t *testing.T) {
 			if attempt > 1 && job.LastError != fmt.Sprintf("attempt %d fails", attempt-1) {
 				t.Errorf("attempt %d finds the error %q", attempt, job.LastError)
 			}
-			b.run(t.Context(), job)
+			b.RunJob(t.Context(), job)
 			wait := min(time.Second<<attempt, 5*time.Minute)
-			b.clock.advance(wait - time.Microsecond)
+			b.clock.Advance(wait - time.Microsecond)
 			b.wantNothingDue(fmt.Sprintf("just before %s after attempt %d", wait, attempt))
-			b.clock.advance(time.Microsecond)
+			b.clock.Advance(time.Microsecond)
 		}
 		if got := b.status(inv); got != fiscal.Queued {
 			t.Errorf("failures moved it to %s", got)
 		}
 		broken = false
-		b.run(t.Context(), b.claimOne())
-		b.clock.advance(scenarioPause)
+		b.RunJob(t.Context(), b.claimOne())
+		b.clock.Advance(scenarioPause)
 		if next := b.claimOne(); next.Attempt != 1 || next.LastError != "" || next.Stage != "processing" {
 			t.Errorf("success does not start anew: %+v", next)
 		}
@@ -268,20 +258,20 @@ func TestFailuresWaitLongerEachTime(t *testing.T) {
 func TestStagesThatNobodyKnows(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, Sandbox{})
+		b := newEnv(t, address, Sandbox{})
 		for _, tt := range []struct{ plan, stage string }{
 			{"sandbox-scenario/accepted", "nonsense"}, {"sandbox-scenario/accepted", ""}, {"sandbox-scenario/none", "submitted"},
 			{"live", "issue"}, {"", "submitted"}, {"sandbox-scenario/rejected", "accepted"},
 		} {
 			inv := b.add(tt.plan+" "+tt.stage, tt.plan, tt.stage)
-			b.run(t.Context(), b.claimOne())
-			b.clock.advance(2 * time.Second)
+			b.RunJob(t.Context(), b.claimOne())
+			b.clock.Advance(2 * time.Second)
 			again := b.claimOne()
 			if again.Attempt != 2 || !strings.Contains(again.LastError, fmt.Sprintf("%q", tt.stage)) || b.status(inv) != fiscal.Queued {
 				t.Errorf("%s at %q: %+v, %s", tt.plan, tt.stage, again, b.status(inv))
 			}
 			// It is never given up: out of the way of the next case.
-			b.must(b.Store.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).FinishJob(again)) }))
+			b.must(b.store.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).FinishJob(again)) }))
 		}
 	})
 }
@@ -290,10 +280,10 @@ func TestStagesThatNobodyKnows(t *testing.T) {
 func TestForbiddenStepIsRefusedAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, scripted{step: func(context.Context, Work) (Step, error) { return Step{Change: Change{Status: fiscal.Delivered}}, nil }})
+		b := newEnv(t, address, scripted{step: func(context.Context, Work) (Step, error) { return Step{Change: Change{Status: fiscal.Delivered}}, nil }})
 		inv := b.add("A", "x", "y")
-		b.run(t.Context(), b.claimOne())
-		b.clock.advance(2 * time.Second)
+		b.RunJob(t.Context(), b.claimOne())
+		b.clock.Advance(2 * time.Second)
 		if job := b.claimOne(); !strings.Contains(job.LastError, "cannot become") {
 			t.Errorf("the job says %q", job.LastError)
 		}
@@ -321,7 +311,7 @@ func TestTwoRunnersNeverDoAStageTwice(t *testing.T) {
 			}
 			return step, nil
 		}}
-		b := newBench(t, address, plan)
+		b := newEnv(t, address, plan)
 		const documents = 30
 		var all []store.Invoice
 		for i := range documents {
@@ -329,7 +319,7 @@ func TestTwoRunnersNeverDoAStageTwice(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		var running sync.WaitGroup
-		for _, p := range []*bench{b, b.beside(address, plan)} {
+		for _, p := range []*env{b, b.beside(address, plan)} {
 			running.Go(func() { p.Run(ctx) })
 		}
 		deadline := time.After(30 * time.Second)
@@ -341,7 +331,7 @@ func TestTwoRunnersNeverDoAStageTwice(t *testing.T) {
 			case <-deadline:
 				t.Fatalf("%d documents are not done", left)
 			}
-			list, err := b.Store.ListInvoices(t.Context(), b.scope, store.InvoiceFilter{Status: fiscal.Accepted, Limit: documents})
+			list, err := b.store.ListInvoices(t.Context(), b.scope, store.InvoiceFilter{Status: fiscal.Accepted, Limit: documents})
 			b.must(err)
 			left = documents - len(list)
 		}
@@ -366,15 +356,15 @@ func TestTwoRunnersNeverDoAStageTwice(t *testing.T) {
 func TestClaimThatIsNotCommittedGivesNoJobs(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, Sandbox{})
+		b := newEnv(t, address, Sandbox{})
 		b.add("A", "sandbox-scenario/submitted", "submitted")
-		db := openDatabase(t, address)
+		db := storetest.OpenSQL(t, address)
 		// The row that a claim adds has no parent, which is found out at the commit.
 		poison := []string{
 			`CREATE TABLE poison (x TEXT REFERENCES taxpayers (id) DEFERRABLE INITIALLY DEFERRED)`,
 			`CREATE TRIGGER poisoned AFTER UPDATE ON jobs BEGIN INSERT INTO poison VALUES ('nobody'); END`,
 		}
-		if b.Store.Engine() == "postgres" {
+		if b.store.Engine() == "postgres" {
 			poison = append(poison[:1],
 				`CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO poison VALUES ('nobody'); RETURN NEW; END $$`,
 				`CREATE TRIGGER poisoned AFTER UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION poison()`)
@@ -383,7 +373,7 @@ func TestClaimThatIsNotCommittedGivesNoJobs(t *testing.T) {
 			_, err := db.ExecContext(t.Context(), s)
 			b.must(err)
 		}
-		jobs, err := b.claim(t.Context(), workers)
+		jobs, err := b.Claim(t.Context(), workers)
 		if !errors.Is(err, store.ErrUnavailable) {
 			t.Fatalf("the commit was to fail, got %v", err)
 		}
@@ -391,18 +381,4 @@ func TestClaimThatIsNotCommittedGivesNoJobs(t *testing.T) {
 			t.Errorf("%d jobs in spite of it", len(jobs))
 		}
 	})
-}
-
-func openDatabase(t *testing.T, address string) *sql.DB {
-	t.Helper()
-	driver, source := "pgx", address
-	if path, ok := strings.CutPrefix(address, "sqlite:"); ok {
-		driver, source = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
-	}
-	db, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
 }

@@ -46,16 +46,16 @@ func (Sandbox) Ready(context.Context, store.Scope, fiscal.Type) (fiscal.Problems
 	return nil, nil
 }
 
-// Birth gives the synthetic result, or starts the walk of a scenario.
-func (Sandbox) Birth(inv *fiscal.Invoice, scenario Scenario) Birth {
+// Start gives the synthetic result, or starts the walk of a scenario.
+func (Sandbox) Start(inv *fiscal.Invoice, scenario Scenario) Start {
 	if scenario == "" {
-		return Birth{
+		return Start{
 			Status:   fiscal.Accepted,
 			Messages: append(slices.Clone(inv.Warnings), syntheticNote),
 			Cause:    "validated by the sandbox; a synthetic result",
 		}
 	}
-	return Birth{
+	return Start{
 		Status:   fiscal.Queued,
 		Messages: append(slices.Clone(inv.Warnings), scenarioNote(scenario)),
 		Cause:    "registered by the sandbox; scenario " + string(scenario),
@@ -69,8 +69,8 @@ func scenarioNote(s Scenario) string {
 	return fmt.Sprintf("Synthetic document of the sandbox, scenario %s; the tax authority has not seen it.", s)
 }
 
-// Tells nobody: what happens here happened to nothing real.
-func (Sandbox) Tells() bool { return false }
+// Notifies nobody: what happens here happened to nothing real.
+func (Sandbox) Notifies() bool { return false }
 
 // Step moves a synthetic document one status on.
 func (Sandbox) Step(_ context.Context, w Work) (Step, error) {
@@ -87,7 +87,7 @@ func (Sandbox) Step(_ context.Context, w Work) (Step, error) {
 	}}
 	if step.Status == fiscal.AcceptedConditional {
 		// A conditional verdict leads the messages, as with the authority's.
-		step.Messages = slices.Insert(step.Messages, 0, "[4] Aceptado Condicional")
+		step.Messages = slices.Insert(step.Messages, 0, fiscal.ConditionalMessage)
 	}
 	if at+1 < len(path) {
 		step.Next, step.After = string(path[at+1]), scenarioPause

@@ -10,22 +10,23 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 // While others wait nobody has more than a quarter of the workers; when nobody
 // else does, all of them.
 func TestAQuarterOfTheWorkersWhileOthersWait(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := storetest.NewClock()
 	rapid.Check(t, func(t *rapid.T) {
-		s := newShares(c.now)
+		s := newShares(c.Now)
 		waiting := map[string]int{}
 		for i := range rapid.IntRange(1, 6).Draw(t, "taxpayers") {
 			waiting[fmt.Sprint(i)] = rapid.IntRange(0, 100).Draw(t, "jobs")
 		}
 		running := map[string]int{}
 		for range 100 {
-			alone := c.now().Before(s.alone)
+			alone := c.Now().Before(s.alone)
 			limit, except := s.offer()
 			var jobs []store.Job
 			before := maps.Clone(running)
@@ -55,7 +56,7 @@ func TestAQuarterOfTheWorkersWhileOthersWait(t *testing.T) {
 					s.giveBack(name)
 				}
 			}
-			c.advance(10 * time.Millisecond)
+			c.Advance(10 * time.Millisecond)
 		}
 	})
 }
@@ -63,8 +64,8 @@ func TestAQuarterOfTheWorkersWhileOthersWait(t *testing.T) {
 // One taxpayer that has everything to itself uses everything.
 func TestAllWorkersForOneThatIsAlone(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	s := newShares(c.now)
+	c := storetest.NewClock()
+	s := newShares(c.Now)
 	job := []store.Job{{Scope: store.Scope{TaxpayerID: "a"}}}
 	for range 10 {
 		limit, except := s.offer()
@@ -79,7 +80,7 @@ func TestAllWorkersForOneThatIsAlone(t *testing.T) {
 	if s.free() != 0 {
 		t.Errorf("%d workers are idle", s.free())
 	}
-	c.advance(aloneTime)
+	c.Advance(aloneTime)
 	for range maxShare {
 		s.giveBack("a")
 	}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -15,11 +14,11 @@ import (
 func TestP72UpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, Sandbox{})
+		b := newEnv(t, address, Sandbox{})
 		inv := b.add("A", "x", "y")
 		ctx := t.Context()
 		change := func(n int) {
-			b.must(b.Store.Update(ctx, func(tx *store.Tx) error {
+			b.must(b.store.Update(ctx, func(tx *store.Tx) error {
 				for range n {
 					before, err := tx.Invoice(ctx, b.scope, inv.ID)
 					if err != nil {
@@ -30,7 +29,7 @@ func TestP72UpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 						to = fiscal.OutcomeUnknown
 					}
 					rows := new(store.Batch)
-					Change{Status: to}.apply(rows, before, false, b.Now())
+					Change{Status: to}.Apply(rows, before, false, b.now())
 					if err := tx.Do(ctx, rows); err != nil {
 						return err
 					}
@@ -39,9 +38,9 @@ func TestP72UpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 			}))
 		}
 		change(1000)
-		b.clock.advance(-time.Hour)
+		b.clock.Advance(-time.Hour)
 		change(10)
-		events, err := b.Store.History(ctx, b.scope, inv.ID)
+		events, err := b.store.History(ctx, b.scope, inv.ID)
 		b.must(err)
 		if len(events) != 1011 {
 			t.Fatalf("%d events", len(events))
@@ -53,16 +52,16 @@ func TestP72UpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 			}
 			last = e.At
 		}
-		now, err := b.Store.Invoice(ctx, b.scope, inv.ID)
+		now, err := b.store.Invoice(ctx, b.scope, inv.ID)
 		b.must(err)
-		if !now.UpdatedAt.Equal(last) || now.Sequence != 1011 {
-			t.Errorf("updated at %s with %d changes, want %s", now.UpdatedAt, now.Sequence, last)
+		if !now.UpdatedAt.Equal(last) || now.Revision != 1011 {
+			t.Errorf("updated at %s with %d changes, want %s", now.UpdatedAt, now.Revision, last)
 		}
 		// Once the clock is ahead again it is the clock's time.
-		b.clock.advance(2 * time.Hour)
+		b.clock.Advance(2 * time.Hour)
 		change(1)
-		if now, err = b.Store.Invoice(ctx, b.scope, inv.ID); err != nil || !now.UpdatedAt.Equal(b.Now().Truncate(time.Millisecond)) {
-			t.Errorf("updated at %s, %v, want %s", now.UpdatedAt, err, b.Now())
+		if now, err = b.store.Invoice(ctx, b.scope, inv.ID); err != nil || !now.UpdatedAt.Equal(b.now().Truncate(time.Millisecond)) {
+			t.Errorf("updated at %s, %v, want %s", now.UpdatedAt, err, b.now())
 		}
 	})
 }
@@ -91,30 +90,4 @@ func TestScenariosFollowTheTableOfStates(t *testing.T) {
 	if Scenario("delivered").Fits(fiscal.Consumer) || !Scenario("delivered").Fits(fiscal.FiscalCredit) || !Scenario("").Fits(fiscal.Consumer) {
 		t.Error("delivered is for type 31 alone")
 	}
-}
-
-func TestLivePlanKnowsTheTaxpayer(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		b := newBench(t, address, Sandbox{})
-		live := NewLive(LiveOptions{Store: b.Store, Now: b.Now})
-		ctx := t.Context()
-		nobody := store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}
-		if _, err := live.Ready(ctx, nobody, fiscal.Consumer); err == nil {
-			t.Error("a taxpayer that does not exist is ready")
-		}
-		scope := store.Scope{Environment: fiscal.Production, TaxpayerID: b.scope.TaxpayerID}
-		missing, err := live.Ready(ctx, scope, fiscal.Consumer)
-		if err != nil || len(missing) != 3 || missing[0].Code != "taxpayer.profile_incomplete" {
-			t.Errorf("missing %v, %v", missing, err)
-		}
-		facts, err := ReadFacts(ctx, b.Store, b.scope)
-		b.must(err)
-		if got := facts.Missing(fiscal.Consumer, b.Now()); len(got) != 0 {
-			t.Errorf("the sandbox misses %v", got)
-		}
-		if _, err := live.Step(context.WithoutCancel(ctx), Work{}); err == nil {
-			t.Error("the live plan has no stage yet, and did one")
-		}
-	})
 }

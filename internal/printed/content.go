@@ -65,7 +65,7 @@ func (p Page) title() []pair {
 	list := []pair{{label: "e-NCF:", value: d.ENCF.String(), strong: true}}
 	// A consumer invoice never states an expiry.
 	if d.ENCF.Type() == fiscal.FiscalCredit {
-		list = append(list, pair{label: "Fecha Vencimiento:", value: day(d.Expires)})
+		list = append(list, pair{label: "Fecha Vencimiento:", value: d.Expires.DGIIString()})
 	}
 	return p.pairs(list...)
 }
@@ -89,7 +89,7 @@ func (p Page) issuer() []pair {
 		pair{label: "Teléfono:", caption: "Phone", value: joined(" / ", d.Issuer.Phones...)},
 		pair{label: "Correo:", caption: "E-mail", value: d.Issuer.Email},
 		pair{label: "Sitio web:", caption: "Website", value: d.Issuer.Website},
-		pair{label: "Fecha Emisión:", value: day(d.IssueDate), strong: true},
+		pair{label: "Fecha Emisión:", value: d.IssueDate.DGIIString(), strong: true},
 	)
 }
 
@@ -134,7 +134,7 @@ func (p Page) terms() []pair {
 	}
 	dueText := ""
 	if !due.IsZero() {
-		dueText = day(due)
+		dueText = due.DGIIString()
 	}
 	short, _ := p.paymentTerms()
 	return p.pairs(

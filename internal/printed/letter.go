@@ -1,6 +1,10 @@
 package printed
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
 
 // The letter page, in millimetres. The quiet border of the QR code begins at
 // the left margin, so that the code itself stands 2 cm from the edge as the
@@ -104,7 +108,7 @@ func (l *letter) footer(s *sheet, page, of int) {
 	g := grid{label: label(), value: body(), w: letterInner / 2, inline: true}
 	s.add(g.block([]pair{
 		{label: "Código de Seguridad:", value: l.page.Code.String(), strong: true},
-		{label: "Fecha de Firma Digital:", value: moment(l.page.Document.SignedAt)},
+		{label: "Fecha de Firma Digital:", value: fiscal.FormatDGIITime(l.page.Document.SignedAt)},
 	}), letterMargin, y)
 	if of > 1 {
 		text := fmt.Sprintf("Página No. %d de %d", page, of)

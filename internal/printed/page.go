@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -151,13 +150,3 @@ func (p Page) typeName() string {
 // contingencyLegend is the authority's text for documents that it has not
 // received yet.
 const contingencyLegend = "e-CF emitido en modalidad de Contingencia, el cual podrá ser consultado para su validez fiscal, a partir de las setenta y dos (72) horas."
-
-// local returns an instant on the clock of Santo Domingo, which has no daylight
-// saving time.
-func local(t time.Time) time.Time { return t.In(time.FixedZone("", -4*60*60)) }
-
-func day(d fiscal.Date) string {
-	return fmt.Sprintf("%02d-%02d-%04d", d.Day(), int(d.Month()), d.Year())
-}
-
-func moment(t time.Time) string { return local(t).Format("02-01-2006 15:04:05") }

@@ -269,7 +269,7 @@ func TestAPageWithoutAMandatoryItemIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*Page){
 		"no document":    func(p *Page) { p.Document = nil },
-		"no number":      func(p *Page) { p.Document.ENCF = ecf.ENCF{} },
+		"no number":      func(p *Page) { p.Document.ENCF = fiscal.ENCF{} },
 		"no expiry":      func(p *Page) { p.Document.Expires = fiscal.Date{} },
 		"no issuer":      func(p *Page) { p.Document.Issuer.LegalName = "" },
 		"no issue date":  func(p *Page) { p.Document.IssueDate = fiscal.Date{} },

@@ -1,6 +1,10 @@
 package printed
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
 
 // The receipt, in millimetres. Printers of 80 mm rolls reach 72 of them.
 const (
@@ -222,7 +226,7 @@ func (r *receipt) foot(page, of int) block {
 	b.h = receiptQR + 2*qrBorder
 	for _, p := range []pair{
 		{label: "Código de Seguridad:", value: r.page.Code.String(), strong: true},
-		{label: "Fecha de Firma Digital:", value: moment(r.page.Document.SignedAt)},
+		{label: "Fecha de Firma Digital:", value: fiscal.FormatDGIITime(r.page.Document.SignedAt)},
 	} {
 		value := printedBody()
 		value.bold = p.strong

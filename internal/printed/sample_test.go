@@ -32,7 +32,7 @@ func date(t testing.TB, s string) fiscal.Date {
 // the lines come to.
 func sample(t testing.TB, kind fiscal.Type, lines ...ecf.Line) *ecf.Document {
 	t.Helper()
-	number, err := ecf.NewENCF(kind, 1)
+	number, err := fiscal.NewENCF(kind, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

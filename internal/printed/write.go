@@ -8,6 +8,8 @@ import (
 	"codeberg.org/go-pdf/fpdf"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/goregular"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
 const (
@@ -20,8 +22,8 @@ const (
 func (p Page) write(sheets []sheet, picture *logo) ([]byte, error) {
 	pdf := fpdf.NewCustom(&fpdf.InitType{UnitStr: "mm", Size: fpdf.SizeType{Wd: sheets[0].w, Ht: sheets[0].h}})
 	pdf.SetCatalogSort(true)
-	pdf.SetCreationDate(local(p.Document.SignedAt))
-	pdf.SetModificationDate(local(p.Document.SignedAt))
+	pdf.SetCreationDate(p.Document.SignedAt.In(fiscal.Zone()))
+	pdf.SetModificationDate(p.Document.SignedAt.In(fiscal.Zone()))
 	pdf.SetProducer("fiscalhub", false)
 	pdf.SetCreator("fiscalhub", false)
 	pdf.SetTitle(p.typeName()+" "+p.Document.ENCF.String(), true)

@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
-
-// zone is the authority's, which never changes its clocks.
-var zone = time.FixedZone("GMT-4", -4*60*60)
 
 var errSeed = errors.New("the seed is none of ours, has expired or was used")
 
@@ -24,7 +22,7 @@ func (rc *Receiver) giveSeed(x *exchange) answer {
 		xmlsig.Namespace{Prefix: "xsi", URI: "http://www.w3.org/2001/XMLSchema-instance"},
 		xmlsig.Namespace{Prefix: "xsd", URI: "http://www.w3.org/2001/XMLSchema"})
 	w.Text("valor", rc.newSeed(issued))
-	w.Text("fecha", issued.In(zone).Format("2006-01-02T15:04:05.0000000-07:00"))
+	w.Text("fecha", issued.In(fiscal.Zone()).Format("2006-01-02T15:04:05.0000000-07:00"))
 	return answer{status: http.StatusOK, kind: kindXML, body: w.Unsigned()}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -48,7 +49,7 @@ func Acknowledge(id *xmlsig.Identity, a Acknowledgement) ([]byte, error) {
 	w.Text("eNCF", a.ENCF)
 	w.Text("Estado", state)
 	w.Text("CodigoMotivoNoRecibido", a.Reason)
-	w.Text("FechaHoraAcuseRecibo", a.At.In(santoDomingo).Format(clock))
+	w.Text("FechaHoraAcuseRecibo", fiscal.FormatDGIITime(a.At))
 	w.Close("DetalleAcusedeRecibo")
 	document, _, err := w.Sign(id)
 	if err != nil {

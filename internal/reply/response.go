@@ -68,9 +68,9 @@ func readResponse(root xmlsig.Element) (Response, error) {
 		return Response{}, fmt.Errorf("%w: MontoTotal: %w", ErrMalformed, err)
 	}
 	r := Response{
-		IssuerRNC: said["RNCEmisor"], ENCF: said["eNCF"], IssueDate: parseDate(said["FechaEmision"]), Total: total,
+		IssuerRNC: said["RNCEmisor"], ENCF: said["eNCF"], IssueDate: fiscal.ParseDGIIDate(said["FechaEmision"]), Total: total,
 		BuyerRNC: said["RNCComprador"], Accepted: said["Estado"] == "1", Reason: said["DetalleMotivoRechazo"],
-		At: parseClock(said["FechaHoraAprobacionComercial"]),
+		At: fiscal.ParseDGIITime(said["FechaHoraAprobacionComercial"]),
 	}
 	if r.Accepted && r.Reason != "" {
 		return Response{}, fmt.Errorf("%w: it accepts, and says why it does not", ErrMalformed)

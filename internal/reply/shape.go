@@ -3,17 +3,10 @@ package reply
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
-
-// clock is how the authority's formats write an instant.
-const clock = "02-01-2006 15:04:05"
-
-// santoDomingo is the offset in which they are read. It never changes.
-var santoDomingo = time.FixedZone("GMT-4", -4*60*60)
 
 // A field is an element that holds text: whether it may be missing, and what it
 // may say.
@@ -95,33 +88,9 @@ func oneOf(values ...string) func(string) bool {
 	}
 }
 
-func isDate(s string) bool { return !parseDate(s).IsZero() }
+func isDate(s string) bool { return !fiscal.ParseDGIIDate(s).IsZero() }
 
-// parseDate reads a date written dd-MM-yyyy; the zero Date is what is not one.
-func parseDate(s string) fiscal.Date {
-	if len(s) != 10 || s[2] != '-' || s[5] != '-' {
-		return fiscal.Date{}
-	}
-	d, err := fiscal.ParseDate(s[6:] + s[2:6] + s[:2])
-	if err != nil {
-		return fiscal.Date{}
-	}
-	return d
-}
-
-func isClock(s string) bool { return !parseClock(s).IsZero() }
-
-// parseClock reads an instant; the zero Time is what is not one.
-func parseClock(s string) time.Time {
-	if len(s) != len(clock) {
-		return time.Time{}
-	}
-	t, err := time.ParseInLocation(clock, s, santoDomingo)
-	if err != nil || t.Year() == 0 {
-		return time.Time{}
-	}
-	return t
-}
+func isClock(s string) bool { return !fiscal.ParseDGIITime(s).IsZero() }
 
 // isAmount takes 16 digits and two decimals, or fewer: the format has always two,
 // and the authority's own documents leave them out.

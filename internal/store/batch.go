@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ErrMoved says that an invoice is no longer as it was when it was read.
-var ErrMoved = errors.New("the invoice has changed meanwhile")
+// ErrInvoiceChanged says that an invoice is no longer as it was when it was read.
+var ErrInvoiceChanged = errors.New("the invoice has changed meanwhile")
 
 // A Batch is a list of writes that are committed together or not at all, with
 // nothing to read in between: an engine at the other end of a network gets all
@@ -110,20 +110,20 @@ func (b *Batch) RetryJob(j Job, runAt time.Time, lastError string) *Batch {
 		WHERE document_id = $1 AND lease = $2`, []any{j.DocumentID, j.Lease, micros(runAt), lastError}}, ErrLeaseLost)
 }
 
-// MoveInvoice gives an invoice and its document their next status. It ends in
+// ChangeStatus gives an invoice and its document their next status. It ends in
 // ErrMoved when the invoice is no longer as the move found it.
-func (b *Batch) MoveInvoice(before, after Invoice) *Batch {
+func (b *Batch) ChangeStatus(before, after Invoice) *Batch {
 	if !before.Status.MayBecome(after.Status) {
 		b.err = errors.Join(b.err, errors.New("store: an invoice that is "+string(before.Status)+" cannot become "+string(after.Status)))
 		return b
 	}
-	return b.changeInvoice(before, after, before.Sequence+1)
+	return b.changeInvoice(before, after, before.Revision+1)
 }
 
-// TellInvoice gives an invoice other messages, and leaves its status.
-func (b *Batch) TellInvoice(before, after Invoice) *Batch {
+// UpdateInvoice gives an invoice other messages, and leaves its status.
+func (b *Batch) UpdateInvoice(before, after Invoice) *Batch {
 	after.Status, after.TrackID = before.Status, before.TrackID
-	return b.changeInvoice(before, after, before.Sequence)
+	return b.changeInvoice(before, after, before.Revision)
 }
 
 func (b *Batch) changeInvoice(before, after Invoice, sequence int64) *Batch {
@@ -132,13 +132,13 @@ func (b *Batch) changeInvoice(before, after Invoice, sequence int64) *Batch {
 	return b.add(statement{`
 		UPDATE invoices SET status = $6, sequence = $7, messages = $8, updated_at = $9, track_id = $10
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND sequence = $4 AND updated_at = $5`, []any{
-		string(before.Environment), before.TaxpayerID, before.ID, before.Sequence, micros(before.UpdatedAt),
+		string(before.Environment), before.TaxpayerID, before.ID, before.Revision, micros(before.UpdatedAt),
 		string(after.Status), sequence, messages, micros(after.UpdatedAt), optionalText(after.TrackID),
-	}}, ErrMoved)
+	}}, ErrInvoiceChanged)
 }
 
-// AddEvent appends to the history of an invoice.
-func (b *Batch) AddEvent(e Event) *Batch { return b.add(addEvent(e), nil) }
+// AddHistoryEntry appends to the history of an invoice.
+func (b *Batch) AddHistoryEntry(e HistoryEntry) *Batch { return b.add(addHistoryEntry(e), nil) }
 
 // OpenAttempt records that a document is about to be sent. Numbers count from 1.
 func (b *Batch) OpenAttempt(a Attempt) *Batch {
@@ -181,8 +181,8 @@ func (b *Batch) SettleNumber(i Issued, state NumberState) *Batch {
 	}}, nil)
 }
 
-// FenceSequence keeps a range from being used until it is released.
-func (b *Batch) FenceSequence(s Sequence, at time.Time) *Batch {
+// FenceNumberRange keeps a range from being used until it is released.
+func (b *Batch) FenceNumberRange(s NumberRange, at time.Time) *Batch {
 	return b.add(statement{`
 		UPDATE sequences SET fenced_at = $4
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, []any{

@@ -24,7 +24,7 @@ const (
 type Delivery struct {
 	Scope
 	EndpointID string
-	NoticeID   string
+	EventID    string
 	Kind       string
 	DocumentID string
 	Sequence   int64
@@ -43,7 +43,7 @@ const deliveryColumns = `endpoint_id, notice_id, environment, taxpayer_id, kind,
 func scanDelivery(r row) (Delivery, error) {
 	var d Delivery
 	var run, lease, created int64
-	err := r.Scan(&d.EndpointID, &d.NoticeID, &d.Environment, &d.TaxpayerID, &d.Kind, &d.DocumentID, &d.Sequence, &d.State, &d.Attempt,
+	err := r.Scan(&d.EndpointID, &d.EventID, &d.Environment, &d.TaxpayerID, &d.Kind, &d.DocumentID, &d.Sequence, &d.State, &d.Attempt,
 		&run, &d.Lease, &lease, &created)
 	d.RunAt, d.LeaseUntil, d.CreatedAt = fromMicros(run), fromMicros(lease), fromMicros(created)
 	return d, err
@@ -85,7 +85,7 @@ type DeliveryAttempt struct {
 	Scope
 	ID         string
 	EndpointID string
-	NoticeID   string
+	EventID    string
 	Kind       string
 	Number     int64 // of the attempt, from 1
 	At         time.Time
@@ -106,7 +106,7 @@ func (tx *Tx) AddDeliveryAttempt(ctx context.Context, a DeliveryAttempt) error {
 		INSERT INTO delivery_attempts (id, environment, taxpayer_id, endpoint_id, notice_id, kind, number, at, took_us, http_status,
 			error, answer, next_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		a.ID, a.Environment, a.TaxpayerID, a.EndpointID, a.NoticeID, a.Kind, a.Number, micros(a.At), a.Took.Microseconds(), a.HTTPStatus,
+		a.ID, a.Environment, a.TaxpayerID, a.EndpointID, a.EventID, a.Kind, a.Number, micros(a.At), a.Took.Microseconds(), a.HTTPStatus,
 		a.Error, answer, optionalMicros(a.NextAt))
 	return tx.d.wrap("add delivery attempt", err)
 }
@@ -125,7 +125,7 @@ func (r reader) DeliveryLog(ctx context.Context, scope Scope, endpointID, before
 		a := DeliveryAttempt{Scope: scope, EndpointID: endpointID}
 		var at, took int64
 		var next sql.NullInt64
-		err := row.Scan(&a.ID, &a.NoticeID, &a.Kind, &a.Number, &at, &took, &a.HTTPStatus, &a.Error, &a.Answer, &next)
+		err := row.Scan(&a.ID, &a.EventID, &a.Kind, &a.Number, &at, &took, &a.HTTPStatus, &a.Error, &a.Answer, &next)
 		a.At, a.Took, a.NextAt = fromMicros(at), time.Duration(took)*time.Microsecond, fromNull(next)
 		return a, err
 	})
@@ -144,7 +144,7 @@ type DeliveryOutcome struct {
 	DisableAfter time.Duration
 	// Disabled is told to the taxpayer's other endpoints if this is what
 	// disables the endpoint.
-	Disabled Notice
+	Disabled Event
 }
 
 // EnoughFailures is how many failures in a row make an endpoint one that is
@@ -167,15 +167,15 @@ func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcom
 		err := tx.changeOne(ctx, "move delivery", ErrLeaseLost, statement{`
 			UPDATE deliveries SET state = $6, attempt = attempt + 1, run_at = $7, lease = '', lease_until = 0
 			WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id = $4 AND lease = $5`, []any{
-			string(d.Environment), d.TaxpayerID, d.EndpointID, d.NoticeID, d.Lease, string(o.State), micros(o.RunAt),
+			string(d.Environment), d.TaxpayerID, d.EndpointID, d.EventID, d.Lease, string(o.State), micros(o.RunAt),
 		}})
 		if err != nil {
 			return err
 		}
 		attempt := o.Attempt
 		if o.State == DeliveryDelivered {
-			err = tx.credit(ctx, d)
-		} else if disabled, err = tx.debit(ctx, d, o); disabled {
+			err = tx.recordSuccess(ctx, d)
+		} else if disabled, err = tx.recordFailure(ctx, d, o); disabled {
 			attempt.NextAt = time.Time{}
 		}
 		if err != nil {
@@ -186,9 +186,9 @@ func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcom
 	return disabled && err == nil, err
 }
 
-// credit counts a success of an endpoint. One that is as good as can be is not
+// recordSuccess counts a success of an endpoint. One that is as good as can be is not
 // written.
-func (tx *Tx) credit(ctx context.Context, d Delivery) error {
+func (tx *Tx) recordSuccess(ctx context.Context, d Delivery) error {
 	_, err := tx.q.ExecContext(ctx, `
 		UPDATE endpoints SET failures = 0, failing_since = NULL, last_failure_at = NULL, rest_until = 0,
 			concurrency = CASE WHEN concurrency < $4 THEN concurrency + 1 ELSE concurrency END
@@ -197,8 +197,8 @@ func (tx *Tx) credit(ctx context.Context, d Delivery) error {
 	return tx.d.wrap("credit endpoint", err)
 }
 
-// debit counts a failure of an endpoint, and disables it if it is one too many.
-func (tx *Tx) debit(ctx context.Context, d Delivery, o DeliveryOutcome) (disabled bool, err error) {
+// recordFailure counts a failure of an endpoint, and disables it if it is one too many.
+func (tx *Tx) recordFailure(ctx context.Context, d Delivery, o DeliveryOutcome) (disabled bool, err error) {
 	busy := 0
 	if o.Busy {
 		busy = 1
@@ -225,7 +225,7 @@ func (tx *Tx) debit(ctx context.Context, d Delivery, o DeliveryOutcome) (disable
 	if err := tx.DisableEndpoint(ctx, d.Scope, d.EndpointID, reason, o.Attempt.At); err != nil {
 		return false, err
 	}
-	return true, tx.AddNotice(ctx, o.Disabled)
+	return true, tx.AddEvent(ctx, o.Disabled)
 }
 
 // HoldDelivery makes sure that a delivery is still held, and goes on holding it.
@@ -233,7 +233,7 @@ func (tx *Tx) HoldDelivery(ctx context.Context, d Delivery, until time.Time) err
 	return tx.changeOne(ctx, "hold delivery", ErrLeaseLost, statement{`
 		UPDATE deliveries SET lease_until = $6
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id = $4 AND lease = $5`, []any{
-		string(d.Environment), d.TaxpayerID, d.EndpointID, d.NoticeID, d.Lease, micros(until),
+		string(d.Environment), d.TaxpayerID, d.EndpointID, d.EventID, d.Lease, micros(until),
 	}})
 }
 
@@ -242,6 +242,6 @@ func (tx *Tx) ReleaseDelivery(ctx context.Context, d Delivery, runAt time.Time) 
 	return tx.changeOne(ctx, "release delivery", ErrLeaseLost, statement{`
 		UPDATE deliveries SET run_at = $6, lease = '', lease_until = 0
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id = $4 AND lease = $5`, []any{
-		string(d.Environment), d.TaxpayerID, d.EndpointID, d.NoticeID, d.Lease, micros(runAt),
+		string(d.Environment), d.TaxpayerID, d.EndpointID, d.EventID, d.Lease, micros(runAt),
 	}})
 }

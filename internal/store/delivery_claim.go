@@ -70,7 +70,7 @@ func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Deliver
 		return nil, err // what was claimed may not have been committed
 	}
 	slices.SortStableFunc(claimed, func(a, b Delivery) int {
-		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.NoticeID, b.NoticeID))
+		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.EventID, b.EventID))
 	})
 	return claimed, nil
 }

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// ReplayNotice has an endpoint told of a notice once more, whether or not it was
+// ReplayEvent has an endpoint told of a notice once more, whether or not it was
 // told before, or had asked for that kind.
-func (s *Store) ReplayNotice(ctx context.Context, scope Scope, endpointID, noticeID string, now time.Time) (n int64, err error) {
+func (s *Store) ReplayEvent(ctx context.Context, scope Scope, endpointID, noticeID string, now time.Time) (n int64, err error) {
 	return s.replay(ctx, scope, endpointID, func(tx *Tx) (int64, error) {
-		if _, err := tx.Notice(ctx, scope, noticeID); err != nil {
+		if _, err := tx.Event(ctx, scope, noticeID); err != nil {
 			return 0, err
 		}
 		return statement{`

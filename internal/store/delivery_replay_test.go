@@ -23,7 +23,7 @@ func TestReplay(t *testing.T) {
 		other := addNotice(t, s, sampleNotice(scope, "b", noon.Add(time.Minute)))
 		now := noon.Add(time.Hour)
 		for _, d := range claimDue(t, s, now, 9) {
-			if d.NoticeID == failed.ID {
+			if d.EventID == failed.ID {
 				end(t, s, d, now, &store.DeliveryOutcome{State: store.DeliveryFailed, RunAt: now, DisableAfter: time.Hour})
 			} else {
 				end(t, s, d, now, nil)
@@ -39,7 +39,7 @@ func TestReplay(t *testing.T) {
 			t.Fatalf("without a replay: %+v", got)
 		}
 		// deliver checks what comes due, delivers it, and has each id once.
-		deliver := func(what string, n int64, err error, want ...store.Notice) {
+		deliver := func(what string, n int64, err error, want ...store.Event) {
 			t.Helper()
 			var ids, got []string
 			for _, w := range want {
@@ -50,7 +50,7 @@ func TestReplay(t *testing.T) {
 					if d.Attempt != 0 {
 						t.Errorf("%s: starts at attempt %d", what, d.Attempt)
 					}
-					got = append(got, d.NoticeID)
+					got = append(got, d.EventID)
 					end(t, s, d, later, nil)
 				}
 			}
@@ -64,9 +64,9 @@ func TestReplay(t *testing.T) {
 		deliver("what failed, and what was missed", n, err, failed, missed)
 		n, err = s.ReplayFailed(t.Context(), scope, e.ID, later)
 		deliver("nothing failed any more", n, err)
-		n, err = s.ReplayNotice(t.Context(), scope, e.ID, old.ID, later)
+		n, err = s.ReplayEvent(t.Context(), scope, e.ID, old.ID, later)
 		deliver("one event", n, err, old)
-		n, err = s.ReplayNotice(t.Context(), scope, e.ID, other.ID, later)
+		n, err = s.ReplayEvent(t.Context(), scope, e.ID, other.ID, later)
 		deliver("one event that was not asked for", n, err, other)
 		n, err = s.ReplaySince(t.Context(), scope, e.ID, noon.Add(time.Minute), later)
 		deliver("since a moment", n, err, failed, missed)
@@ -74,7 +74,7 @@ func TestReplay(t *testing.T) {
 		foreign := addLiveScope(t, s)
 		for name, call := range map[string]func() (int64, error){
 			"another taxpayer's endpoint": func() (int64, error) { return s.ReplayFailed(t.Context(), foreign, e.ID, later) },
-			"an unknown event":            func() (int64, error) { return s.ReplayNotice(t.Context(), scope, e.ID, "evt_x", later) },
+			"an unknown event":            func() (int64, error) { return s.ReplayEvent(t.Context(), scope, e.ID, "evt_x", later) },
 			"an unknown endpoint":         func() (int64, error) { return s.ReplaySince(t.Context(), scope, store.NewID(), noon, later) },
 		} {
 			if n, err := call(); !errors.Is(err, store.ErrNotFound) || n != 0 {
@@ -91,7 +91,7 @@ func TestTheDeliveryLogIsPaged(t *testing.T) {
 		want := make([]store.DeliveryAttempt, 3)
 		for i := range want {
 			want[2-i] = store.DeliveryAttempt{
-				Scope: e.Scope, ID: store.NewID(), EndpointID: e.ID, NoticeID: store.NewNoticeID(), Kind: "webhook.test", Number: 1, At: noon,
+				Scope: e.Scope, ID: store.NewID(), EndpointID: e.ID, EventID: store.NewEventID(), Kind: "webhook.test", Number: 1, At: noon,
 				Took: 1500 * time.Microsecond, HTTPStatus: 500, Error: "status_500", Answer: []byte("a\x00é"), NextAt: noon.Add(time.Second),
 			}
 			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddDeliveryAttempt(ctx, want[2-i]) })

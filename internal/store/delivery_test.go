@@ -17,7 +17,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func deliveriesOf(t *testing.T, s *store.Store, n store.Notice) []store.Delivery {
+func deliveriesOf(t *testing.T, s *store.Store, n store.Event) []store.Delivery {
 	t.Helper()
 	got, err := s.DeliveriesOf(t.Context(), n.Scope, n.ID)
 	if err != nil {
@@ -45,7 +45,7 @@ func end(t *testing.T, s *store.Store, d store.Delivery, at time.Time, failure *
 	if failure != nil {
 		o = *failure
 	}
-	o.Attempt = store.DeliveryAttempt{Scope: d.Scope, ID: store.NewID(), EndpointID: d.EndpointID, NoticeID: d.NoticeID, Kind: d.Kind, Number: d.Attempt + 1, At: at, NextAt: o.RunAt}
+	o.Attempt = store.DeliveryAttempt{Scope: d.Scope, ID: store.NewID(), EndpointID: d.EndpointID, EventID: d.EventID, Kind: d.Kind, Number: d.Attempt + 1, At: at, NextAt: o.RunAt}
 	if o.Disabled.ID == "" {
 		o.Disabled = sampleNotice(d.Scope, "webhook_endpoint.disabled", at)
 	}
@@ -74,10 +74,10 @@ func TestANoticeGoesToWhoAskedForIt(t *testing.T) {
 		addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
 		addEndpoint(t, s, sampleEndpoint(store.Scope{Environment: fiscal.Certification, TaxpayerID: scope.TaxpayerID}, "*"))
 		n := sampleNotice(scope, "x.accepted", noon)
-		n.DocumentID, n.Sequence = store.NewID(), 3
+		n.DocumentID, n.Revision = store.NewID(), 3
 		addNotice(t, s, n)
 		want := []store.Delivery{{
-			Scope: scope, EndpointID: all.ID, NoticeID: n.ID, Kind: n.Kind, DocumentID: n.DocumentID, Sequence: 3,
+			Scope: scope, EndpointID: all.ID, EventID: n.ID, Kind: n.Kind, DocumentID: n.DocumentID, Sequence: 3,
 			State: store.DeliveryPending, RunAt: noon, LeaseUntil: time.Unix(0, 0).UTC(), CreatedAt: noon,
 		}}
 		want = append(want, want[0])
@@ -159,7 +159,7 @@ func TestEventsOfADocumentGoInOrder(t *testing.T) {
 		document := store.NewID()
 		for _, sequence := range []int64{4, 2, 3} {
 			n := sampleNotice(e.Scope, "a", noon)
-			n.DocumentID, n.Sequence = document, sequence
+			n.DocumentID, n.Revision = document, sequence
 			addNotice(t, s, n)
 		}
 		addNotice(t, s, sampleNotice(e.Scope, "b", noon.Add(time.Second)))
@@ -195,7 +195,7 @@ func TestClaimsAreFair(t *testing.T) {
 		small := addEndpoint(t, s, sampleEndpoint(quiet, "*"))
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			for i := range 200 {
-				if err := tx.AddNotice(ctx, sampleNotice(busy, "a", noon.Add(time.Duration(i)*time.Millisecond))); err != nil {
+				if err := tx.AddEvent(ctx, sampleNotice(busy, "a", noon.Add(time.Duration(i)*time.Millisecond))); err != nil {
 					return err
 				}
 			}
@@ -242,7 +242,7 @@ func TestClaimsProperty(t *testing.T) {
 				notices := rapid.IntRange(0, 12).Draw(r, "notices")
 				for i := range notices {
 					n := sampleNotice(scope, "a", noon)
-					n.DocumentID, n.Sequence = fmt.Sprint(i%3, scope.TaxpayerID), int64(i)
+					n.DocumentID, n.Revision = fmt.Sprint(i%3, scope.TaxpayerID), int64(i)
 					addNotice(t, s, n)
 				}
 			}
@@ -259,10 +259,10 @@ func TestClaimsProperty(t *testing.T) {
 				}
 				under, documents := map[string]int64{}, map[string]bool{}
 				for _, d := range got {
-					if _, twice := held[d.EndpointID+d.NoticeID]; twice {
+					if _, twice := held[d.EndpointID+d.EventID]; twice {
 						r.Fatal("a delivery is under way twice")
 					}
-					held[d.EndpointID+d.NoticeID] = d
+					held[d.EndpointID+d.EventID] = d
 				}
 				for _, d := range held {
 					under[d.EndpointID]++
@@ -310,7 +310,7 @@ func TestNodesThatClaimTogether(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, d := range got {
-				seen[d.NoticeID]++
+				seen[d.EventID]++
 			}
 		})
 		for len(seen) < store.MaxConcurrency { // a node passes by an endpoint that another is claiming for
@@ -319,7 +319,7 @@ func TestNodesThatClaimTogether(t *testing.T) {
 				break
 			}
 			for _, d := range got {
-				seen[d.NoticeID]++
+				seen[d.EventID]++
 			}
 		}
 		for id, n := range seen {

@@ -11,7 +11,7 @@ import (
 
 // FenceBehind fences a range whose next number is not beyond a mark, and tells
 // whether it did. One that is fenced stays as it is.
-func (tx *Tx) FenceBehind(ctx context.Context, s Sequence, mark int64, at time.Time) (bool, error) {
+func (tx *Tx) FenceBehind(ctx context.Context, s NumberRange, mark int64, at time.Time) (bool, error) {
 	done, err := tx.q.ExecContext(ctx, `
 		UPDATE sequences SET fenced_at = $5
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number <= $4 AND fenced_at IS NULL`,
@@ -23,9 +23,9 @@ func (tx *Tx) FenceBehind(ctx context.Context, s Sequence, mark int64, at time.T
 	return n > 0, tx.d.wrap("fence sequence", err)
 }
 
-// ReleaseSequence lets a fenced range be used again, from a number on. The error
+// ReleaseNumberRange lets a fenced range be used again, from a number on. The error
 // is ErrNumbersMoved when it was released, or fenced anew, since it was read.
-func (tx *Tx) ReleaseSequence(ctx context.Context, s Sequence, next int64) error {
+func (tx *Tx) ReleaseNumberRange(ctx context.Context, s NumberRange, next int64) error {
 	done, err := tx.q.ExecContext(ctx, `
 		UPDATE sequences SET fenced_at = NULL, next_number = $6
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4 AND fenced_at = $5`,
@@ -35,41 +35,41 @@ func (tx *Tx) ReleaseSequence(ctx context.Context, s Sequence, next int64) error
 	}
 	if n, err := done.RowsAffected(); err != nil || n == 0 {
 		if err == nil {
-			err = ErrNumbersMoved
+			err = ErrNumbersTaken
 		}
 		return tx.d.wrap("release sequence", err)
 	}
 	return nil
 }
 
-// Found is what the authority said about a number that was given up.
-type Found string
+// NumberPresence is what the authority said about a number that was given up.
+type NumberPresence string
 
 // What the authority said: that it holds a document under the number, that it
 // holds none, or nothing, because it cannot be asked in the environment.
 const (
-	NumberFound   Found = "found"
-	NumberAbsent  Found = "absent"
-	NumberUnknown Found = "unknown"
+	NumberFound   NumberPresence = "found"
+	NumberAbsent  NumberPresence = "absent"
+	NumberUnknown NumberPresence = "unknown"
 )
 
-// Burned is a number that was given up: it may have been used by documents that
+// AbandonedNumber is a number that was given up: it may have been used by documents that
 // a restored database does not have. It is never issued again.
-type Burned struct {
+type AbandonedNumber struct {
 	Scope
 	RNC, ENCF string
-	Found     Found
+	Presence  NumberPresence
 	Detail    string
 	At        time.Time
 }
 
-// Burn adds numbers to the ledger as given up. Those that are there stay.
-func (tx *Tx) Burn(ctx context.Context, numbers []Burned) error {
+// AbandonNumbers adds numbers to the ledger as given up. Those that are there stay.
+func (tx *Tx) AbandonNumbers(ctx context.Context, numbers []AbandonedNumber) error {
 	for _, b := range numbers {
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO burned (environment, rnc, encf, taxpayer_id, found, detail, at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
-			b.Environment, b.RNC, b.ENCF, b.TaxpayerID, b.Found, b.Detail, micros(b.At))
+			b.Environment, b.RNC, b.ENCF, b.TaxpayerID, b.Presence, b.Detail, micros(b.At))
 		if err != nil {
 			return tx.d.wrap("burn number", err)
 		}
@@ -77,9 +77,9 @@ func (tx *Tx) Burn(ctx context.Context, numbers []Burned) error {
 	return nil
 }
 
-// BurnedNumbers lists the numbers of a taxpayer that were given up, from one to
+// AbandonedNumbers lists the numbers of a taxpayer that were given up, from one to
 // another, the lowest first.
-func (r reader) BurnedNumbers(ctx context.Context, scope Scope, rnc, from, to string) ([]Burned, error) {
+func (r reader) AbandonedNumbers(ctx context.Context, scope Scope, rnc, from, to string) ([]AbandonedNumber, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT encf, found, detail, at FROM burned
 		WHERE environment = $1 AND taxpayer_id = $2 AND rnc = $3 AND encf >= $4 AND encf <= $5 ORDER BY encf`,
@@ -87,10 +87,10 @@ func (r reader) BurnedNumbers(ctx context.Context, scope Scope, rnc, from, to st
 	if err != nil {
 		return nil, r.d.wrap("read burned numbers", err)
 	}
-	return collect(r.d, "read burned numbers", rows, func(row row) (Burned, error) {
-		b := Burned{Scope: scope, RNC: rnc}
+	return collect(r.d, "read burned numbers", rows, func(row row) (AbandonedNumber, error) {
+		b := AbandonedNumber{Scope: scope, RNC: rnc}
 		var at int64
-		err := row.Scan(&b.ENCF, &b.Found, &b.Detail, &at)
+		err := row.Scan(&b.ENCF, &b.Presence, &b.Detail, &at)
 		b.At = fromMicros(at)
 		return b, err
 	})
@@ -126,8 +126,8 @@ type Node struct {
 	SeenAt      time.Time
 }
 
-// SeeNode records that a node is alive.
-func (tx *Tx) SeeNode(ctx context.Context, n Node) error {
+// RecordHeartbeat records that a node is alive.
+func (tx *Tx) RecordHeartbeat(ctx context.Context, n Node) error {
 	has := 0
 	if n.HasWitness {
 		has = 1
@@ -139,8 +139,8 @@ func (tx *Tx) SeeNode(ctx context.Context, n Node) error {
 	return tx.d.wrap("see node", err)
 }
 
-// ForgetNodes forgets a node, and those that were last seen before a moment.
-func (tx *Tx) ForgetNodes(ctx context.Context, id string, before time.Time) error {
+// DeleteNodes forgets a node, and those that were last seen before a moment.
+func (tx *Tx) DeleteNodes(ctx context.Context, id string, before time.Time) error {
 	_, err := tx.q.ExecContext(ctx, `DELETE FROM nodes WHERE id = $1 OR seen_at < $2`, id, micros(before))
 	return tx.d.wrap("forget nodes", err)
 }

@@ -19,11 +19,11 @@ import (
 )
 
 // addSequence adds a range of the taxpayer in production.
-func addSequence(t *testing.T, s *store.Store) store.Sequence {
+func addSequence(t *testing.T, s *store.Store) store.NumberRange {
 	t.Helper()
 	scope := store.Scope{Environment: fiscal.Production, TaxpayerID: addScope(t, s).TaxpayerID}
-	made := store.Sequence{Scope: scope, ID: store.NewID(), Type: fiscal.Consumer, First: 1, Last: 100, Next: 1, CreatedAt: noon}
-	update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddSequence(ctx, made) })
+	made := store.NumberRange{Scope: scope, ID: store.NewID(), Type: fiscal.Consumer, First: 1, Last: 100, Next: 1, CreatedAt: noon}
+	update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddNumberRange(ctx, made) })
 	return made
 }
 
@@ -45,37 +45,37 @@ func TestFenceBehindAMark(t *testing.T) {
 		if !fence(6) || fence(7) {
 			t.Error("it is fenced once, by a number that it has not issued")
 		}
-		read, err := s.Sequence(t.Context(), made.Scope, made.ID)
+		read, err := s.NumberRange(t.Context(), made.Scope, made.ID)
 		if err != nil || !read.FencedAt.Equal(noon) || read.Next != 6 {
 			t.Fatalf("%+v, %v", read, err)
 		}
-		take := func(from store.Sequence) error {
+		take := func(from store.NumberRange) error {
 			return s.Update(t.Context(), func(tx *store.Tx) error { return tx.TakeNumbers(t.Context(), from, 1) })
 		}
-		if err := take(read); !errors.Is(err, store.ErrNumbersMoved) {
+		if err := take(read); !errors.Is(err, store.ErrNumbersTaken) {
 			t.Errorf("a number of a fenced range: %v", err)
 		}
-		release := func(of store.Sequence, next int64) error {
-			return s.Update(t.Context(), func(tx *store.Tx) error { return tx.ReleaseSequence(t.Context(), of, next) })
+		release := func(of store.NumberRange, next int64) error {
+			return s.Update(t.Context(), func(tx *store.Tx) error { return tx.ReleaseNumberRange(t.Context(), of, next) })
 		}
 		stale := read
 		stale.FencedAt = noon.Add(-time.Hour)
-		if err := release(stale, 9); !errors.Is(err, store.ErrNumbersMoved) {
+		if err := release(stale, 9); !errors.Is(err, store.ErrNumbersTaken) {
 			t.Errorf("the release of an earlier fence: %v", err)
 		}
 		if err := release(read, 9); err != nil {
 			t.Fatal(err)
 		}
-		if err := release(read, 9); !errors.Is(err, store.ErrNumbersMoved) {
+		if err := release(read, 9); !errors.Is(err, store.ErrNumbersTaken) {
 			t.Errorf("released twice: %v", err)
 		}
-		if read, err = s.Sequence(t.Context(), made.Scope, made.ID); err != nil || !read.FencedAt.IsZero() || read.Next != 9 {
+		if read, err = s.NumberRange(t.Context(), made.Scope, made.ID); err != nil || !read.FencedAt.IsZero() || read.Next != 9 {
 			t.Errorf("%+v, %v", read, err)
 		}
 		if err := take(read); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Sequence(t.Context(), addScope(t, s), made.ID); !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.NumberRange(t.Context(), addScope(t, s), made.ID); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("somebody else's range: %v", err)
 		}
 	})
@@ -85,15 +85,15 @@ func TestBurnedNumbersStay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addSequence(t, s).Scope
-		b := func(encf string, found store.Found) store.Burned {
-			return store.Burned{Scope: scope, RNC: "199000013", ENCF: encf, Found: found, Detail: "«x»", At: noon}
+		b := func(encf string, found store.NumberPresence) store.AbandonedNumber {
+			return store.AbandonedNumber{Scope: scope, RNC: "199000013", ENCF: encf, Presence: found, Detail: "«x»", At: noon}
 		}
-		want := []store.Burned{b("E320000000006", store.NumberFound), b("E320000000007", store.NumberAbsent), b("E320000000010", store.NumberUnknown)}
-		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Burn(ctx, want) })
+		want := []store.AbandonedNumber{b("E320000000006", store.NumberFound), b("E320000000007", store.NumberAbsent), b("E320000000010", store.NumberUnknown)}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AbandonNumbers(ctx, want) })
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			return tx.Burn(ctx, []store.Burned{b("E320000000006", store.NumberAbsent)})
+			return tx.AbandonNumbers(ctx, []store.AbandonedNumber{b("E320000000006", store.NumberAbsent)})
 		})
-		got, err := s.BurnedNumbers(t.Context(), scope, "199000013", "E320000000006", "E320000000010")
+		got, err := s.AbandonedNumbers(t.Context(), scope, "199000013", "E320000000006", "E320000000010")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestHighestSent(t *testing.T) {
 			inv := addInvoice(t, s, sequence.Scope, row.encf)
 			update(t, s, func(ctx context.Context, tx *store.Tx) error {
 				err := tx.Issue(ctx, store.Issued{
-					Scope: inv.Scope, RNC: "199000013", ENCF: row.encf, InvoiceID: inv.ID, DocumentID: inv.DocumentID, SequenceID: sequence.ID,
+					Scope: inv.Scope, RNC: "199000013", ENCF: row.encf, InvoiceID: inv.ID, DocumentID: inv.DocumentID, NumberRangeID: sequence.ID,
 					SignedAt: noon, CreatedAt: noon, XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte{3},
 				})
 				if err != nil || row.kind == "" {
@@ -157,7 +157,7 @@ func TestNodesAreSeen(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		see := func(n store.Node) {
-			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.SeeNode(ctx, n) })
+			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.RecordHeartbeat(ctx, n) })
 		}
 		alive := func() bool {
 			t.Helper()
@@ -179,7 +179,7 @@ func TestNodesAreSeen(t *testing.T) {
 		if !alive() {
 			t.Error("it is not seen")
 		}
-		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.ForgetNodes(ctx, "a", noon.Add(-time.Hour)) })
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteNodes(ctx, "a", noon.Add(-time.Hour)) })
 		if alive() || count(t, s, "nodes") != 2 {
 			t.Error("it is not forgotten")
 		}

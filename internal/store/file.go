@@ -9,19 +9,19 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// File is what is stored of a document that a job is about.
-type File struct {
+// DocumentState is what is stored of a document that a job is about.
+type DocumentState struct {
 	Invoice  Invoice
 	Request  []byte  // canonical; only while no number was taken
 	Issued   *Issued // without its bytes; nil: no number was taken
 	Evidence []Evidence
 }
 
-// Files reads what is stored of the documents of an environment, by their ids:
+// DocumentStates reads what is stored of the documents of an environment, by their ids:
 // of many at once, because workers claim many at once. A document that is not
 // there is missing in what comes back.
-func (r reader) Files(ctx context.Context, env fiscal.Environment, documentIDs []string) (map[string]*File, error) {
-	files := make(map[string]*File, len(documentIDs))
+func (r reader) DocumentStates(ctx context.Context, env fiscal.Environment, documentIDs []string) (map[string]*DocumentState, error) {
+	files := make(map[string]*DocumentState, len(documentIDs))
 	if len(documentIDs) == 0 {
 		return files, nil
 	}
@@ -37,7 +37,7 @@ func (r reader) Files(ctx context.Context, env fiscal.Environment, documentIDs [
 	if err != nil {
 		return nil, r.d.wrap("read files", err)
 	}
-	found, err := collect(r.d, "read files", rows, scanFile)
+	found, err := collect(r.d, "read files", rows, scanDocumentState)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +67,8 @@ func (r reader) Files(ctx context.Context, env fiscal.Environment, documentIDs [
 	return files, err
 }
 
-func scanFile(r row) (*File, error) {
-	var f File
+func scanDocumentState(r row) (*DocumentState, error) {
+	var f DocumentState
 	var scope Scope
 	var rnc, encf, sequence, certificate, state, code, buyer sql.NullString
 	var signed, created sql.NullInt64
@@ -84,7 +84,7 @@ func scanFile(r row) (*File, error) {
 	f.Invoice = inv
 	if encf.Valid {
 		f.Issued = &Issued{
-			Scope: inv.Scope, RNC: rnc.String, ENCF: encf.String, DocumentID: inv.DocumentID, SequenceID: sequence.String,
+			Scope: inv.Scope, RNC: rnc.String, ENCF: encf.String, DocumentID: inv.DocumentID, NumberRangeID: sequence.String,
 			Certificate: certificate.String, State: NumberState(state.String), SecurityCode: code.String, BuyerRNC: buyer.String,
 			SignedAt: fromMicros(signed.Int64), CreatedAt: fromMicros(created.Int64), XMLDigest: whole, SentDigest: sent, Summarized: summary,
 		}

@@ -18,7 +18,7 @@ func TestFiles(t *testing.T) {
 		scope := addLiveScope(t, s)
 		fresh, issued := addInvoice(t, s, scope, "fresh"), addInvoice(t, s, scope, "issued")
 		row := store.Issued{
-			Scope: scope, RNC: "199000013", ENCF: "E310000000001", InvoiceID: issued.ID, DocumentID: issued.DocumentID, SequenceID: "s", Certificate: "c",
+			Scope: scope, RNC: "199000013", ENCF: "E310000000001", InvoiceID: issued.ID, DocumentID: issued.DocumentID, NumberRangeID: "s", Certificate: "c",
 			State: store.NumberIssued, SecurityCode: "abcdef", BuyerRNC: "199000021", SignedAt: noon, CreatedAt: noon,
 			XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte("<x/>"), Summary: []byte("<y/>"), Summarized: true,
 		}
@@ -30,22 +30,22 @@ func TestFiles(t *testing.T) {
 			return tx.Do(ctx, new(store.Batch).AddEvidence(evidence))
 		})
 		row.InvoiceID, row.XML, row.Summary = "", nil, nil // they are large, and seldom needed
-		files, err := s.Files(t.Context(), scope.Environment, []string{fresh.DocumentID, issued.DocumentID, "nobody's"})
+		files, err := s.DocumentStates(t.Context(), scope.Environment, []string{fresh.DocumentID, issued.DocumentID, "nobody's"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		issued.ENCF = row.ENCF
-		want := map[string]*store.File{
+		want := map[string]*store.DocumentState{
 			fresh.DocumentID:  {Invoice: fresh, Request: []byte(`{"a":1}`)},
 			issued.DocumentID: {Invoice: issued, Issued: &row, Evidence: []store.Evidence{evidence}},
 		}
 		if diff := cmp.Diff(want, files); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if other, err := s.Files(t.Context(), fiscal.Sandbox, []string{fresh.DocumentID}); err != nil || len(other) != 0 {
+		if other, err := s.DocumentStates(t.Context(), fiscal.Sandbox, []string{fresh.DocumentID}); err != nil || len(other) != 0 {
 			t.Errorf("another environment sees %v, %v", other, err)
 		}
-		if none, err := s.Files(t.Context(), scope.Environment, nil); err != nil || len(none) != 0 {
+		if none, err := s.DocumentStates(t.Context(), scope.Environment, nil); err != nil || len(none) != 0 {
 			t.Errorf("of none: %v, %v", none, err)
 		}
 	})

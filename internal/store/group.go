@@ -16,10 +16,10 @@ import (
 // an I/O failure can take down with it.
 const maxGroup = 128
 
-// groupWriter runs transactions one after the other on the single connection
+// sqliteWriter runs transactions one after the other on the single connection
 // that may write, and lets those that wait share the next commit: while one
 // group is being made durable the following one gathers.
-type groupWriter struct {
+type sqliteWriter struct {
 	q     querier
 	wait  time.Duration
 	queue chan *write
@@ -45,14 +45,14 @@ const (
 
 var errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
 
-func newGroupWriter(q querier, wait time.Duration) *groupWriter {
-	w := &groupWriter{q: q, wait: wait, queue: make(chan *write, maxGroup), done: make(chan struct{})}
+func newSQLiteWriter(q querier, wait time.Duration) *sqliteWriter {
+	w := &sqliteWriter{q: q, wait: wait, queue: make(chan *write, maxGroup), done: make(chan struct{})}
 	go w.loop()
 	return w
 }
 
 // update queues a transaction and waits for its commit.
-func (w *groupWriter) update(ctx context.Context, fn func(querier) error) error {
+func (w *sqliteWriter) update(ctx context.Context, fn func(querier) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (w *groupWriter) update(ctx context.Context, fn func(querier) error) error 
 }
 
 // batch runs statements as one transaction; there is nobody to exchange with.
-func (w *groupWriter) batch(ctx context.Context, statements []statement, judge func([]int64) error) error {
+func (w *sqliteWriter) batch(ctx context.Context, statements []statement, judge func([]int64) error) error {
 	return w.update(ctx, func(q querier) error {
 		ctx := context.WithoutCancel(ctx)
 		rows := make([]int64, len(statements))
@@ -106,7 +106,7 @@ func (w *groupWriter) batch(ctx context.Context, statements []statement, judge f
 	})
 }
 
-func (w *groupWriter) close() {
+func (w *sqliteWriter) close() {
 	w.mu.Lock()
 	if !w.shut {
 		w.shut = true
@@ -116,7 +116,7 @@ func (w *groupWriter) close() {
 	<-w.done
 }
 
-func (w *groupWriter) loop() {
+func (w *sqliteWriter) loop() {
 	defer close(w.done)
 	group := make([]*write, 0, maxGroup)
 	for first := range w.queue {
@@ -127,7 +127,7 @@ func (w *groupWriter) loop() {
 }
 
 // gather takes what waits already; it never waits for more.
-func (w *groupWriter) gather(group []*write) []*write {
+func (w *sqliteWriter) gather(group []*write) []*write {
 	for len(group) < maxGroup {
 		select {
 		case next, ok := <-w.queue:
@@ -145,7 +145,7 @@ func (w *groupWriter) gather(group []*write) []*write {
 // commit runs a group in one transaction of the engine, each member behind a
 // savepoint of its own. Nobody hears anything before the commit: what one
 // member was refused for may be what another has written.
-func (w *groupWriter) commit(group []*write) {
+func (w *sqliteWriter) commit(group []*write) {
 	// No caller's cancellation reaches the engine: it would interrupt the others.
 	ctx := context.Background() //nolint:forbidigo // the writer outlives each of its callers
 	live := group[:0]
@@ -158,7 +158,7 @@ func (w *groupWriter) commit(group []*write) {
 		return
 	}
 	if _, err := w.q.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
-		tell(live, fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err))
+		answerAll(live, fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err))
 		return
 	}
 	for _, one := range live {
@@ -166,18 +166,18 @@ func (w *groupWriter) commit(group []*write) {
 		var lost *lostError
 		if errors.As(one.err, &lost) {
 			w.rollback(ctx)
-			tell(live, fmt.Errorf("store: %w: %w", ErrUnavailable, lost))
+			answerAll(live, fmt.Errorf("store: %w: %w", ErrUnavailable, lost))
 			return
 		}
 	}
 	if len(live) == 1 && live[0].err != nil {
 		w.rollback(ctx)
-		tell(live, live[0].err)
+		answerAll(live, live[0].err)
 		return
 	}
 	if _, err := w.q.ExecContext(ctx, `COMMIT`); err != nil {
 		w.rollback(ctx)
-		tell(live, unknownCommit(err))
+		answerAll(live, unknownCommit(err))
 		return
 	}
 	for _, one := range live {
@@ -201,7 +201,7 @@ func lose(member, engine error) error {
 func (e *lostError) Unwrap() error { return e.error }
 
 // one runs one member of the group.
-func (w *groupWriter) one(ctx context.Context, one *write, savepoint bool) error {
+func (w *sqliteWriter) one(ctx context.Context, one *write, savepoint bool) error {
 	if savepoint {
 		if _, err := w.q.ExecContext(ctx, `SAVEPOINT member`); err != nil {
 			return lose(nil, err)
@@ -233,13 +233,13 @@ func guarded(fn func(querier) error, q querier) (err error) {
 	return fn(q)
 }
 
-func (w *groupWriter) rollback(ctx context.Context) {
+func (w *sqliteWriter) rollback(ctx context.Context) {
 	// An engine that has rolled back by itself answers with an error here,
 	// which changes nothing.
 	_, _ = w.q.ExecContext(ctx, `ROLLBACK`)
 }
 
-func tell(group []*write, err error) {
+func answerAll(group []*write, err error) {
 	for _, one := range group {
 		one.result <- err
 	}

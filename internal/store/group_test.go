@@ -62,7 +62,7 @@ func (s *spy) failAfter(skip int, query string, err error) {
 
 // bench is a group writer on a database with one table.
 type bench struct {
-	*groupWriter
+	*sqliteWriter
 	t    *testing.T
 	spy  *spy
 	path string
@@ -101,7 +101,7 @@ func newBench(t *testing.T, wait time.Duration) *bench {
 		t.Fatal(err)
 	}
 	spy := &spy{querier: &prepared{from: conn}, seen: map[string]int{}, fail: map[string]*fault{}}
-	b := &bench{groupWriter: newGroupWriter(spy, wait), t: t, spy: spy, path: path, db: db}
+	b := &bench{sqliteWriter: newSQLiteWriter(spy, wait), t: t, spy: spy, path: path, db: db}
 	t.Cleanup(func() {
 		b.close()
 		if err := conn.Close(); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Event is one thing that happened to an invoice. Events are only ever added.
-type Event struct {
+// HistoryEntry is one thing that happened to an invoice. Events are only ever added.
+type HistoryEntry struct {
 	Scope
 	InvoiceID string
 	ID        string
@@ -19,7 +19,7 @@ type Event struct {
 	Detail    string
 }
 
-func addEvent(e Event) statement {
+func addHistoryEntry(e HistoryEntry) statement {
 	return statement{`
 		INSERT INTO history (invoice_id, id, environment, taxpayer_id, at, kind, status, request_id, detail)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, []any{
@@ -28,7 +28,7 @@ func addEvent(e Event) statement {
 }
 
 // History reads what happened to an invoice, the oldest first.
-func (r reader) History(ctx context.Context, scope Scope, invoiceID string) ([]Event, error) {
+func (r reader) History(ctx context.Context, scope Scope, invoiceID string) ([]HistoryEntry, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT invoice_id, id, at, kind, status, request_id, detail FROM history
 		WHERE invoice_id = $3 AND environment = $1 AND taxpayer_id = $2
@@ -36,8 +36,8 @@ func (r reader) History(ctx context.Context, scope Scope, invoiceID string) ([]E
 	if err != nil {
 		return nil, r.d.wrap("read history", err)
 	}
-	return collect(r.d, "read history", rows, func(row row) (Event, error) {
-		e := Event{Scope: scope}
+	return collect(r.d, "read history", rows, func(row row) (HistoryEntry, error) {
+		e := HistoryEntry{Scope: scope}
 		var at int64
 		err := row.Scan(&e.InvoiceID, &e.ID, &at, &e.Kind, &e.Status, &e.RequestID, &e.Detail)
 		e.At = fromMicros(at)

@@ -17,18 +17,18 @@ func TestHistoryIsReadInTheOrderOfTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
-		event := func(id string, after time.Duration) store.Event {
-			return store.Event{
+		event := func(id string, after time.Duration) store.HistoryEntry {
+			return store.HistoryEntry{
 				Scope: scope, InvoiceID: "inv", ID: id, At: noon.Add(after), Kind: "status_changed",
 				Status: fiscal.Submitted, RequestID: "req_" + id, Detail: "«detail»",
 			}
 		}
-		want := []store.Event{event("c", 0), event("a", time.Microsecond), event("b", time.Microsecond), event("d", time.Hour)}
+		want := []store.HistoryEntry{event("c", 0), event("a", time.Microsecond), event("b", time.Microsecond), event("d", time.Hour)}
 		want[3].RequestID = "" // the service's own work
 		other := event("z", 0)
 		other.InvoiceID = "another"
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			return errors.Join(tx.Do(ctx, new(store.Batch).AddEvent(want[3])), tx.Do(ctx, new(store.Batch).AddEvent(want[1])), tx.Do(ctx, new(store.Batch).AddEvent(other)), tx.Do(ctx, new(store.Batch).AddEvent(want[2])), tx.Do(ctx, new(store.Batch).AddEvent(want[0])))
+			return errors.Join(tx.Do(ctx, new(store.Batch).AddHistoryEntry(want[3])), tx.Do(ctx, new(store.Batch).AddHistoryEntry(want[1])), tx.Do(ctx, new(store.Batch).AddHistoryEntry(other)), tx.Do(ctx, new(store.Batch).AddHistoryEntry(want[2])), tx.Do(ctx, new(store.Batch).AddHistoryEntry(want[0])))
 		})
 		got, err := s.History(t.Context(), scope, "inv")
 		if err != nil {
@@ -46,10 +46,10 @@ func TestARequestLeadsToItsInvoice(t *testing.T) {
 		scope := addScope(t, s)
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return errors.Join(
-				tx.Do(ctx, new(store.Batch).AddEvent(store.Event{Scope: scope, InvoiceID: "one", ID: "1", At: noon, Kind: "created", RequestID: "req_1"})),
-				tx.Do(ctx, new(store.Batch).AddEvent(store.Event{Scope: scope, InvoiceID: "one", ID: "2", At: noon, Kind: "status_changed"})),
+				tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "one", ID: "1", At: noon, Kind: "created", RequestID: "req_1"})),
+				tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "one", ID: "2", At: noon, Kind: "status_changed"})),
 				// A client may send the same request id twice; the latest use is meant.
-				tx.Do(ctx, new(store.Batch).AddEvent(store.Event{Scope: scope, InvoiceID: "two", ID: "3", At: noon.Add(time.Second), Kind: "created", RequestID: "req_1"})),
+				tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "two", ID: "3", At: noon.Add(time.Second), Kind: "created", RequestID: "req_1"})),
 			)
 		})
 		if id, err := s.InvoiceOfRequest(t.Context(), scope, "req_1"); err != nil || id != "two" {

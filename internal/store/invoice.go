@@ -27,7 +27,7 @@ type Invoice struct {
 	ExternalID    string
 	Type          fiscal.Type
 	Status        fiscal.Status
-	Sequence      int64 // counts the changes of status; the creation is 1
+	Revision      int64 // counts the changes of status; the creation is 1
 	Currency      string
 	IssueDate     string
 	Subtotal      string
@@ -61,7 +61,7 @@ func createInvoice(inv Invoice, request []byte) (statement, error) {
 		ON CONFLICT (environment, taxpayer_id, external_id) DO NOTHING`, []any{
 		inv.ID, inv.DocumentID, inv.ExternalID, string(inv.Type), string(inv.Status), inv.Currency, inv.IssueDate,
 		strings.Join([]string{inv.Subtotal, inv.DiscountTotal, inv.TaxTotal, inv.Total, inv.Paid, inv.Balance}, " "),
-		micros(inv.CreatedAt), micros(inv.UpdatedAt), inv.Sequence, inv.DocumentTotal, optionalText(inv.ENCF),
+		micros(inv.CreatedAt), micros(inv.UpdatedAt), inv.Revision, inv.DocumentTotal, optionalText(inv.ENCF),
 		optionalText(inv.TrackID), messages, string(inv.Environment), inv.TaxpayerID, request,
 	}}, err
 }
@@ -99,7 +99,7 @@ func scanInvoice(scope Scope) func(row) (Invoice, error) {
 		if err != nil {
 			return Invoice{}, err
 		}
-		inv.Sequence, inv.DocumentTotal, inv.ENCF, inv.TrackID = sequence, total, encf.String, track.String
+		inv.Revision, inv.DocumentTotal, inv.ENCF, inv.TrackID = sequence, total, encf.String, track.String
 		if messages != noMessages {
 			if err := json.Unmarshal([]byte(messages), &inv.Messages); err != nil {
 				return Invoice{}, fmt.Errorf("messages of invoice %s: %w", inv.ID, err)

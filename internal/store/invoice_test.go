@@ -65,7 +65,7 @@ func TestAnInvoiceIsInvisibleOutsideItsScope(t *testing.T) {
 			stolen.Scope = foreign
 			moved := stolen
 			moved.Status = fiscal.Submitted
-			move := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).MoveInvoice(stolen, moved)) })
+			move := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).ChangeStatus(stolen, moved)) })
 			for what, err := range map[string]error{
 				"id": byID, "document": byDocument, "external id": byExternalID, "request": byRequest,
 			} {
@@ -73,7 +73,7 @@ func TestAnInvoiceIsInvisibleOutsideItsScope(t *testing.T) {
 					t.Errorf("%v by %s: %v, want ErrNotFound", foreign, what, err)
 				}
 			}
-			if !errors.Is(move, store.ErrMoved) {
+			if !errors.Is(move, store.ErrInvoiceChanged) {
 				t.Errorf("%v moves it: %v, want ErrMoved", foreign, move)
 			}
 			page, err := s.ListInvoices(t.Context(), foreign, store.InvoiceFilter{Limit: 10})
@@ -153,14 +153,14 @@ func TestAnInvoiceMovesAlongTheTransitionTableOnly(t *testing.T) {
 				after := before
 				after.Status, after.Messages, after.UpdatedAt = to, []string{"moved"}, noon.Add(time.Minute)
 				register(t, s, before)
-				err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).MoveInvoice(before, after)) })
+				err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).ChangeStatus(before, after)) })
 				if moved := err == nil; moved != from.MayBecome(to) {
 					t.Errorf("from %s to %s: %v", from, to, err)
 				}
 				want := before
 				if from.MayBecome(to) {
 					want = after
-					want.Sequence = before.Sequence + 1
+					want.Revision = before.Revision + 1
 				}
 				got, err := s.Invoice(t.Context(), scope, before.ID)
 				if err != nil {
@@ -185,19 +185,19 @@ func TestAStaleMoveIsRefused(t *testing.T) {
 		together(20, func(int) {
 			after := before
 			after.Status = fiscal.Submitted
-			err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).MoveInvoice(before, after)) })
+			err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).ChangeStatus(before, after)) })
 			switch {
 			case err == nil:
 				moved.Add(1)
-			case errors.Is(err, store.ErrMoved):
+			case errors.Is(err, store.ErrInvoiceChanged):
 				stale.Add(1)
 			default:
 				t.Error(err)
 			}
 		})
 		got, err := s.Invoice(t.Context(), scope, before.ID)
-		if err != nil || moved.Load() != 1 || stale.Load() != 19 || got.Sequence != 2 {
-			t.Errorf("moved %d, stale %d, sequence %d, %v; want 1, 19 and 2", moved.Load(), stale.Load(), got.Sequence, err)
+		if err != nil || moved.Load() != 1 || stale.Load() != 19 || got.Revision != 2 {
+			t.Errorf("moved %d, stale %d, sequence %d, %v; want 1, 19 and 2", moved.Load(), stale.Load(), got.Revision, err)
 		}
 	})
 }

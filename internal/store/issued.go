@@ -26,21 +26,21 @@ const (
 // Its bytes never change.
 type Issued struct {
 	Scope
-	RNC, ENCF    string
-	InvoiceID    string // only told, to find the invoice: the document is the key
-	DocumentID   string
-	SequenceID   string
-	Certificate  string // SHA-256 of the certificate it is signed with, in hexadecimal
-	State        NumberState
-	SecurityCode string
-	BuyerRNC     string // empty when the document names none
-	SignedAt     time.Time
-	CreatedAt    time.Time
-	XMLDigest    []byte // SHA-256 of XML
-	SentDigest   []byte // SHA-256 of what the authority gets
-	XML          []byte
-	Summary      []byte // what the authority gets of a small consumer invoice; nil otherwise
-	Summarized   bool   // the authority gets the summary; also where the bytes were not read
+	RNC, ENCF     string
+	InvoiceID     string // only told, to find the invoice: the document is the key
+	DocumentID    string
+	NumberRangeID string
+	Certificate   string // SHA-256 of the certificate it is signed with, in hexadecimal
+	State         NumberState
+	SecurityCode  string
+	BuyerRNC      string // empty when the document names none
+	SignedAt      time.Time
+	CreatedAt     time.Time
+	XMLDigest     []byte // SHA-256 of XML
+	SentDigest    []byte // SHA-256 of what the authority gets
+	XML           []byte
+	Summary       []byte // what the authority gets of a small consumer invoice; nil otherwise
+	Summarized    bool   // the authority gets the summary; also where the bytes were not read
 }
 
 // Sent is what the authority gets: the summary of a small consumer invoice, and
@@ -82,7 +82,7 @@ func issue(i Issued) (row, number statement) {
 		INSERT INTO issued (` + issuedHead + `, xml, summary)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		ON CONFLICT DO NOTHING`, []any{
-			string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, i.DocumentID, i.SequenceID, i.Certificate, string(NumberIssued), i.SecurityCode, i.BuyerRNC,
+			string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, i.DocumentID, i.NumberRangeID, i.Certificate, string(NumberIssued), i.SecurityCode, i.BuyerRNC,
 			micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, i.XML, summary,
 		}}, statement{`
 		UPDATE invoices SET encf = $5
@@ -97,23 +97,23 @@ type Issuance struct {
 	Job Job
 }
 
-// NotIssued says which of several documents could not be issued, and why. None
+// NotIssuedError says which of several documents could not be issued, and why. None
 // was.
-type NotIssued struct {
+type NotIssuedError struct {
 	Index int
 	Err   error
 }
 
-func (e *NotIssued) Error() string { return e.Err.Error() }
+func (e *NotIssuedError) Error() string { return e.Err.Error() }
 
 // Unwrap returns why.
-func (e *NotIssued) Unwrap() error { return e.Err }
+func (e *NotIssuedError) Unwrap() error { return e.Err }
 
 // IssueAll takes the next numbers of a sequence and stores the documents that
 // were signed under them, in their order, in one transaction: all of them or
 // none. Each job goes on to the stage, held until the moment. The error is
 // ErrNumbersMoved, or NotIssued with ErrLeaseLost or ErrNumberUsed.
-func (s *Store) IssueAll(ctx context.Context, sequence Sequence, all []Issuance, stage string, until time.Time) error {
+func (s *Store) IssueAll(ctx context.Context, sequence NumberRange, all []Issuance, stage string, until time.Time) error {
 	const each = 3
 	statements := make([]statement, 1, 1+each*len(all))
 	statements[0] = takeNumbers(sequence, int64(len(all)))
@@ -123,15 +123,15 @@ func (s *Store) IssueAll(ctx context.Context, sequence Sequence, all []Issuance,
 	}
 	err := s.batch(ctx, statements, func(rows []int64) error {
 		if rows[0] == 0 {
-			return ErrNumbersMoved
+			return ErrNumbersTaken
 		}
 		for i := range all {
 			changed := rows[1+each*i : 1+each*(i+1)]
 			switch {
 			case changed[0] == 0:
-				return &NotIssued{i, ErrLeaseLost}
+				return &NotIssuedError{i, ErrLeaseLost}
 			case changed[1] == 0, changed[2] == 0:
-				return &NotIssued{i, ErrNumberUsed}
+				return &NotIssuedError{i, ErrNumberUsed}
 			}
 		}
 		return nil
@@ -152,7 +152,7 @@ func scanIssued(r row) (Issued, error) {
 	var i Issued
 	var signed, created int64
 	err := r.Scan(
-		&i.Environment, &i.RNC, &i.ENCF, &i.TaxpayerID, &i.DocumentID, &i.SequenceID, &i.Certificate, &i.State, &i.SecurityCode, &i.BuyerRNC,
+		&i.Environment, &i.RNC, &i.ENCF, &i.TaxpayerID, &i.DocumentID, &i.NumberRangeID, &i.Certificate, &i.State, &i.SecurityCode, &i.BuyerRNC,
 		&signed, &created, &i.XMLDigest, &i.SentDigest, &i.XML, &i.Summary)
 	i.SignedAt, i.CreatedAt, i.Summarized = fromMicros(signed), fromMicros(created), i.Summary != nil
 	return i, err

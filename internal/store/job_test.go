@@ -116,7 +116,7 @@ func TestALeaseThatRanOutFencesItsWorkerOff(t *testing.T) {
 		for what, end := range ends {
 			// What a fenced worker writes beside its job must not stay either.
 			err := s.Update(t.Context(), func(tx *store.Tx) error {
-				err := tx.Do(t.Context(), new(store.Batch).AddEvent(store.Event{Scope: scope, InvoiceID: "i", ID: what, At: noon, Kind: "zombie"}))
+				err := tx.Do(t.Context(), new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "i", ID: what, At: noon, Kind: "zombie"}))
 				return errors.Join(err, end(tx, held[0]))
 			})
 			if !errors.Is(err, store.ErrLeaseLost) {

@@ -9,36 +9,36 @@ import (
 	"github.com/google/uuid"
 )
 
-// Notice is something that integrators are told: an event in their words. It is
+// Event is something that integrators are told: an event in their words. It is
 // written with the change that it tells of, and only ever added.
-type Notice struct {
+type Event struct {
 	Scope
 	ID         string
 	Kind       string
 	DocumentID string // empty: it is of no document
-	Sequence   int64  // of the document
+	Revision   int64  // of the document
 	At         time.Time
 	Body       []byte // exactly as it is sent
 	Number     int64  // its place in the feed; 0: none yet
 }
 
-// NewNoticeID makes the id of a notice. It sorts by the time it was made.
-func NewNoticeID() string {
+// NewEventID makes the id of a notice. It sorts by the time it was made.
+func NewEventID() string {
 	id := uuid.Must(uuid.NewV7())
 	return "evt_" + hex.EncodeToString(id[:])
 }
 
 const noticeColumns = `id, environment, taxpayer_id, number, kind, document_id, sequence, at, body`
 
-// addNotice stores a notice, and a delivery for each endpoint that wants it. A
+// addEvent stores a notice, and a delivery for each endpoint that wants it. A
 // disabled endpoint gets none: what it missed is delivered by a replay alone.
-func addNotice(n Notice) []statement {
+func addEvent(n Event) []statement {
 	scope := []any{string(n.Environment), n.TaxpayerID}
 	return []statement{
 		{`
 		INSERT INTO notices (environment, taxpayer_id, id, kind, document_id, sequence, at, body)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, append(scope[:2:2],
-			n.ID, n.Kind, n.DocumentID, n.Sequence, micros(n.At), n.Body)},
+			n.ID, n.Kind, n.DocumentID, n.Revision, micros(n.At), n.Body)},
 		{`
 		INSERT INTO deliveries (` + deliveryColumns + `)
 		SELECT id, cast($3 AS text), environment, taxpayer_id, cast($4 AS text), cast($5 AS text), cast($6 AS bigint), 'pending', 0,
@@ -46,7 +46,7 @@ func addNotice(n Notice) []statement {
 		FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND status = 'enabled'
 			AND (kinds LIKE '%,*,%' OR kinds LIKE cast($8 AS text))`, append(scope[:2:2],
-			n.ID, n.Kind, n.DocumentID, n.Sequence, micros(n.At), "%,"+n.Kind+",%")},
+			n.ID, n.Kind, n.DocumentID, n.Revision, micros(n.At), "%,"+n.Kind+",%")},
 	}
 }
 
@@ -58,9 +58,9 @@ const freshDelivery = `e.id, n.id, n.environment, n.taxpayer_id, n.kind, n.docum
 const wanted = `e.environment = n.environment AND e.taxpayer_id = n.taxpayer_id
 	AND (e.kinds LIKE '%,*,%' OR e.kinds LIKE '%,' || n.kind || ',%')`
 
-// AddNotice stores a notice with its deliveries.
-func (tx *Tx) AddNotice(ctx context.Context, n Notice) error {
-	for _, s := range addNotice(n) {
+// AddEvent stores a notice with its deliveries.
+func (tx *Tx) AddEvent(ctx context.Context, n Event) error {
+	for _, s := range addEvent(n) {
 		if _, err := s.run(ctx, tx.q); err != nil {
 			return tx.d.wrap("add notice", err)
 		}
@@ -68,26 +68,26 @@ func (tx *Tx) AddNotice(ctx context.Context, n Notice) error {
 	return nil
 }
 
-// AddNotice stores a notice with its deliveries.
-func (b *Batch) AddNotice(n Notice) *Batch {
-	for _, s := range addNotice(n) {
+// AddEvent stores a notice with its deliveries.
+func (b *Batch) AddEvent(n Event) *Batch {
+	for _, s := range addEvent(n) {
 		b.add(s, nil)
 	}
 	return b
 }
 
-// Notice reads one notice.
-func (r reader) Notice(ctx context.Context, scope Scope, id string) (Notice, error) {
-	n, err := scanNotice(r.q.QueryRowContext(ctx, `
+// Event reads one notice.
+func (r reader) Event(ctx context.Context, scope Scope, id string) (Event, error) {
+	n, err := scanEvent(r.q.QueryRowContext(ctx, `
 		SELECT id, environment, taxpayer_id, coalesce(number, 0), kind, document_id, sequence, at, body FROM notices
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, scope.Environment, scope.TaxpayerID, id))
 	return n, r.d.wrap("read notice", err)
 }
 
-func scanNotice(r row) (Notice, error) {
-	var n Notice
+func scanEvent(r row) (Event, error) {
+	var n Event
 	var at int64
-	err := r.Scan(&n.ID, &n.Environment, &n.TaxpayerID, &n.Number, &n.Kind, &n.DocumentID, &n.Sequence, &at, &n.Body)
+	err := r.Scan(&n.ID, &n.Environment, &n.TaxpayerID, &n.Number, &n.Kind, &n.DocumentID, &n.Revision, &at, &n.Body)
 	n.At = fromMicros(at)
 	return n, err
 }
@@ -100,10 +100,10 @@ const (
 // Feed reads the notices of a taxpayer behind a place in its feed, in order. What
 // is committed and has no place yet gets one first. While the database cannot be
 // written it reads what has one.
-func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) ([]Notice, error) {
+func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) ([]Event, error) {
 	soon, cancel := context.WithTimeout(ctx, numberWait)
 	defer cancel()
-	if err := s.number(soon, scope); err != nil && !errors.Is(err, ErrUnavailable) && !isContext(err) {
+	if err := s.numberEvents(soon, scope); err != nil && !errors.Is(err, ErrUnavailable) && !isContext(err) {
 		return nil, err
 	}
 	rows, err := s.q.QueryContext(ctx, `
@@ -113,12 +113,12 @@ func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) (
 	if err != nil {
 		return nil, s.d.wrap("read feed", err)
 	}
-	return collect(s.d, "read feed", rows, scanNotice)
+	return collect(s.d, "read feed", rows, scanEvent)
 }
 
-// HasNews tells whether a taxpayer's feed has, or will have, something behind a
+// HasEvents tells whether a taxpayer's feed has, or will have, something behind a
 // place.
-func (r reader) HasNews(ctx context.Context, scope Scope, after int64) (bool, error) {
+func (r reader) HasEvents(ctx context.Context, scope Scope, after int64) (bool, error) {
 	var one int64
 	err := r.q.QueryRowContext(ctx, `
 		SELECT 1 FROM notices WHERE environment = $1 AND taxpayer_id = $2 AND number > $3
@@ -128,12 +128,12 @@ func (r reader) HasNews(ctx context.Context, scope Scope, after int64) (bool, er
 	return r.some("look for news", err)
 }
 
-// number gives places in the feed to notices that have none. Places are given
+// numberEvents gives places in the feed to notices that have none. Places are given
 // under the lock of the feed's row and to committed notices alone, so that they
 // appear in their order: whoever has read up to one never misses a lower one.
 // Giving them in the transaction of a change would make all changes of a
 // taxpayer wait for each other.
-func (s *Store) number(ctx context.Context, scope Scope) error {
+func (s *Store) numberEvents(ctx context.Context, scope Scope) error {
 	var one int64
 	err := s.q.QueryRowContext(ctx, `
 		SELECT 1 FROM notices WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL LIMIT 1`,

@@ -17,17 +17,17 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func sampleNotice(scope store.Scope, kind string, at time.Time) store.Notice {
-	return store.Notice{Scope: scope, ID: store.NewNoticeID(), Kind: kind, At: at, Body: []byte("{\"é\":\"\x00\"}")}
+func sampleNotice(scope store.Scope, kind string, at time.Time) store.Event {
+	return store.Event{Scope: scope, ID: store.NewEventID(), Kind: kind, At: at, Body: []byte("{\"é\":\"\x00\"}")}
 }
 
-func addNotice(t *testing.T, s *store.Store, n store.Notice) store.Notice {
+func addNotice(t *testing.T, s *store.Store, n store.Event) store.Event {
 	t.Helper()
-	update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddNotice(ctx, n) })
+	update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddEvent(ctx, n) })
 	return n
 }
 
-func readFeed(t *testing.T, s *store.Store, scope store.Scope, after int64, limit int) []store.Notice {
+func readFeed(t *testing.T, s *store.Store, scope store.Scope, after int64, limit int) []store.Event {
 	t.Helper()
 	got, err := s.Feed(t.Context(), scope, after, limit)
 	if err != nil {
@@ -43,27 +43,27 @@ func TestANoticeReadsBackAndHasItsPlaceOnce(t *testing.T) {
 		elsewhere := store.Scope{Environment: fiscal.Certification, TaxpayerID: scope.TaxpayerID}
 		later := addNotice(t, s, sampleNotice(scope, "b", noon.Add(time.Second)))
 		first := sampleNotice(scope, "a", noon)
-		first.DocumentID, first.Sequence = store.NewID(), 4
-		if err := s.Commit(t.Context(), new(store.Batch).AddNotice(first)); err != nil {
+		first.DocumentID, first.Revision = store.NewID(), 4
+		if err := s.Commit(t.Context(), new(store.Batch).AddEvent(first)); err != nil {
 			t.Fatal(err)
 		}
 		foreign := addNotice(t, s, sampleNotice(other, "a", noon))
 		addNotice(t, s, sampleNotice(elsewhere, "a", noon))
 
-		if got, err := s.Notice(t.Context(), scope, first.ID); err != nil || !cmp.Equal(got, first) {
+		if got, err := s.Event(t.Context(), scope, first.ID); err != nil || !cmp.Equal(got, first) {
 			t.Errorf("before it has a place: %v\n%s", err, cmp.Diff(first, got))
 		}
-		if _, err := s.Notice(t.Context(), scope, foreign.ID); !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.Event(t.Context(), scope, foreign.ID); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("of another taxpayer: %v, want ErrNotFound", err)
 		}
 		first.Number, later.Number = 1, 2
-		want := []store.Notice{first, later}
+		want := []store.Event{first, later}
 		if diff := cmp.Diff(want, readFeed(t, s, scope, 0, 10)); diff != "" {
 			t.Errorf("the feed (-want +got):\n%s", diff)
 		}
 		late := addNotice(t, s, sampleNotice(scope, "c", noon.Add(-time.Hour)))
 		late.Number = 3
-		if diff := cmp.Diff([]store.Notice{late}, readFeed(t, s, scope, 2, 10)); diff != "" {
+		if diff := cmp.Diff([]store.Event{late}, readFeed(t, s, scope, 2, 10)); diff != "" {
 			t.Errorf("what is committed late comes after what was read (-want +got):\n%s", diff)
 		}
 		if got := readFeed(t, s, scope, 0, 2); len(got) != 2 || got[1].Number != 2 {
@@ -115,7 +115,7 @@ func TestFeedNeitherSkipsNorRepeats(t *testing.T) {
 					for _, scope := range scopes {
 						n := sampleNotice(scope, "a", noon.Add(time.Duration(rand.IntN(1000))*time.Second))
 						err := nodes[(w+i)%2].Update(t.Context(), func(tx *store.Tx) error {
-							if err := tx.AddNotice(t.Context(), n); err != nil {
+							if err := tx.AddEvent(t.Context(), n); err != nil {
 								return err
 							}
 							time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond) // others commit first
@@ -205,7 +205,7 @@ func TestHasNews(t *testing.T) {
 		scope, other := addLiveScope(t, s), addLiveScope(t, s)
 		news := func(scope store.Scope, after int64) bool {
 			t.Helper()
-			some, err := s.HasNews(t.Context(), scope, after)
+			some, err := s.HasEvents(t.Context(), scope, after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +247,7 @@ func TestMarkNotifiedTellsOnce(t *testing.T) {
 
 func TestNewNoticeID(t *testing.T) {
 	t.Parallel()
-	a, b := store.NewNoticeID(), store.NewNoticeID()
+	a, b := store.NewEventID(), store.NewEventID()
 	if len(a) != 36 || !strings.HasPrefix(a, "evt_") || a >= b {
 		t.Errorf("%s, then %s", a, b)
 	}

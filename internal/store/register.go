@@ -10,7 +10,7 @@ type Registration struct {
 	Answer  Answer
 	Invoice Invoice
 	Request []byte // canonical
-	Event   Event
+	Entry   HistoryEntry
 	Job     *Job // nil: nothing remains to be done
 }
 
@@ -27,7 +27,7 @@ func (s *Store) Register(ctx context.Context, r Registration) (known *Answer, er
 	}
 	// The order of the first two is the order in which concurrent equals wait
 	// for each other, and so must be the same for all.
-	statements := []statement{rememberAnswer(r.Answer), invoice, addEvent(r.Event)}
+	statements := []statement{rememberAnswer(r.Answer), invoice, addHistoryEntry(r.Entry)}
 	if r.Job != nil {
 		statements = append(statements, createJob(*r.Job))
 	}

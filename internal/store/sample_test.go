@@ -52,7 +52,7 @@ func addScope(t *testing.T, s *store.Store) store.Scope {
 func sampleInvoice(scope store.Scope, externalID string) store.Invoice {
 	return store.Invoice{
 		Scope: scope, ID: store.NewID(), DocumentID: store.NewID(), ExternalID: externalID,
-		Type: fiscal.Consumer, Status: fiscal.Queued, Sequence: 1, Currency: "DOP", IssueDate: "2026-11-15",
+		Type: fiscal.Consumer, Status: fiscal.Queued, Revision: 1, Currency: "DOP", IssueDate: "2026-11-15",
 		Subtotal: "500.00", DiscountTotal: "0.00", TaxTotal: "90.00", Total: "590.00", Paid: "590.00", Balance: "0.00",
 		DocumentTotal: "590.00", Messages: []string{"«ñ»", `"quoted"`}, CreatedAt: noon, UpdatedAt: noon,
 	}
@@ -64,7 +64,7 @@ func sampleRegistration(inv store.Invoice) store.Registration {
 	answer.ObjectID = inv.ID
 	return store.Registration{
 		Answer: answer, Invoice: inv, Request: []byte(`{"a":1}`),
-		Event: store.Event{Scope: inv.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: noon, Kind: "created", Status: inv.Status, RequestID: "req_" + inv.ID},
+		Entry: store.HistoryEntry{Scope: inv.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: noon, Kind: "created", Status: inv.Status, RequestID: "req_" + inv.ID},
 	}
 }
 

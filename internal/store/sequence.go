@@ -12,14 +12,14 @@ import (
 // ErrOverlap says that a range has numbers of another range of the same RNC.
 var ErrOverlap = errors.New("store: the range overlaps another one")
 
-// ErrNumbersMoved says that somebody else has taken numbers of the sequence, or
+// ErrNumbersTaken says that somebody else has taken numbers of the sequence, or
 // that it was fenced, since it was read.
-var ErrNumbersMoved = errors.New("store: the next number is another by now")
+var ErrNumbersTaken = errors.New("store: the next number is another by now")
 
-// Sequence is a range of numbers that the authority has granted a taxpayer for
+// NumberRange is a range of numbers that the authority has granted a taxpayer for
 // one type of document. Next is the number that will be taken next; beyond Last
 // there is none left.
-type Sequence struct {
+type NumberRange struct {
 	Scope
 	ID                string
 	Type              fiscal.Type
@@ -30,17 +30,19 @@ type Sequence struct {
 }
 
 // Left is how many numbers remain.
-func (s Sequence) Left() int64 { return s.Last - s.Next + 1 }
+func (s NumberRange) Left() int64 { return s.Last - s.Next + 1 }
 
 // Expired tells whether the range may no longer be used on a day.
-func (s Sequence) Expired(day fiscal.Date) bool { return !s.Expires.IsZero() && s.Expires.Before(day) }
+func (s NumberRange) Expired(day fiscal.Date) bool {
+	return !s.Expires.IsZero() && s.Expires.Before(day)
+}
 
 const sequenceColumns = `id, environment, taxpayer_id, ecf_type, first_number, last_number, next_number, expires, fenced_at, created_at`
 
-// AddSequence stores a range. The error is ErrNotFound when there is no such
+// AddNumberRange stores a range. The error is ErrNotFound when there is no such
 // taxpayer, and ErrOverlap when a number of it belongs to another range of the
 // same RNC, of whichever taxpayer.
-func (tx *Tx) AddSequence(ctx context.Context, s Sequence) error {
+func (tx *Tx) AddNumberRange(ctx context.Context, s NumberRange) error {
 	// Whoever adds a range for the RNC waits here for whoever else does.
 	done, err := tx.q.ExecContext(ctx, `
 		UPDATE taxpayers SET updated_at = updated_at
@@ -69,17 +71,17 @@ func (tx *Tx) AddSequence(ctx context.Context, s Sequence) error {
 	return tx.d.wrap("add sequence", err)
 }
 
-// Sequences lists all ranges, the oldest first.
-func (r reader) Sequences(ctx context.Context) ([]Sequence, error) {
+// NumberRanges lists all ranges, the oldest first.
+func (r reader) NumberRanges(ctx context.Context) ([]NumberRange, error) {
 	rows, err := r.q.QueryContext(ctx, `SELECT `+sequenceColumns+` FROM sequences WHERE environment <> '' AND taxpayer_id <> '' ORDER BY id`)
 	if err != nil {
 		return nil, r.d.wrap("list sequences", err)
 	}
-	return collect(r.d, "list sequences", rows, scanSequence)
+	return collect(r.d, "list sequences", rows, scanNumberRange)
 }
 
-// SequencesOf lists the ranges of a taxpayer for a type, the lowest first.
-func (r reader) SequencesOf(ctx context.Context, scope Scope, t fiscal.Type) ([]Sequence, error) {
+// NumberRangesOf lists the ranges of a taxpayer for a type, the lowest first.
+func (r reader) NumberRangesOf(ctx context.Context, scope Scope, t fiscal.Type) ([]NumberRange, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+sequenceColumns+` FROM sequences
 		WHERE environment = $1 AND taxpayer_id = $2 AND ecf_type = $3 ORDER BY first_number`,
@@ -87,25 +89,25 @@ func (r reader) SequencesOf(ctx context.Context, scope Scope, t fiscal.Type) ([]
 	if err != nil {
 		return nil, r.d.wrap("read sequences", err)
 	}
-	return collect(r.d, "read sequences", rows, scanSequence)
+	return collect(r.d, "read sequences", rows, scanNumberRange)
 }
 
-// Sequence reads a range of a taxpayer.
-func (r reader) Sequence(ctx context.Context, scope Scope, id string) (Sequence, error) {
-	s, err := scanSequence(r.q.QueryRowContext(ctx, `
+// NumberRange reads a range of a taxpayer.
+func (r reader) NumberRange(ctx context.Context, scope Scope, id string) (NumberRange, error) {
+	s, err := scanNumberRange(r.q.QueryRowContext(ctx, `
 		SELECT `+sequenceColumns+` FROM sequences WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
 		scope.Environment, scope.TaxpayerID, id))
 	return s, r.d.wrap("read sequence", err)
 }
 
-func scanSequence(r row) (Sequence, error) {
-	var s Sequence
+func scanNumberRange(r row) (NumberRange, error) {
+	var s NumberRange
 	var expires string
 	var fenced sql.NullInt64
 	var created int64
 	err := r.Scan(&s.ID, &s.Environment, &s.TaxpayerID, &s.Type, &s.First, &s.Last, &s.Next, &expires, &fenced, &created)
 	if err != nil {
-		return Sequence{}, err
+		return NumberRange{}, err
 	}
 	s.CreatedAt = fromMicros(created)
 	if fenced.Valid {
@@ -121,15 +123,15 @@ func scanSequence(r row) (Sequence, error) {
 // when it was read. The row stays locked until the transaction ends, and numbers
 // whose transaction fails go back. The error is ErrNumbersMoved when another
 // number is next by now, or too few are left.
-func (tx *Tx) TakeNumbers(ctx context.Context, s Sequence, count int64) error {
+func (tx *Tx) TakeNumbers(ctx context.Context, s NumberRange, count int64) error {
 	n, err := takeNumbers(s, count).run(ctx, tx.q)
 	if err == nil && n == 0 {
-		err = ErrNumbersMoved
+		err = ErrNumbersTaken
 	}
 	return tx.d.wrap("take numbers", err)
 }
 
-func takeNumbers(s Sequence, count int64) statement {
+func takeNumbers(s NumberRange, count int64) statement {
 	return statement{`
 		UPDATE sequences SET next_number = next_number + cast($5 AS bigint)
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4

@@ -114,9 +114,9 @@ type Inbound struct {
 	DocumentID string // empty: it named none that we know
 }
 
-// HearInbound records a message of a source, and tells whether it is new. One
+// ReceiveInbound records a message of a source, and tells whether it is new. One
 // that comes at the same time is waited for.
-func (tx *Tx) HearInbound(ctx context.Context, m Inbound) (fresh bool, err error) {
+func (tx *Tx) ReceiveInbound(ctx context.Context, m Inbound) (fresh bool, err error) {
 	n, err := statement{`
 		INSERT INTO inbound (source_id, message_id, environment, taxpayer_id, at, kind, outcome, document_id)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -126,8 +126,8 @@ func (tx *Tx) HearInbound(ctx context.Context, m Inbound) (fresh bool, err error
 	return n > 0, tx.d.wrap("hear message", err)
 }
 
-// HasHeard tells whether a message of a source was heard before.
-func (r reader) HasHeard(ctx context.Context, scope Scope, sourceID, messageID string) (bool, error) {
+// HasReceived tells whether a message of a source was heard before.
+func (r reader) HasReceived(ctx context.Context, scope Scope, sourceID, messageID string) (bool, error) {
 	var n int64
 	err := r.q.QueryRowContext(ctx, `
 		SELECT count(*) FROM inbound WHERE environment = $1 AND taxpayer_id = $2 AND source_id = $3 AND message_id = $4`,

@@ -58,7 +58,7 @@ func TestAMessageIsHeardOnce(t *testing.T) {
 		var fresh atomic.Int64
 		hear := func(source, id string) {
 			err := s.Update(t.Context(), func(tx *store.Tx) error {
-				is, err := tx.HearInbound(t.Context(), store.Inbound{Scope: scope, SourceID: source, MessageID: id, At: noon, Kind: "a"})
+				is, err := tx.ReceiveInbound(t.Context(), store.Inbound{Scope: scope, SourceID: source, MessageID: id, At: noon, Kind: "a"})
 				if is {
 					fresh.Add(1)
 				}

@@ -167,7 +167,7 @@ func openSQLite(ctx context.Context, location string) (*engine, error) {
 	readDB.SetMaxIdleConns(readers)
 
 	writer := &prepared{from: conn}
-	w := newGroupWriter(writer, sqliteWait)
+	w := newSQLiteWriter(writer, sqliteWait)
 	return &engine{
 		read:   &prepared{from: readDB},
 		update: w.update,

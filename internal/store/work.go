@@ -8,8 +8,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Waiting is a document that something is still to be done for, or known of.
-type Waiting struct {
+// WaitingDocument is a document that something is still to be done for, or known of.
+type WaitingDocument struct {
 	Scope
 	InvoiceID  string
 	DocumentID string
@@ -21,11 +21,11 @@ type Waiting struct {
 
 const waitingColumns = `i.environment, i.taxpayer_id, i.id, i.document_id, i.external_id, i.status, i.created_at`
 
-// Waiting lists the documents that have a job, and of the live environments also
+// WaitingDocuments lists the documents that have a job, and of the live environments also
 // those that have none but are not final, the oldest first. In the sandbox a
 // document may rest at any status for good. An empty part of the scope stands for
 // all. It is for the operator.
-func (r reader) Waiting(ctx context.Context, within Scope) ([]Waiting, error) {
+func (r reader) WaitingDocuments(ctx context.Context, within Scope) ([]WaitingDocument, error) {
 	// Each half goes by an index: the jobs are few, and so are the taxpayers.
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+waitingColumns+` AS created_at, j.plan, j.stage, j.attempt, j.run_at, j.lease_until, j.last_error
@@ -41,8 +41,8 @@ func (r reader) Waiting(ctx context.Context, within Scope) ([]Waiting, error) {
 	if err != nil {
 		return nil, r.d.wrap("list waiting documents", err)
 	}
-	return collect(r.d, "list waiting documents", rows, func(row row) (Waiting, error) {
-		var w Waiting
+	return collect(r.d, "list waiting documents", rows, func(row row) (WaitingDocument, error) {
+		var w WaitingDocument
 		var created int64
 		var plan, stage, lastError sql.NullString
 		var attempt, run, lease sql.NullInt64

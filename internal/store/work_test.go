@@ -49,7 +49,7 @@ func TestWaitingDocuments(t *testing.T) {
 			{"of both", elsewhere, []string{"polled poll"}},
 			{"of nobody", store.Scope{TaxpayerID: "nobody"}, nil},
 		} {
-			all, err := s.Waiting(t.Context(), tt.within)
+			all, err := s.WaitingDocuments(t.Context(), tt.within)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"bufio"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is served beside the API is held to the same: whatever came before on a
+// connection, a body of two lengths is refused.
+func TestBesideLooksAtEveryHead(t *testing.T) {
+	t.Parallel()
+	answers := func(status int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	}
+	h := Mount(answers(http.StatusAccepted), func(path string) bool { return strings.EqualFold(path, "/fe/x") }, answers(http.StatusNoContent))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := NewServer(h, slog.New(slog.DiscardHandler))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(LimitConnections(listener)) // until it is closed
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-done
+	})
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	answer := bufio.NewReader(conn)
+	for _, step := range []struct {
+		path, lines string
+		status      int
+	}{
+		{"/FE/x", "Content-Length: 0\r\n", http.StatusNoContent},
+		{"/fe/x", "Content-Length: 0\r\n", http.StatusNoContent},
+		{"/fe/x", "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n", http.StatusBadRequest},
+	} {
+		body := ""
+		if strings.Contains(step.lines, "chunked") {
+			body = "0\r\n\r\n"
+		}
+		if _, err := conn.Write([]byte("POST " + step.path + " HTTP/1.1\r\nHost: a\r\n" + step.lines + "\r\n" + body)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := http.ReadResponse(answer, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = got.Body.Close()
+		if got.StatusCode != step.status {
+			t.Errorf("%s %q: %d, want %d", step.path, step.lines, got.StatusCode, step.status)
+		}
+	}
+}
+
+// Those who have no credential are counted by their address, apart from what
+// fails at the API.
+func TestAdmitCountsByAddress(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	a := &API{windows: &windows{limit: 1, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
+	from := func(address string) *http.Request {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/fe/x", nil)
+		r.RemoteAddr = address
+		return r
+	}
+	for n := range anonymousLimit {
+		if !a.Admit(from("198.51.100.7:1000")) {
+			t.Fatalf("request %d is refused", n+1)
+		}
+	}
+	if a.Admit(from("198.51.100.7:1001")) {
+		t.Error("one more is admitted")
+	}
+	if !a.Admit(from("198.51.100.8:1000")) {
+		t.Error("another address is refused")
+	}
+	if _, ok := a.windows.fail(t.Context(), "address 198.51.100.7"); !ok {
+		t.Error("the API counts it as a failure of its own")
+	}
+	now = now.Add(time.Minute)
+	if !a.Admit(from("198.51.100.7:1000")) {
+		t.Error("the next minute is refused")
+	}
+}

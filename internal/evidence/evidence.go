@@ -1,0 +1,130 @@
+// Package evidence holds what is known of a document that was sent to the tax
+// authority, and decides from it where the document stands. It is pure: a status
+// is a function of the evidence and of nothing else.
+package evidence
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// A Kind says what an item of evidence is.
+type Kind string
+
+// The kinds of evidence. An answer to our own submission, or to a question by our
+// own track id, is about our bytes. An answer to a question by number may be about
+// a document of somebody else.
+const (
+	// Track is a track id that the authority gave our submission, or that a
+	// look-up by number returned.
+	Track Kind = "track"
+	// Verdict is the authority's verdict on one of our track ids or on a summary,
+	// or its refusal of a submission.
+	Verdict Kind = "verdict"
+	// State is the answer to a look-up by number. Ours says that security code,
+	// total and date are those of our bytes; Foreign says that they are not.
+	State Kind = "state"
+	// Absent is a well-formed answer that the authority has no such document.
+	Absent Kind = "absent"
+	// Lost is a track id of ours that the authority no longer knows.
+	Lost Kind = "lost"
+	// Inconclusive is an attempt that may or may not have arrived.
+	Inconclusive Kind = "inconclusive"
+	// Settled explains an inconclusive attempt: its document was found at the
+	// authority, or proven not to be there.
+	Settled Kind = "settled"
+	// Operator is an operator's recorded decision.
+	Operator Kind = "operator"
+	// Receipt is the buyer's verified acknowledgement.
+	Receipt Kind = "receipt"
+	// DeliveryFailed is the buyer's verified refusal, or the end of the attempts
+	// to deliver.
+	DeliveryFailed Kind = "delivery_failed"
+	// Commercial is the buyer's verified approval or rejection. It may arrive at
+	// any time and does not change where the document stands.
+	Commercial Kind = "commercial"
+)
+
+// An Item is one thing that was learnt about a document. Two items that say the
+// same count once.
+type Item struct {
+	Kind    Kind           `json:"kind"`
+	TrackID string         `json:"track_id,omitempty"`
+	Verdict fiscal.Verdict `json:"verdict,omitempty"`
+	// Ours and Foreign judge the answer to a look-up by number. Both are false
+	// when the answer shows too little to tell.
+	Ours    bool `json:"ours,omitempty"`
+	Foreign bool `json:"foreign,omitempty"`
+
+	Messages []fiscal.Message `json:"messages,omitempty"`
+	// SequenceFree says that the authority lets the number be used again.
+	SequenceFree bool `json:"sequence_free,omitempty"`
+	// Attempt is the number of the attempt that an inconclusive or settled item
+	// is about.
+	Attempt int64 `json:"attempt,omitempty"`
+	// Note is for people.
+	Note string `json:"note,omitempty"`
+	// Signer is the person that the certificate of a signed message names.
+	Signer string `json:"signer,omitempty"`
+
+	// At is when the item was learnt. It orders items. Several absences at
+	// different times each count, so for them it is part of what they say.
+	At time.Time `json:"-"`
+}
+
+// Encode returns the stored form of an item, and a digest that is the same for
+// items that say the same.
+func (i Item) Encode() (body, digest []byte, err error) {
+	body, err = json.Marshal(i)
+	if err != nil {
+		return nil, nil, fmt.Errorf("evidence: encode: %w", err)
+	}
+	same := body
+	if i.Kind == Absent {
+		same = strconv.AppendInt(append(body[:len(body):len(body)], ' '), i.At.UnixMicro(), 10)
+	}
+	sum := sha256.Sum256(same)
+	return body, sum[:], nil
+}
+
+// Decode reads an item that Encode has written and that was learnt at at.
+func Decode(body []byte, at time.Time) (Item, error) {
+	item := Item{At: at}
+	if err := json.Unmarshal(body, &item); err != nil {
+		return Item{}, fmt.Errorf("evidence: decode: %w", err)
+	}
+	return item, nil
+}
+
+// duplicate reports whether a rejection only says that the number is known
+// already. After an attempt of ours whose answer was lost that is no rejection.
+func (i Item) duplicate() bool {
+	if i.SequenceFree || len(i.Messages) == 0 {
+		return false
+	}
+	for _, m := range i.Messages {
+		if !duplicateMessage(m) {
+			return false
+		}
+	}
+	return true
+}
+
+func duplicateMessage(m fiscal.Message) bool {
+	if m.Code == "75" || m.Code == "135" {
+		return true
+	}
+	text := strings.ToLower(m.Text)
+	for _, word := range [...]string{"utilizad", "duplicad", "anulad"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}

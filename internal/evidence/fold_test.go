@@ -1,0 +1,135 @@
+package evidence
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+
+func word(track string, v fiscal.Verdict, messages ...fiscal.Message) Item {
+	return Item{Kind: Verdict, TrackID: track, Verdict: v, Messages: messages, At: noon}
+}
+
+func given(track string) Item { return Item{Kind: Track, TrackID: track, At: noon} }
+func lostAttempt() Item       { return Item{Kind: Inconclusive, Attempt: 1, At: noon} }
+
+func TestFold(t *testing.T) {
+	t.Parallel()
+	used := fiscal.Message{Code: "135", Text: "Número de secuencia no autorizada."}
+	wrong := fiscal.Message{Code: "176", Text: "El campo IndicadorMontoGravado no es válido."}
+	state := func(v fiscal.Verdict, ours, foreign bool) Item {
+		return Item{Kind: State, Verdict: v, Ours: ours, Foreign: foreign, At: noon}
+	}
+	free := word("T1", fiscal.VerdictRejected, used)
+	free.SequenceFree = true
+	for name, tt := range map[string]struct {
+		evidence []Item
+		want     fiscal.Status
+		alarm    bool
+	}{
+		"nothing":                             {nil, fiscal.Queued, false},
+		"a track":                             {[]Item{given("T1")}, fiscal.Submitted, false},
+		"a track in process":                  {[]Item{given("T1"), word("T1", fiscal.VerdictInProcess)}, fiscal.Processing, false},
+		"a track in process that ended":       {[]Item{word("T1", fiscal.VerdictInProcess), word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
+		"conditional":                         {[]Item{word("T1", fiscal.VerdictConditional, wrong)}, fiscal.AcceptedConditional, false},
+		"rejected":                            {[]Item{given("T1"), word("T1", fiscal.VerdictRejected, wrong)}, fiscal.Rejected, false},
+		"refused at the door":                 {[]Item{word("", fiscal.VerdictRejected, wrong)}, fiscal.Rejected, false},
+		"rejected, but another track is open": {[]Item{word("T1", fiscal.VerdictRejected, wrong), given("T2")}, fiscal.Submitted, false},
+		"rejected, but another attempt may have arrived": {[]Item{word("T1", fiscal.VerdictRejected, wrong), lostAttempt()}, fiscal.OutcomeUnknown, false},
+		"rejected, and the other attempt is explained":   {[]Item{word("T1", fiscal.VerdictRejected, wrong), lostAttempt(), {Kind: Settled, Attempt: 1}}, fiscal.Rejected, false},
+		"a lost answer":                             {[]Item{lostAttempt()}, fiscal.OutcomeUnknown, false},
+		"a lost answer that is proven absent":       {[]Item{lostAttempt(), {Kind: Settled, Attempt: 1}}, fiscal.OutcomeUnknown, false},
+		"already used after a lost answer":          {[]Item{lostAttempt(), given("T2"), word("T2", fiscal.VerdictRejected, used)}, fiscal.OutcomeUnknown, false},
+		"already used, and the first is accepted":   {[]Item{lostAttempt(), word("T2", fiscal.VerdictRejected, used), word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
+		"already used, and the first is in process": {[]Item{word("T2", fiscal.VerdictRejected, used), word("T1", fiscal.VerdictInProcess)}, fiscal.Processing, false},
+		"already used, never lost, not looked":      {[]Item{word("T1", fiscal.VerdictRejected, used)}, fiscal.OutcomeUnknown, false},
+		"already used, never lost, looked":          {[]Item{word("T1", fiscal.VerdictRejected, used), {Kind: Absent, At: noon}}, fiscal.Rejected, true},
+		"not authorised, and free":                  {[]Item{free}, fiscal.Rejected, false},
+		"another's document under our number":       {[]Item{word("T1", fiscal.VerdictRejected, used), state(fiscal.VerdictAccepted, false, true)}, fiscal.Rejected, true},
+		"found accepted by number":                  {[]Item{lostAttempt(), state(fiscal.VerdictAccepted, true, false)}, fiscal.Accepted, false},
+		"found by number, but who knows whose":      {[]Item{lostAttempt(), state(fiscal.VerdictAccepted, false, false)}, fiscal.OutcomeUnknown, false},
+		"a track that nobody knows any more":        {[]Item{given("T1"), {Kind: Lost, TrackID: "T1", At: noon}}, fiscal.OutcomeUnknown, false},
+		"a lost track that came back":               {[]Item{given("T1"), {Kind: Lost, TrackID: "T1", At: noon}, word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
+		"the operator decides":                      {[]Item{lostAttempt(), {Kind: Operator, Verdict: fiscal.VerdictRejected, At: noon}}, fiscal.Rejected, false},
+		"the operator was wrong":                    {[]Item{{Kind: Operator, Verdict: fiscal.VerdictRejected, At: noon}, word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
+		"delivered":                                 {[]Item{word("T1", fiscal.VerdictConditional), {Kind: Receipt, At: noon}}, fiscal.Delivered, false},
+		"the buyer rejects what was accepted":       {[]Item{word("T1", fiscal.VerdictAccepted), {Kind: Commercial, Verdict: fiscal.VerdictRejected, At: noon}}, fiscal.Accepted, false},
+		"acknowledged before the verdict":           {[]Item{given("T1"), {Kind: Receipt, At: noon}}, fiscal.Submitted, false},
+	} {
+		got := Fold(tt.evidence)
+		if got.Status != tt.want || (got.Alarm != "") != tt.alarm {
+			t.Errorf("%s: %+v, want %s", name, got, tt.want)
+		}
+	}
+}
+
+func drawEvidence(t *rapid.T) Item {
+	e := Item{
+		Kind: rapid.SampledFrom([]Kind{
+			Track, Verdict, Verdict, State, Absent, Lost, Inconclusive, Settled, Operator, Receipt, DeliveryFailed, Commercial,
+		}).Draw(t, "kind"),
+		At: noon.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "at")) * time.Second),
+	}
+	switch e.Kind {
+	case Verdict, Track, Lost:
+		e.TrackID = rapid.SampledFrom([]string{"T1", "T2", "T3"}).Draw(t, "track")
+	case Inconclusive, Settled:
+		e.Attempt = rapid.Int64Range(1, 3).Draw(t, "attempt")
+	case State:
+		e.Ours = rapid.Bool().Draw(t, "ours")
+		e.Foreign = !e.Ours && rapid.Bool().Draw(t, "foreign")
+	case Absent, Operator, Receipt, DeliveryFailed, Commercial:
+	}
+	if e.Kind == Verdict || e.Kind == State || e.Kind == Operator || e.Kind == Commercial {
+		e.Verdict = fiscal.Verdict(rapid.IntRange(1, 4).Draw(t, "verdict"))
+		if rapid.Bool().Draw(t, "told") {
+			e.Messages = []fiscal.Message{{Code: rapid.SampledFrom([]string{"135", "176"}).Draw(t, "code"), Text: "x"}}
+		}
+		e.SequenceFree = rapid.Bool().Draw(t, "free")
+	}
+	return e
+}
+
+// The order of arrival never matters, and what comes twice counts once.
+func TestFoldIsAFunctionOfTheSet(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		evidence := rapid.SliceOfN(rapid.Custom(drawEvidence), 0, 8).Draw(t, "evidence")
+		want := Fold(evidence)
+		shuffled := rapid.Permutation(evidence).Draw(t, "order")
+		// What buyers say about the goods comes without the job: it may not count.
+		fewer := slices.DeleteFunc(slices.Clone(evidence), func(e Item) bool { return e.Kind == Commercial })
+		for _, other := range [][]Item{shuffled, slices.Concat(shuffled, shuffled), fewer} {
+			if got := Fold(other); got.Status != want.Status || got.TrackID != want.TrackID || got.Freeze != want.Freeze || got.Alarm != want.Alarm {
+				t.Fatalf("%+v in one order, %+v in another", want, got)
+			}
+		}
+	})
+}
+
+// Whatever is learnt, an acceptance stands, and nothing that may have been sent
+// goes back to the queue.
+func TestFoldNeverForgets(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		evidence := rapid.SliceOfN(rapid.Custom(drawEvidence), 1, 10).Draw(t, "evidence")
+		status := fiscal.Queued
+		for i := range evidence {
+			next := Fold(evidence[:i+1]).Status
+			accepted := status == fiscal.Accepted || status == fiscal.AcceptedConditional || status == fiscal.Delivered
+			if accepted && next != fiscal.Accepted && next != fiscal.AcceptedConditional && next != fiscal.Delivered {
+				t.Fatalf("%s became %s with %+v", status, next, evidence[i])
+			}
+			if next == fiscal.Queued && status != fiscal.Queued {
+				t.Fatalf("%s went back to the queue", status)
+			}
+			status = next
+		}
+	})
+}

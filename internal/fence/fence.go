@@ -1,0 +1,277 @@
+// Package fence keeps a database that is older than what was sent from it from
+// issuing numbers a second time. A witness outside of the database remembers the
+// highest number sent of each range. A range that is behind its witness is fenced:
+// nothing is issued from it until the authority was asked about the numbers in
+// between.
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/witness"
+)
+
+const (
+	// nodeBeat is how often a node reports that it is alive, and nodeAlive for how
+	// long one report counts.
+	nodeBeat  = 5 * time.Second
+	nodeAlive = 30 * time.Second
+	// nodeMemory is how long the row of a node that crashed is kept.
+	nodeMemory = 24 * time.Hour
+)
+
+// Options configure a fence.
+type Options struct {
+	Store *store.Store
+	Env   fiscal.Environment
+	Path  string // of the witness
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+// A Fence compares number ranges with the witness. A nil Fence fences nothing; it
+// stands for a service that runs without a witness.
+type Fence struct {
+	store   *store.Store
+	env     fiscal.Environment
+	path    string
+	now     func() time.Time
+	log     *slog.Logger
+	witness *witness.File
+	node    string
+	ranges  sync.Map // by range id: the range's name in the witness
+}
+
+// Open opens the witness and fences every range of the environment that is behind
+// it. It creates the witness when no number was ever sent, or when another node of
+// the database has one and is alive. Otherwise a missing or damaged witness fences
+// every range: the new witness records that it does not know what was sent.
+func Open(ctx context.Context, o Options) (*Fence, error) {
+	if o.Store == nil || o.Env == "" || o.Path == "" || o.Now == nil || o.Log == nil {
+		return nil, errors.New("fence: Options are incomplete")
+	}
+	f := &Fence{store: o.Store, env: o.Env, path: o.Path, now: o.Now, log: o.Log, node: store.NewID()}
+	var err error
+	if f.witness, err = f.open(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.inspectAll(ctx); err != nil {
+		return nil, errors.Join(err, f.witness.Close())
+	}
+	return f, nil
+}
+
+func (f *Fence) open(ctx context.Context) (*witness.File, error) {
+	file, err := witness.Open(f.path, string(f.env))
+	if err == nil {
+		return file, nil
+	}
+	inDoubt := true
+	switch {
+	case errors.Is(err, witness.ErrDamaged):
+		aside := f.path + ".damaged-" + store.NewID()
+		f.log.Error("The witness of sent numbers is damaged. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
+			"file", f.path, "kept", aside, "error", err.Error())
+		if err := os.Rename(f.path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("fence: witness: %w", err)
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		sent, err := f.store.HasSent(ctx, f.env)
+		if err != nil {
+			return nil, err
+		}
+		alive := false
+		if f.store.Shared() {
+			if alive, err = f.store.WitnessAlive(ctx, f.env, f.now().Add(-nodeAlive)); err != nil {
+				return nil, err
+			}
+		}
+		if inDoubt = sent && !alive; inDoubt {
+			f.log.Error("The witness of sent numbers is missing. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.", "file", f.path)
+		}
+	default:
+		return nil, err
+	}
+	return witness.Create(f.path, string(f.env), inDoubt)
+}
+
+// inspectAll raises the witness to what the database has sent, because the witness
+// may be new or may have been absent for a while, and inspects every range of the
+// environment.
+func (f *Fence) inspectAll(ctx context.Context) error {
+	all, err := f.store.NumberRanges(ctx)
+	if err != nil {
+		return err
+	}
+	taxpayers := make(map[string]string)
+	for _, s := range all {
+		if s.Environment != f.env {
+			continue
+		}
+		rnc, known := taxpayers[s.TaxpayerID]
+		if !known {
+			t, err := f.store.Taxpayer(ctx, s.TaxpayerID)
+			if err != nil {
+				return err
+			}
+			rnc, taxpayers[s.TaxpayerID] = t.RNC, t.RNC
+		}
+		if err := f.raiseWitness(ctx, rnc, s); err != nil {
+			return err
+		}
+		if _, err := f.Inspect(ctx, rnc, []store.NumberRange{s}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// raiseWitness raises the mark of a range to the highest number that the database
+// has sent of it.
+func (f *Fence) raiseWitness(ctx context.Context, rnc string, s store.NumberRange) error {
+	first, errFirst := fiscal.NewENCF(s.Type, s.First)
+	last, errLast := fiscal.NewENCF(s.Type, s.Last)
+	if err := errors.Join(errFirst, errLast); err != nil {
+		return err
+	}
+	highest, err := f.store.HighestSent(ctx, f.env, rnc, first.String(), last.String())
+	if err != nil || highest == "" {
+		return err
+	}
+	sent, err := fiscal.ParseENCF(highest)
+	if err != nil {
+		return err
+	}
+	return f.witness.Raise(rangeOf(rnc, s), sent.Number())
+}
+
+func rangeOf(rnc string, s store.NumberRange) witness.Range {
+	return witness.Range{RNC: rnc, Type: string(s.Type), First: s.First, Last: s.Last}
+}
+
+// Inspect compares ranges of an RNC with the witness. It fences those of which more
+// numbers were sent than the database knows, and returns the ranges as they are
+// then.
+func (f *Fence) Inspect(ctx context.Context, rnc string, sequences []store.NumberRange) ([]store.NumberRange, error) {
+	if f == nil {
+		return sequences, nil
+	}
+	for i, s := range sequences {
+		if !s.FencedAt.IsZero() {
+			continue
+		}
+		mark, err := f.Mark(rnc, s)
+		behind, reason := mark.Number, "more numbers were sent than the database knows"
+		switch {
+		case err != nil:
+			behind, reason = math.MaxInt64, err.Error()
+		case mark.Unknown:
+			behind, reason = math.MaxInt64, "the witness does not know which numbers were sent"
+		case mark.Number < s.Next:
+			continue
+		}
+		// The row decides: another process may have taken and sent numbers between
+		// our reads of the row and of the witness.
+		at, fenced := f.now().UTC().Truncate(time.Microsecond), false
+		err = f.store.Update(ctx, func(tx *store.Tx) error {
+			var err error
+			fenced, err = tx.FenceBehind(ctx, s, behind, at)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if fenced {
+			f.log.Error("A number range is fenced: nothing is issued from it. Run `fiscalhub reconcile`.", "reason", reason, "range_id", s.ID, "taxpayer_id", s.TaxpayerID,
+				"type", s.Type, "next", s.Next, "sent", mark.Number)
+		}
+		if fenced || behind == math.MaxInt64 {
+			sequences[i].FencedAt = at
+		}
+	}
+	return sequences, nil
+}
+
+// Mark returns what the witness knows of a range.
+func (f *Fence) Mark(rnc string, s store.NumberRange) (witness.Mark, error) {
+	return f.witness.Mark(rangeOf(rnc, s))
+}
+
+// BeforeSend records durably that a document's number is about to be sent. If it
+// fails, the document must not be sent.
+func (f *Fence) BeforeSend(ctx context.Context, issued store.Issued) error {
+	if f == nil {
+		return nil
+	}
+	encf, err := fiscal.ParseENCF(issued.ENCF)
+	if err != nil {
+		return err
+	}
+	known, ok := f.ranges.Load(issued.NumberRangeID)
+	if !ok {
+		s, err := f.store.NumberRange(ctx, issued.Scope, issued.NumberRangeID)
+		if err != nil {
+			return err
+		}
+		known, _ = f.ranges.LoadOrStore(s.ID, rangeOf(issued.RNC, s))
+	}
+	r, ok := known.(witness.Range)
+	if !ok {
+		return errors.New("fence: unexpected type in the cache of ranges")
+	}
+	r.RNC = issued.RNC // the RNC at the time of signing
+	return f.witness.Raise(r, encf.Number())
+}
+
+// Broken returns a channel that is closed when the witness could not be written. The
+// process must end then.
+func (f *Fence) Broken() <-chan struct{} {
+	if f == nil {
+		return nil
+	}
+	return f.witness.Broken()
+}
+
+// Run reports to the other nodes of the database that this node has a witness and is
+// alive, until ctx ends.
+func (f *Fence) Run(ctx context.Context) {
+	if f == nil || !f.store.Shared() {
+		return
+	}
+	last := context.WithoutCancel(ctx)
+	beat := func(fn func(tx *store.Tx) error) {
+		if err := f.store.Update(last, fn); err != nil {
+			f.log.Warn("Cannot record the heartbeat of this node.", "error", err.Error())
+		}
+	}
+	tick := time.NewTicker(nodeBeat)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		beat(func(tx *store.Tx) error {
+			return tx.RecordHeartbeat(last, store.Node{ID: f.node, Environment: f.env, HasWitness: true, SeenAt: f.now()})
+		})
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	beat(func(tx *store.Tx) error { return tx.DeleteNodes(last, f.node, f.now().Add(-nodeMemory)) })
+}
+
+// Close closes the witness.
+func (f *Fence) Close() error {
+	if f == nil {
+		return nil
+	}
+	return f.witness.Close()
+}

@@ -1,0 +1,294 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/witness"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+const (
+	// maxAbsentRun ends a search without a witness mark: after so many numbers in a
+	// row that the authority does not have, no later one is expected. It is more
+	// than two batches of numbering.
+	maxAbsentRun = 50
+	// saveEvery is after how many questions the answers are saved, so that an
+	// interrupted search continues where it stopped.
+	saveEvery = 100
+)
+
+// ErrNoLookup says that the witness does not know which numbers were sent, and that
+// the authority offers no look-up by number in the environment.
+var ErrNoLookup = errors.New("the witness does not know which numbers were sent, and the authority offers no look-up by number here; name the last number sent with --sent-up-to")
+
+// Authority is what a release asks the tax authority. The errors are those of
+// package fiscal: ErrUnavailable, and ErrAbsent where a service does not exist.
+type Authority interface {
+	TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error)
+	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
+}
+
+// Identities provide the certificate and key that speak for a taxpayer.
+type Identities interface {
+	Identity(ctx context.Context, scope store.Scope, at time.Time) (*xmlsig.Identity, error)
+}
+
+// Releaser releases fenced ranges: it asks the authority about every number that a
+// document outside of the database may have used, and abandons those numbers.
+type Releaser struct {
+	Store      *store.Store
+	Authority  Authority
+	Identities Identities
+	Fence      *Fence // nil: there is no witness
+	Now        func() time.Time
+	// Progress, if set, is called with the count of numbers that were answered.
+	Progress func(s store.NumberRange, asked int64)
+	// Stated are the highest numbers sent, as an operator knows them.
+	Stated []fiscal.ENCF
+}
+
+// Released is a range that was released, and its numbers From to To that were
+// abandoned. To is below From when there were none.
+type Released struct {
+	Range                  store.NumberRange
+	From, To               int64
+	Found, Absent, Unknown int64
+}
+
+// Release releases every fenced range of a taxpayer. It stops at the first range
+// about which the authority does not answer. A range about which the authority
+// cannot be asked stays fenced. Release returns the released ranges also when it
+// fails.
+func (r Releaser) Release(ctx context.Context, scope store.Scope) ([]Released, error) {
+	taxpayer, err := r.Store.Taxpayer(ctx, scope.TaxpayerID)
+	if err != nil {
+		return nil, err
+	}
+	released := []Released{}
+	var failure error
+	var id *xmlsig.Identity
+	for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
+		ranges, err := r.Store.NumberRangesOf(ctx, scope, kind)
+		if err == nil {
+			ranges, err = r.Fence.Inspect(ctx, taxpayer.RNC, ranges) // this range may not have been inspected yet
+		}
+		if err != nil {
+			return released, err
+		}
+		for _, s := range ranges {
+			if s.FencedAt.IsZero() {
+				continue
+			}
+			if id == nil {
+				if id, err = r.Identities.Identity(ctx, scope, r.Now()); err != nil {
+					return released, err
+				}
+			}
+			search := search{Releaser: r, rnc: taxpayer.RNC, id: id, numbers: s, to: s.Next - 1}
+			if err := search.run(ctx); err != nil {
+				failure = errors.Join(failure, fmt.Errorf("range %d–%d of type %s stays fenced, with %d numbers answered from %d on: %w",
+					s.First, s.Last, s.Type, len(search.answers), s.Next, err))
+				if !errors.Is(err, ErrNoLookup) {
+					return released, failure
+				}
+				continue
+			}
+			released = append(released, search.result())
+		}
+	}
+	return released, failure
+}
+
+// A search asks about the numbers of one range.
+type search struct {
+	Releaser
+	rnc     string
+	id      *xmlsig.Identity
+	numbers store.NumberRange
+	answers []store.AbandonedNumber // from the range's next number on, in order
+	saved   int                     // how many of them are stored
+	to      int64                   // the last number to be abandoned
+}
+
+func (s *search) run(ctx context.Context) error {
+	mark, err := s.mark()
+	if err != nil {
+		return err
+	}
+	earlier, err := s.savedAnswers(ctx)
+	if err != nil {
+		return err
+	}
+	// A mark that explains the fence says where to end; yet another node may
+	// have sent more than ours remembers.
+	beyond := mark.Unknown || mark.Number < s.numbers.Next || s.Store.Shared()
+	quiet := 0
+	for n := s.numbers.Next; n <= s.numbers.Last; n++ {
+		if n > mark.Number && (!beyond || quiet == maxAbsentRun) {
+			break
+		}
+		answer, known := earlier[n]
+		if !known {
+			if answer, err = s.ask(ctx, n); err != nil {
+				return errors.Join(err, s.saveAnswers(ctx))
+			}
+		}
+		if n > mark.Number {
+			switch answer.Presence {
+			case store.NumberUnknown:
+				if mark.Unknown {
+					return ErrNoLookup
+				}
+				beyond = false
+				continue
+			case store.NumberAbsent:
+				quiet++
+			case store.NumberFound:
+				quiet = 0
+			}
+		}
+		s.answers = append(s.answers, answer)
+		if n <= mark.Number || answer.Presence == store.NumberFound {
+			s.to = n
+		}
+		if len(s.answers)%saveEvery == 0 {
+			if err := s.saveAnswers(ctx); err != nil {
+				return err
+			}
+		}
+		if s.Progress != nil {
+			s.Progress(s.numbers, int64(len(s.answers)))
+		}
+	}
+	return s.release(ctx)
+}
+
+// mark is what is known of what was sent of the range.
+func (s *search) mark() (witness.Mark, error) {
+	mark := witness.Mark{Unknown: true}
+	if s.Fence != nil {
+		var err error
+		if mark, err = s.Fence.Mark(s.rnc, s.numbers); err != nil {
+			return mark, err
+		}
+	}
+	for _, n := range s.Stated {
+		if n.Type() == s.numbers.Type && n.Number() >= s.numbers.First && n.Number() <= s.numbers.Last {
+			mark = witness.Mark{Number: max(mark.Number, n.Number())}
+		}
+	}
+	return mark, nil
+}
+
+// savedAnswers reads what a search that was broken off has learnt.
+func (s *search) savedAnswers(ctx context.Context) (map[int64]store.AbandonedNumber, error) {
+	from, err := fiscal.NewENCF(s.numbers.Type, min(s.numbers.Next, s.numbers.Last))
+	if err != nil {
+		return nil, err
+	}
+	to, err := fiscal.NewENCF(s.numbers.Type, s.numbers.Last)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.Store.AbandonedNumbers(ctx, s.numbers.Scope, s.rnc, from.String(), to.String())
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[int64]store.AbandonedNumber, len(stored))
+	for _, b := range stored {
+		encf, err := fiscal.ParseENCF(b.ENCF)
+		if err != nil {
+			return nil, err
+		}
+		known[encf.Number()] = b
+	}
+	return known, nil
+}
+
+// ask asks the authority whether it holds a document under a number. The codes
+// of the documents are lost with them, so a small consumer invoice can be asked
+// for by the state of its number alone. The error is fiscal.ErrUnavailable.
+func (s *search) ask(ctx context.Context, n int64) (store.AbandonedNumber, error) {
+	encf, err := fiscal.NewENCF(s.numbers.Type, n)
+	if err != nil {
+		return store.AbandonedNumber{}, err
+	}
+	b := store.AbandonedNumber{Scope: s.numbers.Scope, RNC: s.rnc, ENCF: encf.String(), Presence: store.NumberAbsent, At: s.Now()}
+	query := fiscal.Query{RNC: s.rnc, ENCF: b.ENCF}
+	tracks, err := s.Authority.TrackIDs(ctx, s.id, query)
+	switch {
+	case err == nil && len(tracks) > 0:
+		b.Presence, b.Detail = store.NumberFound, "track id "+tracks[0].TrackID
+		return b, nil
+	case err == nil && s.numbers.Type == fiscal.FiscalCredit:
+		return b, nil
+	}
+	state, errState := s.Authority.State(ctx, s.id, query)
+	switch {
+	case errState == nil && state.Verdict != fiscal.VerdictNotFound:
+		b.Presence, b.Detail = store.NumberFound, fmt.Sprintf("state %d", state.Verdict)
+		if state.SecurityCode != "" {
+			b.Detail += ", security code " + state.SecurityCode
+		}
+	case errState == nil:
+	case errors.Is(fiscal.LookupError(err, errState), fiscal.ErrAbsent):
+		b.Presence, b.Detail = store.NumberUnknown, "no look-up by number exists in this environment"
+	default:
+		return b, fiscal.LookupError(err, errState)
+	}
+	return b, nil
+}
+
+// saveAnswers stores the answers about numbers that are certainly given up.
+func (s *search) saveAnswers(ctx context.Context) error {
+	rest := s.unsaved()
+	if len(rest) == 0 {
+		return nil
+	}
+	err := s.Store.Update(ctx, func(tx *store.Tx) error { return tx.AbandonNumbers(ctx, rest) })
+	if err == nil {
+		s.saved += len(rest)
+	}
+	return err
+}
+
+func (s *search) unsaved() []store.AbandonedNumber { return s.answers[s.saved : s.to-s.numbers.Next+1] }
+
+// release ends the search: the numbers are given up, and the range goes on
+// behind them.
+func (s *search) release(ctx context.Context) error {
+	if s.Fence != nil {
+		// Before the database, so that whoever sees the range released finds that
+		// the witness agrees.
+		if err := s.Fence.witness.Settle(rangeOf(s.rnc, s.numbers), s.to); err != nil {
+			return err
+		}
+	}
+	rest := s.unsaved()
+	return s.Store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.AbandonNumbers(ctx, rest); err != nil {
+			return err
+		}
+		return tx.ReleaseNumberRange(ctx, s.numbers, s.to+1)
+	})
+}
+
+func (s *search) result() Released {
+	r := Released{Range: s.numbers, From: s.numbers.Next, To: s.to}
+	for _, b := range s.answers[:s.to-s.numbers.Next+1] {
+		switch b.Presence {
+		case store.NumberFound:
+			r.Found++
+		case store.NumberAbsent:
+			r.Absent++
+		case store.NumberUnknown:
+			r.Unknown++
+		}
+	}
+	return r
+}

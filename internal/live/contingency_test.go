@@ -1,0 +1,82 @@
+package live
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// S12, P-84: the authority is down for three hours. Creations go on, signed
+// documents wait, and all of them go out when it is back, once.
+// OUTAGE_DOCUMENTS says how many; the scenario has 200.
+func TestS12P84Contingency(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		down := func(is bool) {
+			w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = is }))
+		}
+		down(true)
+		var all []store.Invoice
+		for range number(t, "OUTAGE_DOCUMENTS", 4) / 2 {
+			all = append(all, w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000))
+		}
+		if _, err := w.PDF(t.Context(), w.read(all[0])); !errors.Is(err, pipeline.ErrNoArtifact) {
+			t.Errorf("a page before anything was signed: %v", err)
+		}
+		for range 18 {
+			w.drive(10 * time.Minute)
+			w.clock.Advance(10 * time.Minute)
+			w.must(w.plan.checkOutage(t.Context(), w.signals()))
+		}
+		began, err := w.store().Contingency(t.Context(), w.options.Env)
+		if err != nil || !began.EndedAt.IsZero() {
+			t.Fatalf("contingency %+v, %v", began, err)
+		}
+		for _, inv := range all {
+			w.want(inv, "queued")
+		}
+		page, err := w.PDF(t.Context(), w.read(all[0]))
+		if err != nil || len(page.Bytes) == 0 {
+			t.Errorf("no page with the legend: %v", err)
+		}
+		if _, err := w.store().PrintedPage(t.Context(), w.scope, all[0].DocumentID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the page of the contingency was kept: %v", err)
+		}
+
+		down(false)
+		for range 12 {
+			w.drive(10 * time.Minute)
+			w.clock.Advance(10 * time.Minute)
+			w.must(w.plan.checkOutage(t.Context(), w.signals()))
+		}
+		if over, err := w.store().Contingency(t.Context(), w.options.Env); err != nil || over.EndedAt.IsZero() || !over.StartedAt.Equal(began.StartedAt) {
+			t.Errorf("contingency %+v, %v", over, err)
+		}
+		for i, inv := range all {
+			if i%2 == 0 {
+				w.want(inv, "queued submitted accepted")
+			} else {
+				w.want(inv, "queued accepted")
+			}
+		}
+		for _, service := range []simulator.Service{simulator.Reception, simulator.RFCE} {
+			posts := slices.DeleteFunc(w.asked(service), func(r simulator.RequestView) bool { return r.Status != http.StatusOK })
+			if len(posts) != len(all)/2 {
+				t.Errorf("%d documents got to %s, want %d", len(posts), service, len(all)/2)
+			}
+		}
+		if final, err := w.PDF(t.Context(), w.read(all[0])); err != nil || string(final.Bytes) == string(page.Bytes) {
+			t.Errorf("the final page is that of the contingency (%v)", err)
+		}
+		w.clean()
+	})
+}

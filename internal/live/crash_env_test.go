@@ -1,0 +1,221 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/dgii"
+	"github.com/fiscalhub/fiscalhub/internal/fence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// A country is what outlives a service: the authority, the clock, and a database
+// with a taxpayer.
+type crashEnv struct {
+	clock   *storetest.Clock
+	sim     *simulator.Simulator
+	id      *xmlsig.Identity
+	client  dgii.Options
+	address string
+	witness string
+	store   *store.Store
+	trial   trial
+	scope   store.Scope
+	logged  bytes.Buffer
+	log     *slog.Logger
+	made    int           // invoices so far
+	inv     store.Invoice // the last one
+}
+
+func newCrashEnv(t *testing.T, engine string, tr trial) *crashEnv {
+	t.Helper()
+	c := storetest.NewClock()
+	buyer := simulator.Baseline(buyerRNC, "00199000019", "2027-12-31")
+	buyer.Receiver = &simulator.Receiver{}
+	config := simulator.Quick()
+	sim, err := simulator.New(simulator.Options{Now: c.Now, Seed: 1, Fixture: &simulator.Fixture{
+		Taxpayers: []simulator.Taxpayer{simulator.Baseline(issuerRNC, holder, "2027-12-31"), buyer}, Config: &config,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sim.Close)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", c.Now().Format(http.TimeFormat))
+		sim.Handler().ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(sim.RootsPEM())
+	hosts, err := dgii.SimulatorHosts(server.URL, "ecf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := sim.Identity(holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	country := &crashEnv{
+		clock: c, sim: sim, id: id, trial: tr, address: storetest.Address(t, engine),
+		client: dgii.Options{Hosts: hosts, Now: c.Now, Roots: roots, AllowOrigin: server.URL},
+		scope:  store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()},
+	}
+	country.log = slog.New(slog.NewTextHandler(&country.logged, nil))
+	dir := quickDir(t)
+	country.witness = filepath.Join(dir, "witness")
+	if engine == "sqlite" {
+		country.address = storetest.SQLite(t, dir)
+	}
+	country.store = storetest.Open(t, country.address, c.Now)
+	country.service(t, country.store, &points{}).prepare(id, 1000)
+	return country
+}
+
+// quickDir is a folder in memory where there is one. A process that ends loses
+// nothing of what its machine holds, so that no disk is needed.
+func quickDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "fiscalhub-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // what remains ends with the machine
+	return dir
+}
+
+// begin queues an invoice and sets up what goes wrong with it.
+func (c *crashEnv) begin(t *testing.T) {
+	t.Helper()
+	c.sim.ClearRules()
+	c.sim.ClearViolations()
+	c.clock.Advance(time.Hour) // nobody minds that a service gets a token of its own
+	w := c.service(t, c.store, &points{})
+	w.made = c.made
+	c.inv = w.create(c.trial.kind, c.trial.net)
+	c.made++
+	if c.trial.fault == nil {
+		return
+	}
+	reception := simulator.Reception
+	if c.trial.summary() {
+		reception = simulator.RFCE
+	}
+	c.trial.fault(w, reception)
+}
+
+// service is a service on an open database: nothing of it is older but the rows.
+func (c *crashEnv) service(t *testing.T, s *store.Store, p *points) *env {
+	t.Helper()
+	client, err := dgii.New(c.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	f, err := fence.Open(t.Context(), fence.Options{Store: s, Env: fiscal.Production, Path: c.witness, Now: c.clock.Now, Log: c.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Errorf("close the witness: %v", err)
+		}
+	})
+	w := &env{t: t, clock: c.clock, sim: c.sim, client: client, roots: c.client.Roots, scope: c.scope}
+	w.engine.Point = p.reach
+	w.options = Options{
+		Store: s, Env: fiscal.Production, Authority: watched{client, p}, Identities: signing{c.id}, Now: c.clock.Now, Log: c.log,
+		Fence: f, Point: p.reach,
+	}
+	w.start()
+	return w
+}
+
+// points are the places that a service came by, before and after whatever lasts.
+type points struct {
+	names []string
+	stop  func(n int) // at the n-th
+	bound func(context.Context) context.Context
+}
+
+func (p *points) reach(name string) {
+	p.names = append(p.names, name)
+	if p.stop != nil {
+		p.stop(len(p.names))
+	}
+}
+
+// sent is how often a document left.
+func (p *points) sent() int {
+	n := 0
+	for _, name := range p.names {
+		if strings.HasPrefix(name, "before Submit") {
+			n++
+		}
+	}
+	return n
+}
+
+// watched is the authority with a point before and after each call.
+type watched struct {
+	*dgii.Client
+	p *points
+}
+
+func call[T any](ctx context.Context, w watched, what string, do func(context.Context) (T, error)) (T, error) {
+	w.p.reach("before " + what)
+	if w.p.bound != nil {
+		ctx = w.p.bound(ctx)
+	}
+	v, err := do(ctx)
+	w.p.reach("after " + what)
+	return v, err
+}
+
+func (w watched) Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
+	return call(ctx, w, "Submit", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.Submit(ctx, id, s) })
+}
+
+func (w watched) SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
+	return call(ctx, w, "SubmitSummary", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.SubmitSummary(ctx, id, s) })
+}
+
+func (w watched) Result(ctx context.Context, id *xmlsig.Identity, track string) (fiscal.Answer, error) {
+	return call(ctx, w, "Result", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.Result(ctx, id, track) })
+}
+
+func (w watched) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
+	return call(ctx, w, "TrackIDs", func(ctx context.Context) ([]fiscal.Answer, error) { return w.Client.TrackIDs(ctx, id, q) })
+}
+
+func (w watched) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+	return call(ctx, w, "State", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.State(ctx, id, q) })
+}
+
+func (w watched) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+	return call(ctx, w, "SummaryState", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.SummaryState(ctx, id, q) })
+}
+
+func (w watched) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (r fiscal.Receiver, found bool, err error) {
+	r, err = call(ctx, w, "Receiver", func(ctx context.Context) (fiscal.Receiver, error) {
+		r, found, err = w.Client.Receiver(ctx, id, rnc)
+		return r, err
+	})
+	return r, found, err
+}
+
+func (w watched) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Receipt, error) {
+	return call(ctx, w, "Deliver", func(ctx context.Context) (fiscal.Receipt, error) { return w.Client.Deliver(ctx, id, to, s) })
+}

@@ -1,0 +1,297 @@
+package live
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
+)
+
+// A trial is one document and what goes wrong with it besides the crash.
+type trial struct {
+	name  string
+	kind  fiscal.Type
+	net   int
+	fault func(w *env, reception simulator.Service)
+	final fiscal.Status
+	state store.NumberState
+	// twice: also with a second crash. postgres: also there. more: only when
+	// FISCALHUB_CRASHES is set, as in the long run of make soak.
+	twice, postgres, more bool
+}
+
+// summary tells whether the authority gets a summary.
+func (tr trial) summary() bool { return tr.kind == fiscal.Consumer && tr.net < 200_000 }
+
+func trials() []trial {
+	var all []trial
+	for _, doc := range []trial{
+		{name: "31", kind: fiscal.FiscalCredit, net: 1000, final: fiscal.Delivered},
+		{name: "small 32", kind: fiscal.Consumer, net: 1000, final: fiscal.Accepted},
+		{name: "large 32", kind: fiscal.Consumer, net: 300_000, final: fiscal.Accepted},
+	} {
+		add := func(name string, tr trial) {
+			tr.name, tr.kind, tr.net = doc.name+" "+name, doc.kind, doc.net
+			if tr.final == "" {
+				tr.final, tr.state = doc.final, store.NumberUsed
+			}
+			all = append(all, tr)
+		}
+		once := func(a simulator.Action) func(*env, simulator.Service) {
+			return func(w *env, reception simulator.Service) { w.rule(1, reception, a) }
+		}
+		add("plain", trial{twice: doc.name == "31", postgres: doc.name != "large 32"})
+		add("answer lost", trial{fault: once(simulator.Action{Fault: "F02"})})
+		// These two take the same way, which is long.
+		if doc.name != "large 32" {
+			add("document lost", trial{fault: once(simulator.Action{Fault: "F02", Store: no()}), more: doc.name != "31"})
+		}
+		if doc.name != "31" {
+			add("503", trial{fault: once(simulator.Action{Fault: "F05"}), more: true})
+		}
+		add("rejected", trial{
+			fault: func(w *env, reception simulator.Service) { w.rule(0, reception, forced(2, false, "no")) },
+			final: fiscal.Rejected, state: store.NumberReusable, more: doc.name != "31",
+		})
+		add("401", trial{fault: once(simulator.Action{Fault: "F09"}), more: true})
+		if doc.name != "31" {
+			continue
+		}
+		add("in process", trial{more: true, fault: func(w *env, _ simulator.Service) {
+			w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(5 * time.Second) }))
+		}})
+		add("look-up fails", trial{more: true, fault: func(w *env, _ simulator.Service) { w.rule(1, simulator.Result, simulator.Action{Fault: "F05"}) }})
+		add("buyer fails", trial{fault: func(w *env, _ simulator.Service) {
+			w.rule(1, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "500"})
+		}})
+	}
+	return all
+}
+
+// TestEveryCrashPoint ends the service at every point that a document comes by
+// on its way, and starts another on what is left. Whatever the point, there is
+// one number, one content under it, and the same end.
+func TestEveryCrashPoint(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			for _, tr := range trials() {
+				if engine != "sqlite" && !tr.postgres || tr.more && os.Getenv("FISCALHUB_CRASHES") == "" {
+					continue
+				}
+				t.Run(tr.name, func(t *testing.T) {
+					t.Parallel()
+					c := newCrashEnv(t, engine, tr)
+					whole := c.survive(t)
+					for n, name := range whole {
+						// Nothing lasting happens from the end of one thing to the
+						// beginning of the next: it is the same crash.
+						if strings.HasPrefix(name, "before ") {
+							continue
+						}
+						ok := t.Run(fmt.Sprintf("%02d %s", n+1, name), func(t *testing.T) { c.survive(t, n+1) })
+						if ok && tr.twice && engine == "sqlite" {
+							second := 2 + n/2%6*2 // by turns, so that all of them come up
+							ok = t.Run(fmt.Sprintf("%02d %s and %02d", n+1, name, second), func(t *testing.T) { c.survive(t, n+1, second) })
+						}
+						if !ok {
+							break // what is left over would be in the way of the next
+						}
+					}
+					t.Logf("%d points, then %s", len(whole), tr.final)
+				})
+			}
+		})
+	}
+}
+
+// survive brings the document to its end through services that end at the named
+// points, one after the other, and a last one that does not. It returns the
+// points that the first one came by.
+func (c *crashEnv) survive(t *testing.T, ends ...int) []string {
+	t.Helper()
+	c.begin(t)
+	var first []string
+	var w *env
+	sent := 0
+	var seen []store.Evidence
+	for life := range len(ends) + 1 {
+		p := &points{}
+		killed, finished := false, false
+		if life < len(ends) {
+			p.stop = func(n int) {
+				if n == ends[life] {
+					killed = true
+					runtime.Goexit() // no recover keeps it, and nothing more is committed
+				}
+			}
+		}
+		from := c.store
+		// A store remembers nothing but statements, and to open one takes longer
+		// than all the rest: the plain trials do.
+		if life > 0 && c.trial.fault == nil {
+			from = storetest.Open(t, c.address, c.clock.Now)
+		}
+		w = c.service(t, from, p)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			w.drive(12 * time.Hour)
+			finished = true
+		}()
+		<-done
+		if life == 0 {
+			first = p.names
+		}
+		sent += p.sent()
+		if !killed && !finished {
+			t.FailNow() // drive has said why
+		}
+		if life == 0 && killed != (len(ends) > 0) {
+			t.Fatalf("point %d was never reached: %q", ends[0], p.names)
+		}
+		seen = c.grown(t, w, seen)
+		if finished {
+			break
+		}
+		c.clock.Advance(wake.MaxLease + time.Second)
+	}
+	c.audit(t, w, sent, len(ends))
+	return first
+}
+
+// grown asserts that what was known is known still.
+func (c *crashEnv) grown(t *testing.T, w *env, before []store.Evidence) []store.Evidence {
+	t.Helper()
+	now, err := w.store().EvidenceOf(t.Context(), c.scope, c.inv.DocumentID)
+	w.must(err)
+	for i, e := range before {
+		if i >= len(now) || now[i].ID != e.ID || now[i].Body != e.Body {
+			t.Errorf("evidence %s is gone", e.Body)
+		}
+	}
+	return now
+}
+
+// audit asserts what must hold of a document that came to its end, however.
+func (c *crashEnv) audit(t *testing.T, w *env, sent, restarts int) {
+	t.Helper()
+	ctx := t.Context()
+	inv := w.read(c.inv)
+	if inv.Status != c.trial.final {
+		t.Errorf("it ended %s, want %s: %s", inv.Status, c.trial.final, w.story(inv))
+	}
+	c.auditHistory(t, w, inv)
+	issued, err := w.store().IssuedDocument(ctx, c.scope, inv.DocumentID)
+	w.must(err)
+	if want := fmt.Sprintf("E%s%010d", c.trial.kind, c.made); issued.ENCF != want || inv.ENCF != want || issued.State != c.trial.state {
+		t.Errorf("the ledger has %s %s and the invoice %s, want %s %s", issued.ENCF, issued.State, inv.ENCF, want, c.trial.state)
+	}
+	sequences, err := w.store().NumberRanges(ctx)
+	w.must(err)
+	for _, s := range sequences {
+		if taken := s.Next - s.First; s.Type == c.trial.kind && taken != int64(c.made) {
+			t.Errorf("%d numbers were taken for %d documents", taken, c.made)
+		}
+	}
+	for _, s := range sequences {
+		mark, err := w.options.Fence.Mark(issuerRNC, s)
+		if err != nil || s.Type == c.trial.kind && mark.Number != int64(c.made) {
+			t.Errorf("the witness has seen %d numbers, want %d (%v)", mark.Number, c.made, err)
+		}
+	}
+	// Leases of the far future count as ended.
+	if at, err := w.store().NextJob(ctx, w.options.Env, w.now().AddDate(100, 0, 0)); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a job is left for %s (%v)", at, err)
+	}
+	c.auditAttempts(t, w, issued, sent)
+	c.auditAuthority(t, issued, restarts)
+}
+
+// auditHistory asserts that the statuses are a path of the table, each told once.
+func (c *crashEnv) auditHistory(t *testing.T, w *env, inv store.Invoice) {
+	t.Helper()
+	events, err := w.store().History(t.Context(), c.scope, inv.ID)
+	w.must(err)
+	for i, e := range events[1:] {
+		if before := events[i]; !before.Status.MayBecome(e.Status) || !e.At.After(before.At) || e.Kind != "status_changed" {
+			t.Errorf("%s at %s became %s at %s", before.Status, before.At, e.Status, e.At)
+		}
+	}
+	if last := events[len(events)-1]; int64(len(events)) != inv.Revision || last.Status != inv.Status {
+		t.Errorf("change %d to %s, and %d events up to %s", inv.Revision, inv.Status, len(events), last.Status)
+	}
+}
+
+// auditAttempts asserts that every one sent the same, and that none followed one
+// that may have arrived before the authority had been asked often enough.
+func (c *crashEnv) auditAttempts(t *testing.T, w *env, issued store.Issued, sent int) {
+	t.Helper()
+	attempts, err := w.store().Attempts(t.Context(), c.scope, issued.DocumentID)
+	w.must(err)
+	known, err := w.store().EvidenceOf(t.Context(), c.scope, issued.DocumentID)
+	w.must(err)
+	for i, a := range attempts {
+		if a.Number != int64(i)+1 || a.ClosedAt.IsZero() || !bytes.Equal(a.Digest, issued.SentDigest) {
+			t.Errorf("attempt %+v", a)
+		}
+		if i == 0 || attempts[i-1].Class == store.NotReceived {
+			continue
+		}
+		absent, last := 0, time.Time{}
+		for _, e := range known {
+			if evidence.Kind(e.Kind) == evidence.Absent && e.At.After(attempts[i-1].ClosedAt) && !e.At.After(a.OpenedAt) && e.At.Sub(last) >= absentSpan {
+				absent, last = absent+1, e.At
+			}
+		}
+		if absent < absentTimes {
+			t.Errorf("sent again after %d proofs that it is not there", absent)
+		}
+	}
+	if sent > len(attempts) {
+		t.Errorf("sent %d times, and %d attempts are known", sent, len(attempts))
+	}
+}
+
+// auditAuthority asserts that it has one content, and nothing to complain about.
+func (c *crashEnv) auditAuthority(t *testing.T, issued store.Issued, restarts int) {
+	t.Helper()
+	documents := c.sim.Documents(simulator.Filter{ENCF: issued.ENCF})
+	if len(documents) == 0 {
+		t.Error("the authority has nothing")
+	}
+	for _, d := range documents {
+		if d.SHA256 != hex.EncodeToString(issued.SentDigest) {
+			t.Errorf("the authority has %s, and we %x", d.SHA256, issued.SentDigest)
+		}
+	}
+	delivered := ""
+	for _, d := range c.sim.Deliveries(buyerRNC) {
+		if d.Key == issued.RNC+issued.ENCF {
+			delivered = d.SHA256
+		}
+	}
+	if got := delivered == hex.EncodeToString(issued.XMLDigest); got != (c.trial.final == fiscal.Delivered) {
+		t.Errorf("the buyer has %q, and we %x", delivered, issued.XMLDigest)
+	}
+	for _, v := range c.sim.Violations() {
+		if v.Kind == simulator.TokenAgain && restarts > 0 {
+			restarts-- // a token is not kept: each life gets its own
+			continue
+		}
+		t.Errorf("violation: %s", v)
+	}
+}

@@ -1,0 +1,96 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/reply"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// deliverPauses are the waits between attempts to deliver to a buyer.
+var deliverPauses = []time.Duration{
+	0, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
+
+// deliverFor is for how long delivery is attempted.
+const deliverFor = 15 * 24 * time.Hour
+
+// deliver sends an accepted document to the receiver that the directory has for
+// its buyer. Receivers recognise a number that they have, so that a second attempt
+// is safe.
+func (p *Plan) deliver(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+	id, err := p.identity(ctx, w.Job.Scope)
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	buyer := w.Issued.BuyerRNC
+	to, found, err := p.receiver(ctx, id, buyer)
+	if err == nil && !found {
+		return pipeline.Step{}, nil // the buyer has no receiver; the status stays
+	}
+	if err == nil {
+		issued, err := p.issued(ctx, w)
+		if err != nil {
+			return pipeline.Step{}, err
+		}
+		receipt, err := p.authority.Deliver(ctx, id, to, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.XML})
+		if err == nil {
+			return p.receipt(w, issued, receipt), nil
+		}
+		return p.deliverLater(w, err)
+	}
+	return p.deliverLater(w, err)
+}
+
+// receipt records the buyer's answer to a delivery.
+func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Receipt) pipeline.Step {
+	// "Duplicate" after an earlier attempt means that the earlier one arrived and
+	// its answer was lost.
+	repeated := r.Reason == reply.MotiveDuplicate && w.Job.Attempt > 1
+	if r.Received || repeated {
+		item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: p.now()}
+		return finishJob(p.step(w.Evidence, report{issued: issued, findings: []finding{{item, r.XML}}}))
+	}
+	if r.Reason == reply.MotiveBuyer {
+		p.directory.forget(issued.BuyerRNC)
+	}
+	p.log.Warn("A buyer refused a document. The document stays accepted.", "document_id", issued.DocumentID, "reason", r.Reason)
+	return p.deliveryFailed(issued, w.Evidence, refusal(r.Reason), r.XML)
+}
+
+// deliverLater schedules the next attempt, or ends the attempts when the address
+// must not be called or the time is over.
+func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Step, error) {
+	issued := *w.Issued
+	if errors.Is(cause, fiscal.ErrBlocked) {
+		p.log.Warn("The authority's directory names an address that must not be called. The document is not delivered.",
+			"document_id", issued.DocumentID, "buyer_rnc", issued.BuyerRNC)
+		p.directory.forget(issued.BuyerRNC)
+		return p.deliveryFailed(issued, w.Evidence, "the buyer's address in the authority's directory is not a public one", nil), nil
+	}
+	if p.now().Sub(w.Invoice.UpdatedAt) > p.pace.Scale(deliverFor) {
+		p.log.Warn("A buyer could not be reached for 15 days. The document is not delivered.", "document_id", issued.DocumentID)
+		return p.deliveryFailed(issued, w.Evidence, "the buyer could not be reached", nil), nil
+	}
+	p.directory.forget(issued.BuyerRNC)
+	return pipeline.Step{}, &pipeline.LaterError{After: p.pause(deliverPauses, w.Job.Attempt), Reason: cause.Error()}
+}
+
+// deliveryFailed ends the attempts to deliver: the status stays, and integrators
+// get an event.
+func (p *Plan) deliveryFailed(issued store.Issued, known []evidence.Item, reason string, raw []byte) pipeline.Step {
+	item := evidence.Item{Kind: evidence.DeliveryFailed, Note: reason, At: p.now()}
+	step := finishJob(p.step(known, report{issued: issued, findings: []finding{{item, raw}}}))
+	return adjust(step, func(c *pipeline.Change) {
+		c.Notices = append(c.Notices, pipeline.Notice{Kind: event.DeliveryFailed, Reason: reason})
+	})
+}
+
+// refusal explains that a buyer has refused a document.
+func refusal(reason string) string { return "the buyer refused it, reason " + reason }

@@ -1,0 +1,84 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// How long an answer of the authority's directory is cached: that a buyer has a
+// receiver, and that it has none.
+const (
+	receiverTime   = 24 * time.Hour
+	noReceiverTime = time.Hour
+	maxReceivers   = 10_000
+)
+
+// A directory caches where buyers receive documents.
+type directory struct {
+	mu      sync.Mutex
+	entries map[string]directoryEntry
+}
+
+type directoryEntry struct {
+	receiver fiscal.Receiver
+	found    bool
+	until    time.Time
+}
+
+func newDirectory() *directory { return &directory{entries: make(map[string]directoryEntry)} }
+
+// receiver returns where a buyer receives documents, if it has a receiver.
+func (p *Plan) receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.Receiver, bool, error) {
+	if entry, ok := p.directory.get(rnc, p.now()); ok {
+		return entry.receiver, entry.found, nil
+	}
+	receiver, found, err := p.authority.Receiver(ctx, id, rnc)
+	if errors.Is(err, fiscal.ErrAbsent) {
+		found, err = false, nil // without a directory no buyer has a receiver
+	}
+	if err != nil {
+		return fiscal.Receiver{}, false, err
+	}
+	life := noReceiverTime
+	if found {
+		life = receiverTime
+	}
+	p.directory.put(rnc, directoryEntry{receiver, found, p.now().Add(p.pace.Of(life, time.Second))})
+	return receiver, found, nil
+}
+
+func (d *directory) get(rnc string, now time.Time) (directoryEntry, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	entry, ok := d.entries[rnc]
+	return entry, ok && now.Before(entry.until)
+}
+
+func (d *directory) put(rnc string, entry directoryEntry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.entries) >= maxReceivers {
+		clear(d.entries)
+	}
+	d.entries[rnc] = entry
+}
+
+// mayReceive reports whether a buyer may have a receiver: false only when the
+// directory has just said that it has none.
+func (d *directory) mayReceive(rnc string, now time.Time) bool {
+	entry, ok := d.get(rnc, now)
+	return !ok || entry.found
+}
+
+// forget drops the cached answer about a buyer, because its receiver was not where
+// the directory said.
+func (d *directory) forget(rnc string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.entries, rnc)
+}

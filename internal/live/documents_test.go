@@ -1,0 +1,308 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// lenient registers what the rules of today refuse, as an older version may have.
+type lenient struct{ *Plan }
+
+func (lenient) Check(context.Context, store.Scope, *fiscal.Invoice) error { return nil }
+
+func TestP75ADocumentThatDoesNotFitTakesNoNumber(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		w.engine.Plan = lenient{w.plan}
+		w.startEngine()
+		inv, good := w.createOn("1800-01-01", fiscal.FiscalCredit, 1000), w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Hour)
+		w.want(inv, "queued validation_failed")
+		if got := w.read(inv); got.ENCF != "" || len(got.Messages) == 0 || !strings.HasPrefix(got.Messages[0], "issue_date: ") {
+			t.Errorf("%+v", got)
+		}
+		if got := w.read(good).ENCF; got != "E310000000001" {
+			t.Errorf("the next document has %s", got)
+		}
+	})
+}
+
+// P-87: the answer was lost, and the document had been rejected.
+func TestP87LostAnswerOfARejection(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		// The first post is judged and then lost.
+		_, err := w.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.Reception}, Action: simulator.Action{Fault: "F02"}, Count: 1})
+		w.must(err)
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(0)
+		w.want(inv, "queued outcome_unknown")
+		documents := w.sim.Documents(simulator.Filter{})
+		if len(documents) != 1 {
+			t.Fatalf("%d documents at the authority", len(documents))
+		}
+		w.must(w.sim.ForceVerdict(documents[0].TrackID, simulator.Verdict{Code: 2, Used: true, Messages: []simulator.Message{{Code: 176, Text: "no"}}}))
+		w.drive(time.Hour)
+		w.want(inv, "queued outcome_unknown rejected")
+		if got := w.read(inv).Messages; len(got) != 1 || got[0] != "[176] no" {
+			t.Errorf("messages %q", got)
+		}
+		w.clean()
+	})
+}
+
+// P-91: of two track ids the second says that the number is used.
+func TestP91TheTwinOfAnAcceptedDocument(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		w.rule(1, simulator.Reception, simulator.Action{Fault: "F13"})
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(2 * time.Hour)
+		if got := w.read(inv).Status; got != fiscal.Accepted {
+			t.Errorf("%s: %s", got, w.story(inv))
+		}
+	})
+}
+
+// wallet is an identity that changes.
+type wallet struct {
+	mu sync.Mutex
+	id *xmlsig.Identity
+}
+
+func (s *wallet) Identity(_ context.Context, _ store.Scope, at time.Time) (*xmlsig.Identity, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id, s.id.Check(at)
+}
+
+// S13, P-93: the certificate expires with documents signed and unsigned, and
+// another is installed. What was signed goes out as it is.
+func TestS13P93ACertificateExpires(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		certificate := func(days int) *xmlsig.Identity {
+			file, err := w.sim.IssueCertificate(simulator.CertificateRequest{Holder: holder, Days: days})
+			w.must(err)
+			id, err := xmlsig.OpenP12(file.P12, file.Password)
+			w.must(err)
+			return id
+		}
+		keys := &wallet{id: certificate(30)}
+		w.options.Identities = keys
+		w.start()
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
+		const documents = 5
+		var signed, unsigned []store.Invoice
+		before := map[string]string{}
+		for range documents {
+			signed = append(signed, w.create(fiscal.FiscalCredit, 1000))
+		}
+		w.drive(0)
+		for _, inv := range signed {
+			before[inv.ID] = w.bytes(inv)
+		}
+		for range documents {
+			unsigned = append(unsigned, w.create(fiscal.FiscalCredit, 1000))
+		}
+		w.clock.Advance(keys.id.Certificate.NotAfter.Sub(w.now()) + time.Hour)
+		w.drive(time.Hour)
+		for _, inv := range unsigned {
+			if got := w.read(inv).ENCF; got != "" {
+				t.Errorf("%s was signed with an expired certificate", got)
+			}
+		}
+		renewed := certificate(300)
+		keys.mu.Lock()
+		keys.id = renewed
+		keys.mu.Unlock()
+		w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.AddCertificate(t.Context(), store.Certificate{
+				Scope: w.scope, ID: store.NewID(), DER: renewed.Certificate.Raw, Sealed: []byte("elsewhere"),
+				NotBefore: renewed.Certificate.NotBefore, NotAfter: renewed.Certificate.NotAfter, CreatedAt: w.now(),
+			})
+			return err
+		}))
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = false }))
+		w.drive(24 * time.Hour)
+		for _, inv := range signed {
+			if w.bytes(inv) != before[inv.ID] {
+				t.Errorf("%s was signed and has changed", inv.ExternalID)
+			}
+			// This authority wants a certificate that is good on arrival, too.
+			w.want(inv, "queued submitted rejected")
+			wantNumber(store.NumberReusable)(t, w, inv)
+		}
+		for _, inv := range unsigned {
+			w.want(inv, "queued submitted accepted")
+		}
+		w.clean()
+	})
+}
+
+// bytes are those of a signed document.
+func (w *env) bytes(inv store.Invoice) string {
+	w.t.Helper()
+	issued, err := w.store().IssuedDocument(w.t.Context(), w.scope, inv.DocumentID)
+	w.must(err)
+	return string(issued.XML)
+}
+
+// S14, P-94: a range comes to its end in the middle of a burst.
+func TestS14P94TheRangeIsExhausted(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		ctx := t.Context()
+		all, err := w.store().NumberRangesOf(ctx, w.scope, fiscal.FiscalCredit)
+		w.must(err)
+		w.must(w.store().Update(ctx, func(tx *store.Tx) error { return tx.TakeNumbers(ctx, all[0], 997) }))
+		var made []store.Invoice
+		for range 5 {
+			made = append(made, w.create(fiscal.FiscalCredit, 1000))
+		}
+		w.drive(time.Minute)
+		numbered := 0
+		for _, inv := range made {
+			if w.read(inv).ENCF != "" {
+				numbered++
+			}
+		}
+		if numbered != 3 {
+			t.Errorf("%d documents are numbered, want the 3 that were left", numbered)
+		}
+		missing, err := w.plan.Ready(ctx, w.scope, fiscal.FiscalCredit)
+		if err != nil || len(missing) != 1 || missing[0].Code != "sequence.exhausted" {
+			t.Errorf("missing %v, %v", missing, err)
+		}
+		w.must(w.store().Update(ctx, func(tx *store.Tx) error {
+			return tx.AddNumberRange(ctx, store.NumberRange{Scope: w.scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 5001, Last: 6000, Next: 5001, Expires: all[0].Expires, CreatedAt: w.now()})
+		}))
+		w.drive(time.Hour)
+		for _, inv := range made {
+			w.want(inv, "queued submitted accepted")
+		}
+		w.clean()
+	})
+}
+
+// P-95: many documents are signed on several nodes at once.
+func TestP95ParallelSigning(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		const documents = 60
+		w := newEnv(t, address, envOptions{})
+		made := make([]store.Invoice, documents)
+		for i := range made {
+			made[i] = w.create(fiscal.Consumer, 1000)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for _, node := range []*pipeline.Pipeline{w.Pipeline, w.otherNode().Pipeline, w.otherNode().Pipeline, w.otherNode().Pipeline} {
+			running.Go(func() { node.Run(ctx) })
+		}
+		deadline := time.Now().Add(time.Minute)
+		for time.Now().Before(deadline) {
+			left := 0
+			for _, inv := range made {
+				if !w.read(inv).Status.Final() {
+					left++
+				}
+			}
+			if left == 0 {
+				break
+			}
+			w.clock.Advance(time.Second)
+			time.Sleep(20 * time.Millisecond)
+		}
+		cancel()
+		running.Wait()
+		seen := map[string]bool{}
+		for _, inv := range made {
+			seen[w.read(inv).ENCF] = true
+		}
+		for n := 1; n <= documents; n++ {
+			if encf := fmt.Sprintf("E32%010d", n); !seen[encf] {
+				t.Errorf("%s is missing", encf)
+			}
+		}
+		if len(seen) != documents {
+			t.Errorf("%d numbers for %d documents", len(seen), documents)
+		}
+	})
+}
+
+// A buyerCase is what a directory or a buyer answers, and what becomes of a
+// document of theirs.
+type buyerCase struct {
+	name    string
+	service simulator.Service
+	action  simulator.Action
+	story   string
+	failed  bool // integrators are told that it could not be delivered
+}
+
+func (b buyerCase) check(t *testing.T, address string) {
+	t.Helper()
+	w := newEnv(t, address, envOptions{receiver: true})
+	w.rule(0, b.service, b.action)
+	inv := w.create(fiscal.FiscalCredit, 1000)
+	w.drive(48 * time.Hour)
+	w.want(inv, b.story)
+	if got := strings.Count(w.kinds(inv), event.DeliveryFailed); got != map[bool]int{true: 1}[b.failed] {
+		t.Errorf("told %d times that it could not be delivered", got)
+	}
+	w.clean()
+}
+
+// P-97: what directories answer.
+func TestP97Directory(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []buyerCase{
+		{"no entry", simulator.Directory, simulator.Action{Fault: "F24", Variant: "null"}, "queued submitted accepted", false},
+		{"an empty answer", simulator.Directory, simulator.Action{Fault: "F24", Variant: "empty"}, "queued submitted accepted", false},
+		{"an object for an array", simulator.Directory, simulator.Action{Fault: "F24", Variant: "swap"}, "queued submitted accepted delivered", false},
+		{"a private address", simulator.Directory, simulator.Action{Fault: "F24", Variant: "private"}, "queued submitted accepted", true},
+		{"an address without encryption", simulator.Directory, simulator.Action{Fault: "F24", Variant: "http"}, "queued submitted accepted", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, tt.check)
+		})
+	}
+}
+
+// P-98: what buyers answer.
+func TestP98Buyers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []buyerCase{
+		{"not received, specification", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-1"}, "queued submitted accepted", true},
+		{"not received, signature", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-2"}, "queued submitted accepted", true},
+		{"not received, sent twice", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-3"}, "queued submitted accepted", true},
+		{"not received, another's", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-4"}, "queued submitted accepted", true},
+		{"an acknowledgement of another", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "other-encf"}, "queued submitted accepted", false},
+		{"unsigned", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "unsigned"}, "queued submitted accepted", false},
+		{"indented after signing", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "indented"}, "queued submitted accepted delivered", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, tt.check)
+		})
+	}
+}

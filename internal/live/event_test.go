@@ -1,0 +1,202 @@
+package live
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/openapi/openapitest"
+)
+
+// told is a notice as integrators read it.
+type told struct {
+	ID, Type, Timestamp, Environment string
+	TaxpayerID                       string `json:"taxpayer_id"`
+	Data                             struct {
+		Object, ID     string
+		InvoiceID      string `json:"invoice_id"`
+		Status         fiscal.Status
+		PreviousStatus fiscal.Status `json:"previous_status"`
+		Sequence       int64
+		ENCF           *string
+		TrackID        *string `json:"track_id"`
+		Total          string
+		Result, Reason string
+		ECFType        string `json:"ecf_type"`
+		Remaining      *int64
+		ExpiresAt      string `json:"expires_at"`
+		Deadline       string
+	}
+}
+
+// feed is everything that the taxpayer was told, in its order.
+func (w *env) feed() []told {
+	w.t.Helper()
+	var all []told
+	for after := int64(0); ; {
+		page, err := w.store().Feed(w.t.Context(), w.scope, after, 100)
+		w.must(err)
+		for _, n := range page {
+			var e told
+			w.must(json.Unmarshal(n.Body, &e))
+			if e.ID != n.ID || e.Type != n.Kind || len(n.Body) > 20<<10 || n.Number != after+1 {
+				w.t.Errorf("notice %d: %s", n.Number, n.Body)
+			}
+			all, after = append(all, e), n.Number
+		}
+		if len(page) == 0 {
+			return all
+		}
+	}
+}
+
+// kinds are what was told about an invoice.
+func (w *env) kinds(inv store.Invoice) string {
+	var list []string
+	for _, e := range w.feed() {
+		if e.Data.InvoiceID == inv.ID {
+			list = append(list, e.Type)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// audit asserts that every change of status was told once, with consecutive
+// numbers, whatever has happened.
+func (w *env) audit() {
+	w.t.Helper()
+	statuses, last := map[string][]string{}, map[string]int64{}
+	for _, e := range w.feed() {
+		if e.Data.Object != "fiscal_document" {
+			continue
+		}
+		id := e.Data.InvoiceID
+		if last[id] == 0 {
+			last[id] = 1 // the creation
+		}
+		if e.Data.PreviousStatus != "" {
+			last[id]++
+			statuses[id] = append(statuses[id], string(e.Data.Status))
+			if e.Type != event.StatusChanged(e.Data.Status) {
+				w.t.Errorf("%s tells %s", e.Type, e.Data.Status)
+			}
+		}
+		if e.Data.Sequence != last[id] {
+			w.t.Errorf("%s of %s has sequence %d, want %d", e.Type, id, e.Data.Sequence, last[id])
+		}
+	}
+	page, err := w.store().ListInvoices(w.t.Context(), w.scope, store.InvoiceFilter{Limit: 100_000})
+	w.must(err)
+	for _, inv := range page {
+		events, err := w.store().History(w.t.Context(), w.scope, inv.ID)
+		w.must(err)
+		var want []string
+		for _, e := range events {
+			if e.Kind == "status_changed" {
+				want = append(want, string(e.Status))
+			}
+		}
+		if !slices.Equal(statuses[inv.ID], want) {
+			w.t.Errorf("%s: told %q, want %q", inv.ExternalID, statuses[inv.ID], want)
+		}
+	}
+}
+
+// Integrators are told of every change, in the transaction of the change; what
+// is ready with the acceptance is told with it.
+func TestW01EveryChangeIsTold(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{receiver: true})
+		heard := 0
+		w.engine.OnCommit = func(scope store.Scope) {
+			if scope == w.scope {
+				heard++
+			}
+		}
+		w.startEngine()
+		credit, small := w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000)
+		w.drive(time.Hour)
+		want := "fiscal_document.submitted fiscal_document.accepted fiscal_document.artifacts_ready fiscal_document.delivered"
+		if got := w.kinds(credit); got != want {
+			t.Errorf("of the 31: %s", got)
+		}
+		if got := w.kinds(small); got != "fiscal_document.accepted fiscal_document.artifacts_ready" {
+			t.Errorf("of the 32: %s", got)
+		}
+		if heard != 4 {
+			t.Errorf("heard %d times, want after each of the 4 commits", heard)
+		}
+		events := w.feed()
+		first := events[slices.IndexFunc(events, func(e told) bool { return e.Data.InvoiceID == credit.ID })]
+		if first.Data.PreviousStatus != fiscal.Queued || first.Data.Sequence != 2 || first.Data.ENCF == nil || *first.Data.ENCF != "E310000000001" ||
+			first.Data.TrackID == nil || first.Data.Total != "1180.00" || first.TaxpayerID != w.scope.TaxpayerID || first.Environment != "production" {
+			t.Errorf("the first: %+v", first)
+		}
+		w.clean()
+	})
+}
+
+// What integrators are told is what the description of the API says.
+func TestW02NoticesFitTheirDescription(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{receiver: true, numbers: 50})
+	w.rule(1, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-4"})
+	inv := w.create(fiscal.FiscalCredit, 1000)
+	w.drive(time.Hour)
+	w.must(w.approve(w.respond(inv, rejected("no pedido"))))
+	w.must(w.plan.warnAhead(t.Context(), w.signals())) // few numbers
+	certificates, err := w.store().CertificatesOf(t.Context(), w.scope)
+	w.must(err)
+	w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
+		return tx.CreateCredential(t.Context(), store.Credential{
+			ID: store.NewID(), Prefix: "abcdefgh", Environment: w.options.Env, TaxpayerID: w.scope.TaxpayerID,
+			Digest: []byte{1}, PepperVersion: 1, CreatedAt: w.now(), ExpiresAt: certificates[0].NotAfter,
+		})
+	}))
+	w.clock.Advance(certificates[0].NotAfter.Add(-20 * day).Sub(w.now()))
+	w.must(w.plan.warnAhead(t.Context(), w.signals())) // a certificate, a credential, the end of a range
+	w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
+		id, now := w.scope.TaxpayerID, w.now()
+		started := event.NewContingency(id, now, time.Time{}, time.Time{})
+		if err := w.plan.addEvent(t.Context(), tx, w.scope, event.ContingencyStarted, started); err != nil {
+			return err
+		}
+		return w.plan.addEvent(t.Context(), tx, w.scope, event.ContingencyEnded, event.NewContingency(id, now, now, now.Add(ContingencyTime)))
+	}))
+	page, err := w.store().Feed(t.Context(), w.scope, 0, 100)
+	w.must(err)
+	var bodies, kinds []string
+	for _, n := range page {
+		bodies = append(bodies, strings.Replace(string(n.Body), `"self":"/`, `"self":"https://api.example/`, 1))
+		kinds = append(kinds, n.Kind)
+	}
+	slices.Sort(kinds)
+	want := []string{
+		event.CredentialExpiring, "fiscal_document.accepted", event.ArtifactsReady, event.CommercialResponse, event.DeliveryFailed, "fiscal_document.submitted",
+		event.CertificateExpiring, event.ContingencyEnded, event.ContingencyStarted, event.SequenceLow,
+	}
+	if got := slices.Compact(kinds); !slices.Equal(got, want) {
+		t.Errorf("told of %q, want %q", got, want)
+	}
+	body := `{"data":[` + strings.Join(bodies, ",") + `],"meta":{"request_id":"req_0123456789abcdef0123456789abcdef","next_cursor":"c","has_more":false}}`
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/taxpayers/"+w.scope.TaxpayerID+"/events", nil)
+	request.Header.Set("Authorization", "Bearer x")
+	recorder := httptest.NewRecorder()
+	for name, value := range map[string]string{
+		"Content-Type": "application/json; charset=utf-8", "X-Request-Id": "req_0123456789abcdef0123456789abcdef", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+		"RateLimit-Limit": "1", "RateLimit-Remaining": "1", "RateLimit-Reset": "1",
+	} {
+		recorder.Header().Set(name, value)
+	}
+	openapitest.New(t).Check(t, request, nil, recorder.Result(), []byte(body))
+}

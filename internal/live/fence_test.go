@@ -1,0 +1,379 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/witness"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// guard lets the town start as a server does, with a witness.
+func (w *env) guard(path string) {
+	w.t.Helper()
+	f, err := fence.Open(w.t.Context(), fence.Options{Store: w.store(), Env: w.options.Env, Path: path, Now: w.now, Log: w.options.Log})
+	w.must(err)
+	w.t.Cleanup(func() { _ = f.Close() })
+	w.options.Fence = f
+	w.start()
+}
+
+// from is the same town on another database.
+func (w *env) from(address string) *env {
+	w.t.Helper()
+	other := *w
+	other.options.Store, other.options.Fence = storetest.Open(w.t, address, w.now), nil
+	other.start()
+	return &other
+}
+
+// backup copies the database while it runs, and returns the address of the copy.
+func backup(t *testing.T, address string) string {
+	t.Helper()
+	if strings.HasPrefix(address, "sqlite:") {
+		file := filepath.Join(t.TempDir(), "backup.db")
+		if _, err := store.Backup(t.Context(), address, file); err != nil {
+			t.Fatal(err)
+		}
+		return "sqlite:" + file
+	}
+	tools, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := append(tools, filepath.SplitList(os.Getenv("PATH"))...)
+	tool := func(name string) string {
+		for i := range path {
+			if full := filepath.Join(path[i], name); exec.CommandContext(t.Context(), full, "--version").Run() == nil {
+				return full
+			}
+		}
+		t.Skipf("SKIPPED: %s is not installed", name)
+		return ""
+	}
+	file, copied := filepath.Join(t.TempDir(), "dump.sql"), storetest.Postgres(t).Empty(t)
+	for _, cmd := range []*exec.Cmd{
+		exec.CommandContext(t.Context(), tool("pg_dump"), "-f", file, address),
+		exec.CommandContext(t.Context(), tool("psql"), "-q", "-v", "ON_ERROR_STOP=1", "-f", file, copied),
+	} {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", cmd.Path, err, out)
+		}
+	}
+	return copied
+}
+
+func (w *env) fenced() []string {
+	w.t.Helper()
+	all, err := w.store().NumberRanges(w.t.Context())
+	w.must(err)
+	list := []string{}
+	for _, s := range all {
+		if !s.FencedAt.IsZero() {
+			list = append(list, fmt.Sprintf("%s at %d", s.Type, s.Next))
+		}
+	}
+	return list
+}
+
+func (w *env) releaser() fence.Releaser {
+	return fence.Releaser{Store: w.store(), Authority: w.options.Authority, Identities: w.options.Identities, Fence: w.options.Fence, Now: w.now}
+}
+
+// release asks the authority and returns what came of it, as text.
+func (w *env) release() []string {
+	w.t.Helper()
+	released, err := w.releaser().Release(w.t.Context(), w.scope)
+	w.must(err)
+	list := []string{}
+	for _, r := range released {
+		list = append(list, fmt.Sprintf("%s %d–%d: %d found, %d absent, %d unknown", r.Range.Type, r.From, r.To, r.Found, r.Absent, r.Unknown))
+	}
+	return list
+}
+
+func (w *env) refused(kind fiscal.Type) {
+	w.t.Helper()
+	missing, err := w.plan.Ready(w.t.Context(), w.scope, kind)
+	w.must(err)
+	if diff := cmp.Diff([]string{"sequence.fenced"}, codes(missing)); diff != "" {
+		w.t.Errorf("type %s (-want +got):\n%s", kind, diff)
+	}
+}
+
+func (w *env) equal(what string, want, got []string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// ledger asserts that every number below the next one has a document or was
+// given up, and none both.
+func (w *env) ledger() {
+	w.t.Helper()
+	all, err := w.store().NumberRanges(w.t.Context())
+	w.must(err)
+	for _, s := range all {
+		low, high := fmt.Sprintf("E%s%010d", s.Type, s.First), fmt.Sprintf("E%s%010d", s.Type, s.Last)
+		burned, err := w.store().AbandonedNumbers(w.t.Context(), w.scope, issuerRNC, low, high)
+		w.must(err)
+		seen := map[string]int{}
+		for _, b := range burned {
+			seen[b.ENCF]++
+		}
+		page, err := w.store().ListInvoices(w.t.Context(), w.scope, store.InvoiceFilter{Limit: 1000})
+		w.must(err)
+		for _, inv := range page {
+			inv = w.read(inv) // a list shows less
+			if inv.Type == s.Type && inv.ENCF != "" {
+				seen[inv.ENCF]++
+			}
+		}
+		for n := s.First; n < s.Next; n++ {
+			if encf := fmt.Sprintf("E%s%010d", s.Type, n); seen[encf] != 1 {
+				w.t.Errorf("%s stands in the ledger %d times", encf, seen[encf])
+			}
+		}
+	}
+}
+
+var bothKinds = []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer}
+
+// A database that is restored from an older copy issues nothing until the
+// authority was asked, and never a number twice.
+func TestARestoredDatabaseIsFenced(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w.guard(path)
+		for range 5 {
+			w.create(fiscal.FiscalCredit, 1000)
+			w.create(fiscal.Consumer, 1000)
+		}
+		w.drive(time.Hour)
+		waiting := w.create(fiscal.FiscalCredit, 1000)
+		copied := backup(t, address)
+		for range 4 {
+			w.create(fiscal.FiscalCredit, 1000)
+		}
+		for range 5 {
+			w.create(fiscal.Consumer, 1000)
+		}
+		w.drive(time.Hour)
+		if got := w.read(waiting); got.ENCF != "E310000000006" {
+			t.Fatalf("before: %+v", got)
+		}
+
+		w = w.from(copied)
+		w.guard(path)
+		w.equal("fenced", []string{"31 at 6", "32 at 6"}, w.fenced())
+		for _, kind := range bothKinds {
+			w.refused(kind)
+		}
+		w.drive(10 * time.Minute)
+		if got := w.read(waiting); got.ENCF != "" || got.Status != fiscal.Queued {
+			t.Errorf("what waited was numbered: %+v", got)
+		}
+		w.equal("after a while", []string{"31 at 6", "32 at 6"}, w.fenced())
+
+		want := []string{"31 6–10: 5 found, 0 absent, 0 unknown", "32 6–10: 5 found, 0 absent, 0 unknown"}
+		w.equal("released", want, w.release())
+		w.equal("still fenced", []string{}, w.fenced())
+		w.equal("again", []string{}, w.release())
+		credit, consumer := w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000)
+		w.drive(time.Hour)
+		for inv, encf := range map[string]string{waiting.ID: "E310000000011", credit.ID: "E310000000012", consumer.ID: "E320000000011"} {
+			if got := w.read(store.Invoice{ID: inv}); got.ENCF != encf || got.Status != fiscal.Accepted {
+				t.Errorf("%s: %s %s, want %s accepted", got.ExternalID, got.ENCF, got.Status, encf)
+			}
+		}
+		w.ledger()
+		w.clean()
+
+		// A copy of today is behind nothing.
+		w = w.from(backup(t, copied))
+		w.guard(path)
+		w.equal("a copy of today", []string{}, w.fenced())
+	})
+}
+
+// Without a witness nobody knows where to end: the authority is asked until it
+// holds nothing for long.
+func TestAMissingWitnessFencesEverything(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(path string) error{
+		"missing": os.Remove,
+		"damaged": func(path string) error {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text[len(text)/2] ^= 1
+			return os.WriteFile(path, text, 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := storetest.Address(t, "sqlite")
+			w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+			w.guard(path)
+			w.equal("on an empty database", []string{}, w.fenced())
+			for range 3 {
+				w.create(fiscal.FiscalCredit, 1000)
+			}
+			w.drive(time.Hour)
+			copied := backup(t, address)
+			w.rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: no()}) // 4 never arrives
+			w.create(fiscal.FiscalCredit, 1000)
+			w.create(fiscal.FiscalCredit, 1000)
+			w.drive(2 * time.Second)
+			w.must(lose(path))
+
+			untouched := backup(t, copied)
+			again := w.from(copied)
+			again.guard(path)
+			again.equal("fenced", []string{"31 at 4", "32 at 1"}, again.fenced())
+			restored := again.from(untouched) // once more, before anybody has asked
+			restored.guard(path)
+			restored.equal("twice", []string{"31 at 4", "32 at 1"}, restored.fenced())
+			again.equal("released", []string{"31 4–5: 1 found, 1 absent, 0 unknown", "32 1–0: 0 found, 0 absent, 0 unknown"}, again.release())
+			again.guard(path)
+			again.equal("at the next start", []string{}, again.fenced())
+			inv := again.create(fiscal.FiscalCredit, 1000)
+			again.drive(time.Hour)
+			if got := again.read(inv); got.ENCF != "E310000000006" {
+				t.Errorf("%+v", got)
+			}
+			again.ledger()
+			again.clean()
+		})
+	}
+}
+
+// A number is in the file before the authority gets its document.
+func TestTheWitnessKnowsBeforeTheAuthority(t *testing.T) {
+	t.Parallel()
+	w, path := newEnv(t, storetest.Address(t, "sqlite"), envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w.guard(path)
+	seen := &watcher{Authority: w.options.Authority, path: path}
+	w.options.Authority = seen
+	w.start()
+	for range 3 {
+		w.create(fiscal.FiscalCredit, 1000)
+		w.create(fiscal.Consumer, 1000)
+	}
+	w.drive(time.Hour)
+	if seen.sent != 6 || len(seen.late) > 0 {
+		t.Errorf("%d sent, not in the file: %v", seen.sent, seen.late)
+	}
+
+	// A witness that cannot be kept keeps the document from being sent, and no
+	// attempt is left that might have arrived.
+	w.must(w.options.Fence.Close())
+	inv := w.create(fiscal.FiscalCredit, 1000)
+	w.drive(time.Minute)
+	attempts, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID)
+	w.must(err)
+	if got := w.read(inv); len(attempts) > 0 || got.Status != fiscal.Queued || seen.sent != 6 {
+		t.Errorf("%s with %d attempts", got.Status, len(attempts))
+	}
+}
+
+// watcher looks into the file whenever something is sent.
+type watcher struct {
+	Authority
+	path string
+	sent int
+	late []string
+}
+
+func (a *watcher) look(s fiscal.Shipment) {
+	text, err := os.ReadFile(a.path)
+	var number int
+	if _, scan := fmt.Sscanf(s.ENCF[3:], "%d", &number); err != nil || scan != nil ||
+		!strings.Contains(string(text), fmt.Sprintf("sent %s %s 1 %d ", s.RNC, s.ENCF[1:3], number)) {
+		a.late = append(a.late, s.ENCF)
+	}
+	a.sent++
+}
+
+func (a *watcher) Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
+	a.look(s)
+	return a.Authority.Submit(ctx, id, s)
+}
+
+func (a *watcher) SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
+	a.look(s)
+	return a.Authority.SubmitSummary(ctx, id, s)
+}
+
+// A further node begins its own witness while another one is alive, and not
+// otherwise. What was sent before it is in it.
+func TestAFurtherNodeBeginsItsOwnWitness(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "postgres")
+	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w.guard(filepath.Join(dir, "a"))
+	w.create(fiscal.FiscalCredit, 1000)
+	w.drive(time.Hour)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.options.Fence.Run(ctx) }()
+	for alive := false; !alive; {
+		var err error
+		alive, err = w.store().WitnessAlive(t.Context(), w.options.Env, w.now().Add(-30*time.Second))
+		w.must(err)
+	}
+	other := w.from(address)
+	other.guard(filepath.Join(dir, "b"))
+	other.equal("beside one that lives", []string{}, other.fenced())
+	sequences, err := w.store().NumberRangesOf(t.Context(), w.scope, fiscal.FiscalCredit)
+	w.must(err)
+	if mark, err := other.options.Fence.Mark(issuerRNC, sequences[0]); err != nil || mark != (witness.Mark{Number: 1}) {
+		t.Errorf("%+v, %v", mark, err)
+	}
+	stop()
+	<-done
+	third := w.from(address)
+	third.guard(filepath.Join(dir, "c"))
+	third.equal("alone", []string{"31 at 2", "32 at 1"}, third.fenced())
+}
+
+// A range that was added after the backup is not there after the restore. Who
+// adds it again does not get its numbers again.
+func TestARangeThatIsAddedAgainRemembers(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "sqlite")
+	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w.guard(path)
+	copied := backup(t, address)
+	add := func(w *env, last int64) {
+		s := store.NumberRange{Scope: w.scope, ID: store.NewID(), Type: fiscal.Consumer, First: 2001, Last: last, Next: 2001, CreatedAt: w.now()}
+		w.must(w.store().Update(t.Context(), func(tx *store.Tx) error { return tx.AddNumberRange(t.Context(), s) }))
+	}
+	file, err := witness.Open(path, string(w.options.Env))
+	w.must(err)
+	w.must(file.Raise(witness.Range{RNC: issuerRNC, Type: string(fiscal.Consumer), First: 2001, Last: 3000}, 2007))
+	w.must(file.Close())
+	w = w.from(copied)
+	w.guard(path)
+	w.equal("without the range", []string{}, w.fenced())
+	add(w, 2500)
+	_, err = w.plan.Ready(t.Context(), w.scope, fiscal.Consumer) // the server runs
+	w.must(err)
+	w.equal("added again", []string{"32 at 2001"}, w.fenced())
+}

@@ -1,0 +1,100 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+const (
+	// signingMargin is how much earlier than now a document says that it was
+	// signed: the authority refuses one from its future.
+	signingMargin = 2 * time.Second
+	// maxSkew is how far the clocks may be apart for anything to be signed.
+	maxSkew = 120 * time.Second
+)
+
+// issue takes a number, builds and signs the document, and commits number,
+// ledger and bytes at once, so that a crash leaves no gap.
+func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+	facts, err := cached(p, p.facts, w.Job.Scope, func() (pipeline.Facts, error) { return pipeline.ReadFacts(ctx, p.store, w.Job.Scope) })
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	inv, err := pipeline.ParseRequest(w.Invoice, w.Request)
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	if missing := facts.Missing(inv.Type, p.now()); len(missing) > 0 {
+		return pipeline.Step{}, p.waitForTaxpayer(missing[0].Code + ": " + missing[0].Message)
+	}
+	issuer := IssuerOf(facts.Taxpayer)
+	if err := issuer.Check(); err != nil {
+		// The taxpayer's data are no fault of the invoice: it waits.
+		return pipeline.Step{}, p.waitForTaxpayer("taxpayer: " + err.Error())
+	}
+	if err := ecf.Check(issuer, inv); err != nil {
+		var problems fiscal.Problems
+		if !errors.As(err, &problems) {
+			return pipeline.Step{}, err
+		}
+		return refused(w.Invoice, problems), nil
+	}
+	id, err := p.identity(ctx, w.Job.Scope)
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	signedAt, err := p.signingTime()
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	if err := id.Check(signedAt); err != nil {
+		return pipeline.Step{}, p.waitForTaxpayer(err.Error())
+	}
+
+	request := &numberRequest{job: w.Job, invoiceID: w.Invoice.ID, invoice: inv, issuer: issuer, identity: id, signedAt: signedAt}
+	if err := p.queue(queueKey{w.Job.Scope, inv.Type}).issue(ctx, request); err != nil {
+		return pipeline.Step{}, err
+	}
+	return pipeline.Step{Committed: true, Change: pipeline.Change{Next: stageSubmit}, Issued: &request.issued}, nil
+}
+
+// refused returns the step for an invoice that the authority's format cannot carry.
+// No number was spent on it.
+func refused(inv store.Invoice, problems fiscal.Problems) pipeline.Step {
+	messages := make([]string, 0, len(problems)+len(inv.Messages))
+	for _, p := range problems {
+		messages = append(messages, p.Field+": "+p.Message)
+	}
+	return pipeline.Step{Change: pipeline.Change{
+		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...),
+		Cause: "the document does not fit the authority's format; no number was taken",
+	}}
+}
+
+// signingTime returns the instant of signature that a document carries: the
+// earlier of our clock and the authority's, less a margin.
+func (p *Plan) signingTime() (time.Time, error) {
+	now := p.now()
+	ahead, known := p.authority.Clock()
+	if known && ahead.Abs() > maxSkew {
+		p.log.Error("The authority's clock and ours differ too much. Nothing is signed until they agree: set the clock of this machine.", "ahead", ahead.String())
+		return time.Time{}, p.waitForTaxpayer("the authority's clock is " + ahead.String() + " ahead of ours: set the clock of this machine")
+	}
+	return now.Add(min(ahead, 0) - signingMargin), nil
+}
+
+// queue returns the numberer of one taxpayer and type.
+func (p *Plan) queue(key queueKey) *numberer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.queues[key] == nil {
+		p.queues[key] = &numberer{plan: p, key: key}
+	}
+	return p.queues[key]
+}

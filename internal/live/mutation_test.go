@@ -1,0 +1,136 @@
+package live
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A mutation removes one guard. A test must fail then.
+type mutation struct {
+	name  string
+	edits []edit
+}
+
+type edit struct{ file, before, after string }
+
+func mutations() []mutation {
+	return []mutation{
+		{"the attempt is recorded after it was sent", []edit{
+			{"submit.go", "	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {\n		return pipeline.Step{}, err\n	}\n", ""},
+			{"submit.go", "	now := p.now()\n	switch {\n	case err == nil:\n", `	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {
+		return pipeline.Step{}, err
+	}
+	now := p.now()
+	switch {
+	case err == nil:
+`},
+		}},
+		{"the witness is not written", []edit{{"submit.go", "	err = p.fence.BeforeSend(ctx, issued)\n", ""}}},
+		{"an attempt without an answer is sent again without asking", []edit{{"submit.go", "if a.ClosedAt.IsZero() {", "if false {"}}},
+		{"one absence is proof enough", []edit{{"reconcile.go", "resend = p.provenAbsent(w.Evidence, p.now())", "resend = true"}}},
+		{"altered bytes are sent", []edit{{"submit.go", `if reason := alteredBytes(issued, attempts); reason != "" {`, `if reason := alteredBytes(issued, attempts); reason == "never" {`}}},
+		{"the number is taken before the bytes are stored", []edit{
+			{"numbering.go", `	p.onPoint("before issuing")` + "\n", `	p.onPoint("before taking")
+	err = p.store.Update(ctx, func(tx *store.Tx) error { return tx.TakeNumbers(ctx, numbers, int64(len(signed))) })
+	p.onPoint("after taking")
+	if err != nil {
+		return err
+	}
+	p.onPoint("before issuing")
+`},
+			{"../store/issued.go", "takeNumbers(sequence, int64(len(all)))", "statement{`UPDATE sequences SET next_number = next_number WHERE id = $1`, []any{sequence.ID}}"},
+		}},
+		{"a lost lease does not matter", []edit{{"../store/batch.go", "if rows[i] == 0 && w.idle != nil {", "if rows[i] == 0 && w.idle == ErrInvoiceChanged {"}}},
+		{"a late answer is dropped", []edit{{"../pipeline/runner.go", "errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil", "errors.Is(err, store.ErrLeaseLost) && step.CommitLate == nil"}}},
+		{"a duplicate is a rejection like any other", []edit{{"../evidence/tally.go", "case i.duplicate():", "case false:"}}},
+	}
+}
+
+// TestMutations shows that the tests see each guard: without it one of them
+// fails. It takes minutes and is asked for with FISCALHUB_MUTATIONS=1; that the
+// guards are where they are looked for is checked always.
+func TestMutations(t *testing.T) {
+	t.Parallel()
+	ask := os.Getenv("FISCALHUB_MUTATIONS") != ""
+	if ask {
+		if failed := runMutated(t, nil); len(failed) > 0 {
+			t.Fatalf("as it is, it fails: %q", failed)
+		}
+	}
+	for _, m := range mutations() {
+		mutated := map[string]string{}
+		for _, e := range m.edits {
+			text, ok := mutated[e.file]
+			if !ok {
+				content, err := os.ReadFile(e.file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text = string(content)
+			}
+			if n := strings.Count(text, e.before); n != 1 {
+				t.Errorf("%s: %s has it %d times, want once: %s", m.name, e.file, n, e.before)
+			}
+			mutated[e.file] = strings.Replace(text, e.before, e.after, 1)
+		}
+		if !ask {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) { // one after the other: each takes the whole machine
+			failed := runMutated(t, mutated)
+			if len(failed) == 0 {
+				t.Error("no test has seen it")
+			}
+			t.Logf("seen by %q", failed)
+		})
+	}
+}
+
+// failure is the name of a test that failed, or the first thing that one said.
+var failure = regexp.MustCompile(`(?m)^--- FAIL: (\w+)|_test\.go:\d+: (.{1,100})`)
+
+// runMutated runs the tests on other sources and returns those that fail, and
+// the first thing that each of them says.
+func runMutated(t *testing.T, sources map[string]string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	replace := map[string]string{}
+	for file, text := range sources {
+		original, err := filepath.Abs(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace[original] = filepath.Join(dir, filepath.Base(file))
+		if err := os.WriteFile(replace[original], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-count=1", "-timeout=5m",
+		"-run=Fold|Crash|Scenarios|P92|Altered|Lease", "-skip=/postgres|//postgres", ".")
+	cmd.Env = append(os.Environ(), "FISCALHUB_MUTATIONS=")
+	out, err := cmd.CombinedOutput()
+	failed := failure.FindAllStringSubmatch(string(out), -1)
+	if err != nil && len(failed) == 0 {
+		t.Fatalf("the tests did not run: %v\n%s", err, out)
+	}
+	var told []string
+	for i, f := range failed {
+		if f[1] != "" || i > 0 && failed[i-1][1] != "" {
+			told = append(told, f[1]+f[2])
+		}
+	}
+	return told
+}

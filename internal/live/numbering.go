@@ -1,0 +1,235 @@
+package live
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+const (
+	// maxBatch bounds how many documents share a commit.
+	maxBatch = 32
+	// maxRounds is how often numbers may be lost to another node before the
+	// documents step back.
+	maxRounds = 5
+)
+
+// A numberer numbers the documents of one taxpayer and type. The number is part of
+// the signed bytes, and a crash must leave no gap. So the documents that wait get
+// consecutive numbers, are signed in parallel, and are committed together with
+// their numbers. One worker does this for all documents that wait with its own.
+type numberer struct {
+	plan *Plan
+	key  queueKey
+
+	mu      sync.Mutex
+	waiting []*numberRequest
+	busy    bool
+}
+
+// A numberRequest is a document that waits for its number.
+type numberRequest struct {
+	job       store.Job
+	invoiceID string
+	invoice   *fiscal.Invoice
+	issuer    ecf.Issuer
+	identity  *xmlsig.Identity
+	signedAt  time.Time
+	issued    store.Issued // once it is committed
+	done      chan error
+	lead      chan struct{}
+}
+
+// issue waits until the document is numbered, signed and committed. The worker that
+// leads does one batch, which contains its own document, and then lets the next one
+// lead.
+func (q *numberer) issue(ctx context.Context, r *numberRequest) error {
+	r.done, r.lead = make(chan error, 1), make(chan struct{}, 1)
+	q.mu.Lock()
+	q.waiting = append(q.waiting, r)
+	if !q.busy {
+		q.busy = true
+		r.lead <- struct{}{}
+	}
+	q.mu.Unlock()
+	select {
+	case err := <-r.done:
+		return err
+	case <-r.lead:
+	}
+	q.mu.Lock()
+	batch := slices.Clone(q.waiting[:min(len(q.waiting), maxBatch)])
+	q.waiting = q.waiting[len(batch):]
+	q.mu.Unlock()
+	// In the order of registration: ids sort by the time at which they were made.
+	slices.SortFunc(batch, func(a, b *numberRequest) int { return strings.Compare(a.job.DocumentID, b.job.DocumentID) })
+	defer q.handOver()
+	q.work(context.WithoutCancel(ctx), batch) // the batch has documents of other workers, too
+	return <-r.done
+}
+
+// handOver lets the first request that waits lead.
+func (q *numberer) handOver() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy = len(q.waiting) > 0; q.busy {
+		q.waiting[0].lead <- struct{}{}
+	}
+}
+
+// work issues a batch and answers each of its requests.
+func (q *numberer) work(ctx context.Context, batch []*numberRequest) {
+	defer func() {
+		// Without an answer the requests would wait for ever.
+		if cause := recover(); cause != nil {
+			answerAll(batch, q.plan.panicked(batch[0].job.DocumentID, cause))
+		}
+	}()
+	for range maxRounds {
+		if len(batch) == 0 {
+			return
+		}
+		err := q.round(ctx, &batch)
+		if err == nil {
+			answerAll(batch, nil)
+			return
+		}
+		var not *store.NotIssuedError
+		switch {
+		case errors.As(err, &not):
+			batch[not.Index].done <- not.Err
+			batch = slices.Delete(batch, not.Index, not.Index+1)
+		case !errors.Is(err, store.ErrNumbersTaken):
+			answerAll(batch, err)
+			return
+		}
+	}
+	answerAll(batch, store.ErrNumbersTaken)
+}
+
+func answerAll(batch []*numberRequest, err error) {
+	for _, r := range batch {
+		r.done <- err
+	}
+}
+
+// round numbers, signs and commits a batch. It answers requests that get no number
+// and takes them out of the batch.
+func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
+	p := q.plan
+	ranges, err := p.store.NumberRangesOf(ctx, q.key.scope, q.key.kind)
+	if err == nil {
+		ranges, err = p.fence.Inspect(ctx, (*batch)[0].issuer.RNC, ranges)
+	}
+	if err != nil {
+		return err
+	}
+	// A range that has not expired for the last signature has not for the others.
+	last := slices.MaxFunc(*batch, func(a, b *numberRequest) int { return a.signedAt.Compare(b.signedAt) })
+	numbers, problem := pipeline.UsableRange(ranges, fiscal.DateOf(last.signedAt))
+	if problem != "" {
+		answerAll(*batch, p.waitForTaxpayer(problem))
+		*batch = nil
+		return nil
+	}
+	if left := int(min(numbers.Left(), maxBatch)); len(*batch) > left {
+		// The others try again at once and find the next range.
+		answerAll((*batch)[left:], &pipeline.LaterError{Reason: "the number range is exhausted"})
+		*batch = (*batch)[:left]
+	}
+	signed, err := p.signAll(*batch, numbers)
+	if err != nil || len(signed) == 0 {
+		return err
+	}
+	p.onPoint("before issuing")
+	err = p.store.IssueAll(ctx, numbers, signed, stageSubmit, p.now().Add(p.pace.Lease()))
+	p.onPoint("after issuing")
+	for i, r := range *batch {
+		r.issued = signed[i].Issued // only read after success
+	}
+	return err
+}
+
+// signAll signs a batch with consecutive numbers, in parallel. It returns a
+// *store.NotIssuedError for the first document that cannot be signed: those after
+// it would have the wrong numbers.
+func (p *Plan) signAll(batch []*numberRequest, numbers store.NumberRange) ([]store.Issuance, error) {
+	signed := make([]store.Issuance, len(batch))
+	failed := make([]error, len(batch))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, r := range batch {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			signed[i], failed[i] = p.sign(r, numbers, int64(i))
+		})
+	}
+	wait.Wait()
+	for i, err := range failed {
+		if err != nil {
+			return nil, &store.NotIssuedError{Index: i, Err: err}
+		}
+	}
+	return signed, nil
+}
+
+// panicked turns a panic into the error of a document's stage.
+func (p *Plan) panicked(documentID string, r any) error {
+	p.log.Error("Issuing a document panicked. It is tried again.", "document_id", documentID, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+	return errors.New("live: panic while issuing")
+}
+
+// sign builds and signs a document under a number of the range.
+func (p *Plan) sign(r *numberRequest, numbers store.NumberRange, offset int64) (_ store.Issuance, err error) {
+	defer func() {
+		// This goroutine is not the worker's, so the runner cannot recover here.
+		if cause := recover(); cause != nil {
+			err = p.panicked(r.job.DocumentID, cause)
+		}
+	}()
+	encf, err := fiscal.NewENCF(r.invoice.Type, numbers.Next+offset)
+	if err != nil {
+		return store.Issuance{}, err
+	}
+	number := ecf.Number{ENCF: encf}
+	if r.invoice.Type == fiscal.FiscalCredit {
+		number.Expires = numbers.Expires
+	}
+	draft, err := ecf.New(r.issuer, number, r.invoice, r.signedAt)
+	if err != nil {
+		return store.Issuance{}, err
+	}
+	xml, code, err := draft.Sign(r.identity)
+	if err != nil {
+		return store.Issuance{}, err
+	}
+	issued := store.Issued{
+		Scope: r.job.Scope, RNC: r.issuer.RNC, ENCF: encf.String(), InvoiceID: r.invoiceID, DocumentID: r.job.DocumentID, NumberRangeID: numbers.ID,
+		SecurityCode: code.String(), BuyerRNC: draft.Buyer.TaxID, SignedAt: draft.SignedAt, CreatedAt: p.now(), XML: xml,
+	}
+	if draft.HasSummary() {
+		if issued.Summary, err = draft.SignSummary(r.identity, code); err != nil {
+			return store.Issuance{}, err
+		}
+	}
+	fingerprint := sha256.Sum256(r.identity.Certificate.Raw)
+	whole, sent := sha256.Sum256(xml), sha256.Sum256(issued.Sent())
+	issued.Summarized = issued.Summary != nil
+	issued.Certificate, issued.XMLDigest, issued.SentDigest = hex.EncodeToString(fingerprint[:]), whole[:], sent[:]
+	return store.Issuance{Issued: issued, Job: r.job}, nil
+}

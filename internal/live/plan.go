@@ -1,0 +1,251 @@
+// Package live is the plan of certification and production: number and sign a
+// document, submit it, find out the verdict, and deliver it to the buyer. Where a
+// document stands is decided by package evidence from all that is known of it.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// Authority is the tax authority, and the buyers that its directory names. The
+// errors are those of package fiscal: a submission returns ErrNotReceived,
+// ErrInconclusive or ErrNotDelegated, a look-up ErrUnavailable or ErrAbsent.
+type Authority interface {
+	Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error)
+	SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error)
+	Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error)
+	TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error)
+	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
+	SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
+	Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.Receiver, bool, error)
+	Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Receipt, error)
+	// Clock returns how far the authority's clock is ahead of ours.
+	Clock() (ahead time.Duration, known bool)
+	// Undelegated reports whether the authority has just said that a taxpayer has
+	// not delegated a signer.
+	Undelegated(id *xmlsig.Identity, rnc string) (reason string, is bool)
+	// Down returns since when the authority has been out of reach.
+	Down() (since time.Time, down bool)
+}
+
+// Identities provide the certificate and key that sign for a taxpayer.
+type Identities interface {
+	Identity(ctx context.Context, scope store.Scope, at time.Time) (*xmlsig.Identity, error)
+}
+
+// Options configure a plan.
+type Options struct {
+	Store      *store.Store
+	Env        fiscal.Environment
+	Authority  Authority
+	Identities Identities
+	Now        func() time.Time
+	Log        *slog.Logger
+	// Pace divides every wait.
+	Pace wake.Pace
+	// Fence knows which numbers were sent, whatever the database says. A nil Fence
+	// checks nothing.
+	Fence *fence.Fence
+	// Point, for tests, is called before and after every commit of the plan
+	// itself.
+	Point func(name string)
+}
+
+func (o Options) check() error {
+	switch {
+	case o.Store == nil:
+		return errors.New("live: Options.Store is missing")
+	case o.Env == "":
+		return errors.New("live: Options.Env is missing")
+	case o.Authority == nil || o.Identities == nil:
+		return errors.New("live: Options.Authority or Options.Identities is missing")
+	case o.Now == nil || o.Log == nil:
+		return errors.New("live: Options.Now or Options.Log is missing")
+	}
+	return nil
+}
+
+// Plan is the plan of certification and production.
+type Plan struct {
+	settler
+	env        fiscal.Environment
+	authority  Authority
+	identities Identities
+	fence      *fence.Fence
+	onPoint    func(name string)
+
+	mu     sync.Mutex
+	queues map[queueKey]*numberer
+	facts  map[store.Scope]cacheEntry[pipeline.Facts]
+	ids    map[store.Scope]cacheEntry[*xmlsig.Identity]
+}
+
+// cacheEntry is something that was read a moment ago. Documents of one taxpayer
+// come in crowds, and what they need to know of it changes seldom.
+type cacheEntry[T any] struct {
+	value T
+	at    time.Time
+}
+
+const (
+	cacheTime = time.Second // how old a cached value may be
+	maxCached = 1024        // how many taxpayers are cached
+)
+
+// queueKey names the documents that take numbers one after the other.
+type queueKey struct {
+	scope store.Scope
+	kind  fiscal.Type
+}
+
+// New returns the plan. It fails when an option that it needs is missing.
+func New(o Options) (*Plan, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Point == nil {
+		o.Point = func(string) {}
+	}
+	return &Plan{
+		settler: settler{store: o.Store, now: o.Now, log: o.Log, pace: o.Pace, directory: newDirectory()},
+		env:     o.Env, authority: o.Authority, identities: o.Identities, fence: o.Fence, onPoint: o.Point,
+		queues: make(map[queueKey]*numberer),
+		facts:  make(map[store.Scope]cacheEntry[pipeline.Facts]),
+		ids:    make(map[store.Scope]cacheEntry[*xmlsig.Identity]),
+	}, nil
+}
+
+// The name of the plan and its stages, as they are stored with a job.
+const (
+	planName       = "live"
+	stageIssue     = "issue"
+	stageSubmit    = "submit"
+	stagePoll      = "poll"
+	stageReconcile = "reconcile"
+	stageDeliver   = "deliver"
+)
+
+// Check refuses a date after today in the country or from before the taxpayer
+// became an electronic issuer, and what the authority's format cannot carry. Ready
+// checks the issuer's own data.
+func (p *Plan) Check(ctx context.Context, scope store.Scope, inv *fiscal.Invoice) error {
+	taxpayer, err := p.store.Taxpayer(ctx, scope.TaxpayerID)
+	if err != nil {
+		return err
+	}
+	var since fiscal.Date
+	if taxpayer.ElectronicSince != "" {
+		if since, err = fiscal.ParseDate(taxpayer.ElectronicSince); err != nil {
+			return fmt.Errorf("live: taxpayer %s: electronic since: %w", taxpayer.ID, err)
+		}
+	}
+	if err := inv.CheckDate(p.now(), since); err != nil {
+		return err
+	}
+	return ecf.Check(ecf.Synthetic(), inv)
+}
+
+// Ready returns every fact that is missing.
+func (p *Plan) Ready(ctx context.Context, scope store.Scope, t fiscal.Type) (fiscal.Problems, error) {
+	facts, err := pipeline.ReadFacts(ctx, p.store, scope, t)
+	if err == nil {
+		facts.NumberRanges[t], err = p.fence.Inspect(ctx, facts.Taxpayer.RNC, facts.NumberRanges[t])
+	}
+	if err != nil {
+		return nil, err
+	}
+	missing := facts.Missing(t, p.now())
+	if len(missing) > 0 {
+		return missing, nil
+	}
+	id, err := p.identity(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	if reason, is := p.authority.Undelegated(id, facts.Taxpayer.RNC); is {
+		missing = append(missing, fiscal.Problem{
+			Field: "dgii", Code: "dgii.delegation_rejected",
+			Message: "the tax authority says that the taxpayer has not delegated the signer of its certificate: " + reason,
+		})
+	}
+	return missing, nil
+}
+
+// Start queues an invoice.
+func (*Plan) Start(inv *fiscal.Invoice, _ pipeline.Scenario) pipeline.Start {
+	return pipeline.Start{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "registered", Plan: planName, Stage: stageIssue}
+}
+
+// Notifies reports that every change becomes an event.
+func (*Plan) Notifies() bool { return true }
+
+// Step does the work of one stage.
+func (p *Plan) Step(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+	switch w.Job.Stage {
+	case stageIssue:
+		return p.issue(ctx, w)
+	case stageSubmit:
+		return p.submit(ctx, w)
+	case stagePoll:
+		return p.poll(ctx, w)
+	case stageReconcile:
+		return p.reconcile(ctx, w)
+	case stageDeliver:
+		return p.deliver(ctx, w)
+	}
+	return pipeline.Step{}, errors.New("live: no stage " + w.Job.Stage)
+}
+
+// readinessPause is how soon a document that waits for its taxpayer tries again.
+const readinessPause = time.Minute
+
+// waitForTaxpayer is the error of a stage that cannot go on before the taxpayer's
+// data have changed.
+func (p *Plan) waitForTaxpayer(reason string) error {
+	return &pipeline.LaterError{After: p.pace.Of(readinessPause, time.Second), Reason: reason}
+}
+
+// identity returns the certificate and key that sign for the taxpayer now. Without
+// one it returns a *pipeline.LaterError: the document waits.
+func (p *Plan) identity(ctx context.Context, scope store.Scope) (*xmlsig.Identity, error) {
+	id, err := cached(p, p.ids, scope, func() (*xmlsig.Identity, error) { return p.identities.Identity(ctx, scope, p.now()) })
+	if err != nil && !errors.Is(err, store.ErrUnavailable) {
+		return nil, p.waitForTaxpayer(err.Error())
+	}
+	return id, err
+}
+
+// cached returns a value that was read within cacheTime, or reads it.
+func cached[T any](p *Plan, known map[store.Scope]cacheEntry[T], scope store.Scope, read func() (T, error)) (T, error) {
+	now := p.now()
+	p.mu.Lock()
+	last, ok := known[scope]
+	p.mu.Unlock()
+	if age := now.Sub(last.at); ok && age >= 0 && age < cacheTime {
+		return last.value, nil
+	}
+	value, err := read()
+	if err != nil {
+		return value, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(known) >= maxCached {
+		clear(known)
+	}
+	known[scope] = cacheEntry[T]{value, now}
+	return value, nil
+}

@@ -1,0 +1,93 @@
+package live
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// pollPauses are the waits between questions for a verdict. A slow verdict is no
+// failure: nothing is sent again because a verdict takes long.
+var pollPauses = []time.Duration{
+	1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
+	5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute,
+	5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute,
+	15 * time.Minute,
+}
+
+// A track id is lost when the authority has not known it so often, over so long.
+const (
+	lostTimes = 3
+	lostSpan  = 10 * time.Minute
+)
+
+// poll asks for the verdict of every track id that has none yet.
+func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+	id, err := p.identity(ctx, w.Job.Scope)
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	findings, err := p.results(ctx, id, *w.Issued, w.Evidence)
+	pause := p.pause(pollPauses, w.Job.Attempt)
+	if err != nil && len(findings) == 0 {
+		return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: err.Error()}
+	}
+	return retryStage(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
+}
+
+// results asks about every track id without a verdict. The error is that of the
+// last question that got no answer.
+func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, failure error) {
+	for _, trackID := range evidence.NewTally(known).OpenTracks() {
+		answer, err := p.authority.Result(ctx, id, trackID)
+		if err == nil && (answer.ENCF != "" && answer.ENCF != issued.ENCF || answer.RNC != "" && answer.RNC != issued.RNC) {
+			p.log.Error("The authority answered about another document than the one that was asked about. The answer is ignored.",
+				"document_id", issued.DocumentID, "encf", issued.ENCF)
+			err = fiscal.ErrUnavailable
+		}
+		if err != nil {
+			failure = err
+			continue
+		}
+		now := p.now()
+		if answer.Verdict == fiscal.VerdictNotFound {
+			findings = append(findings, finding{evidence.Item{Kind: evidence.Absent, TrackID: trackID, At: now}, answer.Raw})
+			if lost(known, trackID, now, p.pace.Scale(lostSpan)) {
+				findings = append(findings, finding{evidence.Item{Kind: evidence.Lost, TrackID: trackID, At: now}, nil})
+			}
+			continue
+		}
+		answer.TrackID = trackID
+		findings = append(findings, conclusion(answer, now))
+	}
+	return findings, failure
+}
+
+// lost reports whether the authority has not known a track id for long enough,
+// including its answer of now.
+func lost(known []evidence.Item, trackID string, now time.Time, span time.Duration) bool {
+	times, first := 1, now
+	for _, i := range known {
+		if i.Kind == evidence.Absent && i.TrackID == trackID {
+			times++
+			if i.At.Before(first) {
+				first = i.At
+			}
+		}
+	}
+	return times >= lostTimes && now.Sub(first) >= span
+}
+
+// pause returns the wait after an attempt of a stage, with jitter, so that
+// documents do not ask in step.
+func (p *Plan) pause(pauses []time.Duration, attempt int64) time.Duration {
+	wait := pauses[min(int(max(attempt, 1)), len(pauses)-1)]
+	wait += time.Duration(rand.Int64N(int64(wait)/5 + 1)) //nolint:gosec // jitter is no secret
+	return p.pace.Of(wait, time.Second)
+}

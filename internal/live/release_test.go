@@ -1,0 +1,118 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// An authority that does not answer releases nothing; what it has answered
+// before is not asked again.
+func TestNothingIsReleasedWithoutAnswers(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "sqlite")
+	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w.guard(path)
+	copied := backup(t, address)
+	for range 4 {
+		w.create(fiscal.Consumer, 1000)
+	}
+	w.drive(time.Hour)
+	w = w.from(copied)
+	w.guard(path)
+	_, err := w.sim.AddRule(simulator.Rule{
+		Match: simulator.Match{Service: simulator.StateLookup, ENCF: "E320000000003"}, Action: simulator.Action{Fault: "F05"}, Count: 1,
+	})
+	w.must(err)
+	if _, err := w.releaser().Release(t.Context(), w.scope); !errors.Is(err, fiscal.ErrUnavailable) || !strings.Contains(err.Error(), "2 numbers answered") {
+		t.Errorf("%v", err)
+	}
+	w.equal("fenced", []string{"32 at 1"}, w.fenced())
+	w.refused(fiscal.Consumer)
+	w.equal("released", []string{"32 1–4: 4 found, 0 absent, 0 unknown"}, w.release())
+	w.ledger()
+}
+
+// Where the look-ups do not exist the numbers up to the mark are given up; with
+// no mark an operator has to state one.
+func TestTheAuthorityCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "sqlite")
+	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w.guard(path)
+	copied := backup(t, address)
+	w.create(fiscal.Consumer, 1000)
+	w.create(fiscal.Consumer, 1000)
+	w.drive(time.Hour)
+	deaf := func(w *env) { w.options.Authority = deafAuthority{w.options.Authority} }
+	known := w.from(copied)
+	known.guard(path)
+	deaf(known)
+	known.equal("released", []string{"32 1–2: 0 found, 0 absent, 2 unknown"}, known.release())
+	known.ledger()
+
+	w.must(os.Remove(path))
+	w.guard(path)
+	deaf(w)
+	if _, err := w.releaser().Release(t.Context(), w.scope); !errors.Is(err, fence.ErrNoLookup) {
+		t.Errorf("%v", err)
+	}
+	w.equal("fenced", []string{"31 at 1", "32 at 3"}, w.fenced())
+	stating := w.releaser()
+	for _, n := range []int64{2, 5} {
+		encf, err := fiscal.NewENCF(fiscal.Consumer, n)
+		w.must(err)
+		stating.Stated = append(stating.Stated, encf)
+	}
+	released, err := stating.Release(t.Context(), w.scope)
+	if !errors.Is(err, fence.ErrNoLookup) || len(released) != 1 || released[0].From != 3 || released[0].To != 5 || released[0].Unknown != 3 {
+		t.Errorf("stated: %+v, %v", released, err)
+	}
+	w.equal("what nobody stated", []string{"31 at 1"}, w.fenced())
+	w.ledger()
+}
+
+// Nodes with witnesses of their own know each what it has sent. The numbers of
+// the others are found beyond the mark.
+func TestOtherNodesHaveSentMore(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "postgres")
+	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w.guard(path)
+	copied := backup(t, address)
+	ours := w.options.Fence
+	for n := range 5 {
+		if n == 3 {
+			w.options.Fence = nil // another node
+		}
+		w.create(fiscal.Consumer, 1000)
+		w.drive(time.Hour)
+	}
+	w.must(ours.Close())
+	w = w.from(copied)
+	w.guard(path)
+	w.equal("fenced", []string{"32 at 1"}, w.fenced())
+	w.equal("released", []string{"32 1–5: 5 found, 0 absent, 0 unknown"}, w.release())
+	w.ledger()
+}
+
+// deafAuthority has no look-up.
+type deafAuthority struct{ Authority }
+
+func (deafAuthority) TrackIDs(context.Context, *xmlsig.Identity, fiscal.Query) ([]fiscal.Answer, error) {
+	return nil, fiscal.ErrAbsent
+}
+
+func (deafAuthority) State(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.Answer, error) {
+	return fiscal.Answer{}, fiscal.ErrAbsent
+}

@@ -1,0 +1,119 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// ErrUndecidable says that an operator cannot decide what became of a document. The
+// reason follows.
+var ErrUndecidable = errors.New("nothing was decided")
+
+// maxNote is how many characters an operator may write about a decision.
+const maxNote = 1000
+
+// Decision is what an operator knows of a document and the service cannot find out:
+// the verdict, and what it is based on.
+type Decision struct {
+	DocumentID string
+	Verdict    fiscal.Verdict // accepted or rejected
+	Note       string
+}
+
+// item returns the decision as evidence.
+func (d Decision) item(at time.Time) (evidence.Item, error) {
+	note := strings.TrimSpace(d.Note)
+	switch {
+	case d.Verdict != fiscal.VerdictAccepted && d.Verdict != fiscal.VerdictRejected:
+		return evidence.Item{}, fmt.Errorf("%w: a document is accepted or rejected", ErrUndecidable)
+	case note == "":
+		return evidence.Item{}, fmt.Errorf("%w: say what the decision is based on", ErrUndecidable)
+	case !utf8.ValidString(note) || utf8.RuneCountInString(note) > maxNote:
+		return evidence.Item{}, fmt.Errorf("%w: say what the decision is based on in at most %d characters", ErrUndecidable, maxNote)
+	}
+	note = strings.Map(func(r rune) rune { // it becomes one line of the history
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, note)
+	return evidence.Item{Kind: evidence.Operator, Verdict: d.Verdict, Note: note, At: at}, nil
+}
+
+// Resolver records the decisions of operators. It does not call the authority, and
+// it works while other processes run.
+type Resolver struct{ settler }
+
+// NewResolver returns a resolver.
+func NewResolver(s *store.Store, now func() time.Time, log *slog.Logger) *Resolver {
+	return &Resolver{settler{store: s, now: now, log: log, directory: newDirectory()}}
+}
+
+// Resolve records a decision and moves the document to where all the evidence then
+// puts it. It returns ErrUndecidable when the document was never sent, or has a
+// verdict already. One verdict may be corrected: a rejection into an acceptance.
+func (r *Resolver) Resolve(ctx context.Context, scope store.Scope, d Decision) (store.Invoice, error) {
+	item, err := d.item(r.now())
+	if err != nil {
+		return store.Invoice{}, err
+	}
+	issued, err := r.store.IssuedDocument(ctx, scope, d.DocumentID)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Invoice{}, fmt.Errorf("%w: the document was never sent to the authority", ErrUndecidable)
+	}
+	if err != nil {
+		return store.Invoice{}, err
+	}
+	var after store.Invoice
+	err = r.store.Update(ctx, func(tx *store.Tx) (err error) {
+		learnt := report{issued: issued, findings: []finding{{Item: item}}}
+		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
+			if err := decidable(before.Status, d.Verdict); err != nil {
+				return err
+			}
+			if d.Verdict == fiscal.VerdictRejected && c.Status != fiscal.Rejected {
+				return fmt.Errorf("%w: the authority has accepted the document; see its evidence", ErrUndecidable)
+			}
+			return nil
+		})
+		return err
+	})
+	return after, err
+}
+
+// decidable returns ErrUndecidable unless an operator may decide on a document.
+func decidable(status fiscal.Status, verdict fiscal.Verdict) error {
+	switch status {
+	case fiscal.Submitted, fiscal.Processing, fiscal.OutcomeUnknown:
+		return nil
+	case fiscal.Rejected:
+		if verdict == fiscal.VerdictAccepted { // a valid fiscal document must not stay hidden
+			return nil
+		}
+		return fmt.Errorf("%w: the document is rejected already", ErrUndecidable)
+	case fiscal.Queued:
+		return fmt.Errorf("%w: the document is queued, and will be sent", ErrUndecidable)
+	case fiscal.ValidationFailed, fiscal.Accepted, fiscal.AcceptedConditional, fiscal.Delivered:
+	}
+	return fmt.Errorf("%w: the document is %s, which is final", ErrUndecidable, status)
+}
+
+// ReadEvidence returns everything that is known of a document, oldest first.
+func ReadEvidence(ctx context.Context, s *store.Store, scope store.Scope, documentID string) ([]evidence.Item, error) {
+	stored, err := s.EvidenceOf(ctx, scope, documentID)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.DecodeEvidence(stored)
+}

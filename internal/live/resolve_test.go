@@ -1,0 +1,228 @@
+package live
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// resolve decides on a document as another process would: without the plan.
+func (w *env) resolve(inv store.Invoice, verdict fiscal.Verdict, note string) (store.Invoice, error) {
+	r := NewResolver(w.store(), w.clock.Now, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	return r.Resolve(w.t.Context(), w.scope, Decision{DocumentID: inv.DocumentID, Verdict: verdict, Note: note})
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	lost := func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: no()}) }
+	kept := func(w *env) {
+		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+		w.rule(1, simulator.RFCE, simulator.Action{Fault: "F02"})
+	}
+	slow := func(w *env) {
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(26 * time.Hour) }))
+	}
+	settle := func(w *env) {
+		for _, d := range w.sim.Documents(simulator.Filter{}) {
+			w.must(w.sim.ForceVerdict(d.ID, simulator.Verdict{Code: 1, Used: true}))
+		}
+	}
+	rejected := func(w *env) { w.rule(1, simulator.Reception, forced(2, true, "no")) }
+	const accept, reject = fiscal.VerdictAccepted, fiscal.VerdictRejected
+	for _, tt := range []struct {
+		name    string
+		kind    fiscal.Type
+		prepare func(*env)
+		idle    bool          // the maxClaim have not begun
+		within  time.Duration // how long they have worked
+		then    func(*env)    // what the operator sees at the authority
+		verdict fiscal.Verdict
+		note    string
+		refused string
+		story   string // after an hour more
+	}{
+		{name: "an unknown 31 is accepted and goes to its buyer", prepare: kept, verdict: accept, story: "queued outcome_unknown accepted delivered"},
+		{name: "an unknown 31 is rejected", prepare: lost, verdict: reject, story: "queued outcome_unknown rejected"},
+		{name: "an unknown summary is accepted", kind: fiscal.Consumer, prepare: kept, verdict: accept, story: "queued outcome_unknown accepted"},
+		{name: "a submitted one is rejected", verdict: reject, story: "queued submitted rejected"},
+		{name: "a submitted one is accepted", verdict: accept, story: "queued submitted accepted delivered"},
+		{name: "one in process is accepted", prepare: slow, within: time.Minute, then: settle, verdict: accept, story: "queued submitted processing accepted delivered"},
+		{name: "a rejected one turns out accepted", prepare: rejected, within: time.Hour, then: settle, verdict: accept, story: "queued submitted rejected accepted delivered"},
+		{name: "a rejected one is not rejected again", prepare: rejected, within: time.Hour, verdict: reject, refused: "rejected already", story: "queued submitted rejected"},
+		{name: "an accepted one stands", within: time.Hour, verdict: reject, refused: "delivered, which is final", story: "queued submitted accepted delivered"},
+		{name: "one without a number was not sent", idle: true, verdict: accept, refused: "never sent", story: "queued submitted accepted delivered"},
+		{name: "without evidence", prepare: rejected, within: time.Hour, verdict: accept, note: " \n", refused: "say what the decision is based on", story: "queued submitted rejected"},
+		{name: "with too much", prepare: rejected, within: time.Hour, verdict: accept, note: strings.Repeat("ñ", 1001), refused: "at most 1000", story: "queued submitted rejected"},
+		{name: "nor in between", prepare: rejected, within: time.Hour, verdict: fiscal.VerdictConditional, refused: "accepted or rejected", story: "queued submitted rejected"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			kind, note := cmp.Or(tt.kind, fiscal.FiscalCredit), cmp.Or(tt.note, "oficina virtual,\n 14 de noviembre")
+			storetest.EachAddress(t, func(t *testing.T, address string) {
+				w := newEnv(t, address, envOptions{receiver: true})
+				if tt.prepare != nil {
+					tt.prepare(w)
+				}
+				inv := w.create(kind, 1000)
+				if !tt.idle {
+					w.drive(tt.within)
+				}
+				if tt.then != nil {
+					tt.then(w)
+				}
+				before := w.read(inv)
+				got, err := w.resolve(inv, tt.verdict, note)
+				if tt.refused != "" {
+					if !errors.Is(err, ErrUndecidable) || !strings.Contains(err.Error(), tt.refused) {
+						t.Errorf("refused with %v, want %q", err, tt.refused)
+					}
+				} else {
+					w.must(err)
+					wantDecision(t, w, before, got)
+				}
+				w.drive(time.Hour)
+				w.want(inv, tt.story)
+				w.clean()
+			})
+		})
+	}
+}
+
+// wantDecision asserts that a decision is there with all that belongs to it.
+func wantDecision(t *testing.T, w *env, before, after store.Invoice) {
+	t.Helper()
+	if after.Revision != before.Revision+1 || after.TrackID != before.TrackID {
+		t.Errorf("moved from %+v to %+v", before, after)
+	}
+	events, err := w.store().History(t.Context(), w.scope, after.ID)
+	w.must(err)
+	if got := events[len(events)-1].Detail; got != "decided by an operator: oficina virtual,  14 de noviembre" {
+		t.Errorf("the history says %q", got)
+	}
+	known, err := ReadEvidence(t.Context(), w.store(), w.scope, after.DocumentID)
+	w.must(err)
+	if o := evidence.Fold(known); o.Status != after.Status || o.Verdict == nil || o.Verdict.Kind != evidence.Operator {
+		t.Errorf("the document is %s and the evidence comes to %+v", after.Status, o)
+	}
+	issued, err := w.store().IssuedDocument(t.Context(), w.scope, after.DocumentID)
+	if err != nil || issued.State != store.NumberUsed {
+		t.Errorf("the number is %s, %v", issued.State, err)
+	}
+	job, err := w.store().JobOf(t.Context(), w.scope, after.DocumentID)
+	if after.Status == fiscal.Accepted && after.Type == fiscal.FiscalCredit {
+		if err != nil || job.Stage != stageDeliver || job.Lease != "" || job.RunAt.After(w.now()) {
+			t.Errorf("the job is %+v, %v", job, err)
+		}
+	} else if !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a job is left: %+v, %v", job, err)
+	}
+}
+
+// An operator decides while a worker is asking. The worker's answer comes late,
+// and counts all the same: a valid document is not hidden.
+func TestResolveBesideAWorker(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{receiver: true})
+		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(0)
+		w.clock.Advance(10 * time.Second)
+		jobs, err := w.Claim(t.Context(), maxClaim)
+		w.must(err)
+		if len(jobs) != 1 || jobs[0].Stage != stageReconcile {
+			t.Fatalf("jobs %+v", jobs)
+		}
+		_, err = w.resolve(inv, fiscal.VerdictRejected, "nobody knows it")
+		w.must(err)
+		w.RunJob(t.Context(), jobs[0])
+		w.want(inv, "queued outcome_unknown rejected accepted")
+		known, err := ReadEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
+		w.must(err)
+		if !slices.ContainsFunc(known, func(e evidence.Item) bool { return e.Kind == evidence.Verdict && e.Verdict == fiscal.VerdictAccepted }) {
+			t.Errorf("the worker's answer is lost: %+v", known)
+		}
+		w.drive(time.Hour)
+		w.want(inv, "queued outcome_unknown rejected accepted delivered")
+		waiting, err := w.store().WaitingDocuments(t.Context(), store.Scope{})
+		if err != nil || len(waiting) != 0 {
+			t.Errorf("still waiting: %+v, %v", waiting, err)
+		}
+		w.clean()
+	})
+}
+
+// What the authority has accepted, by an answer that came late, cannot be
+// rejected.
+func TestResolveAgainstTheAuthority(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(0)
+		late, err := finding{Item: evidence.Item{Kind: evidence.Verdict, TrackID: "T", Verdict: fiscal.VerdictAccepted, At: w.now()}}.row(w.scope, inv.DocumentID)
+		w.must(err)
+		w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
+			return tx.Do(t.Context(), new(store.Batch).AddEvidence(late))
+		}))
+		if _, err := w.resolve(inv, fiscal.VerdictRejected, "no"); !errors.Is(err, ErrUndecidable) || !strings.Contains(err.Error(), "has accepted the document") {
+			t.Errorf("rejected: %v", err)
+		}
+		known, err := ReadEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
+		if err != nil || slices.ContainsFunc(known, func(e evidence.Item) bool { return e.Kind == evidence.Operator }) {
+			t.Errorf("%+v, %v", known, err)
+		}
+		w.want(inv, "queued outcome_unknown")
+	})
+}
+
+// Operators and maxClaim commit at the same moment: whoever comes first, each
+// document is accepted once and goes to its buyer, and nothing is left over.
+func TestResolveRaces(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{receiver: true})
+		w.rule(8, simulator.Reception, simulator.Action{Fault: "F02"})
+		made := make([]store.Invoice, 8)
+		for i := range made {
+			made[i] = w.create(fiscal.FiscalCredit, 1000)
+		}
+		w.drive(0)
+		w.clock.Advance(10 * time.Second)
+		jobs, err := w.Claim(t.Context(), maxClaim)
+		w.must(err)
+		var busy sync.WaitGroup
+		for _, job := range jobs {
+			busy.Go(func() { w.RunJob(t.Context(), job) })
+		}
+		for _, inv := range made {
+			busy.Go(func() {
+				if _, err := w.resolve(inv, fiscal.VerdictAccepted, "seen"); err != nil && !errors.Is(err, ErrUndecidable) {
+					t.Error(err)
+				}
+			})
+		}
+		busy.Wait()
+		w.drive(time.Hour)
+		for _, inv := range made {
+			w.want(inv, "queued outcome_unknown accepted delivered")
+		}
+		if waiting, err := w.store().WaitingDocuments(t.Context(), store.Scope{}); err != nil || len(waiting) != 0 {
+			t.Errorf("still waiting: %+v, %v", waiting, err)
+		}
+		w.clean()
+	})
+}

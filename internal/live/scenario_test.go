@@ -1,0 +1,183 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+func (w *env) rule(count int, service simulator.Service, a simulator.Action) {
+	w.t.Helper()
+	_, err := w.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: service}, Action: a, Count: count})
+	w.must(err)
+}
+
+func forced(code int, used bool, message string) simulator.Action {
+	return simulator.Action{Fault: "F17", Verdict: &simulator.Verdict{Code: code, Used: used, Messages: []simulator.Message{{Code: 176, Text: message}}}}
+}
+
+func no() *bool { stored := false; return &stored }
+
+// TestScenarios are what the product must pass on the simulator: one document
+// each, a fault, and the statuses that it must go through.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		kind    fiscal.Type
+		net     int
+		amb     string
+		prepare func(*env)
+		within  time.Duration
+		story   string
+		also    func(*testing.T, *env, store.Invoice)
+	}{
+		{name: "S1 a 31 is delivered", story: "queued submitted accepted delivered"},
+		{name: "S2 a small 32 has no track id", kind: fiscal.Consumer, story: "queued accepted"},
+		{name: "S3 a large 32 goes whole", kind: fiscal.Consumer, net: 211_865, story: "queued submitted accepted"},
+		{
+			name: "S4 conditional", prepare: func(w *env) { w.rule(1, simulator.Reception, forced(4, true, "irregular")) },
+			story: "queued submitted accepted_conditional delivered",
+			also: func(t *testing.T, w *env, inv store.Invoice) {
+				if got := w.read(inv).Messages; len(got) != 2 || got[0] != "[4] Aceptado Condicional" || got[1] != "[176] irregular" {
+					t.Errorf("messages %q", got)
+				}
+			},
+		},
+		{
+			name: "S5 rejected, the number is used", prepare: func(w *env) { w.rule(1, simulator.Reception, forced(2, true, "no")) },
+			story: "queued submitted rejected", also: wantNumber(store.NumberUsed),
+		},
+		{
+			name: "S6 rejected, the number is free", prepare: func(w *env) { w.rule(1, simulator.Reception, forced(2, false, "no")) },
+			story: "queued submitted rejected", also: wantNumber(store.NumberReusable),
+		},
+		{
+			name: "S7 P-85 the answer is lost, and the document is there", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"}) },
+			story: "queued outcome_unknown accepted delivered", also: wantPosts(1),
+		},
+		{
+			name: "S8 P-86 the answer is lost, and the document is not there", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: no()}) },
+			story: "queued outcome_unknown submitted accepted delivered", also: wantPosts(2),
+		},
+		{
+			name: "S7 of a summary", kind: fiscal.Consumer, prepare: func(w *env) { w.rule(1, simulator.RFCE, simulator.Action{Fault: "F02"}) },
+			story: "queued outcome_unknown accepted", also: wantPosts(1),
+		},
+		{
+			name: "S8 of a summary", kind: fiscal.Consumer, prepare: func(w *env) { w.rule(1, simulator.RFCE, simulator.Action{Fault: "F02", Store: no()}) },
+			story: "queued outcome_unknown accepted", also: wantPosts(2),
+		},
+		{
+			name: "S10 in process for 26 hours", within: 48 * time.Hour,
+			prepare: func(w *env) {
+				w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(26 * time.Hour) }))
+			},
+			story: "queued submitted processing accepted delivered", also: wantPosts(1),
+		},
+		{
+			name: "S18 a gateway answers 400 with a page", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F07"}) },
+			story: "queued outcome_unknown submitted accepted delivered", also: wantPosts(2),
+		},
+		{
+			name: "a proxy answers 503, not stored", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F05"}) },
+			story: "queued outcome_unknown submitted accepted delivered", also: wantPosts(2),
+		},
+		{
+			name: "a token that is refused once", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F09"}) },
+			story: "queued submitted accepted delivered",
+		},
+		{
+			name: "too many requests", prepare: func(w *env) {
+				w.rule(1, simulator.Reception, simulator.Action{Fault: "F10", Delay: simulator.Duration(time.Minute)})
+			},
+			story: "queued submitted accepted delivered",
+			also: func(t *testing.T, w *env, inv store.Invoice) {
+				attempts, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID)
+				if err != nil || len(attempts) != 2 || attempts[1].OpenedAt.Sub(attempts[0].ClosedAt) < time.Minute {
+					t.Errorf("it was not waited as long as the authority asked: %+v, %v", attempts, err)
+				}
+			},
+		},
+		{
+			name: "S15 the buyer is down for two days", within: 4 * 24 * time.Hour,
+			prepare: func(w *env) {
+				_, err := w.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.PeerReception, To: w.now().Add(48 * time.Hour)}, Action: simulator.Action{Fault: "peer", Variant: "500"}})
+				w.must(err)
+			},
+			story: "queued submitted accepted delivered",
+		},
+		{
+			name: "S16 the buyer says that it is another's", prepare: func(w *env) { w.rule(0, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-4"}) },
+			story: "queued submitted accepted",
+		},
+		{
+			name: "S19 the verdict flips", prepare: func(w *env) { w.rule(0, simulator.Result, simulator.Action{Fault: "F16"}) },
+			story: "queued submitted accepted delivered",
+		},
+		{
+			name: "S21 nobody can be asked", amb: "certecf", within: 48 * time.Hour,
+			prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"}) },
+			story:   "queued outcome_unknown submitted outcome_unknown",
+			also:    wantPosts(2), // once more where nobody can be asked, and no oftener
+		},
+		{
+			name: "answers about others are no evidence", prepare: func(w *env) {
+				w.rule(1, simulator.Result, simulator.Action{Fault: "F15", Variant: "other-encf"})
+				w.rule(1, simulator.Result, simulator.Action{Fault: "F15", Variant: "contradiction"})
+				w.rule(1, simulator.Result, simulator.Action{Fault: "F15", Variant: "unknown-code"})
+			},
+			story: "queued submitted accepted delivered",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if tt.kind == "" {
+				tt.kind = fiscal.FiscalCredit
+			}
+			if tt.net == 0 {
+				tt.net = 1000
+			}
+			if tt.within == 0 {
+				tt.within = 12 * time.Hour
+			}
+			storetest.EachAddress(t, func(t *testing.T, address string) {
+				w := newEnv(t, address, envOptions{amb: tt.amb, receiver: true})
+				if tt.prepare != nil {
+					tt.prepare(w)
+				}
+				inv := w.create(tt.kind, tt.net)
+				w.drive(tt.within)
+				w.want(inv, tt.story)
+				if tt.also != nil {
+					tt.also(t, w, inv)
+				}
+				w.clean()
+			})
+		})
+	}
+}
+
+func wantNumber(state store.NumberState) func(*testing.T, *env, store.Invoice) {
+	return func(t *testing.T, w *env, inv store.Invoice) {
+		t.Helper()
+		issued, err := w.store().IssuedDocument(t.Context(), w.scope, inv.DocumentID)
+		if err != nil || issued.State != state {
+			t.Errorf("the number is %s, want %s (%v)", issued.State, state, err)
+		}
+	}
+}
+
+func wantPosts(n int) func(*testing.T, *env, store.Invoice) {
+	return func(t *testing.T, w *env, inv store.Invoice) {
+		t.Helper()
+		attempts, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID)
+		if err != nil || len(attempts) != n {
+			t.Errorf("sent %d times, want %d (%v)", len(attempts), n, err)
+		}
+	}
+}

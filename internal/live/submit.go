@@ -1,0 +1,143 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// The pauses between attempts that did not reach the authority.
+const (
+	sendBase = time.Second
+	sendMax  = 5 * time.Minute
+)
+
+// submit sends the stored bytes. The attempt is committed before the first byte
+// leaves, so that it is known whatever happens next.
+func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+	issued, err := p.issued(ctx, w)
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	var attempts []store.Attempt
+	if !w.Fresh {
+		if attempts, err = p.store.Attempts(ctx, w.Job.Scope, w.Job.DocumentID); err != nil {
+			return pipeline.Step{}, err
+		}
+	}
+	for _, a := range attempts {
+		if a.ClosedAt.IsZero() {
+			// The worker that opened it is gone, and with it the answer.
+			a.Detail = "the worker ended before the answer"
+			return p.inconclusive(issued, w, a, p.now()), nil
+		}
+	}
+	if reason := alteredBytes(issued, attempts); reason != "" {
+		p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason)
+		return pipeline.Step{}, &pipeline.LaterError{After: p.pace.Of(sendMax, time.Second), Reason: reason}
+	}
+	id, err := p.identity(ctx, w.Job.Scope)
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	attempt := store.Attempt{
+		Scope: w.Job.Scope, DocumentID: w.Job.DocumentID, Number: int64(len(attempts)) + 1, Kind: stageSubmit,
+		Digest: issued.SentDigest, OpenedAt: p.now(),
+	}
+	// The witness comes before the attempt: if it cannot be written, nothing was
+	// sent and no row says that something was.
+	p.onPoint("before witnessing")
+	err = p.fence.BeforeSend(ctx, issued)
+	p.onPoint("after witnessing")
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {
+		return pipeline.Step{}, err
+	}
+	send := p.authority.Submit
+	if issued.Summarized {
+		send = p.authority.SubmitSummary
+	}
+	answer, err := send(ctx, id, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.Sent()})
+	now := p.now()
+	switch {
+	case err == nil:
+		return p.step(w.Evidence, report{issued, closed(attempt, store.Conclusive, now), []finding{conclusion(answer, now)}}), nil
+	case errors.Is(err, fiscal.ErrNotReceived), errors.Is(err, fiscal.ErrNotDelegated):
+		attempt.Detail = err.Error()
+		return p.notReceived(w, closed(attempt, store.NotReceived, now), err), nil
+	}
+	attempt.Detail = err.Error()
+	return p.inconclusive(issued, w, attempt, now), nil
+}
+
+// inconclusive records an attempt that may have arrived.
+func (p *Plan) inconclusive(issued store.Issued, w pipeline.Work, a store.Attempt, at time.Time) pipeline.Step {
+	item := evidence.Item{Kind: evidence.Inconclusive, Attempt: a.Number, At: at}
+	return p.step(w.Evidence, report{issued, closed(a, store.Inconclusive, at), []finding{{Item: item}}})
+}
+
+// issued returns the signed document with its bytes.
+func (p *Plan) issued(ctx context.Context, w pipeline.Work) (store.Issued, error) {
+	if w.Issued != nil && w.Issued.XML != nil {
+		return *w.Issued, nil
+	}
+	return p.store.IssuedDocument(ctx, w.Job.Scope, w.Job.DocumentID)
+}
+
+// alteredBytes says how the bytes to be sent differ from those that were signed or
+// sent before: a number never stands for two contents. It returns "" when they do
+// not.
+func alteredBytes(issued store.Issued, attempts []store.Attempt) string {
+	if sent := sha256.Sum256(issued.Sent()); !bytes.Equal(sent[:], issued.SentDigest) {
+		return "the stored bytes are not those that were signed"
+	}
+	for _, a := range attempts {
+		if !bytes.Equal(a.Digest, issued.SentDigest) {
+			return "other bytes were sent before"
+		}
+	}
+	return ""
+}
+
+func closed(a store.Attempt, class store.Class, at time.Time) *store.Attempt {
+	a.Class, a.ClosedAt = class, at
+	a.Detail = strings.ReplaceAll(strings.ToValidUTF8(a.Detail, "�"), "\x00", "")
+	return &a
+}
+
+// conclusion is the finding in an answer to a submission or to a question by track
+// id.
+func conclusion(a fiscal.Answer, at time.Time) finding {
+	item := evidence.Item{Kind: evidence.Track, TrackID: a.TrackID, At: at}
+	if a.Known {
+		item.Kind, item.Verdict, item.Messages = evidence.Verdict, a.Verdict, a.Messages
+		item.SequenceFree = a.SequenceStated && !a.SequenceUsed
+	}
+	return finding{item, a.Raw}
+}
+
+// notReceived keeps the document where it is, to be sent again: nothing of it can
+// have arrived.
+func (p *Plan) notReceived(w pipeline.Work, attempt *store.Attempt, cause error) pipeline.Step {
+	pause := p.pace.Of(min(sendBase<<min(w.Job.Attempt, 12), sendMax), time.Second)
+	var asked interface{ Wait() time.Duration }
+	if errors.As(cause, &asked) {
+		pause = max(pause, asked.Wait()) // a wait that the authority asks for is not scaled
+	}
+	return pipeline.Step{
+		Decide: func(rows *store.Batch, _ store.Invoice) (pipeline.Change, error) {
+			rows.CloseAttempt(*attempt)
+			return pipeline.Change{Next: stageSubmit, Again: true, After: pause, Cause: attempt.Detail}, nil
+		},
+	}
+}

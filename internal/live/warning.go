@@ -1,0 +1,253 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+const (
+	warnEvery = time.Hour
+	day       = 24 * time.Hour
+
+	// Numbers are low when fewer are left than these, or than were used in a week.
+	// A range ends soon when fewer days are left.
+	lowNumbers    = 100
+	usedWithin    = 7 * day
+	rangeEndsSoon = 30 * day
+)
+
+// How many days before its end a certificate, or a credential, causes a warning.
+var (
+	certificateDays = []int64{60, 30, 14, 7, 3, 1}
+	credentialDays  = []int64{30, 7, 1}
+)
+
+// A warning is sent once for each mark that its subject reaches.
+type warning struct {
+	scope         store.Scope
+	subject, mark string
+	kind          string
+	data          any
+	message       string // for the log
+	log           []any
+}
+
+// sendWarnings warns of what will soon keep taxpayers from issuing: in the log and
+// as an event.
+func (p *Plan) sendWarnings(ctx context.Context, s pipeline.Signals) error {
+	warnings, err := p.warnings(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		fresh := false
+		err := p.store.Update(ctx, func(tx *store.Tx) (err error) {
+			if fresh, err = tx.MarkNotified(ctx, w.scope, w.subject, w.mark, p.now()); err != nil || !fresh {
+				return err
+			}
+			return p.addEvent(ctx, tx, w.scope, w.kind, w.data)
+		})
+		if err != nil {
+			return err
+		}
+		if fresh {
+			p.log.Warn(w.message, append([]any{"taxpayer_id", w.scope.TaxpayerID}, w.log...)...)
+			s.Notify(w.scope)
+		}
+	}
+	return nil
+}
+
+func (p *Plan) warnings(ctx context.Context) (all []warning, err error) {
+	for _, find := range []func(context.Context) ([]warning, error){p.certificateWarnings, p.rangeWarnings, p.credentialWarnings} {
+		found, err := find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// mark returns the smallest number of days that is not below the time left; ""
+// when even the largest is below it.
+func mark(days []int64, left time.Duration) string {
+	found := ""
+	for _, d := range days {
+		if left <= time.Duration(d)*day {
+			found = strconv.FormatInt(d, 10)
+		}
+	}
+	return found
+}
+
+// certificateWarnings checks the certificate of each taxpayer that lasts longest. One
+// that has a successor may expire.
+func (p *Plan) certificateWarnings(ctx context.Context) (all []warning, err error) {
+	certificates, err := p.store.Certificates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last := map[store.Scope]store.Certificate{}
+	for _, c := range certificates {
+		if c.Environment == p.env && c.RevokedAt.IsZero() && c.NotAfter.After(last[c.Scope].NotAfter) {
+			last[c.Scope] = c
+		}
+	}
+	for scope, c := range last {
+		if m := mark(certificateDays, c.NotAfter.Sub(p.now())); m != "" {
+			all = append(all, warning{
+				scope: scope, subject: "certificate " + c.ID, mark: m,
+				kind: event.CertificateExpiring, data: event.NewCertificate(scope.TaxpayerID, c.ID, c.NotAfter),
+				message: "A certificate expires soon. Import its successor with `fiscalhub certificate import`.",
+				log:     []any{"certificate_id", c.ID, "not_after", c.NotAfter},
+			})
+		}
+	}
+	return all, nil
+}
+
+// rangeWarnings checks the numbers that each taxpayer has left of each type.
+func (p *Plan) rangeWarnings(ctx context.Context) (all []warning, err error) {
+	stored, err := p.store.NumberRanges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := map[queueKey][]store.NumberRange{}
+	for _, s := range stored {
+		if s.Environment == p.env {
+			key := queueKey{s.Scope, s.Type}
+			of[key] = append(of[key], s)
+		}
+	}
+	for key, ranges := range of {
+		taxpayer, err := p.store.Taxpayer(ctx, key.scope.TaxpayerID)
+		if err != nil {
+			return nil, err
+		}
+		found, err := p.rangeWarning(ctx, key, taxpayer.RNC, ranges)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func (p *Plan) rangeWarning(ctx context.Context, key queueKey, rnc string, ranges []store.NumberRange) ([]warning, error) {
+	today := fiscal.DateOf(p.now())
+	var left int64
+	var current, last store.NumberRange // the one in use, and the one with the highest numbers
+	var expires fiscal.Date             // of what lasts longest; zero: never, or nothing is left
+	for _, s := range ranges {
+		if s.Last > last.Last {
+			last = s
+		}
+		if s.Left() <= 0 || s.Expired(today) {
+			continue
+		}
+		if left == 0 || s.Expires.IsZero() || (!expires.IsZero() && s.Expires.After(expires)) {
+			expires = s.Expires
+		}
+		left += s.Left()
+		if current.ID == "" || s.First < current.First {
+			current = s
+		}
+	}
+	w := warning{
+		scope: key.scope, subject: "sequence " + string(key.kind),
+		kind: event.SequenceLow, data: event.NewNumberRange(key.scope.TaxpayerID, key.kind, left, expires),
+		message: "Fiscal numbers are about to end. Ask the authority for more and add them with `fiscalhub sequence add`.",
+		log:     []any{"ecf_type", key.kind, "remaining", left, "expires", expires.String()},
+	}
+	low, err := p.low(ctx, rnc, current, left)
+	if err != nil {
+		return nil, err
+	}
+	var all []warning
+	if low {
+		w.mark = "low " + last.ID
+		all = append(all, w)
+	}
+	if soon := fiscal.DateOf(p.now().Add(rangeEndsSoon)); !expires.IsZero() && expires.Before(soon) {
+		w.mark = "expiring " + last.ID
+		all = append(all, w)
+	}
+	return all, nil
+}
+
+// low reports whether fewer numbers are left than were used in a week. That is so
+// when the number that lies as far back as numbers are left was used within the
+// week.
+func (p *Plan) low(ctx context.Context, rnc string, current store.NumberRange, left int64) (bool, error) {
+	if left < lowNumbers {
+		return true, nil
+	}
+	if current.Next-left < current.First {
+		return false, nil
+	}
+	encf, err := fiscal.NewENCF(current.Type, current.Next-left)
+	if err != nil {
+		return false, err
+	}
+	then, err := p.store.IssuedUnder(ctx, current.Environment, rnc, encf.String())
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil // the number was abandoned
+	}
+	return err == nil && p.now().Sub(then.CreatedAt) < usedWithin, err
+}
+
+func (p *Plan) credentialWarnings(ctx context.Context) (all []warning, err error) {
+	credentials, err := p.store.Credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range credentials {
+		left := c.ExpiresAt.Sub(p.now())
+		if c.Environment != p.env || c.ExpiresAt.IsZero() || !c.RevokedAt.IsZero() || left <= 0 {
+			continue
+		}
+		if m := mark(credentialDays, left); m != "" {
+			scope := store.Scope{Environment: p.env, TaxpayerID: c.TaxpayerID}
+			all = append(all, warning{
+				scope: scope, subject: "credential " + c.ID, mark: m,
+				kind: event.CredentialExpiring, data: event.NewCredential(c.ID, c.ExpiresAt),
+				message: "A credential expires soon. Replace it with `fiscalhub credential rotate`.",
+				log:     []any{"credential_id", c.ID, "expires_at", c.ExpiresAt},
+			})
+		}
+	}
+	return all, nil
+}
+
+// scopes returns the taxpayers that have a certificate in the environment.
+func (p *Plan) scopes(ctx context.Context) ([]store.Scope, error) {
+	certificates, err := p.store.Certificates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []store.Scope
+	for _, c := range certificates {
+		if c.Environment == p.env && !slices.Contains(all, c.Scope) {
+			all = append(all, c.Scope)
+		}
+	}
+	return all, nil
+}
+
+// addEvent adds an event about a taxpayer.
+func (p *Plan) addEvent(ctx context.Context, tx *store.Tx, scope store.Scope, kind string, data any) error {
+	e, err := pipeline.NewEvent(scope, kind, p.now(), data)
+	if err != nil {
+		return err
+	}
+	return tx.AddEvent(ctx, e)
+}

@@ -1,0 +1,70 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// A Notice is an event about a document beside a change of its status.
+type Notice struct {
+	Kind           string
+	Result, Reason string
+}
+
+// AddEvents adds the events of a change to the rows that are committed with it:
+// the change of status, if there is one, and the notices. It reports whether it
+// added any.
+func AddEvents(rows *store.Batch, before, after store.Invoice, notices []Notice, now time.Time) bool {
+	// An event is never older than the change that it follows, even when the
+	// clock has gone back.
+	at := now.UTC().Truncate(time.Millisecond)
+	if at.Before(after.UpdatedAt) {
+		at = after.UpdatedAt
+	}
+	changed := after.Status != before.Status
+	if changed {
+		data := documentData(after)
+		data.PreviousStatus = before.Status
+		addDocumentEvent(rows, after, event.StatusChanged(after.Status), at, data)
+		if after.Status == fiscal.Accepted || after.Status == fiscal.AcceptedConditional {
+			notices = append([]Notice{{Kind: event.ArtifactsReady}}, notices...)
+		}
+	}
+	for _, n := range notices {
+		data := documentData(after)
+		data.Result, data.Reason = n.Result, n.Reason
+		addDocumentEvent(rows, after, n.Kind, at, data)
+	}
+	return changed || len(notices) > 0
+}
+
+func documentData(inv store.Invoice) event.Document {
+	return event.Document{
+		Object: "fiscal_document", ID: inv.DocumentID, InvoiceID: inv.ID, ExternalID: inv.ExternalID, Type: inv.Type, Status: inv.Status,
+		Revision: inv.Revision, ENCF: present(inv.ENCF), TrackID: present(inv.TrackID), IssueDate: inv.IssueDate, Total: inv.DocumentTotal,
+		Links: event.DocumentLinks(inv.TaxpayerID, inv.DocumentID),
+	}
+}
+
+func present(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func addDocumentEvent(rows *store.Batch, inv store.Invoice, kind string, at time.Time, data event.Document) {
+	e, err := NewEvent(inv.Scope, kind, at, data)
+	e.DocumentID, e.Revision = inv.DocumentID, inv.Revision
+	rows.Fail(err).AddEvent(e)
+}
+
+// NewEvent encodes an event for the store. It fails when the data cannot be
+// encoded.
+func NewEvent(scope store.Scope, kind string, at time.Time, data any) (store.Event, error) {
+	e, err := event.New(event.Owner{Environment: scope.Environment, TaxpayerID: scope.TaxpayerID}, kind, at, data)
+	return store.Event{Scope: scope, ID: e.ID, Kind: e.Kind, At: e.At, Body: e.Body}, err
+}

@@ -1,0 +1,27 @@
+package wake
+
+import "time"
+
+// A Pace divides the waits of background work, so that development and tests need
+// not wait as long as production does. A pace below 1 counts as 1.
+type Pace float64
+
+// Of returns the wait d at this pace, and no less than floor unless d itself is
+// shorter.
+func (p Pace) Of(d, floor time.Duration) time.Duration {
+	return max(p.Scale(d), min(floor, d))
+}
+
+// Scale returns d at this pace without a floor.
+func (p Pace) Scale(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / max(float64(p), 1))
+}
+
+// The longest and the shortest lease.
+const (
+	MaxLease = 30 * time.Second
+	minLease = 2 * time.Second
+)
+
+// Lease returns for how long a worker holds a row without a heartbeat.
+func (p Pace) Lease() time.Duration { return p.Of(MaxLease, minLease) }
