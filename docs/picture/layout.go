@@ -19,11 +19,9 @@ const (
 	perRow     = 5  // boxes in a row of a band
 )
 
-// How many orders of the boxes are tried, and how many of them are improved.
-const (
-	starts    = 500
-	finalists = 8
-)
+// A search says how many orders of the boxes are tried, and how many of them are
+// improved.
+type search struct{ starts, finalists int }
 
 // A node is a box, or the point where the line to a box passes a row.
 //
@@ -58,7 +56,7 @@ type band struct{ floor, first, last int }
 // newLayout decides where the packages stand. It begins from many orders of the
 // boxes, removes crossings from each, improves the most promising ones, and
 // keeps the one whose lines are the easiest to follow.
-func newLayout(packages []pkg) *layout {
+func newLayout(packages []pkg, by search) *layout {
 	l := &layout{}
 	l.assignRows(packages)
 	l.connect(packages)
@@ -68,7 +66,7 @@ func newLayout(packages []pkg) *layout {
 	}
 	var tried []start
 	seed := uint32(1)
-	for range starts {
+	for range by.starts {
 		for _, row := range l.rows {
 			shuffle(row, &seed)
 		}
@@ -76,7 +74,7 @@ func newLayout(packages []pkg) *layout {
 		tried = append(tried, start{l.copyRows(), l.place()})
 	}
 	slices.SortStableFunc(tried, func(a, b start) int { return cmp.Compare(a.cost, b.cost) })
-	tried = tried[:finalists]
+	tried = tried[:by.finalists]
 	for i := range tried {
 		l.rows = tried[i].rows
 		tried[i].cost = l.improve()

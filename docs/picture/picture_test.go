@@ -114,7 +114,7 @@ func TestLargeTreeKeepsItsDistances(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLayout(packages)
+	l := newLayout(packages, search{starts: 20, finalists: 1})
 	boxes := 0
 	for _, row := range l.rows {
 		for i, n := range row {
