@@ -1,7 +1,7 @@
 # Each line with two hashes is what `make help` prints.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test bench soak lint fuzz build clean
+.PHONY: help run test bench soak lint fuzz picture build clean
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -30,6 +30,9 @@ lint: ## check format and lint
 
 fuzz: ## fuzz every target for FUZZTIME, 1m unless told
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz
+
+picture: ## draw docs/pictures/architecture.svg from the imports and the package table
+	go run ./docs/picture
 
 build: ## build the static binary bin/fiscalhub
 	CGO_ENABLED=0 go build -trimpath -o bin/fiscalhub ./cmd/fiscalhub

@@ -125,7 +125,11 @@ func TestLinks(t *testing.T) {
 			t.Errorf("decision %d: %s does not start with its number", i+1, page)
 		}
 	}
-	pages = append(append(pages, decisions...), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md")
+	spanish, err := filepath.Glob("es/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(slices.Concat(pages, decisions, spanish), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md")
 	for _, page := range pages {
 		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(read(t, page), -1) {
 			if strings.Contains(m[1], "://") {
