@@ -30,29 +30,38 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
-// Every package imports of ours exactly what the table says, and every package
-// is in the table.
-func TestPackageTable(t *testing.T) {
-	t.Parallel()
+// floors reads the table of packages: the floor of each package, "–" for those
+// beside the floors, and what the package may import.
+func floors(t *testing.T) (floor map[string]string, imports map[string][]string) {
+	t.Helper()
 	quoted := regexp.MustCompile("`([^`]+)`")
-	told := map[string][]string{}
+	floor, imports = map[string]string{}, map[string][]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| [0-9–] \|.*$`).FindAllString(read(t, "architecture.md"), -1) {
 		cells := strings.Split(row, "|")
-		imports := []string{}
+		name := quoted.FindStringSubmatch(cells[2])[1]
+		list := []string{}
 		for _, m := range quoted.FindAllStringSubmatch(cells[4], -1) {
-			imports = append(imports, m[1])
+			list = append(list, m[1])
 		}
-		slices.Sort(imports)
-		told[quoted.FindStringSubmatch(cells[2])[1]] = imports
+		slices.Sort(list)
+		floor[name], imports[name] = strings.TrimSpace(cells[1]), list
 	}
+	return floor, imports
+}
 
+// Every package imports of ours exactly what the table says, and every package is
+// in the table. No arrow points up; within a floor only the pairs that are listed
+// here; the compiler refuses circles.
+func TestPackageTable(t *testing.T) {
+	t.Parallel()
+	floor, table := floors(t)
 	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...")
 	list.Dir = ".."
 	out, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string][]string{}
+	code := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
 		name := strings.TrimPrefix(fields[0], module)
@@ -66,10 +75,52 @@ func TestPackageTable(t *testing.T) {
 			}
 		}
 		slices.Sort(imports)
-		found[name] = imports
+		code[name] = imports
 	}
-	if diff := cmp.Diff(found, told); diff != "" {
+	if diff := cmp.Diff(code, table); diff != "" {
 		t.Errorf("architecture.md differs from the code (-code +table):\n%s", diff)
+	}
+	level := map[string]bool{ // on one floor, with the reason
+		"internal/fiscal internal/reply":   true, // a reply speaks of the domain
+		"internal/ecf internal/printed":    true, // a page is printed from a document
+		"internal/access internal/notify":  true, // access seals the secrets of endpoints
+	}
+	for from, list := range code {
+		for _, to := range list {
+			if floor[from] == "–" || floor[to] == "–" {
+				continue
+			}
+			if pair := to + " " + from; floor[to] > floor[from] || floor[to] == floor[from] && !level[pair] {
+				t.Errorf("%s on floor %s imports %s on floor %s", from, floor[from], to, floor[to])
+			}
+		}
+	}
+}
+
+// The engine does not ask which plan it has, and no room of the pipeline grows into
+// two subjects again.
+func TestPipelineRooms(t *testing.T) {
+	t.Parallel()
+	downcast := regexp.MustCompile(`[pP]lan\.\(\*?[\w.]+\)`)
+	for _, room := range []string{"pipeline", "live"} {
+		files, err := filepath.Glob("../internal/" + room + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text := read(t, file)
+			lines += strings.Count(text, "\n")
+			if found := downcast.FindString(text); found != "" {
+				t.Errorf("%s has a downcast of the plan: %s", file, found)
+			}
+		}
+		if lines == 0 || lines >= 2500 {
+			t.Errorf("internal/%s has %d lines, want fewer than 2,500", room, lines)
+		}
 	}
 }
 
