@@ -21,9 +21,9 @@ bench: ## measure the service beside the floor of this machine (ARGS="creations 
 	go run ./bench $(ARGS)
 
 soak: ## every crash point, live documents against a misbehaving authority for SEEDS seeds, 10 unless told, then the long scenarios
-	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^TestEveryCrashPoint$$' ./internal/pipeline
-	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/pipeline | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
-	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^TestS(11|12|22)' -v ./internal/pipeline | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
+	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^TestEveryCrashPoint$$' ./internal/live
+	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
+	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 
 lint: ## check format and lint
 	scripts/test format lint

@@ -115,7 +115,7 @@ func TestFoldIsAFunctionOfTheSet(t *testing.T) {
 
 // Whatever is learnt, an acceptance stands, and nothing that may have been sent
 // goes back to the queue.
-func TestFoldNeverForgets(t *testing.T) {
+func TestFoldNeverForgetsAnAcceptance(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		evidence := rapid.SliceOfN(rapid.Custom(drawEvidence), 1, 10).Draw(t, "evidence")

@@ -14,10 +14,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// S12, P-84: the authority is down for three hours. Creations go on, signed
+// The authority is down for three hours. Creations go on, signed
 // documents wait, and all of them go out when it is back, once.
 // OUTAGE_DOCUMENTS says how many; the scenario has 200.
-func TestS12P84Contingency(t *testing.T) {
+func TestContingencyDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})

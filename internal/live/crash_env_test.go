@@ -22,7 +22,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// A country is what outlives a service: the authority, the clock, and a database
+// A crashEnv is what outlives a service: the authority, the clock, and a database
 // with a taxpayer.
 type crashEnv struct {
 	clock   *storetest.Clock
@@ -101,7 +101,7 @@ func (c *crashEnv) begin(t *testing.T) {
 	t.Helper()
 	c.sim.ClearRules()
 	c.sim.ClearViolations()
-	c.clock.Advance(time.Hour) // nobody minds that a service gets a token of its own
+	c.clock.Advance(time.Hour) // so that each service may get a token of its own
 	w := c.service(t, c.store, &points{})
 	w.made = c.made
 	c.inv = w.create(c.trial.kind, c.trial.net)
@@ -143,7 +143,8 @@ func (c *crashEnv) service(t *testing.T, s *store.Store, p *points) *env {
 	return w
 }
 
-// points are the places that a service came by, before and after whatever lasts.
+// points records the points that a service reached, before and after each commit and
+// each effect.
 type points struct {
 	names []string
 	stop  func(n int) // at the n-th

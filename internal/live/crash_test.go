@@ -221,7 +221,7 @@ func (c *crashEnv) audit(t *testing.T, w *env, sent, restarts int) {
 	c.auditAuthority(t, issued, restarts)
 }
 
-// auditHistory asserts that the statuses are a path of the table, each told once.
+// auditHistory asserts that the statuses are a path of the table, each recorded once.
 func (c *crashEnv) auditHistory(t *testing.T, w *env, inv store.Invoice) {
 	t.Helper()
 	events, err := w.store().History(t.Context(), c.scope, inv.ID)

@@ -22,7 +22,7 @@ type lenient struct{ *Plan }
 
 func (lenient) Check(context.Context, store.Scope, *fiscal.Invoice) error { return nil }
 
-func TestP75ADocumentThatDoesNotFitTakesNoNumber(t *testing.T) {
+func TestDocumentThatFailsValidationTakesNoNumber(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
@@ -40,8 +40,8 @@ func TestP75ADocumentThatDoesNotFitTakesNoNumber(t *testing.T) {
 	})
 }
 
-// P-87: the answer was lost, and the document had been rejected.
-func TestP87LostAnswerOfARejection(t *testing.T) {
+// The answer was lost, and the document had been rejected.
+func TestLostAnswerOfARejectionEndsRejected(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
@@ -65,8 +65,8 @@ func TestP87LostAnswerOfARejection(t *testing.T) {
 	})
 }
 
-// P-91: of two track ids the second says that the number is used.
-func TestP91TheTwinOfAnAcceptedDocument(t *testing.T) {
+// Of two track ids the second says that the number is used.
+func TestSecondSubmissionOfAnAcceptedDocumentStaysAccepted(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
@@ -91,9 +91,9 @@ func (s *wallet) Identity(_ context.Context, _ store.Scope, at time.Time) (*xmls
 	return s.id, s.id.Check(at)
 }
 
-// S13, P-93: the certificate expires with documents signed and unsigned, and
+// The certificate expires with documents signed and unsigned, and
 // another is installed. What was signed goes out as it is.
-func TestS13P93ACertificateExpires(t *testing.T) {
+func TestDocumentsWaitForANewCertificate(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
@@ -164,8 +164,8 @@ func (w *env) bytes(inv store.Invoice) string {
 	return string(issued.XML)
 }
 
-// S14, P-94: a range comes to its end in the middle of a burst.
-func TestS14P94TheRangeIsExhausted(t *testing.T) {
+// A range comes to its end in the middle of a burst.
+func TestDocumentsWaitForANewNumberRange(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
@@ -202,8 +202,8 @@ func TestS14P94TheRangeIsExhausted(t *testing.T) {
 	})
 }
 
-// P-95: many documents are signed on several nodes at once.
-func TestP95ParallelSigning(t *testing.T) {
+// Many documents are signed on several nodes at once.
+func TestParallelNodesIssueEachNumberOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		const documents = 60
@@ -255,7 +255,7 @@ type buyerCase struct {
 	service simulator.Service
 	action  simulator.Action
 	story   string
-	failed  bool // integrators are told that it could not be delivered
+	failed  bool // an event says that delivery failed
 }
 
 func (b buyerCase) check(t *testing.T, address string) {
@@ -266,13 +266,13 @@ func (b buyerCase) check(t *testing.T, address string) {
 	w.drive(48 * time.Hour)
 	w.want(inv, b.story)
 	if got := strings.Count(w.kinds(inv), event.DeliveryFailed); got != map[bool]int{true: 1}[b.failed] {
-		t.Errorf("told %d times that it could not be delivered", got)
+		t.Errorf("%d events that delivery failed", got)
 	}
 	w.clean()
 }
 
-// P-97: what directories answer.
-func TestP97Directory(t *testing.T) {
+// What directories answer.
+func TestDeliverAsksTheDirectory(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []buyerCase{
 		{"no entry", simulator.Directory, simulator.Action{Fault: "F24", Variant: "null"}, "queued submitted accepted", false},
@@ -288,8 +288,8 @@ func TestP97Directory(t *testing.T) {
 	}
 }
 
-// P-98: what buyers answer.
-func TestP98Buyers(t *testing.T) {
+// What buyers answer.
+func TestDeliverHandlesBuyers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []buyerCase{
 		{"not received, specification", simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-1"}, "queued submitted accepted", true},

@@ -320,7 +320,7 @@ func (w *env) clean() {
 	w.audit()
 }
 
-func TestLiveDocuments(t *testing.T) {
+func TestLiveDocumentsReachAVerdict(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{receiver: true})

@@ -17,8 +17,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/openapi/openapitest"
 )
 
-// told is a notice as integrators read it.
-type told struct {
+// emitted is an event as integrators read it.
+type emitted struct {
 	ID, Type, Timestamp, Environment string
 	TaxpayerID                       string `json:"taxpayer_id"`
 	Data                             struct {
@@ -38,18 +38,18 @@ type told struct {
 	}
 }
 
-// feed is everything that the taxpayer was told, in its order.
-func (w *env) feed() []told {
+// feed returns the events of the taxpayer, in order.
+func (w *env) feed() []emitted {
 	w.t.Helper()
-	var all []told
+	var all []emitted
 	for after := int64(0); ; {
 		page, err := w.store().Feed(w.t.Context(), w.scope, after, 100)
 		w.must(err)
 		for _, n := range page {
-			var e told
+			var e emitted
 			w.must(json.Unmarshal(n.Body, &e))
 			if e.ID != n.ID || e.Type != n.Kind || len(n.Body) > 20<<10 || n.Number != after+1 {
-				w.t.Errorf("notice %d: %s", n.Number, n.Body)
+				w.t.Errorf("event %d: %s", n.Number, n.Body)
 			}
 			all, after = append(all, e), n.Number
 		}
@@ -59,7 +59,7 @@ func (w *env) feed() []told {
 	}
 }
 
-// kinds are what was told about an invoice.
+// kinds returns the kinds of the events about an invoice.
 func (w *env) kinds(inv store.Invoice) string {
 	var list []string
 	for _, e := range w.feed() {
@@ -70,7 +70,7 @@ func (w *env) kinds(inv store.Invoice) string {
 	return strings.Join(list, " ")
 }
 
-// audit asserts that every change of status was told once, with consecutive
+// audit asserts that every change of status emitted one event, with consecutive
 // numbers, whatever has happened.
 func (w *env) audit() {
 	w.t.Helper()
@@ -87,7 +87,7 @@ func (w *env) audit() {
 			last[id]++
 			statuses[id] = append(statuses[id], string(e.Data.Status))
 			if e.Type != event.StatusChanged(e.Data.Status) {
-				w.t.Errorf("%s tells %s", e.Type, e.Data.Status)
+				w.t.Errorf("%s has status %s", e.Type, e.Data.Status)
 			}
 		}
 		if e.Data.Sequence != last[id] {
@@ -106,21 +106,21 @@ func (w *env) audit() {
 			}
 		}
 		if !slices.Equal(statuses[inv.ID], want) {
-			w.t.Errorf("%s: told %q, want %q", inv.ExternalID, statuses[inv.ID], want)
+			w.t.Errorf("%s: events %q, want %q", inv.ExternalID, statuses[inv.ID], want)
 		}
 	}
 }
 
-// Integrators are told of every change, in the transaction of the change; what
-// is ready with the acceptance is told with it.
-func TestW01EveryChangeIsTold(t *testing.T) {
+// Every change emits its event in the transaction of the change. The acceptance also
+// emits that the artifacts are ready.
+func TestEveryChangeEmitsItsEvents(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{receiver: true})
-		heard := 0
+		commits := 0
 		w.engine.OnCommit = func(scope store.Scope) {
 			if scope == w.scope {
-				heard++
+				commits++
 			}
 		}
 		w.startEngine()
@@ -133,11 +133,11 @@ func TestW01EveryChangeIsTold(t *testing.T) {
 		if got := w.kinds(small); got != "fiscal_document.accepted fiscal_document.artifacts_ready" {
 			t.Errorf("of the 32: %s", got)
 		}
-		if heard != 4 {
-			t.Errorf("heard %d times, want after each of the 4 commits", heard)
+		if commits != 4 {
+			t.Errorf("OnCommit was called %d times, want after each of the 4 commits", commits)
 		}
 		events := w.feed()
-		first := events[slices.IndexFunc(events, func(e told) bool { return e.Data.InvoiceID == credit.ID })]
+		first := events[slices.IndexFunc(events, func(e emitted) bool { return e.Data.InvoiceID == credit.ID })]
 		if first.Data.PreviousStatus != fiscal.Queued || first.Data.Sequence != 2 || first.Data.ENCF == nil || *first.Data.ENCF != "E310000000001" ||
 			first.Data.TrackID == nil || first.Data.Total != "1180.00" || first.TaxpayerID != w.scope.TaxpayerID || first.Environment != "production" {
 			t.Errorf("the first: %+v", first)
@@ -146,8 +146,8 @@ func TestW01EveryChangeIsTold(t *testing.T) {
 	})
 }
 
-// What integrators are told is what the description of the API says.
-func TestW02NoticesFitTheirDescription(t *testing.T) {
+// The events are those that the OpenAPI document describes.
+func TestEventsMatchTheOpenAPIDescription(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{receiver: true, numbers: 50})
 	w.rule(1, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-4"})
@@ -186,7 +186,7 @@ func TestW02NoticesFitTheirDescription(t *testing.T) {
 		event.CertificateExpiring, event.ContingencyEnded, event.ContingencyStarted, event.SequenceLow,
 	}
 	if got := slices.Compact(kinds); !slices.Equal(got, want) {
-		t.Errorf("told of %q, want %q", got, want)
+		t.Errorf("kinds %q, want %q", got, want)
 	}
 	body := `{"data":[` + strings.Join(bodies, ",") + `],"meta":{"request_id":"req_0123456789abcdef0123456789abcdef","next_cursor":"c","has_more":false}}`
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/taxpayers/"+w.scope.TaxpayerID+"/events", nil)

@@ -21,7 +21,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// guard lets the town start as a server does, with a witness.
+// guard restarts the service with a witness, as a server starts.
 func (w *env) guard(path string) {
 	w.t.Helper()
 	f, err := fence.Open(w.t.Context(), fence.Options{Store: w.store(), Env: w.options.Env, Path: path, Now: w.now, Log: w.options.Log})
@@ -31,7 +31,7 @@ func (w *env) guard(path string) {
 	w.start()
 }
 
-// from is the same town on another database.
+// from returns the same env on another database.
 func (w *env) from(address string) *env {
 	w.t.Helper()
 	other := *w
@@ -155,7 +155,7 @@ var bothKinds = []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer}
 
 // A database that is restored from an older copy issues nothing until the
 // authority was asked, and never a number twice.
-func TestARestoredDatabaseIsFenced(t *testing.T) {
+func TestFenceOfARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
@@ -211,9 +211,9 @@ func TestARestoredDatabaseIsFenced(t *testing.T) {
 	})
 }
 
-// Without a witness nobody knows where to end: the authority is asked until it
+// Without a witness the end is unknown: the authority is asked until it
 // holds nothing for long.
-func TestAMissingWitnessFencesEverything(t *testing.T) {
+func TestFenceWithoutAWitness(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(path string) error{
 		"missing": os.Remove,
@@ -265,7 +265,7 @@ func TestAMissingWitnessFencesEverything(t *testing.T) {
 }
 
 // A number is in the file before the authority gets its document.
-func TestTheWitnessKnowsBeforeTheAuthority(t *testing.T) {
+func TestWitnessIsWrittenBeforeSending(t *testing.T) {
 	t.Parallel()
 	w, path := newEnv(t, storetest.Address(t, "sqlite"), envOptions{}), filepath.Join(t.TempDir(), "witness")
 	w.guard(path)
@@ -323,7 +323,7 @@ func (a *watcher) SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fisc
 
 // A further node begins its own witness while another one is alive, and not
 // otherwise. What was sent before it is in it.
-func TestAFurtherNodeBeginsItsOwnWitness(t *testing.T) {
+func TestFenceOfASecondNode(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
 	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
@@ -355,7 +355,7 @@ func TestAFurtherNodeBeginsItsOwnWitness(t *testing.T) {
 
 // A range that was added after the backup is not there after the restore. Who
 // adds it again does not get its numbers again.
-func TestARangeThatIsAddedAgainRemembers(t *testing.T) {
+func TestFenceOfARangeThatIsAddedAgain(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
 	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")

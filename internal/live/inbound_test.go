@@ -46,8 +46,8 @@ func rejected(reason string) func(*simulator.Push) {
 }
 
 // The buyer rejects what the authority has accepted: the status stays, the
-// integrator is told once, and the first word stands.
-func TestS17CommercialRejection(t *testing.T) {
+// integrator gets one event, and the first response stands.
+func TestCommercialRejectionIsRecorded(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{receiver: true})
@@ -67,7 +67,7 @@ func TestS17CommercialRejection(t *testing.T) {
 		last := events[len(events)-1]
 		if last.Type != event.CommercialResponse || last.Data.Result != "rejected" || last.Data.Reason != "no pedido" || last.Data.PreviousStatus != "" ||
 			last.Data.Status != fiscal.Delivered || last.Data.Sequence != before.Revision {
-			t.Errorf("told %+v", last)
+			t.Errorf("events %+v", last)
 		}
 		known, err := ReadEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
 		w.must(err)
@@ -80,7 +80,7 @@ func TestS17CommercialRejection(t *testing.T) {
 }
 
 // What does not belong to one of our documents has no effect.
-func TestCommercialResponsesThatDoNotFit(t *testing.T) {
+func TestCommercialResponseMustMatchTheDocument(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{receiver: true})
@@ -106,14 +106,15 @@ func TestCommercialResponsesThatDoNotFit(t *testing.T) {
 		}
 		for _, e := range w.feed() {
 			if e.Type == event.CommercialResponse {
-				t.Errorf("told %+v", e)
+				t.Errorf("events %+v", e)
 			}
 		}
 	})
 }
 
-// Of many that arrive at once, while maxClaim move the document, one is told.
-func TestCommercialResponsesAtOnce(t *testing.T) {
+// Of many responses that arrive at once, while workers move the document, one emits an
+// event.
+func TestConcurrentCommercialResponses(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{receiver: true})
@@ -135,9 +136,9 @@ func TestCommercialResponsesAtOnce(t *testing.T) {
 		if got := w.read(inv); got.Status != fiscal.Delivered || !slices.Equal(got.Messages, []string{"Aprobación comercial"}) {
 			t.Errorf("%+v", got)
 		}
-		responses := slices.DeleteFunc(w.feed(), func(e told) bool { return e.Type != event.CommercialResponse })
+		responses := slices.DeleteFunc(w.feed(), func(e emitted) bool { return e.Type != event.CommercialResponse })
 		if len(responses) != 1 || responses[0].Data.Result != "accepted" {
-			t.Errorf("told %+v", responses)
+			t.Errorf("events %+v", responses)
 		}
 		w.clean()
 	})
@@ -145,7 +146,7 @@ func TestCommercialResponsesAtOnce(t *testing.T) {
 
 // A relay passes on what buyers have signed: it has an effect once, and nothing
 // that does not belong to the relay's taxpayer has any.
-func TestRelayedMessages(t *testing.T) {
+func TestReceiveInboundMessages(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
@@ -202,7 +203,7 @@ func TestRelayedMessages(t *testing.T) {
 		}
 		w.want(inv, "queued submitted accepted")
 
-		// A refusal is told, and the status stays; the receipt after it counts.
+		// A refusal emits an event and the status stays; a later receipt counts.
 		if _, err := hear(func(in *Inbound) { in.XML = receipt(reply.Acknowledgement{Reason: reply.MotiveBuyer}) }); err != nil {
 			t.Error(err)
 		}
@@ -218,7 +219,7 @@ func TestRelayedMessages(t *testing.T) {
 		}
 		want := "fiscal_document.submitted fiscal_document.accepted fiscal_document.artifacts_ready fiscal_document.delivery_failed fiscal_document.delivered fiscal_document.commercial_response"
 		if got := w.kinds(inv); got != want {
-			t.Errorf("told %s", got)
+			t.Errorf("events %s", got)
 		}
 		w.want(other, "queued submitted accepted")
 		w.drive(time.Hour)

@@ -19,10 +19,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
-// P-92: a worker stands still until its lease has run out and another one has
+// A worker stands still until its lease has run out and another one has
 // taken over, and then goes on. Wherever it stood, the same bytes are at the
 // authority, there is one history, and what the late one has learnt is kept.
-func TestP92EveryLeaseThatRunsOut(t *testing.T) {
+func TestLeaseThatEndsAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestAlteredDocumentIsNotSent(t *testing.T) {
 				t.Errorf("it is forgotten: %v", err)
 			}
 			if !bytes.Contains(c.logged.Bytes(), []byte("level=ERROR msg=\"A signed document was altered")) {
-				t.Errorf("nobody was told: %s", c.logged.Bytes())
+				t.Errorf("no error was logged: %s", c.logged.Bytes())
 			}
 		})
 	}

@@ -119,18 +119,18 @@ func runMutated(t *testing.T, sources map[string]string) []string {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-count=1", "-timeout=5m",
-		"-run=Fold|Crash|Scenarios|P92|Altered|Lease", "-skip=/postgres|//postgres", ".")
+		"-run=Fold|Crash|Scenarios|Altered|Lease", "-skip=/postgres|//postgres", ".", "../evidence", "../pipeline")
 	cmd.Env = append(os.Environ(), "FISCALHUB_MUTATIONS=")
 	out, err := cmd.CombinedOutput()
 	failed := failure.FindAllStringSubmatch(string(out), -1)
 	if err != nil && len(failed) == 0 {
 		t.Fatalf("the tests did not run: %v\n%s", err, out)
 	}
-	var told []string
+	var names []string
 	for i, f := range failed {
 		if f[1] != "" || i > 0 && failed[i-1][1] != "" {
-			told = append(told, f[1]+f[2])
+			names = append(names, f[1]+f[2])
 		}
 	}
-	return told
+	return names
 }

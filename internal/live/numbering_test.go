@@ -29,7 +29,7 @@ func (b *broken) Sign(r io.Reader, digest []byte, o crypto.SignerOpts) ([]byte, 
 
 // A panic while a document is signed is its stage's failure: the process lives,
 // and whoever comes next is numbered.
-func TestPanicWhileSigningIsTheStagesFailure(t *testing.T) {
+func TestPanicWhileSigningFailsOneStage(t *testing.T) {
 	t.Parallel()
 	c := newCrashEnv(t, "sqlite", trials()[0])
 	c.begin(t)
@@ -104,7 +104,7 @@ func TestLostLeaseGetsNoNumber(t *testing.T) {
 
 // Documents that were signed before and after midnight share a commit: the range
 // must not have expired for any of them.
-func TestNumbersOfABatchAreGoodForItsLastDay(t *testing.T) {
+func TestBatchUsesARangeThatLastsForItsLastSignature(t *testing.T) {
 	t.Parallel()
 	c := newCrashEnv(t, "sqlite", trials()[0])
 	w := c.service(t, c.store, &points{})
@@ -119,8 +119,8 @@ func TestNumbersOfABatchAreGoodForItsLastDay(t *testing.T) {
 	}
 }
 
-// Whoever leads is let go after its own batch, however many come after it.
-func TestTheLeadGoesOn(t *testing.T) {
+// The leader stops after its own batch, however many requests come after it.
+func TestHandOverLetsTheNextRequestLead(t *testing.T) {
 	t.Parallel()
 	q := &numberer{plan: &Plan{}, busy: true}
 	first, second := &numberRequest{lead: make(chan struct{}, 1)}, &numberRequest{lead: make(chan struct{}, 1)}

@@ -18,7 +18,7 @@ import (
 
 // An authority that does not answer releases nothing; what it has answered
 // before is not asked again.
-func TestNothingIsReleasedWithoutAnswers(t *testing.T) {
+func TestReleaseNeedsTheAuthoritysAnswers(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
 	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
@@ -45,7 +45,7 @@ func TestNothingIsReleasedWithoutAnswers(t *testing.T) {
 
 // Where the look-ups do not exist the numbers up to the mark are given up; with
 // no mark an operator has to state one.
-func TestTheAuthorityCannotBeAsked(t *testing.T) {
+func TestReleaseWithoutALookUp(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
 	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
@@ -84,7 +84,7 @@ func TestTheAuthorityCannotBeAsked(t *testing.T) {
 
 // Nodes with witnesses of their own know each what it has sent. The numbers of
 // the others are found beyond the mark.
-func TestOtherNodesHaveSentMore(t *testing.T) {
+func TestReleaseFindsNumbersOfOtherNodes(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
 	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")

@@ -132,7 +132,7 @@ func wantDecision(t *testing.T, w *env, before, after store.Invoice) {
 
 // An operator decides while a worker is asking. The worker's answer comes late,
 // and counts all the same: a valid document is not hidden.
-func TestResolveBesideAWorker(t *testing.T) {
+func TestResolveWhileAWorkerHoldsTheJob(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{receiver: true})
@@ -166,7 +166,7 @@ func TestResolveBesideAWorker(t *testing.T) {
 
 // What the authority has accepted, by an answer that came late, cannot be
 // rejected.
-func TestResolveAgainstTheAuthority(t *testing.T) {
+func TestResolveCannotContradictTheAuthority(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
@@ -189,9 +189,9 @@ func TestResolveAgainstTheAuthority(t *testing.T) {
 	})
 }
 
-// Operators and maxClaim commit at the same moment: whoever comes first, each
+// Operators and workers commit at the same moment: whichever comes first, each
 // document is accepted once and goes to its buyer, and nothing is left over.
-func TestResolveRaces(t *testing.T) {
+func TestConcurrentResolves(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{receiver: true})

@@ -19,9 +19,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
-// S9: the service is killed between the post and its answer. The next one finds
+// The service is killed between the post and its answer. The next one finds
 // an attempt without an end, asks, and sends again only what has not arrived.
-func TestS9KilledBetweenPostAndAnswer(t *testing.T) {
+func TestKillBetweenRequestAndAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, trial, at, story string
@@ -106,10 +106,10 @@ func (w *env) asked(service simulator.Service) []simulator.RequestView {
 	return all
 }
 
-// S11, P-89: the token dies in the middle of a batch. One is fetched for all of
+// The token dies in the middle of a batch. One is fetched for all of
 // them, and every document arrives once. TOKEN_DOCUMENTS says how many; the
 // scenario has 500.
-func TestS11P89TheTokenDiesInABatch(t *testing.T) {
+func TestTokenExpiresWithinABatch(t *testing.T) {
 	t.Parallel()
 	documents := number(t, "TOKEN_DOCUMENTS", 40)
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -144,9 +144,9 @@ func TestS11P89TheTokenDiesInABatch(t *testing.T) {
 	})
 }
 
-// S20: two maxClaim ask for the result of the same document. Whether one comes
-// first or both are at it, nobody asks too often, and the story is told once.
-func TestS20TwoWorkersPollTheSameDocument(t *testing.T) {
+// Two maxClaim ask for the result of the same document. Whether one comes
+// first or both are at it, neither asks too often, and each change is recorded once.
+func TestTwoNodesPollTheSameDocument(t *testing.T) {
 	t.Parallel()
 	t.Run("side by side", func(t *testing.T) {
 		t.Parallel()
@@ -203,9 +203,9 @@ func TestS20TwoWorkersPollTheSameDocument(t *testing.T) {
 	}
 }
 
-// P-90: in process for six hours. The authority is asked as the schedule says,
+// In process for six hours. The authority is asked as the schedule says,
 // each pause up to a fifth longer, and nothing is sent again.
-func TestP90InProcessForHours(t *testing.T) {
+func TestSlowVerdictIsNeverSentAgain(t *testing.T) {
 	t.Parallel()
 	schedule := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute}
 	for range 12 {
@@ -236,9 +236,9 @@ func TestP90InProcessForHours(t *testing.T) {
 	})
 }
 
-// S3, P-96: a consumer invoice goes as a summary up to the last cent below 250,000,
+// A consumer invoice goes as a summary up to the last cent below 250,000,
 // and whole from there.
-func TestS3P96SummaryBelowTheLimit(t *testing.T) {
+func TestSummaryBelowTheLimit(t *testing.T) {
 	t.Parallel()
 	for total, whole := range map[string]bool{"249999.99": false, "250000.00": true} {
 		t.Run(total, func(t *testing.T) {
@@ -274,9 +274,9 @@ func TestS3P96SummaryBelowTheLimit(t *testing.T) {
 	}
 }
 
-// P-94: the range expires at midnight in the country. What was accepted before
+// The range expires at midnight in the country. What was accepted before
 // waits for another one, and no number is given after it.
-func TestP94TheRangeExpiresAtMidnight(t *testing.T) {
+func TestNumberRangeExpiresAtMidnight(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
@@ -316,10 +316,10 @@ func TestP94TheRangeExpiresAtMidnight(t *testing.T) {
 	})
 }
 
-// P-81: the clock of the machine is set while a document is being sent and
+// The clock of the machine is set while a document is being sent and
 // another one waits. Nothing is dated by a wrong clock, no number is given
 // twice, and all comes to its end.
-func TestP81TheClockOfTheMachineIsSet(t *testing.T) {
+func TestClockOfTheMachineIsSet(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {

@@ -36,11 +36,11 @@ func TestScenarios(t *testing.T) {
 		story   string
 		also    func(*testing.T, *env, store.Invoice)
 	}{
-		{name: "S1 a 31 is delivered", story: "queued submitted accepted delivered"},
-		{name: "S2 a small 32 has no track id", kind: fiscal.Consumer, story: "queued accepted"},
-		{name: "S3 a large 32 goes whole", kind: fiscal.Consumer, net: 211_865, story: "queued submitted accepted"},
+		{name: "a 31 is delivered", story: "queued submitted accepted delivered"},
+		{name: "a small 32 has no track id", kind: fiscal.Consumer, story: "queued accepted"},
+		{name: "a large 32 goes whole", kind: fiscal.Consumer, net: 211_865, story: "queued submitted accepted"},
 		{
-			name: "S4 conditional", prepare: func(w *env) { w.rule(1, simulator.Reception, forced(4, true, "irregular")) },
+			name: "conditional", prepare: func(w *env) { w.rule(1, simulator.Reception, forced(4, true, "irregular")) },
 			story: "queued submitted accepted_conditional delivered",
 			also: func(t *testing.T, w *env, inv store.Invoice) {
 				if got := w.read(inv).Messages; len(got) != 2 || got[0] != "[4] Aceptado Condicional" || got[1] != "[176] irregular" {
@@ -49,38 +49,38 @@ func TestScenarios(t *testing.T) {
 			},
 		},
 		{
-			name: "S5 rejected, the number is used", prepare: func(w *env) { w.rule(1, simulator.Reception, forced(2, true, "no")) },
+			name: "rejected, the number is used", prepare: func(w *env) { w.rule(1, simulator.Reception, forced(2, true, "no")) },
 			story: "queued submitted rejected", also: wantNumber(store.NumberUsed),
 		},
 		{
-			name: "S6 rejected, the number is free", prepare: func(w *env) { w.rule(1, simulator.Reception, forced(2, false, "no")) },
+			name: "rejected, the number is free", prepare: func(w *env) { w.rule(1, simulator.Reception, forced(2, false, "no")) },
 			story: "queued submitted rejected", also: wantNumber(store.NumberReusable),
 		},
 		{
-			name: "S7 P-85 the answer is lost, and the document is there", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"}) },
+			name: "the answer is lost, and the document is there", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"}) },
 			story: "queued outcome_unknown accepted delivered", also: wantPosts(1),
 		},
 		{
-			name: "S8 P-86 the answer is lost, and the document is not there", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: no()}) },
+			name: "the answer is lost, and the document is not there", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: no()}) },
 			story: "queued outcome_unknown submitted accepted delivered", also: wantPosts(2),
 		},
 		{
-			name: "S7 of a summary", kind: fiscal.Consumer, prepare: func(w *env) { w.rule(1, simulator.RFCE, simulator.Action{Fault: "F02"}) },
+			name: "the answer to a summary is lost, and the summary is there", kind: fiscal.Consumer, prepare: func(w *env) { w.rule(1, simulator.RFCE, simulator.Action{Fault: "F02"}) },
 			story: "queued outcome_unknown accepted", also: wantPosts(1),
 		},
 		{
-			name: "S8 of a summary", kind: fiscal.Consumer, prepare: func(w *env) { w.rule(1, simulator.RFCE, simulator.Action{Fault: "F02", Store: no()}) },
+			name: "the answer to a summary is lost, and the summary is not there", kind: fiscal.Consumer, prepare: func(w *env) { w.rule(1, simulator.RFCE, simulator.Action{Fault: "F02", Store: no()}) },
 			story: "queued outcome_unknown accepted", also: wantPosts(2),
 		},
 		{
-			name: "S10 in process for 26 hours", within: 48 * time.Hour,
+			name: "in process for 26 hours", within: 48 * time.Hour,
 			prepare: func(w *env) {
 				w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(26 * time.Hour) }))
 			},
 			story: "queued submitted processing accepted delivered", also: wantPosts(1),
 		},
 		{
-			name: "S18 a gateway answers 400 with a page", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F07"}) },
+			name: "a gateway answers 400 with a page", prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F07"}) },
 			story: "queued outcome_unknown submitted accepted delivered", also: wantPosts(2),
 		},
 		{
@@ -104,7 +104,7 @@ func TestScenarios(t *testing.T) {
 			},
 		},
 		{
-			name: "S15 the buyer is down for two days", within: 4 * 24 * time.Hour,
+			name: "the buyer is down for two days", within: 4 * 24 * time.Hour,
 			prepare: func(w *env) {
 				_, err := w.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.PeerReception, To: w.now().Add(48 * time.Hour)}, Action: simulator.Action{Fault: "peer", Variant: "500"}})
 				w.must(err)
@@ -112,15 +112,15 @@ func TestScenarios(t *testing.T) {
 			story: "queued submitted accepted delivered",
 		},
 		{
-			name: "S16 the buyer says that it is another's", prepare: func(w *env) { w.rule(0, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-4"}) },
+			name: "the buyer says that the document is not for it", prepare: func(w *env) { w.rule(0, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-4"}) },
 			story: "queued submitted accepted",
 		},
 		{
-			name: "S19 the verdict flips", prepare: func(w *env) { w.rule(0, simulator.Result, simulator.Action{Fault: "F16"}) },
+			name: "the verdict flips", prepare: func(w *env) { w.rule(0, simulator.Result, simulator.Action{Fault: "F16"}) },
 			story: "queued submitted accepted delivered",
 		},
 		{
-			name: "S21 nobody can be asked", amb: "certecf", within: 48 * time.Hour,
+			name: "no look-up exists", amb: "certecf", within: 48 * time.Hour,
 			prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"}) },
 			story:   "queued outcome_unknown submitted outcome_unknown",
 			also:    wantPosts(2), // once more where nobody can be asked, and no oftener

@@ -30,9 +30,9 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// S22: many documents against an authority that loses answers. All of them come
+// Many documents against an authority that loses answers. All of them come
 // to an end, under numbers without a gap. `make soak` runs it for 10,000.
-func TestS22Soak(t *testing.T) {
+func TestSoakScenario(t *testing.T) {
 	t.Parallel()
 	documents := number(t, "SOAK_DOCUMENTS", 20)
 	storetest.EachAddress(t, func(t *testing.T, address string) { soak(t, address, "flaky", 1, documents) })

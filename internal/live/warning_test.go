@@ -62,8 +62,8 @@ func TestWarningsOfACertificate(t *testing.T) {
 	})
 }
 
-// A range is low with few numbers left, or fewer than a week needs, and told of
-// before it expires; a new range is told of anew.
+// A range is low with few numbers left, or fewer than a week needs, or when it
+// expires soon. A new range causes new warnings.
 func TestWarningsOfARange(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -136,7 +136,7 @@ func TestWarningOfARangeInUse(t *testing.T) {
 	}
 }
 
-// A credential that ends is told of, one that is revoked is not.
+// A credential that expires causes a warning, a revoked one does not.
 func TestWarningsOfACredential(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {

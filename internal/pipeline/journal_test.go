@@ -101,7 +101,7 @@ func TestJournalUnderWayIsWrittenWhenTheServiceStops(t *testing.T) {
 	})
 }
 
-func TestFullJournalHoldsNobodyUp(t *testing.T) {
+func TestFullJournalBlocksNobody(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newEnv(t, address, Sandbox{})
@@ -122,7 +122,7 @@ func TestFullJournalHoldsNobodyUp(t *testing.T) {
 }
 
 // What an entry speaks of may be gone; what the others say is written.
-func TestJournalEntryAboutNothing(t *testing.T) {
+func TestJournalEntryForAMissingInvoice(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newEnv(t, address, Sandbox{})

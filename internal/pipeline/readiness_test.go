@@ -20,7 +20,7 @@ func codes(problems fiscal.Problems) []string {
 	return all
 }
 
-func TestReadinessLooksAtTheCertificates(t *testing.T) {
+func TestMissingChecksTheCertificates(t *testing.T) {
 	t.Parallel()
 	now := storetest.NewClock().Now()
 	cert := func(from, to time.Duration) store.Certificate {
@@ -63,7 +63,7 @@ func TestReadinessLooksAtTheCertificates(t *testing.T) {
 	}
 }
 
-func TestReadinessReadsTheCertificatesOfTheEnvironment(t *testing.T) {
+func TestReadFactsReadsTheEnvironment(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newEnv(t, address, Sandbox{})

@@ -136,7 +136,7 @@ func (b *env) status(inv store.Invoice) fiscal.Status {
 
 // A worker that dies with a job in hand lets its lease run out; nobody gets the
 // job before, and then somebody does.
-func TestJobOfADeadWorkerComesDueAgain(t *testing.T) {
+func TestJobOfADeadWorkerIsClaimedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newEnv(t, address, Sandbox{})
@@ -163,7 +163,7 @@ func TestJobOfADeadWorkerComesDueAgain(t *testing.T) {
 
 // A worker that was taken for dead comes back with its result: it is refused,
 // and what the other did stands.
-func TestWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
+func TestLostLeaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		entered, release := make(chan struct{}), make(chan struct{})
@@ -199,7 +199,7 @@ func TestWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
 }
 
 // The late worker fails: giving the job back is refused as well.
-func TestWorkerThatLostItsLeaseDoesNotGiveTheJobBack(t *testing.T) {
+func TestLostLeaseDoesNotGiveTheJobBack(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		failing := scripted{step: func(context.Context, Work) (Step, error) { return Step{}, errors.New("out of reach") }}
@@ -218,7 +218,7 @@ func TestWorkerThatLostItsLeaseDoesNotGiveTheJobBack(t *testing.T) {
 	})
 }
 
-func TestFailuresWaitLongerEachTime(t *testing.T) {
+func TestRetriesWaitLongerEachTime(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		broken := true
@@ -255,7 +255,7 @@ func TestFailuresWaitLongerEachTime(t *testing.T) {
 	})
 }
 
-func TestStagesThatNobodyKnows(t *testing.T) {
+func TestUnknownStageIsRetried(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newEnv(t, address, Sandbox{})
@@ -277,7 +277,7 @@ func TestStagesThatNobodyKnows(t *testing.T) {
 }
 
 // A step to a status that the table does not allow is not made.
-func TestForbiddenStepIsRefusedAndTriedAgain(t *testing.T) {
+func TestForbiddenStatusChangeIsRetried(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newEnv(t, address, scripted{step: func(context.Context, Work) (Step, error) { return Step{Change: Change{Status: fiscal.Delivered}}, nil }})
@@ -294,7 +294,7 @@ func TestForbiddenStepIsRefusedAndTriedAgain(t *testing.T) {
 }
 
 // Two nodes work off one queue: each stage is done once, in its order.
-func TestTwoRunnersNeverDoAStageTwice(t *testing.T) {
+func TestTwoRunnersDoAStageOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		var mu sync.Mutex
@@ -353,7 +353,7 @@ func TestTwoRunnersNeverDoAStageTwice(t *testing.T) {
 }
 
 // A claim that was not committed is no claim: its jobs are somebody else's.
-func TestClaimThatIsNotCommittedGivesNoJobs(t *testing.T) {
+func TestUncommittedClaimReturnsNoJobs(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newEnv(t, address, Sandbox{})

@@ -15,7 +15,7 @@ import (
 
 // While others wait nobody has more than a quarter of the workers; when nobody
 // else does, all of them.
-func TestAQuarterOfTheWorkersWhileOthersWait(t *testing.T) {
+func TestShareIsAQuarterWhileOthersWait(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewClock()
 	rapid.Check(t, func(t *rapid.T) {
@@ -62,7 +62,7 @@ func TestAQuarterOfTheWorkersWhileOthersWait(t *testing.T) {
 }
 
 // One taxpayer that has everything to itself uses everything.
-func TestAllWorkersForOneThatIsAlone(t *testing.T) {
+func TestShareOfASingleTaxpayer(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewClock()
 	s := newShares(c.Now)

@@ -9,9 +9,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// P-72: a thousand changes within one millisecond, while the clock stands
+// A thousand changes within one millisecond, while the clock stands
 // still, and then more with a clock that was set back.
-func TestP72UpdatedAtGrowsWithinAMillisecond(t *testing.T) {
+func TestUpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		b := newEnv(t, address, Sandbox{})
@@ -68,7 +68,7 @@ func TestP72UpdatedAtGrowsWithinAMillisecond(t *testing.T) {
 
 // Every scenario goes from queued to the status of its name, by steps that the
 // table of states allows.
-func TestScenariosFollowTheTableOfStates(t *testing.T) {
+func TestScenariosFollowTheStatusTable(t *testing.T) {
 	t.Parallel()
 	for name, path := range scenarioPaths {
 		at := fiscal.Queued
