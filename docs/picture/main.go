@@ -57,7 +57,7 @@ func draw(ctx context.Context, root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return render(newLayout(packages, search{starts: 500, finalists: 4})), nil
+	return render(newLayout(packages, search{starts: 100, finalists: 2})), nil
 }
 
 // goList runs "go list" in the folder dir and returns its output.

@@ -52,7 +52,7 @@ func shorten(owns string, size, width, count int) []string {
 	for n := len(parts); n > 0; n-- {
 		text := strings.Join(parts[:n], ", ")
 		if lines := wrap(text, size, width); len(lines) <= count {
-			for narrower := width - 4; len(wrap(text, size, narrower)) == len(lines); narrower -= 4 {
+			for narrower := width - 4; narrower > 0 && len(wrap(text, size, narrower)) == len(lines); narrower -= 4 {
 				lines = wrap(text, size, narrower) // lines of about the same length
 			}
 			return lines
