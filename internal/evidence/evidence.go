@@ -21,11 +21,12 @@ type Kind string
 // own track id, is about our bytes. An answer to a question by number may be about
 // a document of somebody else.
 const (
-	// Track is a track id that the authority gave our submission, or that a
-	// look-up by number returned.
+	// Track is a track id that the authority gave our submission. With Found, it is
+	// one that a look-up by number returned: it may be somebody else's.
 	Track Kind = "track"
-	// Verdict is the authority's verdict on one of our track ids or on a summary,
-	// or its refusal of a submission.
+	// Verdict is the authority's verdict on a track id or on a summary, or its
+	// refusal of a submission. With Found, it is about a track id that a look-up by
+	// number returned.
 	Verdict Kind = "verdict"
 	// State is the answer to a look-up by number. Ours says that security code,
 	// total and date are those of our bytes; Foreign says that they are not.
@@ -36,9 +37,12 @@ const (
 	Lost Kind = "lost"
 	// Inconclusive is an attempt that may or may not have arrived.
 	Inconclusive Kind = "inconclusive"
-	// Settled explains an inconclusive attempt: its document was found at the
-	// authority, or proven not to be there.
+	// Settled explains an inconclusive attempt, or a lost track id: its document was
+	// found at the authority, or proven not to be there.
 	Settled Kind = "settled"
+	// NoOther is a well-formed list of all submissions of our number in which every
+	// one is ours.
+	NoOther Kind = "no_other"
 	// Operator is an operator's recorded decision.
 	Operator Kind = "operator"
 	// Receipt is the buyer's verified acknowledgement.
@@ -61,6 +65,8 @@ type Item struct {
 	// when the answer shows too little to tell.
 	Ours    bool `json:"ours,omitempty"`
 	Foreign bool `json:"foreign,omitempty"`
+	// Found says that the track id came from a look-up by number.
+	Found bool `json:"found,omitempty"`
 
 	Messages []fiscal.Message `json:"messages,omitempty"`
 	// SequenceFree says that the authority lets the number be used again.

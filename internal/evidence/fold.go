@@ -19,7 +19,9 @@ type Outcome struct {
 	Freeze bool
 }
 
-// Fold decides where a document stands. It is a function of the set of items:
+// Fold decides where a document stands. An acceptance counts only if it is of our
+// bytes: the track id was given to our own submission, or a look-up by number has
+// shown our security code. Fold is a function of the set of items:
 // their order does not matter, and an item that is there twice counts once. The
 // numbered rules are applied in their order; the first one that fits decides.
 func Fold(items []Item) Outcome {
@@ -27,8 +29,8 @@ func Fold(items []Item) Outcome {
 	o := t.outcome()
 	if o.Verdict != nil && o.Verdict.TrackID != "" {
 		o.TrackID = o.Verdict.TrackID
-	} else if len(t.order) > 0 {
-		o.TrackID = t.order[0]
+	} else {
+		o.TrackID = t.likelyTrack()
 	}
 	if t.received && (o.Status == fiscal.Accepted || o.Status == fiscal.AcceptedConditional) {
 		o.Status = fiscal.Delivered
@@ -36,23 +38,44 @@ func Fold(items []Item) Outcome {
 	return o
 }
 
+// likelyTrack returns the track id to show before a verdict: the first that the
+// authority gave us, or else one that it shows for our number.
+func (t *Tally) likelyTrack() string {
+	for _, id := range t.order {
+		if t.tracks[id].own {
+			return id
+		}
+	}
+	if len(t.order) > 0 && len(t.foreign) == 0 {
+		return t.order[0]
+	}
+	return ""
+}
+
 func (t *Tally) outcome() Outcome {
+	if i := t.acceptance(); i != nil { // 1
+		status := fiscal.Accepted
+		if i.Verdict == fiscal.VerdictConditional {
+			status = fiscal.AcceptedConditional
+		}
+		return Outcome{Status: status, Verdict: i}
+	}
 	switch {
-	case len(t.accepted) > 0: // 1
-		return Outcome{Status: fiscal.Accepted, Verdict: &t.accepted[0]}
-	case len(t.conditional) > 0: // 2
-		return Outcome{Status: fiscal.AcceptedConditional, Verdict: &t.conditional[0]}
-	case len(t.operator) > 0: // 3
+	case len(t.operator) > 0: // 2
 		return Outcome{Status: fiscal.Rejected, Verdict: &t.operator[0]}
+	case len(t.foreign) > 0 && !t.any(func(t *track) bool { return t.own && !t.closed && !t.lost }): // 3
+		return Outcome{Status: fiscal.Rejected, Verdict: first(t.duplicates, t.foreign), Freeze: true,
+			Alarm: "The authority holds another document under our number. The number range is fenced."}
 	case t.any(func(t *track) bool { return t.processing && !t.closed }): // 4
 		return Outcome{Status: fiscal.Processing}
-	case len(t.rejected) > 0 && len(t.open) == 0 && !t.any(func(t *track) bool { return !t.closed }): // 5
-		return Outcome{Status: fiscal.Rejected, Verdict: &t.rejected[0]}
-	case len(t.duplicates) > 0 || len(t.foreign) > 0: // 6
-		return t.disputed()
-	case t.any(func(t *track) bool { return !t.closed && !t.lost }): // 7
+	case t.rejection() != nil && !t.undecided(): // 5
+		return Outcome{Status: fiscal.Rejected, Verdict: t.rejection()}
+	case len(t.duplicates) > 0 && !t.undecided() && t.lookedUp && (t.usedByOthers || !t.inconclusive): // 6
+		return Outcome{Status: fiscal.Rejected, Verdict: &t.duplicates[0],
+			Alarm: "The authority says that the number was used, and no attempt of ours can have used it."}
+	case len(t.duplicates) == 0 && t.any(func(t *track) bool { return !t.closed && !t.lost }): // 7
 		return Outcome{Status: fiscal.Submitted}
-	case t.inconclusive || len(t.tracks) > 0: // 8
+	case t.inconclusive || len(t.tracks) > 0 || len(t.duplicates) > 0: // 8
 		// A document that may have arrived never goes back to the queue. When it
 		// is proven absent, it is sent again from this status.
 		return Outcome{Status: fiscal.OutcomeUnknown}
@@ -60,17 +83,58 @@ func (t *Tally) outcome() Outcome {
 	return Outcome{Status: fiscal.Queued} // 9
 }
 
-// disputed decides rule 6: the authority knows the number already, but not by an
-// acceptance of our bytes.
-func (t *Tally) disputed() Outcome {
-	verdict := slices.Concat(t.duplicates, t.foreign)
-	switch {
-	case len(t.foreign) > 0:
-		return Outcome{Status: fiscal.Rejected, Verdict: &verdict[0], Freeze: true,
-			Alarm: "The authority holds another document under our number."}
-	case !t.inconclusive && t.lookedUp && !t.any(func(t *track) bool { return !t.closed }):
-		return Outcome{Status: fiscal.Rejected, Verdict: &verdict[0],
-			Alarm: "The authority says that the number was used, and no attempt of ours can have used it."}
+// undecided reports whether a submission that may be ours could still turn out to be
+// accepted.
+func (t *Tally) undecided() bool {
+	return len(t.open) > 0 || t.foundAcceptance() || t.any(func(t *track) bool { return !t.closed })
+}
+
+// first returns the first item of the first list that has one.
+func first(lists ...[]Item) *Item { return &slices.Concat(lists...)[0] }
+
+// acceptance returns the item that proves an acceptance of our bytes, or nil. The
+// verdict on our own track id counts first. A look-up by number cannot tell a
+// conditional acceptance of a whole document, so the verdict on the found track id
+// says which one it is: the authority accepts one document for a number, and the
+// look-up has shown that it is ours.
+func (t *Tally) acceptance() *Item {
+	if len(t.accepted) > 0 {
+		return &t.accepted[0]
 	}
-	return Outcome{Status: fiscal.OutcomeUnknown}
+	if len(t.conditional) > 0 {
+		return &t.conditional[0]
+	}
+	for i := range t.ours {
+		confirmed := &t.ours[i]
+		if confirmed.Verdict != fiscal.VerdictAccepted && confirmed.Verdict != fiscal.VerdictConditional {
+			continue
+		}
+		for j := range t.found {
+			if t.found[j].Verdict != fiscal.VerdictRejected {
+				return &t.found[j]
+			}
+		}
+		return confirmed
+	}
+	return nil
+}
+
+// rejection returns the item that proves a rejection of our bytes for another reason
+// than a used number, or nil.
+func (t *Tally) rejection() *Item {
+	if len(t.rejected) > 0 {
+		return &t.rejected[0]
+	}
+	for i := range t.ours {
+		if t.ours[i].Verdict != fiscal.VerdictRejected || t.ours[i].duplicate() {
+			continue
+		}
+		for j := range t.found { // it has the authority's reasons
+			if t.found[j].Verdict == fiscal.VerdictRejected && !t.found[j].duplicate() {
+				return &t.found[j]
+			}
+		}
+		return &t.ours[i]
+	}
+	return nil
 }

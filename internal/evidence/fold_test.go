@@ -17,7 +17,11 @@ func word(track string, v fiscal.Verdict, messages ...fiscal.Message) Item {
 }
 
 func given(track string) Item { return Item{Kind: Track, TrackID: track, At: noon} }
-func lostAttempt() Item       { return Item{Kind: Inconclusive, Attempt: 1, At: noon} }
+func found(track string) Item { return Item{Kind: Track, TrackID: track, Found: true, At: noon} }
+func foundWord(track string, v fiscal.Verdict) Item {
+	return Item{Kind: Verdict, TrackID: track, Verdict: v, Found: true, At: noon}
+}
+func lostAttempt() Item { return Item{Kind: Inconclusive, Attempt: 1, At: noon} }
 
 func TestFold(t *testing.T) {
 	t.Parallel()
@@ -56,6 +60,16 @@ func TestFold(t *testing.T) {
 		"found by number, but who knows whose":      {[]Item{lostAttempt(), state(fiscal.VerdictAccepted, false, false)}, fiscal.OutcomeUnknown, false},
 		"a track that nobody knows any more":        {[]Item{given("T1"), {Kind: Lost, TrackID: "T1", At: noon}}, fiscal.OutcomeUnknown, false},
 		"a lost track that came back":               {[]Item{given("T1"), {Kind: Lost, TrackID: "T1", At: noon}, word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
+		"a found track without a verdict":           {[]Item{lostAttempt(), found("T0")}, fiscal.Submitted, false},
+		"a found track is accepted, unconfirmed":    {[]Item{lostAttempt(), found("T0"), foundWord("T0", fiscal.VerdictAccepted)}, fiscal.OutcomeUnknown, false},
+		"a found track is accepted, and ours":       {[]Item{lostAttempt(), foundWord("T0", fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, true, false)}, fiscal.Accepted, false},
+		"a found track is conditional, and ours":    {[]Item{lostAttempt(), foundWord("T0", fiscal.VerdictConditional), state(fiscal.VerdictAccepted, true, false)}, fiscal.AcceptedConditional, false},
+		"our own track is conditional":              {[]Item{word("T1", fiscal.VerdictConditional), state(fiscal.VerdictAccepted, true, false)}, fiscal.AcceptedConditional, false},
+		"a found track is accepted, and foreign":    {[]Item{given("T1"), word("T1", fiscal.VerdictRejected, used), foundWord("T0", fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, false, true)}, fiscal.Rejected, true},
+		"foreign, but our own verdict is open":      {[]Item{given("T1"), foundWord("T0", fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, false, true)}, fiscal.Submitted, false},
+		"a found rejection that is ours":            {[]Item{lostAttempt(), {Kind: Settled, Attempt: 1}, foundWord("T0", fiscal.VerdictRejected), state(fiscal.VerdictRejected, true, false)}, fiscal.Rejected, false},
+		"already used, and only our track exists":   {[]Item{word("T1", fiscal.VerdictRejected, used), {Kind: NoOther, At: noon}}, fiscal.Rejected, true},
+		"a lost track that is explained":            {[]Item{given("T1"), {Kind: Lost, TrackID: "T1", At: noon}, {Kind: Settled, TrackID: "T1"}, given("T2"), word("T2", fiscal.VerdictRejected, wrong)}, fiscal.Rejected, false},
 		"the operator decides":                      {[]Item{lostAttempt(), {Kind: Operator, Verdict: fiscal.VerdictRejected, At: noon}}, fiscal.Rejected, false},
 		"the operator was wrong":                    {[]Item{{Kind: Operator, Verdict: fiscal.VerdictRejected, At: noon}, word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
 		"delivered":                                 {[]Item{word("T1", fiscal.VerdictConditional), {Kind: Receipt, At: noon}}, fiscal.Delivered, false},
@@ -72,23 +86,24 @@ func TestFold(t *testing.T) {
 func drawEvidence(t *rapid.T) Item {
 	e := Item{
 		Kind: rapid.SampledFrom([]Kind{
-			Track, Verdict, Verdict, State, Absent, Lost, Inconclusive, Settled, Operator, Receipt, DeliveryFailed, Commercial,
+			Track, Verdict, Verdict, State, Absent, Lost, Inconclusive, Settled, NoOther, Operator, Receipt, DeliveryFailed, Commercial,
 		}).Draw(t, "kind"),
 		At: noon.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "at")) * time.Second),
 	}
 	switch e.Kind {
 	case Verdict, Track, Lost:
 		e.TrackID = rapid.SampledFrom([]string{"T1", "T2", "T3"}).Draw(t, "track")
+		e.Found = e.Kind != Lost && rapid.Bool().Draw(t, "found")
 	case Inconclusive, Settled:
 		e.Attempt = rapid.Int64Range(1, 3).Draw(t, "attempt")
 	case State:
 		e.Ours = rapid.Bool().Draw(t, "ours")
 		e.Foreign = !e.Ours && rapid.Bool().Draw(t, "foreign")
-	case Absent, Operator, Receipt, DeliveryFailed, Commercial:
+	case Absent, NoOther, Operator, Receipt, DeliveryFailed, Commercial:
 	}
 	if e.Kind == Verdict || e.Kind == State || e.Kind == Operator || e.Kind == Commercial {
 		e.Verdict = fiscal.Verdict(rapid.IntRange(1, 4).Draw(t, "verdict"))
-		if rapid.Bool().Draw(t, "told") {
+		if rapid.Bool().Draw(t, "has messages") {
 			e.Messages = []fiscal.Message{{Code: rapid.SampledFrom([]string{"135", "176"}).Draw(t, "code"), Text: "x"}}
 		}
 		e.SequenceFree = rapid.Bool().Draw(t, "free")
@@ -109,6 +124,35 @@ func TestFoldIsAFunctionOfTheSet(t *testing.T) {
 			if got := Fold(other); got.Status != want.Status || got.TrackID != want.TrackID || got.Freeze != want.Freeze || got.Alarm != want.Alarm {
 				t.Fatalf("%+v in one order, %+v in another", want, got)
 			}
+		}
+	})
+}
+
+// An acceptance counts only if it is of our bytes: without a verdict on a track id of
+// ours, a look-up that shows our security code or an operator's decision, nothing is
+// accepted.
+func TestFoldAcceptsOnlyOurBytes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		items := rapid.SliceOfN(rapid.Custom(drawEvidence), 0, 8).Draw(t, "evidence")
+		own := map[string]bool{}
+		for _, i := range items {
+			if i.TrackID != "" && !i.Found && (i.Kind == Track || i.Kind == Verdict) {
+				own[i.TrackID] = true
+			}
+		}
+		proven := slices.ContainsFunc(items, func(i Item) bool {
+			if i.Verdict != fiscal.VerdictAccepted && i.Verdict != fiscal.VerdictConditional {
+				return false
+			}
+			return i.Kind == Verdict && own[i.TrackID] || i.Kind == State && i.Ours || i.Kind == Operator
+		})
+		switch got := Fold(items).Status; got {
+		case fiscal.Accepted, fiscal.AcceptedConditional, fiscal.Delivered:
+			if !proven {
+				t.Fatalf("%s without a proof: %+v", got, items)
+			}
+		default:
 		}
 	})
 }

@@ -9,18 +9,30 @@ import (
 
 // A Tally is the evidence about a document, sorted by what it says.
 type Tally struct {
-	accepted, conditional, rejected, duplicates, foreign, operator []Item
+	// Verdicts on our bytes, by what they say.
+	accepted, conditional, rejected, duplicates, operator []Item
+	// Verdicts on track ids that a look-up by number returned: whose they are is not
+	// known.
+	found []Item
+	// Answers to a look-up by number that are about our bytes, or about others.
+	ours, foreign []Item
 
 	tracks       map[string]*track
 	order        []string       // of the tracks, oldest first
 	open         map[int64]bool // inconclusive attempts that nothing explains yet
 	inconclusive bool           // there was an inconclusive attempt, settled or not
 	lookedUp     bool           // a look-up by number showed no acceptance of our bytes
+	usedByOthers bool           // a look-up by our code showed that our bytes were rejected because the number is used
 	received     bool           // the buyer has acknowledged the document
 }
 
 // A track is one submission as the authority knows it.
-type track struct{ closed, processing, lost bool }
+type track struct {
+	own        bool // the authority gave the track id to our submission
+	closed     bool // there is a verdict, or the submission is explained otherwise
+	processing bool
+	lost       bool
+}
 
 // NewTally sorts evidence. The order of the items does not matter.
 func NewTally(items []Item) *Tally {
@@ -29,11 +41,17 @@ func NewTally(items []Item) *Tally {
 	slices.SortStableFunc(items, func(a, b Item) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.TrackID, b.TrackID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Verdict, b.Verdict))
 	})
+	for _, i := range items { // first which track ids are ours
+		if i.TrackID != "" {
+			one := t.track(i.TrackID)
+			one.own = one.own || !i.Found && (i.Kind == Track || i.Kind == Verdict)
+		}
+	}
 	for _, i := range items {
 		t.add(i)
 	}
 	for _, i := range items {
-		if i.Kind == Settled {
+		if i.Kind == Settled && i.TrackID == "" {
 			delete(t.open, i.Attempt)
 		}
 	}
@@ -41,20 +59,25 @@ func NewTally(items []Item) *Tally {
 }
 
 func (t *Tally) add(i Item) {
-	if i.TrackID != "" {
-		t.track(i.TrackID)
-	}
 	switch i.Kind {
-	case Track, DeliveryFailed, Commercial, Settled:
+	case Track, DeliveryFailed, Commercial:
+	case Settled:
+		if i.TrackID != "" {
+			t.track(i.TrackID).closed = true
+		}
 	case Lost:
 		t.track(i.TrackID).lost = true
 	case Inconclusive:
 		t.inconclusive, t.open[i.Attempt] = true, true
 	case Absent:
 		t.lookedUp = t.lookedUp || i.TrackID == ""
+	case NoOther:
+		t.lookedUp = true
 	case Receipt:
 		t.received = true
-	case Verdict, State, Operator:
+	case State:
+		t.addState(i)
+	case Verdict, Operator:
 		t.judge(i)
 	}
 }
@@ -69,47 +92,70 @@ func (t *Tally) track(id string) *track {
 	return found
 }
 
-// judge sorts in a verdict. The answer to a look-up by number counts only when it
-// is about our bytes.
-func (t *Tally) judge(i Item) {
-	if i.Kind == State && !i.Ours {
+// addState sorts in the answer to a look-up by number. It counts only when it is
+// about our bytes.
+func (t *Tally) addState(i Item) {
+	switch {
+	case i.Ours && i.Verdict == fiscal.VerdictRejected && i.duplicate():
+		t.lookedUp, t.usedByOthers, t.duplicates = true, true, append(t.duplicates, i)
+	case i.Ours:
+		t.ours = append(t.ours, i)
+	case i.Foreign:
+		t.lookedUp, t.foreign = true, append(t.foreign, i)
+	default:
 		t.lookedUp = true
-		if i.Foreign {
-			t.foreign = append(t.foreign, i)
-		}
-		return
 	}
-	about := &track{} // for a verdict without a track id
+}
+
+// judge sorts in a verdict.
+func (t *Tally) judge(i Item) {
+	about := &track{own: true} // for a verdict without a track id
 	if i.TrackID != "" {
 		about = t.track(i.TrackID)
 	}
 	switch i.Verdict {
-	case fiscal.VerdictAccepted:
-		t.accepted, about.closed = append(t.accepted, i), true
-	case fiscal.VerdictConditional:
-		t.conditional, about.closed = append(t.conditional, i), true
-	case fiscal.VerdictRejected:
-		about.closed = true
-		switch {
-		case i.Kind == Operator:
-			t.operator = append(t.operator, i)
-		case i.duplicate():
-			t.duplicates = append(t.duplicates, i)
-		default:
-			t.rejected = append(t.rejected, i)
-		}
 	case fiscal.VerdictInProcess:
 		about.processing = true
+		return
 	case fiscal.VerdictNotFound:
+		return
+	case fiscal.VerdictAccepted, fiscal.VerdictConditional, fiscal.VerdictRejected:
+	}
+	about.closed = true
+	switch {
+	case !about.own && i.Kind == Verdict:
+		t.found = append(t.found, i)
+	case i.Verdict == fiscal.VerdictAccepted:
+		t.accepted = append(t.accepted, i)
+	case i.Verdict == fiscal.VerdictConditional:
+		t.conditional = append(t.conditional, i)
+	case i.Kind == Operator:
+		t.operator = append(t.operator, i)
+	case i.duplicate():
+		t.duplicates = append(t.duplicates, i)
+	default:
+		t.rejected = append(t.rejected, i)
 	}
 }
 
 // HasTracks reports whether any track id is known.
 func (t *Tally) HasTracks() bool { return len(t.order) > 0 }
 
+// Owns reports whether the authority gave a track id to our submission.
+func (t *Tally) Owns(trackID string) bool { return t.tracks[trackID] != nil && t.tracks[trackID].own }
+
+// Knows reports whether a track id is known.
+func (t *Tally) Knows(trackID string) bool { return t.tracks[trackID] != nil }
+
 // OpenTracks returns the track ids without a verdict, oldest first.
 func (t *Tally) OpenTracks() []string {
 	return slices.DeleteFunc(slices.Clone(t.order), func(id string) bool { return t.tracks[id].closed })
+}
+
+// LostTracks returns the track ids that the authority lost and that nothing
+// explains yet, oldest first.
+func (t *Tally) LostTracks() []string {
+	return slices.DeleteFunc(t.OpenTracks(), func(id string) bool { return !t.tracks[id].lost })
 }
 
 // OpenAttempts returns the inconclusive attempts that nothing explains yet, in
@@ -121,6 +167,27 @@ func (t *Tally) OpenAttempts() []int64 {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// MustConfirm reports whether the authority has judged a submission of our number
+// and it is not known yet whether the submission was ours: a look-up that shows the
+// security code has to tell. That is so for a verdict on a found track id, and for a
+// rejection that says that the number is used.
+func (t *Tally) MustConfirm() bool {
+	if len(t.accepted)+len(t.conditional)+len(t.operator)+len(t.ours)+len(t.foreign) > 0 {
+		return false
+	}
+	return len(t.found) > 0 || len(t.duplicates) > 0
+}
+
+// HeldByAnother reports whether a document seems to hold our number that may not be
+// ours, so that the service asks whose it is.
+func (t *Tally) HeldByAnother() bool { return t.foundAcceptance() || len(t.duplicates) > 0 }
+
+// foundAcceptance reports whether a track id that a look-up by number returned was
+// accepted.
+func (t *Tally) foundAcceptance() bool {
+	return slices.ContainsFunc(t.found, func(i Item) bool { return i.Verdict != fiscal.VerdictRejected })
 }
 
 func (t *Tally) any(is func(*track) bool) bool {

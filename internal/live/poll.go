@@ -2,7 +2,9 @@ package live
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
@@ -41,16 +43,13 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 	return retryStage(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
 }
 
-// results asks about every track id without a verdict. The error is that of the
+// results asks about every track id without a verdict. A verdict on a track id that
+// may be somebody else's is confirmed before it is returned. The error is that of the
 // last question that got no answer.
 func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, failure error) {
-	for _, trackID := range evidence.NewTally(known).OpenTracks() {
-		answer, err := p.authority.Result(ctx, id, trackID)
-		if err == nil && (answer.ENCF != "" && answer.ENCF != issued.ENCF || answer.RNC != "" && answer.RNC != issued.RNC) {
-			p.log.Error("The authority answered about another document than the one that was asked about. The answer is ignored.",
-				"document_id", issued.DocumentID, "encf", issued.ENCF)
-			err = fiscal.ErrUnavailable
-		}
+	tally := evidence.NewTally(known)
+	for _, trackID := range tally.OpenTracks() {
+		answer, err := p.result(ctx, id, issued, trackID)
 		if err != nil {
 			failure = err
 			continue
@@ -64,9 +63,32 @@ func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Is
 			continue
 		}
 		answer.TrackID = trackID
-		findings = append(findings, conclusion(answer, now))
+		f := conclusion(answer, now)
+		f.Found = !tally.Owns(trackID)
+		findings = append(findings, f)
 	}
-	return findings, failure
+	tally = evidence.NewTally(append(slices.Clone(known), items(findings)...))
+	if !tally.MustConfirm() {
+		return findings, failure
+	}
+	confirmed, err := p.confirm(ctx, id, issued, tally)
+	if err != nil && !errors.Is(err, fiscal.ErrAbsent) {
+		// What is not confirmed yet is asked again.
+		return slices.DeleteFunc(findings, func(f finding) bool { return f.Found && f.Kind == evidence.Verdict }), err
+	}
+	return append(findings, confirmed...), failure
+}
+
+// result asks for the verdict of one track id. An answer about another document is
+// no answer.
+func (p *Plan) result(ctx context.Context, id *xmlsig.Identity, issued store.Issued, trackID string) (fiscal.Answer, error) {
+	answer, err := p.authority.Result(ctx, id, trackID)
+	if err == nil && (answer.ENCF != "" && answer.ENCF != issued.ENCF || answer.RNC != "" && answer.RNC != issued.RNC) {
+		p.log.Error("The authority answered about another document than the one that was asked about. The answer is ignored.",
+			"document_id", issued.DocumentID, "encf", issued.ENCF)
+		err = fiscal.ErrUnavailable
+	}
+	return answer, err
 }
 
 // lost reports whether the authority has not known a track id for long enough,

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
@@ -48,11 +49,8 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 		return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: err.Error()}
 	}
 	tally := evidence.NewTally(w.Evidence)
-	for _, f := range findings {
-		if f.TrackID != "" || f.Kind == evidence.State && f.Ours {
-			findings = append(findings, p.settledAttempts(tally)...)
-			break
-		}
+	if arrived(findings) {
+		findings = append(findings, p.settledAttempts(tally)...)
 	}
 	resend := false
 	switch {
@@ -84,11 +82,15 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	}), nil
 }
 
-// settledAttempts explains every inconclusive attempt that is still open.
+// settledAttempts explains every inconclusive attempt and every lost track id that
+// is still open.
 func (p *Plan) settledAttempts(t *evidence.Tally) []finding {
 	var findings []finding
 	for _, attempt := range t.OpenAttempts() {
 		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Settled, Attempt: attempt, At: p.now()}})
+	}
+	for _, trackID := range t.LostTracks() {
+		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Settled, TrackID: trackID, At: p.now()}})
 	}
 	return findings
 }
@@ -99,7 +101,7 @@ func (p *Plan) provenAbsent(known []evidence.Item, now time.Time) bool {
 	span := p.pace.Scale(absentSpan)
 	var since time.Time
 	for _, i := range known {
-		if i.Kind == evidence.Inconclusive && i.At.After(since) {
+		if (i.Kind == evidence.Inconclusive || i.Kind == evidence.Lost) && i.At.After(since) {
 			since = i.At
 		}
 	}
@@ -112,31 +114,34 @@ func (p *Plan) provenAbsent(known []evidence.Item, now time.Time) bool {
 	return times >= absentTimes
 }
 
-// lookUpECF asks for the track ids of the number, for the verdict of each, and for
-// the state of the number when that gave nothing.
+// arrived reports whether the findings show that a submission of ours is at the
+// authority: a look-up that shows our security code, or a verdict on our own track
+// id.
+func arrived(findings []finding) bool {
+	return slices.ContainsFunc(findings, func(f finding) bool {
+		return f.Kind == evidence.State && f.Ours || f.Kind == evidence.Verdict && !f.Found
+	})
+}
+
+// lookUpECF asks for the track ids of the number and for the verdict of each. Track
+// ids that are not known to be ours count only when a look-up shows our security
+// code. The state of the number is also asked when there is no list of track ids.
 func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, absent bool, err error) {
-	tracks, err := p.authority.TrackIDs(ctx, id, query(issued))
+	listed, err := p.authority.TrackIDs(ctx, id, query(issued))
 	if err == nil {
-		for _, t := range tracks {
-			item := evidence.Item{Kind: evidence.Track, TrackID: t.TrackID, At: p.now()}
-			findings, known = append(findings, finding{item, t.Raw}), append(known, item)
-		}
-		absent = len(tracks) == 0
+		findings = p.listed(listed, evidence.NewTally(known))
 	}
-	if evidence.NewTally(known).HasTracks() {
-		results, errResult := p.results(ctx, id, issued, known)
-		findings = append(findings, results...)
-		if len(results) > 0 {
-			return findings, false, nil
-		}
-		err = errors.Join(err, errResult)
+	results, errResult := p.results(ctx, id, issued, append(slices.Clone(known), items(findings)...))
+	findings = append(findings, results...)
+	if len(listed) > 0 || slices.ContainsFunc(results, func(f finding) bool { return f.Kind != evidence.Absent && f.Kind != evidence.Lost }) {
+		return findings, false, errResult
 	}
-	if len(tracks) > 0 || absent {
-		return findings, absent, nil
+	if err == nil {
+		return findings, true, nil
 	}
-	state, found, errState := p.state(ctx, id, issued, p.authority.State)
+	state, found, errState := p.state(ctx, id, query(issued), issued, p.authority.State)
 	if errState != nil {
-		return findings, false, fiscal.LookupError(err, errState)
+		return findings, false, fiscal.LookupError(errors.Join(err, errResult), errState)
 	}
 	if !found {
 		return findings, true, nil
@@ -144,20 +149,86 @@ func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.
 	return append(findings, state), false, nil
 }
 
+// listed returns the findings in a list of all track ids of our number.
+func (p *Plan) listed(answers []fiscal.Answer, t *evidence.Tally) []finding {
+	var findings []finding
+	others := false
+	for _, a := range answers {
+		others = others || !t.Owns(a.TrackID)
+		if !t.Knows(a.TrackID) {
+			findings = append(findings, finding{evidence.Item{Kind: evidence.Track, TrackID: a.TrackID, Found: true, At: p.now()}, a.Raw})
+		}
+	}
+	if len(answers) > 0 && !others {
+		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.NoOther, At: p.now()}})
+	}
+	return findings
+}
+
+// confirm asks whose document holds our number: first with our security code, which
+// only our document answers to, then without it, which shows the code of whichever
+// document the authority has. It returns no finding when the authority has none yet.
+func (p *Plan) confirm(ctx context.Context, id *xmlsig.Identity, issued store.Issued, t *evidence.Tally) (_ []finding, err error) {
+	if issued.XML == nil {
+		if issued, err = p.store.IssuedDocument(ctx, issued.Scope, issued.DocumentID); err != nil {
+			return nil, err
+		}
+	}
+	ours, found, err := p.state(ctx, id, query(issued), issued, p.authority.State)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		return []finding{ours}, nil
+	}
+	if !t.HeldByAnother() {
+		return nil, nil
+	}
+	theirs, found, err := p.state(ctx, id, fiscal.Query{RNC: issued.RNC, ENCF: issued.ENCF}, issued, p.authority.State)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		return []finding{theirs}, nil
+	}
+	return nil, nil // it may not have been reported yet
+}
+
 // lookUpSummary asks for the summary by number and code, and for the state of the
-// number when there is no such service.
-func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued store.Issued, _ []evidence.Item) ([]finding, bool, error) {
-	state, found, err := p.state(ctx, id, issued, p.authority.SummaryState)
+// number when there is no such service or when another document seems to hold the
+// number.
+func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) ([]finding, bool, error) {
+	state, found, err := p.state(ctx, id, query(issued), issued, p.authority.SummaryState)
 	if err != nil {
 		var errState error
-		if state, found, errState = p.state(ctx, id, issued, p.authority.State); errState != nil {
+		if state, found, errState = p.state(ctx, id, query(issued), issued, p.authority.State); errState != nil {
 			return nil, false, fiscal.LookupError(err, errState)
 		}
 	}
-	if !found {
-		return nil, true, nil
+	var findings []finding
+	if found {
+		findings = append(findings, state)
 	}
-	return []finding{state}, false, nil
+	if found && state.Verdict != fiscal.VerdictRejected {
+		return findings, false, nil
+	}
+	tally := evidence.NewTally(append(slices.Clone(known), items(findings)...))
+	theirs, held, err := p.state(ctx, id, fiscal.Query{RNC: issued.RNC, ENCF: issued.ENCF}, issued, p.authority.State)
+	switch {
+	case err == nil && held && theirs.Foreign:
+		return append(findings, theirs), false, nil
+	case err != nil && !errors.Is(err, fiscal.ErrAbsent) && tally.HeldByAnother():
+		return nil, false, err
+	}
+	return findings, !found, nil
+}
+
+func items(findings []finding) []evidence.Item {
+	all := make([]evidence.Item, len(findings))
+	for i, f := range findings {
+		all[i] = f.Item
+	}
+	return all
 }
 
 func query(i store.Issued) fiscal.Query {
@@ -168,8 +239,8 @@ type stateCall func(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.Ans
 
 // state asks what the authority holds under our number and compares it with what
 // we have signed.
-func (p *Plan) state(ctx context.Context, id *xmlsig.Identity, issued store.Issued, ask stateCall) (finding, bool, error) {
-	answer, err := ask(ctx, id, query(issued))
+func (p *Plan) state(ctx context.Context, id *xmlsig.Identity, q fiscal.Query, issued store.Issued, ask stateCall) (finding, bool, error) {
+	answer, err := ask(ctx, id, q)
 	if err != nil {
 		return finding{}, false, err
 	}
@@ -180,26 +251,30 @@ func (p *Plan) state(ctx context.Context, id *xmlsig.Identity, issued store.Issu
 		Kind: evidence.State, Verdict: answer.Verdict, Messages: answer.Messages,
 		SequenceFree: answer.SequenceStated && !answer.SequenceUsed, At: p.now(),
 	}
-	item.Ours, item.Foreign = compare(issued, answer)
+	item.Ours, item.Foreign = compare(issued, q, answer)
 	return finding{item, answer.Raw}, true, nil
 }
 
 // compare reports whether the authority's answer is about what we have signed, or
-// about another document. An answer to a question with our security code is about
-// our bytes.
-func compare(issued store.Issued, a fiscal.Answer) (ours, foreign bool) {
+// about an accepted document of somebody else. Neither is so when the answer shows
+// too little or contradicts itself. An answer about a summary that was asked for by
+// our security code is about our bytes.
+func compare(issued store.Issued, q fiscal.Query, a fiscal.Answer) (ours, foreign bool) {
+	accepted := a.Verdict == fiscal.VerdictAccepted || a.Verdict == fiscal.VerdictConditional
 	if a.SecurityCode != "" && a.SecurityCode != issued.SecurityCode {
-		return false, true
+		return false, accepted
+	}
+	if a.SecurityCode == "" && (!issued.Summarized || q.SecurityCode == "") {
+		return false, false
 	}
 	if a.HasTotal {
 		verified, err := xmlsig.Verify(issued.XML, xmlsig.InvoiceLimits())
 		if err != nil {
 			return false, false
 		}
-		d, _, err := ecf.Read(verified)
-		if err != nil || !d.Totals.Total.Equal(a.Total) {
-			return false, err == nil
+		if d, _, err := ecf.Read(verified); err != nil || !d.Totals.Total.Equal(a.Total) {
+			return false, false
 		}
 	}
-	return a.SecurityCode != "" || issued.Summarized, false
+	return true, false
 }

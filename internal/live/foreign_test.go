@@ -1,0 +1,143 @@
+package live
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// otherProvider returns an env with a database of its own, the same authority, the
+// same taxpayer and the same numbers: a previous provider, or a copy of a database.
+func (w *env) otherProvider() *env {
+	w.t.Helper()
+	other := *w
+	other.options.Store = storetest.Open(w.t, storetest.Address(w.t, "sqlite"), w.now)
+	other.made = 1000
+	other.start()
+	id, err := w.sim.Identity(holder)
+	w.must(err)
+	other.prepare(id, 1000)
+	return &other
+}
+
+// The authority holds a document of another provider under our number. Whatever
+// happens to our submission, ours is rejected, the range is fenced and an error is
+// logged: the acceptance of the other document is not ours.
+func TestForeignDocumentUnderOurNumberIsNotOurAcceptance(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kind  fiscal.Type
+		net   int
+		fault func(w *env, reception simulator.Service)
+	}{
+		"a 31":                              {kind: fiscal.FiscalCredit, net: 2000},
+		"a 31 with the same total":          {kind: fiscal.FiscalCredit, net: 1000},
+		"a 31 whose answer is lost":         {fiscal.FiscalCredit, 2000, func(w *env, s simulator.Service) { w.rule(1, s, simulator.Action{Fault: "F02"}) }},
+		"a 31 that does not arrive":         {fiscal.FiscalCredit, 2000, func(w *env, s simulator.Service) { w.rule(1, s, simulator.Action{Fault: "F02", Store: no()}) }},
+		"a large 32":                        {kind: fiscal.Consumer, net: 300_000},
+		"a summary":                         {kind: fiscal.Consumer, net: 2000},
+		"a summary whose answer is lost":    {fiscal.Consumer, 2000, func(w *env, s simulator.Service) { w.rule(1, s, simulator.Action{Fault: "F02"}) }},
+		"a summary that does not arrive":    {fiscal.Consumer, 2000, func(w *env, s simulator.Service) { w.rule(1, s, simulator.Action{Fault: "F02", Store: no()}) }},
+		"a 31 with a state look-up failing": {fiscal.FiscalCredit, 2000, func(w *env, _ simulator.Service) { w.rule(3, simulator.StateLookup, simulator.Action{Fault: "F05"}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, func(t *testing.T, address string) {
+				w := newEnv(t, address, envOptions{})
+				var logged bytes.Buffer
+				w.options.Log = slog.New(slog.NewTextHandler(&logged, nil))
+				w.start()
+				other := w.otherProvider()
+				theirNet := 1000
+				if tt.kind == fiscal.Consumer && tt.net > 250_000 {
+					theirNet = 400_000
+				}
+				theirs := other.create(tt.kind, theirNet)
+				other.drive(time.Hour)
+				if got := other.read(theirs).Status; got != fiscal.Accepted && got != fiscal.Delivered {
+					t.Fatalf("the document of the other provider is %s", got)
+				}
+				if tt.fault != nil {
+					service := simulator.Reception
+					if tt.kind == fiscal.Consumer && tt.net < 200_000 {
+						service = simulator.RFCE
+					}
+					tt.fault(w, service)
+				}
+				inv := w.create(tt.kind, tt.net)
+				w.drive(72 * time.Hour)
+				if got := w.read(inv); got.Status != fiscal.Rejected || got.ENCF != other.read(theirs).ENCF {
+					t.Errorf("our document %s is %s: %s", got.ENCF, got.Status, w.story(inv))
+				}
+				w.refused(tt.kind)
+				if !strings.Contains(logged.String(), "level=ERROR msg=\"The authority holds another document under our number.") {
+					t.Errorf("no alarm was logged:\n%s", logged.String())
+				}
+			})
+		})
+	}
+}
+
+// The authority rejects a number as used although no submission but ours exists
+// and none was ever lost. The document does not stay unknown for ever.
+func TestDuplicateRejectionWithoutAnotherDocumentEndsRejected(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]fiscal.Type{"a 31": fiscal.FiscalCredit, "a summary": fiscal.Consumer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, func(t *testing.T, address string) {
+				w := newEnv(t, address, envOptions{})
+				service := simulator.Reception
+				if kind == fiscal.Consumer {
+					service = simulator.RFCE
+				}
+				w.rule(1, service, simulator.Action{Fault: "F17", Verdict: &simulator.Verdict{Code: 2, Used: true, Messages: []simulator.Message{{Code: 135, Text: "El número de secuencia ya fue utilizado"}}}})
+				inv := w.create(kind, 1000)
+				w.drive(72 * time.Hour)
+				if got := w.read(inv).Status; got != fiscal.Rejected {
+					t.Errorf("the document is %s: %s", got, w.story(inv))
+				}
+				waiting, err := w.store().WaitingDocuments(t.Context(), store.Scope{})
+				if err != nil || len(waiting) > 0 {
+					t.Errorf("still waiting: %+v, %v", waiting, err)
+				}
+			})
+		})
+	}
+}
+
+// The authority gave a track id and then lost the document. Once look-ups have shown
+// that it has none, the same bytes are sent again.
+func TestDocumentThatTheAuthorityLostIsSentAgain(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		for _, service := range []simulator.Service{simulator.Result, simulator.TrackIDs, simulator.StateLookup} {
+			w.rule(0, service, simulator.Action{Fault: "F12"}) // not found
+		}
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		for range 12 {
+			w.drive(time.Hour)
+			if attempts, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID); err != nil || len(attempts) > 1 {
+				w.must(err)
+				break
+			}
+			w.clock.Advance(time.Hour)
+		}
+		w.sim.ClearRules()
+		w.drive(12 * time.Hour)
+		if got := w.read(inv); got.Status != fiscal.Accepted {
+			t.Errorf("the document is %s: %s", got.Status, w.story(inv))
+		}
+		if attempts, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID); err != nil || len(attempts) < 2 {
+			t.Errorf("sent %d times, want again after the loss (%v)", len(attempts), err)
+		}
+	})
+}
