@@ -147,15 +147,20 @@ func (c *crashEnv) service(t *testing.T, s *store.Store, p *points) *env {
 // each effect.
 type points struct {
 	names []string
-	stop  func(n int) // at the n-th
+	stop  func(n int)       // at the n-th
+	fail  func(n int) error // at the n-th; nil: nothing fails
 	bound func(context.Context) context.Context
 }
 
-func (p *points) reach(name string) {
+func (p *points) reach(name string) error {
 	p.names = append(p.names, name)
 	if p.stop != nil {
 		p.stop(len(p.names))
 	}
+	if p.fail != nil {
+		return p.fail(len(p.names))
+	}
+	return nil
 }
 
 // sent is how often a document left.
@@ -175,13 +180,27 @@ type watched struct {
 	p *points
 }
 
+// call makes a call of the authority. An error before it means that nothing was sent
+// (or asked), one after it that the answer is lost.
 func call[T any](ctx context.Context, w watched, what string, do func(context.Context) (T, error)) (T, error) {
-	w.p.reach("before " + what)
+	var none T
+	sends := strings.HasPrefix(what, "Submit")
+	if err := w.p.reach("before " + what); err != nil {
+		if sends {
+			return none, fiscal.ErrNotReceived
+		}
+		return none, fiscal.ErrUnavailable
+	}
 	if w.p.bound != nil {
 		ctx = w.p.bound(ctx)
 	}
 	v, err := do(ctx)
-	w.p.reach("after " + what)
+	if lost := w.p.reach("after " + what); lost != nil && err == nil {
+		if sends {
+			return none, fiscal.ErrInconclusive
+		}
+		return none, fiscal.ErrUnavailable
+	}
 	return v, err
 }
 

@@ -30,18 +30,18 @@ func mutations() []mutation {
 	case err == nil:
 `},
 		}},
-		{"the witness is not written", []edit{{"submit.go", "	err = p.fence.BeforeSend(ctx, issued)\n", ""}}},
+		{"the witness is not written", []edit{{"submit.go", "return p.fence.BeforeSend(ctx, issued) }", "return nil }"}}},
 		{"an attempt without an answer is sent again without asking", []edit{{"submit.go", "if a.ClosedAt.IsZero() {", "if false {"}}},
 		{"one absence is proof enough", []edit{{"reconcile.go", "resend = p.provenAbsent(w.Evidence, p.now())", "resend = true"}}},
 		{"altered bytes are sent", []edit{{"submit.go", `if reason := alteredBytes(issued, attempts); reason != "" {`, `if reason := alteredBytes(issued, attempts); reason == "never" {`}}},
 		{"the number is taken before the bytes are stored", []edit{
-			{"numbering.go", `	p.onPoint("before issuing")` + "\n", `	p.onPoint("before taking")
-	err = p.store.Update(ctx, func(tx *store.Tx) error { return tx.TakeNumbers(ctx, numbers, int64(len(signed))) })
-	p.onPoint("after taking")
+			{"numbering.go", `	err = p.effect("issuing", func() error {` + "\n", `	err = p.effect("taking", func() error {
+		return p.store.Update(ctx, func(tx *store.Tx) error { return tx.TakeNumbers(ctx, numbers, int64(len(signed))) })
+	})
 	if err != nil {
 		return err
 	}
-	p.onPoint("before issuing")
+	err = p.effect("issuing", func() error {
 `},
 			{"../store/issued.go", "takeNumbers(sequence, int64(len(all)))", "statement{`UPDATE sequences SET next_number = next_number WHERE id = $1`, []any{sequence.ID}}"},
 		}},

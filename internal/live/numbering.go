@@ -155,9 +155,9 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 	if err != nil || len(signed) == 0 {
 		return err
 	}
-	p.onPoint("before issuing")
-	err = p.store.IssueAll(ctx, numbers, signed, stageSubmit, p.now().Add(p.pace.Lease()))
-	p.onPoint("after issuing")
+	err = p.effect("issuing", func() error {
+		return p.store.IssueAll(ctx, numbers, signed, stageSubmit, p.now().Add(p.pace.Lease()))
+	})
 	for i, r := range *batch {
 		r.issued = signed[i].Issued // only read after success
 	}

@@ -59,9 +59,10 @@ type Options struct {
 	// Fence knows which numbers were sent, whatever the database says. A nil Fence
 	// checks nothing.
 	Fence *fence.Fence
-	// Point, for tests, is called before and after every commit of the plan
-	// itself.
-	Point func(name string)
+	// Point, for tests, is called before and after every commit and every write of
+	// the witness by the plan itself. An error before the effect replaces it; one
+	// after it hides its success.
+	Point func(name string) error
 }
 
 func (o Options) check() error {
@@ -85,7 +86,7 @@ type Plan struct {
 	authority  Authority
 	identities Identities
 	fence      *fence.Fence
-	onPoint    func(name string)
+	onPoint    func(name string) error
 
 	mu     sync.Mutex
 	queues map[queueKey]*numberer
@@ -117,7 +118,7 @@ func New(o Options) (*Plan, error) {
 		return nil, err
 	}
 	if o.Point == nil {
-		o.Point = func(string) {}
+		o.Point = func(string) error { return nil }
 	}
 	return &Plan{
 		settler: settler{store: o.Store, now: o.Now, log: o.Log, pace: o.Pace, directory: newDirectory()},
@@ -248,4 +249,16 @@ func cached[T any](p *Plan, known map[store.Scope]cacheEntry[T], scope store.Sco
 	}
 	known[scope] = cacheEntry[T]{value, now}
 	return value, nil
+}
+
+// effect runs do between two points at which a test may stop the process or make the
+// effect fail.
+func (p *Plan) effect(what string, do func() error) error {
+	if err := p.onPoint("before " + what); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return p.onPoint("after " + what)
 }

@@ -54,10 +54,7 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	}
 	// The witness comes before the attempt: if it cannot be written, nothing was
 	// sent and no row says that something was.
-	p.onPoint("before witnessing")
-	err = p.fence.BeforeSend(ctx, issued)
-	p.onPoint("after witnessing")
-	if err != nil {
+	if err := p.effect("witnessing", func() error { return p.fence.BeforeSend(ctx, issued) }); err != nil {
 		return pipeline.Step{}, err
 	}
 	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {

@@ -35,8 +35,9 @@ type Options struct {
 	// taxpayer.
 	OnCommit func(store.Scope)
 	// Point, for tests, is called before and after every commit of the runner, by
-	// the worker that commits.
-	Point func(name string)
+	// the worker that commits. An error before a commit replaces it; one after it
+	// hides its success.
+	Point func(name string) error
 }
 
 func (o Options) check() error {
@@ -67,7 +68,7 @@ type Pipeline struct {
 	pace          wake.Pace
 	stamp         ecf.Authority
 	onCommit      func(store.Scope)
-	onPoint       func(name string)
+	onPoint       func(name string) error
 	journal       *Journal
 	subscriptions subscriptions
 	signal        wake.Signal
@@ -87,7 +88,7 @@ func New(o Options) (*Pipeline, error) {
 		o.OnCommit = func(store.Scope) {}
 	}
 	if o.Point == nil {
-		o.Point = func(string) {}
+		o.Point = func(string) error { return nil }
 	}
 	return &Pipeline{
 		store: o.Store, plan: o.Plan, watcher: o.Watcher, env: o.Env, now: o.Now, log: o.Log, pace: o.Pace, stamp: o.Stamp,

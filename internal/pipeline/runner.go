@@ -21,11 +21,20 @@ const (
 	stepTime   = 75 * time.Second // longer than any exchange with the authority may take
 	retryBase  = time.Second
 	retryMax   = 5 * time.Minute
+
+	// The pauses between attempts to commit a result while the database stalls, and
+	// how long a stop waits for them.
+	commitRetryFirst = 100 * time.Millisecond
+	commitRetryMost  = 5 * time.Second
+	commitGrace      = 20 * time.Second
 )
 
 // work claims due jobs and does them until ctx ends. It returns when the stages
 // that were under way have finished.
 func (p *Pipeline) work(ctx context.Context) {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(commitGrace, cancel) })()
 	var busy sync.WaitGroup
 	defer busy.Wait()
 	shares := newShares(p.now)
@@ -43,7 +52,7 @@ func (p *Pipeline) work(ctx context.Context) {
 		for _, w := range p.prepare(ctx, jobs) {
 			busy.Go(func() {
 				defer func() { shares.giveBack(w.Job.TaxpayerID); p.signal.Notify() }()
-				p.runStages(context.WithoutCancel(ctx), w)
+				p.runStages(life, w)
 			})
 		}
 		if shares.free() > 0 && (len(jobs) > 0 || len(except) > 0) {
@@ -85,12 +94,31 @@ func (p *Pipeline) Claim(ctx context.Context, limit int, except ...string) ([]st
 	return jobs, nil
 }
 
-// commit runs write between two points at which a test may stop the process.
+// commit runs write between two points at which a test may stop the process or make
+// the commit fail.
 func (p *Pipeline) commit(what string, write func() error) error {
-	p.onPoint("before " + what)
-	err := write()
-	p.onPoint("after " + what)
-	return err
+	if err := p.onPoint("before " + what); err != nil {
+		return err
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	return p.onPoint("after " + what)
+}
+
+// commitResult commits the result of a stage. While the database is unavailable it
+// tries again, for as long as the process lives: an answer of the authority must not
+// be lost, and nothing else happens to the document before it is committed.
+func (p *Pipeline) commitResult(ctx context.Context, what string, write func() error) error {
+	failed := false
+	return wake.Retry(ctx, commitRetryFirst, commitRetryMost, func(err error) bool {
+		retry := errors.Is(err, store.ErrUnavailable)
+		if retry && !failed {
+			failed = true
+			p.log.Warn("The database is unavailable. The result of a stage is committed as soon as it answers.", "commit", what, "error", err.Error())
+		}
+		return retry
+	}, func() error { return p.commit(what, write) })
 }
 
 // RunJob does the stages of a claimed job until the job has to wait or is done.
@@ -101,14 +129,12 @@ func (p *Pipeline) RunJob(ctx context.Context, job store.Job) { p.runStages(ctx,
 func (p *Pipeline) runStages(ctx context.Context, w Work) {
 	for {
 		job := w.Job
-		bounded, cancel := context.WithTimeout(ctx, stepTime)
-		stop := wake.Heartbeat(bounded, p.pace.Lease(), func(ctx context.Context) {
+		stop := wake.Heartbeat(ctx, p.pace.Lease(), func(ctx context.Context) {
 			if err := p.hold(ctx, job, new(store.Batch)); err != nil && ctx.Err() == nil {
 				p.log.Warn("Cannot extend the lease of a job.", "document_id", job.DocumentID, "error", err.Error())
 			}
 		})
-		next, failure := p.step(bounded, &w)
-		cancel()
+		next, failure := p.step(ctx, &w)
 		stop()
 		switch {
 		case failure == nil && next == "":
@@ -159,19 +185,21 @@ const maxDecisions = 5
 // step does one stage and commits it. It returns the stage to continue with at
 // once, if there is one, and updates w to what is known then.
 func (p *Pipeline) step(ctx context.Context, w *Work) (next string, err error) {
-	if err := p.load(ctx, w); err != nil {
+	bounded, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	if err := p.load(bounded, w); err != nil {
 		return "", err
 	}
 	job := w.Job
 	w.Hold = func(ctx context.Context, rows *store.Batch) error { return p.hold(ctx, job, rows) }
-	step, err := p.attempt(ctx, *w)
+	step, err := p.attempt(bounded, *w)
 	if err != nil {
 		return "", err
 	}
 	next = step.Next
 	if !step.Committed {
 		// The result is committed even when the time of the stage is over.
-		if next, err = p.finish(context.WithoutCancel(ctx), w, step); err != nil {
+		if next, err = p.finish(ctx, w, step); err != nil {
 			return "", err
 		}
 	}
@@ -199,7 +227,7 @@ func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string,
 		next = p.moveJob(rows, w.Job, change, now)
 		rows.Append(decided)
 		after, notified := change.Apply(rows, w.Invoice, p.plan.Notifies(), now)
-		err = p.commit("the end of "+w.Job.Stage, func() error { return p.store.Commit(ctx, rows) })
+		err = p.commitResult(ctx, "the end of "+w.Job.Stage, func() error { return p.store.Commit(ctx, rows) })
 		if err == nil {
 			w.Invoice = after
 			p.Publish(after, notified)
@@ -213,7 +241,7 @@ func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string,
 		}
 	}
 	if errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil {
-		err = errors.Join(err, p.commit("late "+w.Job.Stage, func() error { return p.Update(ctx, step.CommitLate) }))
+		err = errors.Join(err, p.commitResult(ctx, "late "+w.Job.Stage, func() error { return p.Update(ctx, step.CommitLate) }))
 	}
 	return "", err
 }

@@ -72,3 +72,15 @@ func Heartbeat(ctx context.Context, lease time.Duration, beat func(context.Conte
 	}()
 	return func() { cancel(); <-done }
 }
+
+// Retry calls do until it returns nil, an error that retryable refuses, or ctx ends.
+// It returns the last error of do. The pauses grow from first to most.
+func Retry(ctx context.Context, first, most time.Duration, retryable func(error) bool, do func() error) error {
+	for pause := first; ; pause = min(2*pause, most) {
+		err := do()
+		if err == nil || !retryable(err) || ctx.Err() != nil {
+			return err
+		}
+		Sleep(ctx, pause)
+	}
+}
