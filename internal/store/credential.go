@@ -79,13 +79,6 @@ func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
 	return tx.d.wrap("create credential", err)
 }
 
-func orNotFound(err error) error {
-	if err != nil {
-		return err
-	}
-	return sql.ErrNoRows
-}
-
 // ExpireCredential sets when a credential ends, unless it ends sooner.
 func (tx *Tx) ExpireCredential(ctx context.Context, id string, at time.Time) error {
 	_, err := tx.q.ExecContext(ctx, `
@@ -145,11 +138,4 @@ func scanCredential(r row) (Credential, error) {
 	c.CreatedAt = fromMicros(created)
 	c.ExpiresAt, c.RevokedAt, c.LastUsedAt = fromNull(expires), fromNull(revoked), fromNull(used)
 	return c, nil
-}
-
-func fromNull(n sql.NullInt64) time.Time {
-	if !n.Valid {
-		return time.Time{}
-	}
-	return fromMicros(n.Int64)
 }

@@ -63,21 +63,6 @@ func (a attached) QueryRowContext(ctx context.Context, query string, args ...any
 	return a.q.QueryRowContext(context.WithoutCancel(ctx), query, args...)
 }
 
-// statement is a statement with its arguments.
-type statement struct {
-	text string
-	args []any
-}
-
-// run executes a statement and returns how many rows it changed.
-func (s statement) run(ctx context.Context, q querier) (int64, error) {
-	done, err := q.ExecContext(ctx, s.text, s.args...)
-	if err != nil {
-		return 0, err
-	}
-	return done.RowsAffected()
-}
-
 // isContext tells a deadline or a caller that left from a fault of the engine.
 func isContext(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)

@@ -18,13 +18,6 @@ const (
 	endpointDeleted  EndpointStatus = "deleted"
 )
 
-// SealedSecret is a secret as it is kept: sealed, and the version that binds it
-// to its row.
-type SealedSecret struct {
-	Sealed  []byte
-	Version int64
-}
-
 // Endpoint is where an integrator wants to be told of events.
 type Endpoint struct {
 	Scope
@@ -81,16 +74,6 @@ func (tx *Tx) CreateEndpoint(ctx context.Context, e Endpoint) error {
 		e.ID, e.Environment, e.TaxpayerID, e.URL, ","+strings.Join(e.Kinds, ",")+",", e.Description,
 		e.Secret.Sealed, e.Secret.Version, MaxConcurrency, micros(e.CreatedAt), micros(e.UpdatedAt))
 	return tx.d.wrap("create endpoint", err)
-}
-
-// lockTaxpayer keeps others that lock the same taxpayer waiting until the
-// transaction ends.
-func (tx *Tx) lockTaxpayer(ctx context.Context, id string) error {
-	n, err := statement{`UPDATE taxpayers SET updated_at = updated_at WHERE id = $1`, []any{id}}.run(ctx, tx.q)
-	if err == nil && n == 0 {
-		err = sql.ErrNoRows
-	}
-	return tx.d.wrap("lock taxpayer", err)
 }
 
 // Endpoint reads an endpoint of the scope.
@@ -209,24 +192,4 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now ti
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'pending'`,
 		scope.Environment, scope.TaxpayerID, id)
 	return tx.d.wrap("delete endpoint", err)
-}
-
-// changeOne runs a statement that must find its row.
-func (tx *Tx) changeOne(ctx context.Context, what string, otherwise error, s statement) error {
-	n, err := s.run(ctx, tx.q)
-	if err != nil {
-		return tx.d.wrap(what, err)
-	}
-	if n == 0 {
-		return otherwise
-	}
-	return nil
-}
-
-// optionalBytes stores no bytes as NULL.
-func optionalBytes(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return b
 }

@@ -40,3 +40,17 @@ func (r reader) EvidenceOf(ctx context.Context, scope Scope, documentID string) 
 		return e, err
 	})
 }
+
+// AddEvidence appends evidence; what is known already is not added again.
+func (b *Batch) AddEvidence(e Evidence) *Batch {
+	var raw any // not a nil slice, which some drivers take for empty bytes
+	if e.Raw != nil {
+		raw = e.Raw
+	}
+	return b.add(statement{`
+		INSERT INTO evidence (document_id, id, environment, taxpayer_id, at, kind, track_id, verdict, body, digest, raw)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT DO NOTHING`, []any{
+		e.DocumentID, e.ID, string(e.Environment), e.TaxpayerID, micros(e.At), e.Kind, e.TrackID, int64(e.Verdict), e.Body, e.Digest, raw,
+	}}, nil)
+}

@@ -54,3 +54,6 @@ func (r reader) InvoiceOfRequest(ctx context.Context, scope Scope, requestID str
 		ORDER BY at DESC LIMIT 1`, scope.Environment, scope.TaxpayerID, requestID).Scan(&id)
 	return id, r.d.wrap("find request", err)
 }
+
+// AddHistoryEntry appends to the history of an invoice.
+func (b *Batch) AddHistoryEntry(e HistoryEntry) *Batch { return b.add(addHistoryEntry(e), nil) }

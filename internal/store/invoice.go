@@ -4,19 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
-
-// Scope is whose rows a call may see: one taxpayer in one environment. Every
-// statement on an integrator's data carries both.
-type Scope struct {
-	Environment fiscal.Environment
-	TaxpayerID  string
-}
 
 // Invoice is an invoice together with its fiscal document. They are one row,
 // so that their status cannot differ.
@@ -139,9 +133,59 @@ func encodeMessages(messages []string) (string, error) {
 	return string(text), nil
 }
 
-func optionalText(s string) any {
-	if s == "" {
-		return nil
+// ErrInvoiceChanged says that an invoice is no longer as it was when it was read.
+var ErrInvoiceChanged = errors.New("the invoice has changed meanwhile")
+
+// ChangeStatus gives an invoice and its document their next status. It ends in
+// ErrMoved when the invoice is no longer as the move found it.
+func (b *Batch) ChangeStatus(before, after Invoice) *Batch {
+	if !before.Status.MayBecome(after.Status) {
+		b.err = errors.Join(b.err, errors.New("store: an invoice that is "+string(before.Status)+" cannot become "+string(after.Status)))
+		return b
 	}
-	return s
+	return b.changeInvoice(before, after, before.Revision+1)
+}
+
+// UpdateInvoice gives an invoice other messages, and leaves its status.
+func (b *Batch) UpdateInvoice(before, after Invoice) *Batch {
+	after.Status, after.TrackID = before.Status, before.TrackID
+	return b.changeInvoice(before, after, before.Revision)
+}
+
+func (b *Batch) changeInvoice(before, after Invoice, sequence int64) *Batch {
+	messages, err := encodeMessages(after.Messages)
+	b.err = errors.Join(b.err, err)
+	return b.add(statement{`
+		UPDATE invoices SET status = $6, sequence = $7, messages = $8, updated_at = $9, track_id = $10
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND sequence = $4 AND updated_at = $5`, []any{
+		string(before.Environment), before.TaxpayerID, before.ID, before.Revision, micros(before.UpdatedAt),
+		string(after.Status), sequence, messages, micros(after.UpdatedAt), optionalText(after.TrackID),
+	}}, ErrInvoiceChanged)
+}
+
+// Request reads the canonical request of an invoice.
+func (r reader) Request(ctx context.Context, scope Scope, invoiceID string) ([]byte, error) {
+	var request []byte
+	err := r.q.QueryRowContext(ctx, `
+		SELECT request FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		scope.Environment, scope.TaxpayerID, invoiceID).Scan(&request)
+	return request, r.d.wrap("read request", err)
+}
+
+// AnyDocument reads a document of whichever scope by its own id or by that of
+// its invoice. It is for the operator.
+func (r reader) AnyDocument(ctx context.Context, id string) (Invoice, error) {
+	var scope Scope
+	var documentID string
+	err := r.q.QueryRowContext(ctx, `
+		SELECT environment, taxpayer_id, document_id FROM invoices
+		WHERE environment <> '' AND taxpayer_id <> '' AND document_id = $1
+		UNION ALL
+		SELECT i.environment, i.taxpayer_id, i.document_id FROM taxpayers t JOIN invoices i ON i.taxpayer_id = t.id
+		WHERE i.environment IN ('sandbox', 'certification', 'production') AND i.id = $1
+		LIMIT 1`, id).Scan(&scope.Environment, &scope.TaxpayerID, &documentID)
+	if err != nil {
+		return Invoice{}, r.d.wrap("find document", err)
+	}
+	return r.InvoiceOfDocument(ctx, scope, documentID)
 }

@@ -250,3 +250,23 @@ func TestAListShowsTheNewestFirst(t *testing.T) {
 		}
 	})
 }
+
+func TestADocumentIsFoundByEitherName(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		inv := addInvoice(t, s, addScope(t, s), "one")
+		addInvoice(t, s, addScope(t, s), "two")
+		for _, id := range []string{inv.ID, inv.DocumentID} {
+			got, err := s.AnyDocument(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(inv, got); diff != "" {
+				t.Errorf("by %s (-want +got):\n%s", id, diff)
+			}
+		}
+		if _, err := s.AnyDocument(t.Context(), store.NewID()); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("nothing: %v", err)
+		}
+	})
+}

@@ -158,15 +158,6 @@ func scanIssued(r row) (Issued, error) {
 	return i, err
 }
 
-// Request reads the canonical request of an invoice.
-func (r reader) Request(ctx context.Context, scope Scope, invoiceID string) ([]byte, error) {
-	var request []byte
-	err := r.q.QueryRowContext(ctx, `
-		SELECT request FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
-		scope.Environment, scope.TaxpayerID, invoiceID).Scan(&request)
-	return request, r.d.wrap("read request", err)
-}
-
 // IssuedUnder reads the ledger's row of a number of an environment, whoever's it
 // is. It is for what third parties say about a number.
 func (r reader) IssuedUnder(ctx context.Context, env fiscal.Environment, rnc, encf string) (Issued, error) {
@@ -174,4 +165,27 @@ func (r reader) IssuedUnder(ctx context.Context, env fiscal.Environment, rnc, en
 		SELECT `+issuedHead+`, xml, summary FROM issued
 		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id <> ''`, env, rnc, encf))
 	return i, r.d.wrap("read issued document", err)
+}
+
+// SettleNumber says what became of a document's number.
+func (b *Batch) SettleNumber(i Issued, state NumberState) *Batch {
+	return b.add(statement{`
+		UPDATE issued SET number_state = $5
+		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id = $4`, []any{
+		string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, string(state),
+	}}, nil)
+}
+
+// HighestSent is the highest number from one to another of an RNC that was sent,
+// and empty when none was.
+func (r reader) HighestSent(ctx context.Context, env fiscal.Environment, rnc, from, to string) (string, error) {
+	var encf string
+	// The ledger is walked downwards by its key, and ends with the first hit.
+	err := r.q.QueryRowContext(ctx, `
+		SELECT i.encf FROM issued i
+		WHERE i.environment = $1 AND i.rnc = $2 AND i.encf >= $3 AND i.encf <= $4
+			AND EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.document_id AND a.kind = 'submit')
+		ORDER BY i.encf DESC LIMIT 1`, env, rnc, from, to).Scan(&encf)
+	_, err = r.some("look for sent numbers", err)
+	return encf, err
 }

@@ -57,3 +57,10 @@ func (tx *Tx) RewrapSecret(ctx context.Context, s Secret) error {
 	_, err := tx.q.ExecContext(ctx, `UPDATE secrets SET sealed = $3 WHERE kind = $1 AND version = $2`, s.Kind, s.Version, s.Sealed)
 	return tx.d.wrap("rewrap secret", err)
 }
+
+// SealedSecret is a secret as it is kept: sealed, and the version that binds it
+// to its row.
+type SealedSecret struct {
+	Sealed  []byte
+	Version int64
+}

@@ -127,16 +127,3 @@ func (s *Store) Close() error {
 
 // NewID makes a key: a UUID that sorts by the time it was made.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
-
-// micros is how instants are stored: microseconds since 1970 UTC.
-func micros(t time.Time) int64 { return t.UnixMicro() }
-
-// optionalMicros stores the zero time as NULL.
-func optionalMicros(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return micros(t)
-}
-
-func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }

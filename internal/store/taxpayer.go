@@ -93,9 +93,6 @@ func (r reader) TaxpayerByRNC(ctx context.Context, env fiscal.Environment, rnc s
 	return t, r.d.wrap("find taxpayer", err)
 }
 
-// row is what scanning needs of *sql.Row and *sql.Rows.
-type row interface{ Scan(dest ...any) error }
-
 func scanTaxpayer(r row) (Taxpayer, error) {
 	var t Taxpayer
 	var phones string
@@ -112,16 +109,12 @@ func scanTaxpayer(r row) (Taxpayer, error) {
 	return t, nil
 }
 
-// collect reads and closes rows.
-func collect[T any](d *dialect, what string, rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
-	defer func() { _ = rows.Close() }() // rows.Err tells what matters
-	var all []T
-	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
-			return nil, d.wrap(what, err)
-		}
-		all = append(all, one)
+// lockTaxpayer keeps others that lock the same taxpayer waiting until the
+// transaction ends.
+func (tx *Tx) lockTaxpayer(ctx context.Context, id string) error {
+	n, err := statement{`UPDATE taxpayers SET updated_at = updated_at WHERE id = $1`, []any{id}}.run(ctx, tx.q)
+	if err == nil && n == 0 {
+		err = sql.ErrNoRows
 	}
-	return all, d.wrap(what, rows.Err())
+	return tx.d.wrap("lock taxpayer", err)
 }

@@ -2,17 +2,25 @@ package storetest
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 // watchdog runs a server for as long as its own standard input stays open, so
@@ -145,3 +153,102 @@ func serverUser(dir string) (*syscall.Credential, error) {
 func (s *Server) Create(name string) (string, error) {
 	return s.URL(name), s.exec(`CREATE DATABASE ` + name)
 }
+
+// Server is a running throw-away cluster. Its socket is in Dir.
+type Server struct {
+	Dir   string
+	args  []string
+	cred  *syscall.Credential
+	stop  func(order string)
+	once  sync.Once
+	err   error
+	mu    sync.Mutex
+	count atomic.Int64
+}
+
+// Postgres is the cluster of this test process. Without the binaries the test
+// is skipped aloud; with CI set it fails.
+func Postgres(t testing.TB) *Server {
+	t.Helper()
+	serverOnce.Do(func() { server, errServer = StartPostgres() })
+	if errServer != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("PostgreSQL is needed under CI: %v", errServer)
+		}
+		t.Skipf("SKIPPED on PostgreSQL: %v", errServer)
+	}
+	return server
+}
+
+// database makes a database of its own for a test.
+func (s *Server) database(t testing.TB) string {
+	t.Helper()
+	s.once.Do(func() {
+		if s.err = s.exec(`CREATE DATABASE ` + template); s.err != nil {
+			return
+		}
+		var st *store.Store
+		st, s.err = store.Open(t.Context(), s.URL(template), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		if s.err == nil {
+			s.err = st.Close()
+		}
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	name := fmt.Sprintf("test_%d", s.count.Add(1))
+	s.mu.Lock() // a template is copied for one at a time
+	defer s.mu.Unlock()
+	if err := s.exec(`CREATE DATABASE ` + name + ` TEMPLATE ` + template); err != nil {
+		t.Fatal(err)
+	}
+	return s.URL(name)
+}
+
+// Private is a cluster of its own for a test that changes its settings or stops
+// it. It is skipped or failed as Postgres is.
+func Private(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	Postgres(t)
+	s, err := StartPostgres(settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Empty is the address of a database without any table.
+func (s *Server) Empty(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("empty_%d", s.count.Add(1))
+	if err := s.exec(`CREATE DATABASE ` + name); err != nil {
+		t.Fatal(err)
+	}
+	return s.URL(name)
+}
+
+func (s *Server) exec(statement string) error { return s.execIn("postgres", statement) }
+
+func (s *Server) execIn(database, statement string) error {
+	db, err := sql.Open("pgx", s.URL(database))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	_, err = db.Exec(statement) //nolint:noctx // setting up, nothing to cancel
+	return err
+}
+
+// Settle does at once what the server does by itself after a large load: it
+// gathers statistics and marks what everybody may see.
+func (s *Server) Settle(database string) error { return s.execIn(database, `VACUUM (ANALYZE)`) }
+
+// URL is the address of one of the server's databases.
+func (s *Server) URL(name string) string {
+	q := url.Values{"host": {s.Dir}, "user": {"postgres"}}
+	return "postgres:///" + name + "?" + q.Encode()
+}
+
+// template is the database that fresh ones are copied from.
+const template = "fiscalhub_template"

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"strconv"
-	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
@@ -90,32 +88,4 @@ func scanDocumentState(r row) (*DocumentState, error) {
 		}
 	}
 	return &f, nil
-}
-
-// behind reads columns that stand before those of another reader.
-type behind struct {
-	row
-	first []any
-}
-
-func (b behind) Scan(to ...any) error { return b.row.Scan(append(b.first, to...)...) }
-
-// placeholders are those of a list of values. The list is filled up to a power of
-// two with its last value, so that few different statements are ever prepared.
-func placeholders(values []string) (list string, args []any) {
-	size := 1
-	for size < len(values) {
-		size *= 2
-	}
-	marks := make([]string, size)
-	for i := range size {
-		marks[i] = "$" + strconv.Itoa(i+1)
-		args = append(args, values[min(i, len(values)-1)])
-	}
-	return strings.Join(marks, ", "), args
-}
-
-// prefixed puts the name of a table before each of its columns.
-func prefixed(table, columns string) string {
-	return table + strings.ReplaceAll(columns, ", ", ", "+table)
 }

@@ -139,3 +139,45 @@ func takeNumbers(s NumberRange, count int64) statement {
 		string(s.Environment), s.TaxpayerID, s.ID, s.Next, count,
 	}}
 }
+
+// FenceNumberRange keeps a range from being used until it is released.
+func (b *Batch) FenceNumberRange(s NumberRange, at time.Time) *Batch {
+	return b.add(statement{`
+		UPDATE sequences SET fenced_at = $4
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, []any{
+		string(s.Environment), s.TaxpayerID, s.ID, micros(at),
+	}}, nil)
+}
+
+// FenceBehind fences a range whose next number is not beyond a mark, and tells
+// whether it did. One that is fenced stays as it is.
+func (tx *Tx) FenceBehind(ctx context.Context, s NumberRange, mark int64, at time.Time) (bool, error) {
+	done, err := tx.q.ExecContext(ctx, `
+		UPDATE sequences SET fenced_at = $5
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number <= $4 AND fenced_at IS NULL`,
+		s.Environment, s.TaxpayerID, s.ID, mark, micros(at))
+	if err != nil {
+		return false, tx.d.wrap("fence sequence", err)
+	}
+	n, err := done.RowsAffected()
+	return n > 0, tx.d.wrap("fence sequence", err)
+}
+
+// ReleaseNumberRange lets a fenced range be used again, from a number on. The error
+// is ErrNumbersMoved when it was released, or fenced anew, since it was read.
+func (tx *Tx) ReleaseNumberRange(ctx context.Context, s NumberRange, next int64) error {
+	done, err := tx.q.ExecContext(ctx, `
+		UPDATE sequences SET fenced_at = NULL, next_number = $6
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4 AND fenced_at = $5`,
+		s.Environment, s.TaxpayerID, s.ID, s.Next, micros(s.FencedAt), next)
+	if err != nil {
+		return tx.d.wrap("release sequence", err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		if err == nil {
+			err = ErrNumbersTaken
+		}
+		return tx.d.wrap("release sequence", err)
+	}
+	return nil
+}
