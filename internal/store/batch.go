@@ -5,16 +5,17 @@ import (
 	"errors"
 )
 
-// A Batch is a list of writes that are committed together or not at all, with
-// nothing to read in between: an engine at the other end of a network gets all
-// of them in one exchange. The first error of making one is told by the commit.
+// A Batch is a list of writes that the engine commits together or not at all. It
+// reads nothing in between, so PostgreSQL receives all of them in one round trip.
+// The methods that add a write stand beside the type that they write. They return no
+// error: Commit and Do return the errors that occurred while the batch was made.
 type Batch struct {
 	writes []change
 	err    error
 }
 
-// change is a statement and what it means that it changes nothing; nil: that
-// there was nothing to change.
+// change is a statement and the error that Commit returns when the statement changes
+// no row. A nil error allows that.
 type change struct {
 	statement
 	idle error
@@ -25,19 +26,19 @@ func (b *Batch) add(s statement, idle error) *Batch {
 	return b
 }
 
-// Fail makes the commit end in an error, unless it is nil.
+// Fail makes Commit and Do return err, unless it is nil.
 func (b *Batch) Fail(err error) *Batch {
 	b.err = errors.Join(b.err, err)
 	return b
 }
 
-// Append puts the writes of another batch behind those of this one.
+// Append adds the writes of another batch after those of this one.
 func (b *Batch) Append(other *Batch) *Batch {
 	b.writes, b.err = append(b.writes, other.writes...), errors.Join(b.err, other.err)
 	return b
 }
 
-// Commit commits the writes in a transaction of their own.
+// Commit writes the batch in one transaction.
 func (s *Store) Commit(ctx context.Context, b *Batch) error {
 	if b.err != nil {
 		return b.err
@@ -57,7 +58,7 @@ func (s *Store) Commit(ctx context.Context, b *Batch) error {
 	return s.d.wrap("commit", err)
 }
 
-// Do makes the writes part of the transaction.
+// Do writes the batch as part of the transaction.
 func (tx *Tx) Do(ctx context.Context, b *Batch) error {
 	if b.err != nil {
 		return b.err

@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// DeliveryAttempt is one time that an endpoint was told something, or was tested.
+// DeliveryAttempt is one request to an endpoint: an attempt of a delivery, or a test
+// event.
 type DeliveryAttempt struct {
 	Scope
 	ID         string
 	EndpointID string
 	EventID    string
 	Kind       string
-	Number     int64 // of the attempt, from 1
+	Number     int64 // of the attempt, counted from 1
 	At         time.Time
 	Took       time.Duration
-	HTTPStatus int64  // 0: there was no answer
-	Error      string // its class; empty: it was delivered
-	Answer     []byte // the beginning of what the endpoint said
-	NextAt     time.Time
+	HTTPStatus int64     // 0: the endpoint did not answer
+	Error      string    // its class; empty: the endpoint accepted the event
+	Answer     []byte    // the beginning of the endpoint's answer
+	NextAt     time.Time // zero: no further attempt
 }
 
-// AddDeliveryAttempt appends to the log of an endpoint.
+// AddDeliveryAttempt adds an attempt to the log of an endpoint.
 func (tx *Tx) AddDeliveryAttempt(ctx context.Context, a DeliveryAttempt) error {
 	answer := a.Answer
 	if answer == nil {
@@ -37,8 +38,8 @@ func (tx *Tx) AddDeliveryAttempt(ctx context.Context, a DeliveryAttempt) error {
 	return tx.d.wrap("add delivery attempt", err)
 }
 
-// DeliveryLog lists the attempts to tell an endpoint something, the newest first,
-// from the one before an id on; empty: from the newest.
+// DeliveryLog lists the attempts of an endpoint, the newest first. before is the id of
+// the attempt before the first one of the page; empty: start with the newest.
 func (r reader) DeliveryLog(ctx context.Context, scope Scope, endpointID, before string, limit int) ([]DeliveryAttempt, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT id, notice_id, kind, number, at, took_us, http_status, error, answer, next_at FROM delivery_attempts
@@ -52,7 +53,7 @@ func (r reader) DeliveryLog(ctx context.Context, scope Scope, endpointID, before
 		var at, took int64
 		var next sql.NullInt64
 		err := row.Scan(&a.ID, &a.EventID, &a.Kind, &a.Number, &at, &took, &a.HTTPStatus, &a.Error, &a.Answer, &next)
-		a.At, a.Took, a.NextAt = fromMicros(at), time.Duration(took)*time.Microsecond, fromNull(next)
+		a.At, a.Took, a.NextAt = fromMicros(at), time.Duration(took)*time.Microsecond, fromOptionalMicros(next)
 		return a, err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/google/go-cmp/cmp"
@@ -17,7 +18,7 @@ func TestTheDeliveryLogIsPaged(t *testing.T) {
 		want := make([]store.DeliveryAttempt, 3)
 		for i := range want {
 			want[2-i] = store.DeliveryAttempt{
-				Scope: e.Scope, ID: store.NewID(), EndpointID: e.ID, EventID: store.NewEventID(), Kind: "webhook.test", Number: 1, At: noon,
+				Scope: e.Scope, ID: store.NewID(), EndpointID: e.ID, EventID: event.NewID(), Kind: "webhook.test", Number: 1, At: noon,
 				Took: 1500 * time.Microsecond, HTTPStatus: 500, Error: "status_500", Answer: []byte("a\x00é"), NextAt: noon.Add(time.Second),
 			}
 			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddDeliveryAttempt(ctx, want[2-i]) })

@@ -7,85 +7,86 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// DocumentState is what is stored of a document that a job is about.
+// DocumentState is everything that a worker needs to know about a document.
 type DocumentState struct {
 	Invoice  Invoice
-	Request  []byte  // canonical; only while no number was taken
-	Issued   *Issued // without its bytes; nil: no number was taken
+	Request  []byte  // canonical; nil when the document has a number
+	Issued   *Issued // without XML and Summary; nil: the document has no number
 	Evidence []Evidence
 }
 
-// DocumentStates reads what is stored of the documents of an environment, by their ids:
-// of many at once, because workers claim many at once. A document that is not
-// there is missing in what comes back.
+// DocumentStates reads the states of documents of an environment, by document id. It
+// reads many at once, because workers claim many at once. The result has no entry for
+// a document that the environment does not have.
 func (r reader) DocumentStates(ctx context.Context, env fiscal.Environment, documentIDs []string) (map[string]*DocumentState, error) {
-	files := make(map[string]*DocumentState, len(documentIDs))
+	states := make(map[string]*DocumentState, len(documentIDs))
 	if len(documentIDs) == 0 {
-		return files, nil
+		return states, nil
 	}
-	// By the ids alone: beside them the environment would tempt a planner.
-	places, args := placeholders(documentIDs)
+	// The condition has only the ids. With the environment the planner could choose
+	// an index that reads the whole environment.
+	ids, args := placeholders(documentIDs)
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT i.environment, i.taxpayer_id, CASE WHEN s.document_id IS NULL THEN i.request END,
 			s.rnc, s.encf, s.sequence_id, s.certificate, s.number_state, s.security_code, s.buyer_rnc, s.signed_at, s.created_at,
 			s.xml_sha256, s.sent_sha256, s.summary IS NOT NULL,
-			`+prefixed("i.", invoiceColumns)+`
+			`+qualified("i", invoiceColumns)+`
 		FROM invoices i LEFT JOIN issued s ON s.document_id = i.document_id
-		WHERE i.document_id IN (`+places+`) AND i.environment <> '' AND i.taxpayer_id <> ''`, args...)
+		WHERE i.document_id IN (`+ids+`)`, args...)
 	if err != nil {
-		return nil, r.d.wrap("read files", err)
+		return nil, r.d.wrap("read document states", err)
 	}
-	found, err := collect(r.d, "read files", rows, scanDocumentState)
+	found, err := collect(r.d, "read document states", rows, scanDocumentState)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range found {
-		if f.Invoice.Environment == env {
-			files[f.Invoice.DocumentID] = f
+	for _, state := range found {
+		if state.Invoice.Environment == env {
+			states[state.Invoice.DocumentID] = state
 		}
 	}
 	rows, err = r.q.QueryContext(ctx, `
 		SELECT document_id, id, at, kind, track_id, verdict, body, digest FROM evidence
-		WHERE document_id IN (`+places+`) AND environment <> '' AND taxpayer_id <> '' ORDER BY at, id`, args...)
+		WHERE document_id IN (`+ids+`) ORDER BY at, id`, args...)
 	if err != nil {
-		return nil, r.d.wrap("read files", err)
+		return nil, r.d.wrap("read document states", err)
 	}
-	evidence, err := collect(r.d, "read files", rows, func(row row) (e Evidence, err error) {
+	evidence, err := collect(r.d, "read document states", rows, func(row row) (e Evidence, err error) {
 		var at, verdict int64
 		err = row.Scan(&e.DocumentID, &e.ID, &at, &e.Kind, &e.TrackID, &verdict, &e.Body, &e.Digest)
 		e.At, e.Verdict = fromMicros(at), fiscal.Verdict(verdict)
 		return e, err
 	})
 	for _, e := range evidence {
-		if f := files[e.DocumentID]; f != nil {
-			e.Scope = f.Invoice.Scope
-			f.Evidence = append(f.Evidence, e)
+		if state := states[e.DocumentID]; state != nil {
+			e.Scope = state.Invoice.Scope
+			state.Evidence = append(state.Evidence, e)
 		}
 	}
-	return files, err
+	return states, err
 }
 
 func scanDocumentState(r row) (*DocumentState, error) {
-	var f DocumentState
+	var state DocumentState
 	var scope Scope
-	var rnc, encf, sequence, certificate, state, code, buyer sql.NullString
+	var rnc, encf, numberRange, certificate, numberState, code, buyer sql.NullString
 	var signed, created sql.NullInt64
 	var whole, sent []byte
 	var summary bool
-	inv, err := scanInvoice(Scope{})(behind{r, []any{
-		&scope.Environment, &scope.TaxpayerID, &f.Request, &rnc, &encf, &sequence, &certificate, &state, &code, &buyer, &signed, &created, &whole, &sent, &summary,
+	inv, err := scanInvoice(Scope{})(afterScan{r, []any{
+		&scope.Environment, &scope.TaxpayerID, &state.Request, &rnc, &encf, &numberRange, &certificate, &numberState, &code, &buyer, &signed, &created, &whole, &sent, &summary,
 	}})
 	if err != nil {
 		return nil, err
 	}
 	inv.Scope = scope
-	f.Invoice = inv
+	state.Invoice = inv
 	if encf.Valid {
-		f.Issued = &Issued{
-			Scope: inv.Scope, RNC: rnc.String, ENCF: encf.String, DocumentID: inv.DocumentID, NumberRangeID: sequence.String,
-			Certificate: certificate.String, State: NumberState(state.String), SecurityCode: code.String, BuyerRNC: buyer.String,
+		state.Issued = &Issued{
+			Scope: inv.Scope, RNC: rnc.String, ENCF: encf.String, DocumentID: inv.DocumentID, NumberRangeID: numberRange.String,
+			Certificate: certificate.String, State: NumberState(numberState.String), SecurityCode: code.String, BuyerRNC: buyer.String,
 			SignedAt: fromMicros(signed.Int64), CreatedAt: fromMicros(created.Int64), XMLDigest: whole, SentDigest: sent, Summarized: summary,
 		}
 	}
-	return &f, nil
+	return &state, nil
 }

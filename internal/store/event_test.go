@@ -5,20 +5,20 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 func sampleNotice(scope store.Scope, kind string, at time.Time) store.Event {
-	return store.Event{Scope: scope, ID: store.NewEventID(), Kind: kind, At: at, Body: []byte("{\"é\":\"\x00\"}")}
+	return store.Event{Scope: scope, ID: event.NewID(), Kind: kind, At: at, Body: []byte("{\"é\":\"\x00\"}")}
 }
 
 func addNotice(t *testing.T, s *store.Store, n store.Event) store.Event {
@@ -220,15 +220,4 @@ func TestHasNews(t *testing.T) {
 			t.Error("what has its place is news to who has not come there")
 		}
 	})
-}
-
-func TestNewNoticeID(t *testing.T) {
-	t.Parallel()
-	a, b := store.NewEventID(), store.NewEventID()
-	if len(a) != 36 || !strings.HasPrefix(a, "evt_") || a >= b {
-		t.Errorf("%s, then %s", a, b)
-	}
-	if strings.Trim(a[4:], "0123456789abcdef") != "" || a[16] != '7' {
-		t.Errorf("%s is not of a UUIDv7", a)
-	}
 }

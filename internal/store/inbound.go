@@ -5,34 +5,33 @@ import (
 	"time"
 )
 
-// Inbound is a message of a source, of which the same is heard once.
+// Inbound is a message that a source has sent. The service processes each message once.
 type Inbound struct {
 	Scope
 	SourceID   string
 	MessageID  string
 	At         time.Time
 	Kind       string
-	Outcome    string // what it led to, in one word
-	DocumentID string // empty: it named none that we know
+	Outcome    string // the result, in one word
+	DocumentID string // empty: the message names no known document
 }
 
-// ReceiveInbound records a message of a source, and tells whether it is new. One
-// that comes at the same time is waited for.
+// ReceiveInbound records a message of a source, and reports whether it is new. It waits
+// for a running transaction that records the same message.
 func (tx *Tx) ReceiveInbound(ctx context.Context, m Inbound) (fresh bool, err error) {
-	n, err := statement{`
+	return tx.change(ctx, "record message", statement{`
 		INSERT INTO inbound (source_id, message_id, environment, taxpayer_id, at, kind, outcome, document_id)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT DO NOTHING`, []any{
 		m.SourceID, m.MessageID, string(m.Environment), m.TaxpayerID, micros(m.At), m.Kind, m.Outcome, m.DocumentID,
-	}}.run(ctx, tx.q)
-	return n > 0, tx.d.wrap("hear message", err)
+	}})
 }
 
-// HasReceived tells whether a message of a source was heard before.
+// HasReceived reports whether a message of a source is recorded.
 func (r reader) HasReceived(ctx context.Context, scope Scope, sourceID, messageID string) (bool, error) {
 	var n int64
 	err := r.q.QueryRowContext(ctx, `
 		SELECT count(*) FROM inbound WHERE environment = $1 AND taxpayer_id = $2 AND source_id = $3 AND message_id = $4`,
 		scope.Environment, scope.TaxpayerID, sourceID, messageID).Scan(&n)
-	return n > 0, r.d.wrap("look for message", err)
+	return n > 0, r.d.wrap("find message", err)
 }

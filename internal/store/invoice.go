@@ -12,8 +12,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Invoice is an invoice together with its fiscal document. They are one row,
-// so that their status cannot differ.
+// Invoice is an invoice together with its fiscal document. They share one row, so that
+// they always have the same status.
 type Invoice struct {
 	Scope
 	ID            string
@@ -21,7 +21,7 @@ type Invoice struct {
 	ExternalID    string
 	Type          fiscal.Type
 	Status        fiscal.Status
-	Revision      int64 // counts the changes of status; the creation is 1
+	Revision      int64 // number of the status change, counted from 1, the creation
 	Currency      string
 	IssueDate     string
 	Subtotal      string
@@ -31,22 +31,22 @@ type Invoice struct {
 	Paid          string
 	Balance       string
 	DocumentTotal string
-	ENCF          string // empty: none taken
-	TrackID       string // empty: none given
+	ENCF          string // empty: the document has no number yet
+	TrackID       string // empty: the tax authority has given none
 	Messages      []string
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 }
 
-// invoiceColumns leaves out the request, which is large and seldom needed. Those
-// of a list are the ones that an invoice shows of itself.
+// listColumns are the columns of an invoice in a list. invoiceColumns has all columns
+// but the request, which is large and seldom needed.
 const (
 	listColumns    = `id, document_id, external_id, ecf_type, status, currency, issue_date, amounts, created_at, updated_at`
 	invoiceColumns = listColumns + `, sequence, document_total, encf, track_id, messages`
 )
 
-// createInvoice stores an invoice and its document with the canonical request.
-// It changes no row when the external id is taken.
+// createInvoice stores an invoice and its document with the canonical request. It adds
+// no row when the external id is taken.
 func createInvoice(inv Invoice, request []byte) (statement, error) {
 	messages, err := encodeMessages(inv.Messages)
 	return statement{`
@@ -83,17 +83,17 @@ func (r reader) oneInvoice(ctx context.Context, column string, scope Scope, id s
 	return inv, r.d.wrap("read invoice", err)
 }
 
-// scanInvoice reads the columns of an invoice that was asked for by its scope.
+// scanInvoice returns a function that reads invoiceColumns of an invoice of the scope.
 func scanInvoice(scope Scope) func(row) (Invoice, error) {
 	return func(r row) (Invoice, error) {
-		var sequence int64
+		var revision int64
 		var total, messages string
 		var encf, track sql.NullString
-		inv, err := scanListed(scope, r, &sequence, &total, &encf, &track, &messages)
+		inv, err := scanListed(scope, r, &revision, &total, &encf, &track, &messages)
 		if err != nil {
 			return Invoice{}, err
 		}
-		inv.Revision, inv.DocumentTotal, inv.ENCF, inv.TrackID = sequence, total, encf.String, track.String
+		inv.Revision, inv.DocumentTotal, inv.ENCF, inv.TrackID = revision, total, encf.String, track.String
 		if messages != noMessages {
 			if err := json.Unmarshal([]byte(messages), &inv.Messages); err != nil {
 				return Invoice{}, fmt.Errorf("messages of invoice %s: %w", inv.ID, err)
@@ -103,7 +103,8 @@ func scanInvoice(scope Scope) func(row) (Invoice, error) {
 	}
 }
 
-// scanListed reads the columns of a list, and more behind them.
+// scanListed reads listColumns of an invoice of the scope, and the columns after them
+// into more.
 func scanListed(scope Scope, r row, more ...any) (Invoice, error) {
 	inv := Invoice{Scope: scope}
 	var amounts string
@@ -133,11 +134,12 @@ func encodeMessages(messages []string) (string, error) {
 	return string(text), nil
 }
 
-// ErrInvoiceChanged says that an invoice is no longer as it was when it was read.
-var ErrInvoiceChanged = errors.New("the invoice has changed meanwhile")
+// ErrInvoiceChanged: another transaction changed the invoice after it was read.
+var ErrInvoiceChanged = errors.New("another transaction changed the invoice")
 
-// ChangeStatus gives an invoice and its document their next status. It ends in
-// ErrMoved when the invoice is no longer as the move found it.
+// ChangeStatus replaces the invoice before by after, which has the next status. The
+// commit fails when the status may not follow the previous one, and returns
+// ErrInvoiceChanged when the stored invoice is no longer before.
 func (b *Batch) ChangeStatus(before, after Invoice) *Batch {
 	if !before.Status.MayBecome(after.Status) {
 		b.err = errors.Join(b.err, errors.New("store: an invoice that is "+string(before.Status)+" cannot become "+string(after.Status)))
@@ -146,20 +148,21 @@ func (b *Batch) ChangeStatus(before, after Invoice) *Batch {
 	return b.changeInvoice(before, after, before.Revision+1)
 }
 
-// UpdateInvoice gives an invoice other messages, and leaves its status.
+// UpdateInvoice replaces the messages of an invoice and keeps its status. The commit
+// returns ErrInvoiceChanged when the stored invoice is no longer before.
 func (b *Batch) UpdateInvoice(before, after Invoice) *Batch {
 	after.Status, after.TrackID = before.Status, before.TrackID
 	return b.changeInvoice(before, after, before.Revision)
 }
 
-func (b *Batch) changeInvoice(before, after Invoice, sequence int64) *Batch {
+func (b *Batch) changeInvoice(before, after Invoice, revision int64) *Batch {
 	messages, err := encodeMessages(after.Messages)
 	b.err = errors.Join(b.err, err)
 	return b.add(statement{`
 		UPDATE invoices SET status = $6, sequence = $7, messages = $8, updated_at = $9, track_id = $10
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND sequence = $4 AND updated_at = $5`, []any{
 		string(before.Environment), before.TaxpayerID, before.ID, before.Revision, micros(before.UpdatedAt),
-		string(after.Status), sequence, messages, micros(after.UpdatedAt), optionalText(after.TrackID),
+		string(after.Status), revision, messages, micros(after.UpdatedAt), optionalText(after.TrackID),
 	}}, ErrInvoiceChanged)
 }
 
@@ -172,14 +175,14 @@ func (r reader) Request(ctx context.Context, scope Scope, invoiceID string) ([]b
 	return request, r.d.wrap("read request", err)
 }
 
-// AnyDocument reads a document of whichever scope by its own id or by that of
-// its invoice. It is for the operator.
+// AnyDocument reads a document of any scope, by its id or by the id of its invoice.
+// Only the operator uses it.
 func (r reader) AnyDocument(ctx context.Context, id string) (Invoice, error) {
 	var scope Scope
 	var documentID string
 	err := r.q.QueryRowContext(ctx, `
 		SELECT environment, taxpayer_id, document_id FROM invoices
-		WHERE environment <> '' AND taxpayer_id <> '' AND document_id = $1
+		WHERE document_id = $1
 		UNION ALL
 		SELECT i.environment, i.taxpayer_id, i.document_id FROM taxpayers t JOIN invoices i ON i.taxpayer_id = t.id
 		WHERE i.environment IN ('sandbox', 'certification', 'production') AND i.id = $1

@@ -8,9 +8,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Job is what remains to be done for one document: the stage it is at and when
-// to go on. A job under way is held by a lease; a worker that dies lets it run
-// out, and the job comes due by itself.
+// Job is the remaining work for one document: its stage, and when a worker continues.
+// While a worker processes the job, the worker holds a lease. When the worker dies, the
+// lease expires and another worker can claim the job.
 type Job struct {
 	Scope
 	DocumentID string
@@ -24,7 +24,7 @@ type Job struct {
 	CreatedAt  time.Time
 }
 
-// createJob stores the first stage of a document.
+// createJob stores the job of a new document.
 func createJob(j Job) statement {
 	return statement{`
 		INSERT INTO jobs (document_id, environment, taxpayer_id, plan, stage, attempt, run_at, lease, lease_until, last_error, created_at)
@@ -33,33 +33,33 @@ func createJob(j Job) statement {
 	}}
 }
 
-// NextJob tells when the next job of an environment comes due that nobody is
-// working on. ErrNotFound: none waits.
+// NextJob returns when the next job of an environment without a lease becomes due. The
+// error is ErrNotFound when there is none.
 func (r reader) NextJob(ctx context.Context, env fiscal.Environment, now time.Time) (time.Time, error) {
 	var at int64
 	err := r.q.QueryRowContext(ctx, `
 		SELECT run_at FROM jobs WHERE environment = $1 AND (lease_until <= $2 OR lease_until > $3) ORDER BY run_at LIMIT 1`,
 		env, micros(now), micros(now.Add(longestLease))).Scan(&at)
-	return fromMicros(at), r.d.wrap("next job", err)
+	return fromMicros(at), r.d.wrap("read the next job", err)
 }
 
-// longestLease is longer than any job is held without a sign of life. A lease
-// that seems to last longer is of a time when the clock was ahead, and has ended.
+// longestLease is longer than any lease that a worker takes. A lease that ends later
+// than that was taken while the clock was wrong, and counts as expired.
 const longestLease = 10 * time.Minute
 
-// A Claim says which due jobs are wanted.
+// A Claim is the request of a worker for due jobs.
 type Claim struct {
 	Lease      string
 	Now, Until time.Time
 	Limit      int
-	Except     [4]string // taxpayers whose jobs are not
+	Except     [4]string // taxpayers whose jobs the claim skips
 }
 
-// Claim takes due jobs of an environment for a worker: nobody else gets them
-// before the lease ends. The lease is the fence of what the worker commits.
+// Claim leases due jobs of an environment to a worker. No other worker gets them before
+// the lease ends. Every write of the worker checks the lease.
 func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim) ([]Job, error) {
 	rows, err := tx.q.QueryContext(ctx, `
-		WITH due AS MATERIALIZED ( -- once: a planner may ask a sub-select for every row, and claim more
+		WITH due AS MATERIALIZED ( -- the planner could evaluate a sub-select again for each row, and claim more
 			SELECT document_id FROM jobs
 			WHERE environment = $3 AND run_at <= $4 AND (lease_until <= $4 OR lease_until > $10) AND taxpayer_id NOT IN ($6, $7, $8, $9)
 			ORDER BY run_at, document_id LIMIT $5 `+tx.d.skipLocked+`)
@@ -80,45 +80,52 @@ func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim) ([]Job
 	})
 }
 
+// whereJobHeld selects a job for as long as the worker holds its lease.
+const whereJobHeld = `WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND lease = $4`
+
+// heldArgs returns the arguments of whereJobHeld, followed by more.
+func (j Job) heldArgs(more ...any) []any {
+	return append([]any{string(j.Environment), j.TaxpayerID, j.DocumentID, j.Lease}, more...)
+}
+
 func carryJob(j Job, stage string, until time.Time) statement {
 	return statement{`
-		UPDATE jobs SET stage = $3, attempt = 1, lease_until = $4, last_error = ''
-		WHERE document_id = $1 AND lease = $2`, []any{j.DocumentID, j.Lease, stage, micros(until)}}
+		UPDATE jobs SET stage = $5, attempt = 1, lease_until = $6, last_error = '' ` + whereJobHeld, j.heldArgs(stage, micros(until))}
 }
 
-// MoveJob puts a job at its next stage and lets go of it. This and every other
-// write of a job ends in ErrLeaseLost when another worker has it.
+// MoveJob moves a job to its next stage, due at runAt, and gives up the lease. The
+// commit of this and of every other write of a job returns ErrLeaseLost when another
+// worker has the job.
 func (b *Batch) MoveJob(j Job, stage string, runAt time.Time) *Batch {
 	return b.add(statement{`
-		UPDATE jobs SET stage = $3, attempt = 0, run_at = $4, lease = '', lease_until = 0, last_error = ''
-		WHERE document_id = $1 AND lease = $2`, []any{j.DocumentID, j.Lease, stage, micros(runAt)}}, ErrLeaseLost)
+		UPDATE jobs SET stage = $5, attempt = 0, run_at = $6, lease = '', lease_until = 0, last_error = '' ` + whereJobHeld,
+		j.heldArgs(stage, micros(runAt))}, ErrLeaseLost)
 }
 
-// CarryJob puts a job at its next stage and keeps holding it.
+// CarryJob moves a job to its next stage and extends the lease.
 func (b *Batch) CarryJob(j Job, stage string, until time.Time) *Batch {
 	return b.add(carryJob(j, stage, until), ErrLeaseLost)
 }
 
-// HoldJob makes sure that a job is still held, and goes on holding it.
+// HoldJob extends the lease of a job.
 func (b *Batch) HoldJob(j Job, until time.Time) *Batch {
 	return b.add(statement{`
-		UPDATE jobs SET lease_until = $3 WHERE document_id = $1 AND lease = $2`,
-		[]any{j.DocumentID, j.Lease, micros(until)}}, ErrLeaseLost)
+		UPDATE jobs SET lease_until = $5 ` + whereJobHeld, j.heldArgs(micros(until))}, ErrLeaseLost)
 }
 
-// FinishJob ends a job: nothing remains to be done for its document.
+// FinishJob deletes a job: its document needs no more work.
 func (b *Batch) FinishJob(j Job) *Batch {
-	return b.add(statement{`DELETE FROM jobs WHERE document_id = $1 AND lease = $2`, []any{j.DocumentID, j.Lease}}, ErrLeaseLost)
+	return b.add(statement{`DELETE FROM jobs ` + whereJobHeld, j.heldArgs()}, ErrLeaseLost)
 }
 
-// RetryJob lets go of a job that could not go on, to be tried again later.
+// RetryJob gives up the lease of a job that failed. Its stage is due again at runAt.
 func (b *Batch) RetryJob(j Job, runAt time.Time, lastError string) *Batch {
 	return b.add(statement{`
-		UPDATE jobs SET run_at = $3, lease = '', lease_until = 0, last_error = $4
-		WHERE document_id = $1 AND lease = $2`, []any{j.DocumentID, j.Lease, micros(runAt), lastError}}, ErrLeaseLost)
+		UPDATE jobs SET run_at = $5, lease = '', lease_until = 0, last_error = $6 ` + whereJobHeld,
+		j.heldArgs(micros(runAt), lastError)}, ErrLeaseLost)
 }
 
-// WaitingDocument is a document that something is still to be done for, or known of.
+// WaitingDocument is a document that has a job, or has no final status.
 type WaitingDocument struct {
 	Scope
 	InvoiceID  string
@@ -126,17 +133,18 @@ type WaitingDocument struct {
 	ExternalID string
 	Status     fiscal.Status
 	CreatedAt  time.Time
-	Job        *Job // nil: no worker will go on with it by itself
+	Job        *Job // nil: no worker will continue with the document
 }
 
 const waitingColumns = `i.environment, i.taxpayer_id, i.id, i.document_id, i.external_id, i.status, i.created_at`
 
-// WaitingDocuments lists the documents that have a job, and of the live environments also
-// those that have none but are not final, the oldest first. In the sandbox a
-// document may rest at any status for good. An empty part of the scope stands for
-// all. It is for the operator.
+// WaitingDocuments lists the documents that have a job, the oldest first. In the live
+// environments it also lists the documents without a job whose status is not final; in
+// the sandbox a document may keep any status. An empty field of the scope means all.
+// Only the operator uses it.
 func (r reader) WaitingDocuments(ctx context.Context, within Scope) ([]WaitingDocument, error) {
-	// Each half goes by an index: the jobs are few, and so are the taxpayers.
+	// Both halves use an index. The first reads all jobs, which are few; the second
+	// starts from the taxpayers, which are few too.
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+waitingColumns+` AS created_at, j.plan, j.stage, j.attempt, j.run_at, j.lease_until, j.last_error
 		FROM jobs j JOIN invoices i ON i.document_id = j.document_id
@@ -169,7 +177,7 @@ func (r reader) WaitingDocuments(ctx context.Context, within Scope) ([]WaitingDo
 	})
 }
 
-// JobOf reads the job of a document.
+// JobOf reads the job of a document. The error is ErrNotFound when it has none.
 func (r reader) JobOf(ctx context.Context, scope Scope, documentID string) (Job, error) {
 	j := Job{Scope: scope, DocumentID: documentID}
 	var run, lease, created int64
@@ -182,14 +190,14 @@ func (r reader) JobOf(ctx context.Context, scope Scope, documentID string) (Job,
 	return j, r.d.wrap("read job", err)
 }
 
-// TakeOverJob takes the job of a document under its lease, whoever holds it, and
-// makes one where there is none. What its holder commits from then on is refused
-// with ErrLeaseLost. The row stays locked until the transaction ends.
+// TakeOverJob gives the job of a document the lease of j, even when a worker holds
+// another one, and creates the job when there is none. The next commit of the worker
+// returns ErrLeaseLost. The row stays locked until the transaction ends.
 func (tx *Tx) TakeOverJob(ctx context.Context, j Job) error {
 	_, err := tx.q.ExecContext(ctx, `
 		INSERT INTO jobs (document_id, environment, taxpayer_id, plan, stage, attempt, run_at, lease, lease_until, last_error, created_at)
 		VALUES ($1, $2, $3, $4, $5, 0, $6, $7, $8, '', $9)
 		ON CONFLICT (document_id) DO UPDATE SET lease = excluded.lease, lease_until = excluded.lease_until`,
 		j.DocumentID, j.Environment, j.TaxpayerID, j.Plan, j.Stage, micros(j.RunAt), j.Lease, micros(j.LeaseUntil), micros(j.CreatedAt))
-	return tx.d.wrap("take job over", err)
+	return tx.d.wrap("take over job", err)
 }

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// parkedFor is how long a message about an unknown document is kept.
+// parkedFor is how long the store keeps a message about an unknown document.
 const parkedFor = 30 * 24 * time.Hour
 
-// Parked is a message about a document that we do not know, or not yet.
+// Parked is a message about a document that the service does not know yet.
 type Parked struct {
 	Scope
 	ID        string
@@ -18,10 +18,10 @@ type Parked struct {
 	ENCF      string
 	Body      []byte
 	At        time.Time
-	ExpiresAt time.Time // thirty days later
+	ExpiresAt time.Time // thirty days after At
 }
 
-// Park keeps a message for a while.
+// Park stores a message about an unknown document for thirty days.
 func (tx *Tx) Park(ctx context.Context, p Parked) error {
 	_, err := tx.q.ExecContext(ctx, `
 		INSERT INTO parked (id, environment, taxpayer_id, source_id, message_id, kind, encf, body, at, expires_at)
@@ -30,8 +30,7 @@ func (tx *Tx) Park(ctx context.Context, p Parked) error {
 	return tx.d.wrap("park message", err)
 }
 
-// Parked lists the messages about a number that are kept and have not expired,
-// the oldest first.
+// Parked lists the messages about a number that have not expired, the oldest first.
 func (r reader) Parked(ctx context.Context, scope Scope, encf string, now time.Time) ([]Parked, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT id, source_id, message_id, kind, encf, body, at, expires_at FROM parked
@@ -49,18 +48,18 @@ func (r reader) Parked(ctx context.Context, scope Scope, encf string, now time.T
 	})
 }
 
-// Unpark removes a message that was kept, and tells whether it was still there.
+// Unpark deletes a parked message, and reports whether it was still there.
 func (tx *Tx) Unpark(ctx context.Context, scope Scope, id string) (bool, error) {
-	n, err := statement{`DELETE FROM parked WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
-		[]any{string(scope.Environment), scope.TaxpayerID, id}}.run(ctx, tx.q)
-	return n > 0, tx.d.wrap("unpark message", err)
+	return tx.change(ctx, "unpark message", statement{`
+		DELETE FROM parked WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		[]any{string(scope.Environment), scope.TaxpayerID, id}})
 }
 
-// PurgeParked removes the messages that have expired, and tells how many.
+// PurgeParked deletes the expired messages of all taxpayers, and returns how many it
+// deleted.
 func (s *Store) PurgeParked(ctx context.Context, now time.Time) (n int64, err error) {
 	err = s.Update(ctx, func(tx *Tx) error {
-		n, err = statement{`DELETE FROM parked WHERE environment <> '' AND taxpayer_id <> '' AND expires_at <= $1`,
-			[]any{micros(now)}}.run(ctx, tx.q)
+		n, err = statement{`DELETE FROM parked WHERE expires_at <= $1`, []any{micros(now)}}.run(ctx, tx.q)
 		return tx.d.wrap("purge parked messages", err)
 	})
 	return n, err

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// maxSkew is how far the clocks of nodes may be apart.
+// maxSkew is how much the clocks of nodes may differ.
 const maxSkew = time.Minute
 
-// TakeBlock claims n places of a bucket's current window for this node and
-// returns how many places of the window are claimed by now, these included.
-// Beyond the limit a claim is void, which is for the caller to see: the row
-// only counts. The window moves forward, so that a node whose clock is a little
-// behind cannot open a fresh one; one far ahead was opened by a clock that has
-// been put right since, and gives way.
-func (tx *Tx) TakeBlock(ctx context.Context, bucket string, windowEnd time.Time, n int64) (claimed int64, err error) {
+// TakeBlock reserves n requests in the current time window of a bucket, and returns how
+// many requests of the window are reserved, including these. It does not know the limit:
+// the caller compares the result with it.
+//
+// A later windowEnd starts a new window. A node whose clock is up to maxSkew behind
+// counts in the stored window. A stored window further ahead than that came from a wrong
+// clock, and the new one replaces it.
+func (tx *Tx) TakeBlock(ctx context.Context, bucket string, windowEnd time.Time, n int64) (reserved int64, err error) {
 	err = tx.q.QueryRowContext(ctx, `
 		INSERT INTO rate_windows (bucket, window_end, granted) VALUES ($1, $2, $3)
 		ON CONFLICT (bucket) DO UPDATE SET
@@ -24,6 +25,6 @@ func (tx *Tx) TakeBlock(ctx context.Context, bucket string, windowEnd time.Time,
 			window_end = CASE WHEN excluded.window_end > rate_windows.window_end
 				OR excluded.window_end < rate_windows.window_end - $4
 				THEN excluded.window_end ELSE rate_windows.window_end END
-		RETURNING granted`, bucket, micros(windowEnd), n, maxSkew.Microseconds()).Scan(&claimed)
-	return claimed, tx.d.wrap("take block", err)
+		RETURNING granted`, bucket, micros(windowEnd), n, maxSkew.Microseconds()).Scan(&reserved)
+	return reserved, tx.d.wrap("reserve requests", err)
 }

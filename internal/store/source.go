@@ -9,13 +9,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Source is who may tell us signed events about the documents of a taxpayer.
+// Source is a system that may send signed messages about the documents of a taxpayer.
 type Source struct {
 	Scope
 	ID        string
-	Kinds     []string // what it may tell
+	Kinds     []string // kinds of messages that it may send
 	Secret    SealedSecret
-	OldSecret SealedSecret // zero: none; it is accepted as well until OldUntil
+	OldSecret SealedSecret // zero: none; until OldUntil its signatures are accepted too
 	OldUntil  time.Time
 	CreatedAt time.Time
 	RevokedAt time.Time // zero: not revoked
@@ -23,7 +23,8 @@ type Source struct {
 
 const sourceColumns = `id, environment, taxpayer_id, kinds, secret, secret_version, old_secret, old_version, old_until, created_at, revoked_at`
 
-// CreateSource stores a new source.
+// CreateSource stores a new source. The error is ErrNotFound when there is no such
+// taxpayer.
 func (tx *Tx) CreateSource(ctx context.Context, s Source) error {
 	if err := tx.lockTaxpayer(ctx, s.TaxpayerID); err != nil {
 		return err
@@ -36,29 +37,29 @@ func (tx *Tx) CreateSource(ctx context.Context, s Source) error {
 }
 
 // Sources lists the sources of all taxpayers and environments, the oldest first.
-// It is for the operator and for the master key.
+// The operator and the rotation of the master key use it.
 func (r reader) Sources(ctx context.Context) ([]Source, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT `+sourceColumns+` FROM sources WHERE environment <> '' AND taxpayer_id <> '' ORDER BY id`)
+	rows, err := r.q.QueryContext(ctx, `SELECT `+sourceColumns+` FROM sources ORDER BY id`)
 	if err != nil {
 		return nil, r.d.wrap("list sources", err)
 	}
 	return collect(r.d, "list sources", rows, scanSource)
 }
 
-// AnySource reads a source of whichever scope, revoked ones too. It is for the
-// operator.
+// AnySource reads a source of any scope, even a revoked one. Only the operator uses it.
 func (r reader) AnySource(ctx context.Context, id string) (Source, error) {
 	s, err := scanSource(r.q.QueryRowContext(ctx, `
-		SELECT `+sourceColumns+` FROM sources WHERE environment <> '' AND taxpayer_id <> '' AND id = $1`, id))
+		SELECT `+sourceColumns+` FROM sources WHERE id = $1`, id))
 	return s, r.d.wrap("read source", err)
 }
 
-// SourceOf finds who tells something in an environment. It says whose documents
-// it may tell about. The error is ErrNotFound for one that is revoked.
+// SourceOf reads the source that sends a message to an environment. Its scope names the
+// taxpayer whose documents it may report on. The error is ErrNotFound when the source is
+// revoked.
 func (r reader) SourceOf(ctx context.Context, env fiscal.Environment, id string) (Source, error) {
 	s, err := scanSource(r.q.QueryRowContext(ctx, `
 		SELECT `+sourceColumns+` FROM sources
-		WHERE environment = $1 AND taxpayer_id <> '' AND id = $2 AND revoked_at IS NULL`, env, id))
+		WHERE environment = $1 AND id = $2 AND revoked_at IS NULL`, env, id))
 	return s, r.d.wrap("read source", err)
 }
 
@@ -70,13 +71,13 @@ func scanSource(r row) (Source, error) {
 	err := r.Scan(&s.ID, &s.Environment, &s.TaxpayerID, &kinds, &s.Secret.Sealed, &s.Secret.Version,
 		&s.OldSecret.Sealed, &s.OldSecret.Version, &until, &created, &revoked)
 	s.Kinds = strings.Split(kinds, ",")
-	s.OldUntil, s.CreatedAt, s.RevokedAt = fromNull(until), fromMicros(created), fromNull(revoked)
+	s.OldUntil, s.CreatedAt, s.RevokedAt = fromOptionalMicros(until), fromMicros(created), fromOptionalMicros(revoked)
 	return s, err
 }
 
-// RotateSource gives a source its next secret. The one it had is accepted as well
-// until a moment. The error is ErrNotFound when the secret is no longer the one
-// that was read, or the source was revoked.
+// RotateSource gives a source its next secret. Until oldUntil the previous secret is
+// accepted too. The error is ErrNotFound when the source was revoked, or has another
+// secret than s.
 func (tx *Tx) RotateSource(ctx context.Context, s Source, next SealedSecret, oldUntil time.Time) error {
 	return tx.changeOne(ctx, "rotate source", ErrNotFound, statement{`
 		UPDATE sources SET old_secret = secret, old_version = secret_version, old_until = $5, secret = $6, secret_version = $7
@@ -85,8 +86,8 @@ func (tx *Tx) RotateSource(ctx context.Context, s Source, next SealedSecret, old
 	}})
 }
 
-// RewrapSource replaces the sealed secrets of a source by the same ones under
-// another master key.
+// RewrapSource replaces the encrypted secrets of a source. They are the same secrets,
+// encrypted with another master key.
 func (tx *Tx) RewrapSource(ctx context.Context, s Source) error {
 	_, err := tx.q.ExecContext(ctx, `
 		UPDATE sources SET secret = $4, old_secret = $5 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
@@ -94,7 +95,8 @@ func (tx *Tx) RewrapSource(ctx context.Context, s Source) error {
 	return tx.d.wrap("rewrap source", err)
 }
 
-// RevokeSource ends a source for good. One that is revoked stays as it is.
+// RevokeSource revokes a source permanently. A repetition does not change the time of
+// the revocation. The error is ErrNotFound when there is no such source.
 func (tx *Tx) RevokeSource(ctx context.Context, scope Scope, id string, now time.Time) error {
 	return tx.changeOne(ctx, "revoke source", ErrNotFound, statement{`
 		UPDATE sources SET revoked_at = coalesce(revoked_at, $4), old_secret = NULL, old_until = NULL
