@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestBurnedNumbersStay(t *testing.T) {
+func TestAbandonedNumbersNeverChange(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		scope := addSequence(t, s).Scope
+		scope := addNumberRange(t, s).Scope
 		b := func(encf string, found store.NumberPresence) store.AbandonedNumber {
 			return store.AbandonedNumber{Scope: scope, RNC: "199000013", ENCF: encf, Presence: found, Detail: "«x»", At: noon}
 		}
@@ -30,7 +30,7 @@ func TestBurnedNumbersStay(t *testing.T) {
 		}
 		for _, statement := range []string{`DELETE FROM burned`, `UPDATE burned SET found = 'absent'`} {
 			if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Exec(t.Context(), statement) }); err == nil {
-				t.Errorf("%s is done", statement)
+				t.Errorf("the engine accepted: %s", statement)
 			}
 		}
 	})

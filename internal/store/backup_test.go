@@ -14,7 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// A backup that is taken while others write is whole, and of one moment.
+// A backup during writes is complete, and shows the database at one moment.
 func TestBackupWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
@@ -50,7 +50,7 @@ func TestBackupWhileOthersWrite(t *testing.T) {
 			t.Errorf("%v, %v, want %d bytes", info, err, size)
 		}
 		if _, err := store.Backup(t.Context(), address, file); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("over a file: %v", err)
+			t.Errorf("onto an existing file: %v, want ErrExist", err)
 		}
 		copied := storetest.Open(t, "sqlite:"+file, time.Now)
 		if n := count(t, copied, "invoices"); n < 20 || n != count(t, copied, "history") || n != count(t, copied, "idempotency") {
@@ -64,17 +64,17 @@ func TestBackupWhileOthersWrite(t *testing.T) {
 	writer.Wait()
 }
 
-func TestBackupOfNothing(t *testing.T) {
+func TestBackupNeedsASQLiteDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "copy.db")
 	if _, err := store.Backup(t.Context(), "sqlite:"+filepath.Join(dir, "none.db"), file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no database: %v", err)
+		t.Errorf("without a database: %v, want ErrNotExist", err)
 	}
 	if _, err := store.Backup(t.Context(), "postgres://127.0.0.1:1/x", file); !errors.Is(err, store.ErrHasOwnTools) {
-		t.Errorf("a server: %v", err)
+		t.Errorf("PostgreSQL: %v, want ErrHasOwnTools", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files that remain: %v, %v", left, err)
 	}
 }

@@ -50,7 +50,7 @@ func TestAnEndpointReadsBackAsItWasWritten(t *testing.T) {
 		}
 		for _, scope := range []store.Scope{other.Scope, elsewhere} {
 			if _, err := s.Endpoint(t.Context(), scope, first.ID); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("from another scope: %v, want ErrNotFound", err)
+				t.Errorf("in another scope: %v, want ErrNotFound", err)
 			}
 		}
 		list, err := s.Endpoints(t.Context(), scope, "", 10)
@@ -71,7 +71,7 @@ func TestAnEndpointReadsBackAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestTheLifeOfAnEndpoint(t *testing.T) {
+func TestAnEndpointIsRotatedDisabledEnabledAndDeleted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
@@ -86,7 +86,7 @@ func TestTheLifeOfAnEndpoint(t *testing.T) {
 		}
 		stale := s.Update(t.Context(), func(tx *store.Tx) error { return tx.RotateEndpoint(t.Context(), e, next, noon, noon) })
 		if !errors.Is(stale, store.ErrNotFound) {
-			t.Errorf("rotated from a secret that is no longer there: %v", stale)
+			t.Errorf("rotated with an old secret: %v, want ErrNotFound", stale)
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return tx.DisableEndpoint(ctx, e.Scope, e.ID, store.DisabledGone, noon.Add(2*time.Second))
@@ -102,18 +102,18 @@ func TestTheLifeOfAnEndpoint(t *testing.T) {
 		if diff := cmp.Diff(want, readEndpoint(t, s, e)); diff != "" {
 			t.Errorf("enabled (-want +got):\n%s", diff)
 		}
-		waiting := addNotice(t, s, sampleNotice(e.Scope, "a", noon))
+		waiting := addEvent(t, s, sampleEvent(e.Scope, "a", noon))
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteEndpoint(ctx, e.Scope, e.ID, noon) })
 		all, err := s.AllEndpoints(t.Context())
 		if _, errGone := s.Endpoint(t.Context(), e.Scope, e.ID); !errors.Is(errGone, store.ErrNotFound) || err != nil || len(all) != 0 {
-			t.Errorf("a deleted endpoint is seen: %v, %v, %v", all, err, errGone)
+			t.Errorf("a deleted endpoint is returned: %v, %v, %v", all, err, errGone)
 		}
 		var left int
 		if err := s.QueryRow(t.Context(), `SELECT count(*) FROM endpoints WHERE secret IS NOT NULL OR old_secret IS NOT NULL`).Scan(&left); err != nil || left != 0 {
 			t.Errorf("%d secrets are left, %v", left, err)
 		}
 		if got := deliveriesOf(t, s, waiting); len(got) != 1 || got[0].State != store.DeliveryFailed {
-			t.Errorf("what waited: %+v", got)
+			t.Errorf("the pending delivery of a deleted endpoint: %+v, want it failed", got)
 		}
 		for name, fn := range map[string]func(tx *store.Tx) error{
 			"enable":  func(tx *store.Tx) error { return tx.EnableEndpoint(t.Context(), e.Scope, e.ID, noon) },
@@ -121,14 +121,14 @@ func TestTheLifeOfAnEndpoint(t *testing.T) {
 			"delete":  func(tx *store.Tx) error { return tx.DeleteEndpoint(t.Context(), e.Scope, e.ID, noon) },
 		} {
 			if err := s.Update(t.Context(), fn); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("%s a deleted one: %v, want ErrNotFound", name, err)
+				t.Errorf("%s a deleted endpoint: %v, want ErrNotFound", name, err)
 			}
 		}
 	})
 }
 
-// The bound holds when all come at once, and deleted endpoints are not counted.
-func TestEndpointsAreBounded(t *testing.T) {
+// The limit holds for concurrent calls, and does not count deleted endpoints.
+func TestATaxpayerHasAtMostTenEndpoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addLiveScope(t, s)
@@ -148,9 +148,9 @@ func TestEndpointsAreBounded(t *testing.T) {
 		addEndpoint(t, s, sampleEndpoint(store.Scope{Environment: fiscal.Certification, TaxpayerID: scope.TaxpayerID}, "*"))
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteEndpoint(ctx, scope, last.ID, noon) })
 		addEndpoint(t, s, sampleEndpoint(scope, "*"))
-		nobody := sampleEndpoint(store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}, "*")
-		if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateEndpoint(t.Context(), nobody) }); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("of no taxpayer: %v, want ErrNotFound", err)
+		unknown := sampleEndpoint(store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}, "*")
+		if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateEndpoint(t.Context(), unknown) }); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("for an unknown taxpayer: %v, want ErrNotFound", err)
 		}
 	})
 }

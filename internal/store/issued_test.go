@@ -9,10 +9,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func TestHighestSent(t *testing.T) {
+func TestHighestSentIgnoresNumbersThatWereNotSubmitted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		sequence := addSequence(t, s)
+		numbers := addNumberRange(t, s)
 		sent := func() bool {
 			t.Helper()
 			any, err := s.HasSent(t.Context(), fiscal.Production)
@@ -31,12 +31,12 @@ func TestHighestSent(t *testing.T) {
 		}
 		for _, row := range []struct{ encf, kind string }{{"E320000000001", "submit"}, {"E320000000002", "submit"}, {"E320000000003", "deliver"}, {"E320000000004", ""}} {
 			if row.encf == "E320000000001" && (sent() || highest("E320000000100") != "") {
-				t.Error("something was sent before anything was")
+				t.Error("HasSent or HighestSent found a document before one was sent")
 			}
-			inv := addInvoice(t, s, sequence.Scope, row.encf)
+			inv := addInvoice(t, s, numbers.Scope, row.encf)
 			update(t, s, func(ctx context.Context, tx *store.Tx) error {
 				err := tx.Issue(ctx, store.Issued{
-					Scope: inv.Scope, RNC: "199000013", ENCF: row.encf, InvoiceID: inv.ID, DocumentID: inv.DocumentID, NumberRangeID: sequence.ID,
+					Scope: inv.Scope, RNC: "199000013", ENCF: row.encf, InvoiceID: inv.ID, DocumentID: inv.DocumentID, NumberRangeID: numbers.ID,
 					SignedAt: noon, CreatedAt: noon, XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte{3},
 				})
 				if err != nil || row.kind == "" {
@@ -49,7 +49,7 @@ func TestHighestSent(t *testing.T) {
 			t.Errorf("%t, %s, %s", sent(), highest("E320000000100"), highest("E320000000001"))
 		}
 		if other, err := s.HasSent(t.Context(), fiscal.Certification); err != nil || other {
-			t.Errorf("elsewhere: %t, %v", other, err)
+			t.Errorf("in another environment: %t, %v", other, err)
 		}
 	})
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func TestNodesAreSeen(t *testing.T) {
+func TestWitnessAliveNeedsARecentHeartbeat(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		see := func(n store.Node) {
+		beat := func(n store.Node) {
 			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.RecordHeartbeat(ctx, n) })
 		}
 		alive := func() bool {
@@ -25,20 +25,20 @@ func TestNodesAreSeen(t *testing.T) {
 			return is
 		}
 		node := store.Node{ID: "a", Environment: fiscal.Production, HasWitness: true, SeenAt: noon.Add(-time.Second)}
-		see(node)
-		see(store.Node{ID: "b", Environment: fiscal.Production, SeenAt: noon})
-		see(store.Node{ID: "c", Environment: fiscal.Certification, HasWitness: true, SeenAt: noon})
+		beat(node)
+		beat(store.Node{ID: "b", Environment: fiscal.Production, SeenAt: noon})
+		beat(store.Node{ID: "c", Environment: fiscal.Certification, HasWitness: true, SeenAt: noon})
 		if alive() {
-			t.Error("too long ago, without a witness, or elsewhere")
+			t.Error("alive without a recent heartbeat of a node with a witness in the environment")
 		}
 		node.SeenAt = noon
-		see(node)
+		beat(node)
 		if !alive() {
-			t.Error("it is not seen")
+			t.Error("not alive after a heartbeat")
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteNodes(ctx, "a", noon.Add(-time.Hour)) })
 		if alive() || count(t, s, "nodes") != 2 {
-			t.Error("it is not forgotten")
+			t.Error("the node was not deleted")
 		}
 	})
 }

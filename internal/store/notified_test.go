@@ -8,7 +8,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func TestMarkNotifiedTellsOnce(t *testing.T) {
+func TestMarkNotifiedReportsTheFirstTimeOnly(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope, other := addLiveScope(t, s), addLiveScope(t, s)

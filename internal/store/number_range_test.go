@@ -11,8 +11,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// addSequence adds a range of the taxpayer in production.
-func addSequence(t *testing.T, s *store.Store) store.NumberRange {
+// addNumberRange adds a number range of a new taxpayer in production.
+func addNumberRange(t *testing.T, s *store.Store) store.NumberRange {
 	t.Helper()
 	scope := store.Scope{Environment: fiscal.Production, TaxpayerID: addScope(t, s).TaxpayerID}
 	made := store.NumberRange{Scope: scope, ID: store.NewID(), Type: fiscal.Consumer, First: 1, Last: 100, Next: 1, CreatedAt: noon}
@@ -20,10 +20,10 @@ func addSequence(t *testing.T, s *store.Store) store.NumberRange {
 	return made
 }
 
-func TestFenceBehindAMark(t *testing.T) {
+func TestFenceBehindFencesARangeOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		made := addSequence(t, s)
+		made := addNumberRange(t, s)
 		fence := func(mark int64) (done bool) {
 			update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
 				done, err = tx.FenceBehind(ctx, made, mark, noon)
@@ -33,10 +33,10 @@ func TestFenceBehindAMark(t *testing.T) {
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.TakeNumbers(ctx, made, 5) })
 		if fence(5) {
-			t.Error("fenced by what it has issued itself")
+			t.Error("fenced by a number that the range has issued")
 		}
 		if !fence(6) || fence(7) {
-			t.Error("it is fenced once, by a number that it has not issued")
+			t.Error("a number that the range has not issued must fence it, once")
 		}
 		read, err := s.NumberRange(t.Context(), made.Scope, made.ID)
 		if err != nil || !read.FencedAt.Equal(noon) || read.Next != 6 {
@@ -46,7 +46,7 @@ func TestFenceBehindAMark(t *testing.T) {
 			return s.Update(t.Context(), func(tx *store.Tx) error { return tx.TakeNumbers(t.Context(), from, 1) })
 		}
 		if err := take(read); !errors.Is(err, store.ErrNumbersTaken) {
-			t.Errorf("a number of a fenced range: %v", err)
+			t.Errorf("a number of a fenced range: %v, want ErrNumbersTaken", err)
 		}
 		release := func(of store.NumberRange, next int64) error {
 			return s.Update(t.Context(), func(tx *store.Tx) error { return tx.ReleaseNumberRange(t.Context(), of, next) })
@@ -54,13 +54,13 @@ func TestFenceBehindAMark(t *testing.T) {
 		stale := read
 		stale.FencedAt = noon.Add(-time.Hour)
 		if err := release(stale, 9); !errors.Is(err, store.ErrNumbersTaken) {
-			t.Errorf("the release of an earlier fence: %v", err)
+			t.Errorf("the release of an earlier fence: %v, want ErrNumbersTaken", err)
 		}
 		if err := release(read, 9); err != nil {
 			t.Fatal(err)
 		}
 		if err := release(read, 9); !errors.Is(err, store.ErrNumbersTaken) {
-			t.Errorf("released twice: %v", err)
+			t.Errorf("released twice: %v, want ErrNumbersTaken", err)
 		}
 		if read, err = s.NumberRange(t.Context(), made.Scope, made.ID); err != nil || !read.FencedAt.IsZero() || read.Next != 9 {
 			t.Errorf("%+v, %v", read, err)
@@ -69,7 +69,7 @@ func TestFenceBehindAMark(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := s.NumberRange(t.Context(), addScope(t, s), made.ID); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("somebody else's range: %v", err)
+			t.Errorf("a range of another taxpayer: %v, want ErrNotFound", err)
 		}
 	})
 }

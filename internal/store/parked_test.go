@@ -34,7 +34,7 @@ func TestParkedMessagesAreKeptForThirtyDays(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		if len(parked(other, noon)) != 0 || len(parked(scope, p.ExpiresAt)) != 0 {
-			t.Error("another taxpayer sees it, or it does not expire")
+			t.Error("another taxpayer gets the messages, or they do not expire")
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			was, err := tx.Unpark(ctx, scope, p.ID)

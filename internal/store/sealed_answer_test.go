@@ -11,8 +11,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// A key is remembered once, and its body only sealed.
-func TestASealedAnswer(t *testing.T) {
+// The answer of a key is stored once, and its body only encrypted.
+func TestASealedAnswerIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addLiveScope(t, s)
@@ -31,7 +31,7 @@ func TestASealedAnswer(t *testing.T) {
 		})
 		answer, err := s.Answer(t.Context(), scope, "create_invoice", "k")
 		if err != nil || len(answer.Body) != 0 || fresh.Load() != 1 {
-			t.Errorf("%d times new; the body is %q, %v", fresh.Load(), answer.Body, err)
+			t.Errorf("stored %d times; the body is %q, %v; want once and an empty body", fresh.Load(), answer.Body, err)
 		}
 		sealed, err := s.SealedAnswer(t.Context(), scope, "create_invoice", "k")
 		if err != nil || len(sealed.Secret.Sealed) != 1 || sealed.Secret.Version != 1 {

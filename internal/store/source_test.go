@@ -13,7 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func TestTheLifeOfASource(t *testing.T) {
+func TestASourceIsRotatedAndRevoked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addLiveScope(t, s)
@@ -42,7 +42,7 @@ func TestTheLifeOfASource(t *testing.T) {
 			t.Errorf("revoked: %v, want ErrNotFound", err)
 		}
 		if err := s.Update(t.Context(), rotate); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("rotate a revoked one: %v, want ErrNotFound", err)
+			t.Errorf("rotate a revoked source: %v, want ErrNotFound", err)
 		}
 		if all, err := s.Sources(t.Context()); err != nil || len(all) != 1 || !all[0].RevokedAt.Equal(noon) {
 			t.Errorf("the list: %+v, %v", all, err)

@@ -23,7 +23,7 @@ func TestASeedIsUsedOnce(t *testing.T) {
 			}
 		}
 		together(8, func(int) { use("a", noon.Add(time.Minute), noon) })
-		use("b", noon.Add(time.Hour), noon.Add(time.Minute)) // by now the first is forgotten
+		use("b", noon.Add(time.Hour), noon.Add(time.Minute)) // the first seed has expired and is deleted
 		if fresh.Load() != 2 || count(t, s, "used_seeds") != 1 {
 			t.Errorf("%d were new, %d are kept", fresh.Load(), count(t, s, "used_seeds"))
 		}

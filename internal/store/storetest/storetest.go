@@ -1,6 +1,6 @@
-// Package storetest gives tests a real, empty store on every engine. The
-// PostgreSQL server is a throw-away cluster started from the installed
-// binaries; it ends with the test process.
+// Package storetest gives tests a real, empty store on every engine. The PostgreSQL
+// server is a temporary cluster of the installed binaries. It ends with the test
+// process.
 package storetest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Engines are the engines that every storage test runs on.
+// Engines returns the names of the engines that every storage test runs on.
 func Engines() []string { return []string{"sqlite", "postgres"} }
 
 // Each runs fn on an empty store of every engine.
@@ -28,8 +28,8 @@ func Each(t *testing.T, fn func(t *testing.T, s *store.Store)) {
 	})
 }
 
-// EachAddress runs fn with the address of a database of its own on every
-// engine, for tests that open it themselves or more than once.
+// EachAddress runs fn with the address of a new database on every engine, for tests that
+// open the database themselves or more than once.
 func EachAddress(t *testing.T, fn func(t *testing.T, address string)) {
 	t.Helper()
 	for _, engine := range Engines() {
@@ -40,7 +40,7 @@ func EachAddress(t *testing.T, fn func(t *testing.T, address string)) {
 	}
 }
 
-// Open opens a store that is closed when the test ends.
+// Open opens a store, and closes it when the test ends.
 func Open(t testing.TB, address string, now func() time.Time) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), address, store.Options{Now: now, Log: slog.New(slog.DiscardHandler)})
@@ -49,13 +49,13 @@ func Open(t testing.TB, address string, now func() time.Time) *store.Store {
 	}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Errorf("close the store: %v", err)
+			t.Errorf("the store cannot be closed: %v", err)
 		}
 	})
 	return s
 }
 
-// Address is the address of a fresh database.
+// Address creates a migrated database of an engine and returns its address.
 func Address(t testing.TB, engine string) string {
 	t.Helper()
 	if engine == "sqlite" {
@@ -70,8 +70,8 @@ var sqliteTemplate struct {
 	err  error
 }
 
-// SQLite is the address of a fresh database in a folder. It is the copy of one
-// whose tables were made once: making them takes longer than most tests.
+// SQLite creates a migrated database in a folder and returns its address. It copies a
+// file that it migrated once, because a migration takes longer than most tests.
 func SQLite(t testing.TB, dir string) string {
 	t.Helper()
 	m := &sqliteTemplate
@@ -92,9 +92,3 @@ func SQLite(t testing.TB, dir string) string {
 	}
 	return "sqlite:" + path
 }
-
-var (
-	serverOnce sync.Once
-	server     *Server
-	errServer  error
-)
