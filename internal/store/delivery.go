@@ -88,8 +88,8 @@ type DeliveryOutcome struct {
 	RunAt   time.Time // when a pending delivery is due again
 	Busy    bool      // the endpoint is overloaded: halve its concurrent deliveries
 	Gone    bool      // the endpoint answered that it is gone: disable it now
-	// RestUntil is when the sender next tries an endpoint that has failed
-	// EnoughFailures times.
+	// RestUntil is when the sender next tries an endpoint that has failed too
+	// often.
 	RestUntil time.Time
 	// DisableAfter is how long an endpoint may fail before it is disabled.
 	DisableAfter time.Duration

@@ -33,7 +33,7 @@ type candidate struct {
 }
 
 // maxHeld is how many deliveries to the endpoint may be in progress at a time. It is
-// one for an endpoint that has failed EnoughFailures times.
+// one for an endpoint that has failed too often.
 func (c *candidate) maxHeld() int64 {
 	if c.failures >= EnoughFailures {
 		return 1

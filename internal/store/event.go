@@ -121,8 +121,8 @@ func (r reader) HasEvents(ctx context.Context, scope Scope, after int64) (bool, 
 }
 
 // numberEvents gives a position in the feed to the events that have none. It numbers
-// only committed events, and locks the row of the feed meanwhile. So positions become
-// visible in their order, and a client that has read up to one never misses a lower
+// only committed events, under a lock on the row of the feed. So positions become visible
+// in their order, and a client that has read up to one never misses a lower
 // one. A change does not number its own events: all changes of a taxpayer would have
 // to wait for each other.
 func (s *Store) numberEvents(ctx context.Context, scope Scope) error {

@@ -150,8 +150,8 @@ func scanIssued(r row) (Issued, error) {
 	return i, err
 }
 
-// IssuedUnder reads the document with a number of an RNC, whichever taxpayer it belongs
-// to. Requests of third parties, which name only the number, use it.
+// IssuedUnder reads the document with a number of an RNC. It searches all taxpayers, because
+// several may have the same RNC. Requests of third parties, which name only the number, use it.
 func (r reader) IssuedUnder(ctx context.Context, env fiscal.Environment, rnc, encf string) (Issued, error) {
 	i, err := scanIssued(r.q.QueryRowContext(ctx, `
 		SELECT `+issuedHead+`, xml, summary FROM issued

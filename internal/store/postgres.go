@@ -28,7 +28,7 @@ func postgresDialect() *dialect {
 		shared:      true,
 		open:        openPostgres,
 		unavailable: postgresUnavailable,
-		broken:      func(error) bool { return false }, // the server stops by itself when its disk fails
+		broken:      func(error) bool { return false }, // the server itself stops when its disk fails
 	}
 }
 
