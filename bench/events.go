@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -154,7 +155,7 @@ func writeNotices(ctx context.Context, address, taxpayer string) ([]byte, error)
 	var body []byte
 	for n := range eventNotices {
 		at := time.Now()
-		notice := store.Event{Scope: scope, ID: store.NewEventID(), Kind: "fiscal_document.accepted", DocumentID: store.NewID(), Revision: int64(n), At: at}
+		notice := store.Event{Scope: scope, ID: event.NewID(), Kind: "fiscal_document.accepted", DocumentID: store.NewID(), Revision: int64(n), At: at}
 		body, err = json.Marshal(map[string]any{
 			"id": notice.ID, "type": notice.Kind, "timestamp": at.UTC().Format(time.RFC3339Nano), "api_version": "v1",
 			"environment": scope.Environment, "taxpayer_id": taxpayer,

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -33,7 +34,7 @@ func TestWaitingForTheFeed(t *testing.T) {
 			for range cap(waits) {
 				go func() { waits <- feed.Wait(t.Context(), o.scope, after) }()
 			}
-			turn.write(store.Event{Scope: o.scope, ID: store.NewEventID(), Kind: "a", At: o.now(), Body: []byte("{}")})
+			turn.write(store.Event{Scope: o.scope, ID: event.NewID(), Kind: "a", At: o.now(), Body: []byte("{}")})
 			for range cap(waits) {
 				if err := <-waits; err != nil {
 					t.Errorf("%s: %v", turn.name, err)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -94,7 +95,7 @@ func (o *office) endpoint(url string, kinds ...string) (store.Endpoint, webhook.
 // tell writes an event.
 func (o *office) tell(scope store.Scope, kind string) store.Event {
 	o.t.Helper()
-	n := store.Event{Scope: scope, ID: store.NewEventID(), Kind: kind, At: o.now(), Body: []byte(`{"type":"` + kind + `"}`)}
+	n := store.Event{Scope: scope, ID: event.NewID(), Kind: kind, At: o.now(), Body: []byte(`{"type":"` + kind + `"}`)}
 	o.must(o.store.Update(o.t.Context(), func(tx *store.Tx) error { return tx.AddEvent(o.t.Context(), n) }))
 	return n
 }

@@ -290,7 +290,7 @@ func TestStoppingLetsGo(t *testing.T) {
 		if o.round(s) != 1 || seen.ID != n.ID || !bytes.Equal(seen.Body, n.Body) {
 			t.Errorf("it was not sent again as it is: %+v", seen)
 		}
-		linked := store.Event{Scope: o.scope, ID: store.NewEventID(), Kind: "a", At: o.now(), Body: []byte(`{"links":{"self":"/v1/x"}}`)}
+		linked := store.Event{Scope: o.scope, ID: event.NewID(), Kind: "a", At: o.now(), Body: []byte(`{"links":{"self":"/v1/x"}}`)}
 		o.must(o.store.Update(t.Context(), func(tx *store.Tx) error { return tx.AddEvent(t.Context(), linked) }))
 		if o.round(s) != 1 || string(seen.Body) != `{"links":{"self":"https://api.example.com/v1/x"}}` {
 			t.Errorf("the link: %s", seen.Body)

@@ -13,15 +13,15 @@ import (
 	"modernc.org/sqlite"
 )
 
-// ErrHasOwnTools says that a database is not copied by us: its server has tools
-// for that.
-var ErrHasOwnTools = errors.New("store: the database of a server is copied with its own tools")
+// ErrHasOwnTools is the error of a backup of PostgreSQL, which has its own backup
+// tools.
+var ErrHasOwnTools = errors.New("store: PostgreSQL has its own backup tools; use pg_dump or pg_basebackup")
 
-// Backup copies a SQLite database into a new file, as it is at one moment, while
-// others go on using it. It does not migrate it first. The error is
-// fs.ErrNotExist when there is no database, fs.ErrExist when there is such a
-// file, and ErrHasOwnTools on PostgreSQL. The copy is durable and for its owner
-// alone.
+// Backup copies a SQLite database into a new file while other processes use it. The
+// copy shows the database at one moment. Backup does not migrate the database. When
+// it returns, the copy is on disk and only its owner can read it. The error is
+// fs.ErrNotExist when there is no database, fs.ErrExist when the file exists, and
+// ErrHasOwnTools on PostgreSQL.
 func Backup(ctx context.Context, address, file string) (bytes int64, err error) {
 	d, location, err := parseAddress(address)
 	if err != nil {
@@ -54,7 +54,7 @@ func Backup(ctx context.Context, address, file string) (bytes int64, err error) 
 	if err != nil {
 		return 0, fmt.Errorf("store: backup: %w", err)
 	}
-	// A link, unlike a rename, never replaces a file.
+	// os.Link fails when the file exists; os.Rename would replace it.
 	if err := os.Link(tmp.Name(), file); err != nil {
 		return 0, fmt.Errorf("store: backup: %w", err)
 	}
@@ -65,8 +65,8 @@ func Backup(ctx context.Context, address, file string) (bytes int64, err error) 
 	return info.Size(), errors.Join(dir.Sync(), dir.Close())
 }
 
-// copySQLite writes what a reader sees at one moment into an empty file. Writers
-// do not wait for it.
+// copySQLite writes the database, as one read transaction sees it, into an empty
+// file. Writers do not wait for it.
 func copySQLite(ctx context.Context, from, to string) (err error) {
 	base, err := sqlite.NewConnector("file:" + (&url.URL{Path: from}).EscapedPath() + "?mode=rw")
 	if err != nil {
@@ -82,8 +82,7 @@ func copySQLite(ctx context.Context, from, to string) (err error) {
 	if _, err := conn.ExecContext(ctx, `PRAGMA busy_timeout = 5000`); err != nil {
 		return err
 	}
-	// The copy must have the tables of this service, and not be of a file that
-	// happens to open.
+	// Fail when the file is a database of another program.
 	var version int64
 	if err := conn.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_versions`).Scan(&version); err != nil {
 		return err

@@ -8,24 +8,24 @@ import (
 )
 
 // Certificate is a certificate that a taxpayer signs with, in one environment.
-// Its private key is sealed under the master key and never in the clear. A
-// taxpayer has several over time: a renewed one is imported beside the old.
+// Its private key is encrypted (sealed) with the master key. A taxpayer has several
+// over time: a renewed certificate is imported in addition to the old one.
 type Certificate struct {
 	Scope
 	ID            string
 	DER           []byte // the certificate itself, which is public
 	Subject       string
 	Serial        string // of the certificate, in upper-case hexadecimal
-	Person        string // identifier of the person whom it names
+	Person        string // identifier of the person that the certificate names
 	NotBefore     time.Time
 	NotAfter      time.Time
-	Sealed        []byte // the private key
-	SealedVersion int64  // of what is sealed, and part of what binds it to this row
+	Sealed        []byte // the private key, encrypted with the master key
+	SealedVersion int64  // version of the private key; it is part of the authenticated data of Sealed
 	CreatedAt     time.Time
 	RevokedAt     time.Time // zero: not revoked
 }
 
-// CertificateState is whether a certificate may be signed with, and why not.
+// CertificateState says whether a certificate can sign, and why it cannot.
 type CertificateState string
 
 // The states of a certificate.
@@ -36,7 +36,7 @@ const (
 	CertificateRevoked     CertificateState = "revoked"
 )
 
-// State tells whether the certificate may be signed with at the given moment.
+// State returns the state of the certificate at the given moment.
 func (c Certificate) State(now time.Time) CertificateState {
 	switch {
 	case !c.RevokedAt.IsZero():
@@ -49,10 +49,10 @@ func (c Certificate) State(now time.Time) CertificateState {
 	return CertificateValid
 }
 
-// SigningCertificate chooses from certificates of one taxpayer, the oldest
-// first, the one to sign with: of those that are valid the newest import. When
-// none is valid it returns the newest of all, whose state tells why, and false
-// when there is none.
+// SigningCertificate returns the certificate to sign with. all are the certificates
+// of one taxpayer, the oldest import first. It returns the newest import that is
+// valid. When none is valid it returns the newest import, whose state says why it
+// cannot sign. It returns false when all is empty.
 func SigningCertificate(all []Certificate, now time.Time) (Certificate, bool) {
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].State(now) == CertificateValid {
@@ -65,9 +65,12 @@ func SigningCertificate(all []Certificate, now time.Time) (Certificate, bool) {
 	return all[len(all)-1], true
 }
 
-// AddCertificate stores a certificate and returns what is stored: the row of an
-// earlier import, if the taxpayer has the same certificate in the environment
-// already. The error is ErrNotFound when there is no such taxpayer.
+const certificateColumns = `id, environment, taxpayer_id, certificate, subject, serial, person, not_before, not_after,
+	sealed, sealed_version, created_at, revoked_at`
+
+// AddCertificate stores a certificate and returns the stored row. When the taxpayer
+// already has the same certificate in the environment, it returns the row of the
+// earlier import. The error is ErrNotFound when there is no such taxpayer.
 func (tx *Tx) AddCertificate(ctx context.Context, c Certificate) (Certificate, error) {
 	if _, err := tx.Taxpayer(ctx, c.TaxpayerID); err != nil {
 		return Certificate{}, err
@@ -84,15 +87,14 @@ func (tx *Tx) AddCertificate(ctx context.Context, c Certificate) (Certificate, e
 		return Certificate{}, tx.d.wrap("add certificate", err)
 	}
 	stored, err := scanCertificate(tx.q.QueryRowContext(ctx, `
-		SELECT id, environment, taxpayer_id, certificate, subject, serial, person, not_before, not_after,
-			sealed, sealed_version, created_at, revoked_at
+		SELECT `+certificateColumns+`
 		FROM certificates WHERE environment = $1 AND taxpayer_id = $2 AND fingerprint = $3`,
 		c.Environment, c.TaxpayerID, fingerprint[:]))
 	return stored, tx.d.wrap("read certificate", err)
 }
 
-// RewrapCertificate replaces the sealed key of a certificate by the same key
-// under another master key.
+// RewrapCertificate replaces the encrypted key of a certificate. It is the same key,
+// encrypted with another master key.
 func (tx *Tx) RewrapCertificate(ctx context.Context, c Certificate) error {
 	_, err := tx.q.ExecContext(ctx, `
 		UPDATE certificates SET sealed = $4 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
@@ -101,11 +103,10 @@ func (tx *Tx) RewrapCertificate(ctx context.Context, c Certificate) error {
 }
 
 // Certificates lists the certificates of all taxpayers and environments, the
-// oldest import first. It is for the operator and for the master key.
+// oldest import first. The operator and the rotation of the master key use it.
 func (r reader) Certificates(ctx context.Context) ([]Certificate, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT id, environment, taxpayer_id, certificate, subject, serial, person, not_before, not_after,
-			sealed, sealed_version, created_at, revoked_at
+		SELECT `+certificateColumns+`
 		FROM certificates ORDER BY id`)
 	if err != nil {
 		return nil, r.d.wrap("list certificates", err)
@@ -117,8 +118,7 @@ func (r reader) Certificates(ctx context.Context) ([]Certificate, error) {
 // oldest import first.
 func (r reader) CertificatesOf(ctx context.Context, scope Scope) ([]Certificate, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT id, environment, taxpayer_id, certificate, subject, serial, person, not_before, not_after,
-			sealed, sealed_version, created_at, revoked_at
+		SELECT `+certificateColumns+`
 		FROM certificates WHERE environment = $1 AND taxpayer_id = $2 ORDER BY id`, scope.Environment, scope.TaxpayerID)
 	if err != nil {
 		return nil, r.d.wrap("list certificates", err)
@@ -136,6 +136,6 @@ func scanCertificate(r row) (Certificate, error) {
 		return Certificate{}, err
 	}
 	c.NotBefore, c.NotAfter, c.CreatedAt = fromMicros(notBefore), fromMicros(notAfter), fromMicros(created)
-	c.RevokedAt = fromNull(revoked)
+	c.RevokedAt = fromOptionalMicros(revoked)
 	return c, nil
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// addLiveScope makes a taxpayer and returns it as a scope that certificates are
-// for.
+// addLiveScope adds a taxpayer and returns its scope in production.
 func addLiveScope(t *testing.T, s *store.Store) store.Scope {
 	t.Helper()
 	return store.Scope{Environment: fiscal.Production, TaxpayerID: addScope(t, s).TaxpayerID}
@@ -69,12 +68,12 @@ func TestACertificateReadsBackAsItWasWritten(t *testing.T) {
 		}
 		none, err := s.CertificatesOf(t.Context(), store.Scope{Environment: fiscal.Certification, TaxpayerID: other.TaxpayerID})
 		if err != nil || len(none) != 0 {
-			t.Errorf("where there is none: %v, %v", none, err)
+			t.Errorf("a taxpayer without certificates: %v, %v", none, err)
 		}
 	})
 }
 
-// Importing again answers with what is there, also when both come together.
+// A second import returns the stored row, also when both run at the same time.
 func TestACertificateIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
@@ -95,12 +94,12 @@ func TestACertificateIsStoredOnce(t *testing.T) {
 			seen[again.ID]++
 		})
 		if len(seen) != 1 || count(t, s, "certificates") != 1 {
-			t.Errorf("ten imports answered with %v and left %d rows", seen, count(t, s, "certificates"))
+			t.Errorf("ten imports returned the ids %v and stored %d rows; want one of each", seen, count(t, s, "certificates"))
 		}
 	})
 }
 
-func TestACertificateNeedsItsTaxpayerAndAnEnvironmentThatSigns(t *testing.T) {
+func TestACertificateNeedsATaxpayerAndALiveEnvironment(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		add := func(scope store.Scope) error {
@@ -113,7 +112,7 @@ func TestACertificateNeedsItsTaxpayerAndAnEnvironmentThatSigns(t *testing.T) {
 			t.Errorf("of an unknown taxpayer: %v, want ErrNotFound", err)
 		}
 		if err := add(addScope(t, s)); err == nil || errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("in the sandbox: %v, want a refusal that does not invite a retry", err)
+			t.Errorf("in the sandbox: %v, want an error other than ErrUnavailable", err)
 		}
 	})
 }
@@ -132,7 +131,7 @@ func TestRewrappingChangesTheSealedBytesOfOneRow(t *testing.T) {
 		changed := first
 		changed.Sealed = []byte("new")
 		foreign := changed
-		foreign.Environment = fiscal.Certification // the same id in another scope is another row
+		foreign.Environment = fiscal.Certification // there is no such row in this scope
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			locked, err := tx.LockSecrets(ctx)
 			if len(locked) != 2 {
@@ -175,9 +174,9 @@ func TestTheNewestValidCertificateSigns(t *testing.T) {
 		{"the newest of two", []store.Certificate{now, later}, "later", store.CertificateValid},
 		{"an older one while the newest is not valid", []store.Certificate{now, future}, "now", store.CertificateValid},
 		{"an older one when the newest is revoked", []store.Certificate{past, now, revoked}, "now", store.CertificateValid},
-		{"none, as the newest has expired", []store.Certificate{future, past}, "past", store.CertificateExpired},
-		{"none, as the newest is not valid yet", []store.Certificate{past, future}, "future", store.CertificateNotYetValid},
-		{"none, as the newest is revoked", []store.Certificate{past, revoked}, "revoked", store.CertificateRevoked},
+		{"none valid, the newest has expired", []store.Certificate{future, past}, "past", store.CertificateExpired},
+		{"none valid, the newest is not valid yet", []store.Certificate{past, future}, "future", store.CertificateNotYetValid},
+		{"none valid, the newest is revoked", []store.Certificate{past, revoked}, "revoked", store.CertificateRevoked},
 		{"valid to the last moment", []store.Certificate{cert("edge", -time.Hour, 0)}, "edge", store.CertificateValid},
 	}
 	for _, tt := range tests {
@@ -190,6 +189,6 @@ func TestTheNewestValidCertificateSigns(t *testing.T) {
 		})
 	}
 	if _, ok := store.SigningCertificate(nil, noon); ok {
-		t.Error("one was chosen of none")
+		t.Error("a certificate was chosen from an empty list")
 	}
 }

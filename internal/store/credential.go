@@ -11,8 +11,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Credential is what is kept of an API key: never the key itself, only its
-// digest under a secret that is not in the database in the clear.
+// Credential is the stored form of an API key: not the key, but its digest. The
+// digest uses a secret (pepper) that the database holds only encrypted.
 type Credential struct {
 	ID            string
 	Prefix        string
@@ -21,39 +21,36 @@ type Credential struct {
 	Digest        []byte
 	PepperVersion int64
 	Scopes        []apikey.Scope
-	RateLimit     int64 // requests a minute; 0 means the service's own limit
+	RateLimit     int64 // requests per minute; 0: the default limit of the service
 	CreatedAt     time.Time
 	ExpiresAt     time.Time // zero: never
 	RevokedAt     time.Time // zero: not revoked
 	LastUsedAt    time.Time // zero: never used
 }
 
-// Live tells whether the credential may be used at the given moment.
+// Live reports whether the credential can be used at the given moment.
 func (c Credential) Live(now time.Time) bool {
 	return c.RevokedAt.IsZero() && (c.ExpiresAt.IsZero() || now.Before(c.ExpiresAt))
 }
 
-// MaxLiveCredentials bounds the usable keys of a taxpayer in an environment.
+// MaxLiveCredentials limits the usable credentials of a taxpayer in an environment.
 const MaxLiveCredentials = 20
 
-// ErrTooManyCredentials says that the bound is reached.
+// ErrTooManyCredentials: the taxpayer has MaxLiveCredentials.
 var ErrTooManyCredentials = fmt.Errorf("a taxpayer has at most %d usable credentials in an environment", MaxLiveCredentials)
 
 const credentialColumns = `id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit,
 	created_at, expires_at, revoked_at, last_used_at`
 
-// CreateCredential stores a new credential.
+// CreateCredential stores a new credential. The error is ErrNotFound when there is no
+// such taxpayer, and ErrTooManyCredentials at the limit.
 func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
-	// The taxpayer's row is the lock under which its live credentials are counted.
-	found, err := tx.q.ExecContext(ctx, `UPDATE taxpayers SET updated_at = updated_at WHERE id = $1`, c.TaxpayerID)
-	if err != nil {
-		return tx.d.wrap("lock taxpayer", err)
-	}
-	if n, err := found.RowsAffected(); err != nil || n == 0 {
-		return tx.d.wrap("lock taxpayer", orNotFound(err))
+	// The lock keeps another transaction from adding a credential after the count.
+	if err := tx.lockTaxpayer(ctx, c.TaxpayerID); err != nil {
+		return err
 	}
 	var live int
-	err = tx.q.QueryRowContext(ctx, `
+	err := tx.q.QueryRowContext(ctx, `
 		SELECT count(*) FROM credentials
 		WHERE taxpayer_id = $1 AND environment = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)`,
 		c.TaxpayerID, c.Environment, micros(c.CreatedAt)).Scan(&live)
@@ -79,28 +76,22 @@ func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
 	return tx.d.wrap("create credential", err)
 }
 
-func orNotFound(err error) error {
-	if err != nil {
-		return err
-	}
-	return sql.ErrNoRows
-}
-
-// ExpireCredential sets when a credential ends, unless it ends sooner.
+// ExpireCredential sets when a credential expires, unless it already expires earlier.
 func (tx *Tx) ExpireCredential(ctx context.Context, id string, at time.Time) error {
 	_, err := tx.q.ExecContext(ctx, `
 		UPDATE credentials SET expires_at = $2 WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)`, id, micros(at))
 	return tx.d.wrap("expire credential", err)
 }
 
-// RevokeCredential ends a credential for good. Repeating it changes nothing.
+// RevokeCredential revokes a credential permanently. It does not change a revoked
+// credential.
 func (tx *Tx) RevokeCredential(ctx context.Context, id string, at time.Time) error {
 	_, err := tx.q.ExecContext(ctx, `
 		UPDATE credentials SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL`, id, micros(at))
 	return tx.d.wrap("revoke credential", err)
 }
 
-// TouchCredential notes that a credential was used.
+// TouchCredential records the time of the last use of a credential.
 func (tx *Tx) TouchCredential(ctx context.Context, id string, at time.Time) error {
 	_, err := tx.q.ExecContext(ctx, `
 		UPDATE credentials SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)`, id, micros(at))
@@ -113,7 +104,7 @@ func (r reader) Credential(ctx context.Context, id string) (Credential, error) {
 	return c, r.d.wrap("read credential", err)
 }
 
-// CredentialByPrefix reads the credential whose key has this public prefix.
+// CredentialByPrefix reads the credential whose key has the given public prefix.
 func (r reader) CredentialByPrefix(ctx context.Context, prefix string) (Credential, error) {
 	c, err := scanCredential(r.q.QueryRowContext(ctx, `SELECT `+credentialColumns+` FROM credentials WHERE prefix = $1`, prefix))
 	return c, r.d.wrap("read credential", err)
@@ -143,13 +134,6 @@ func scanCredential(r row) (Credential, error) {
 	}
 	c.RateLimit = limit.Int64
 	c.CreatedAt = fromMicros(created)
-	c.ExpiresAt, c.RevokedAt, c.LastUsedAt = fromNull(expires), fromNull(revoked), fromNull(used)
+	c.ExpiresAt, c.RevokedAt, c.LastUsedAt = fromOptionalMicros(expires), fromOptionalMicros(revoked), fromOptionalMicros(used)
 	return c, nil
-}
-
-func fromNull(n sql.NullInt64) time.Time {
-	if !n.Valid {
-		return time.Time{}
-	}
-	return fromMicros(n.Int64)
 }

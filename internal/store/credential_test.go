@@ -57,7 +57,7 @@ func TestACredentialReadsBackAsItWasWritten(t *testing.T) {
 		for what, read := range map[string]func(context.Context, string) (store.Credential, error){
 			"id": s.Credential, "prefix": s.CredentialByPrefix,
 		} {
-			if _, err := read(t.Context(), "nobody"); !errors.Is(err, store.ErrNotFound) {
+			if _, err := read(t.Context(), "unknown"); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("an unknown %s: %v, want ErrNotFound", what, err)
 			}
 		}
@@ -84,13 +84,13 @@ func TestTwoCredentialsNeverShareAPrefix(t *testing.T) {
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.CreateCredential(ctx, first) })
 		err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateCredential(t.Context(), second) })
 		if err == nil || errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("the same prefix twice: %v, want a refusal that does not invite a retry", err)
+			t.Errorf("the same prefix twice: %v, want an error other than ErrUnavailable", err)
 		}
 	})
 }
 
-// The limit is of usable credentials of one taxpayer in one environment, and
-// holds against callers that come at the same moment.
+// The limit counts the usable credentials of one taxpayer in one environment. It also
+// holds for concurrent callers.
 func TestATaxpayerHasAtMostTwentyUsableCredentials(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
@@ -119,13 +119,13 @@ func TestATaxpayerHasAtMostTwentyUsableCredentials(t *testing.T) {
 		for what, scope := range map[string]store.Scope{"another environment": elsewhere, "another taxpayer": addScope(t, s)} {
 			err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateCredential(t.Context(), sampleCredential(scope)) })
 			if err != nil {
-				t.Errorf("%s counts by itself, got %v", what, err)
+				t.Errorf("%s has its own limit, got %v", what, err)
 			}
 		}
 	})
 }
 
-func TestTheLifeOfACredentialOnlyGetsShorter(t *testing.T) {
+func TestACredentialOnlyExpiresEarlier(t *testing.T) {
 	t.Parallel()
 	early, late := noon.Add(time.Hour), noon.Add(2*time.Hour)
 	type step func(ctx context.Context, tx *store.Tx, id string) error
@@ -146,8 +146,8 @@ func TestTheLifeOfACredentialOnlyGetsShorter(t *testing.T) {
 		{"an expiry is set", []step{expire(late)}, func(c *store.Credential) { c.ExpiresAt = late }},
 		{"an earlier expiry replaces a later one", []step{expire(late), expire(early)}, func(c *store.Credential) { c.ExpiresAt = early }},
 		{"a later expiry does not replace an earlier one", []step{expire(early), expire(late)}, func(c *store.Credential) { c.ExpiresAt = early }},
-		{"the first revocation stands", []step{revoke(early), revoke(late)}, func(c *store.Credential) { c.RevokedAt = early }},
-		{"the latest use stands", []step{touch(late), touch(early)}, func(c *store.Credential) { c.LastUsedAt = late }},
+		{"the first revocation is kept", []step{revoke(early), revoke(late)}, func(c *store.Credential) { c.RevokedAt = early }},
+		{"the latest use is kept", []step{touch(late), touch(early)}, func(c *store.Credential) { c.LastUsedAt = late }},
 		{"a later use replaces an earlier one", []step{touch(early), touch(late)}, func(c *store.Credential) { c.LastUsedAt = late }},
 	}
 	storetest.Each(t, func(t *testing.T, s *store.Store) {

@@ -8,33 +8,33 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// DeliveryState is what became of telling an endpoint something.
+// DeliveryState is the state of a delivery.
 type DeliveryState string
 
-// The states of a delivery. A failed one is attempted no more, unless it is
-// replayed.
+// The states of a delivery. The sender does not attempt a failed one again; a replay
+// makes it pending.
 const (
 	DeliveryPending   DeliveryState = "pending"
 	DeliveryDelivered DeliveryState = "delivered"
 	DeliveryFailed    DeliveryState = "failed"
 )
 
-// Delivery is a notice on its way to an endpoint. One under way is held by a
-// lease, as a job is.
+// Delivery is the sending of an event to an endpoint. While a sender works on it, the
+// sender holds a lease, as a worker does with a job.
 type Delivery struct {
 	Scope
 	EndpointID string
 	EventID    string
 	Kind       string
 	DocumentID string
-	Sequence   int64
+	Sequence   int64 // revision of the document
 	State      DeliveryState
-	Attempt    int64 // how many are recorded
+	Attempt    int64 // how many attempts are recorded
 	RunAt      time.Time
 	Lease      string
 	LeaseUntil time.Time
 	CreatedAt  time.Time
-	Failing    bool // when it was claimed: the endpoint's last attempt had failed
+	Failing    bool // the last attempt to the endpoint had failed when the delivery was claimed
 }
 
 const deliveryColumns = `endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt,
@@ -49,8 +49,9 @@ func scanDelivery(r row) (Delivery, error) {
 	return d, err
 }
 
-// NextDelivery tells when the next delivery to an enabled endpoint of an
-// environment comes due after a moment. ErrNotFound: none does.
+// NextDelivery returns when the next delivery to an enabled endpoint of the
+// environment becomes due after the given moment. The error is ErrNotFound when there
+// is none.
 func (r reader) NextDelivery(ctx context.Context, env fiscal.Environment, after time.Time) (time.Time, error) {
 	var at sql.NullInt64
 	err := r.q.QueryRowContext(ctx, waitingEndpoints+`
@@ -59,116 +60,64 @@ func (r reader) NextDelivery(ctx context.Context, env fiscal.Environment, after 
 				WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at > $2
 				ORDER BY d.run_at, d.sequence, d.notice_id LIMIT 1) AS due
 			FROM waiting JOIN endpoints e ON e.id = waiting.id
-			WHERE e.environment = $1 AND e.taxpayer_id <> '' AND e.status = 'enabled') AS next`,
+			WHERE e.environment = $1 AND e.status = 'enabled') AS next`,
 		env, micros(after)).Scan(&at)
 	if err == nil && !at.Valid {
 		err = sql.ErrNoRows
 	}
-	return fromNull(at), r.d.wrap("next delivery", err)
+	return fromOptionalMicros(at), r.d.wrap("read the next delivery", err)
 }
 
-// DeliveriesOf lists the deliveries of a notice, by endpoint.
-func (r reader) DeliveriesOf(ctx context.Context, scope Scope, noticeID string) ([]Delivery, error) {
+// DeliveriesOf lists the deliveries of an event, by endpoint.
+func (r reader) DeliveriesOf(ctx context.Context, scope Scope, eventID string) ([]Delivery, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+deliveryColumns+` FROM deliveries d
 		WHERE environment = $1 AND taxpayer_id = $2 AND notice_id = $3
 			AND endpoint_id IN (SELECT id FROM endpoints WHERE environment = $1 AND taxpayer_id = $2)
-		ORDER BY endpoint_id`, scope.Environment, scope.TaxpayerID, noticeID)
+		ORDER BY endpoint_id`, scope.Environment, scope.TaxpayerID, eventID)
 	if err != nil {
 		return nil, r.d.wrap("read deliveries", err)
 	}
 	return collect(r.d, "read deliveries", rows, scanDelivery)
 }
 
-// DeliveryAttempt is one time that an endpoint was told something, or was tested.
-type DeliveryAttempt struct {
-	Scope
-	ID         string
-	EndpointID string
-	EventID    string
-	Kind       string
-	Number     int64 // of the attempt, from 1
-	At         time.Time
-	Took       time.Duration
-	HTTPStatus int64  // 0: there was no answer
-	Error      string // its class; empty: it was delivered
-	Answer     []byte // the beginning of what the endpoint said
-	NextAt     time.Time
-}
-
-// AddDeliveryAttempt appends to the log of an endpoint.
-func (tx *Tx) AddDeliveryAttempt(ctx context.Context, a DeliveryAttempt) error {
-	answer := a.Answer
-	if answer == nil {
-		answer = []byte{}
-	}
-	_, err := tx.q.ExecContext(ctx, `
-		INSERT INTO delivery_attempts (id, environment, taxpayer_id, endpoint_id, notice_id, kind, number, at, took_us, http_status,
-			error, answer, next_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		a.ID, a.Environment, a.TaxpayerID, a.EndpointID, a.EventID, a.Kind, a.Number, micros(a.At), a.Took.Microseconds(), a.HTTPStatus,
-		a.Error, answer, optionalMicros(a.NextAt))
-	return tx.d.wrap("add delivery attempt", err)
-}
-
-// DeliveryLog lists the attempts to tell an endpoint something, the newest first,
-// from the one before an id on; empty: from the newest.
-func (r reader) DeliveryLog(ctx context.Context, scope Scope, endpointID, before string, limit int) ([]DeliveryAttempt, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT id, notice_id, kind, number, at, took_us, http_status, error, answer, next_at FROM delivery_attempts
-		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND (cast($4 AS text) = '' OR id < $4)
-		ORDER BY id DESC LIMIT $5`, scope.Environment, scope.TaxpayerID, endpointID, before, limit)
-	if err != nil {
-		return nil, r.d.wrap("read delivery log", err)
-	}
-	return collect(r.d, "read delivery log", rows, func(row row) (DeliveryAttempt, error) {
-		a := DeliveryAttempt{Scope: scope, EndpointID: endpointID}
-		var at, took int64
-		var next sql.NullInt64
-		err := row.Scan(&a.ID, &a.EventID, &a.Kind, &a.Number, &at, &took, &a.HTTPStatus, &a.Error, &a.Answer, &next)
-		a.At, a.Took, a.NextAt = fromMicros(at), time.Duration(took)*time.Microsecond, fromNull(next)
-		return a, err
-	})
-}
-
-// DeliveryOutcome is how an attempt ended and what follows from it.
+// DeliveryOutcome is the result of an attempt and its effects.
 type DeliveryOutcome struct {
 	Attempt DeliveryAttempt
 	State   DeliveryState
-	RunAt   time.Time // when it is due again, if it is pending
-	Busy    bool      // the endpoint has too much to do: half as many at a time
-	Gone    bool      // the endpoint wants no more
-	// RestUntil is when an endpoint that goes on failing is next tried.
+	RunAt   time.Time // when a pending delivery is due again
+	Busy    bool      // the endpoint is overloaded: halve its concurrent deliveries
+	Gone    bool      // the endpoint answered that it is gone: disable it now
+	// RestUntil is when the sender next tries an endpoint that has failed too
+	// often.
 	RestUntil time.Time
-	// DisableAfter is how long an endpoint may fail.
+	// DisableAfter is how long an endpoint may fail before it is disabled.
 	DisableAfter time.Duration
-	// Disabled is told to the taxpayer's other endpoints if this is what
-	// disables the endpoint.
+	// Disabled is the event for the taxpayer's other endpoints. It is stored
+	// when this attempt disables the endpoint.
 	Disabled Event
 }
 
-// EnoughFailures is how many failures in a row make an endpoint one that is
-// probed, and one that may be disabled.
+// EnoughFailures is the number of failures in a row after which an endpoint gets only
+// one delivery at a time, and can be disabled.
 const EnoughFailures = 10
 
-// Why an endpoint was disabled.
+// The reasons for which an endpoint is disabled.
 const (
-	DisabledGone    = "gone"    // it has answered so
-	DisabledFailing = "failing" // it has failed for long
+	DisabledGone    = "gone"    // the endpoint answered that it is gone
+	DisabledFailing = "failing" // all attempts failed for a long time
 )
 
-// RecordDelivery stores how an attempt ended, moves the delivery, and counts for
-// or against its endpoint, which it may disable: it tells whether it did. The
-// error is ErrLeaseLost when the delivery is no longer held, and nothing is
-// stored.
+// RecordDelivery stores the result of an attempt, the new state of the delivery, and
+// the success or failure of the endpoint. It may disable the endpoint, and reports
+// whether it did. The error is ErrLeaseLost when another sender has the delivery; then
+// it stores nothing.
 func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcome) (disabled bool, err error) {
 	err = s.Update(ctx, func(tx *Tx) error {
 		disabled = false
-		err := tx.changeOne(ctx, "move delivery", ErrLeaseLost, statement{`
-			UPDATE deliveries SET state = $6, attempt = attempt + 1, run_at = $7, lease = '', lease_until = 0
-			WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id = $4 AND lease = $5`, []any{
-			string(d.Environment), d.TaxpayerID, d.EndpointID, d.EventID, d.Lease, string(o.State), micros(o.RunAt),
-		}})
+		err := tx.changeOne(ctx, "record delivery", ErrLeaseLost, statement{`
+			UPDATE deliveries SET state = $6, attempt = attempt + 1, run_at = $7, lease = '', lease_until = 0 ` + whereDeliveryHeld,
+			d.heldArgs(string(o.State), micros(o.RunAt))})
 		if err != nil {
 			return err
 		}
@@ -186,23 +135,20 @@ func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcom
 	return disabled && err == nil, err
 }
 
-// recordSuccess counts a success of an endpoint. One that is as good as can be is not
-// written.
+// recordSuccess resets the failures of an endpoint and raises its concurrency by one.
+// It does not write when there is nothing to change.
 func (tx *Tx) recordSuccess(ctx context.Context, d Delivery) error {
 	_, err := tx.q.ExecContext(ctx, `
 		UPDATE endpoints SET failures = 0, failing_since = NULL, last_failure_at = NULL, rest_until = 0,
 			concurrency = CASE WHEN concurrency < $4 THEN concurrency + 1 ELSE concurrency END
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND (failures > 0 OR concurrency < $4)`,
 		d.Environment, d.TaxpayerID, d.EndpointID, MaxConcurrency)
-	return tx.d.wrap("credit endpoint", err)
+	return tx.d.wrap("record success of endpoint", err)
 }
 
-// recordFailure counts a failure of an endpoint, and disables it if it is one too many.
+// recordFailure counts a failure of an endpoint. It disables the endpoint when the
+// endpoint is gone, or has failed for too long.
 func (tx *Tx) recordFailure(ctx context.Context, d Delivery, o DeliveryOutcome) (disabled bool, err error) {
-	busy := 0
-	if o.Busy {
-		busy = 1
-	}
 	var status EndpointStatus
 	var failures, since int64
 	err = tx.q.QueryRowContext(ctx, `
@@ -210,9 +156,9 @@ func (tx *Tx) recordFailure(ctx context.Context, d Delivery, o DeliveryOutcome) 
 			concurrency = CASE WHEN concurrency > 1 AND $6 = 1 THEN concurrency / 2 ELSE concurrency END
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3
 		RETURNING status, failures, failing_since`,
-		d.Environment, d.TaxpayerID, d.EndpointID, micros(o.Attempt.At), micros(o.RestUntil), busy).Scan(&status, &failures, &since)
+		d.Environment, d.TaxpayerID, d.EndpointID, micros(o.Attempt.At), micros(o.RestUntil), oneIf(o.Busy)).Scan(&status, &failures, &since)
 	if err != nil {
-		return false, tx.d.wrap("debit endpoint", err)
+		return false, tx.d.wrap("record failure of endpoint", err)
 	}
 	reason := DisabledFailing
 	if o.Gone {
@@ -228,20 +174,24 @@ func (tx *Tx) recordFailure(ctx context.Context, d Delivery, o DeliveryOutcome) 
 	return true, tx.AddEvent(ctx, o.Disabled)
 }
 
-// HoldDelivery makes sure that a delivery is still held, and goes on holding it.
-func (tx *Tx) HoldDelivery(ctx context.Context, d Delivery, until time.Time) error {
-	return tx.changeOne(ctx, "hold delivery", ErrLeaseLost, statement{`
-		UPDATE deliveries SET lease_until = $6
-		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id = $4 AND lease = $5`, []any{
-		string(d.Environment), d.TaxpayerID, d.EndpointID, d.EventID, d.Lease, micros(until),
-	}})
+// whereDeliveryHeld selects a delivery for as long as the sender holds its lease.
+const whereDeliveryHeld = `WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id = $4 AND lease = $5`
+
+// heldArgs returns the arguments of whereDeliveryHeld, followed by more.
+func (d Delivery) heldArgs(more ...any) []any {
+	return append([]any{string(d.Environment), d.TaxpayerID, d.EndpointID, d.EventID, d.Lease}, more...)
 }
 
-// ReleaseDelivery lets go of a delivery that was not attempted, until a moment.
+// HoldDelivery extends the lease of a delivery. The error is ErrLeaseLost when another
+// sender has the delivery.
+func (tx *Tx) HoldDelivery(ctx context.Context, d Delivery, until time.Time) error {
+	return tx.changeOne(ctx, "hold delivery", ErrLeaseLost, statement{`
+		UPDATE deliveries SET lease_until = $6 ` + whereDeliveryHeld, d.heldArgs(micros(until))})
+}
+
+// ReleaseDelivery gives back a delivery without an attempt. It is due again at runAt.
+// The error is ErrLeaseLost when another sender has the delivery.
 func (tx *Tx) ReleaseDelivery(ctx context.Context, d Delivery, runAt time.Time) error {
 	return tx.changeOne(ctx, "release delivery", ErrLeaseLost, statement{`
-		UPDATE deliveries SET run_at = $6, lease = '', lease_until = 0
-		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id = $4 AND lease = $5`, []any{
-		string(d.Environment), d.TaxpayerID, d.EndpointID, d.EventID, d.Lease, micros(runAt),
-	}})
+		UPDATE deliveries SET run_at = $6, lease = '', lease_until = 0 ` + whereDeliveryHeld, d.heldArgs(micros(runAt))})
 }

@@ -12,39 +12,43 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// DeliveryClaim says what a sender has room for.
+// DeliveryClaim is the request of a sender for due deliveries.
 type DeliveryClaim struct {
 	Environment fiscal.Environment
 	Lease       string
 	Now, Until  time.Time
 	Limit       int
-	Failing     int // how many of them may go to endpoints whose last attempt failed
+	Failing     int // how many of Limit may go to endpoints whose last attempt failed
 }
 
-// candidate is an endpoint that something waits for.
+// candidate is an endpoint with pending deliveries.
 type candidate struct {
 	Scope
 	id                    string
 	failures, concurrency int64
-	due, held             int64
-	idle                  bool // nothing is due but what is under way
-	share                 int  // of this claim
+	due                   int64 // when its earliest free delivery became due
+	held                  int64 // deliveries under a lease
+	idle                  bool  // no delivery is both due and free
+	share                 int   // how many deliveries this claim takes for it
 }
 
-// room is how many deliveries may be under way to the endpoint at a time. One
-// that goes on failing is probed by one.
-func (c *candidate) room() int64 {
+// maxHeld is how many deliveries to the endpoint may be in progress at a time. It is
+// one for an endpoint that has failed too often.
+func (c *candidate) maxHeld() int64 {
 	if c.failures >= EnoughFailures {
 		return 1
 	}
 	return c.concurrency
 }
 
-// ClaimDeliveries takes due deliveries for a sender: nobody else gets them before
-// the lease ends. Taxpayers, and within them endpoints, take turns, so that none
-// waits behind the backlog of another; an endpoint gets no more at a time than it
-// copes with, whichever node sends. Within an endpoint those due first come
-// first, and of a document one at a time, in the order of its sequence.
+// ClaimDeliveries leases due deliveries to a sender. No other sender gets them before
+// the lease ends.
+//
+// Taxpayers take turns, and so do the endpoints of a taxpayer: no endpoint waits for
+// the backlog of another. All nodes together send at most Concurrency deliveries to
+// an endpoint at a time. The deliveries of an endpoint come in the order in which they
+// are due. The deliveries of a document come one at a time, in the order of its
+// revisions.
 func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Delivery, error) {
 	waiting, err := s.candidates(ctx, c)
 	if err != nil {
@@ -52,7 +56,7 @@ func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Deliver
 	}
 	chosen := share(waiting, c.Limit, c.Failing)
 	if len(chosen) == 0 {
-		return nil, nil // looking is cheap, claiming is a commit
+		return nil, nil // avoids a commit when nothing is due
 	}
 	var claimed []Delivery
 	err = s.Update(ctx, func(tx *Tx) error {
@@ -67,7 +71,7 @@ func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Deliver
 		return nil
 	})
 	if err != nil {
-		return nil, err // what was claimed may not have been committed
+		return nil, err // the engine may not have committed the claim
 	}
 	slices.SortStableFunc(claimed, func(a, b Delivery) int {
 		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.EventID, b.EventID))
@@ -75,22 +79,23 @@ func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Deliver
 	return claimed, nil
 }
 
-// waitingEndpoints begins a query with the endpoints that something waits for, of
-// all taxpayers and environments. It goes from one to the next by their index,
-// which the order names in full: then no planner takes another.
+// waitingEndpoints begins a query with the endpoints that have pending deliveries, of
+// all taxpayers and environments. It steps from one endpoint to the next in the index
+// deliveries_due. The ORDER BY names all columns of that index, so that the planner
+// uses no other one.
 const waitingEndpoints = `
 		WITH RECURSIVE waiting (id) AS (
 			SELECT (SELECT endpoint_id FROM deliveries
-				WHERE environment <> '' AND taxpayer_id <> '' AND state = 'pending'
+				WHERE state = 'pending'
 				ORDER BY endpoint_id, run_at, sequence, notice_id LIMIT 1)
 			UNION ALL
 			SELECT (SELECT endpoint_id FROM deliveries
-				WHERE environment <> '' AND taxpayer_id <> '' AND state = 'pending' AND endpoint_id > waiting.id
+				WHERE state = 'pending' AND endpoint_id > waiting.id
 				ORDER BY endpoint_id, run_at, sequence, notice_id LIMIT 1)
 			FROM waiting WHERE waiting.id IS NOT NULL)`
 
-// candidates finds the endpoints that something waits for, and that may be sent
-// to, however much waits for each.
+// candidates lists the enabled endpoints of the environment that have pending
+// deliveries and do not rest. Its cost does not grow with the number of deliveries.
 func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, error) {
 	rows, err := s.q.QueryContext(ctx, waitingEndpoints+`
 		SELECT e.environment, e.taxpayer_id, e.id, e.failures, e.concurrency,
@@ -99,12 +104,12 @@ func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, 
 				ORDER BY d.run_at, d.sequence, d.notice_id LIMIT 1) AS due,
 			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2) AS held
 		FROM waiting JOIN endpoints e ON e.id = waiting.id
-		WHERE e.environment = $1 AND e.taxpayer_id <> '' AND e.status = 'enabled' AND (e.failures < $3 OR e.rest_until <= $2)`,
+		WHERE e.environment = $1 AND e.status = 'enabled' AND (e.failures < $3 OR e.rest_until <= $2)`,
 		c.Environment, micros(c.Now), EnoughFailures)
 	if err != nil {
-		return nil, s.d.wrap("look for deliveries", err)
+		return nil, s.d.wrap("find due deliveries", err)
 	}
-	return collect(s.d, "look for deliveries", rows, func(row row) (*candidate, error) {
+	return collect(s.d, "find due deliveries", rows, func(row row) (*candidate, error) {
 		one := new(candidate)
 		var due sql.NullInt64
 		err := row.Scan(&one.Environment, &one.TaxpayerID, &one.id, &one.failures, &one.concurrency, &due, &one.held)
@@ -113,9 +118,10 @@ func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, 
 	})
 }
 
-// share gives places to endpoints in turn: each time to the taxpayer, and then to
-// the endpoint, that has the fewest, and among equals to the one that has waited
-// longest.
+// share divides limit deliveries among the endpoints, one at a time. Each one goes to
+// the taxpayer with the fewest deliveries in progress, then to its endpoint with the
+// fewest, then to the endpoint that has waited longest. At most failing of them go to
+// endpoints whose last attempt failed. It returns the endpoints that got a share.
 func share(waiting []*candidate, limit, failing int) []*candidate {
 	busy := make(map[string]int64)
 	for _, one := range waiting {
@@ -124,7 +130,7 @@ func share(waiting []*candidate, limit, failing int) []*candidate {
 	var chosen []*candidate
 	for ; limit > 0; limit-- {
 		waiting = slices.DeleteFunc(waiting, func(one *candidate) bool {
-			return one.idle || one.held >= one.room() || (one.failures > 0 && failing == 0)
+			return one.idle || one.held >= one.maxHeld() || (one.failures > 0 && failing == 0)
 		})
 		if len(waiting) == 0 {
 			break
@@ -146,9 +152,9 @@ func share(waiting []*candidate, limit, failing int) []*candidate {
 	return chosen
 }
 
-// claimFrom takes deliveries to one endpoint, whose row is held meanwhile: two
-// nodes that claim at once would count the same ones under way. An endpoint that
-// another holds is left for the next time.
+// claimFrom leases deliveries of one endpoint. It locks the row of the endpoint, so
+// that two nodes do not both count the same deliveries in progress. It takes nothing
+// while another node has the lock.
 func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([]Delivery, error) {
 	now := *one
 	err := tx.q.QueryRowContext(ctx, `
@@ -159,9 +165,10 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 		return nil, nil
 	}
 	if err != nil {
-		return nil, tx.d.wrap("hold endpoint", err)
+		return nil, tx.d.wrap("lock endpoint", err)
 	}
-	// Chosen first and once: a planner that joins may choose again for every row.
+	// MATERIALIZED: the planner could otherwise evaluate the choice again for each
+	// row, and claim more than the limit.
 	rows, err := tx.q.QueryContext(ctx, `
 		WITH chosen AS MATERIALIZED (
 			SELECT d.notice_id FROM deliveries d
@@ -178,7 +185,7 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 		UPDATE deliveries SET lease = $5, lease_until = $6
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id IN (SELECT notice_id FROM chosen)
 		RETURNING `+deliveryColumns,
-		one.Environment, one.TaxpayerID, one.id, micros(c.Now), c.Lease, micros(c.Until), now.room(), int64(one.share))
+		one.Environment, one.TaxpayerID, one.id, micros(c.Now), c.Lease, micros(c.Until), now.maxHeld(), int64(one.share))
 	if err != nil {
 		return nil, tx.d.wrap("claim deliveries", err)
 	}

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// ReplayEvent has an endpoint told of a notice once more, whether or not it was
-// told before, or had asked for that kind.
-func (s *Store) ReplayEvent(ctx context.Context, scope Scope, endpointID, noticeID string, now time.Time) (n int64, err error) {
+// ReplayEvent makes an event due for an endpoint again, even if the endpoint has
+// received it or does not ask for its kind. It returns the number of deliveries. The
+// error is ErrNotFound when there is no such endpoint or event.
+func (s *Store) ReplayEvent(ctx context.Context, scope Scope, endpointID, eventID string, now time.Time) (n int64, err error) {
 	return s.replay(ctx, scope, endpointID, func(tx *Tx) (int64, error) {
-		if _, err := tx.Event(ctx, scope, noticeID); err != nil {
+		if _, err := tx.Event(ctx, scope, eventID); err != nil {
 			return 0, err
 		}
 		return statement{`
@@ -17,12 +18,14 @@ func (s *Store) ReplayEvent(ctx context.Context, scope Scope, endpointID, notice
 			SELECT ` + freshDelivery + `, cast($5 AS bigint), '', 0, cast($5 AS bigint)
 			FROM notices n JOIN endpoints e ON e.environment = n.environment AND e.taxpayer_id = n.taxpayer_id
 			WHERE n.environment = $1 AND n.taxpayer_id = $2 AND e.id = $3 AND n.id = $4
-			` + startOver, []any{string(scope.Environment), scope.TaxpayerID, endpointID, noticeID, micros(now)}}.run(ctx, tx.q)
+			` + startOver, []any{string(scope.Environment), scope.TaxpayerID, endpointID, eventID, micros(now)}}.run(ctx, tx.q)
 	})
 }
 
-// ReplaySince has an endpoint told once more of all that it asks for since a
-// moment, also of what it missed while it was disabled or before it was made.
+// ReplaySince makes all events since a moment due for an endpoint again, if it asks
+// for their kind. These include the events from before its creation and from the time
+// when it was disabled. It returns the number of deliveries. The error is ErrNotFound
+// when there is no such endpoint.
 func (s *Store) ReplaySince(ctx context.Context, scope Scope, endpointID string, since, now time.Time) (n int64, err error) {
 	return s.replay(ctx, scope, endpointID, func(tx *Tx) (int64, error) {
 		return statement{`
@@ -34,16 +37,17 @@ func (s *Store) ReplaySince(ctx context.Context, scope Scope, endpointID string,
 	})
 }
 
-// startOver is what a replay does to a delivery that there is. One under way is
-// not sent twice: it ends as it ends.
+// startOver makes an existing delivery pending again. It keeps the lease, so that a
+// delivery in progress is not sent twice at the same time.
 const startOver = `ON CONFLICT (endpoint_id, notice_id) DO UPDATE SET state = 'pending', attempt = 0, run_at = excluded.run_at`
 
-// missedMargin is how much earlier than it was disabled an endpoint may have
-// missed something: what is told of has the time of its change, not of its commit.
+// missedMargin is how much earlier than its disabling an endpoint may have missed an
+// event. An event has the time of its change, which is before the commit.
 const missedMargin = time.Minute
 
-// ReplayFailed has an endpoint told of all that it was not told of: what failed
-// for good, and what it missed while it was disabled.
+// ReplayFailed makes the events due that an endpoint did not receive: the failed
+// deliveries, and the events from the time when it was disabled. It returns the number
+// of deliveries. The error is ErrNotFound when there is no such endpoint.
 func (s *Store) ReplayFailed(ctx context.Context, scope Scope, endpointID string, now time.Time) (n int64, err error) {
 	return s.replay(ctx, scope, endpointID, func(tx *Tx) (int64, error) {
 		failed, err := statement{`
@@ -71,7 +75,7 @@ func (s *Store) ReplayFailed(ctx context.Context, scope Scope, endpointID string
 	})
 }
 
-// replay runs fn for an endpoint that there is.
+// replay runs fn in a transaction after a check that the endpoint exists.
 func (s *Store) replay(ctx context.Context, scope Scope, endpointID string, fn func(*Tx) (int64, error)) (n int64, err error) {
 	err = s.Update(ctx, func(tx *Tx) error {
 		if _, err := tx.Endpoint(ctx, scope, endpointID); err != nil {

@@ -7,20 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func TestReplay(t *testing.T) {
+func TestAReplayMakesEventsDueAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addLiveScope(t, s)
 		e := addEndpoint(t, s, sampleEndpoint(scope, "a"))
-		old := addNotice(t, s, sampleNotice(scope, "a", noon))
-		failed := addNotice(t, s, sampleNotice(scope, "a", noon.Add(time.Minute)))
-		other := addNotice(t, s, sampleNotice(scope, "b", noon.Add(time.Minute)))
+		old := addEvent(t, s, sampleEvent(scope, "a", noon))
+		failed := addEvent(t, s, sampleEvent(scope, "a", noon.Add(time.Minute)))
+		other := addEvent(t, s, sampleEvent(scope, "b", noon.Add(time.Minute)))
 		now := noon.Add(time.Hour)
 		for _, d := range claimDue(t, s, now, 9) {
 			if d.EventID == failed.ID {
@@ -30,7 +28,7 @@ func TestReplay(t *testing.T) {
 			}
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DisableEndpoint(ctx, scope, e.ID, "x", now) })
-		missed := addNotice(t, s, sampleNotice(scope, "a", now.Add(time.Minute)))
+		missed := addEvent(t, s, sampleEvent(scope, "a", now.Add(time.Minute)))
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return tx.EnableEndpoint(ctx, scope, e.ID, now.Add(time.Hour))
 		})
@@ -38,7 +36,7 @@ func TestReplay(t *testing.T) {
 		if got := claimDue(t, s, later, 9); len(got) != 0 {
 			t.Fatalf("without a replay: %+v", got)
 		}
-		// deliver checks what comes due, delivers it, and has each id once.
+		// deliver delivers all due events, and checks that they are the wanted ones.
 		deliver := func(what string, n int64, err error, want ...store.Event) {
 			t.Helper()
 			var ids, got []string
@@ -48,7 +46,7 @@ func TestReplay(t *testing.T) {
 			for claimed := claimDue(t, s, later, 9); len(claimed) > 0; claimed = claimDue(t, s, later, 9) {
 				for _, d := range claimed {
 					if d.Attempt != 0 {
-						t.Errorf("%s: starts at attempt %d", what, d.Attempt)
+						t.Errorf("%s: the delivery starts with attempt %d", what, d.Attempt)
 					}
 					got = append(got, d.EventID)
 					end(t, s, d, later, nil)
@@ -61,13 +59,13 @@ func TestReplay(t *testing.T) {
 			}
 		}
 		n, err := s.ReplayFailed(t.Context(), scope, e.ID, later)
-		deliver("what failed, and what was missed", n, err, failed, missed)
+		deliver("the failed and the missed events", n, err, failed, missed)
 		n, err = s.ReplayFailed(t.Context(), scope, e.ID, later)
-		deliver("nothing failed any more", n, err)
+		deliver("a second replay of the failed events", n, err)
 		n, err = s.ReplayEvent(t.Context(), scope, e.ID, old.ID, later)
 		deliver("one event", n, err, old)
 		n, err = s.ReplayEvent(t.Context(), scope, e.ID, other.ID, later)
-		deliver("one event that was not asked for", n, err, other)
+		deliver("one event of a kind that the endpoint does not ask for", n, err, other)
 		n, err = s.ReplaySince(t.Context(), scope, e.ID, noon.Add(time.Minute), later)
 		deliver("since a moment", n, err, failed, missed)
 
@@ -80,32 +78,6 @@ func TestReplay(t *testing.T) {
 			if n, err := call(); !errors.Is(err, store.ErrNotFound) || n != 0 {
 				t.Errorf("%s: %d, %v; want ErrNotFound", name, n, err)
 			}
-		}
-	})
-}
-
-func TestTheDeliveryLogIsPaged(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
-		want := make([]store.DeliveryAttempt, 3)
-		for i := range want {
-			want[2-i] = store.DeliveryAttempt{
-				Scope: e.Scope, ID: store.NewID(), EndpointID: e.ID, EventID: store.NewEventID(), Kind: "webhook.test", Number: 1, At: noon,
-				Took: 1500 * time.Microsecond, HTTPStatus: 500, Error: "status_500", Answer: []byte("a\x00é"), NextAt: noon.Add(time.Second),
-			}
-			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddDeliveryAttempt(ctx, want[2-i]) })
-		}
-		first, err := s.DeliveryLog(t.Context(), e.Scope, e.ID, "", 2)
-		if diff := cmp.Diff(want[:2], first); diff != "" || err != nil {
-			t.Errorf("the first page: %v\n%s", err, diff)
-		}
-		rest, err := s.DeliveryLog(t.Context(), e.Scope, e.ID, first[1].ID, 2)
-		if diff := cmp.Diff(want[2:], rest); diff != "" || err != nil {
-			t.Errorf("the second page: %v\n%s", err, diff)
-		}
-		if none, err := s.DeliveryLog(t.Context(), addLiveScope(t, s), e.ID, "", 2); err != nil || len(none) != 0 {
-			t.Errorf("of another taxpayer: %v, %v", none, err)
 		}
 	})
 }

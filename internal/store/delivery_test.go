@@ -26,7 +26,7 @@ func deliveriesOf(t *testing.T, s *store.Store, n store.Event) []store.Delivery 
 	return got
 }
 
-// claimDue takes what is due in production, held for a minute.
+// claimDue claims the due deliveries of production for a minute.
 func claimDue(t *testing.T, s *store.Store, now time.Time, limit int) []store.Delivery {
 	t.Helper()
 	got, err := s.ClaimDeliveries(t.Context(), store.DeliveryClaim{
@@ -38,7 +38,7 @@ func claimDue(t *testing.T, s *store.Store, now time.Time, limit int) []store.De
 	return got
 }
 
-// end records how an attempt ended: nil is a success.
+// end records the result of an attempt. A nil failure is a success.
 func end(t *testing.T, s *store.Store, d store.Delivery, at time.Time, failure *store.DeliveryOutcome) bool {
 	t.Helper()
 	o := store.DeliveryOutcome{State: store.DeliveryDelivered, RunAt: d.RunAt}
@@ -47,7 +47,7 @@ func end(t *testing.T, s *store.Store, d store.Delivery, at time.Time, failure *
 	}
 	o.Attempt = store.DeliveryAttempt{Scope: d.Scope, ID: store.NewID(), EndpointID: d.EndpointID, EventID: d.EventID, Kind: d.Kind, Number: d.Attempt + 1, At: at, NextAt: o.RunAt}
 	if o.Disabled.ID == "" {
-		o.Disabled = sampleNotice(d.Scope, "webhook_endpoint.disabled", at)
+		o.Disabled = sampleEvent(d.Scope, "webhook_endpoint.disabled", at)
 	}
 	disabled, err := s.RecordDelivery(t.Context(), d, o)
 	if err != nil {
@@ -60,7 +60,7 @@ func again(at time.Time) *store.DeliveryOutcome {
 	return &store.DeliveryOutcome{State: store.DeliveryPending, RunAt: at, DisableAfter: 5 * 24 * time.Hour}
 }
 
-func TestANoticeGoesToWhoAskedForIt(t *testing.T) {
+func TestAnEventGoesToTheEndpointsThatAskForIt(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addLiveScope(t, s)
@@ -73,9 +73,9 @@ func TestANoticeGoesToWhoAskedForIt(t *testing.T) {
 		})
 		addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
 		addEndpoint(t, s, sampleEndpoint(store.Scope{Environment: fiscal.Certification, TaxpayerID: scope.TaxpayerID}, "*"))
-		n := sampleNotice(scope, "x.accepted", noon)
+		n := sampleEvent(scope, "x.accepted", noon)
 		n.DocumentID, n.Revision = store.NewID(), 3
-		addNotice(t, s, n)
+		addEvent(t, s, n)
 		want := []store.Delivery{{
 			Scope: scope, EndpointID: all.ID, EventID: n.ID, Kind: n.Kind, DocumentID: n.DocumentID, Sequence: 3,
 			State: store.DeliveryPending, RunAt: noon, LeaseUntil: time.Unix(0, 0).UTC(), CreatedAt: noon,
@@ -92,48 +92,48 @@ func TestADeliveryIsHeldByOneSender(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
-		addNotice(t, s, sampleNotice(e.Scope, "a", noon))
+		addEvent(t, s, sampleEvent(e.Scope, "a", noon))
 		if got := claimDue(t, s, noon.Add(-time.Microsecond), 9); len(got) != 0 {
-			t.Errorf("claimed before it is due: %+v", got)
+			t.Errorf("claimed too early: %+v", got)
 		}
 		next, err := s.NextDelivery(t.Context(), fiscal.Production, noon.Add(-time.Second))
 		if err != nil || !next.Equal(noon) {
 			t.Errorf("next at %v, %v", next, err)
 		}
 		if _, err := s.NextDelivery(t.Context(), fiscal.Certification, noon.Add(-time.Second)); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("next elsewhere: %v", err)
+			t.Errorf("next delivery of another environment: %v", err)
 		}
 		first := claimDue(t, s, noon, 9)
 		if len(first) != 1 || first[0].LeaseUntil != noon.Add(time.Minute) || len(claimDue(t, s, noon, 9)) != 0 {
-			t.Fatalf("claimed %+v, or twice", first)
+			t.Fatalf("claimed %+v; want one delivery, and none for a second sender", first)
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return tx.HoldDelivery(ctx, first[0], noon.Add(2*time.Minute))
 		})
 		if got := claimDue(t, s, noon.Add(time.Minute), 9); len(got) != 0 {
-			t.Errorf("claimed while it is held: %+v", got)
+			t.Errorf("claimed under a lease: %+v", got)
 		}
 		second := claimDue(t, s, noon.Add(2*time.Minute), 9)
 		if len(second) != 1 {
-			t.Fatal("not claimed once the lease has run out")
+			t.Fatal("not claimed after the lease expired")
 		}
 		_, err = s.RecordDelivery(t.Context(), first[0], store.DeliveryOutcome{State: store.DeliveryDelivered})
 		if !errors.Is(err, store.ErrLeaseLost) {
-			t.Errorf("recorded by who lost it: %v, want ErrLeaseLost", err)
+			t.Errorf("recorded after the lease was lost: %v, want ErrLeaseLost", err)
 		}
 		for _, fn := range []func(*store.Tx) error{
 			func(tx *store.Tx) error { return tx.HoldDelivery(t.Context(), first[0], noon) },
 			func(tx *store.Tx) error { return tx.ReleaseDelivery(t.Context(), first[0], noon) },
 		} {
 			if err := s.Update(t.Context(), fn); !errors.Is(err, store.ErrLeaseLost) {
-				t.Errorf("by who lost it: %v, want ErrLeaseLost", err)
+				t.Errorf("after the lease was lost: %v, want ErrLeaseLost", err)
 			}
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return tx.ReleaseDelivery(ctx, second[0], noon.Add(time.Hour))
 		})
 		if len(claimDue(t, s, noon.Add(time.Hour-time.Second), 9)) != 0 {
-			t.Error("claimed before it is due again")
+			t.Error("claimed before the release time")
 		}
 		third := claimDue(t, s, noon.Add(time.Hour), 9)
 		if len(third) != 1 || third[0].Attempt != 0 {
@@ -150,32 +150,32 @@ func TestADeliveryIsHeldByOneSender(t *testing.T) {
 	})
 }
 
-// Events of one document go to an endpoint one at a time and in order; one that
-// failed lets the later ones pass.
+// An endpoint gets the events of a document one at a time, in the order of the
+// revisions. A failed delivery does not block the later ones.
 func TestEventsOfADocumentGoInOrder(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
 		document := store.NewID()
-		for _, sequence := range []int64{4, 2, 3} {
-			n := sampleNotice(e.Scope, "a", noon)
-			n.DocumentID, n.Revision = document, sequence
-			addNotice(t, s, n)
+		for _, revision := range []int64{4, 2, 3} {
+			n := sampleEvent(e.Scope, "a", noon)
+			n.DocumentID, n.Revision = document, revision
+			addEvent(t, s, n)
 		}
-		addNotice(t, s, sampleNotice(e.Scope, "b", noon.Add(time.Second)))
+		addEvent(t, s, sampleEvent(e.Scope, "b", noon.Add(time.Second)))
 		now := noon.Add(time.Minute)
 		for _, want := range []struct {
-			sequences []int64
+			revisions []int64
 			failure   *store.DeliveryOutcome
 		}{{[]int64{2, 0}, again(noon.Add(time.Hour))}, {[]int64{3}, nil}, {[]int64{4}, nil}, {nil, nil}} {
 			got := claimDue(t, s, now, 9)
-			var sequences []int64
+			var revisions []int64
 			for _, d := range got {
-				sequences = append(sequences, d.Sequence)
+				revisions = append(revisions, d.Sequence)
 				end(t, s, d, now, want.failure)
 			}
-			if !slices.Equal(sequences, want.sequences) {
-				t.Errorf("claimed %v, want %v", sequences, want.sequences)
+			if !slices.Equal(revisions, want.revisions) {
+				t.Errorf("claimed %v, want %v", revisions, want.revisions)
 			}
 		}
 		if got := claimDue(t, s, noon.Add(time.Hour), 9); len(got) != 2 || got[0].Sequence != 0 && got[0].Sequence != 2 || got[0].Attempt != 1 {
@@ -184,8 +184,8 @@ func TestEventsOfADocumentGoInOrder(t *testing.T) {
 	})
 }
 
-// However much waits for one endpoint, another gets its turn, and none more than
-// it copes with.
+// The backlog of one endpoint does not delay another, and no endpoint gets more than its
+// concurrency.
 func TestClaimsAreFair(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
@@ -195,21 +195,21 @@ func TestClaimsAreFair(t *testing.T) {
 		small := addEndpoint(t, s, sampleEndpoint(quiet, "*"))
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			for i := range 200 {
-				if err := tx.AddEvent(ctx, sampleNotice(busy, "a", noon.Add(time.Duration(i)*time.Millisecond))); err != nil {
+				if err := tx.AddEvent(ctx, sampleEvent(busy, "a", noon.Add(time.Duration(i)*time.Millisecond))); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-		addNotice(t, s, sampleNotice(quiet, "a", noon.Add(time.Minute)))
-		addNotice(t, s, sampleNotice(quiet, "a", noon.Add(time.Minute)))
+		addEvent(t, s, sampleEvent(quiet, "a", noon.Add(time.Minute)))
+		addEvent(t, s, sampleEvent(quiet, "a", noon.Add(time.Minute)))
 		got := claimDue(t, s, noon.Add(time.Hour), 4)
 		per := map[string]int{}
 		for _, d := range got {
 			per[d.EndpointID]++
 		}
 		if len(got) != 4 || per[small.ID] != 2 || len(per) != 3 {
-			t.Errorf("of four places: %v; want two for %s and one each for the others", per, small.ID)
+			t.Errorf("four deliveries went to %v; want two for %s and one for each other endpoint", per, small.ID)
 		}
 		rest := claimDue(t, s, noon.Add(time.Hour), 100)
 		if len(rest) != 6 {
@@ -218,18 +218,18 @@ func TestClaimsAreFair(t *testing.T) {
 	})
 }
 
-// Nodes that claim, end and fail at random never send more to an endpoint at a
-// time than it copes with, nor one delivery twice, and leave none.
-func TestClaimsProperty(t *testing.T) {
+// In random runs no endpoint gets more than its concurrency, no delivery is claimed
+// twice, and all deliveries end.
+func TestRandomClaimsKeepTheLimits(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		s := storetest.Open(t, address, time.Now)
-		env := 0
+		rounds := 0
 		rapid.Check(t, func(r *rapid.T) {
-			if env++; env > 6 {
-				return // enough on a real database
+			if rounds++; rounds > 6 {
+				return // more rounds on a real database take too long
 			}
-			// Each round leaves nothing behind.
+			// Each round ends all of its deliveries.
 			tenants := rapid.IntRange(1, 3).Draw(r, "taxpayers")
 			want := map[string]int{}
 			for range tenants {
@@ -239,11 +239,11 @@ func TestClaimsProperty(t *testing.T) {
 					e := addEndpoint(t, s, sampleEndpoint(scope, "*"))
 					want[e.ID] = 0
 				}
-				notices := rapid.IntRange(0, 12).Draw(r, "notices")
-				for i := range notices {
-					n := sampleNotice(scope, "a", noon)
+				events := rapid.IntRange(0, 12).Draw(r, "events")
+				for i := range events {
+					n := sampleEvent(scope, "a", noon)
 					n.DocumentID, n.Revision = fmt.Sprint(i%3, scope.TaxpayerID), int64(i)
-					addNotice(t, s, n)
+					addEvent(t, s, n)
 				}
 			}
 			now, held := noon, map[string]store.Delivery{}
@@ -255,25 +255,25 @@ func TestClaimsProperty(t *testing.T) {
 				limit := rapid.IntRange(1, 8).Draw(r, "limit")
 				got := claimDue(t, s, now, limit)
 				if len(got) > limit || len(got) == 0 && len(held) == 0 {
-					r.Fatalf("%d claimed with room for %d; %d wait", len(got), limit, left)
+					r.Fatalf("claimed %d with limit %d, while %d are pending", len(got), limit, left)
 				}
 				under, documents := map[string]int64{}, map[string]bool{}
 				for _, d := range got {
 					if _, twice := held[d.EndpointID+d.EventID]; twice {
-						r.Fatal("a delivery is under way twice")
+						r.Fatal("a delivery was claimed twice")
 					}
 					held[d.EndpointID+d.EventID] = d
 				}
 				for _, d := range held {
 					under[d.EndpointID]++
 					if documents[d.EndpointID+d.DocumentID] {
-						r.Fatal("two events of a document are under way to one endpoint")
+						r.Fatal("two events of a document are in progress to one endpoint")
 					}
 					documents[d.EndpointID+d.DocumentID] = true
 				}
 				for id, n := range under {
 					if n > store.MaxConcurrency {
-						r.Fatalf("%d are under way to %s", n, id)
+						r.Fatalf("%d deliveries are in progress to %s", n, id)
 					}
 				}
 				for key, d := range held {
@@ -289,14 +289,14 @@ func TestClaimsProperty(t *testing.T) {
 	})
 }
 
-// Two nodes that claim at once do not count past each other.
-func TestNodesThatClaimTogether(t *testing.T) {
+// Two nodes that claim at the same time do not exceed the concurrency of an endpoint.
+func TestNodesThatClaimTogetherKeepTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		nodes := []*store.Store{storetest.Open(t, address, time.Now), storetest.Open(t, address, time.Now)}
 		e := addEndpoint(t, nodes[0], sampleEndpoint(addLiveScope(t, nodes[0]), "*"))
 		for range 20 {
-			addNotice(t, nodes[0], sampleNotice(e.Scope, "a", noon))
+			addEvent(t, nodes[0], sampleEvent(e.Scope, "a", noon))
 		}
 		var mu sync.Mutex
 		seen := map[string]int{}
@@ -313,7 +313,7 @@ func TestNodesThatClaimTogether(t *testing.T) {
 				seen[d.EventID]++
 			}
 		})
-		for len(seen) < store.MaxConcurrency { // a node passes by an endpoint that another is claiming for
+		for len(seen) < store.MaxConcurrency { // a node skips an endpoint that another node has locked
 			got := claimDue(t, nodes[0], noon, 3)
 			if len(got) == 0 {
 				break
@@ -328,19 +328,19 @@ func TestNodesThatClaimTogether(t *testing.T) {
 			}
 		}
 		if len(seen) != store.MaxConcurrency {
-			t.Errorf("%d are under way, want %d", len(seen), store.MaxConcurrency)
+			t.Errorf("%d deliveries are in progress, want %d", len(seen), store.MaxConcurrency)
 		}
 	})
 }
 
-// An endpoint that has too much to do gets less at a time; one that goes on
-// failing is probed by one, with a rest in between; a success ends it.
+// A busy endpoint gets fewer deliveries at a time. An endpoint that has failed often gets
+// one delivery, then rests. A success ends this.
 func TestAnEndpointThatFailsGetsLess(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
 		for range 30 {
-			addNotice(t, s, sampleNotice(e.Scope, "a", noon))
+			addEvent(t, s, sampleEvent(e.Scope, "a", noon))
 		}
 		now := noon
 		fail := func(d store.Delivery, busy bool) {
@@ -351,17 +351,16 @@ func TestAnEndpointThatFailsGetsLess(t *testing.T) {
 		for _, want := range []int{4, 2, 1, 1} {
 			got := claimDue(t, s, now, 9)
 			if len(got) != want {
-				t.Fatalf("%d under way, want %d", len(got), want)
+				t.Fatalf("%d deliveries in progress, want %d", len(got), want)
 			}
 			fail(got[0], true)
 			for _, d := range got[1:] {
 				end(t, s, d, now, nil)
-				fail0 := readEndpoint(t, s, e)
-				if fail0.Failures != 0 {
-					t.Fatalf("failures %d after a success", fail0.Failures)
+				if failures := readEndpoint(t, s, e).Failures; failures != 0 {
+					t.Fatalf("%d failures after a success", failures)
 				}
 			}
-			// What the successes gave back is taken again, for the next step.
+			// The successes raised the concurrency; lower it again for the next step.
 			for readEndpoint(t, s, e).Concurrency > int64(max(want/2, 1)) {
 				fail(claimDue(t, s, now, 1)[0], true)
 			}
@@ -375,20 +374,20 @@ func TestAnEndpointThatFailsGetsLess(t *testing.T) {
 		now = now.Add(5 * time.Second)
 		probe := claimDue(t, s, now, 9)
 		if len(probe) != 1 || !probe[0].Failing || len(claimDue(t, s, now, 9)) != 0 {
-			t.Fatalf("%d probes, want one", len(probe))
+			t.Fatalf("%d deliveries after the rest, want one", len(probe))
 		}
 		none, err := s.ClaimDeliveries(t.Context(), store.DeliveryClaim{
 			Environment: fiscal.Production, Lease: "l", Now: now.Add(2 * time.Minute), Until: now.Add(3 * time.Minute), Limit: 9, Failing: 0,
 		})
 		if err != nil || len(none) != 0 {
-			t.Errorf("without room for those that fail: %d, %v", len(none), err)
+			t.Errorf("claimed %d for a failing endpoint with Failing 0, %v", len(none), err)
 		}
 		end(t, s, probe[0], now, nil)
 		if got := readEndpoint(t, s, e); got.Failures != 0 || !got.FailingSince.IsZero() || got.Concurrency != 2 {
 			t.Errorf("after a success: %+v", got)
 		}
 		if got := claimDue(t, s, now, 9); len(got) != 2 {
-			t.Errorf("%d under way after a success, want 2", len(got))
+			t.Errorf("%d deliveries in progress after a success, want 2", len(got))
 		}
 	})
 }
@@ -399,7 +398,7 @@ func TestAnEndpointIsDisabled(t *testing.T) {
 		scope := addLiveScope(t, s)
 		bad := addEndpoint(t, s, sampleEndpoint(scope, "a"))
 		good := addEndpoint(t, s, sampleEndpoint(scope, "webhook_endpoint.disabled"))
-		addNotice(t, s, sampleNotice(scope, "a", noon))
+		addEvent(t, s, sampleEvent(scope, "a", noon))
 		// Nine failures over more than five days, then the tenth.
 		now := noon
 		for i := range 10 {
@@ -418,17 +417,17 @@ func TestAnEndpointIsDisabled(t *testing.T) {
 		}
 		log, err := s.DeliveryLog(t.Context(), scope, bad.ID, "", 1)
 		if err != nil || len(log) != 1 || !log[0].NextAt.IsZero() {
-			t.Errorf("the last attempt promises a next one: %+v, %v", log, err)
+			t.Errorf("the last attempt must have no next one: %+v, %v", log, err)
 		}
-		told := claimDue(t, s, now, 9)
-		if len(told) != 1 || told[0].EndpointID != good.ID || told[0].Kind != "webhook_endpoint.disabled" {
-			t.Errorf("the others are told: %+v", told)
+		notified := claimDue(t, s, now, 9)
+		if len(notified) != 1 || notified[0].EndpointID != good.ID || notified[0].Kind != "webhook_endpoint.disabled" {
+			t.Errorf("the other endpoint gets %+v; want the event that one was disabled", notified)
 		}
-		missed := addNotice(t, s, sampleNotice(scope, "a", now))
+		missed := addEvent(t, s, sampleEvent(scope, "a", now))
 		if got := deliveriesOf(t, s, missed); len(got) != 0 {
 			t.Errorf("a delivery for a disabled endpoint: %+v", got)
 		}
-		// What waited goes on when it is enabled.
+		// Its pending delivery continues when it is enabled.
 		now = now.Add(2 * time.Hour)
 		if got := claimDue(t, s, now, 9); len(got) != 1 || got[0].EndpointID != good.ID {
 			t.Errorf("while it is disabled: %+v", got)
@@ -441,18 +440,18 @@ func TestAnEndpointIsDisabled(t *testing.T) {
 		o := again(now.Add(time.Hour))
 		o.Gone = true
 		if !end(t, s, got[0], now, o) || readEndpoint(t, s, bad).DisabledReason != store.DisabledGone {
-			t.Error("an endpoint that is gone is disabled at once")
+			t.Error("an endpoint that is gone was not disabled at once")
 		}
 	})
 }
 
-// Ten failures in a day, or five days with a success, disable nothing.
+// Neither ten failures in one day nor five days with one success disable an endpoint.
 func TestAnEndpointIsNotDisabledTooEarly(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "a"))
 		for range 30 {
-			addNotice(t, s, sampleNotice(e.Scope, "a", noon))
+			addEvent(t, s, sampleEvent(e.Scope, "a", noon))
 		}
 		for i := range 30 {
 			now := noon.Add(time.Duration(i) * 5 * time.Hour)

@@ -7,78 +7,66 @@ import (
 	"sync/atomic"
 )
 
-// dialect holds all that differs between the engines. Everything else, every
-// DML statement included, is written once for both.
+// dialect holds every difference between the engines. All other code, including
+// each statement that reads or writes rows, is the same for both.
 type dialect struct {
 	name       string // also the folder of its migrations
-	skipLocked string // ends the sub-select of a claim, so that workers pass each other by
-	lock       string // makes concurrent migrations wait for each other, inside the transaction
+	skipLocked string // ends the sub-select of a claim, so that workers skip each other's rows
+	lock       string // statement that makes concurrent migrations wait for each other
 	shared     bool   // several nodes may use one database at the same time
 
-	// open connects to the database and asserts the settings that durability
-	// rests on.
+	// open connects to the database and checks the settings that keep
+	// committed rows safe.
 	open func(ctx context.Context, location string) (*engine, error)
 
-	// unavailable tells a fault that passes (busy, out of space, cut off) from
-	// one that does not; broken tells that nothing that is committed from now
-	// on can be trusted to be durable.
-	unavailable, broken func(error) bool
+	// unavailable reports whether a failure is temporary: the database is
+	// busy, full or not reachable.
+	unavailable func(error) bool
 
-	closed atomic.Bool // the store has been closed, and answers no more
+	// broken reports whether the database can lose the rows of later commits.
+	broken func(error) bool
+
+	closed atomic.Bool // Store.Close was called
 }
 
-// engine is one open database: where to read, and how to commit.
+// engine is one open database.
 type engine struct {
 	read   querier
 	update func(ctx context.Context, fn func(querier) error) error
-	// batch runs statements in a transaction of their own, in as few exchanges
-	// as the engine can, and commits when judge agrees with the number of rows
-	// that each has changed.
-	batch func(ctx context.Context, statements []statement, judge func(rows []int64) error) error
+	// batch runs statements in one transaction, with as few round trips as the
+	// engine can. check receives the number of rows that each statement
+	// changed; batch commits when check returns nil.
+	batch func(ctx context.Context, statements []statement, check func(rows []int64) error) error
 	close func() error
 }
 
-// querier is what statements run on: a pool, a transaction, or a connection
-// with prepared statements.
+// querier runs statements. It is a pool, a transaction, or a connection with
+// prepared statements.
 type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// attached keeps the cancellation of a caller from the statements of its
-// transaction: it would undo a commit that others share, and half a
-// registration helps nobody. The engines bound every statement themselves.
-type attached struct{ q querier }
+// uncancelled runs the statements of a transaction without the caller's
+// cancellation. A cancelled statement would roll back the other transactions that
+// share the commit. The engines limit the time of every statement.
+type uncancelled struct{ q querier }
 
-func (a attached) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	return a.q.ExecContext(context.WithoutCancel(ctx), query, args...)
+func (u uncancelled) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return u.q.ExecContext(context.WithoutCancel(ctx), query, args...)
 }
 
-func (a attached) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return a.q.QueryContext(context.WithoutCancel(ctx), query, args...)
+func (u uncancelled) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return u.q.QueryContext(context.WithoutCancel(ctx), query, args...)
 }
 
-func (a attached) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	return a.q.QueryRowContext(context.WithoutCancel(ctx), query, args...)
+func (u uncancelled) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return u.q.QueryRowContext(context.WithoutCancel(ctx), query, args...)
 }
 
-// statement is a statement with its arguments.
-type statement struct {
-	text string
-	args []any
-}
-
-// run executes a statement and returns how many rows it changed.
-func (s statement) run(ctx context.Context, q querier) (int64, error) {
-	done, err := q.ExecContext(ctx, s.text, s.args...)
-	if err != nil {
-		return 0, err
-	}
-	return done.RowsAffected()
-}
-
-// isContext tells a deadline or a caller that left from a fault of the engine.
-func isContext(err error) bool {
+// isContextError reports whether err is a deadline or a cancellation of the caller,
+// not a failure of the engine.
+func isContextError(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

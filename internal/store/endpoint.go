@@ -8,24 +8,16 @@ import (
 	"time"
 )
 
-// EndpointStatus is whether an endpoint is sent to.
+// EndpointStatus says whether the sender sends events to an endpoint.
 type EndpointStatus string
 
-// The states of an endpoint. A deleted one is seen by nobody.
+// The states of an endpoint. No method returns a deleted one.
 const (
 	EndpointEnabled  EndpointStatus = "enabled"
 	EndpointDisabled EndpointStatus = "disabled"
-	endpointDeleted  EndpointStatus = "deleted"
 )
 
-// SealedSecret is a secret as it is kept: sealed, and the version that binds it
-// to its row.
-type SealedSecret struct {
-	Sealed  []byte
-	Version int64
-}
-
-// Endpoint is where an integrator wants to be told of events.
+// Endpoint is a URL of an integrator that receives events.
 type Endpoint struct {
 	Scope
 	ID             string
@@ -35,32 +27,33 @@ type Endpoint struct {
 	Status         EndpointStatus
 	DisabledReason string
 	Secret         SealedSecret
-	OldSecret      SealedSecret // zero: none; it signs as well until OldUntil
+	OldSecret      SealedSecret // zero: none; until OldUntil it signs in addition to Secret
 	OldUntil       time.Time
 	Failures       int64     // since the last success
-	FailingSince   time.Time // the first of them; zero: none
+	FailingSince   time.Time // time of the first of them; zero: none
 	LastFailureAt  time.Time
-	Concurrency    int64 // how many deliveries may be under way at a time
+	Concurrency    int64 // how many deliveries may be in progress at a time
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 }
 
-// MaxConcurrency is how many deliveries to one endpoint are under way at most.
+// MaxConcurrency is the highest Concurrency of an endpoint.
 const MaxConcurrency = 4
 
-// MaxEndpoints bounds the endpoints of a taxpayer in an environment.
+// MaxEndpoints limits the endpoints of a taxpayer in an environment.
 const MaxEndpoints = 10
 
-// ErrTooManyEndpoints says that the bound is reached.
+// ErrTooManyEndpoints: the taxpayer has MaxEndpoints.
 var ErrTooManyEndpoints = fmt.Errorf("a taxpayer has at most %d webhook endpoints in an environment", MaxEndpoints)
 
 const endpointColumns = `id, environment, taxpayer_id, url, kinds, description, status, disabled_reason,
 	secret, secret_version, old_secret, old_version, old_until, failures, failing_since, last_failure_at, concurrency,
 	created_at, updated_at`
 
-// CreateEndpoint stores a new endpoint, enabled.
+// CreateEndpoint stores a new endpoint and enables it. The error is ErrNotFound when
+// there is no such taxpayer, and ErrTooManyEndpoints at the limit.
 func (tx *Tx) CreateEndpoint(ctx context.Context, e Endpoint) error {
-	// The taxpayer's row is the lock under which its endpoints are counted.
+	// The lock keeps another transaction from adding an endpoint after the count.
 	if err := tx.lockTaxpayer(ctx, e.TaxpayerID); err != nil {
 		return err
 	}
@@ -83,16 +76,6 @@ func (tx *Tx) CreateEndpoint(ctx context.Context, e Endpoint) error {
 	return tx.d.wrap("create endpoint", err)
 }
 
-// lockTaxpayer keeps others that lock the same taxpayer waiting until the
-// transaction ends.
-func (tx *Tx) lockTaxpayer(ctx context.Context, id string) error {
-	n, err := statement{`UPDATE taxpayers SET updated_at = updated_at WHERE id = $1`, []any{id}}.run(ctx, tx.q)
-	if err == nil && n == 0 {
-		err = sql.ErrNoRows
-	}
-	return tx.d.wrap("lock taxpayer", err)
-}
-
 // Endpoint reads an endpoint of the scope.
 func (r reader) Endpoint(ctx context.Context, scope Scope, id string) (Endpoint, error) {
 	e, err := scanEndpoint(r.q.QueryRowContext(ctx, `
@@ -102,8 +85,8 @@ func (r reader) Endpoint(ctx context.Context, scope Scope, id string) (Endpoint,
 	return e, r.d.wrap("read endpoint", err)
 }
 
-// Endpoints lists the endpoints of a taxpayer, the newest first, from the one
-// before an id on; empty: from the newest.
+// Endpoints lists the endpoints of a taxpayer, the newest first. before is the id of
+// the endpoint before the first one of the page; empty: start with the newest.
 func (r reader) Endpoints(ctx context.Context, scope Scope, before string, limit int) ([]Endpoint, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+endpointColumns+` FROM endpoints
@@ -116,22 +99,22 @@ func (r reader) Endpoints(ctx context.Context, scope Scope, before string, limit
 }
 
 // AllEndpoints lists the endpoints of all taxpayers and environments, the oldest
-// first. It is for the operator and for the master key.
+// first. The operator and the rotation of the master key use it.
 func (r reader) AllEndpoints(ctx context.Context) ([]Endpoint, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+endpointColumns+` FROM endpoints
-		WHERE environment <> '' AND taxpayer_id <> '' AND status <> 'deleted' ORDER BY id`)
+		WHERE status <> 'deleted' ORDER BY id`)
 	if err != nil {
 		return nil, r.d.wrap("list endpoints", err)
 	}
 	return collect(r.d, "list endpoints", rows, scanEndpoint)
 }
 
-// AnyEndpoint reads an endpoint of whichever scope. It is for the operator.
+// AnyEndpoint reads an endpoint of any scope. Only the operator uses it.
 func (r reader) AnyEndpoint(ctx context.Context, id string) (Endpoint, error) {
 	e, err := scanEndpoint(r.q.QueryRowContext(ctx, `
 		SELECT `+endpointColumns+` FROM endpoints
-		WHERE environment <> '' AND taxpayer_id <> '' AND id = $1 AND status <> 'deleted'`, id))
+		WHERE id = $1 AND status <> 'deleted'`, id))
 	return e, r.d.wrap("read endpoint", err)
 }
 
@@ -144,14 +127,14 @@ func scanEndpoint(r row) (Endpoint, error) {
 		&e.Secret.Sealed, &e.Secret.Version, &e.OldSecret.Sealed, &e.OldSecret.Version, &until, &e.Failures, &since, &last, &e.Concurrency,
 		&created, &updated)
 	e.Kinds = strings.Split(strings.Trim(kinds, ","), ",")
-	e.OldUntil, e.FailingSince, e.LastFailureAt = fromNull(until), fromNull(since), fromNull(last)
+	e.OldUntil, e.FailingSince, e.LastFailureAt = fromOptionalMicros(until), fromOptionalMicros(since), fromOptionalMicros(last)
 	e.CreatedAt, e.UpdatedAt = fromMicros(created), fromMicros(updated)
 	return e, err
 }
 
-// RotateEndpoint gives an endpoint its next secret. The one it had signs as well
-// until a moment. The error is ErrNotFound when the secret is no longer the one
-// that was read.
+// RotateEndpoint gives an endpoint its next secret. Until oldUntil the previous secret
+// signs too. The error is ErrNotFound when the endpoint was deleted, or has another
+// secret than e.
 func (tx *Tx) RotateEndpoint(ctx context.Context, e Endpoint, next SealedSecret, oldUntil, now time.Time) error {
 	return tx.changeOne(ctx, "rotate endpoint", ErrNotFound, statement{`
 		UPDATE endpoints SET old_secret = secret, old_version = secret_version, old_until = $5,
@@ -161,8 +144,8 @@ func (tx *Tx) RotateEndpoint(ctx context.Context, e Endpoint, next SealedSecret,
 	}})
 }
 
-// RewrapEndpoint replaces the sealed secrets of an endpoint by the same ones
-// under another master key.
+// RewrapEndpoint replaces the encrypted secrets of an endpoint. They are the same
+// secrets, encrypted with another master key.
 func (tx *Tx) RewrapEndpoint(ctx context.Context, e Endpoint) error {
 	_, err := tx.q.ExecContext(ctx, `
 		UPDATE endpoints SET secret = $4, old_secret = $5 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
@@ -170,9 +153,10 @@ func (tx *Tx) RewrapEndpoint(ctx context.Context, e Endpoint) error {
 	return tx.d.wrap("rewrap endpoint", err)
 }
 
-// EnableEndpoint has an endpoint sent to again, as if it had never failed.
-// Deliveries that waited when it was disabled go on; what came about meanwhile
-// needs a replay.
+// EnableEndpoint enables an endpoint and resets its failures. The sender continues
+// with the deliveries that were pending when it was disabled. The events from the time
+// when it was disabled need a replay. The error is ErrNotFound when there is no such
+// endpoint.
 func (tx *Tx) EnableEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
 	return tx.changeOne(ctx, "enable endpoint", ErrNotFound, statement{`
 		UPDATE endpoints SET status = 'enabled', disabled_reason = '', failures = 0, failing_since = NULL, last_failure_at = NULL,
@@ -182,9 +166,9 @@ func (tx *Tx) EnableEndpoint(ctx context.Context, scope Scope, id string, now ti
 	}})
 }
 
-// DisableEndpoint keeps an endpoint from being sent to. Events go on being
-// recorded, without a delivery to it; those that wait are kept, and not
-// attempted.
+// DisableEndpoint disables an endpoint. New events get no delivery to it, and its
+// pending deliveries wait until it is enabled. The error is ErrNotFound when there is
+// no such enabled endpoint.
 func (tx *Tx) DisableEndpoint(ctx context.Context, scope Scope, id, reason string, now time.Time) error {
 	return tx.changeOne(ctx, "disable endpoint", ErrNotFound, statement{`
 		UPDATE endpoints SET status = 'disabled', disabled_reason = $4, missed_since = coalesce(missed_since, $5), updated_at = $5
@@ -193,8 +177,9 @@ func (tx *Tx) DisableEndpoint(ctx context.Context, scope Scope, id, reason strin
 	}})
 }
 
-// DeleteEndpoint forgets an endpoint's secrets and whatever was to be sent to it.
-// The row stays, for the log.
+// DeleteEndpoint removes the secrets of an endpoint and fails its pending deliveries.
+// The row stays, because the delivery log refers to it. The error is ErrNotFound when
+// there is no such endpoint.
 func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
 	err := tx.changeOne(ctx, "delete endpoint", ErrNotFound, statement{`
 		UPDATE endpoints SET status = 'deleted', secret = NULL, old_secret = NULL, old_until = NULL, updated_at = $4
@@ -209,24 +194,4 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now ti
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'pending'`,
 		scope.Environment, scope.TaxpayerID, id)
 	return tx.d.wrap("delete endpoint", err)
-}
-
-// changeOne runs a statement that must find its row.
-func (tx *Tx) changeOne(ctx context.Context, what string, otherwise error, s statement) error {
-	n, err := s.run(ctx, tx.q)
-	if err != nil {
-		return tx.d.wrap(what, err)
-	}
-	if n == 0 {
-		return otherwise
-	}
-	return nil
-}
-
-// optionalBytes stores no bytes as NULL.
-func optionalBytes(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return b
 }

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -51,7 +50,7 @@ func TestAnEndpointReadsBackAsItWasWritten(t *testing.T) {
 		}
 		for _, scope := range []store.Scope{other.Scope, elsewhere} {
 			if _, err := s.Endpoint(t.Context(), scope, first.ID); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("from another scope: %v, want ErrNotFound", err)
+				t.Errorf("in another scope: %v, want ErrNotFound", err)
 			}
 		}
 		list, err := s.Endpoints(t.Context(), scope, "", 10)
@@ -72,7 +71,7 @@ func TestAnEndpointReadsBackAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestTheLifeOfAnEndpoint(t *testing.T) {
+func TestAnEndpointIsRotatedDisabledEnabledAndDeleted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
@@ -87,7 +86,7 @@ func TestTheLifeOfAnEndpoint(t *testing.T) {
 		}
 		stale := s.Update(t.Context(), func(tx *store.Tx) error { return tx.RotateEndpoint(t.Context(), e, next, noon, noon) })
 		if !errors.Is(stale, store.ErrNotFound) {
-			t.Errorf("rotated from a secret that is no longer there: %v", stale)
+			t.Errorf("rotated with an old secret: %v, want ErrNotFound", stale)
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return tx.DisableEndpoint(ctx, e.Scope, e.ID, store.DisabledGone, noon.Add(2*time.Second))
@@ -103,18 +102,18 @@ func TestTheLifeOfAnEndpoint(t *testing.T) {
 		if diff := cmp.Diff(want, readEndpoint(t, s, e)); diff != "" {
 			t.Errorf("enabled (-want +got):\n%s", diff)
 		}
-		waiting := addNotice(t, s, sampleNotice(e.Scope, "a", noon))
+		waiting := addEvent(t, s, sampleEvent(e.Scope, "a", noon))
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteEndpoint(ctx, e.Scope, e.ID, noon) })
 		all, err := s.AllEndpoints(t.Context())
 		if _, errGone := s.Endpoint(t.Context(), e.Scope, e.ID); !errors.Is(errGone, store.ErrNotFound) || err != nil || len(all) != 0 {
-			t.Errorf("a deleted endpoint is seen: %v, %v, %v", all, err, errGone)
+			t.Errorf("a deleted endpoint is returned: %v, %v, %v", all, err, errGone)
 		}
 		var left int
 		if err := s.QueryRow(t.Context(), `SELECT count(*) FROM endpoints WHERE secret IS NOT NULL OR old_secret IS NOT NULL`).Scan(&left); err != nil || left != 0 {
 			t.Errorf("%d secrets are left, %v", left, err)
 		}
 		if got := deliveriesOf(t, s, waiting); len(got) != 1 || got[0].State != store.DeliveryFailed {
-			t.Errorf("what waited: %+v", got)
+			t.Errorf("the pending delivery of a deleted endpoint: %+v, want it failed", got)
 		}
 		for name, fn := range map[string]func(tx *store.Tx) error{
 			"enable":  func(tx *store.Tx) error { return tx.EnableEndpoint(t.Context(), e.Scope, e.ID, noon) },
@@ -122,14 +121,14 @@ func TestTheLifeOfAnEndpoint(t *testing.T) {
 			"delete":  func(tx *store.Tx) error { return tx.DeleteEndpoint(t.Context(), e.Scope, e.ID, noon) },
 		} {
 			if err := s.Update(t.Context(), fn); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("%s a deleted one: %v, want ErrNotFound", name, err)
+				t.Errorf("%s a deleted endpoint: %v, want ErrNotFound", name, err)
 			}
 		}
 	})
 }
 
-// The bound holds when all come at once, and deleted endpoints are not counted.
-func TestEndpointsAreBounded(t *testing.T) {
+// The limit holds for concurrent calls, and does not count deleted endpoints.
+func TestATaxpayerHasAtMostTenEndpoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addLiveScope(t, s)
@@ -149,47 +148,9 @@ func TestEndpointsAreBounded(t *testing.T) {
 		addEndpoint(t, s, sampleEndpoint(store.Scope{Environment: fiscal.Certification, TaxpayerID: scope.TaxpayerID}, "*"))
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteEndpoint(ctx, scope, last.ID, noon) })
 		addEndpoint(t, s, sampleEndpoint(scope, "*"))
-		nobody := sampleEndpoint(store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}, "*")
-		if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateEndpoint(t.Context(), nobody) }); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("of no taxpayer: %v, want ErrNotFound", err)
-		}
-	})
-}
-
-// A key is remembered once, and its body only sealed.
-func TestASealedAnswer(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		scope := addLiveScope(t, s)
-		var fresh atomic.Int64
-		together(8, func(i int) {
-			err := s.Update(t.Context(), func(tx *store.Tx) error {
-				is, err := tx.RememberAnswer(t.Context(), sampleAnswer(scope, "k"), store.SealedSecret{Sealed: []byte{byte(i)}, Version: 1})
-				if is {
-					fresh.Add(1)
-				}
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-		answer, err := s.Answer(t.Context(), scope, "create_invoice", "k")
-		if err != nil || len(answer.Body) != 0 || fresh.Load() != 1 {
-			t.Errorf("%d times new; the body is %q, %v", fresh.Load(), answer.Body, err)
-		}
-		sealed, err := s.SealedAnswer(t.Context(), scope, "create_invoice", "k")
-		if err != nil || len(sealed.Secret.Sealed) != 1 || sealed.Secret.Version != 1 {
-			t.Errorf("sealed %+v, %v", sealed, err)
-		}
-		sealed.Secret.Sealed = []byte("again")
-		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.RewrapAnswer(ctx, sealed) })
-		all, err := s.SealedAnswers(t.Context())
-		if err != nil || len(all) != 1 || !bytes.Equal(all[0].Secret.Sealed, []byte("again")) {
-			t.Errorf("all %+v, %v", all, err)
-		}
-		if _, err := s.SealedAnswer(t.Context(), addLiveScope(t, s), "create_invoice", "k"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("of another taxpayer: %v, want ErrNotFound", err)
+		unknown := sampleEndpoint(store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}, "*")
+		if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateEndpoint(t.Context(), unknown) }); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("for an unknown taxpayer: %v, want ErrNotFound", err)
 		}
 	})
 }

@@ -7,24 +7,24 @@ import (
 )
 
 var (
-	// ErrNotFound says that there is no such row within the given scope.
+	// ErrNotFound: the given scope has no such row.
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable says that the database cannot do it now: it is busy,
-	// full or out of reach, or the outcome of a commit is not known. The same
-	// call may be made again.
+	// ErrUnavailable: the database is busy, full or not reachable, or the
+	// outcome of a commit is not known. The caller may repeat the call.
 	ErrUnavailable = errors.New("database unavailable")
-	// ErrOutcomeUnknown comes with ErrUnavailable when a commit was under way:
-	// it may have happened.
-	ErrOutcomeUnknown = errors.New("whether it was committed is not known")
-	// ErrExternalIDTaken says that the taxpayer has an invoice with that
-	// external id in this environment already.
+	// ErrOutcomeUnknown comes together with ErrUnavailable when a commit
+	// failed: the engine may have committed the transaction.
+	ErrOutcomeUnknown = errors.New("the database may have committed the transaction")
+	// ErrExternalIDTaken: the taxpayer already has an invoice with that
+	// external id in the environment.
 	ErrExternalIDTaken = errors.New("external id taken")
-	// ErrLeaseLost says that another worker has taken the job over.
+	// ErrLeaseLost: another worker has the job or the delivery now.
 	ErrLeaseLost = errors.New("lease lost")
 )
 
-// wrap says what was being done and sorts an engine's error into the ones that
-// callers tell apart. Errors are judged by the driver's codes, never by text.
+// wrap adds the name of the operation to an error of the engine, and makes it one
+// of the errors above where it is one. It compares the codes of the driver, never
+// the text of a message.
 func (d *dialect) wrap(what string, err error) error {
 	switch {
 	case err == nil:
@@ -33,14 +33,14 @@ func (d *dialect) wrap(what string, err error) error {
 		return ErrNotFound
 	case errors.Is(err, ErrUnavailable):
 		return fmt.Errorf("store: %s: %w", what, err)
-	case d.closed.Load() || d.unavailable(err) || isContext(err):
+	case d.closed.Load() || d.unavailable(err) || isContextError(err):
 		return fmt.Errorf("store: %s: %w: %w", what, ErrUnavailable, err)
 	}
 	return fmt.Errorf("store: %s: %w", what, err)
 }
 
-// unknownCommit says that whether a transaction was committed is not known. A
-// repetition finds out.
+// unknownCommit is the error of a commit that failed: the engine may have committed
+// the transaction. A repetition of the call shows whether it did.
 func unknownCommit(err error) error {
 	return fmt.Errorf("store: commit: %w: %w: %w", ErrUnavailable, ErrOutcomeUnknown, err)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Evidence is one thing that was learnt about a document at the authority. Body
-// is its content as JSON, which the pipeline reads; equal evidence is kept once.
+// Evidence is one fact about a document at the tax authority. Body is its content as
+// JSON; package evidence reads it. Equal evidence is stored once.
 type Evidence struct {
 	Scope
 	DocumentID string
@@ -19,11 +19,10 @@ type Evidence struct {
 	Verdict    fiscal.Verdict
 	Body       string
 	Digest     []byte
-	Raw        []byte // the answer as it came; nil when there was none
+	Raw        []byte // the unchanged answer; nil: none
 }
 
-// EvidenceOf lists what is known of a document, the oldest first, without the
-// raw answers.
+// EvidenceOf lists the evidence of a document, the oldest first, without Raw.
 func (r reader) EvidenceOf(ctx context.Context, scope Scope, documentID string) ([]Evidence, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT id, at, kind, track_id, verdict, body, digest FROM evidence
@@ -39,4 +38,14 @@ func (r reader) EvidenceOf(ctx context.Context, scope Scope, documentID string) 
 		e.At, e.Verdict = fromMicros(at), fiscal.Verdict(verdict)
 		return e, err
 	})
+}
+
+// AddEvidence adds evidence, unless the document has the same evidence already.
+func (b *Batch) AddEvidence(e Evidence) *Batch {
+	return b.add(statement{`
+		INSERT INTO evidence (document_id, id, environment, taxpayer_id, at, kind, track_id, verdict, body, digest, raw)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT DO NOTHING`, []any{
+		e.DocumentID, e.ID, string(e.Environment), e.TaxpayerID, micros(e.At), e.Kind, e.TrackID, int64(e.Verdict), e.Body, e.Digest, optionalBytes(e.Raw),
+	}}, nil)
 }

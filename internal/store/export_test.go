@@ -5,7 +5,7 @@ import (
 	"database/sql"
 )
 
-// Exec runs any statement, for what no method of a transaction does.
+// Exec runs any statement in a transaction.
 func (tx *Tx) Exec(ctx context.Context, query string, args ...any) error {
 	_, err := tx.q.ExecContext(ctx, query, args...)
 	return tx.d.wrap("exec", err)
@@ -21,5 +21,5 @@ func (s *Store) QueryRow(ctx context.Context, query string, args ...any) *sql.Ro
 	return s.q.QueryRowContext(ctx, query, args...)
 }
 
-// WaitLimit is how long a transaction waits for its turn.
+// WaitLimit is how long a transaction waits before it can start.
 const WaitLimit = sqliteWait

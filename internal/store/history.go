@@ -7,15 +7,16 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// HistoryEntry is one thing that happened to an invoice. Events are only ever added.
+// HistoryEntry is one step in the history of an invoice. Entries never change or
+// disappear.
 type HistoryEntry struct {
 	Scope
 	InvoiceID string
 	ID        string
 	At        time.Time
 	Kind      string
-	Status    fiscal.Status // the status after it
-	RequestID string        // the exchange that caused it; empty for the service's own work
+	Status    fiscal.Status // the status after the step
+	RequestID string        // the HTTP request that caused it; empty: the service itself
 	Detail    string
 }
 
@@ -27,7 +28,7 @@ func addHistoryEntry(e HistoryEntry) statement {
 	}}
 }
 
-// History reads what happened to an invoice, the oldest first.
+// History lists the history of an invoice, the oldest entry first.
 func (r reader) History(ctx context.Context, scope Scope, invoiceID string) ([]HistoryEntry, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT invoice_id, id, at, kind, status, request_id, detail FROM history
@@ -45,7 +46,8 @@ func (r reader) History(ctx context.Context, scope Scope, invoiceID string) ([]H
 	})
 }
 
-// InvoiceOfRequest finds the invoice that an exchange was about.
+// InvoiceOfRequest returns the id of the invoice that an HTTP request was about. When
+// a client used a request id twice, it returns the invoice of the later request.
 func (r reader) InvoiceOfRequest(ctx context.Context, scope Scope, requestID string) (string, error) {
 	var id string
 	err := r.q.QueryRowContext(ctx, `
@@ -54,3 +56,6 @@ func (r reader) InvoiceOfRequest(ctx context.Context, scope Scope, requestID str
 		ORDER BY at DESC LIMIT 1`, scope.Environment, scope.TaxpayerID, requestID).Scan(&id)
 	return id, r.d.wrap("find request", err)
 }
+
+// AddHistoryEntry adds an entry to the history of an invoice.
+func (b *Batch) AddHistoryEntry(e HistoryEntry) *Batch { return b.add(addHistoryEntry(e), nil) }

@@ -13,22 +13,23 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func TestHistoryIsReadInTheOrderOfTime(t *testing.T) {
+func TestHistoryIsReadInOrderOfTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
-		event := func(id string, after time.Duration) store.HistoryEntry {
+		entry := func(id string, after time.Duration) store.HistoryEntry {
 			return store.HistoryEntry{
 				Scope: scope, InvoiceID: "inv", ID: id, At: noon.Add(after), Kind: "status_changed",
 				Status: fiscal.Submitted, RequestID: "req_" + id, Detail: "«detail»",
 			}
 		}
-		want := []store.HistoryEntry{event("c", 0), event("a", time.Microsecond), event("b", time.Microsecond), event("d", time.Hour)}
-		want[3].RequestID = "" // the service's own work
-		other := event("z", 0)
+		want := []store.HistoryEntry{entry("c", 0), entry("a", time.Microsecond), entry("b", time.Microsecond), entry("d", time.Hour)}
+		want[3].RequestID = "" // the service itself changed the status
+		other := entry("z", 0)
 		other.InvoiceID = "another"
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			return errors.Join(tx.Do(ctx, new(store.Batch).AddHistoryEntry(want[3])), tx.Do(ctx, new(store.Batch).AddHistoryEntry(want[1])), tx.Do(ctx, new(store.Batch).AddHistoryEntry(other)), tx.Do(ctx, new(store.Batch).AddHistoryEntry(want[2])), tx.Do(ctx, new(store.Batch).AddHistoryEntry(want[0])))
+			b := new(store.Batch).AddHistoryEntry(want[3]).AddHistoryEntry(want[1]).AddHistoryEntry(other)
+			return tx.Do(ctx, b.AddHistoryEntry(want[2]).AddHistoryEntry(want[0]))
 		})
 		got, err := s.History(t.Context(), scope, "inv")
 		if err != nil {
@@ -40,7 +41,7 @@ func TestHistoryIsReadInTheOrderOfTime(t *testing.T) {
 	})
 }
 
-func TestARequestLeadsToItsInvoice(t *testing.T) {
+func TestARequestIDFindsItsInvoice(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
@@ -48,7 +49,7 @@ func TestARequestLeadsToItsInvoice(t *testing.T) {
 			return errors.Join(
 				tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "one", ID: "1", At: noon, Kind: "created", RequestID: "req_1"})),
 				tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "one", ID: "2", At: noon, Kind: "status_changed"})),
-				// A client may send the same request id twice; the latest use is meant.
+				// A client may send the same request id twice. The later request counts.
 				tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "two", ID: "3", At: noon.Add(time.Second), Kind: "created", RequestID: "req_1"})),
 			)
 		})

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Answer is the stored answer of a creation: what a repetition of the same
-// request gets, byte for byte, for as long as the created object lives.
+// Answer is the stored answer to a request that created an object. A repetition of the
+// request gets the same bytes, for as long as the object exists.
 type Answer struct {
 	Scope
 	Operation   string
 	Key         string
 	Fingerprint []byte // of the canonical request
-	RawDigest   []byte // of the bytes as they were sent
+	RawDigest   []byte // of the bytes that the client sent
 	ObjectID    string
 	HTTPStatus  int
 	Location    string
@@ -21,8 +21,8 @@ type Answer struct {
 	Body        []byte
 }
 
-// rememberAnswer changes one row when the key is new, and none when it is known.
-// A transaction under way with the same key is waited for.
+// rememberAnswer adds a row when the key is new, and changes none when the key exists.
+// It waits for a running transaction that adds the same key.
 func rememberAnswer(a Answer) statement {
 	return statement{`
 		INSERT INTO idempotency (environment, taxpayer_id, operation, key, fingerprint, raw_digest, object_id,
@@ -34,7 +34,7 @@ func rememberAnswer(a Answer) statement {
 	}}
 }
 
-// Answer reads the stored answer of a key.
+// Answer reads the stored answer of a key. The error is ErrNotFound when the key is new.
 func (r reader) Answer(ctx context.Context, scope Scope, operation, key string) (Answer, error) {
 	a := Answer{Scope: scope, Operation: operation, Key: key}
 	var created int64

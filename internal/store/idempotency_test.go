@@ -13,7 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func TestTheFirstAnswerOfAKeyStands(t *testing.T) {
+func TestAReplayReturnsTheFirstAnswerOfAKey(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
@@ -31,7 +31,7 @@ func TestTheFirstAnswerOfAKeyStands(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, known); diff != "" {
-				t.Errorf("what attempt %d met (-want +got):\n%s", i, diff)
+				t.Errorf("request %d got (-want +got):\n%s", i, diff)
 			}
 		}
 		got, err := s.Answer(t.Context(), scope, first.Answer.Operation, first.Answer.Key)
@@ -39,7 +39,7 @@ func TestTheFirstAnswerOfAKeyStands(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(first.Answer, got); diff != "" {
-			t.Errorf("what is stored (-want +got):\n%s", diff)
+			t.Errorf("the stored answer (-want +got):\n%s", diff)
 		}
 		if invoices, events := count(t, s, "invoices"), count(t, s, "history"); invoices != 1 || events != 1 {
 			t.Errorf("the repetitions left %d invoices and %d events, want one of each", invoices, events)
@@ -47,8 +47,8 @@ func TestTheFirstAnswerOfAKeyStands(t *testing.T) {
 	})
 }
 
-// The scope of a key is the environment, the taxpayer and the operation, and
-// nothing of it is folded: keys that differ by case are two keys.
+// A key is unique for an environment, a taxpayer and an operation. Keys that differ only
+// by case or by a space are different keys.
 func TestAKeyIsIndependentInEveryScope(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
@@ -69,7 +69,7 @@ func TestAKeyIsIndependentInEveryScope(t *testing.T) {
 			r := sampleRegistration(sampleInvoice(in.scope, name("S", i)))
 			r.Answer.Operation, r.Answer.Key = in.operation, in.key
 			if known, err := s.Register(t.Context(), r); err != nil || known != nil {
-				t.Errorf("answer %d met %+v, %v", i, known, err)
+				t.Errorf("answer %d: known %+v, %v", i, known, err)
 			}
 			all = append(all, r)
 		}
@@ -82,9 +82,9 @@ func TestAKeyIsIndependentInEveryScope(t *testing.T) {
 	})
 }
 
-// Fifty requests with one key at the same moment: one invoice is made, and all
-// the others see the winner's answer, committed. Half of them bring a job, as
-// a scenario of the sandbox and every real document do.
+// Of fifty concurrent requests with one key, one creates the invoice, and all others get
+// its answer. Half of them have a job, like a scenario of the sandbox and every live
+// document.
 func TestOneOfManyWithTheSameKeyWins(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
@@ -118,13 +118,13 @@ func TestOneOfManyWithTheSameKeyWins(t *testing.T) {
 				continue // the winner
 			}
 			if diff := cmp.Diff(*winner.Load(), *known); diff != "" {
-				t.Errorf("a loser saw (-winner +seen):\n%s", diff)
+				t.Errorf("another request got (-winner +got):\n%s", diff)
 			}
 		}
 	})
 }
 
-// A key whose creation was refused is as good as never used.
+// A request that was refused does not use up its key.
 func TestARefusedCreationLeavesItsKeyFree(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
@@ -139,7 +139,7 @@ func TestARefusedCreationLeavesItsKeyFree(t *testing.T) {
 				t.Errorf("with a job %v: known %v, %v; want ErrExternalIDTaken", job, known, err)
 			}
 			if _, err := s.Answer(t.Context(), scope, r.Answer.Operation, r.Answer.Key); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("with a job %v: the key afterwards: %v, want ErrNotFound", job, err)
+				t.Errorf("with a job %v: the key after the refusal: %v, want ErrNotFound", job, err)
 			}
 			r.Invoice.ExternalID = fmt.Sprint("FREE-", job)
 			if known, err := s.Register(t.Context(), r); err != nil || known != nil {
@@ -152,7 +152,7 @@ func TestARefusedCreationLeavesItsKeyFree(t *testing.T) {
 	})
 }
 
-func TestHistoryAndAnswersAreOnlyEverAdded(t *testing.T) {
+func TestHistoryAndAnswersNeverChange(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
@@ -166,12 +166,12 @@ func TestHistoryAndAnswersAreOnlyEverAdded(t *testing.T) {
 		} {
 			err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Exec(t.Context(), statement) })
 			if err == nil || errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("%s: %v, want a refusal that does not invite a retry", statement, err)
+				t.Errorf("%s: %v, want an error other than ErrUnavailable", statement, err)
 			}
 		}
 		events, err := s.History(t.Context(), scope, inv.ID)
 		if err != nil || len(events) != 1 || events[0].Detail != "" || count(t, s, "idempotency") != 1 {
-			t.Errorf("after the attempts: %v, %v", events, err)
+			t.Errorf("the rows after the refused statements: %v, %v", events, err)
 		}
 	})
 }

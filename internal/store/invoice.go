@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,15 +12,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Scope is whose rows a call may see: one taxpayer in one environment. Every
-// statement on an integrator's data carries both.
-type Scope struct {
-	Environment fiscal.Environment
-	TaxpayerID  string
-}
-
-// Invoice is an invoice together with its fiscal document. They are one row,
-// so that their status cannot differ.
+// Invoice is an invoice together with its fiscal document. They share one row, so that
+// they always have the same status.
 type Invoice struct {
 	Scope
 	ID            string
@@ -27,7 +21,7 @@ type Invoice struct {
 	ExternalID    string
 	Type          fiscal.Type
 	Status        fiscal.Status
-	Revision      int64 // counts the changes of status; the creation is 1
+	Revision      int64 // number of the status change, counted from 1, the creation
 	Currency      string
 	IssueDate     string
 	Subtotal      string
@@ -37,22 +31,22 @@ type Invoice struct {
 	Paid          string
 	Balance       string
 	DocumentTotal string
-	ENCF          string // empty: none taken
-	TrackID       string // empty: none given
+	ENCF          string // empty: the document has no number yet
+	TrackID       string // empty: the tax authority has given none
 	Messages      []string
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 }
 
-// invoiceColumns leaves out the request, which is large and seldom needed. Those
-// of a list are the ones that an invoice shows of itself.
+// listColumns are the columns of an invoice in a list. invoiceColumns has all columns
+// but the request, which is large and seldom needed.
 const (
 	listColumns    = `id, document_id, external_id, ecf_type, status, currency, issue_date, amounts, created_at, updated_at`
 	invoiceColumns = listColumns + `, sequence, document_total, encf, track_id, messages`
 )
 
-// createInvoice stores an invoice and its document with the canonical request.
-// It changes no row when the external id is taken.
+// createInvoice stores an invoice and its document with the canonical request. It adds
+// no row when the external id is taken.
 func createInvoice(inv Invoice, request []byte) (statement, error) {
 	messages, err := encodeMessages(inv.Messages)
 	return statement{`
@@ -89,17 +83,17 @@ func (r reader) oneInvoice(ctx context.Context, column string, scope Scope, id s
 	return inv, r.d.wrap("read invoice", err)
 }
 
-// scanInvoice reads the columns of an invoice that was asked for by its scope.
+// scanInvoice returns a function that reads invoiceColumns of an invoice of the scope.
 func scanInvoice(scope Scope) func(row) (Invoice, error) {
 	return func(r row) (Invoice, error) {
-		var sequence int64
+		var revision int64
 		var total, messages string
 		var encf, track sql.NullString
-		inv, err := scanListed(scope, r, &sequence, &total, &encf, &track, &messages)
+		inv, err := scanListed(scope, r, &revision, &total, &encf, &track, &messages)
 		if err != nil {
 			return Invoice{}, err
 		}
-		inv.Revision, inv.DocumentTotal, inv.ENCF, inv.TrackID = sequence, total, encf.String, track.String
+		inv.Revision, inv.DocumentTotal, inv.ENCF, inv.TrackID = revision, total, encf.String, track.String
 		if messages != noMessages {
 			if err := json.Unmarshal([]byte(messages), &inv.Messages); err != nil {
 				return Invoice{}, fmt.Errorf("messages of invoice %s: %w", inv.ID, err)
@@ -109,7 +103,8 @@ func scanInvoice(scope Scope) func(row) (Invoice, error) {
 	}
 }
 
-// scanListed reads the columns of a list, and more behind them.
+// scanListed reads listColumns of an invoice of the scope, and the columns after them
+// into more.
 func scanListed(scope Scope, r row, more ...any) (Invoice, error) {
 	inv := Invoice{Scope: scope}
 	var amounts string
@@ -139,9 +134,61 @@ func encodeMessages(messages []string) (string, error) {
 	return string(text), nil
 }
 
-func optionalText(s string) any {
-	if s == "" {
-		return nil
+// ErrInvoiceChanged: another transaction changed the invoice after it was read.
+var ErrInvoiceChanged = errors.New("another transaction changed the invoice")
+
+// ChangeStatus replaces the invoice before by after, which has the next status. The
+// commit fails when the status may not follow the previous one, and returns
+// ErrInvoiceChanged when the stored invoice is no longer before.
+func (b *Batch) ChangeStatus(before, after Invoice) *Batch {
+	if !before.Status.MayBecome(after.Status) {
+		b.err = errors.Join(b.err, errors.New("store: an invoice that is "+string(before.Status)+" cannot become "+string(after.Status)))
+		return b
 	}
-	return s
+	return b.changeInvoice(before, after, before.Revision+1)
+}
+
+// UpdateInvoice replaces the messages of an invoice and keeps its status. The commit
+// returns ErrInvoiceChanged when the stored invoice is no longer before.
+func (b *Batch) UpdateInvoice(before, after Invoice) *Batch {
+	after.Status, after.TrackID = before.Status, before.TrackID
+	return b.changeInvoice(before, after, before.Revision)
+}
+
+func (b *Batch) changeInvoice(before, after Invoice, revision int64) *Batch {
+	messages, err := encodeMessages(after.Messages)
+	b.err = errors.Join(b.err, err)
+	return b.add(statement{`
+		UPDATE invoices SET status = $6, sequence = $7, messages = $8, updated_at = $9, track_id = $10
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND sequence = $4 AND updated_at = $5`, []any{
+		string(before.Environment), before.TaxpayerID, before.ID, before.Revision, micros(before.UpdatedAt),
+		string(after.Status), revision, messages, micros(after.UpdatedAt), optionalText(after.TrackID),
+	}}, ErrInvoiceChanged)
+}
+
+// Request reads the canonical request of an invoice.
+func (r reader) Request(ctx context.Context, scope Scope, invoiceID string) ([]byte, error) {
+	var request []byte
+	err := r.q.QueryRowContext(ctx, `
+		SELECT request FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		scope.Environment, scope.TaxpayerID, invoiceID).Scan(&request)
+	return request, r.d.wrap("read request", err)
+}
+
+// AnyDocument reads a document of any scope, by its id or by the id of its invoice.
+// Only the operator uses it.
+func (r reader) AnyDocument(ctx context.Context, id string) (Invoice, error) {
+	var scope Scope
+	var documentID string
+	err := r.q.QueryRowContext(ctx, `
+		SELECT environment, taxpayer_id, document_id FROM invoices
+		WHERE document_id = $1
+		UNION ALL
+		SELECT i.environment, i.taxpayer_id, i.document_id FROM taxpayers t JOIN invoices i ON i.taxpayer_id = t.id
+		WHERE i.environment IN ('sandbox', 'certification', 'production') AND i.id = $1
+		LIMIT 1`, id).Scan(&scope.Environment, &scope.TaxpayerID, &documentID)
+	if err != nil {
+		return Invoice{}, r.d.wrap("find document", err)
+	}
+	return r.InvoiceOfDocument(ctx, scope, documentID)
 }

@@ -2,8 +2,9 @@ package store
 
 import "context"
 
-// ImportInvoices stores invoices in one transaction without an answer or a
-// history: it fills stores for measurements.
+// ImportInvoices stores invoices in one transaction, without an answer, a history or a
+// job. Only tests and benchmarks use it, to fill a database quickly. It is here because
+// no other package contains SQL.
 func (s *Store) ImportInvoices(ctx context.Context, invoices []Invoice, request []byte) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		for _, inv := range invoices {

@@ -8,7 +8,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// InvoiceFilter says which invoices a page shows. Empty fields do not filter.
+// InvoiceFilter selects the invoices of a page of the list. Empty fields do not filter.
 type InvoiceFilter struct {
 	ExternalID string
 	Status     fiscal.Status
@@ -16,9 +16,9 @@ type InvoiceFilter struct {
 	Limit      int
 }
 
-// ListInvoices reads one page, the newest first, of what an invoice shows of
-// itself; what belongs to its document is left out. Ids sort by age, so the last
-// one of a page is where the next page starts, whatever is inserted meanwhile.
+// ListInvoices reads one page of invoices, the newest first. It leaves out the fields
+// of the fiscal document. Ids sort by age, so the next page starts after the last id of
+// this page, even when invoices were added in between.
 func (r reader) ListInvoices(ctx context.Context, scope Scope, f InvoiceFilter) ([]Invoice, error) {
 	var where strings.Builder
 	args := []any{scope.Environment, scope.TaxpayerID}

@@ -14,7 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func TestAnInvoiceReadsBackByEachOfItsNames(t *testing.T) {
+func TestAnInvoiceReadsBackByEachOfItsIDs(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
@@ -40,12 +40,12 @@ func TestAnInvoiceReadsBackByEachOfItsNames(t *testing.T) {
 		}
 		var request string
 		if err := s.QueryRow(t.Context(), `SELECT request FROM invoices WHERE id = $1`, bare.ID).Scan(&request); err != nil || request != `{"a":1}` {
-			t.Errorf("the canonical request is kept as %q, %v", request, err)
+			t.Errorf("the stored request is %q, %v", request, err)
 		}
 	})
 }
 
-// No read and no move reaches a row of another taxpayer or environment.
+// No read and no write reaches an invoice of another taxpayer or environment.
 func TestAnInvoiceIsInvisibleOutsideItsScope(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
@@ -74,7 +74,7 @@ func TestAnInvoiceIsInvisibleOutsideItsScope(t *testing.T) {
 				}
 			}
 			if !errors.Is(move, store.ErrInvoiceChanged) {
-				t.Errorf("%v moves it: %v, want ErrMoved", foreign, move)
+				t.Errorf("%v changes the status: %v, want ErrInvoiceChanged", foreign, move)
 			}
 			page, err := s.ListInvoices(t.Context(), foreign, store.InvoiceFilter{Limit: 10})
 			if err != nil || len(page) != 0 {
@@ -100,7 +100,7 @@ func TestAnExternalIDIsTakenOncePerScope(t *testing.T) {
 		var made, taken atomic.Int64
 		together(30, func(i int) {
 			r := sampleRegistration(sampleInvoice(scopes[i%len(scopes)], "ONE"))
-			if i%2 == 0 { // a job that cannot be made must not hide why
+			if i%2 == 0 { // the error must be the same with a job
 				r.Job = &store.Job{Scope: r.Invoice.Scope, DocumentID: r.Invoice.DocumentID, RunAt: noon, CreatedAt: noon}
 			}
 			_, err := s.Register(t.Context(), r)
@@ -119,7 +119,7 @@ func TestAnExternalIDIsTakenOncePerScope(t *testing.T) {
 	})
 }
 
-func TestAnInvoiceThatMakesNoSenseIsRefused(t *testing.T) {
+func TestAnInvalidInvoiceIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
@@ -131,7 +131,7 @@ func TestAnInvoiceThatMakesNoSenseIsRefused(t *testing.T) {
 			change(&inv)
 			_, err := s.Register(t.Context(), sampleRegistration(inv))
 			if err == nil || errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("%s: %v, want a refusal that does not invite a retry", what, err)
+				t.Errorf("%s: %v, want an error other than ErrUnavailable", what, err)
 			}
 		}
 		if n := count(t, s, "invoices"); n != 0 {
@@ -140,9 +140,8 @@ func TestAnInvoiceThatMakesNoSenseIsRefused(t *testing.T) {
 	})
 }
 
-// The store and the domain must agree on the table of transitions, whichever
-// pair of statuses it is asked about.
-func TestAnInvoiceMovesAlongTheTransitionTableOnly(t *testing.T) {
+// The store allows exactly the transitions of package fiscal, for each pair of statuses.
+func TestAStatusChangesOnlyAsTheTransitionTableAllows(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
@@ -174,9 +173,9 @@ func TestAnInvoiceMovesAlongTheTransitionTableOnly(t *testing.T) {
 	})
 }
 
-// Of several workers that saw the same invoice one moves it; the sequence
-// counts every change exactly once.
-func TestAStaleMoveIsRefused(t *testing.T) {
+// Of several workers that read the same invoice, one changes its status. The revision
+// counts every change once.
+func TestAStaleStatusChangeIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
@@ -197,7 +196,7 @@ func TestAStaleMoveIsRefused(t *testing.T) {
 		})
 		got, err := s.Invoice(t.Context(), scope, before.ID)
 		if err != nil || moved.Load() != 1 || stale.Load() != 19 || got.Revision != 2 {
-			t.Errorf("moved %d, stale %d, sequence %d, %v; want 1, 19 and 2", moved.Load(), stale.Load(), got.Revision, err)
+			t.Errorf("changed %d, stale %d, revision %d, %v; want 1, 19 and 2", moved.Load(), stale.Load(), got.Revision, err)
 		}
 	})
 }
@@ -247,6 +246,26 @@ func TestAListShowsTheNewestFirst(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 			}
+		}
+	})
+}
+
+func TestADocumentIsFoundByEitherID(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		inv := addInvoice(t, s, addScope(t, s), "one")
+		addInvoice(t, s, addScope(t, s), "two")
+		for _, id := range []string{inv.ID, inv.DocumentID} {
+			got, err := s.AnyDocument(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(inv, got); diff != "" {
+				t.Errorf("by %s (-want +got):\n%s", id, diff)
+			}
+		}
+		if _, err := s.AnyDocument(t.Context(), store.NewID()); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("an unknown id: %v, want ErrNotFound", err)
 		}
 	})
 }

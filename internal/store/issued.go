@@ -8,43 +8,42 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// ErrNumberUsed says that a number belongs to another document.
+// ErrNumberUsed: the number belongs to another document.
 var ErrNumberUsed = errors.New("store: the number belongs to another document")
 
-// NumberState is what became of a number.
+// NumberState is the state of a number.
 type NumberState string
 
-// The states of a number. One that the authority lets be used again is marked,
-// and never used again by itself.
+// The states of a number. The tax authority allows another use of a reusable number;
+// the service never uses it again.
 const (
 	NumberIssued   NumberState = "issued"
 	NumberUsed     NumberState = "used"
 	NumberReusable NumberState = "reusable"
 )
 
-// Issued is a number taken and the document signed under it: the ledger's row.
-// Its bytes never change.
+// Issued is a number and the document that was signed with it. Its bytes never change.
 type Issued struct {
 	Scope
 	RNC, ENCF     string
-	InvoiceID     string // only told, to find the invoice: the document is the key
+	InvoiceID     string // only Issue and IssueAll use it, to find the invoice
 	DocumentID    string
 	NumberRangeID string
-	Certificate   string // SHA-256 of the certificate it is signed with, in hexadecimal
+	Certificate   string // SHA-256 of the certificate of the signature, in hexadecimal
 	State         NumberState
 	SecurityCode  string
-	BuyerRNC      string // empty when the document names none
+	BuyerRNC      string // empty: the document names no buyer
 	SignedAt      time.Time
 	CreatedAt     time.Time
 	XMLDigest     []byte // SHA-256 of XML
-	SentDigest    []byte // SHA-256 of what the authority gets
+	SentDigest    []byte // SHA-256 of Sent
 	XML           []byte
-	Summary       []byte // what the authority gets of a small consumer invoice; nil otherwise
-	Summarized    bool   // the authority gets the summary; also where the bytes were not read
+	Summary       []byte // RFCE of a small consumer invoice; nil for other documents
+	Summarized    bool   // the document has a Summary; also set when the bytes were not read
 }
 
-// Sent is what the authority gets: the summary of a small consumer invoice, and
-// the document itself of every other.
+// Sent returns the bytes for the tax authority: the summary of a small consumer
+// invoice, and the whole document otherwise.
 func (i Issued) Sent() []byte {
 	if i.Summary != nil {
 		return i.Summary
@@ -55,35 +54,27 @@ func (i Issued) Sent() []byte {
 const issuedHead = `environment, rnc, encf, taxpayer_id, document_id, sequence_id, certificate, number_state, security_code, buyer_rnc,
 	signed_at, created_at, xml_sha256, sent_sha256`
 
-// Issue stores a signed document under its number, and gives its invoice the
-// number. It is committed with the number that was taken.
+// Issue stores a signed document with its number, and sets the number of its invoice.
+// The transaction must also take the number. The error is ErrNumberUsed when another
+// document has the number, and ErrNotFound when there is no such invoice without a
+// number.
 func (tx *Tx) Issue(ctx context.Context, i Issued) error {
 	row, number := issue(i)
-	n, err := row.run(ctx, tx.q)
-	if err == nil && n == 0 {
-		err = ErrNumberUsed
+	if err := tx.changeOne(ctx, "issue", ErrNumberUsed, row); err != nil {
+		return err
 	}
-	if err != nil {
-		return tx.d.wrap("issue", err)
-	}
-	if n, err = number.run(ctx, tx.q); err == nil && n == 0 {
-		err = orNotFound(nil)
-	}
-	return tx.d.wrap("issue", err)
+	return tx.changeOne(ctx, "issue", ErrNotFound, number)
 }
 
-// issue is the ledger's row, and the number of the invoice.
+// issue returns the statements that store the document and set the number of its
+// invoice.
 func issue(i Issued) (row, number statement) {
-	var summary any // not a nil slice, which some drivers take for empty bytes
-	if i.Summary != nil {
-		summary = i.Summary
-	}
 	return statement{`
 		INSERT INTO issued (` + issuedHead + `, xml, summary)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		ON CONFLICT DO NOTHING`, []any{
 			string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, i.DocumentID, i.NumberRangeID, i.Certificate, string(NumberIssued), i.SecurityCode, i.BuyerRNC,
-			micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, i.XML, summary,
+			micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, i.XML, optionalBytes(i.Summary),
 		}}, statement{`
 		UPDATE invoices SET encf = $5
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND document_id = $4 AND encf IS NULL`, []any{
@@ -91,14 +82,14 @@ func issue(i Issued) (row, number statement) {
 		}}
 }
 
-// An Issuance is a signed document and the job that it belongs to.
+// An Issuance is a signed document and its job.
 type Issuance struct {
 	Issued
 	Job Job
 }
 
-// NotIssuedError says which of several documents could not be issued, and why. None
-// was.
+// NotIssuedError says which document of IssueAll could not be issued, and why. None of
+// the documents was issued.
 type NotIssuedError struct {
 	Index int
 	Err   error
@@ -106,13 +97,13 @@ type NotIssuedError struct {
 
 func (e *NotIssuedError) Error() string { return e.Err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *NotIssuedError) Unwrap() error { return e.Err }
 
-// IssueAll takes the next numbers of a sequence and stores the documents that
-// were signed under them, in their order, in one transaction: all of them or
-// none. Each job goes on to the stage, held until the moment. The error is
-// ErrNumbersMoved, or NotIssued with ErrLeaseLost or ErrNumberUsed.
+// IssueAll takes the next numbers of a range and stores the documents that were signed
+// with them, in that order, in one transaction. Each job moves to the stage, and its
+// lease lasts until the given moment. The error is ErrNumbersTaken, or a NotIssuedError
+// with ErrLeaseLost or ErrNumberUsed; then nothing is stored.
 func (s *Store) IssueAll(ctx context.Context, sequence NumberRange, all []Issuance, stage string, until time.Time) error {
 	const each = 3
 	statements := make([]statement, 1, 1+each*len(all))
@@ -139,7 +130,8 @@ func (s *Store) IssueAll(ctx context.Context, sequence NumberRange, all []Issuan
 	return s.d.wrap("issue", err)
 }
 
-// IssuedDocument reads the ledger's row of a document, with its bytes.
+// IssuedDocument reads the number and the signed bytes of a document. The error is
+// ErrNotFound when the document has no number.
 func (r reader) IssuedDocument(ctx context.Context, scope Scope, documentID string) (Issued, error) {
 	i, err := scanIssued(r.q.QueryRowContext(ctx, `
 		SELECT `+issuedHead+`, xml, summary FROM issued
@@ -158,20 +150,35 @@ func scanIssued(r row) (Issued, error) {
 	return i, err
 }
 
-// Request reads the canonical request of an invoice.
-func (r reader) Request(ctx context.Context, scope Scope, invoiceID string) ([]byte, error) {
-	var request []byte
-	err := r.q.QueryRowContext(ctx, `
-		SELECT request FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
-		scope.Environment, scope.TaxpayerID, invoiceID).Scan(&request)
-	return request, r.d.wrap("read request", err)
-}
-
-// IssuedUnder reads the ledger's row of a number of an environment, whoever's it
-// is. It is for what third parties say about a number.
+// IssuedUnder reads the document with a number of an RNC. It searches all taxpayers, because
+// several may have the same RNC. Requests of third parties, which name only the number, use it.
 func (r reader) IssuedUnder(ctx context.Context, env fiscal.Environment, rnc, encf string) (Issued, error) {
 	i, err := scanIssued(r.q.QueryRowContext(ctx, `
 		SELECT `+issuedHead+`, xml, summary FROM issued
-		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id <> ''`, env, rnc, encf))
+		WHERE environment = $1 AND rnc = $2 AND encf = $3`, env, rnc, encf))
 	return i, r.d.wrap("read issued document", err)
+}
+
+// SettleNumber sets the state of a document's number.
+func (b *Batch) SettleNumber(i Issued, state NumberState) *Batch {
+	return b.add(statement{`
+		UPDATE issued SET number_state = $5
+		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id = $4`, []any{
+		string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, string(state),
+	}}, nil)
+}
+
+// HighestSent returns the highest number of an RNC between from and to for which there
+// is an attempt to send the document to the tax authority. It returns an empty string
+// when there is none.
+func (r reader) HighestSent(ctx context.Context, env fiscal.Environment, rnc, from, to string) (string, error) {
+	var encf string
+	// The query reads the primary key downwards and stops at the first match.
+	err := r.q.QueryRowContext(ctx, `
+		SELECT i.encf FROM issued i
+		WHERE i.environment = $1 AND i.rnc = $2 AND i.encf >= $3 AND i.encf <= $4
+			AND EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.document_id AND a.kind = 'submit')
+		ORDER BY i.encf DESC LIMIT 1`, env, rnc, from, to).Scan(&encf)
+	_, err = r.rowExists("find the highest sent number", err)
+	return encf, err
 }

@@ -2,14 +2,15 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Job is what remains to be done for one document: the stage it is at and when
-// to go on. A job under way is held by a lease; a worker that dies lets it run
-// out, and the job comes due by itself.
+// Job is the remaining work for one document: its stage, and when a worker continues.
+// While a worker processes the job, the worker holds a lease. When the worker dies, the
+// lease expires and another worker can claim the job.
 type Job struct {
 	Scope
 	DocumentID string
@@ -23,7 +24,7 @@ type Job struct {
 	CreatedAt  time.Time
 }
 
-// createJob stores the first stage of a document.
+// createJob stores the job of a new document.
 func createJob(j Job) statement {
 	return statement{`
 		INSERT INTO jobs (document_id, environment, taxpayer_id, plan, stage, attempt, run_at, lease, lease_until, last_error, created_at)
@@ -32,33 +33,33 @@ func createJob(j Job) statement {
 	}}
 }
 
-// NextJob tells when the next job of an environment comes due that nobody is
-// working on. ErrNotFound: none waits.
+// NextJob returns when the next job of an environment without a lease becomes due. The
+// error is ErrNotFound when there is none.
 func (r reader) NextJob(ctx context.Context, env fiscal.Environment, now time.Time) (time.Time, error) {
 	var at int64
 	err := r.q.QueryRowContext(ctx, `
 		SELECT run_at FROM jobs WHERE environment = $1 AND (lease_until <= $2 OR lease_until > $3) ORDER BY run_at LIMIT 1`,
 		env, micros(now), micros(now.Add(longestLease))).Scan(&at)
-	return fromMicros(at), r.d.wrap("next job", err)
+	return fromMicros(at), r.d.wrap("read the next job", err)
 }
 
-// longestLease is longer than any job is held without a sign of life. A lease
-// that seems to last longer is of a time when the clock was ahead, and has ended.
+// longestLease is longer than any lease that a worker takes. A lease that ends later
+// than that was taken while the clock was wrong, and counts as expired.
 const longestLease = 10 * time.Minute
 
-// A Claim says which due jobs are wanted.
+// A Claim is the request of a worker for due jobs.
 type Claim struct {
 	Lease      string
 	Now, Until time.Time
 	Limit      int
-	Except     [4]string // taxpayers whose jobs are not
+	Except     [4]string // taxpayers whose jobs the claim skips
 }
 
-// Claim takes due jobs of an environment for a worker: nobody else gets them
-// before the lease ends. The lease is the fence of what the worker commits.
+// Claim leases due jobs of an environment to a worker. No other worker gets them before
+// the lease ends. Every write of the worker checks the lease.
 func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim) ([]Job, error) {
 	rows, err := tx.q.QueryContext(ctx, `
-		WITH due AS MATERIALIZED ( -- once: a planner may ask a sub-select for every row, and claim more
+		WITH due AS MATERIALIZED ( -- the planner could evaluate a sub-select again for each row, and claim more
 			SELECT document_id FROM jobs
 			WHERE environment = $3 AND run_at <= $4 AND (lease_until <= $4 OR lease_until > $10) AND taxpayer_id NOT IN ($6, $7, $8, $9)
 			ORDER BY run_at, document_id LIMIT $5 `+tx.d.skipLocked+`)
@@ -79,8 +80,124 @@ func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim) ([]Job
 	})
 }
 
+// whereJobHeld selects a job for as long as the worker holds its lease.
+const whereJobHeld = `WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND lease = $4`
+
+// heldArgs returns the arguments of whereJobHeld, followed by more.
+func (j Job) heldArgs(more ...any) []any {
+	return append([]any{string(j.Environment), j.TaxpayerID, j.DocumentID, j.Lease}, more...)
+}
+
 func carryJob(j Job, stage string, until time.Time) statement {
 	return statement{`
-		UPDATE jobs SET stage = $3, attempt = 1, lease_until = $4, last_error = ''
-		WHERE document_id = $1 AND lease = $2`, []any{j.DocumentID, j.Lease, stage, micros(until)}}
+		UPDATE jobs SET stage = $5, attempt = 1, lease_until = $6, last_error = '' ` + whereJobHeld, j.heldArgs(stage, micros(until))}
+}
+
+// MoveJob moves a job to its next stage, due at runAt, and gives up the lease. The
+// commit of this and of every other write of a job returns ErrLeaseLost when another
+// worker has the job.
+func (b *Batch) MoveJob(j Job, stage string, runAt time.Time) *Batch {
+	return b.add(statement{`
+		UPDATE jobs SET stage = $5, attempt = 0, run_at = $6, lease = '', lease_until = 0, last_error = '' ` + whereJobHeld,
+		j.heldArgs(stage, micros(runAt))}, ErrLeaseLost)
+}
+
+// CarryJob moves a job to its next stage and extends the lease.
+func (b *Batch) CarryJob(j Job, stage string, until time.Time) *Batch {
+	return b.add(carryJob(j, stage, until), ErrLeaseLost)
+}
+
+// HoldJob extends the lease of a job.
+func (b *Batch) HoldJob(j Job, until time.Time) *Batch {
+	return b.add(statement{`
+		UPDATE jobs SET lease_until = $5 ` + whereJobHeld, j.heldArgs(micros(until))}, ErrLeaseLost)
+}
+
+// FinishJob deletes a job: its document needs no more work.
+func (b *Batch) FinishJob(j Job) *Batch {
+	return b.add(statement{`DELETE FROM jobs ` + whereJobHeld, j.heldArgs()}, ErrLeaseLost)
+}
+
+// RetryJob gives up the lease of a job that failed. Its stage is due again at runAt.
+func (b *Batch) RetryJob(j Job, runAt time.Time, lastError string) *Batch {
+	return b.add(statement{`
+		UPDATE jobs SET run_at = $5, lease = '', lease_until = 0, last_error = $6 ` + whereJobHeld,
+		j.heldArgs(micros(runAt), lastError)}, ErrLeaseLost)
+}
+
+// WaitingDocument is a document that has a job, or has no final status.
+type WaitingDocument struct {
+	Scope
+	InvoiceID  string
+	DocumentID string
+	ExternalID string
+	Status     fiscal.Status
+	CreatedAt  time.Time
+	Job        *Job // nil: no worker will continue with the document
+}
+
+const waitingColumns = `i.environment, i.taxpayer_id, i.id, i.document_id, i.external_id, i.status, i.created_at`
+
+// WaitingDocuments lists the documents that have a job, the oldest first. In the live
+// environments it also lists the documents without a job whose status is not final; in
+// the sandbox a document may keep any status. An empty field of the scope means all.
+// Only the operator uses it.
+func (r reader) WaitingDocuments(ctx context.Context, within Scope) ([]WaitingDocument, error) {
+	// Both halves use an index. The first reads all jobs, which are few; the second
+	// starts from the taxpayers, which are few too.
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+waitingColumns+` AS created_at, j.plan, j.stage, j.attempt, j.run_at, j.lease_until, j.last_error
+		FROM jobs j JOIN invoices i ON i.document_id = j.document_id
+		WHERE (cast($1 AS text) = '' OR i.environment = $1) AND (cast($2 AS text) = '' OR i.taxpayer_id = $2)
+		UNION ALL
+		SELECT `+waitingColumns+`, NULL, NULL, NULL, NULL, NULL, NULL
+		FROM taxpayers t JOIN invoices i ON i.taxpayer_id = t.id
+		WHERE i.environment IN ('certification', 'production') AND i.status IN ('queued', 'submitted', 'processing', 'outcome_unknown')
+			AND (cast($1 AS text) = '' OR i.environment = $1) AND (cast($2 AS text) = '' OR t.id = $2)
+			AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.document_id = i.document_id)
+		ORDER BY created_at, 4`, within.Environment, within.TaxpayerID)
+	if err != nil {
+		return nil, r.d.wrap("list waiting documents", err)
+	}
+	return collect(r.d, "list waiting documents", rows, func(row row) (WaitingDocument, error) {
+		var w WaitingDocument
+		var created int64
+		var plan, stage, lastError sql.NullString
+		var attempt, run, lease sql.NullInt64
+		err := row.Scan(&w.Environment, &w.TaxpayerID, &w.InvoiceID, &w.DocumentID, &w.ExternalID, &w.Status, &created,
+			&plan, &stage, &attempt, &run, &lease, &lastError)
+		w.CreatedAt = fromMicros(created)
+		if stage.Valid {
+			w.Job = &Job{
+				Scope: w.Scope, DocumentID: w.DocumentID, Plan: plan.String, Stage: stage.String, Attempt: attempt.Int64,
+				RunAt: fromMicros(run.Int64), LeaseUntil: fromMicros(lease.Int64), LastError: lastError.String,
+			}
+		}
+		return w, err
+	})
+}
+
+// JobOf reads the job of a document. The error is ErrNotFound when it has none.
+func (r reader) JobOf(ctx context.Context, scope Scope, documentID string) (Job, error) {
+	j := Job{Scope: scope, DocumentID: documentID}
+	var run, lease, created int64
+	err := r.q.QueryRowContext(ctx, `
+		SELECT plan, stage, attempt, run_at, lease, lease_until, last_error, created_at FROM jobs
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
+		scope.Environment, scope.TaxpayerID, documentID).Scan(
+		&j.Plan, &j.Stage, &j.Attempt, &run, &j.Lease, &lease, &j.LastError, &created)
+	j.RunAt, j.LeaseUntil, j.CreatedAt = fromMicros(run), fromMicros(lease), fromMicros(created)
+	return j, r.d.wrap("read job", err)
+}
+
+// TakeOverJob gives the job of a document the lease of j, even when a worker holds
+// another one, and creates the job when there is none. The next commit of the worker
+// returns ErrLeaseLost. The row stays locked until the transaction ends.
+func (tx *Tx) TakeOverJob(ctx context.Context, j Job) error {
+	_, err := tx.q.ExecContext(ctx, `
+		INSERT INTO jobs (document_id, environment, taxpayer_id, plan, stage, attempt, run_at, lease, lease_until, last_error, created_at)
+		VALUES ($1, $2, $3, $4, $5, 0, $6, $7, $8, '', $9)
+		ON CONFLICT (document_id) DO UPDATE SET lease = excluded.lease, lease_until = excluded.lease_until`,
+		j.DocumentID, j.Environment, j.TaxpayerID, j.Plan, j.Stage, micros(j.RunAt), j.Lease, micros(j.LeaseUntil), micros(j.CreatedAt))
+	return tx.d.wrap("take over job", err)
 }

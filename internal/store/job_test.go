@@ -15,7 +15,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// addJob makes an invoice with a job that is due at a moment.
+// addJob creates an invoice with a job that is due at the given moment.
 func addJob(t *testing.T, s *store.Store, scope store.Scope, externalID string, due time.Time) store.Job {
 	t.Helper()
 	r := sampleRegistration(sampleInvoice(scope, externalID))
@@ -26,7 +26,7 @@ func addJob(t *testing.T, s *store.Store, scope store.Scope, externalID string, 
 	return *r.Job
 }
 
-// claim takes jobs of the sandbox.
+// claim claims jobs of the sandbox.
 func claim(t *testing.T, s *store.Store, lease string, now, until time.Time, limit int) (jobs []store.Job) {
 	t.Helper()
 	update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -54,7 +54,7 @@ func TestAClaimTakesWhatIsDue(t *testing.T) {
 		second := claim(t, s, "w2", noon, until, 10)
 		late.Attempt, late.Lease, late.LeaseUntil = 1, "w2", until
 		if diff := cmp.Diff([]store.Job{late}, second); diff != "" {
-			t.Errorf("what is left and due (-want +got):\n%s", diff)
+			t.Errorf("the remaining due job (-want +got):\n%s", diff)
 		}
 		if third := claim(t, s, "w3", noon, until, 10); len(third) != 0 {
 			t.Errorf("nothing is left, got %v", third)
@@ -62,7 +62,7 @@ func TestAClaimTakesWhatIsDue(t *testing.T) {
 	})
 }
 
-func TestTheNextJobIsTheEarliestThatNobodyHolds(t *testing.T) {
+func TestTheNextJobIsTheEarliestWithoutALease(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
@@ -86,23 +86,23 @@ func TestTheNextJobIsTheEarliestThatNobodyHolds(t *testing.T) {
 		next(fiscal.Production, noon, time.Time{})
 		claim(t, s, "w", noon, noon.Add(time.Minute), 10)
 		next(fiscal.Sandbox, noon, noon.Add(time.Hour))
-		next(fiscal.Sandbox, noon.Add(time.Minute), noon) // the lease has run out
+		next(fiscal.Sandbox, noon.Add(time.Minute), noon) // the lease has expired
 	})
 }
 
-func TestALeaseThatRanOutFencesItsWorkerOff(t *testing.T) {
+func TestAWorkerWithAnExpiredLeaseCannotCommit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
 		addJob(t, s, scope, "1", noon)
 		until := noon.Add(30 * time.Second)
-		held := claim(t, s, "zombie", noon, until, 1)
-		if early := claim(t, s, "thief", until.Add(-1000), until, 1); len(early) != 0 {
-			t.Fatalf("a job under lease was taken: %v", early)
+		held := claim(t, s, "expired", noon, until, 1)
+		if early := claim(t, s, "too early", until.Add(-1000), until, 1); len(early) != 0 {
+			t.Fatalf("a job under a lease was claimed: %v", early)
 		}
-		again := claim(t, s, "heir", until, until.Add(30*time.Second), 1)
+		again := claim(t, s, "next", until, until.Add(30*time.Second), 1)
 		if len(held) != 1 || len(again) != 1 || again[0].Attempt != 2 {
-			t.Fatalf("held %v, taken over %v; want the job twice, the second time as attempt 2", held, again)
+			t.Fatalf("claimed %v, then %v; want the same job, the second time as attempt 2", held, again)
 		}
 		ends := map[string]func(tx *store.Tx, j store.Job) error{
 			"move": func(tx *store.Tx, j store.Job) error {
@@ -114,17 +114,17 @@ func TestALeaseThatRanOutFencesItsWorkerOff(t *testing.T) {
 			"finish": func(tx *store.Tx, j store.Job) error { return tx.Do(t.Context(), new(store.Batch).FinishJob(j)) },
 		}
 		for what, end := range ends {
-			// What a fenced worker writes beside its job must not stay either.
+			// The other writes of the transaction must be rolled back too.
 			err := s.Update(t.Context(), func(tx *store.Tx) error {
-				err := tx.Do(t.Context(), new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "i", ID: what, At: noon, Kind: "zombie"}))
+				err := tx.Do(t.Context(), new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "i", ID: what, At: noon, Kind: "expired"}))
 				return errors.Join(err, end(tx, held[0]))
 			})
 			if !errors.Is(err, store.ErrLeaseLost) {
-				t.Errorf("%s by the zombie: %v, want ErrLeaseLost", what, err)
+				t.Errorf("%s with the expired lease: %v, want ErrLeaseLost", what, err)
 			}
 		}
 		if events, err := s.History(t.Context(), scope, "i"); err != nil || len(events) != 0 {
-			t.Errorf("the zombie left %v, %v", events, err)
+			t.Errorf("the worker with the expired lease wrote %v, %v", events, err)
 		}
 		update(t, s, func(_ context.Context, tx *store.Tx) error { return ends["finish"](tx, again[0]) })
 		err := s.Update(t.Context(), func(tx *store.Tx) error { return ends["finish"](tx, again[0]) })
@@ -134,7 +134,7 @@ func TestALeaseThatRanOutFencesItsWorkerOff(t *testing.T) {
 	})
 }
 
-func TestAJobIsLetGoForItsNextStageOrAnotherTry(t *testing.T) {
+func TestAJobIsReleasedForItsNextStageOrARetry(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		want := addJob(t, s, addScope(t, s), "1", noon)
@@ -147,12 +147,12 @@ func TestAJobIsLetGoForItsNextStageOrAnotherTry(t *testing.T) {
 			return tx.Do(ctx, new(store.Batch).RetryJob(held, later, "no answer"))
 		})
 		if early := claim(t, s, "w", noon, until, 1); len(early) != 0 {
-			t.Errorf("before its time: %v", early)
+			t.Errorf("claimed before it is due: %v", early)
 		}
 		held = claim(t, s, "w", later, until, 1)[0]
 		want.Attempt, want.RunAt, want.LastError = 2, later, "no answer"
 		if diff := cmp.Diff(want, held); diff != "" {
-			t.Errorf("another try (-want +got):\n%s", diff)
+			t.Errorf("the retry (-want +got):\n%s", diff)
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return tx.Do(ctx, new(store.Batch).MoveJob(held, "second", noon))
@@ -160,7 +160,7 @@ func TestAJobIsLetGoForItsNextStageOrAnotherTry(t *testing.T) {
 		held = claim(t, s, "w", later, until, 1)[0]
 		want.Stage, want.Attempt, want.RunAt, want.LastError = "second", 1, noon, ""
 		if diff := cmp.Diff(want, held); diff != "" {
-			t.Errorf("the next stage starts afresh (-want +got):\n%s", diff)
+			t.Errorf("the next stage starts with attempt 1 (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -208,9 +208,9 @@ func TestAJobIsNeverClaimedTwice(t *testing.T) {
 	})
 }
 
-// P-81: a lease of a time when the clock was ahead does not outlive its worker
-// by more than any lease does.
-func TestP81ALeaseOfAClockThatWasAheadHasEnded(t *testing.T) {
+// A worker took a lease while the clock was a day ahead, and died. After the clock is
+// correct again, another worker can claim the job.
+func TestALeaseFromAClockThatWasAheadHasExpired(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		addJob(t, s, addScope(t, s), "1", noon)
@@ -221,17 +221,16 @@ func TestP81ALeaseOfAClockThatWasAheadHasEnded(t *testing.T) {
 		if at, err := s.NextJob(t.Context(), fiscal.Sandbox, noon); err != nil || !at.Equal(noon) {
 			t.Errorf("next at %s, %v", at, err)
 		}
-		if got := claim(t, s, "heir", noon, noon.Add(30*time.Second), 1); len(got) != 1 {
+		if got := claim(t, s, "next", noon, noon.Add(30*time.Second), 1); len(got) != 1 {
 			t.Errorf("claimed %v", got)
 		}
-		if got := claim(t, s, "thief", noon, noon.Add(30*time.Second), 1); len(got) != 0 {
-			t.Errorf("taken under its lease: %v", got)
+		if got := claim(t, s, "too early", noon, noon.Add(30*time.Second), 1); len(got) != 0 {
+			t.Errorf("claimed under a lease: %v", got)
 		}
 	})
 }
 
-// Jobs of taxpayers that have their share are passed by.
-func TestJobsOfSomeArePassedBy(t *testing.T) {
+func TestAClaimSkipsTheExceptedTaxpayers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		busy, other := addScope(t, s), addScope(t, s)
@@ -247,5 +246,102 @@ func TestJobsOfSomeArePassedBy(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+func TestWaitingDocumentsListsUnfinishedDocuments(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		sandbox, other := addScope(t, s), addScope(t, s)
+		live := store.Scope{Environment: fiscal.Production, TaxpayerID: sandbox.TaxpayerID}
+		elsewhere := store.Scope{Environment: fiscal.Certification, TaxpayerID: other.TaxpayerID}
+		add := func(scope store.Scope, externalID string, status fiscal.Status, age time.Duration, stage string) {
+			inv := sampleInvoice(scope, externalID)
+			inv.Status, inv.CreatedAt = status, noon.Add(-age)
+			r := sampleRegistration(inv)
+			if stage != "" {
+				r.Job = &store.Job{Scope: scope, DocumentID: inv.DocumentID, Plan: "plan", Stage: stage, RunAt: noon, CreatedAt: noon}
+			}
+			if known, err := s.Register(t.Context(), r); err != nil || known != nil {
+				t.Fatalf("register: %v, %v", known, err)
+			}
+		}
+		add(sandbox, "walks", fiscal.Queued, 5*time.Hour, "walk")
+		add(sandbox, "rests", fiscal.Submitted, 9*time.Hour, "")
+		add(live, "to deliver", fiscal.Accepted, 4*time.Hour, "deliver")
+		add(live, "done", fiscal.Accepted, 3*time.Hour, "")
+		add(live, "forgotten", fiscal.OutcomeUnknown, 2*time.Hour, "")
+		add(elsewhere, "polled", fiscal.Processing, 3*time.Hour, "poll")
+		add(elsewhere, "refused", fiscal.ValidationFailed, 3*time.Hour, "")
+
+		for _, tt := range []struct {
+			name   string
+			within store.Scope
+			want   []string
+		}{
+			{"all, the oldest first", store.Scope{}, []string{"walks walk", "to deliver deliver", "polled poll", "forgotten "}},
+			{"of an environment", store.Scope{Environment: fiscal.Production}, []string{"to deliver deliver", "forgotten "}},
+			{"of a taxpayer", store.Scope{TaxpayerID: sandbox.TaxpayerID}, []string{"walks walk", "to deliver deliver", "forgotten "}},
+			{"of both", elsewhere, []string{"polled poll"}},
+			{"of an unknown taxpayer", store.Scope{TaxpayerID: "unknown"}, nil},
+		} {
+			all, err := s.WaitingDocuments(t.Context(), tt.within)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, w := range all {
+				stage := ""
+				if w.Job != nil {
+					stage = w.Job.Stage
+					if !w.Job.RunAt.Equal(noon) {
+						t.Errorf("%s is due at %s", w.ExternalID, w.Job.RunAt)
+					}
+				}
+				got = append(got, w.ExternalID+" "+stage)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+			}
+		}
+	})
+}
+
+func TestAJobIsTakenOver(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		addJob(t, s, scope, "held", noon)
+		held := claim(t, s, "worker", noon, noon.Add(time.Minute), 1)[0]
+		ours := store.Job{Scope: scope, DocumentID: held.DocumentID, Plan: "other", Stage: "other", Lease: "ours", LeaseUntil: noon.Add(time.Second), CreatedAt: noon, RunAt: noon}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.TakeOverJob(ctx, ours) })
+		err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Do(t.Context(), new(store.Batch).MoveJob(held, "next", noon)) })
+		if !errors.Is(err, store.ErrLeaseLost) {
+			t.Errorf("the previous worker: %v, want ErrLeaseLost", err)
+		}
+		// The job has only another lease.
+		want := held
+		want.Lease, want.LeaseUntil = ours.Lease, ours.LeaseUntil
+		got, err := s.JobOf(t.Context(), scope, held.DocumentID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("taken over (-want +got):\n%s", diff)
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Do(ctx, new(store.Batch).FinishJob(ours)) })
+
+		// Without a job, TakeOverJob creates one.
+		if _, err := s.JobOf(t.Context(), scope, held.DocumentID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("finished: %v", err)
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.TakeOverJob(ctx, ours) })
+		got, err = s.JobOf(t.Context(), scope, held.DocumentID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(ours, got); diff != "" {
+			t.Errorf("created (-want +got):\n%s", diff)
+		}
 	})
 }

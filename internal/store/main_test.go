@@ -14,20 +14,20 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// helperAddress names the database that a helper process is to open. A test
-// that needs another process starts its own binary with it.
+// helperAddress is the environment variable with the database that a helper process
+// opens. A test that needs another process starts its own binary with it.
 const helperAddress = "FISCALHUB_TEST_HELPER_ADDRESS"
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(helperAddress); address != "" {
 		os.Exit(help(address))
 	}
-	// The throw-away server runs as long as the process does.
+	// The test server runs until the process ends.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/exec.(*Cmd).writerDescriptor.func1"),
 		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"))
 }
 
-// help says that it begins, opens the database, and says that it did.
+// help prints begin, opens the database, and prints opened.
 func help(address string) int {
 	_, _ = fmt.Println("begin")
 	s, err := store.Open(context.Background(), address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
@@ -43,7 +43,7 @@ func help(address string) int {
 	return 0
 }
 
-// helper is a process that opens a database.
+// helper returns a command that opens a database in another process.
 func helper(t *testing.T, address string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()

@@ -13,14 +13,14 @@ import (
 //go:embed migrations
 var migrationFiles embed.FS
 
-// migration is one step of the schema. Files are named NNNN_what.sql.
+// migration is one step of the schema. Its file has the name NNNN_subject.sql.
 type migration struct {
 	version int64
 	name    string
 	text    string
 }
 
-// migrations lists an engine's steps in order.
+// migrations lists the migrations of an engine in order.
 func migrations(d *dialect) ([]migration, error) {
 	dir := path.Join("migrations", d.name)
 	entries, err := fs.ReadDir(migrationFiles, dir)
@@ -43,9 +43,10 @@ func migrations(d *dialect) ([]migration, error) {
 	return steps, nil
 }
 
-// migrate brings the tables up to date. Looking up the version, the change and
-// the new version are one transaction, so that a kill at any moment leaves a
-// step done or not begun, and two processes that start together do it once.
+// migrate applies the migrations that the database does not have. One transaction reads
+// the version, applies the migrations and records them. So a process that is killed
+// leaves no migration half done, and two processes that start together apply each
+// migration once.
 func (s *Store) migrate(ctx context.Context) error {
 	steps, err := migrations(s.d)
 	if err != nil {
@@ -54,7 +55,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	newest := steps[len(steps)-1].version
 	current, err := s.SchemaVersion(ctx)
 	if err == nil && current == newest {
-		return nil // the common start takes no lock
+		return nil // the usual case needs no lock
 	}
 	return s.Update(ctx, func(tx *Tx) error {
 		current, err := tx.lockSchema(ctx)
@@ -62,7 +63,7 @@ func (s *Store) migrate(ctx context.Context) error {
 			return s.d.wrap("read schema version", err)
 		}
 		if current > newest {
-			return fmt.Errorf("store: the database has schema version %d and this program knows %d: use the program that wrote it or a newer one", current, newest)
+			return fmt.Errorf("store: the database has schema version %d, and this program knows versions up to %d: use the program that migrated the database, or a newer one", current, newest)
 		}
 		for _, m := range steps {
 			if m.version <= current {
@@ -80,7 +81,8 @@ func (s *Store) migrate(ctx context.Context) error {
 	})
 }
 
-// Ready tells whether the database answers and has the tables of this program.
+// Ready returns an error when the database does not answer, or does not have the schema
+// version of this program.
 func (s *Store) Ready(ctx context.Context) error {
 	steps, err := migrations(s.d)
 	if err != nil {
@@ -91,19 +93,20 @@ func (s *Store) Ready(ctx context.Context) error {
 		return err
 	}
 	if newest := steps[len(steps)-1].version; version != newest {
-		return fmt.Errorf("store: the database has schema version %d and this program needs %d", version, newest)
+		return fmt.Errorf("store: the database has schema version %d, and this program needs version %d", version, newest)
 	}
 	return nil
 }
 
-// SchemaVersion is the newest migration that the database has seen.
+// SchemaVersion returns the number of the newest migration of the database.
 func (r reader) SchemaVersion(ctx context.Context) (int64, error) {
 	var version int64
 	err := r.q.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_versions`).Scan(&version)
 	return version, r.d.wrap("read schema version", err)
 }
 
-// lockSchema keeps other migrations waiting until the transaction ends.
+// lockSchema makes other processes that migrate wait until the transaction ends, and
+// returns the schema version.
 func (tx *Tx) lockSchema(ctx context.Context) (int64, error) {
 	if tx.d.lock != "" {
 		if _, err := tx.q.ExecContext(ctx, tx.d.lock); err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// eachEmpty runs fn with what makes addresses of databases without any table.
+// eachEmpty runs fn on each engine. empty returns the address of a new database without
+// tables.
 func eachEmpty(t *testing.T, fn func(t *testing.T, empty func() string)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
@@ -31,8 +32,8 @@ func eachEmpty(t *testing.T, fn func(t *testing.T, empty func() string)) {
 	})
 }
 
-// whole asserts that a database opens, has one row for each migration, and can
-// be worked with.
+// whole checks that a database opens, has one row for each migration, and stores an
+// invoice.
 func whole(t *testing.T, address string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
@@ -49,7 +50,7 @@ func whole(t *testing.T, address string) {
 	}
 }
 
-func TestManyThatOpenAnEmptyDatabaseTogetherEndWithOneSchema(t *testing.T) {
+func TestConcurrentOpensOfAnEmptyDatabaseMigrateOnce(t *testing.T) {
 	t.Parallel()
 	eachEmpty(t, func(t *testing.T, empty func() string) {
 		address := empty()
@@ -70,7 +71,7 @@ func TestManyThatOpenAnEmptyDatabaseTogetherEndWithOneSchema(t *testing.T) {
 	})
 }
 
-func TestProcessesThatOpenAnEmptyDatabaseTogetherEndWithOneSchema(t *testing.T) {
+func TestConcurrentProcessesMigrateAnEmptyDatabaseOnce(t *testing.T) {
 	t.Parallel()
 	eachEmpty(t, func(t *testing.T, empty func() string) {
 		address := empty()
@@ -88,7 +89,7 @@ func TestProcessesThatOpenAnEmptyDatabaseTogetherEndWithOneSchema(t *testing.T) 
 	})
 }
 
-func TestP82AKillWhileMigratingLeavesADatabaseThatOpens(t *testing.T) {
+func TestADatabaseOpensAfterAKillDuringMigration(t *testing.T) {
 	t.Parallel()
 	const rounds = 12
 	eachEmpty(t, func(t *testing.T, empty func() string) {
@@ -100,12 +101,12 @@ func TestP82AKillWhileMigratingLeavesADatabaseThatOpens(t *testing.T) {
 			}
 			whole(t, address)
 		}
-		t.Logf("%d of %d were killed before they were done", early, rounds)
+		t.Logf("%d of %d processes were killed before they finished", early, rounds)
 	})
 }
 
-// killWhileOpening kills a process that opens a database, at a random moment,
-// and tells whether it was done by then.
+// killWhileOpening kills a process at a random moment while it opens a database, and
+// reports whether the process had finished.
 func killWhileOpening(t *testing.T, address string) (done bool) {
 	t.Helper()
 	cmd := helper(t, address)
@@ -120,7 +121,7 @@ func killWhileOpening(t *testing.T, address string) (done bool) {
 	if !lines.Scan() {
 		t.Fatalf("the helper did not begin: %v", lines.Err())
 	}
-	time.Sleep(rand.N(60 * time.Millisecond)) // the moment is what the test varies
+	time.Sleep(rand.N(60 * time.Millisecond)) // the test needs a random moment
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func killWhileOpening(t *testing.T, address string) (done bool) {
 	return done
 }
 
-func TestP82ANewerSchemaIsRefused(t *testing.T) {
+func TestANewerSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		s := storetest.Open(t, address, time.Now)
@@ -145,15 +146,15 @@ func TestP82ANewerSchemaIsRefused(t *testing.T) {
 			return tx.Exec(ctx, `INSERT INTO schema_versions (version, applied_at) VALUES ($1, $2)`, 9999, 1)
 		})
 		if err := s.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "9999") {
-			t.Errorf("a store whose tables another program has changed is ready: %v", err)
+			t.Errorf("Ready for a newer schema: %v, want an error with the version", err)
 		}
 		newer, err := store.Open(t.Context(), address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 		if err == nil {
-			t.Fatal("it opened", newer.Close())
+			t.Fatal("Open returned no error", newer.Close())
 		}
 		for _, want := range []string{"9999", "newer"} {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("the message %q does not say %s", err, want)
+				t.Errorf("the message %q does not contain %s", err, want)
 			}
 		}
 	})

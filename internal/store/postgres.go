@@ -28,7 +28,7 @@ func postgresDialect() *dialect {
 		shared:      true,
 		open:        openPostgres,
 		unavailable: postgresUnavailable,
-		broken:      func(error) bool { return false }, // the server looks after its own disk
+		broken:      func(error) bool { return false }, // the server itself stops when its disk fails
 	}
 }
 
@@ -40,13 +40,14 @@ func postgresCode(err error) string {
 	return ""
 }
 
-// postgresUnavailable knows the classes of faults that pass: connection (08),
-// resources (53), operator intervention (57), lock not available (55P03),
-// and everything that is no answer of the server at all.
+// postgresUnavailable reports whether a failure is temporary. These are the error
+// classes connection (08), resources (53) and operator intervention (57), the errors
+// lock not available (55P03), idle transaction (25P03) and read-only (25006), and every
+// failure of the network.
 func postgresUnavailable(err error) bool {
 	var connect *pgconn.ConnectError
 	if errors.As(err, &connect) {
-		return true // whatever the reason, there is no server for us now
+		return true // no server answers now, whatever the reason
 	}
 	if code := postgresCode(err); code != "" {
 		switch code[:2] {
@@ -61,22 +62,22 @@ func postgresUnavailable(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
-// postgresCollision tells that the server undid a transaction because of
-// another one (serialization failure, deadlock): it may be run again at once.
+// postgresCollision reports whether the server rolled back a transaction because of
+// another one (serialization failure, deadlock). The transaction can run again at once.
 func postgresCollision(err error) bool {
 	code := postgresCode(err)
 	return code == "40001" || code == "40P01"
 }
 
-// postgresConns is how many connections a node uses: more gain nothing, since
-// the server's own commits overlap well before that.
+// postgresConns is how many connections a node uses. More bring no gain, because the
+// server already groups the commits of this number.
 const postgresConns = 16
 
 func openPostgres(ctx context.Context, location string) (*engine, error) {
 	config, err := pgx.ParseConfig(location)
 	if err != nil {
-		// The parser's message may show the password.
-		return nil, errors.New("the postgres address cannot be read; the form is postgres://USER:PASSWORD@HOST:PORT/NAME")
+		// The message of the parser may contain the password.
+		return nil, errors.New("the postgres address is not valid: it must be postgres://USER:PASSWORD@HOST:PORT/NAME")
 	}
 	for name, value := range map[string]string{
 		"application_name":                    "fiscalhub",
@@ -85,8 +86,8 @@ func openPostgres(ctx context.Context, location string) (*engine, error) {
 		"idle_in_transaction_session_timeout": "15s",
 		"default_transaction_isolation":       "read committed",
 		"timezone":                            "UTC",
-		// Every statement has its index, whatever the values and however small
-		// the tables still are: they are planned once, and never to scan.
+		// Every statement has an index. The server plans each statement once, and
+		// never chooses to scan a table because it is still small.
 		"plan_cache_mode": "force_generic_plan",
 		"enable_seqscan":  "off",
 	} {
@@ -108,7 +109,8 @@ func openPostgres(ctx context.Context, location string) (*engine, error) {
 	}, nil
 }
 
-// assertPostgresSettings refuses a server that could forget what it committed.
+// assertPostgresSettings returns an error when the settings of the server could lose
+// committed rows.
 func assertPostgresSettings(ctx context.Context, db *sql.DB) error {
 	for _, s := range []struct{ name, bad, want string }{
 		{"fsync", "off", "on"},
@@ -120,15 +122,16 @@ func assertPostgresSettings(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 		if strings.EqualFold(got, s.bad) {
-			return fmt.Errorf("the server has %s = %s: set it to %s, or acknowledged invoices could be lost", s.name, got, s.want)
+			return fmt.Errorf("the server has %s = %s, which can lose acknowledged invoices: set it to %s", s.name, got, s.want)
 		}
 	}
 	return nil
 }
 
+// postgres runs transactions on a pool of connections.
 type postgres struct {
 	db   *sql.DB
-	busy sync.RWMutex // held for reading by transactions, so that close waits for them
+	busy sync.RWMutex // transactions hold it for reading, so that close waits for them
 }
 
 func (p *postgres) close() error {
@@ -137,25 +140,24 @@ func (p *postgres) close() error {
 	return p.db.Close()
 }
 
-// updateAttempts bounds how often a transaction that collided is run again.
+// updateAttempts limits how often a transaction runs that collides with others.
 const updateAttempts = 4
 
-// updateTime bounds a whole transaction; it is above every server-side limit.
-// connectionWait bounds the wait for a connection before it.
+// updateTime limits a whole transaction; it is longer than every time limit of the
+// server. connectionWait limits the wait for a connection before that.
 const (
 	updateTime     = 12 * time.Second
 	connectionWait = 5 * time.Second
 )
 
-// update runs fn in a transaction. Once it has begun the caller's cancellation
-// no longer reaches it: half a registration helps nobody.
+// update runs fn in a transaction. The caller can cancel it only before it begins.
 func (p *postgres) update(ctx context.Context, fn func(querier) error) error {
-	return p.again(ctx, func(ctx context.Context, conn *sql.Conn) error {
+	return p.retry(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		tx, err := conn.BeginTx(ctx, nil)
 		if err != nil {
 			return fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err)
 		}
-		defer tx.Rollback() // of a function that panics; any other is over by then
+		defer tx.Rollback() // for a panic of fn; otherwise the transaction has ended
 		if err := fn(tx); err != nil {
 			if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
 				return errors.Join(err, undo)
@@ -169,22 +171,20 @@ func (p *postgres) update(ctx context.Context, fn func(querier) error) error {
 	})
 }
 
-// batch sends everything up to the commit in one exchange, and the commit in
-// another: a transaction waits for the network twice, however many statements
-// it has.
-func (p *postgres) batch(ctx context.Context, statements []statement, judge func([]int64) error) error {
-	return p.again(ctx, func(ctx context.Context, conn *sql.Conn) error {
+// batch sends all statements in one round trip and the commit in a second one.
+func (p *postgres) batch(ctx context.Context, statements []statement, check func([]int64) error) error {
+	return p.retry(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		return conn.Raw(func(driver any) error {
 			c, ok := driver.(*stdlib.Conn)
 			if !ok {
 				return errors.New("store: the driver is not pgx")
 			}
-			return runBatch(ctx, c.Conn(), statements, judge)
+			return runBatch(ctx, c.Conn(), statements, check)
 		})
 	})
 }
 
-func runBatch(ctx context.Context, c *pgx.Conn, statements []statement, judge func([]int64) error) error {
+func runBatch(ctx context.Context, c *pgx.Conn, statements []statement, check func([]int64) error) error {
 	var batch pgx.Batch
 	batch.Queue("begin")
 	rows := make([]int64, len(statements))
@@ -196,11 +196,11 @@ func runBatch(ctx context.Context, c *pgx.Conn, statements []statement, judge fu
 	}
 	err := c.SendBatch(ctx, &batch).Close()
 	if err == nil {
-		err = judge(rows)
+		err = check(rows)
 	}
 	if err != nil {
 		if _, undo := c.Exec(ctx, "rollback"); undo != nil && !c.IsClosed() {
-			return errors.Join(err, undo, c.Close(ctx)) // a connection in an unknown state serves nobody
+			return errors.Join(err, undo, c.Close(ctx)) // the pool must not use a connection in an unknown state
 		}
 		return err
 	}
@@ -210,10 +210,9 @@ func runBatch(ctx context.Context, c *pgx.Conn, statements []statement, judge fu
 	return nil
 }
 
-// again runs a transaction on a connection of its own, and runs it anew when
-// the server has undone it because of another one. The caller may give up while
-// it waits for a connection, and no longer afterwards.
-func (p *postgres) again(ctx context.Context, transaction func(context.Context, *sql.Conn) error) error {
+// retry runs a transaction on its own connection, and runs it again when it collides
+// with another one. The caller can cancel only the wait for the connection.
+func (p *postgres) retry(ctx context.Context, transaction func(context.Context, *sql.Conn) error) error {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
 	for attempt := 1; ; attempt++ {
@@ -231,7 +230,7 @@ func (p *postgres) once(ctx context.Context, transaction func(context.Context, *
 	if err != nil {
 		return fmt.Errorf("store: no connection: %w: %w", ErrUnavailable, err)
 	}
-	// A connection that was found to be broken has been closed.
+	// The driver has already closed a broken connection.
 	defer func() { _ = conn.Close() }()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTime)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// admin is a connection of the server's own user, outside of the store.
+// admin opens a connection to the server without the store.
 func admin(t *testing.T, address string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("pgx", address)
@@ -37,7 +37,7 @@ func run(t *testing.T, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// An address may ask for other settings; those of the service win.
+// The settings of the service replace those of the address.
 func TestAPostgresConnectionHasItsSettings(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres") + "&lock_timeout=0&statement_timeout=0&default_transaction_isolation=serializable"
@@ -53,8 +53,8 @@ func TestAPostgresConnectionHasItsSettings(t *testing.T) {
 	}
 }
 
-// A server that may forget what it committed is refused by name.
-func TestAServerThatForgetsIsRefused(t *testing.T) {
+// Open refuses a server that can lose committed rows, and names the setting.
+func TestAServerThatCanLoseCommitsIsRefused(t *testing.T) {
 	t.Parallel()
 	server := storetest.Private(t, "fsync=off", "full_page_writes=off", "synchronous_commit=off")
 	db := admin(t, server.URL("postgres"))
@@ -68,9 +68,9 @@ func TestAServerThatForgetsIsRefused(t *testing.T) {
 	}
 	for _, setting := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
 		if err := open(); err == nil || !strings.Contains(err.Error(), setting) {
-			t.Errorf("%s = off: %v, want it refused", setting, err)
+			t.Errorf("%s = off: %v, want an error that names it", setting, err)
 		}
-		// A server's command line is above its files; a client's wish is above both.
+		// The client can change synchronous_commit. The others need a restart.
 		if setting == "synchronous_commit" {
 			address += "&synchronous_commit=on"
 			continue
@@ -82,60 +82,61 @@ func TestAServerThatForgetsIsRefused(t *testing.T) {
 		}
 	}
 	if err := open(); err != nil {
-		t.Errorf("a server that keeps what it commits: %v", err)
+		t.Errorf("a server with safe settings: %v", err)
 	}
 	address = strings.Replace(address, "synchronous_commit=on", "synchronous_commit=off", 1)
 	if err := open(); err == nil {
-		t.Error("an address that turns synchronous_commit off was taken")
+		t.Error("an address that turns synchronous_commit off was accepted")
 	}
 	run(t, db, `SELECT 1`)
 }
 
-// Connections that an operator or a fail-over cuts, in the middle of a
-// transaction or while idle, are a fault that passes.
-func TestP79ACutConnectionIsUnavailableAndRecovers(t *testing.T) {
+// A connection that the server terminates, during a transaction or while idle, is a
+// temporary failure.
+func TestATerminatedConnectionIsUnavailableAndRecovers(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
 	s, db := storetest.Open(t, address, time.Now), admin(t, address)
-	cut := func() {
+	terminate := func() {
 		run(t, db, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'fiscalhub'`)
 	}
 	err := s.Update(t.Context(), func(tx *store.Tx) error {
 		if err := tx.CreateTaxpayer(t.Context(), sampleTaxpayer()); err != nil {
 			return err
 		}
-		cut()
+		terminate()
 		return tx.CreateTaxpayer(t.Context(), sampleTaxpayer())
 	})
 	if !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("cut before a statement: %v, want ErrUnavailable", err)
+		t.Errorf("terminated before a statement: %v, want ErrUnavailable", err)
 	}
 	err = s.Update(t.Context(), func(tx *store.Tx) error {
 		err := tx.CreateTaxpayer(t.Context(), sampleTaxpayer())
-		cut()
+		terminate()
 		return err
 	})
 	if !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("cut before the commit: %v, want ErrUnavailable", err)
+		t.Errorf("terminated before the commit: %v, want ErrUnavailable", err)
 	}
 	if n := count(t, s, "taxpayers"); n != 0 {
 		t.Errorf("%d taxpayers remain", n)
 	}
 	scope := addScope(t, s)
-	for i := range 5 { // every idle connection is cut
-		cut()
+	for i := range 5 { // all idle connections are terminated
+		terminate()
 		eventually(t, 10*time.Second, "a registration", func() bool {
 			_, err := s.Register(t.Context(), sampleRegistration(sampleInvoice(scope, name("C", i))))
 			if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrExternalIDTaken) {
-				t.Fatalf("a cut idle connection: %v, want ErrUnavailable", err)
+				t.Fatalf("a terminated idle connection: %v, want ErrUnavailable", err)
 			}
 			return err == nil || errors.Is(err, store.ErrExternalIDTaken)
 		})
 	}
 }
 
-// A server that is gone, and comes back on what it had stored.
-func TestP79AServerThatIsGoneIsUnavailableAndRecovers(t *testing.T) {
+// Without a server every call returns ErrUnavailable. After a restart the store works
+// again, with the rows from before.
+func TestAStoppedServerIsUnavailableAndRecovers(t *testing.T) {
 	t.Parallel()
 	server := storetest.Private(t)
 	s := storetest.Open(t, server.Empty(t), time.Now)
@@ -156,16 +157,16 @@ func TestP79AServerThatIsGoneIsUnavailableAndRecovers(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "the server is reached again", func() bool { return s.Ready(t.Context()) == nil })
+	eventually(t, 10*time.Second, "the store is ready again", func() bool { return s.Ready(t.Context()) == nil })
 	if _, err := s.Invoice(t.Context(), scope, kept.ID); err != nil {
-		t.Errorf("what was acknowledged before: %v", err)
+		t.Errorf("the invoice from before the stop: %v", err)
 	}
 	addInvoice(t, s, scope, "AFTER")
 }
 
-// Two transactions that wait for each other: the server undoes one of them,
-// and it is run again without its caller noticing.
-func TestATransactionThatTheServerUndidRunsAgain(t *testing.T) {
+// Two transactions wait for each other. The server rolls back one of them, and the store
+// runs it again.
+func TestATransactionRunsAgainAfterADeadlock(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Address(t, "postgres"), time.Now)
 	var runs atomic.Int64
@@ -191,8 +192,8 @@ func TestATransactionThatTheServerUndidRunsAgain(t *testing.T) {
 			t.Errorf("transaction %d: %v", i, err)
 		}
 	})
-	if runs.Load() < 3 { // the second attempt may meet the other one once more
-		t.Errorf("the functions ran %d times, so nothing was undone", runs.Load())
+	if runs.Load() < 3 { // the second attempt may deadlock again
+		t.Errorf("the functions ran %d times, so there was no deadlock", runs.Load())
 	}
 	for _, bucket := range []string{"a", "b"} {
 		if n := takeBlock(t, s, bucket, noon, 1); n != 3 {
@@ -201,8 +202,8 @@ func TestATransactionThatTheServerUndidRunsAgain(t *testing.T) {
 	}
 }
 
-// A statement that runs for too long is ended by the server.
-func TestP80AStatementThatTakesTooLongIsUnavailable(t *testing.T) {
+// The server ends a statement that runs for too long.
+func TestAStatementThatTakesTooLongIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Address(t, "postgres"), time.Now)
 	err := s.Update(t.Context(), func(tx *store.Tx) error {
@@ -216,8 +217,7 @@ func TestP80AStatementThatTakesTooLongIsUnavailable(t *testing.T) {
 	}
 }
 
-// A reader that gives up waiting is told so, and it is no fault of the rows.
-func TestP80ADeadlineOfAReaderIsUnavailable(t *testing.T) {
+func TestADeadlineOfAReaderIsUnavailable(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		ctx, cancel := context.WithTimeout(t.Context(), -1)

@@ -5,28 +5,28 @@ import (
 	"errors"
 )
 
-// Registration is all that a creation leaves behind.
+// Registration holds the rows that the creation of an invoice stores.
 type Registration struct {
 	Answer  Answer
 	Invoice Invoice
 	Request []byte // canonical
 	Entry   HistoryEntry
-	Job     *Job // nil: nothing remains to be done
+	Job     *Job // nil: the document needs no more work
 }
 
-var errKeyKnown = errors.New("idempotency key known")
+var errKeyExists = errors.New("the idempotency key exists")
 
-// Register stores a creation in one transaction, whose unique indexes are the
-// judge: of a key that is known already the stored answer is returned and
-// nothing is written; ErrExternalIDTaken says that the external id belongs to
-// another invoice, and then the key stays free.
+// Register stores the creation of an invoice in one transaction. When the idempotency
+// key exists, it stores nothing and returns the stored answer. The error is
+// ErrExternalIDTaken when another invoice has the external id; then the key stays free.
+// Unique indexes decide both cases, so that concurrent requests cannot both succeed.
 func (s *Store) Register(ctx context.Context, r Registration) (known *Answer, err error) {
 	invoice, err := createInvoice(r.Invoice, r.Request)
 	if err != nil {
 		return nil, err
 	}
-	// The order of the first two is the order in which concurrent equals wait
-	// for each other, and so must be the same for all.
+	// Concurrent requests wait for each other's rows in this order. It must be the
+	// same for all, or they could deadlock.
 	statements := []statement{rememberAnswer(r.Answer), invoice, addHistoryEntry(r.Entry)}
 	if r.Job != nil {
 		statements = append(statements, createJob(*r.Job))
@@ -34,15 +34,15 @@ func (s *Store) Register(ctx context.Context, r Registration) (known *Answer, er
 	err = s.batch(ctx, statements, func(rows []int64) error {
 		switch {
 		case rows[0] == 0:
-			return errKeyKnown
+			return errKeyExists
 		case rows[1] == 0:
 			return ErrExternalIDTaken
 		}
 		return nil
 	})
-	if errors.Is(err, errKeyKnown) {
-		there, err := s.Answer(ctx, r.Answer.Scope, r.Answer.Operation, r.Answer.Key)
-		return &there, err
+	if errors.Is(err, errKeyExists) {
+		stored, err := s.Answer(ctx, r.Answer.Scope, r.Answer.Operation, r.Answer.Key)
+		return &stored, err
 	}
 	return nil, s.d.wrap("register", err)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// noon is a moment that both engines keep exactly: they store microseconds.
+// noon has microseconds, which both engines store exactly.
 var noon = time.Date(2026, 11, 15, 12, 0, 0, 123456000, time.UTC)
 
-// update commits fn or ends the test.
+// update commits fn, or fails the test.
 func update(t *testing.T, s *store.Store, fn func(ctx context.Context, tx *store.Tx) error) {
 	t.Helper()
 	if err := s.Update(t.Context(), func(tx *store.Tx) error { return fn(t.Context(), tx) }); err != nil {
@@ -41,7 +41,7 @@ func sampleTaxpayer() store.Taxpayer {
 	}
 }
 
-// addScope makes a taxpayer and returns it as a scope of the sandbox.
+// addScope adds a taxpayer and returns its scope in the sandbox.
 func addScope(t *testing.T, s *store.Store) store.Scope {
 	t.Helper()
 	made := sampleTaxpayer()
@@ -58,7 +58,7 @@ func sampleInvoice(scope store.Scope, externalID string) store.Invoice {
 	}
 }
 
-// sampleRegistration is the creation of an invoice, under a key of its own.
+// sampleRegistration returns the creation of an invoice, with its own idempotency key.
 func sampleRegistration(inv store.Invoice) store.Registration {
 	answer := sampleAnswer(inv.Scope, inv.ID)
 	answer.ObjectID = inv.ID
@@ -68,7 +68,7 @@ func sampleRegistration(inv store.Invoice) store.Registration {
 	}
 }
 
-// register stores an invoice and ends the test when it was not free.
+// register stores an invoice, and fails the test when its key exists.
 func register(t *testing.T, s *store.Store, inv store.Invoice) store.Invoice {
 	t.Helper()
 	known, err := s.Register(t.Context(), sampleRegistration(inv))
@@ -91,7 +91,7 @@ func sampleAnswer(scope store.Scope, key string) store.Answer {
 	}
 }
 
-// together runs fn n times at once and waits for all.
+// together runs fn n times at the same time and waits for all.
 func together(n int, fn func(i int)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})
@@ -105,7 +105,7 @@ func together(n int, fn func(i int)) {
 	all.Wait()
 }
 
-// eventually waits for a condition of another process or server.
+// eventually waits until another process or server makes ok true.
 func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -117,5 +117,5 @@ func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) 
 	}
 }
 
-// each name is used once in a test, so that parallel rows never collide.
+// name returns a name for row i, such as J-007.
 func name(prefix string, i int) string { return fmt.Sprintf("%s-%03d", prefix, i) }

@@ -12,13 +12,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// schema is what the engines must agree on, as sorted lines of text.
+// schema is the part of the schema that must be the same on all engines, as sorted lines.
 type schema struct {
 	Columns []string // table.column type nullability
 	Indexes []string // table (columns) unique or not
 	Foreign []string // table.column -> table.column
 }
 
+// lines returns the sorted rows of a query with one column.
 func lines(t *testing.T, s *store.Store, query string) []string {
 	t.Helper()
 	rows, err := s.Query(t.Context(), query)
@@ -81,13 +82,12 @@ func postgresSchema(t *testing.T) schema {
 	}
 }
 
-// Every statement is written once for both engines; it means the same on both
-// only while their tables do.
-func TestTheTablesOfTheEnginesAreEqual(t *testing.T) {
+// Each statement runs on both engines, so both must have the same tables.
+func TestTheEnginesHaveTheSameTables(t *testing.T) {
 	t.Parallel()
 	sqlite, postgres := sqliteSchema(t), postgresSchema(t)
 	if len(sqlite.Columns) < 50 || len(sqlite.Indexes) < 10 || len(sqlite.Foreign) < 1 {
-		t.Errorf("implausibly little was read: %+v", sqlite)
+		t.Errorf("too few columns, indexes or foreign keys were read: %+v", sqlite)
 	}
 	if diff := cmp.Diff(sqlite, postgres); diff != "" {
 		t.Errorf("-sqlite +postgres:\n%s", diff)

@@ -2,8 +2,8 @@ package store
 
 import "context"
 
-// SealedAnswer is the body of a stored answer that holds a secret. The answer
-// itself keeps an empty one.
+// SealedAnswer is the encrypted body of a stored answer that contains a secret. The
+// Answer of the same key has an empty body.
 type SealedAnswer struct {
 	Scope
 	Operation string
@@ -11,9 +11,9 @@ type SealedAnswer struct {
 	Secret    SealedSecret
 }
 
-// RememberAnswer stores the answer of a creation, and tells whether its key is
-// new. A transaction under way with the same key is waited for. A body that
-// holds a secret is given sealed, and kept apart.
+// RememberAnswer stores the answer to a request that created a secret, and reports
+// whether its key is new. It stores the encrypted body instead of the body of a. It
+// waits for a running transaction that adds the same key.
 func (tx *Tx) RememberAnswer(ctx context.Context, a Answer, sealed SealedSecret) (fresh bool, err error) {
 	a.Body = []byte{}
 	n, err := rememberAnswer(a).run(ctx, tx.q)
@@ -29,7 +29,7 @@ func (tx *Tx) RememberAnswer(ctx context.Context, a Answer, sealed SealedSecret)
 
 const sealedAnswerColumns = `environment, taxpayer_id, operation, key, sealed, sealed_version`
 
-// SealedAnswer reads the sealed body of a stored answer.
+// SealedAnswer reads the encrypted body of a stored answer.
 func (r reader) SealedAnswer(ctx context.Context, scope Scope, operation, key string) (SealedAnswer, error) {
 	a, err := scanSealedAnswer(r.q.QueryRowContext(ctx, `
 		SELECT `+sealedAnswerColumns+` FROM sealed_answers
@@ -38,11 +38,11 @@ func (r reader) SealedAnswer(ctx context.Context, scope Scope, operation, key st
 	return a, r.d.wrap("read sealed answer", err)
 }
 
-// SealedAnswers lists those of all taxpayers and environments, for the master
-// key.
+// SealedAnswers lists the encrypted bodies of all taxpayers and environments. The
+// rotation of the master key uses it.
 func (r reader) SealedAnswers(ctx context.Context) ([]SealedAnswer, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+sealedAnswerColumns+` FROM sealed_answers WHERE environment <> '' AND taxpayer_id <> ''
+		SELECT `+sealedAnswerColumns+` FROM sealed_answers
 		ORDER BY environment, taxpayer_id, operation, key`)
 	if err != nil {
 		return nil, r.d.wrap("list sealed answers", err)
@@ -56,7 +56,8 @@ func scanSealedAnswer(r row) (SealedAnswer, error) {
 	return a, err
 }
 
-// RewrapAnswer replaces a sealed body by the same one under another master key.
+// RewrapAnswer replaces an encrypted body. It is the same body, encrypted with another
+// master key.
 func (tx *Tx) RewrapAnswer(ctx context.Context, a SealedAnswer) error {
 	_, err := tx.q.ExecContext(ctx, `
 		UPDATE sealed_answers SET sealed = $5

@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// Secret is a key of the service itself, sealed under the master key. Versions
-// only ever grow, so that what an older one made stays checkable.
+// Secret is a key of the service itself, encrypted with the master key. A new version
+// does not replace the older ones, so that the service can still check what they signed.
 type Secret struct {
 	Kind    string
 	Version int64
@@ -28,8 +28,8 @@ func scanSecret(r row) (Secret, error) {
 	return s, err
 }
 
-// AddSecret stores a version of a secret unless it exists: of two nodes that
-// start together on an empty database, one wins and both use its secret.
+// AddSecret stores a version of a secret, unless it exists. When two nodes start on an
+// empty database at the same time, both use the secret that was stored first.
 func (s *Store) AddSecret(ctx context.Context, secret Secret) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		_, err := tx.q.ExecContext(ctx, `
@@ -40,9 +40,9 @@ func (s *Store) AddSecret(ctx context.Context, secret Secret) error {
 	})
 }
 
-// LockSecrets reads all secrets, and keeps others that lock them waiting until
-// the transaction ends: what is sealed meanwhile cannot miss a change of the
-// master key.
+// LockSecrets reads all secrets and locks them until the transaction ends. A transaction
+// that encrypts a value locks them too, so that it cannot use a master key that is being
+// replaced.
 func (tx *Tx) LockSecrets(ctx context.Context) ([]Secret, error) {
 	rows, err := tx.q.QueryContext(ctx, `UPDATE secrets SET version = version RETURNING kind, version, sealed`)
 	if err != nil {
@@ -51,9 +51,16 @@ func (tx *Tx) LockSecrets(ctx context.Context) ([]Secret, error) {
 	return collect(tx.d, "lock secrets", rows, scanSecret)
 }
 
-// RewrapSecret replaces a sealed secret by the same one under another master
-// key.
+// RewrapSecret replaces an encrypted secret. It is the same secret, encrypted with
+// another master key.
 func (tx *Tx) RewrapSecret(ctx context.Context, s Secret) error {
 	_, err := tx.q.ExecContext(ctx, `UPDATE secrets SET sealed = $3 WHERE kind = $1 AND version = $2`, s.Kind, s.Version, s.Sealed)
 	return tx.d.wrap("rewrap secret", err)
+}
+
+// SealedSecret is an encrypted secret of a taxpayer. Its version is part of the
+// authenticated data, which binds the secret to its row.
+type SealedSecret struct {
+	Sealed  []byte
+	Version int64
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// Nodes that start together on an empty database must end with one secret.
-func TestTheFirstSecretOfAVersionStands(t *testing.T) {
+// Nodes that start at the same time on an empty database must use the same secret.
+func TestTheFirstSecretOfAVersionIsKept(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		together(20, func(i int) {

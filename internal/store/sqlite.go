@@ -38,7 +38,8 @@ func sqliteDialect() *dialect {
 	}
 }
 
-// sqliteCode is the primary result code of an error, 0 when it is not SQLite's.
+// sqliteCode returns the primary result code of an error of SQLite, and 0 for any other
+// error.
 func sqliteCode(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -47,8 +48,8 @@ func sqliteCode(err error) int {
 	return 0
 }
 
-// sqlitePragma is a setting that durability or correctness rests on, and what
-// it must read back as.
+// sqlitePragma is a setting that durability or correctness depends on, and the value
+// that SQLite must report after it was set.
 type sqlitePragma struct{ name, set, want string }
 
 func sqlitePragmas(readOnly bool) []sqlitePragma {
@@ -67,7 +68,7 @@ func sqlitePragmas(readOnly bool) []sqlitePragma {
 	}
 }
 
-// sqliteConnector sets and reads back the pragmas on every new connection.
+// sqliteConnector sets and checks the pragmas of every new connection.
 type sqliteConnector struct {
 	driver.Connector
 	readOnly bool
@@ -80,17 +81,17 @@ func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	for _, p := range sqlitePragmas(c.readOnly) {
-		if err := patiently(ctx, func() error { return setPragma(ctx, conn, p) }); err != nil {
+		if err := retryBusy(ctx, func() error { return setPragma(ctx, conn, p) }); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}
 	return conn, nil
 }
 
-// patiently repeats what finds the database locked. Turning the write-ahead log
-// on does not wait for others that do the same on a new file, although it was
-// told how long to wait.
-func patiently(ctx context.Context, do func() error) error {
+// retryBusy repeats do while the database is locked, for at most sqliteWait. SQLite
+// ignores busy_timeout when two connections turn on the write-ahead log of a new file at
+// the same time.
+func retryBusy(ctx context.Context, do func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, sqliteWait)
 	defer cancel()
 	for {
@@ -115,7 +116,7 @@ func setPragma(ctx context.Context, conn driver.Conn, p sqlitePragma) error {
 		return err
 	}
 	if got != p.want {
-		return fmt.Errorf("sqlite keeps %s at %s, and %s is needed", p.name, got, p.want)
+		return fmt.Errorf("sqlite has %s = %s, but the service needs %s", p.name, got, p.want)
 	}
 	return nil
 }
@@ -129,7 +130,7 @@ func pragma(ctx context.Context, conn driver.Conn, text string) (string, error) 
 	if err != nil {
 		return "", fmt.Errorf("pragma %s: %w", text, err)
 	}
-	defer func() { _ = rows.Close() }() // all rows are read
+	defer func() { _ = rows.Close() }() // the rows were read, so an error of Close does not matter
 	values := make([]driver.Value, len(rows.Columns()))
 	if len(values) == 0 {
 		return "", nil
@@ -142,7 +143,7 @@ func pragma(ctx context.Context, conn driver.Conn, text string) (string, error) 
 	return fmt.Sprint(values[0]), nil
 }
 
-// openSQLite opens a writer of one connection and a pool of readers.
+// openSQLite opens one connection that writes and a pool of connections that read.
 func openSQLite(ctx context.Context, location string) (*engine, error) {
 	location, err := filepath.Abs(location)
 	if err != nil {
@@ -179,18 +180,18 @@ func openSQLite(ctx context.Context, location string) (*engine, error) {
 	}, nil
 }
 
-// sqliteWait is how long a transaction waits for its turn.
+// sqliteWait is how long a transaction waits before it can start.
 const sqliteWait = 5 * time.Second
 
-// assertSQLiteVersion refuses the libraries in which resetting the write-ahead
-// log could corrupt the database, and 3.52.0, which was withdrawn.
+// assertSQLiteVersion returns an error for the versions of SQLite in which a reset of the
+// write-ahead log can corrupt the database, and for 3.52.0, which was withdrawn.
 func assertSQLiteVersion(ctx context.Context, q *sql.Conn) error {
 	var version string
 	if err := q.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
 		return err
 	}
 	if !sqliteVersionUsable(version) {
-		return fmt.Errorf("sqlite %s is not safe here: 3.51.3 or newer is needed, and not 3.52.0", version)
+		return fmt.Errorf("sqlite %s can corrupt the database: use 3.51.3 or newer, but not 3.52.0", version)
 	}
 	return nil
 }
@@ -218,8 +219,8 @@ type preparer interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
-// prepared keeps every statement prepared: SQLite would compile its text anew
-// each time. There are only as many texts as this package writes.
+// prepared keeps every statement prepared, so that SQLite compiles each text once. Their
+// number is limited by the texts in this package.
 type prepared struct {
 	from  preparer
 	mu    sync.RWMutex
@@ -249,8 +250,8 @@ func (p *prepared) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-// close ends the statements. Those of a single connection do not end with it,
-// and while one is left SQLite keeps the file open and its log as it is.
+// close closes the statements. The statements of a single connection do not close with
+// it, and SQLite keeps the file and its log open until the last one is closed.
 func (p *prepared) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -262,8 +263,8 @@ func (p *prepared) close() error {
 	return errors.Join(errs...)
 }
 
-// ExecContext runs a statement; one without arguments may be a script and is
-// not kept.
+// ExecContext runs a statement. It does not prepare a statement without arguments, which
+// may be a script of several statements.
 func (p *prepared) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	if len(args) == 0 {
 		return p.from.ExecContext(ctx, query)
@@ -284,8 +285,8 @@ func (p *prepared) QueryContext(ctx context.Context, query string, args ...any) 
 	return s.QueryContext(ctx, args...)
 }
 
-// QueryRowContext runs a query of one row. A statement that cannot be prepared
-// is left to the connection, whose Row carries the error.
+// QueryRowContext runs a query of one row. When it cannot prepare the statement, it
+// passes the query to the connection, whose Row returns the error.
 func (p *prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	s, err := p.stmt(ctx, query)
 	if err != nil {

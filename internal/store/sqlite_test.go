@@ -33,7 +33,7 @@ func openPath(t *testing.T, path string) *Store {
 	return s
 }
 
-// addTaxpayer adds one whose logo takes as much room as it is told.
+// addTaxpayer adds a taxpayer with a logo of size bytes.
 func addTaxpayer(ctx context.Context, s *Store, size int) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		return tx.CreateTaxpayer(ctx, Taxpayer{ID: NewID(), RNC: "199000013", Logo: make([]byte, size)})
@@ -45,7 +45,7 @@ func TestEveryConnectionHasItsSettings(t *testing.T) {
 	s := openTemporary(t)
 	pool, ok := s.e.read.(*prepared).from.(*sql.DB)
 	if !ok {
-		t.Fatal("the readers are no pool")
+		t.Fatal("the connections that read are not a pool")
 	}
 	want := map[string]string{
 		"busy_timeout": "5000", "journal_mode": "wal", "synchronous": "2", "foreign_keys": "1",
@@ -62,7 +62,7 @@ func TestEveryConnectionHasItsSettings(t *testing.T) {
 		}
 	}
 	for range pool.Stats().MaxOpenConnections {
-		conn, err := pool.Conn(t.Context()) // kept, so that the next one is another
+		conn, err := pool.Conn(t.Context()) // not returned to the pool, so that the next one is another connection
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestEveryConnectionHasItsSettings(t *testing.T) {
 	}
 }
 
-func TestASettingThatDoesNotStickIsRefused(t *testing.T) {
+func TestASettingThatSQLiteDoesNotTakeIsRefused(t *testing.T) {
 	t.Parallel()
 	s := openTemporary(t)
 	conn, err := s.e.read.(*prepared).from.(*sql.DB).Conn(t.Context())
@@ -90,12 +90,12 @@ func TestASettingThatDoesNotStickIsRefused(t *testing.T) {
 		return setPragma(t.Context(), c.(driver.Conn), sqlitePragma{"synchronous", "OFF", "2"})
 	})
 	if err == nil {
-		t.Error("synchronous = OFF was taken for FULL")
+		t.Error("synchronous = OFF was accepted as FULL")
 	}
 }
 
-// While a connection is left open the log stays beside the file, and a copy of
-// the file alone would lack what is in it.
+// While a connection is open, the write-ahead log is a second file, and a copy of the
+// database file alone would miss its rows.
 func TestACloseLeavesOneFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "fiscalhub.db")
@@ -126,7 +126,7 @@ func TestAReaderCannotWrite(t *testing.T) {
 	}
 }
 
-func TestOnlySafeLibrariesAreUsed(t *testing.T) {
+func TestUnsafeSQLiteVersionsAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]bool{
 		"3.51.3": true, "3.51.4": true, "3.53.0": true, "3.52.1": true, "4.0.0": true, "3.51.10": true, "3.100.0": true,
@@ -163,9 +163,9 @@ func TestAPathMayHoldAnyCharacter(t *testing.T) {
 	}
 }
 
-// P-76: a limit on the pages of the file stands for a disk that is full: the engine
-// meets both with the same code.
-func TestP76ADiskThatIsFullIsToldAndRecoversByItself(t *testing.T) {
+// A limit on the pages of the file simulates a full disk: SQLite returns the same code for
+// both.
+func TestAFullDiskIsUnavailableUntilThereIsSpace(t *testing.T) {
 	t.Parallel()
 	s := openTemporary(t)
 	limit := func(pages string) {
@@ -181,29 +181,29 @@ func TestP76ADiskThatIsFullIsToldAndRecoversByItself(t *testing.T) {
 	if err := addTaxpayer(t.Context(), s, 0); err != nil {
 		t.Fatal(err)
 	}
-	limit("1") // the engine takes it as: no more than there are
+	limit("1") // SQLite then allows no more pages than the file has
 	for range 3 {
 		if err := addTaxpayer(t.Context(), s, 1<<20); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a full disk: %v, want ErrUnavailable", err)
 		}
 	}
 	if all, err := s.Taxpayers(t.Context()); err != nil || len(all) != 1 {
-		t.Errorf("reading meanwhile: %d taxpayers, %v", len(all), err)
+		t.Errorf("reads on a full disk: %d taxpayers, %v", len(all), err)
 	}
 	select {
 	case <-s.Broken():
-		t.Error("a full disk is no reason to stop")
+		t.Error("a full disk must not stop the service")
 	default:
 	}
 	limit("100000")
 	if err := addTaxpayer(t.Context(), s, 1<<20); err != nil {
-		t.Errorf("once there is room: %v", err)
+		t.Errorf("when there is space again: %v", err)
 	}
 }
 
-// P-83: a damaged file is refused where the damage is met: at the start when it is in
-// what a start reads, and otherwise by the first transaction that reads it.
-func TestP83ADamagedFileIsNotServed(t *testing.T) {
+// Open refuses a file whose header or schema version is damaged. The first transaction
+// that reads a damaged table fails, and closes Broken.
+func TestADamagedFileIsRefused(t *testing.T) {
 	t.Parallel()
 	const page = 4096
 	damaged := func(t *testing.T, table string) string {
@@ -223,7 +223,7 @@ func TestP83ADamagedFileIsNotServed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Close(); err != nil { // what is in the log goes to the file
+		if err := s.Close(); err != nil { // writes the log into the file
 			t.Fatal(err)
 		}
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -259,7 +259,25 @@ func TestP83ADamagedFileIsNotServed(t *testing.T) {
 		select {
 		case <-s.Broken():
 		default:
-			t.Error("nobody was told that the storage is broken")
+			t.Error("Broken is not closed")
 		}
 	})
+}
+
+func TestBrokenIsClosedAfterAStorageFailure(t *testing.T) {
+	t.Parallel()
+	errDisk := errors.New("disk")
+	s := openTemporary(t)
+	s.d.broken = func(err error) bool { return errors.Is(err, errDisk) }
+	for range 2 { // the second failure must not close the channel again
+		err := s.Update(t.Context(), func(*Tx) error { return errDisk })
+		if !errors.Is(err, ErrUnavailable) {
+			t.Errorf("got %v, want ErrUnavailable", err)
+		}
+		select {
+		case <-s.Broken():
+		default:
+			t.Error("Broken is not closed")
+		}
+	}
 }

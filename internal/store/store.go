@@ -1,10 +1,10 @@
 // Package store owns every table and every statement of the service, on SQLite
 // and on PostgreSQL. It is the only package that knows SQL.
 //
-// SQLite is embedded and serves one node; concurrent transactions share a
-// commit, because the fsync is the cost. PostgreSQL serves several nodes.
-// Correctness rests on unique constraints, row locks and leases, which both
-// engines keep, and never on the isolation level.
+// SQLite is embedded and serves one node. Concurrent transactions share a commit,
+// because the fsync is the expensive part. PostgreSQL serves several nodes.
+// Correctness depends on unique constraints, row locks and leases, which both
+// engines have. It never depends on the isolation level.
 package store
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// Options are what a store needs besides its address.
+// Options are the settings of a store besides its address. Both are required.
 type Options struct {
 	Now func() time.Time // the clock of the service
 	Log *slog.Logger
 }
 
-// Store is an open database. Its reads see what is committed; all writing goes
-// through Update.
+// Store is an open database. Its reads see committed rows. Update, Commit and the
+// methods that use them write.
 type Store struct {
 	reader
 	e      *engine
@@ -36,20 +36,26 @@ type Store struct {
 	breaks sync.Once
 }
 
-// reader holds the reads. They work alike outside and inside a transaction.
+// reader has the methods that read. They are the same outside and inside a
+// transaction.
 type reader struct {
 	q querier
 	d *dialect
 }
 
-// Tx is a transaction: all of it is committed, or nothing.
+// Tx is a transaction. The engine commits all of its writes, or none.
 type Tx struct {
 	reader
 }
 
-// Open connects to a database and brings its tables up to date. The address is
-// sqlite:PATH or postgres://….
+// Open connects to a database and migrates its tables to the newest version. The
+// address is sqlite:PATH or postgres://…. Open fails when an option is missing,
+// when the address is not valid, and when the settings of the database could lose
+// committed rows. The error is ErrUnavailable when the database does not answer.
 func Open(ctx context.Context, address string, opt Options) (*Store, error) {
+	if opt.Now == nil || opt.Log == nil {
+		return nil, errors.New("store: Options need Now and Log")
+	}
 	d, location, err := parseAddress(address)
 	if err != nil {
 		return nil, err
@@ -68,8 +74,9 @@ func Open(ctx context.Context, address string, opt Options) (*Store, error) {
 	return s, nil
 }
 
-// parseAddress finds the engine by the scheme. A SQLite path is cut off, not
-// parsed: a path may hold any character.
+// parseAddress returns the engine that the scheme names, and the rest of the
+// address. It does not parse a SQLite path, because a path may contain any
+// character.
 func parseAddress(address string) (*dialect, string, error) {
 	if path, ok := strings.CutPrefix(address, "sqlite:"); ok && path != "" {
 		return sqliteDialect(), path, nil
@@ -77,66 +84,56 @@ func parseAddress(address string) (*dialect, string, error) {
 	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
 		return postgresDialect(), address, nil
 	}
-	return nil, "", errors.New("store: a database address is sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME")
+	return nil, "", errors.New("store: the database address must be sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME")
 }
 
-// Update runs fn in a transaction and returns once what it wrote is durable.
-// fn holds statements and nothing else; it may run more than once, and when it
-// returns an error nothing of it remains. A context that ends before the
-// transaction starts ends the call; afterwards the transaction is finished
-// whatever the caller does.
+// Update runs fn in a transaction and returns when the writes are durable. fn must
+// only run statements, because the engine may run it more than once. When fn
+// returns an error, Update rolls everything back and returns that error.
+//
+// A context that ends before the transaction starts cancels the call. After the
+// start the transaction runs to its end, even when the caller gives up.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
-	return s.judge(s.e.update(ctx, func(q querier) error {
-		return fn(&Tx{reader{q: attached{q}, d: s.d}})
+	return s.reportBroken(s.e.update(ctx, func(q querier) error {
+		return fn(&Tx{reader{q: uncancelled{q}, d: s.d}})
 	}))
 }
 
-// batch is Update for statements whose results only decide whether to commit.
-func (s *Store) batch(ctx context.Context, statements []statement, judge func(rows []int64) error) error {
-	return s.judge(s.e.batch(ctx, statements, judge))
+// batch is Update for statements that are known in advance. check receives the
+// number of rows that each statement changed; an error of check rolls back.
+func (s *Store) batch(ctx context.Context, statements []statement, check func(rows []int64) error) error {
+	return s.reportBroken(s.e.batch(ctx, statements, check))
 }
 
-// judge tells the service to stop when its storage can no longer be trusted.
-func (s *Store) judge(err error) error {
+// reportBroken closes the channel Broken when err says that the storage can no
+// longer keep committed rows.
+func (s *Store) reportBroken(err error) error {
 	if err == nil || !s.d.broken(err) {
 		return err
 	}
 	s.breaks.Do(func() {
-		s.log.Error("storage failed; the service must stop", "error", err.Error())
+		s.log.Error("The storage failed. The service stops, because committed rows could be lost. Check the disk and the database file before the next start.", "error", err.Error())
 		close(s.broken)
 	})
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// Broken is closed when the storage failed in a way after which nothing may be
-// acknowledged any more. The process must end: repeating a failed fsync can
-// report success for data that is gone.
+// Broken returns a channel that is closed after a failure of the storage that can
+// lose committed rows. The process must then acknowledge nothing and end: a second
+// fsync after a failed one can report success although the rows are lost.
 func (s *Store) Broken() <-chan struct{} { return s.broken }
 
-// Shared tells whether other nodes may be using the same database.
+// Shared reports whether other nodes may use the same database.
 func (s *Store) Shared() bool { return s.d.shared }
 
-// Engine names the engine: sqlite or postgres.
+// Engine returns the name of the engine: sqlite or postgres.
 func (s *Store) Engine() string { return s.d.name }
 
-// Close waits for transactions under way and closes the database.
+// Close waits for the running transactions and closes the database.
 func (s *Store) Close() error {
 	s.d.closed.Store(true)
 	return s.e.close()
 }
 
-// NewID makes a key: a UUID that sorts by the time it was made.
+// NewID returns a new key: a UUID. Keys sort by the time of their creation.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
-
-// micros is how instants are stored: microseconds since 1970 UTC.
-func micros(t time.Time) int64 { return t.UnixMicro() }
-
-// optionalMicros stores the zero time as NULL.
-func optionalMicros(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return micros(t)
-}
-
-func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }

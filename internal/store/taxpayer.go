@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -10,8 +9,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Taxpayer is a company or person in whose name invoices are issued. It is
-// shared by all environments.
+// Taxpayer is a company or person that issues invoices. All environments share it.
 type Taxpayer struct {
 	ID               string
 	RNC              string
@@ -49,7 +47,7 @@ func (tx *Tx) CreateTaxpayer(ctx context.Context, t Taxpayer) error {
 	return tx.d.wrap("create taxpayer", err)
 }
 
-// UpdateTaxpayer replaces all that may change of a taxpayer.
+// UpdateTaxpayer replaces all fields of a taxpayer but its id and its creation time.
 func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 	phones, err := json.Marshal(t.Phones)
 	if err != nil {
@@ -66,7 +64,7 @@ func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 	return tx.d.wrap("update taxpayer", err)
 }
 
-// Taxpayer reads one taxpayer.
+// Taxpayer reads one taxpayer. The error is ErrNotFound when there is none.
 func (r reader) Taxpayer(ctx context.Context, id string) (Taxpayer, error) {
 	t, err := scanTaxpayer(r.q.QueryRowContext(ctx, `SELECT `+taxpayerColumns+` FROM taxpayers WHERE id = $1`, id))
 	return t, r.d.wrap("read taxpayer", err)
@@ -81,10 +79,10 @@ func (r reader) Taxpayers(ctx context.Context) ([]Taxpayer, error) {
 	return collect(r.d, "list taxpayers", rows, scanTaxpayer)
 }
 
-// TaxpayerByRNC finds who receives for an RNC in an environment. Nothing keeps an
-// RNC from being registered more than once: of those who have it, the one whose
-// certificate in the environment lasts longest receives, and of those without
-// one the first.
+// TaxpayerByRNC returns the taxpayer that receives documents for an RNC in an
+// environment. Several taxpayers may have the same RNC. It returns the one whose
+// certificate in the environment expires last, and the oldest taxpayer when none has a
+// certificate. The error is ErrNotFound when no taxpayer has the RNC.
 func (r reader) TaxpayerByRNC(ctx context.Context, env fiscal.Environment, rnc string) (Taxpayer, error) {
 	t, err := scanTaxpayer(r.q.QueryRowContext(ctx, `
 		SELECT `+taxpayerColumns+` FROM taxpayers WHERE rnc = $2
@@ -92,9 +90,6 @@ func (r reader) TaxpayerByRNC(ctx context.Context, env fiscal.Environment, rnc s
 			WHERE environment = $1 AND taxpayer_id = taxpayers.id AND revoked_at IS NULL) DESC, id LIMIT 1`, env, rnc))
 	return t, r.d.wrap("find taxpayer", err)
 }
-
-// row is what scanning needs of *sql.Row and *sql.Rows.
-type row interface{ Scan(dest ...any) error }
 
 func scanTaxpayer(r row) (Taxpayer, error) {
 	var t Taxpayer
@@ -112,16 +107,9 @@ func scanTaxpayer(r row) (Taxpayer, error) {
 	return t, nil
 }
 
-// collect reads and closes rows.
-func collect[T any](d *dialect, what string, rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
-	defer func() { _ = rows.Close() }() // rows.Err tells what matters
-	var all []T
-	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
-			return nil, d.wrap(what, err)
-		}
-		all = append(all, one)
-	}
-	return all, d.wrap(what, rows.Err())
+// lockTaxpayer makes other transactions that lock the same taxpayer wait until this one
+// ends. The error is ErrNotFound when there is no such taxpayer.
+func (tx *Tx) lockTaxpayer(ctx context.Context, id string) error {
+	return tx.changeOne(ctx, "lock taxpayer", ErrNotFound, statement{`
+		UPDATE taxpayers SET updated_at = updated_at WHERE id = $1`, []any{id}})
 }

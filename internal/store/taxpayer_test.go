@@ -40,7 +40,7 @@ func TestATaxpayerReadsBackAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestAnUpdateReplacesAllThatMayChangeOfATaxpayer(t *testing.T) {
+func TestAnUpdateReplacesTheFieldsOfATaxpayer(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		made, other := sampleTaxpayer(), sampleTaxpayer()
@@ -54,7 +54,7 @@ func TestAnUpdateReplacesAllThatMayChangeOfATaxpayer(t *testing.T) {
 			CreatedAt: made.CreatedAt, UpdatedAt: noon.Add(time.Hour),
 		}
 		changed := want
-		changed.CreatedAt = noon.Add(time.Minute) // when it was made does not change
+		changed.CreatedAt = noon.Add(time.Minute) // an update does not change it
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateTaxpayer(ctx, changed) })
 		for _, want := range []store.Taxpayer{want, other} {
 			got, err := s.Taxpayer(t.Context(), want.ID)
@@ -81,7 +81,7 @@ func TestAnUnknownTaxpayerIsNotFound(t *testing.T) {
 	})
 }
 
-func TestOfAnRNCWhoeverCanSignReceives(t *testing.T) {
+func TestTaxpayerByRNCPrefersTheCertificateThatExpiresLast(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		first, second, third, other := sampleTaxpayer(), sampleTaxpayer(), sampleTaxpayer(), sampleTaxpayer()
@@ -104,7 +104,7 @@ func TestOfAnRNCWhoeverCanSignReceives(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", env, diff)
 			}
 		}
-		want(fiscal.Production, first) // of those without a certificate the first
+		want(fiscal.Production, first) // without certificates: the oldest taxpayer
 		certify(second.ID, "one", fiscal.Production, time.Hour)
 		want(fiscal.Production, second)
 		want(fiscal.Certification, first)
@@ -112,7 +112,7 @@ func TestOfAnRNCWhoeverCanSignReceives(t *testing.T) {
 		want(fiscal.Production, third)
 		want(fiscal.Production, other)
 		if _, err := s.TaxpayerByRNC(t.Context(), fiscal.Production, "199000099"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("an RNC that nobody has: %v", err)
+			t.Errorf("an unknown RNC: %v, want ErrNotFound", err)
 		}
 	})
 }

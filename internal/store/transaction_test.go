@@ -24,7 +24,7 @@ func TestAFailedTransactionLeavesNothing(t *testing.T) {
 				return err
 			}
 			if _, err := tx.Taxpayer(t.Context(), made.ID); err != nil {
-				return fmt.Errorf("a transaction reads what it wrote: %w", err)
+				return fmt.Errorf("the transaction cannot read its own row: %w", err)
 			}
 			return errOwn
 		})
@@ -37,8 +37,7 @@ func TestAFailedTransactionLeavesNothing(t *testing.T) {
 	})
 }
 
-// The transactions that run beside a failing one are not touched by it.
-func TestAFailureIsNobodyElses(t *testing.T) {
+func TestAFailedTransactionDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		const all = 60
@@ -62,9 +61,9 @@ func TestAFailureIsNobodyElses(t *testing.T) {
 	})
 }
 
-// On SQLite the function runs on the writer, which must survive it; on
-// PostgreSQL it runs on the caller's goroutine, which is the caller's matter.
-func TestAPanicInATransactionLeavesNothingAndHarmsNobody(t *testing.T) {
+// On SQLite the function runs in the goroutine of the writer, which must survive a panic.
+// On PostgreSQL it runs in the goroutine of the caller, which recovers here.
+func TestAPanicInATransactionRollsItBackAlone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		together(20, func(i int) {
@@ -82,13 +81,13 @@ func TestAPanicInATransactionLeavesNothingAndHarmsNobody(t *testing.T) {
 				t.Errorf("transaction %d: %v", i, err)
 			}
 		})
-		// PostgreSQL undoes it when the connection comes back, a moment later.
+		// PostgreSQL rolls back a moment later, when the connection returns to the pool.
 		eventually(t, 5*time.Second, "ten taxpayers", func() bool { return count(t, s, "taxpayers") == 10 })
 		addScope(t, s)
 	})
 }
 
-func TestAContextThatHasEndedRunsNothing(t *testing.T) {
+func TestAnEndedContextRunsNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -103,9 +102,8 @@ func TestAContextThatHasEndedRunsNothing(t *testing.T) {
 	})
 }
 
-// A caller that leaves takes nothing with it: neither its own transaction, nor
-// those that share the commit.
-func TestATransactionUnderWayIsFinishedThoughItsCallerLeft(t *testing.T) {
+// A cancellation stops neither the running transaction nor those that share its commit.
+func TestARunningTransactionIgnoresCancellation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		together(20, func(i int) {
@@ -127,7 +125,7 @@ func TestATransactionUnderWayIsFinishedThoughItsCallerLeft(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForTheTransactionUnderWay(t *testing.T) {
+func TestCloseWaitsForTheRunningTransaction(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		s, err := store.Open(t.Context(), address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
@@ -143,7 +141,7 @@ func TestCloseWaitsForTheTransactionUnderWay(t *testing.T) {
 				return tx.CreateTaxpayer(t.Context(), sampleTaxpayer())
 			})
 			if err != nil {
-				t.Errorf("the transaction under way: %v", err)
+				t.Errorf("the running transaction: %v", err)
 			}
 		})
 		<-begun
@@ -156,7 +154,7 @@ func TestCloseWaitsForTheTransactionUnderWay(t *testing.T) {
 		})
 		select {
 		case <-closed:
-			t.Error("close did not wait")
+			t.Error("Close did not wait")
 		case <-time.After(100 * time.Millisecond):
 		}
 		close(release)
@@ -174,9 +172,9 @@ func TestCloseWaitsForTheTransactionUnderWay(t *testing.T) {
 	})
 }
 
-// P-74: somebody else holds what a transaction needs for longer than it waits: the
-// caller hears of it at the limit, and the next attempt succeeds.
-func TestP74ALockThatIsHeldTooLongIsToldAtTheLimit(t *testing.T) {
+// Another transaction holds a lock for longer than the limit. The waiting transaction
+// returns ErrUnavailable at the limit, and succeeds after the lock is free.
+func TestALockThatIsHeldTooLongIsUnavailableAfterTheWait(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		holder, s := storetest.Open(t, address, time.Now), storetest.Open(t, address, time.Now)
@@ -203,17 +201,17 @@ func TestP74ALockThatIsHeldTooLongIsToldAtTheLimit(t *testing.T) {
 			t.Errorf("after %s: %v; want ErrUnavailable after %s", took, err, store.WaitLimit)
 		}
 		if _, err := s.SchemaVersion(t.Context()); err != nil {
-			t.Errorf("reading meanwhile: %v", err)
+			t.Errorf("a read while the lock is held: %v", err)
 		}
 		close(release)
 		holding.Wait()
 		if err := take(s, func() {}); err != nil {
-			t.Errorf("once it is free: %v", err)
+			t.Errorf("after the lock is free: %v", err)
 		}
 	})
 }
 
-func TestAStoreKnowsItsEngine(t *testing.T) {
+func TestAStoreReportsItsEngine(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		engine := map[bool]string{false: "sqlite", true: "postgres"}[s.Shared()]

@@ -2,26 +2,52 @@ package storetest
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// watchdog runs a server for as long as its own standard input stays open, so
-// that no server outlives the test process, however that ends. One that is told
-// to halt leaves its files for another start.
+// watchdog is a shell script that runs a server until its standard input is closed, so
+// that the server ends with the test process. On the line "halt" it stops the server
+// and keeps its files for another start.
 const watchdog = `"$0" "$@" & pid=$!; read -r order; kill -QUIT $pid; wait $pid; [ "$order" = halt ] || rm -rf "$PGDATA_ROOT"`
 
-// StartPostgres makes and starts a cluster that nobody else uses: it listens on
-// a socket in its own folder and on no port.
+// Server is a temporary PostgreSQL cluster. Its socket is in Dir.
+type Server struct {
+	Dir   string
+	args  []string
+	cred  *syscall.Credential
+	stop  func(order string)
+	once  sync.Once
+	err   error
+	mu    sync.Mutex
+	count atomic.Int64
+}
+
+var (
+	serverOnce sync.Once
+	server     *Server
+	errServer  error
+)
+
+// StartPostgres creates and starts a temporary cluster with the given settings. It
+// listens only on a socket in its own folder.
 func StartPostgres(settings ...string) (*Server, error) {
 	bin, err := postgresBinaries()
 	if err != nil {
@@ -50,13 +76,13 @@ func StartPostgres(settings ...string) (*Server, error) {
 	return s, s.Start()
 }
 
-// Start starts the server again after a Halt, on what it had stored.
+// Start starts the server again after Halt, with the rows that it had stored.
 func (s *Server) Start() error {
 	var log bytes.Buffer
 	cmd := exec.Command("sh", s.args...) //nolint:noctx // ends with its standard input
 	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), "PGDATA_ROOT="+s.Dir)
 	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred, Setpgid: true} // a Ctrl-C is for the tests
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred, Setpgid: true} // Ctrl-C must stop the tests only
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -65,7 +91,7 @@ func (s *Server) Start() error {
 		return err
 	}
 	s.stop = func(order string) {
-		_, _ = io.WriteString(stdin, order) // a watchdog that is gone has nothing to be told
+		_, _ = io.WriteString(stdin, order) // fails when the watchdog has ended, which does not matter
 		_ = stdin.Close()
 		_ = cmd.Wait()
 	}
@@ -79,20 +105,20 @@ func (s *Server) Start() error {
 	return fmt.Errorf("postgres did not start:\n%s", log.String())
 }
 
-// Set changes a setting of the command line for the next Start.
+// Set changes a setting for the next Start.
 func (s *Server) Set(name, value string) { s.args = append(s.args, "-c", name+"="+value) }
 
-// Halt ends the server at once, without a checkpoint, as a crash would. Start
-// brings it back.
+// Halt stops the server at once and without a checkpoint, like a crash. Start starts it
+// again.
 func (s *Server) Halt() { s.stop("halt\n") }
 
-// Stop ends the server at once, if it runs, and removes its files.
+// Stop stops the server at once, if it runs, and removes its files.
 func (s *Server) Stop() {
 	s.stop("")
-	_ = os.RemoveAll(s.Dir) // after a Halt nobody else does
+	_ = os.RemoveAll(s.Dir) // after Halt the watchdog does not remove them
 }
 
-// postgresBinaries finds the newest server that is installed; Debian keeps it
+// postgresBinaries returns the folder of the newest installed server. Debian installs it
 // outside of PATH.
 func postgresBinaries() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
@@ -119,7 +145,8 @@ func majorVersion(path string) int {
 	return n
 }
 
-// serverUser is whom the server runs as: PostgreSQL refuses to run as root.
+// serverUser returns the user that runs the server when the tests run as root, because
+// PostgreSQL refuses to run as root. The user owns dir.
 func serverUser(dir string) (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -141,7 +168,94 @@ func serverUser(dir string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, int(uid), int(gid))
 }
 
-// Create makes an empty database and returns its address.
+// Create creates an empty database and returns its address.
 func (s *Server) Create(name string) (string, error) {
 	return s.URL(name), s.exec(`CREATE DATABASE ` + name)
+}
+
+// Postgres returns the cluster of this test process, and starts it on the first call.
+// When it cannot start, the test is skipped; with the environment variable CI it fails.
+func Postgres(t testing.TB) *Server {
+	t.Helper()
+	serverOnce.Do(func() { server, errServer = StartPostgres() })
+	if errServer != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("CI needs PostgreSQL: %v", errServer)
+		}
+		t.Skipf("SKIPPED on PostgreSQL: %v", errServer)
+	}
+	return server
+}
+
+// template is the migrated database that new databases are copied from.
+const template = "fiscalhub_template"
+
+// database creates a migrated database for a test and returns its address.
+func (s *Server) database(t testing.TB) string {
+	t.Helper()
+	s.once.Do(func() {
+		if s.err = s.exec(`CREATE DATABASE ` + template); s.err != nil {
+			return
+		}
+		var st *store.Store
+		st, s.err = store.Open(t.Context(), s.URL(template), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		if s.err == nil {
+			s.err = st.Close()
+		}
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	name := fmt.Sprintf("test_%d", s.count.Add(1))
+	s.mu.Lock() // PostgreSQL copies a template for one session at a time
+	defer s.mu.Unlock()
+	if err := s.exec(`CREATE DATABASE ` + name + ` TEMPLATE ` + template); err != nil {
+		t.Fatal(err)
+	}
+	return s.URL(name)
+}
+
+// Private starts a cluster for one test that changes its settings or stops it. Without
+// PostgreSQL it skips or fails the test, as Postgres does.
+func Private(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	Postgres(t)
+	s, err := StartPostgres(settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Empty creates a database without tables and returns its address.
+func (s *Server) Empty(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("empty_%d", s.count.Add(1))
+	if err := s.exec(`CREATE DATABASE ` + name); err != nil {
+		t.Fatal(err)
+	}
+	return s.URL(name)
+}
+
+func (s *Server) exec(statement string) error { return s.execIn("postgres", statement) }
+
+func (s *Server) execIn(database, statement string) error {
+	db, err := sql.Open("pgx", s.URL(database))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	_, err = db.Exec(statement) //nolint:noctx // a set-up that no test cancels
+	return err
+}
+
+// Settle runs VACUUM (ANALYZE), which the server otherwise runs some time after a large
+// load.
+func (s *Server) Settle(database string) error { return s.execIn(database, `VACUUM (ANALYZE)`) }
+
+// URL returns the address of a database of the server.
+func (s *Server) URL(name string) string {
+	q := url.Values{"host": {s.Dir}, "user": {"postgres"}}
+	return "postgres:///" + name + "?" + q.Encode()
 }

@@ -9,8 +9,8 @@ import (
 	_ "modernc.org/sqlite"             // the driver of SQLite
 )
 
-// OpenSQL opens the database at an address of a store without the store, so that a
-// test can look at its tables or damage them.
+// OpenSQL opens the database of a store with database/sql, so that a test can read its
+// tables or damage them.
 func OpenSQL(t testing.TB, address string) *sql.DB {
 	t.Helper()
 	driver, source := "pgx", address
@@ -21,6 +21,6 @@ func OpenSQL(t testing.TB, address string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = db.Close() }) // nothing was written through it that must last
+	t.Cleanup(func() { _ = db.Close() }) // an error of Close does not matter to the test
 	return db
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func takeBlock(t *testing.T, s *store.Store, bucket string, end time.Time, n int64) (claimed int64) {
+func takeBlock(t *testing.T, s *store.Store, bucket string, end time.Time, n int64) (reserved int64) {
 	t.Helper()
 	update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
-		claimed, err = tx.TakeBlock(ctx, bucket, end, n)
+		reserved, err = tx.TakeBlock(ctx, bucket, end, n)
 		return err
 	})
-	return claimed
+	return reserved
 }
 
-func TestAWindowCountsAndMovesForward(t *testing.T) {
+func TestARateWindowCountsAndMovesForward(t *testing.T) {
 	t.Parallel()
 	steps := []struct {
 		name   string
@@ -33,34 +33,34 @@ func TestAWindowCountsAndMovesForward(t *testing.T) {
 	}{
 		{"the first block", "a", noon, 5, 5},
 		{"another adds up", "a", noon, 3, 8},
-		{"another bucket counts by itself", "b", noon, 2, 2},
-		{"a later window starts anew", "a", noon.Add(time.Minute), 1, 1},
+		{"another bucket has its own count", "b", noon, 2, 2},
+		{"a later window starts at zero", "a", noon.Add(time.Minute), 1, 1},
 		{"a clock that is behind counts in the later window", "a", noon, 4, 5},
-		{"and did not move it back", "a", noon.Add(time.Minute), 1, 6},
+		{"that clock did not move the window back", "a", noon.Add(time.Minute), 1, 6},
 		{"a clock that was far ahead", "c", noon.Add(time.Hour), 9, 9},
-		{"gives way once it has been put right", "c", noon, 2, 2},
-		{"and the window goes on from there", "c", noon, 3, 5},
+		{"its window is replaced after the clock is correct", "c", noon, 2, 2},
+		{"the replaced window counts on", "c", noon, 3, 5},
 	}
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		for _, step := range steps {
 			if got := takeBlock(t, s, step.bucket, step.end, step.n); got != step.want {
-				t.Errorf("%s: %d are claimed, want %d", step.name, got, step.want)
+				t.Errorf("%s: %d requests are reserved, want %d", step.name, got, step.want)
 			}
 		}
 	})
 }
 
-// Every claim sees a sum of its own, so no two nodes are given the same place.
-func TestBlocksTakenAtTheSameMomentAddUp(t *testing.T) {
+// Each concurrent call gets another sum, so that no request is counted twice.
+func TestConcurrentBlocksAddUp(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		const takers, n = 40, 3
 		var mu sync.Mutex
 		var got, want []int64
 		together(takers, func(int) {
-			var claimed int64
+			var reserved int64
 			err := s.Update(t.Context(), func(tx *store.Tx) (err error) {
-				claimed, err = tx.TakeBlock(t.Context(), "a", noon, n)
+				reserved, err = tx.TakeBlock(t.Context(), "a", noon, n)
 				return err
 			})
 			mu.Lock()
@@ -68,7 +68,7 @@ func TestBlocksTakenAtTheSameMomentAddUp(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			got, want = append(got, claimed), append(want, n*int64(len(want)+1))
+			got, want = append(got, reserved), append(want, n*int64(len(want)+1))
 		})
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {

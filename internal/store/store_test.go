@@ -11,24 +11,24 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-func TestAnAddressThatCannotBeOpenedIsRefused(t *testing.T) {
+func TestOpenRefusesAnInvalidOrUnreachableAddress(t *testing.T) {
 	t.Parallel()
 	const password = "s3cr3t-p4ss"
 	missing := filepath.Join(t.TempDir(), "missing", "fiscalhub.db")
 	tests := []struct {
 		name    string
 		address string
-		passes  bool // it may work later
+		retry   bool // want ErrUnavailable: a later call may succeed
 	}{
-		{"nothing", "", false},
+		{"empty", "", false},
 		{"a scheme alone", "sqlite:", false},
 		{"a path without a scheme", "fiscalhub.db", false},
 		{"another engine", "mysql://u:" + password + "@127.0.0.1/x", false},
 		{"another case", "SQLITE:x.db", false},
 		{"a folder that is not there", "sqlite:" + missing, true},
 		{"a folder in place of a file", "sqlite:" + filepath.Dir(filepath.Dir(missing)), true},
-		{"nobody listens", "postgres://u:" + password + "@127.0.0.1:1/x", true},
-		{"nobody listens, by the other scheme", "postgresql://u:" + password + "@127.0.0.1:1/x", true},
+		{"no server listens", "postgres://u:" + password + "@127.0.0.1:1/x", true},
+		{"no server listens, with the other scheme", "postgresql://u:" + password + "@127.0.0.1:1/x", true},
 		{"no socket", "postgres://u:" + password + "@/x?host=" + filepath.Dir(missing), true},
 		{"a broken host", "postgres://u:" + password + "@[::1/x", false},
 		{"a broken port", "postgres://u:" + password + "@127.0.0.1:port/x", false},
@@ -40,14 +40,27 @@ func TestAnAddressThatCannotBeOpenedIsRefused(t *testing.T) {
 			t.Parallel()
 			s, err := store.Open(t.Context(), tt.address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 			if err == nil {
-				t.Fatal("it opened", s.Close())
+				t.Fatal("Open returned no error", s.Close())
 			}
-			if errors.Is(err, store.ErrUnavailable) != tt.passes {
-				t.Errorf("it may work later: %v, want %v: %v", !tt.passes, tt.passes, err)
+			if errors.Is(err, store.ErrUnavailable) != tt.retry {
+				t.Errorf("is ErrUnavailable: %v, want %v: %v", !tt.retry, tt.retry, err)
 			}
 			if strings.Contains(err.Error(), password) {
-				t.Errorf("the password is in the message %q", err)
+				t.Errorf("the message contains the password: %q", err)
 			}
 		})
+	}
+}
+
+func TestOpenNeedsItsOptions(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]store.Options{
+		"no clock":  {Log: slog.New(slog.DiscardHandler)},
+		"no logger": {Now: time.Now},
+	} {
+		path := filepath.Join(t.TempDir(), "fiscalhub.db")
+		if s, err := store.Open(t.Context(), "sqlite:"+path, opt); err == nil {
+			t.Errorf("%s: Open returned no error; %v", name, s.Close())
+		}
 	}
 }

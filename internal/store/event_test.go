@@ -5,26 +5,26 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func sampleNotice(scope store.Scope, kind string, at time.Time) store.Event {
-	return store.Event{Scope: scope, ID: store.NewEventID(), Kind: kind, At: at, Body: []byte("{\"é\":\"\x00\"}")}
+func sampleEvent(scope store.Scope, kind string, at time.Time) store.Event {
+	return store.Event{Scope: scope, ID: event.NewID(), Kind: kind, At: at, Body: []byte("{\"é\":\"\x00\"}")}
 }
 
-func addNotice(t *testing.T, s *store.Store, n store.Event) store.Event {
+func addEvent(t *testing.T, s *store.Store, e store.Event) store.Event {
 	t.Helper()
-	update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddEvent(ctx, n) })
-	return n
+	update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.AddEvent(ctx, e) })
+	return e
 }
 
 func readFeed(t *testing.T, s *store.Store, scope store.Scope, after int64, limit int) []store.Event {
@@ -36,22 +36,22 @@ func readFeed(t *testing.T, s *store.Store, scope store.Scope, after int64, limi
 	return got
 }
 
-func TestANoticeReadsBackAndHasItsPlaceOnce(t *testing.T) {
+func TestAnEventReadsBackAndGetsItsPositionOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope, other := addLiveScope(t, s), addLiveScope(t, s)
 		elsewhere := store.Scope{Environment: fiscal.Certification, TaxpayerID: scope.TaxpayerID}
-		later := addNotice(t, s, sampleNotice(scope, "b", noon.Add(time.Second)))
-		first := sampleNotice(scope, "a", noon)
+		later := addEvent(t, s, sampleEvent(scope, "b", noon.Add(time.Second)))
+		first := sampleEvent(scope, "a", noon)
 		first.DocumentID, first.Revision = store.NewID(), 4
 		if err := s.Commit(t.Context(), new(store.Batch).AddEvent(first)); err != nil {
 			t.Fatal(err)
 		}
-		foreign := addNotice(t, s, sampleNotice(other, "a", noon))
-		addNotice(t, s, sampleNotice(elsewhere, "a", noon))
+		foreign := addEvent(t, s, sampleEvent(other, "a", noon))
+		addEvent(t, s, sampleEvent(elsewhere, "a", noon))
 
 		if got, err := s.Event(t.Context(), scope, first.ID); err != nil || !cmp.Equal(got, first) {
-			t.Errorf("before it has a place: %v\n%s", err, cmp.Diff(first, got))
+			t.Errorf("before it has a position: %v\n%s", err, cmp.Diff(first, got))
 		}
 		if _, err := s.Event(t.Context(), scope, foreign.ID); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("of another taxpayer: %v, want ErrNotFound", err)
@@ -61,33 +61,33 @@ func TestANoticeReadsBackAndHasItsPlaceOnce(t *testing.T) {
 		if diff := cmp.Diff(want, readFeed(t, s, scope, 0, 10)); diff != "" {
 			t.Errorf("the feed (-want +got):\n%s", diff)
 		}
-		late := addNotice(t, s, sampleNotice(scope, "c", noon.Add(-time.Hour)))
+		late := addEvent(t, s, sampleEvent(scope, "c", noon.Add(-time.Hour)))
 		late.Number = 3
 		if diff := cmp.Diff([]store.Event{late}, readFeed(t, s, scope, 2, 10)); diff != "" {
-			t.Errorf("what is committed late comes after what was read (-want +got):\n%s", diff)
+			t.Errorf("an event that is committed late comes after those that were read (-want +got):\n%s", diff)
 		}
 		if got := readFeed(t, s, scope, 0, 2); len(got) != 2 || got[1].Number != 2 {
 			t.Errorf("a page of two: %+v", got)
 		}
 		if got := readFeed(t, s, scope, 3, 10); len(got) != 0 {
-			t.Errorf("behind the end: %+v", got)
+			t.Errorf("after the end: %+v", got)
 		}
 	})
 }
 
-func TestNoticesAreAppendOnly(t *testing.T) {
+func TestEventsNeverChange(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addLiveScope(t, s)
-		addNotice(t, s, sampleNotice(scope, "a", noon))
-		fresh := addNotice(t, s, sampleNotice(scope, "a", noon))
+		addEvent(t, s, sampleEvent(scope, "a", noon))
+		fresh := addEvent(t, s, sampleEvent(scope, "a", noon))
 		for _, statement := range []string{
 			`UPDATE notices SET body = 'x' WHERE environment <> '' AND taxpayer_id <> ''`,
 			`UPDATE notices SET number = 7, kind = 'b' WHERE environment <> '' AND taxpayer_id <> ''`,
 			`DELETE FROM notices WHERE environment <> '' AND taxpayer_id <> ''`,
 		} {
 			if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Exec(t.Context(), statement) }); err == nil {
-				t.Errorf("was done: %s", statement)
+				t.Errorf("the engine accepted: %s", statement)
 			}
 		}
 		readFeed(t, s, scope, 0, 1)
@@ -95,14 +95,14 @@ func TestNoticesAreAppendOnly(t *testing.T) {
 			return tx.Exec(t.Context(), `UPDATE notices SET number = 9 WHERE environment <> '' AND taxpayer_id <> '' AND id = $1`, fresh.ID)
 		})
 		if err == nil {
-			t.Error("a notice got a second number")
+			t.Error("an event got a second position")
 		}
 	})
 }
 
-// Whoever reads the feed, from whichever node, while others commit, late ones
-// too, sees everything once and in one order.
-func TestFeedNeitherSkipsNorRepeats(t *testing.T) {
+// Readers on two nodes see every event once and in the same order, while writers commit
+// events in another order than their times.
+func TestTheFeedNeitherSkipsNorRepeats(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		nodes := []*store.Store{storetest.Open(t, address, time.Now), storetest.Open(t, address, time.Now)}
@@ -113,12 +113,12 @@ func TestFeedNeitherSkipsNorRepeats(t *testing.T) {
 			writing.Go(func() {
 				for i := range each {
 					for _, scope := range scopes {
-						n := sampleNotice(scope, "a", noon.Add(time.Duration(rand.IntN(1000))*time.Second))
+						n := sampleEvent(scope, "a", noon.Add(time.Duration(rand.IntN(1000))*time.Second))
 						err := nodes[(w+i)%2].Update(t.Context(), func(tx *store.Tx) error {
 							if err := tx.AddEvent(t.Context(), n); err != nil {
 								return err
 							}
-							time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond) // others commit first
+							time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond) // lets other transactions commit first
 							return nil
 						})
 						if err != nil {
@@ -156,7 +156,7 @@ func TestFeedNeitherSkipsNorRepeats(t *testing.T) {
 					}
 					select {
 					case <-written:
-						last = true // nothing more comes: what is there is all
+						last = true // the writers are done, so the next read is the last one
 					default:
 					}
 				}
@@ -171,14 +171,14 @@ func TestFeedNeitherSkipsNorRepeats(t *testing.T) {
 	})
 }
 
-// A feed that can be read and not written shows what has its place.
-func TestFeedOfADatabaseThatCannotBeWritten(t *testing.T) {
+// While Feed cannot number new events, it returns those that have a position.
+func TestTheFeedIsReadWhileTheDatabaseCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Address(t, "sqlite"), time.Now)
 	scope := addLiveScope(t, s)
-	known := addNotice(t, s, sampleNotice(scope, "a", noon))
+	known := addEvent(t, s, sampleEvent(scope, "a", noon))
 	readFeed(t, s, scope, 0, 10)
-	addNotice(t, s, sampleNotice(scope, "b", noon))
+	addEvent(t, s, sampleEvent(scope, "b", noon))
 	held, release := make(chan struct{}), make(chan struct{})
 	var blocking sync.WaitGroup
 	blocking.Go(func() {
@@ -190,7 +190,7 @@ func TestFeedOfADatabaseThatCannotBeWritten(t *testing.T) {
 	<-held
 	got, err := s.Feed(t.Context(), scope, 0, 10)
 	if err != nil || len(got) != 1 || got[0].ID != known.ID {
-		t.Errorf("%v, %v; want what has its place", got, err)
+		t.Errorf("%v, %v; want only the event with a position", got, err)
 	}
 	close(release)
 	blocking.Wait()
@@ -199,11 +199,11 @@ func TestFeedOfADatabaseThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-func TestHasNews(t *testing.T) {
+func TestHasEventsReportsUnreadEvents(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope, other := addLiveScope(t, s), addLiveScope(t, s)
-		news := func(scope store.Scope, after int64) bool {
+		unread := func(scope store.Scope, after int64) bool {
 			t.Helper()
 			some, err := s.HasEvents(t.Context(), scope, after)
 			if err != nil {
@@ -211,47 +211,13 @@ func TestHasNews(t *testing.T) {
 			}
 			return some
 		}
-		addNotice(t, s, sampleNotice(scope, "a", noon))
-		if !news(scope, 0) || news(other, 0) {
-			t.Error("what has no place yet is news, to its taxpayer alone")
+		addEvent(t, s, sampleEvent(scope, "a", noon))
+		if !unread(scope, 0) || unread(other, 0) {
+			t.Error("an event without a position must be unread for its taxpayer only")
 		}
 		readFeed(t, s, scope, 0, 10)
-		if !news(scope, 0) || news(scope, 1) {
-			t.Error("what has its place is news to who has not come there")
+		if !unread(scope, 0) || unread(scope, 1) {
+			t.Error("an event must be unread before its position, and read from its position on")
 		}
 	})
-}
-
-func TestMarkNotifiedTellsOnce(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		scope, other := addLiveScope(t, s), addLiveScope(t, s)
-		for i, want := range []struct {
-			scope         store.Scope
-			subject, mark string
-			fresh         bool
-		}{
-			{scope, "certificate 1", "30", true}, {scope, "certificate 1", "30", false}, {scope, "certificate 1", "14", true},
-			{scope, "certificate 2", "30", true}, {other, "certificate 1", "30", true},
-		} {
-			update(t, s, func(ctx context.Context, tx *store.Tx) error {
-				fresh, err := tx.MarkNotified(ctx, want.scope, want.subject, want.mark, noon)
-				if fresh != want.fresh {
-					t.Errorf("%d: fresh = %v, want %v", i, fresh, want.fresh)
-				}
-				return err
-			})
-		}
-	})
-}
-
-func TestNewNoticeID(t *testing.T) {
-	t.Parallel()
-	a, b := store.NewEventID(), store.NewEventID()
-	if len(a) != 36 || !strings.HasPrefix(a, "evt_") || a >= b {
-		t.Errorf("%s, then %s", a, b)
-	}
-	if strings.Trim(a[4:], "0123456789abcdef") != "" || a[16] != '7' {
-		t.Errorf("%s is not of a UUIDv7", a)
-	}
 }

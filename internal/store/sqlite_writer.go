@@ -12,31 +12,31 @@ import (
 	"modernc.org/sqlite"
 )
 
-// maxGroup bounds how many transactions share a commit, and so how much work
-// an I/O failure can take down with it.
+// maxGroup limits how many transactions share a commit. A failure of the disk rolls back
+// all of them.
 const maxGroup = 128
 
-// sqliteWriter runs transactions one after the other on the single connection
-// that may write, and lets those that wait share the next commit: while one
-// group is being made durable the following one gathers.
+// sqliteWriter runs transactions one after the other on the only connection that writes.
+// While one commit waits for the disk, the next transactions queue up; then they run as a
+// group and share the next commit.
 type sqliteWriter struct {
 	q     querier
 	wait  time.Duration
 	queue chan *write
 	done  chan struct{}
-	mu    sync.RWMutex // held for reading while sending, so that close never races a send
+	mu    sync.RWMutex // update holds it for reading while it sends to queue, so that close waits for it
 	shut  bool
 }
 
-// write is one transaction on its way.
+// write is one queued transaction.
 type write struct {
 	fn     func(querier) error
 	state  atomic.Int32
-	err    error // of fn; the writer's until the commit
+	err    error // result of fn; only the writer uses it
 	result chan error
 }
 
-// States of a write: its caller may give up only while it is queued.
+// The states of a write. Its caller can abandon it only while it is queued.
 const (
 	writeQueued int32 = iota
 	writeRunning
@@ -51,7 +51,8 @@ func newSQLiteWriter(q querier, wait time.Duration) *sqliteWriter {
 	return w
 }
 
-// update queues a transaction and waits for its commit.
+// update queues a transaction and waits for its commit. The error is ErrUnavailable when
+// the transaction does not start within w.wait, or the writer is closed.
 func (w *sqliteWriter) update(ctx context.Context, fn func(querier) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (w *sqliteWriter) update(ctx context.Context, fn func(querier) error) error
 		w.mu.RUnlock()
 	case <-limit.C:
 		w.mu.RUnlock()
-		return fmt.Errorf("%w: no turn to write within %s", ErrUnavailable, w.wait)
+		return fmt.Errorf("%w: no transaction could start within %s", ErrUnavailable, w.wait)
 	case <-ctx.Done():
 		w.mu.RUnlock()
 		return ctx.Err()
@@ -81,7 +82,7 @@ func (w *sqliteWriter) update(ctx context.Context, fn func(querier) error) error
 		return err
 	case <-limit.C:
 		if one.state.CompareAndSwap(writeQueued, writeAbandoned) {
-			return fmt.Errorf("%w: no turn to write within %s", ErrUnavailable, w.wait)
+			return fmt.Errorf("%w: no transaction could start within %s", ErrUnavailable, w.wait)
 		}
 	case <-ctx.Done():
 		if one.state.CompareAndSwap(writeQueued, writeAbandoned) {
@@ -91,8 +92,8 @@ func (w *sqliteWriter) update(ctx context.Context, fn func(querier) error) error
 	return <-one.result
 }
 
-// batch runs statements as one transaction; there is nobody to exchange with.
-func (w *sqliteWriter) batch(ctx context.Context, statements []statement, judge func([]int64) error) error {
+// batch runs statements in one transaction.
+func (w *sqliteWriter) batch(ctx context.Context, statements []statement, check func([]int64) error) error {
 	return w.update(ctx, func(q querier) error {
 		ctx := context.WithoutCancel(ctx)
 		rows := make([]int64, len(statements))
@@ -102,10 +103,11 @@ func (w *sqliteWriter) batch(ctx context.Context, statements []statement, judge 
 				return err
 			}
 		}
-		return judge(rows)
+		return check(rows)
 	})
 }
 
+// close commits the queued transactions and stops the writer.
 func (w *sqliteWriter) close() {
 	w.mu.Lock()
 	if !w.shut {
@@ -126,7 +128,7 @@ func (w *sqliteWriter) loop() {
 	}
 }
 
-// gather takes what waits already; it never waits for more.
+// gather adds the transactions that are already queued. It does not wait for more.
 func (w *sqliteWriter) gather(group []*write) []*write {
 	for len(group) < maxGroup {
 		select {
@@ -142,12 +144,12 @@ func (w *sqliteWriter) gather(group []*write) []*write {
 	return group
 }
 
-// commit runs a group in one transaction of the engine, each member behind a
-// savepoint of its own. Nobody hears anything before the commit: what one
-// member was refused for may be what another has written.
+// commit runs a group in one transaction of the engine, with a savepoint for each member.
+// It returns results to the callers only after the commit: a member may fail because of a
+// row that another member wrote, and its caller must be able to read that row.
 func (w *sqliteWriter) commit(group []*write) {
-	// No caller's cancellation reaches the engine: it would interrupt the others.
-	ctx := context.Background() //nolint:forbidigo // the writer outlives each of its callers
+	// A cancellation by one caller would interrupt the other members.
+	ctx := context.Background() //nolint:forbidigo // the writer lives longer than its callers
 	live := group[:0]
 	for _, one := range group {
 		if one.state.CompareAndSwap(writeQueued, writeRunning) {
@@ -162,8 +164,8 @@ func (w *sqliteWriter) commit(group []*write) {
 		return
 	}
 	for _, one := range live {
-		one.err = w.one(ctx, one, len(live) > 1)
-		var lost *lostError
+		one.err = w.runMember(ctx, one, len(live) > 1)
+		var lost *transactionLostError
 		if errors.As(one.err, &lost) {
 			w.rollback(ctx)
 			answerAll(live, fmt.Errorf("store: %w: %w", ErrUnavailable, lost))
@@ -185,46 +187,48 @@ func (w *sqliteWriter) commit(group []*write) {
 	}
 }
 
-// lostError says that the engine has given up the whole transaction. It holds
-// what the engine said and nothing that a member was refused for: the others
-// hear it too.
-type lostError struct{ error }
+// transactionLostError: the engine has given up the transaction of the whole group. It
+// contains the error of the engine, but not the own error of a member, because all
+// members return it.
+type transactionLostError struct{ error }
 
-func lose(member, engine error) error {
+// transactionLost returns the error for a group whose transaction failed with engine,
+// while the error of the member was member.
+func transactionLost(member, engine error) error {
 	var cause *sqlite.Error
 	if errors.As(member, &cause) {
 		engine = errors.Join(cause, engine)
 	}
-	return &lostError{engine}
+	return &transactionLostError{engine}
 }
 
-func (e *lostError) Unwrap() error { return e.error }
+func (e *transactionLostError) Unwrap() error { return e.error }
 
-// one runs one member of the group.
-func (w *sqliteWriter) one(ctx context.Context, one *write, savepoint bool) error {
+// runMember runs one member of the group, behind a savepoint when there are others.
+func (w *sqliteWriter) runMember(ctx context.Context, one *write, savepoint bool) error {
 	if savepoint {
 		if _, err := w.q.ExecContext(ctx, `SAVEPOINT member`); err != nil {
-			return lose(nil, err)
+			return transactionLost(nil, err)
 		}
 	}
-	err := guarded(one.fn, w.q)
+	err := recovered(one.fn, w.q)
 	if !savepoint {
 		return err
 	}
 	if err != nil {
 		if _, undo := w.q.ExecContext(ctx, `ROLLBACK TO member`); undo != nil {
-			return lose(err, undo)
+			return transactionLost(err, undo)
 		}
 	}
 	if _, release := w.q.ExecContext(ctx, `RELEASE member`); release != nil {
-		return lose(err, release)
+		return transactionLost(err, release)
 	}
 	return err
 }
 
-// guarded turns a panic of a member into its error, because the writer runs on
-// behalf of all callers and must go on.
-func guarded(fn func(querier) error, q querier) (err error) {
+// recovered runs fn and returns its panic as an error, because the writer must continue
+// with the transactions of the other callers.
+func recovered(fn func(querier) error, q querier) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("store: panic in a transaction: %T\n%s", r, debug.Stack())
@@ -234,8 +238,8 @@ func guarded(fn func(querier) error, q querier) (err error) {
 }
 
 func (w *sqliteWriter) rollback(ctx context.Context) {
-	// An engine that has rolled back by itself answers with an error here,
-	// which changes nothing.
+	// ROLLBACK fails when the engine has already rolled back. That error does not
+	// matter.
 	_, _ = w.q.ExecContext(ctx, `ROLLBACK`)
 }
 

@@ -2,30 +2,31 @@ package store
 
 import "context"
 
-// PrintedPage is a document as it was printed, once and for all.
+// PrintedPage is the printed form of a document. It never changes. Its table is pages.
 type PrintedPage struct {
 	Digest []byte // SHA-256 of PDF
 	PDF    []byte
 }
 
-// PrintedPage reads the printed page of a document.
+// PrintedPage reads the printed page of a document. The error is ErrNotFound when it was
+// not printed.
 func (r reader) PrintedPage(ctx context.Context, scope Scope, documentID string) (PrintedPage, error) {
 	var p PrintedPage
 	err := r.q.QueryRowContext(ctx, `
 		SELECT sha256, pdf FROM pages WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
 		scope.Environment, scope.TaxpayerID, documentID).Scan(&p.Digest, &p.PDF)
-	return p, r.d.wrap("read page", err)
+	return p, r.d.wrap("read printed page", err)
 }
 
-// KeepPrintedPage stores a printed page unless there is one, and returns the one that
-// is stored: of two that print at once the first stays.
+// KeepPrintedPage stores the printed page of a document, unless it has one, and returns
+// the stored page. When two nodes print at the same time, both get the first page.
 func (s *Store) KeepPrintedPage(ctx context.Context, scope Scope, documentID string, p PrintedPage) (PrintedPage, error) {
 	err := s.Update(ctx, func(tx *Tx) error {
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO pages (document_id, environment, taxpayer_id, sha256, pdf, created_at)
 			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
 			documentID, scope.Environment, scope.TaxpayerID, p.Digest, p.PDF, micros(s.now()))
-		return tx.d.wrap("keep page", err)
+		return tx.d.wrap("keep printed page", err)
 	})
 	if err != nil {
 		return PrintedPage{}, err

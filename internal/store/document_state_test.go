@@ -11,8 +11,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// Files of many documents are read at once: each with what there is of it.
-func TestFiles(t *testing.T) {
+func TestDocumentStatesReadsManyDocuments(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addLiveScope(t, s)
@@ -29,8 +28,8 @@ func TestFiles(t *testing.T) {
 			}
 			return tx.Do(ctx, new(store.Batch).AddEvidence(evidence))
 		})
-		row.InvoiceID, row.XML, row.Summary = "", nil, nil // they are large, and seldom needed
-		files, err := s.DocumentStates(t.Context(), scope.Environment, []string{fresh.DocumentID, issued.DocumentID, "nobody's"})
+		row.InvoiceID, row.XML, row.Summary = "", nil, nil // DocumentStates does not read them
+		states, err := s.DocumentStates(t.Context(), scope.Environment, []string{fresh.DocumentID, issued.DocumentID, "unknown"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,14 +38,14 @@ func TestFiles(t *testing.T) {
 			fresh.DocumentID:  {Invoice: fresh, Request: []byte(`{"a":1}`)},
 			issued.DocumentID: {Invoice: issued, Issued: &row, Evidence: []store.Evidence{evidence}},
 		}
-		if diff := cmp.Diff(want, files); diff != "" {
+		if diff := cmp.Diff(want, states); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if other, err := s.DocumentStates(t.Context(), fiscal.Sandbox, []string{fresh.DocumentID}); err != nil || len(other) != 0 {
-			t.Errorf("another environment sees %v, %v", other, err)
+			t.Errorf("in another environment: %v, %v; want none", other, err)
 		}
 		if none, err := s.DocumentStates(t.Context(), scope.Environment, nil); err != nil || len(none) != 0 {
-			t.Errorf("of none: %v, %v", none, err)
+			t.Errorf("without ids: %v, %v; want none", none, err)
 		}
 	})
 }

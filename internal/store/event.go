@@ -2,43 +2,34 @@ package store
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"time"
-
-	"github.com/google/uuid"
 )
 
-// Event is something that integrators are told: an event in their words. It is
-// written with the change that it tells of, and only ever added.
+// Event is an event for integrators. It is stored in the transaction of the change
+// that it reports, and never changes or disappears. Its table is notices.
 type Event struct {
 	Scope
 	ID         string
 	Kind       string
-	DocumentID string // empty: it is of no document
+	DocumentID string // empty: the event is not about a document
 	Revision   int64  // of the document
 	At         time.Time
-	Body       []byte // exactly as it is sent
-	Number     int64  // its place in the feed; 0: none yet
+	Body       []byte // the exact bytes that endpoints receive
+	Number     int64  // position in the feed; 0: it has none yet
 }
 
-// NewEventID makes the id of a notice. It sorts by the time it was made.
-func NewEventID() string {
-	id := uuid.Must(uuid.NewV7())
-	return "evt_" + hex.EncodeToString(id[:])
-}
+const eventColumns = `id, environment, taxpayer_id, number, kind, document_id, sequence, at, body`
 
-const noticeColumns = `id, environment, taxpayer_id, number, kind, document_id, sequence, at, body`
-
-// addEvent stores a notice, and a delivery for each endpoint that wants it. A
-// disabled endpoint gets none: what it missed is delivered by a replay alone.
-func addEvent(n Event) []statement {
-	scope := []any{string(n.Environment), n.TaxpayerID}
+// addEvent stores an event, and a delivery to each enabled endpoint that asks for its
+// kind. A disabled endpoint gets the event only by a replay.
+func addEvent(e Event) []statement {
+	scope := []any{string(e.Environment), e.TaxpayerID}
 	return []statement{
 		{`
 		INSERT INTO notices (environment, taxpayer_id, id, kind, document_id, sequence, at, body)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, append(scope[:2:2],
-			n.ID, n.Kind, n.DocumentID, n.Revision, micros(n.At), n.Body)},
+			e.ID, e.Kind, e.DocumentID, e.Revision, micros(e.At), e.Body)},
 		{`
 		INSERT INTO deliveries (` + deliveryColumns + `)
 		SELECT id, cast($3 AS text), environment, taxpayer_id, cast($4 AS text), cast($5 AS text), cast($6 AS bigint), 'pending', 0,
@@ -46,68 +37,69 @@ func addEvent(n Event) []statement {
 		FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND status = 'enabled'
 			AND (kinds LIKE '%,*,%' OR kinds LIKE cast($8 AS text))`, append(scope[:2:2],
-			n.ID, n.Kind, n.DocumentID, n.Revision, micros(n.At), "%,"+n.Kind+",%")},
+			e.ID, e.Kind, e.DocumentID, e.Revision, micros(e.At), "%,"+e.Kind+",%")},
 	}
 }
 
-// freshDelivery is how a delivery starts, in the order of deliveryColumns, but
-// for when it is due, who holds it, and when it was made.
+// freshDelivery are the first values of a new delivery of event n to endpoint e, in the
+// order of deliveryColumns. The statement adds run_at, lease, lease_until and
+// created_at.
 const freshDelivery = `e.id, n.id, n.environment, n.taxpayer_id, n.kind, n.document_id, n.sequence, 'pending', 0`
 
-// wanted joins an endpoint e to a notice n that it has asked for.
+// wanted joins an endpoint e to the events n of the kinds that it asks for.
 const wanted = `e.environment = n.environment AND e.taxpayer_id = n.taxpayer_id
 	AND (e.kinds LIKE '%,*,%' OR e.kinds LIKE '%,' || n.kind || ',%')`
 
-// AddEvent stores a notice with its deliveries.
-func (tx *Tx) AddEvent(ctx context.Context, n Event) error {
-	for _, s := range addEvent(n) {
+// AddEvent stores an event with its deliveries.
+func (tx *Tx) AddEvent(ctx context.Context, e Event) error {
+	for _, s := range addEvent(e) {
 		if _, err := s.run(ctx, tx.q); err != nil {
-			return tx.d.wrap("add notice", err)
+			return tx.d.wrap("add event", err)
 		}
 	}
 	return nil
 }
 
-// AddEvent stores a notice with its deliveries.
-func (b *Batch) AddEvent(n Event) *Batch {
-	for _, s := range addEvent(n) {
+// AddEvent stores an event with its deliveries.
+func (b *Batch) AddEvent(e Event) *Batch {
+	for _, s := range addEvent(e) {
 		b.add(s, nil)
 	}
 	return b
 }
 
-// Event reads one notice.
+// Event reads one event.
 func (r reader) Event(ctx context.Context, scope Scope, id string) (Event, error) {
-	n, err := scanEvent(r.q.QueryRowContext(ctx, `
+	e, err := scanEvent(r.q.QueryRowContext(ctx, `
 		SELECT id, environment, taxpayer_id, coalesce(number, 0), kind, document_id, sequence, at, body FROM notices
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, scope.Environment, scope.TaxpayerID, id))
-	return n, r.d.wrap("read notice", err)
+	return e, r.d.wrap("read event", err)
 }
 
 func scanEvent(r row) (Event, error) {
-	var n Event
+	var e Event
 	var at int64
-	err := r.Scan(&n.ID, &n.Environment, &n.TaxpayerID, &n.Number, &n.Kind, &n.DocumentID, &n.Revision, &at, &n.Body)
-	n.At = fromMicros(at)
-	return n, err
+	err := r.Scan(&e.ID, &e.Environment, &e.TaxpayerID, &e.Number, &e.Kind, &e.DocumentID, &e.Revision, &at, &e.Body)
+	e.At = fromMicros(at)
+	return e, err
 }
 
 const (
-	maxNumbered = 1000        // by one reading of the feed
-	numberWait  = time.Second // for a turn to write
+	maxNumbered = 1000        // how many events one call of Feed numbers
+	numberWait  = time.Second // how long Feed waits to number them
 )
 
-// Feed reads the notices of a taxpayer behind a place in its feed, in order. What
-// is committed and has no place yet gets one first. While the database cannot be
-// written it reads what has one.
+// Feed reads the events of a taxpayer after a position in its feed, in order. It first
+// numbers the committed events that have no position. While it cannot write, it
+// returns the events that have one.
 func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) ([]Event, error) {
 	soon, cancel := context.WithTimeout(ctx, numberWait)
 	defer cancel()
-	if err := s.numberEvents(soon, scope); err != nil && !errors.Is(err, ErrUnavailable) && !isContext(err) {
+	if err := s.numberEvents(soon, scope); err != nil && !errors.Is(err, ErrUnavailable) && !isContextError(err) {
 		return nil, err
 	}
 	rows, err := s.q.QueryContext(ctx, `
-		SELECT `+noticeColumns+` FROM notices
+		SELECT `+eventColumns+` FROM notices
 		WHERE environment = $1 AND taxpayer_id = $2 AND number > $3 ORDER BY number LIMIT $4`,
 		scope.Environment, scope.TaxpayerID, after, limit)
 	if err != nil {
@@ -116,8 +108,8 @@ func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) (
 	return collect(s.d, "read feed", rows, scanEvent)
 }
 
-// HasEvents tells whether a taxpayer's feed has, or will have, something behind a
-// place.
+// HasEvents reports whether a taxpayer has events after a position in its feed, or
+// events without a position.
 func (r reader) HasEvents(ctx context.Context, scope Scope, after int64) (bool, error) {
 	var one int64
 	err := r.q.QueryRowContext(ctx, `
@@ -125,20 +117,20 @@ func (r reader) HasEvents(ctx context.Context, scope Scope, after int64) (bool, 
 		UNION ALL
 		SELECT 1 FROM notices WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL
 		LIMIT 1`, scope.Environment, scope.TaxpayerID, after).Scan(&one)
-	return r.some("look for news", err)
+	return r.rowExists("find events", err)
 }
 
-// numberEvents gives places in the feed to notices that have none. Places are given
-// under the lock of the feed's row and to committed notices alone, so that they
-// appear in their order: whoever has read up to one never misses a lower one.
-// Giving them in the transaction of a change would make all changes of a
-// taxpayer wait for each other.
+// numberEvents gives a position in the feed to the events that have none. It numbers
+// only committed events, under a lock on the row of the feed. So positions become visible
+// in their order, and a client that has read up to one never misses a lower
+// one. A change does not number its own events: all changes of a taxpayer would have
+// to wait for each other.
 func (s *Store) numberEvents(ctx context.Context, scope Scope) error {
 	var one int64
 	err := s.q.QueryRowContext(ctx, `
 		SELECT 1 FROM notices WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL LIMIT 1`,
 		scope.Environment, scope.TaxpayerID).Scan(&one)
-	if some, err := s.some("look for new notices", err); err != nil || !some {
+	if some, err := s.rowExists("find events without a position", err); err != nil || !some {
 		return err
 	}
 	return s.Update(ctx, func(tx *Tx) error {
@@ -152,28 +144,19 @@ func (s *Store) numberEvents(ctx context.Context, scope Scope) error {
 		}
 		n, err := statement{`
 			WITH fresh AS MATERIALIZED (
-				SELECT environment, taxpayer_id, id, row_number() OVER (ORDER BY at, id) AS place FROM (
+				SELECT environment, taxpayer_id, id, row_number() OVER (ORDER BY at, id) AS position FROM (
 					SELECT environment, taxpayer_id, id, at FROM notices
 					WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL ORDER BY at, id LIMIT $4) AS waiting)
-			UPDATE notices SET number = cast($3 AS bigint) + fresh.place FROM fresh
+			UPDATE notices SET number = cast($3 AS bigint) + fresh.position FROM fresh
 			WHERE notices.environment = fresh.environment AND notices.taxpayer_id = fresh.taxpayer_id AND notices.id = fresh.id`, []any{
 			string(scope.Environment), scope.TaxpayerID, last, maxNumbered,
 		}}.run(ctx, tx.q)
 		if err != nil {
-			return tx.d.wrap("number notices", err)
+			return tx.d.wrap("number events", err)
 		}
 		_, err = tx.q.ExecContext(ctx, `
 			UPDATE feeds SET last_number = last_number + cast($3 AS bigint) WHERE environment = $1 AND taxpayer_id = $2`,
 			scope.Environment, scope.TaxpayerID, n)
-		return tx.d.wrap("number notices", err)
+		return tx.d.wrap("number events", err)
 	})
-}
-
-// MarkNotified records that a taxpayer was warned of something at a mark, such as
-// of a certificate at thirty days, and tells whether that is new.
-func (tx *Tx) MarkNotified(ctx context.Context, scope Scope, subject, mark string, at time.Time) (fresh bool, err error) {
-	n, err := statement{`
-		INSERT INTO notified (environment, taxpayer_id, subject, mark, at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT DO NOTHING`, []any{string(scope.Environment), scope.TaxpayerID, subject, mark, micros(at)}}.run(ctx, tx.q)
-	return n > 0, tx.d.wrap("mark notified", err)
 }

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// DeliveryAttempt is one request to an endpoint: an attempt of a delivery, or a test
+// event.
+type DeliveryAttempt struct {
+	Scope
+	ID         string
+	EndpointID string
+	EventID    string
+	Kind       string
+	Number     int64 // of the attempt, counted from 1
+	At         time.Time
+	Took       time.Duration
+	HTTPStatus int64     // 0: the endpoint did not answer
+	Error      string    // its class; empty: the endpoint accepted the event
+	Answer     []byte    // the beginning of the endpoint's answer
+	NextAt     time.Time // zero: no further attempt
+}
+
+// AddDeliveryAttempt adds an attempt to the log of an endpoint.
+func (tx *Tx) AddDeliveryAttempt(ctx context.Context, a DeliveryAttempt) error {
+	answer := a.Answer
+	if answer == nil {
+		answer = []byte{}
+	}
+	_, err := tx.q.ExecContext(ctx, `
+		INSERT INTO delivery_attempts (id, environment, taxpayer_id, endpoint_id, notice_id, kind, number, at, took_us, http_status,
+			error, answer, next_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		a.ID, a.Environment, a.TaxpayerID, a.EndpointID, a.EventID, a.Kind, a.Number, micros(a.At), a.Took.Microseconds(), a.HTTPStatus,
+		a.Error, answer, optionalMicros(a.NextAt))
+	return tx.d.wrap("add delivery attempt", err)
+}
+
+// DeliveryLog lists the attempts of an endpoint, the newest first. before is the id of
+// the attempt before the first one of the page; empty: start with the newest.
+func (r reader) DeliveryLog(ctx context.Context, scope Scope, endpointID, before string, limit int) ([]DeliveryAttempt, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT id, notice_id, kind, number, at, took_us, http_status, error, answer, next_at FROM delivery_attempts
+		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND (cast($4 AS text) = '' OR id < $4)
+		ORDER BY id DESC LIMIT $5`, scope.Environment, scope.TaxpayerID, endpointID, before, limit)
+	if err != nil {
+		return nil, r.d.wrap("read delivery log", err)
+	}
+	return collect(r.d, "read delivery log", rows, func(row row) (DeliveryAttempt, error) {
+		a := DeliveryAttempt{Scope: scope, EndpointID: endpointID}
+		var at, took int64
+		var next sql.NullInt64
+		err := row.Scan(&a.ID, &a.EventID, &a.Kind, &a.Number, &at, &took, &a.HTTPStatus, &a.Error, &a.Answer, &next)
+		a.At, a.Took, a.NextAt = fromMicros(at), time.Duration(took)*time.Microsecond, fromOptionalMicros(next)
+		return a, err
+	})
+}

@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// ErrOverlap: the range contains numbers of another range of the same RNC.
+var ErrOverlap = errors.New("store: the range overlaps another range of the same RNC")
+
+// ErrNumbersTaken: the range has too few numbers left, or another transaction took
+// numbers of it, fenced it or released it after it was read.
+var ErrNumbersTaken = errors.New("store: another transaction changed the number range, or too few numbers are left")
+
+// NumberRange is a range of numbers that the tax authority has authorised a taxpayer to
+// use for one type of document. Next is the next number to take; when it is greater
+// than Last, no number is left. Its table is sequences.
+type NumberRange struct {
+	Scope
+	ID                string
+	Type              fiscal.Type
+	First, Last, Next int64
+	Expires           fiscal.Date // zero: never
+	FencedAt          time.Time   // zero: not fenced; a fenced range gives no numbers until it is released
+	CreatedAt         time.Time
+}
+
+// Left returns how many numbers are left.
+func (n NumberRange) Left() int64 { return n.Last - n.Next + 1 }
+
+// Expired reports whether the range has expired on the given day.
+func (n NumberRange) Expired(day fiscal.Date) bool {
+	return !n.Expires.IsZero() && n.Expires.Before(day)
+}
+
+const numberRangeColumns = `id, environment, taxpayer_id, ecf_type, first_number, last_number, next_number, expires, fenced_at, created_at`
+
+// AddNumberRange stores a range. The error is ErrNotFound when there is no such
+// taxpayer, and ErrOverlap when a taxpayer with the same RNC has a range with one of its
+// numbers.
+func (tx *Tx) AddNumberRange(ctx context.Context, n NumberRange) error {
+	// The lock keeps another transaction from adding a range of the RNC after the check.
+	err := tx.changeOne(ctx, "lock taxpayers", ErrNotFound, statement{`
+		UPDATE taxpayers SET updated_at = updated_at
+		WHERE rnc = (SELECT rnc FROM taxpayers WHERE id = $1)`, []any{n.TaxpayerID}})
+	if err != nil {
+		return err
+	}
+	var other int64
+	err = tx.q.QueryRowContext(ctx, `
+		SELECT count(*) FROM sequences q JOIN taxpayers t ON t.id = q.taxpayer_id
+		WHERE q.environment = $1 AND q.ecf_type = $2 AND q.first_number <= $3 AND q.last_number >= $4
+			AND t.rnc = (SELECT rnc FROM taxpayers WHERE id = $5)`,
+		n.Environment, n.Type, n.Last, n.First, n.TaxpayerID).Scan(&other)
+	if err != nil {
+		return tx.d.wrap("add number range", err)
+	}
+	if other > 0 {
+		return ErrOverlap
+	}
+	_, err = tx.q.ExecContext(ctx, `
+		INSERT INTO sequences (`+numberRangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		n.ID, n.Environment, n.TaxpayerID, n.Type, n.First, n.Last, n.Next, n.Expires.String(), optionalMicros(n.FencedAt), micros(n.CreatedAt))
+	return tx.d.wrap("add number range", err)
+}
+
+// NumberRanges lists the ranges of all taxpayers and environments, the oldest first.
+// The operator and the fence use it.
+func (r reader) NumberRanges(ctx context.Context) ([]NumberRange, error) {
+	rows, err := r.q.QueryContext(ctx, `SELECT `+numberRangeColumns+` FROM sequences ORDER BY id`)
+	if err != nil {
+		return nil, r.d.wrap("list number ranges", err)
+	}
+	return collect(r.d, "list number ranges", rows, scanNumberRange)
+}
+
+// NumberRangesOf lists the ranges of a taxpayer for a type of document, the lowest
+// first.
+func (r reader) NumberRangesOf(ctx context.Context, scope Scope, t fiscal.Type) ([]NumberRange, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+numberRangeColumns+` FROM sequences
+		WHERE environment = $1 AND taxpayer_id = $2 AND ecf_type = $3 ORDER BY first_number`,
+		scope.Environment, scope.TaxpayerID, t)
+	if err != nil {
+		return nil, r.d.wrap("read number ranges", err)
+	}
+	return collect(r.d, "read number ranges", rows, scanNumberRange)
+}
+
+// NumberRange reads a range of a taxpayer.
+func (r reader) NumberRange(ctx context.Context, scope Scope, id string) (NumberRange, error) {
+	n, err := scanNumberRange(r.q.QueryRowContext(ctx, `
+		SELECT `+numberRangeColumns+` FROM sequences WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		scope.Environment, scope.TaxpayerID, id))
+	return n, r.d.wrap("read number range", err)
+}
+
+func scanNumberRange(r row) (NumberRange, error) {
+	var n NumberRange
+	var expires string
+	var fenced sql.NullInt64
+	var created int64
+	err := r.Scan(&n.ID, &n.Environment, &n.TaxpayerID, &n.Type, &n.First, &n.Last, &n.Next, &expires, &fenced, &created)
+	if err != nil {
+		return NumberRange{}, err
+	}
+	n.CreatedAt, n.FencedAt = fromMicros(created), fromOptionalMicros(fenced)
+	if expires != "" {
+		n.Expires, err = fiscal.ParseDate(expires)
+	}
+	return n, err
+}
+
+// TakeNumbers takes count numbers of a range, starting with n.Next. The row stays locked
+// until the transaction ends. When the transaction fails, the numbers are free again.
+// The error is ErrNumbersTaken when the stored range has another next number, is fenced,
+// or has too few numbers left.
+func (tx *Tx) TakeNumbers(ctx context.Context, n NumberRange, count int64) error {
+	return tx.changeOne(ctx, "take numbers", ErrNumbersTaken, takeNumbers(n, count))
+}
+
+func takeNumbers(n NumberRange, count int64) statement {
+	return statement{`
+		UPDATE sequences SET next_number = next_number + cast($5 AS bigint)
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4
+			AND next_number + cast($5 AS bigint) <= last_number + 1 AND fenced_at IS NULL`, []any{
+		string(n.Environment), n.TaxpayerID, n.ID, n.Next, count,
+	}}
+}
+
+// FenceNumberRange fences a range: it gives no numbers until it is released.
+func (b *Batch) FenceNumberRange(n NumberRange, at time.Time) *Batch {
+	return b.add(statement{`
+		UPDATE sequences SET fenced_at = $4
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, []any{
+		string(n.Environment), n.TaxpayerID, n.ID, micros(at),
+	}}, nil)
+}
+
+// FenceBehind fences a range when its next number is mark or lower, and reports whether
+// it did. It does not change a fenced range.
+func (tx *Tx) FenceBehind(ctx context.Context, n NumberRange, mark int64, at time.Time) (bool, error) {
+	return tx.change(ctx, "fence number range", statement{`
+		UPDATE sequences SET fenced_at = $5
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number <= $4 AND fenced_at IS NULL`, []any{
+		string(n.Environment), n.TaxpayerID, n.ID, mark, micros(at),
+	}})
+}
+
+// ReleaseNumberRange releases a fenced range and sets its next number. The error is
+// ErrNumbersTaken when another transaction released or fenced it after it was read.
+func (tx *Tx) ReleaseNumberRange(ctx context.Context, n NumberRange, next int64) error {
+	return tx.changeOne(ctx, "release number range", ErrNumbersTaken, statement{`
+		UPDATE sequences SET fenced_at = NULL, next_number = $6
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4 AND fenced_at = $5`, []any{
+		string(n.Environment), n.TaxpayerID, n.ID, n.Next, micros(n.FencedAt), next,
+	}})
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// row is the part of *sql.Row and *sql.Rows that reads the columns of one row.
+type row interface{ Scan(dest ...any) error }
+
+// collect reads all rows with scan and closes them.
+func collect[T any](d *dialect, what string, rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
+	defer func() { _ = rows.Close() }() // rows.Err reports any failure
+	var all []T
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, d.wrap(what, err)
+		}
+		all = append(all, one)
+	}
+	return all, d.wrap(what, rows.Err())
+}
+
+// rowExists reports whether a query of one row found it. err is the error of the
+// query.
+func (r reader) rowExists(what string, err error) (bool, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, r.d.wrap(what, err)
+}
+
+// afterScan reads the first columns of a row into its own variables. Another scan
+// function then reads the columns that follow.
+type afterScan struct {
+	row
+	first []any
+}
+
+func (a afterScan) Scan(dest ...any) error { return a.row.Scan(append(a.first, dest...)...) }
+
+// statement is a statement with its arguments.
+type statement struct {
+	text string
+	args []any
+}
+
+// run executes the statement and returns how many rows it changed.
+func (s statement) run(ctx context.Context, q querier) (int64, error) {
+	done, err := q.ExecContext(ctx, s.text, s.args...)
+	if err != nil {
+		return 0, err
+	}
+	return done.RowsAffected()
+}
+
+// change executes a statement and reports whether it changed a row.
+func (tx *Tx) change(ctx context.Context, what string, s statement) (bool, error) {
+	n, err := s.run(ctx, tx.q)
+	return err == nil && n > 0, tx.d.wrap(what, err)
+}
+
+// changeOne executes a statement that must change a row. It returns otherwise when
+// the statement changes none.
+func (tx *Tx) changeOne(ctx context.Context, what string, otherwise error, s statement) error {
+	changed, err := tx.change(ctx, what, s)
+	if err == nil && !changed {
+		return otherwise
+	}
+	return err
+}
+
+// placeholders returns the list $1, $2, … for an IN condition, and its arguments.
+// The last value fills the list up to a power of two, so that the engine prepares
+// only a few different statements.
+func placeholders(values []string) (list string, args []any) {
+	size := 1
+	for size < len(values) {
+		size *= 2
+	}
+	marks := make([]string, size)
+	for i := range size {
+		marks[i] = "$" + strconv.Itoa(i+1)
+		args = append(args, values[min(i, len(values)-1)])
+	}
+	return strings.Join(marks, ", "), args
+}
+
+// qualified puts the alias of a table before each of its columns.
+func qualified(alias, columns string) string {
+	return alias + "." + strings.ReplaceAll(columns, ", ", ", "+alias+".")
+}
+
+// micros is the stored form of an instant: microseconds since 1970 UTC.
+func micros(t time.Time) int64 { return t.UnixMicro() }
+
+func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
+
+// optionalMicros stores the zero time as NULL.
+func optionalMicros(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return micros(t)
+}
+
+// fromOptionalMicros reads NULL as the zero time.
+func fromOptionalMicros(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return fromMicros(n.Int64)
+}
+
+// optionalText stores the empty string as NULL.
+func optionalText(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// optionalBytes stores a nil slice as NULL. Some drivers store a nil slice as empty
+// bytes.
+func optionalBytes(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}
+
+// oneIf is the stored form of a boolean: 1 for true, 0 for false.
+func oneIf(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
