@@ -13,19 +13,18 @@ import (
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// quick makes a client give up soon.
-func quick(o *Options) {
+// shortTimeouts gives a client short timeouts.
+func shortTimeouts(o *Options) {
 	o.Timeouts.FirstByte, o.Timeouts.Total = time.Second, time.Second
 }
 
-// hijack takes the connection of a request over.
+// hijack takes over the connection of a request.
 func hijack(t *testing.T, w http.ResponseWriter) (*net.TCPConn, *bufio.ReadWriter) {
 	t.Helper()
 	conn, rw, err := http.NewResponseController(w).Hijack()
@@ -36,13 +35,13 @@ func hijack(t *testing.T, w http.ResponseWriter) (*net.TCPConn, *bufio.ReadWrite
 	return conn.(*net.TCPConn), rw
 }
 
-// reset ends a connection without a word.
+// reset closes a connection with a TCP reset.
 func reset(conn *net.TCPConn) {
 	_ = conn.SetLinger(0)
 	_ = conn.Close()
 }
 
-func TestLostExchanges(t *testing.T) {
+func TestSubmitWithoutAResponseIsInconclusive(t *testing.T) {
 	t.Parallel()
 	large := shipment()
 	large.XML = bytes.Repeat([]byte("x"), 8<<20)
@@ -62,11 +61,11 @@ func TestLostExchanges(t *testing.T) {
 			conn, _ := hijack(t, w)
 			reset(conn)
 		}, fiscal.ErrInconclusive},
-		{"silence after the body", shipment(), func(_ *testing.T, _ http.ResponseWriter, r *http.Request) {
+		{"no response after the body", shipment(), func(_ *testing.T, _ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()
 		}, fiscal.ErrInconclusive},
-		{"half of an answer", shipment(), func(t *testing.T, w http.ResponseWriter, r *http.Request) {
+		{"half of a response", shipment(), func(t *testing.T, w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			conn, rw := hijack(t, w)
 			_, _ = fmt.Fprint(rw, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"trackId\":\"t\"}")
@@ -80,7 +79,7 @@ func TestLostExchanges(t *testing.T) {
 			_ = rw.Flush()
 			_ = conn.Close()
 		}, fiscal.ErrInconclusive},
-		{"answer byte by byte", shipment(), func(_ *testing.T, w http.ResponseWriter, r *http.Request) {
+		{"response byte by byte", shipment(), func(_ *testing.T, w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			for _, b := range []byte(`{"trackId":"98b094eb-7a9f-4e47-95f9-435d9e357426"}`) {
 				_, _ = w.Write([]byte{b})
@@ -98,11 +97,11 @@ func TestLostExchanges(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var posts atomic.Int64
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			s := newEnv(t, func(w http.ResponseWriter, r *http.Request) {
 				posts.Add(1)
 				tt.serve(t, w, r)
 			})
-			_, err := s.client(t, quick).Submit(soon(t), signer(t), tt.ship)
+			_, err := s.client(t, shortTimeouts).Submit(testContext(t), signer(t), tt.ship)
 			wantError(t, err, tt.want)
 			if posts.Load() != 1 {
 				t.Errorf("%d posts", posts.Load())
@@ -111,10 +110,10 @@ func TestLostExchanges(t *testing.T) {
 	}
 }
 
-// Whatever ends before the body begins has not been received.
-func TestP84Unsent(t *testing.T) {
+// A call that fails before the first byte of the body was not received.
+func TestFailureBeforeTheBodyIsNotReceived(t *testing.T) {
 	t.Parallel()
-	s := serve(t, say(200, `{"trackId":"t"}`))
+	s := newEnv(t, answer(200, `{"trackId":"t"}`))
 	closed, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -133,30 +132,30 @@ func TestP84Unsent(t *testing.T) {
 		host string
 		tls  *tls.Config
 	}{
-		"refused":              {"http://" + closed.Addr().String(), nil},
-		"no such name":         {"http://nobody.invalid", nil},
-		"unknown certificate":  {secure.URL, nil},
-		"TLS 1.1":              {old.URL, old.Client().Transport.(*http.Transport).TLSClientConfig},
-		"another host's name":  {"https://localhost:" + portOf(secure.URL), secure.Client().Transport.(*http.Transport).TLSClientConfig},
-		"plain where TLS goes": {"https://" + s.Listener.Addr().String(), nil},
+		"refused":             {"http://" + closed.Addr().String(), nil},
+		"no such name":        {"http://host.invalid", nil},
+		"unknown certificate": {secure.URL, nil},
+		"TLS 1.1":             {old.URL, old.Client().Transport.(*http.Transport).TLSClientConfig},
+		"another host's name": {"https://localhost:" + portOf(secure.URL), secure.Client().Transport.(*http.Transport).TLSClientConfig},
+		"HTTP instead of TLS": {"https://" + s.Listener.Addr().String(), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// The summary goes to a host of its own, so that the token is had.
+			// Summaries go to another host, so that fetching the token works.
 			c := s.client(t, func(o *Options) { o.Hosts.FC, o.TLS = tt.host, tt.tls })
-			_, err := c.SubmitSummary(soon(t), signer(t), shipment())
+			_, err := c.SubmitSummary(testContext(t), signer(t), shipment())
 			wantError(t, err, fiscal.ErrNotReceived)
-			_, err = c.SummaryState(soon(t), signer(t), ours())
+			_, err = c.SummaryState(testContext(t), signer(t), query())
 			wantError(t, err, fiscal.ErrUnavailable)
 		})
 	}
-	t.Run("the caller leaves before it is its turn", func(t *testing.T) {
+	t.Run("the caller is cancelled while it waits for a slot", func(t *testing.T) {
 		t.Parallel()
 		c := s.client(t, func(o *Options) { o.MaxInFlight = 1 })
-		if _, err := c.Submit(soon(t), signer(t), shipment()); err != nil {
+		if _, err := c.Submit(testContext(t), signer(t), shipment()); err != nil {
 			t.Fatal(err)
 		}
-		release, err := c.slots.take(t.Context(), c.reception.origin)
+		release, err := c.slots.acquire(t.Context(), c.reception.origin)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,12 +170,11 @@ func TestP84Unsent(t *testing.T) {
 	})
 }
 
-// A connection that is reset before the server has read any of the body may or
-// may not have carried some: what counts is that it is no answer, and that
-// nothing is sent twice.
+// When a connection is reset before the server has read the body, some of the body may
+// have been sent. Either error is right, but nothing may be sent twice.
 func TestResetBeforeTheBody(t *testing.T) {
 	t.Parallel()
-	s := serve(t, say(200, ""))
+	s := newEnv(t, answer(200, ""))
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +193,7 @@ func TestResetBeforeTheBody(t *testing.T) {
 		}
 	}()
 	c := s.client(t, func(o *Options) { o.Hosts.FC = "http://" + listener.Addr().String() })
-	_, err = c.SubmitSummary(soon(t), signer(t), shipment())
+	_, err = c.SubmitSummary(testContext(t), signer(t), shipment())
 	if !errors.Is(err, fiscal.ErrNotReceived) && !errors.Is(err, fiscal.ErrInconclusive) {
 		t.Error(err)
 	}
@@ -206,54 +204,14 @@ func TestResetBeforeTheBody(t *testing.T) {
 	}
 }
 
-// A deadConn takes a header and then a part of the body, or nothing of it.
-type deadConn struct {
-	net.Conn
-	writes, takes int
-}
-
-func (d *deadConn) Write(b []byte) (int, error) {
-	if d.writes++; d.writes == 1 {
-		return len(b), nil
-	}
-	return min(d.takes, len(b)), syscall.ECONNRESET
-}
-
-// A connection that took no byte of the body has not carried it, even though the
-// library had read it; one that took some may have.
-func TestWireCounts(t *testing.T) {
-	t.Parallel()
-	s := serve(t, say(200, ""))
-	c := s.client(t)
-	for takes, unsent := range map[int]bool{0: true, 1: false} {
-		here, there := net.Pipe()
-		t.Cleanup(func() { _ = there.Close() })
-		tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-			return &wireConn{Conn: &deadConn{Conn: here, takes: takes}}, nil
-		}}
-		body, err := newUpload("x.xml", bytes.Repeat([]byte("x"), 64<<10))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.exchange(soon(t), request{transport: tr, url: "http://x.example/", upload: body, limit: 1, total: time.Second})
-		l, ok := errors.AsType[*lost](err)
-		if !ok || l.unsent != unsent {
-			t.Errorf("%d bytes taken: %v", takes, err)
-		}
-		if !body.begun {
-			t.Error("the body was not begun: the test shows nothing")
-		}
-	}
-}
-
-// net/http must never send a document again by itself, neither on a connection
-// that died while idle nor on one that died with the answer.
-func TestNoSilentReplay(t *testing.T) {
+// net/http must not send a document a second time, neither when an idle connection
+// was closed nor when a connection ends without a response.
+func TestDocumentsAreNeverSentTwice(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	got := map[string]int{}
 	drop := false
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newEnv(t, func(w http.ResponseWriter, r *http.Request) {
 		doc, _ := readUpload(r)
 		_, _ = io.Copy(io.Discard, r.Body)
 		mu.Lock()
@@ -271,7 +229,7 @@ func TestNoSilentReplay(t *testing.T) {
 	send := func(n int) error {
 		ship := shipmentOf(n)
 		ship.XML = fmt.Appendf(nil, "<ECF>%d</ECF>", n)
-		_, err := c.Submit(soon(t), signer(t), ship)
+		_, err := c.Submit(testContext(t), signer(t), ship)
 		return err
 	}
 	for n := range 40 {
@@ -285,9 +243,9 @@ func TestNoSilentReplay(t *testing.T) {
 		case err == nil && arrived != 1, errors.Is(err, fiscal.ErrNotReceived) && arrived != 0:
 			t.Fatalf("document %d arrived %d times: %v", n, arrived, err)
 		}
-		s.CloseClientConnections() // what is idle dies
+		s.CloseClientConnections() // also the idle ones
 	}
-	if err := send(100); err != nil { // a connection that is alive, and reused
+	if err := send(100); err != nil { // opens a connection that the next call reuses
 		t.Fatal(err)
 	}
 	mu.Lock()
@@ -298,50 +256,5 @@ func TestNoSilentReplay(t *testing.T) {
 	defer mu.Unlock()
 	if n := got["<ECF>101</ECF>"]; n != 1 {
 		t.Errorf("the document arrived %d times", n)
-	}
-}
-
-// A host gets eight calls at once and no more.
-func TestInFlight(t *testing.T) {
-	t.Parallel()
-	var now, most atomic.Int64
-	full := make(chan struct{})
-	var once sync.Once
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		n := now.Add(1)
-		defer now.Add(-1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-		}
-		if n == 8 {
-			once.Do(func() { close(full) })
-		}
-		<-full
-		say(200, `{"trackId":"t"}`)(w, r)
-	})
-	c := s.client(t)
-	id := signer(t)
-	var wg sync.WaitGroup
-	for n := range 100 {
-		wg.Go(func() {
-			var err error
-			if n%2 == 0 {
-				_, err = c.Submit(soon(t), id, shipmentOf(n))
-			} else {
-				_, err = c.Result(soon(t), id, "t")
-				if errors.Is(err, fiscal.ErrUnavailable) {
-					err = nil // the script answers a track id to everybody
-				}
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if most.Load() != 8 {
-		t.Errorf("%d calls at once, want 8", most.Load())
-	}
-	if len(c.slots.of) != 0 {
-		t.Errorf("%d origins are left", len(c.slots.of))
 	}
 }

@@ -2,6 +2,7 @@ package dgii
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -20,7 +21,7 @@ import (
 
 const seedValue = "c2VlZC10aGF0LW5vYm9keS1zZWVz"
 
-// A fakeClock is set by tests.
+// A fakeClock is a clock that the test moves.
 type fakeClock struct {
 	mu sync.Mutex
 	at time.Time
@@ -40,35 +41,36 @@ func (c *fakeClock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// A scripted is a server that says what a test has it say, and gives tokens.
-type scripted struct {
+// An env is a server in the place of the authority. It gives tokens, and answers all
+// other requests with the handler of the test.
+type env struct {
 	*httptest.Server
 	clock *fakeClock
-	// answer serves everything but seeds and tokens.
-	answer  atomic.Pointer[http.HandlerFunc]
-	refuse  atomic.Pointer[http.HandlerFunc] // serves tokens instead
-	seeds   atomic.Int64
-	tokens  atomic.Int64
-	current atomic.Pointer[string]
+	// handler answers all requests except those for seeds and tokens.
+	handler       atomic.Pointer[http.HandlerFunc]
+	tokenHandler  atomic.Pointer[http.HandlerFunc] // if set, answers the requests for tokens
+	seedRequests  atomic.Int64
+	tokenRequests atomic.Int64
+	currentToken  atomic.Pointer[string]
 }
 
-func serve(t testing.TB, answer http.HandlerFunc) *scripted {
+func newEnv(t testing.TB, answer http.HandlerFunc) *env {
 	t.Helper()
-	s := &scripted{clock: newClock()}
-	s.answer.Store(&answer)
+	s := &env{clock: newClock()}
+	s.handler.Store(&answer)
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
 }
 
-func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *env) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := strings.ToLower(r.URL.Path); {
 	case strings.HasSuffix(path, "/autenticacion/semilla"):
-		s.seeds.Add(1)
+		s.seedRequests.Add(1)
 		_, _ = fmt.Fprintf(w, "\ufeff<?xml version=\"1.0\" encoding=\"utf-8\"?>\r\n<SemillaModel xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xmlns:xsd=\"http://www.w3.org/2001/XMLSchema\">\r\n  <valor>%s</valor>\r\n  <fecha>2026-10-08T10:50:14.9682218-04:00</fecha>\r\n</SemillaModel>", seedValue)
 	case strings.HasSuffix(path, "/autenticacion/validarsemilla"):
-		n := s.tokens.Add(1)
-		if refuse := s.refuse.Load(); refuse != nil {
+		n := s.tokenRequests.Add(1)
+		if refuse := s.tokenHandler.Load(); refuse != nil {
 			(*refuse)(w, r)
 			return
 		}
@@ -78,31 +80,31 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		token := fmt.Sprintf("secret-token-%d", n)
-		s.current.Store(&token)
+		s.currentToken.Store(&token)
 		now := s.clock.Now().UTC()
 		_, _ = fmt.Fprintf(w, `{"token":%q,"expira":%q,"expedido":%q}`, token, now.Add(time.Hour).Format(time.RFC3339), now.Format(time.RFC3339))
 	default:
-		(*s.answer.Load())(w, r)
+		(*s.handler.Load())(w, r)
 	}
 }
 
-func (s *scripted) script(answer http.HandlerFunc) { s.answer.Store(&answer) }
+func (s *env) respond(answer http.HandlerFunc) { s.handler.Store(&answer) }
 
-func (s *scripted) refuseTokens(answer http.HandlerFunc) {
+func (s *env) answerTokens(answer http.HandlerFunc) {
 	if answer == nil {
-		s.refuse.Store(nil)
+		s.tokenHandler.Store(nil)
 		return
 	}
-	s.refuse.Store(&answer)
+	s.tokenHandler.Store(&answer)
 }
 
-// authorised tells whether a request has the token that is good.
-func (s *scripted) authorised(r *http.Request) bool {
-	token := s.current.Load()
+// authorised reports whether a request has the current token.
+func (s *env) authorised(r *http.Request) bool {
+	token := s.currentToken.Load()
 	return token != nil && r.Header.Get("Authorization") == "Bearer "+*token
 }
 
-// readUpload returns the document of a request.
+// readUpload returns the document that a request uploads.
 func readUpload(r *http.Request) ([]byte, error) {
 	parts, err := r.MultipartReader()
 	if err != nil {
@@ -115,8 +117,8 @@ func readUpload(r *http.Request) ([]byte, error) {
 	return io.ReadAll(part)
 }
 
-// say answers everything alike, after the body has been read.
-func say(status int, body string) http.HandlerFunc {
+// answer returns a handler that reads the body and answers every request alike.
+func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.WriteHeader(status)
@@ -124,7 +126,7 @@ func say(status int, body string) http.HandlerFunc {
 	}
 }
 
-func (s *scripted) options(t testing.TB) Options {
+func (s *env) options(t testing.TB) Options {
 	t.Helper()
 	hosts, err := SimulatorHosts(s.URL, "testecf")
 	if err != nil {
@@ -136,7 +138,7 @@ func (s *scripted) options(t testing.TB) Options {
 	}
 }
 
-func (s *scripted) client(t testing.TB, change ...func(*Options)) *Client {
+func (s *env) client(t testing.TB, change ...func(*Options)) *Client {
 	t.Helper()
 	o := s.options(t)
 	for _, f := range change {
@@ -170,8 +172,8 @@ func shipmentOf(n int) fiscal.Shipment {
 	return s
 }
 
-// soon is a context that ends before the test does.
-func soon(t testing.TB) context.Context {
+// testContext returns a context with a deadline, so that a test cannot hang.
+func testContext(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	t.Cleanup(cancel)
@@ -181,3 +183,22 @@ func soon(t testing.TB) context.Context {
 func discard() *log.Logger { return log.New(io.Discard, "", 0) }
 
 func portOf(address string) string { return address[strings.LastIndex(address, ":")+1:] }
+
+// sentinels are the errors that callers distinguish. An error wraps exactly one.
+var sentinels = []error{
+	fiscal.ErrNotReceived, fiscal.ErrInconclusive, fiscal.ErrAbsent, fiscal.ErrNotDelegated, fiscal.ErrUnavailable,
+}
+
+func wantError(t *testing.T, err, want error) {
+	t.Helper()
+	for _, s := range sentinels {
+		if got := errors.Is(err, s); got != errors.Is(want, s) {
+			t.Fatalf("error %v: errors.Is(%q) = %v", err, s, got)
+		}
+	}
+	if err != nil && (strings.Contains(err.Error(), "secret-token") || strings.Contains(err.Error(), seedValue)) {
+		t.Fatalf("the error contains a secret: %v", err)
+	}
+}
+
+const htmlPage = "<!DOCTYPE html><html><body>El servicio no está delegado</body></html>"
