@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-func (s *Simulator) controlRegistry(handle register) {
+func (s *Simulator) controlRegistry(handle handleFunc) {
 	handle("POST /_sim/v1/rules", func(r *http.Request) (any, error) {
 		var rule Rule
 		if err := decode(r, &rule); err != nil {
@@ -26,8 +26,8 @@ func (s *Simulator) controlRegistry(handle register) {
 		}
 		return nil, ErrNotFound
 	})
-	handle("DELETE /_sim/v1/rules", func(*http.Request) (any, error) { s.ClearRules(); return done(nil) })
-	handle("DELETE /_sim/v1/rules/{id}", func(r *http.Request) (any, error) { return done(s.RemoveRule(r.PathValue("id"))) })
+	handle("DELETE /_sim/v1/rules", func(*http.Request) (any, error) { s.ClearRules(); return okResponse(nil) })
+	handle("DELETE /_sim/v1/rules/{id}", func(r *http.Request) (any, error) { return okResponse(s.RemoveRule(r.PathValue("id"))) })
 
 	handle("POST /_sim/v1/taxpayers", func(r *http.Request) (any, error) {
 		var t Taxpayer
@@ -42,9 +42,9 @@ func (s *Simulator) controlRegistry(handle register) {
 		if err := decode(r, &patch); err != nil {
 			return nil, err
 		}
-		return done(s.UpdateTaxpayer(r.PathValue("rnc"), func(t *Taxpayer) error {
+		return okResponse(s.UpdateTaxpayer(r.PathValue("rnc"), func(t *Taxpayer) error {
 			if err := json.Unmarshal(patch, t); err != nil {
-				return badRequest{fmt.Errorf("simulator: the body: %w", err)}
+				return badRequestError{fmt.Errorf("simulator: read the body: %w", err)}
 			}
 			return nil
 		}))
@@ -73,7 +73,7 @@ func (s *Simulator) controlRegistry(handle register) {
 	handle("GET /_sim/v1/peers/{rnc}/deliveries", func(r *http.Request) (any, error) { return s.Deliveries(r.PathValue("rnc")), nil })
 }
 
-// Taxpayers returns those that are registered, by RNC.
+// Taxpayers returns the registered taxpayers, ordered by RNC.
 func (s *Simulator) Taxpayers() []Taxpayer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *Simulator) Taxpayers() []Taxpayer {
 	return all
 }
 
-func (s *Simulator) controlDocuments(handle register) {
+func (s *Simulator) controlDocuments(handle handleFunc) {
 	handle("GET /_sim/v1/documents", func(r *http.Request) (any, error) {
 		q := r.URL.Query()
 		return s.Documents(Filter{Amb: q.Get("amb"), RNC: q.Get("rnc"), ENCF: q.Get("encf")}), nil
@@ -101,6 +101,6 @@ func (s *Simulator) controlDocuments(handle register) {
 		if err := decode(r, &v); err != nil {
 			return nil, err
 		}
-		return done(s.ForceVerdict(r.PathValue("id"), v))
+		return okResponse(s.ForceVerdict(r.PathValue("id"), v))
 	})
 }

@@ -1,27 +1,27 @@
 package simulator
 
-// The layouts of documents, after the format documents of the authority
-// (e-CF v1.0, RFCE v1.0) and their schemas. See compile for how they are read.
+// The schemas of documents, from the authority's format documents (e-CF v1.0, RFCE v1.0)
+// and XSD files. parseSchema explains the notation.
 
-const ecfLayout = `
+const ecfSchema = `
 Encabezado 1
- Version 1 one:1.0,1
+ Version 1 enum:1.0,1
  IdDoc 1
-  TipoeCF 1 one:31,32,33,34,41,43,44,45,46,47
+  TipoeCF 1 enum:31,32,33,34,41,43,44,45,46,47
   eNCF 1 encf
   FechaVencimientoSecuencia 1 date @31
-  IndicadorEnvioDiferido ? one:1
-  IndicadorMontoGravado ? one:0,1
-  IndicadorServicioTodoIncluido ? one:1
-  TipoIngresos 1 one:01,02,03,04,05,06
-  TipoPago 1 one:1,2,3
+  IndicadorEnvioDiferido ? enum:1
+  IndicadorMontoGravado ? enum:0,1
+  IndicadorServicioTodoIncluido ? enum:1
+  TipoIngresos 1 enum:01,02,03,04,05,06
+  TipoPago 1 enum:1,2,3
   FechaLimitePago ? date
-  TerminoPago ? words:15
+  TerminoPago ? alphanumeric:15
   TablaFormasPago ?
    FormaDePago 1..7
     FormaPago ? upto:8
     MontoPago ? amount
-  TipoCuentaPago ? one:CT,AH,OT
+  TipoCuentaPago ? enum:CT,AH,OT
   NumeroCuentaPago ? text:28
   BancoPago ? text:75
   FechaDesde ? date
@@ -33,8 +33,8 @@ Encabezado 1
   NombreComercial ? text:150
   Sucursal ? text:20
   DireccionEmisor 1 text:100
-  Municipio ? place
-  Provincia ? place
+  Municipio ? municipality
+  Provincia ? municipality
   TablaTelefonoEmisor ?
    TelefonoEmisor 1..3 phone
   CorreoEmisor ? mail
@@ -56,8 +56,8 @@ Encabezado 1
   ContactoComprador ? text:80
   CorreoComprador ? mail
   DireccionComprador ? text:100
-  MunicipioComprador ? place
-  ProvinciaComprador ? place
+  MunicipioComprador ? municipality
+  ProvinciaComprador ? municipality
   FechaEntrega ? date
   ContactoEntrega ? text:100
   DireccionEntrega ? text:100
@@ -120,7 +120,7 @@ Encabezado 1
   TotalITBISPercepcion ? amount @31
   TotalISRPercepcion ? amount @31
  OtraMoneda ?
-  TipoMoneda 1 one:BRL,CAD,CHF,CHY,XDR,DKK,EUR,GBP,JPY,NOK,SCP,SEK,USD,VEF,HTG,MXN,COP
+  TipoMoneda 1 enum:BRL,CAD,CHF,CHY,XDR,DKK,EUR,GBP,JPY,NOK,SCP,SEK,USD,VEF,HTG,MXN,COP
   TipoCambio 1 rate
   MontoGravadoTotalOtraMoneda ? amount
   MontoGravado1OtraMoneda ? amount
@@ -147,13 +147,13 @@ DetallesItems 1
    CodigosItem 1..5
     TipoCodigo 1 text:14
     CodigoItem 1 text:35
-  IndicadorFacturacion 1 one:0,1,2,3,4
+  IndicadorFacturacion 1 enum:0,1,2,3,4
   Retencion ? @31
-   IndicadorAgenteRetencionoPercepcion 1 one:1,2 @31
+   IndicadorAgenteRetencionoPercepcion 1 enum:1,2 @31
    MontoITBISRetenido ? amount @31
    MontoISRRetenido ? amount @31
   NombreItem 1 text:80
-  IndicadorBienoServicio 1 one:1,2
+  IndicadorBienoServicio 1 enum:1,2
   DescripcionItem ? text:1000
   CantidadItem 1 positive
   UnidadMedida ? upto:62
@@ -170,19 +170,19 @@ DetallesItems 1
   Mineria ? @32
    PesoNetoKilogramo ? amount @32
    PesoNetoMineria ? amount @32
-   TipoAfiliacion ? one:1,2 @32
-   Liquidacion ? one:1,2 @32
+   TipoAfiliacion ? enum:1,2 @32
+   Liquidacion ? enum:1,2 @32
   PrecioUnitarioItem 1 price
   DescuentoMonto ? amount
   TablaSubDescuento ?
    SubDescuento 1..12
-    TipoSubDescuento 1 one:$,%
+    TipoSubDescuento 1 enum:$,%
     SubDescuentoPorcentaje ? percent
     MontoSubDescuento 1 amount
   RecargoMonto ? amount
   TablaSubRecargo ?
    SubRecargo 1..12
-    TipoSubRecargo 1 one:$,%
+    TipoSubRecargo 1 enum:$,%
     SubRecargoPorcentaje ? percent
     MontoSubRecargo 1 amount
   TablaImpuestoAdicional ?
@@ -214,14 +214,14 @@ Subtotales ?
 DescuentosORecargos ?
  DescuentoORecargo 1..20
   NumeroLinea 1 int:2
-  TipoAjuste 1 one:D,R
-  IndicadorNorma1007 ? one:0,1
+  TipoAjuste 1 enum:D,R
+  IndicadorNorma1007 ? enum:0,1
   DescripcionDescuentooRecargo ? text:45
-  TipoValor ? one:$,%
+  TipoValor ? enum:$,%
   ValorDescuentooRecargo ? percent
   MontoDescuentooRecargo ? amount
   MontoDescuentooRecargoOtraMoneda ? amount
-  IndicadorFacturacionDescuentooRecargo ? one:1,2,3,4
+  IndicadorFacturacionDescuentooRecargo ? enum:1,2,3,4
 Paginacion ?
  Pagina 1..1000
   PaginaNo 1 upto:1000
@@ -246,19 +246,19 @@ InformacionReferencia ?
  NCFModificado 1 text:19
  RNCOtroContribuyente ? rnc
  FechaNCFModificado ? date
- CodigoModificacion 1 one:1,2,3,4,5
-FechaHoraFirma 1 moment
+ CodigoModificacion 1 enum:1,2,3,4,5
+FechaHoraFirma 1 datetime
 `
 
-// The summary takes amounts with no decimals or with two.
-const rfceLayout = `
+// The amounts of a summary have no decimals or two.
+const rfceSchema = `
 Encabezado 1
- Version 1 one:1.0
+ Version 1 enum:1.0
  IdDoc 1
-  TipoeCF 1 one:31,32,33,34,41,43,44,45,46,47
+  TipoeCF 1 enum:31,32,33,34,41,43,44,45,46,47
   eNCF 1 encf
-  TipoIngresos 1 one:01,02,03,04,05,06
-  TipoPago 1 one:1,2,3
+  TipoIngresos 1 enum:01,02,03,04,05,06
+  TipoPago 1 enum:1,2,3
   TablaFormasPago ?
    FormaDePago 0..7
     FormaPago ? upto:8
@@ -291,15 +291,15 @@ Encabezado 1
   MontoTotal 1 exact
   MontoNoFacturable ? signed
   MontoPeriodo ? signed
- CodigoSeguridadeCF 1 six
+ CodigoSeguridadeCF 1 code
 `
 
-// What all types of e-CF share.
-const commonLayout = `
+// commonSchema has what all types of e-CF share.
+const commonSchema = `
 Encabezado 1
- Version 1 one:1.0,1
+ Version 1 enum:1.0,1
  IdDoc 1
-  TipoeCF 1 one:31,32,33,34,41,43,44,45,46,47
+  TipoeCF 1 enum:31,32,33,34,41,43,44,45,46,47
   eNCF 1 encf
  Emisor 1
   RNCEmisor 1 rnc
@@ -313,10 +313,10 @@ Encabezado 1
 DetallesItems 1
  Item 1..1000
   NumeroLinea 1 upto:1000
-  IndicadorFacturacion 1 one:0,1,2,3,4
+  IndicadorFacturacion 1 enum:0,1,2,3,4
   NombreItem 1 text:80
   CantidadItem 1 positive
   PrecioUnitarioItem 1 price
   MontoItem 1 amount
-FechaHoraFirma 1 moment
+FechaHoraFirma 1 datetime
 `

@@ -3,6 +3,7 @@ package simulator_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,7 +29,7 @@ const (
 
 var zone = time.FixedZone("AST", -4*60*60)
 
-// A fakeClock stands still until it is told.
+// A fakeClock is a clock that the test moves.
 type fakeClock struct {
 	mu sync.Mutex
 	at time.Time
@@ -46,8 +47,8 @@ func (c *fakeClock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// A rig is a simulator that listens, and a reference client of it.
-type rig struct {
+// An env is a simulator that listens, and a client of it.
+type env struct {
 	*simulator.Simulator
 	t     testing.TB
 	clock *fakeClock
@@ -57,9 +58,9 @@ type rig struct {
 	http  *http.Client
 }
 
-// newRig starts a simulator without delays, with an issuer who may issue and a
-// buyer who receives.
-func newRig(t testing.TB, configure ...func(*simulator.Options)) *rig {
+// newEnv starts a simulator without delays, with an issuer and a buyer who receives
+// documents.
+func newEnv(t testing.TB, configure ...func(*simulator.Options)) *env {
 	t.Helper()
 	clock := &fakeClock{at: time.Date(2026, 6, 1, 12, 0, 0, 0, zone)}
 	o := simulator.Options{Now: clock.now, Seed: 1, Config: simulator.Quick()}
@@ -75,13 +76,13 @@ func newRig(t testing.TB, configure ...func(*simulator.Options)) *rig {
 		s.Close()
 		server.Close()
 	})
-	r := &rig{Simulator: s, t: t, clock: clock, base: server.URL, http: server.Client()}
+	e := &env{Simulator: s, t: t, clock: clock, base: server.URL, http: server.Client()}
 	must(t, s.AddTaxpayer(simulator.Baseline(issuer, person, "2027-12-31")))
 	must(t, s.AddTaxpayer(simulator.Taxpayer{RNC: buyer, Name: "Comprador", Delegates: []simulator.Delegate{{ID: "22400022111"}}, Receiver: &simulator.Receiver{}}))
-	if r.id, err = s.Identity(person); err != nil {
+	if e.id, err = s.Identity(person); err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return e
 }
 
 func must(t testing.TB, err error) {
@@ -91,15 +92,15 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// A reading is an answer of the simulator.
-type reading struct {
+// A response is a response of the simulator.
+type response struct {
 	status int
 	body   string
 	header http.Header
 	err    error
 }
 
-func (a reading) json(t testing.TB) map[string]any {
+func (a response) json(t testing.TB) map[string]any {
 	t.Helper()
 	var v map[string]any
 	if err := json.Unmarshal([]byte(a.body), &v); err != nil {
@@ -108,28 +109,28 @@ func (a reading) json(t testing.TB) map[string]any {
 	return v
 }
 
-func (r *rig) do(q *http.Request) reading {
-	answer, err := r.http.Do(q)
+func (e *env) do(q *http.Request) response {
+	answer, err := e.http.Do(q)
 	if err != nil {
-		return reading{err: err}
+		return response{err: err}
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	return reading{answer.StatusCode, string(body), answer.Header, err}
+	return response{answer.StatusCode, string(body), answer.Header, err}
 }
 
-func (r *rig) request(ctx context.Context, method, path, token string, body io.Reader) *http.Request {
-	r.t.Helper()
-	q, err := http.NewRequestWithContext(ctx, method, r.base+path, body)
-	must(r.t, err)
+func (e *env) request(ctx context.Context, method, path, token string, body io.Reader) *http.Request {
+	e.t.Helper()
+	q, err := http.NewRequestWithContext(ctx, method, e.base+path, body)
+	must(e.t, err)
 	if token != "" {
 		q.Header.Set("Authorization", "Bearer "+token)
 	}
 	return q
 }
 
-func (r *rig) get(path string, query ...string) reading {
-	r.t.Helper()
+func (e *env) get(path string, query ...string) response {
+	e.t.Helper()
 	values := url.Values{}
 	for i := 0; i < len(query); i += 2 {
 		values.Set(query[i], query[i+1])
@@ -137,11 +138,11 @@ func (r *rig) get(path string, query ...string) reading {
 	if len(values) > 0 {
 		path += "?" + values.Encode()
 	}
-	return r.do(r.request(r.t.Context(), http.MethodGet, path, r.token, nil))
+	return e.do(e.request(e.t.Context(), http.MethodGet, path, e.token, nil))
 }
 
-// file makes the body of an upload.
-func file(name string, raw []byte) (body *bytes.Buffer, kind string) {
+// newUpload returns the body of an upload and its content type.
+func newUpload(name string, raw []byte) (body *bytes.Buffer, kind string) {
 	body = &bytes.Buffer{}
 	m := multipart.NewWriter(body)
 	part, _ := m.CreatePart(textproto.MIMEHeader{
@@ -152,16 +153,16 @@ func file(name string, raw []byte) (body *bytes.Buffer, kind string) {
 	return body, m.FormDataContentType()
 }
 
-func (r *rig) upload(path, name string, raw []byte) reading {
-	r.t.Helper()
-	return r.uploadContext(r.t.Context(), path, name, raw)
+func (e *env) upload(path, name string, raw []byte) response {
+	e.t.Helper()
+	return e.uploadContext(e.t.Context(), path, name, raw)
 }
 
-func (r *rig) uploadContext(ctx context.Context, path, name string, raw []byte) reading {
-	body, kind := file(name, raw)
-	q := r.request(ctx, http.MethodPost, path, r.token, body)
+func (e *env) uploadContext(ctx context.Context, path, name string, raw []byte) response {
+	body, kind := newUpload(name, raw)
+	q := e.request(ctx, http.MethodPost, path, e.token, body)
 	q.Header.Set("Content-Type", kind)
-	return r.do(q)
+	return e.do(q)
 }
 
 const (
@@ -177,31 +178,31 @@ const (
 )
 
 // login fetches a seed, signs it and gets a token.
-func (r *rig) login() *rig {
-	r.t.Helper()
-	a := r.authenticate(seedURL, tokenURL, r.id)
+func (e *env) login() *env {
+	e.t.Helper()
+	a := e.authenticate(seedURL, tokenURL, e.id)
 	if a.status != http.StatusOK {
-		r.t.Fatalf("token: %d %s %v", a.status, a.body, a.err)
+		e.t.Fatalf("token: %d %s %v", a.status, a.body, a.err)
 	}
-	r.token, _ = a.json(r.t)["token"].(string)
-	return r
+	e.token, _ = a.json(e.t)["token"].(string)
+	return e
 }
 
-func (r *rig) authenticate(seedPath, tokenPath string, id *xmlsig.Identity) reading {
-	r.t.Helper()
-	return r.upload(tokenPath, "semilla.xml", r.signSeed(r.get(seedPath), id))
+func (e *env) authenticate(seedPath, tokenPath string, id *xmlsig.Identity) response {
+	e.t.Helper()
+	return e.upload(tokenPath, "semilla.xml", e.signSeed(e.get(seedPath), id))
 }
 
-func (r *rig) signSeed(seed reading, id *xmlsig.Identity) []byte {
-	r.t.Helper()
+func (e *env) signSeed(seed response, id *xmlsig.Identity) []byte {
+	e.t.Helper()
 	d, err := xmlsig.Parse([]byte(seed.body), xmlsig.SmallLimits())
-	must(r.t, err)
+	must(e.t, err)
 	signed, err := id.SignDocument(d)
-	must(r.t, err)
+	must(e.t, err)
 	return signed
 }
 
-// invoice is a type 31 of one line of 3 × 1250.00 at 18 %.
+// invoice is a type 31 with one line of 3 × 1250.00 at 18 %.
 const invoice = `<ECF><Encabezado><Version>1.0</Version><IdDoc><TipoeCF>31</TipoeCF><eNCF>ENCF</eNCF><FechaVencimientoSecuencia>31-12-2027</FechaVencimientoSecuencia>` +
 	`<IndicadorMontoGravado>0</IndicadorMontoGravado><TipoIngresos>01</TipoIngresos><TipoPago>1</TipoPago></IdDoc>` +
 	`<Emisor><RNCEmisor>199000013</RNCEmisor><RazonSocialEmisor>Distribuidora Palma Clara, SRL</RazonSocialEmisor><DireccionEmisor>Calle Ficticia 12</DireccionEmisor><FechaEmision>01-06-2026</FechaEmision></Emisor>` +
@@ -210,14 +211,14 @@ const invoice = `<ECF><Encabezado><Version>1.0</Version><IdDoc><TipoeCF>31</Tipo
 	`<DetallesItems><Item><NumeroLinea>1</NumeroLinea><IndicadorFacturacion>1</IndicadorFacturacion><NombreItem>Taladro</NombreItem><IndicadorBienoServicio>1</IndicadorBienoServicio>` +
 	`<CantidadItem>3.00</CantidadItem><PrecioUnitarioItem>1250.00</PrecioUnitarioItem><MontoItem>3750.00</MontoItem></Item></DetallesItems><FechaHoraFirma>01-06-2026 11:59:00</FechaHoraFirma></ECF>`
 
-// summary is an RFCE of the same amounts.
+// summary is an RFCE with the same amounts.
 const summary = `<RFCE><Encabezado><Version>1.0</Version><IdDoc><TipoeCF>32</TipoeCF><eNCF>ENCF</eNCF><TipoIngresos>01</TipoIngresos><TipoPago>1</TipoPago></IdDoc>` +
 	`<Emisor><RNCEmisor>199000013</RNCEmisor><RazonSocialEmisor>Distribuidora Palma Clara, SRL</RazonSocialEmisor><FechaEmision>01-06-2026</FechaEmision></Emisor>` +
 	`<Comprador><RazonSocialComprador>Consumidor</RazonSocialComprador></Comprador>` +
 	`<Totales><MontoGravadoTotal>3750.00</MontoGravadoTotal><MontoGravadoI1>3750.00</MontoGravadoI1><TotalITBIS>675.00</TotalITBIS><TotalITBIS1>675.00</TotalITBIS1><MontoTotal>4425.00</MontoTotal></Totales>` +
 	`<CodigoSeguridadeCF>k7Qx+2</CodigoSeguridadeCF></Encabezado></RFCE>`
 
-// large is how an invoice becomes a type 32 of 250,000.00.
+// large returns the changes that turn the invoice into a type 32 of 250,000.00.
 func large() []string {
 	return []string{
 		"<TipoeCF>31<", "<TipoeCF>32<", "<FechaVencimientoSecuencia>31-12-2027</FechaVencimientoSecuencia>", "",
@@ -226,10 +227,11 @@ func large() []string {
 	}
 }
 
-// sign fills a template in, changes it by pairs of old and new, and signs it.
-func (r *rig) sign(template, encf string, changes ...string) []byte {
-	r.t.Helper()
-	return signAs(r.t, r.id, template, encf, changes...)
+// sign sets the number of a template, makes the changes (pairs of old and new text) and
+// signs it.
+func (e *env) sign(template, encf string, changes ...string) []byte {
+	e.t.Helper()
+	return signAs(e.t, e.id, template, encf, changes...)
 }
 
 func signAs(t testing.TB, id *xmlsig.Identity, template, encf string, changes ...string) []byte {
@@ -237,7 +239,7 @@ func signAs(t testing.TB, id *xmlsig.Identity, template, encf string, changes ..
 	text := strings.ReplaceAll(template, "ENCF</eNCF>", encf+"</eNCF>")
 	for i := 0; i < len(changes); i += 2 {
 		if !strings.Contains(text, changes[i]) {
-			t.Fatalf("there is no %q to change", changes[i])
+			t.Fatalf("the template has no %q to change", changes[i])
 		}
 		text = strings.ReplaceAll(text, changes[i], changes[i+1])
 	}
@@ -249,29 +251,29 @@ func signAs(t testing.TB, id *xmlsig.Identity, template, encf string, changes ..
 }
 
 // send posts an e-CF and returns its trackId.
-func (r *rig) send(encf string, raw []byte) string {
-	r.t.Helper()
-	a := r.upload(reception, issuer+encf+".xml", raw)
+func (e *env) send(encf string, raw []byte) string {
+	e.t.Helper()
+	a := e.upload(reception, issuer+encf+".xml", raw)
 	if a.status != http.StatusOK {
-		r.t.Fatalf("reception: %d %s %v", a.status, a.body, a.err)
+		e.t.Fatalf("reception: %d %s %v", a.status, a.body, a.err)
 	}
-	id, _ := a.json(r.t)["trackId"].(string)
+	id, _ := a.json(e.t)["trackId"].(string)
 	if id == "" {
-		r.t.Fatalf("no trackId in %s", a.body)
+		e.t.Fatalf("no trackId in %s", a.body)
 	}
 	return id
 }
 
-// verdict asks for the result of a trackId, a little later.
-func (r *rig) verdict(trackID string) map[string]any {
-	r.t.Helper()
-	r.clock.advance(2 * time.Second)
-	return r.get(result, "trackid", trackID).json(r.t)
+// verdict advances the clock by two seconds and looks the result of a trackId up.
+func (e *env) verdict(trackID string) map[string]any {
+	e.t.Helper()
+	e.clock.advance(2 * time.Second)
+	return e.get(result, "trackid", trackID).json(e.t)
 }
 
-// until is a context of somebody who gives up once something has happened.
-func (r *rig) until(happened func() bool) context.Context {
-	ctx, cancel := context.WithCancel(r.t.Context())
+// cancelWhen returns a context that is cancelled when happened returns true.
+func (e *env) cancelWhen(happened func() bool) context.Context {
+	ctx, cancel := context.WithCancel(e.t.Context())
 	go func() {
 		defer cancel()
 		for ctx.Err() == nil && !happened() {
@@ -281,17 +283,17 @@ func (r *rig) until(happened func() bool) context.Context {
 	return ctx
 }
 
-func (r *rig) fault(rule simulator.Rule) {
-	r.t.Helper()
-	if _, err := r.AddRule(rule); err != nil {
-		r.t.Fatal(err)
+func (e *env) addRule(rule simulator.Rule) {
+	e.t.Helper()
+	if _, err := e.AddRule(rule); err != nil {
+		e.t.Fatal(err)
 	}
 }
 
-// kinds are the violations, without repeats.
-func (r *rig) kinds() string {
+// violationKinds returns the kinds of the violations, without repetitions.
+func (e *env) violationKinds() string {
 	var kinds []string
-	for _, v := range r.Violations() {
+	for _, v := range e.Violations() {
 		if len(kinds) == 0 || kinds[len(kinds)-1] != string(v.Kind) {
 			kinds = append(kinds, string(v.Kind))
 		}
@@ -299,12 +301,28 @@ func (r *rig) kinds() string {
 	return strings.Join(kinds, " ")
 }
 
-func (r *rig) noViolations() {
-	r.t.Helper()
-	for _, v := range r.Violations() {
-		r.t.Errorf("violation: %s", v)
+func (e *env) noViolations() {
+	e.t.Helper()
+	for _, v := range e.Violations() {
+		e.t.Errorf("violation: %s", v)
 	}
 }
 
 func encf31(n int) string { return fmt.Sprintf("E31%010d", n) }
 func encf32(n int) string { return fmt.Sprintf("E32%010d", n) }
+
+func rootPool(e *env) *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(e.CA())
+	return p
+}
+
+// fileNameOf returns the file name that a document must have.
+func fileNameOf(xml string) string {
+	between := func(tag string) string {
+		_, rest, _ := strings.Cut(xml, "<"+tag+">")
+		text, _, _ := strings.Cut(rest, "<")
+		return text
+	}
+	return between("RNCEmisor") + between("eNCF") + ".xml"
+}

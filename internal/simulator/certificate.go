@@ -19,15 +19,15 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// The keys of a process. They prove nothing outside of it, and to make one takes
-// long.
+// The keys of a process. They are generated once, because that is slow. Nothing
+// outside of the process trusts them.
 var (
 	rootKey   = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 	personKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 )
 
-// An authority issues the certificates that the simulator trusts.
-type authority struct {
+// A certificateAuthority issues the certificates that the simulator trusts.
+type certificateAuthority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
 
@@ -36,20 +36,20 @@ type authority struct {
 	identities map[string]*xmlsig.Identity // by holder
 }
 
-func newAuthority(name string, key crypto.Signer, now time.Time) (*authority, error) {
+func newCertificateAuthority(name string, key crypto.Signer, now time.Time) (*certificateAuthority, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{Country: []string{"DO"}, Organization: []string{"Simulador"}, CommonName: name},
 		NotBefore: now.AddDate(-10, 0, 0), NotAfter: now.AddDate(10, 0, 0),
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, BasicConstraintsValid: true, IsCA: true,
 	}
-	certificate, err := create(template, template, key.Public(), key)
+	certificate, err := createCertificate(template, template, key.Public(), key)
 	if err != nil {
 		return nil, err
 	}
-	return &authority{certificate: certificate, key: key, identities: map[string]*xmlsig.Identity{}}, nil
+	return &certificateAuthority{certificate: certificate, key: key, identities: map[string]*xmlsig.Identity{}}, nil
 }
 
-func create(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer) (*x509.Certificate, error) {
+func createCertificate(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer) (*x509.Certificate, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
 	if err != nil {
 		return nil, fmt.Errorf("simulator: certificate: %w", err)
@@ -57,15 +57,15 @@ func create(template, parent *x509.Certificate, public crypto.PublicKey, key cry
 	return x509.ParseCertificate(der)
 }
 
-func (a *authority) nextSerial() *big.Int {
+func (a *certificateAuthority) nextSerial() *big.Int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.serial++
 	return big.NewInt(a.serial)
 }
 
-// person issues the certificate of a natural person for tax procedures.
-func (a *authority) person(r CertificateRequest, from, to time.Time, key crypto.Signer) (*x509.Certificate, error) {
+// issuePerson issues the certificate of a natural person for tax procedures.
+func (a *certificateAuthority) issuePerson(r CertificateRequest, from, to time.Time, key crypto.Signer) (*x509.Certificate, error) {
 	name := r.Name
 	if name == "" {
 		name = "Persona " + r.Holder
@@ -74,7 +74,7 @@ func (a *authority) person(r CertificateRequest, from, to time.Time, key crypto.
 	if !strings.Contains(serial, "-") {
 		serial = "IDCDO-" + serial
 	}
-	return create(&x509.Certificate{
+	return createCertificate(&x509.Certificate{
 		SerialNumber: a.nextSerial(), Subject: pkix.Name{Country: []string{"DO"}, CommonName: name, SerialNumber: serial},
 		NotBefore: from, NotAfter: to,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageContentCommitment | x509.KeyUsageKeyEncipherment,
@@ -82,19 +82,19 @@ func (a *authority) person(r CertificateRequest, from, to time.Time, key crypto.
 	}, a.certificate, key.Public(), a.key)
 }
 
-// A CertificateRequest says whose certificate is to be made and of what kind.
+// A CertificateRequest describes a certificate to issue.
 type CertificateRequest struct {
-	Holder string `json:"holder"` // cédula, or a whole serial number such as PASDO-X1
+	Holder string `json:"holder"` // cédula, or a complete serial number such as PASDO-X1
 	Name   string `json:"name,omitempty"`
-	Days   int    `json:"days,omitempty"` // 365 unless told
-	// Flavour is pbes2 (the default) or legacy, how the file is encrypted; or
-	// expired, wrong-ca or rsa1024, what is wrong with the certificate.
+	Days   int    `json:"days,omitempty"` // 365 by default
+	// Flavour is pbes2 (the default) or legacy, for the encryption of the file; or
+	// expired, wrong-ca or rsa1024, for a certificate that must be refused.
 	Flavour  string `json:"flavour,omitempty"`
-	Password string `json:"password,omitempty"` // simulador unless told
+	Password string `json:"password,omitempty"` // simulador by default
 }
 
-// A Certificate is a certificate with its key, as a PKCS#12 file. It is of use
-// with this simulator alone, so that its password is no secret.
+// A Certificate is a certificate with its key, as a PKCS#12 file. Only this simulator
+// trusts it, so its password is no secret.
 type Certificate struct {
 	P12         []byte    `json:"p12"`
 	Password    string    `json:"password"`
@@ -104,7 +104,8 @@ type Certificate struct {
 	NotAfter    time.Time `json:"not_after"`
 }
 
-// IssueCertificate makes a certificate and its file.
+// IssueCertificate issues a certificate with its PKCS#12 file. It fails when the
+// request has no holder or an unknown flavour.
 func (s *Simulator) IssueCertificate(r CertificateRequest) (*Certificate, error) {
 	if r.Holder == "" {
 		return nil, errors.New("simulator: a certificate needs a holder")
@@ -121,7 +122,7 @@ func (s *Simulator) IssueCertificate(r CertificateRequest) (*Certificate, error)
 	if err != nil {
 		return nil, fmt.Errorf("simulator: key: %w", err)
 	}
-	issuer, encoder := s.root(), pkcs12.Modern2023
+	issuer, encoder := s.currentCA(), pkcs12.Modern2023
 	switch r.Flavour {
 	case "", "pbes2":
 	case "legacy":
@@ -129,18 +130,18 @@ func (s *Simulator) IssueCertificate(r CertificateRequest) (*Certificate, error)
 	case "expired":
 		from, to = now.AddDate(-1, 0, -r.Days), now.AddDate(0, 0, -1)
 	case "wrong-ca":
-		// With another key than the root's, so that no check can pass by chance.
-		if issuer, err = newAuthority("Autoridad Ajena", key, now); err != nil {
+		// This authority has another key than the root, so that no check passes by chance.
+		if issuer, err = newCertificateAuthority("Autoridad Ajena", key, now); err != nil {
 			return nil, err
 		}
 	case "rsa1024":
-		if key, err = rsa.GenerateKey(rand.Reader, 1024); err != nil { //nolint:gosec // a weak key is what was asked for
+		if key, err = rsa.GenerateKey(rand.Reader, 1024); err != nil { //nolint:gosec // the request asks for a weak key
 			return nil, fmt.Errorf("simulator: key: %w", err)
 		}
 	default:
-		return nil, fmt.Errorf("simulator: flavour %q: want pbes2, legacy, expired, wrong-ca or rsa1024", r.Flavour)
+		return nil, fmt.Errorf("simulator: flavour %q must be pbes2, legacy, expired, wrong-ca or rsa1024", r.Flavour)
 	}
-	leaf, err := issuer.person(r, from, to, key)
+	leaf, err := issuer.issuePerson(r, from, to, key)
 	if err != nil {
 		return nil, err
 	}
@@ -151,10 +152,10 @@ func (s *Simulator) IssueCertificate(r CertificateRequest) (*Certificate, error)
 	return &Certificate{P12: p12, Password: r.Password, Certificate: string(certificatePEM(leaf)), Holder: r.Holder, NotBefore: from, NotAfter: to}, nil
 }
 
-// Identity returns who signs for a person, under the simulator's own root. It is
-// the same one each time.
+// Identity returns the signing identity of a person, issued under the simulator's own
+// root. It returns the same one each time.
 func (s *Simulator) Identity(holder string) (*xmlsig.Identity, error) {
-	a := s.root()
+	a := s.currentCA()
 	a.mu.Lock()
 	id := a.identities[holder]
 	a.mu.Unlock()
@@ -166,7 +167,7 @@ func (s *Simulator) Identity(holder string) (*xmlsig.Identity, error) {
 		return nil, fmt.Errorf("simulator: key: %w", err)
 	}
 	now := s.clock.now()
-	leaf, err := a.person(CertificateRequest{Holder: holder}, now.AddDate(0, 0, -1), now.AddDate(5, 0, 0), key)
+	leaf, err := a.issuePerson(CertificateRequest{Holder: holder}, now.AddDate(0, 0, -1), now.AddDate(5, 0, 0), key)
 	if err != nil {
 		return nil, err
 	}
@@ -179,17 +180,17 @@ func (s *Simulator) Identity(holder string) (*xmlsig.Identity, error) {
 	return id, nil
 }
 
-func (s *Simulator) root() *authority {
+func (s *Simulator) currentCA() *certificateAuthority {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.authority
+	return s.ca
 }
 
 // CA returns the root of the certificates that the simulator issues.
-func (s *Simulator) CA() *x509.Certificate { return s.root().certificate }
+func (s *Simulator) CA() *x509.Certificate { return s.currentCA().certificate }
 
-// RootsPEM returns the file of roots for those who verify what the simulator's
-// people have signed.
+// RootsPEM returns the root as PEM, for clients that verify signatures made with the
+// simulator's certificates.
 func (s *Simulator) RootsPEM() []byte { return certificatePEM(s.CA()) }
 
 func certificatePEM(c *x509.Certificate) []byte {

@@ -2,20 +2,20 @@ package simulator
 
 import "time"
 
-// A DocumentView is a document that the authority has received.
+// A DocumentView is a document that the simulated authority has received.
 type DocumentView struct {
-	ID       string    `json:"id"`                 // for an RFCE one of the simulator's own
+	ID       string    `json:"id"`                 // the trackId; an RFCE has an id of the simulator's own
 	TrackID  string    `json:"track_id,omitempty"` // of an e-CF
 	Amb      string    `json:"amb"`
 	Kind     string    `json:"kind"` // ecf or rfce
 	RNC      string    `json:"rnc"`
 	ENCF     string    `json:"encf"`
 	Type     string    `json:"type"`
-	Attempt  int       `json:"attempt"` // among the stored of its number
-	Posts    int       `json:"posts"`   // of its number, stored or not
-	Code     int       `json:"code"`    // what a look-up says now
+	Attempt  int       `json:"attempt"` // its position among the stored documents of its number
+	Posts    int       `json:"posts"`   // all posts of its number, stored or not
+	Code     int       `json:"code"`    // what a look-up shows now
 	State    string    `json:"state"`
-	Verdict  Verdict   `json:"verdict"` // what it says in the end
+	Verdict  Verdict   `json:"verdict"` // the final verdict
 	Received time.Time `json:"received"`
 	Visible  time.Time `json:"visible"`
 	Due      time.Time `json:"due"`
@@ -30,11 +30,11 @@ type DocumentView struct {
 	Bytes    []byte    `json:"bytes,omitempty"` // as received
 }
 
-// A Filter selects documents. What is empty selects all.
+// A Filter selects documents. An empty field selects all.
 type Filter struct{ ID, Amb, RNC, ENCF string }
 
-// Documents returns the documents that a filter selects, by environment as they
-// came.
+// Documents returns the documents that a filter selects, by environment in the order of
+// arrival.
 func (s *Simulator) Documents(f Filter) []DocumentView {
 	now := s.clock.now()
 	s.mu.Lock()
@@ -56,7 +56,7 @@ func (s *Simulator) Documents(f Filter) []DocumentView {
 }
 
 func (e *environment) view(d *document, now time.Time) DocumentView {
-	code := d.at(now)
+	code := d.codeAt(now)
 	v := DocumentView{
 		ID: d.ID, TrackID: d.ID, Amb: d.Amb, Kind: "ecf", RNC: d.Facts.RNC, ENCF: d.Facts.ENCF, Type: d.Facts.Type, Attempt: d.Attempt,
 		Code: code, State: stateName(code), Verdict: d.Verdict, Received: d.Received, Visible: d.Visible, Due: d.Due, Stuck: d.Stuck, Hidden: d.Hidden,
