@@ -24,7 +24,9 @@ func (s *Simulator) Control() http.Handler {
 		})
 	}
 	s.controlState(handle)
-	s.controlRegistry(handle)
+	s.controlRecords(handle)
+	s.controlRules(handle)
+	s.controlTaxpayers(handle)
 	s.controlDocuments(handle)
 	mux.HandleFunc("GET /_sim/v1/trust", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-pem-file")
@@ -141,6 +143,9 @@ func (s *Simulator) controlState(handle handleFunc) {
 		}
 		return okResponse(s.Restore(b))
 	})
+}
+
+func (s *Simulator) controlRecords(handle handleFunc) {
 	handle("GET /_sim/v1/requests", func(r *http.Request) (any, error) {
 		since := uint64(0)
 		if text := r.URL.Query().Get("since"); text != "" {

@@ -156,9 +156,35 @@ func (c *schemaValidator) notEmpty(e xmlsig.Element) {
 	}
 }
 
+// numberType returns the check of a type of number, or nil for another type.
+func numberType(name string) func(string) bool {
+	switch name {
+	case "amount":
+		return func(s string) bool { return isDecimal(s, 16, 2, false) }
+	case "positive":
+		return func(s string) bool { return isDecimal(s, 16, 2, false) && strings.Trim(s, "0.") != "" }
+	case "signed":
+		return func(s string) bool { return isDecimal(strings.TrimLeft(s, "+-"), 16, 2, false) }
+	case "exact": // of summaries: no decimals or two
+		return func(s string) bool { return isDecimal(s, 16, 2, true) }
+	case "price":
+		return func(s string) bool { return isDecimal(s, 16, 4, false) }
+	case "thousandths":
+		return func(s string) bool { return isDecimal(s, 16, 3, false) }
+	case "percent":
+		return func(s string) bool { return isDecimal(s, 3, 2, false) && strings.Trim(s, "0.") != "" }
+	case "rate":
+		return func(s string) bool { return isDecimal(s, 3, 4, false) && strings.Trim(s, "0.") != "" }
+	}
+	return nil
+}
+
 // textType returns the check of a type of text.
 func textType(kind string) func(string) bool {
 	name, argument, _ := strings.Cut(kind, ":")
+	if check := numberType(name); check != nil {
+		return check
+	}
 	n, _ := strconv.Atoi(argument) // not used if there is no argument
 	switch name {
 	case "text":
@@ -180,22 +206,6 @@ func textType(kind string) func(string) bool {
 			v, err := strconv.Atoi(s)
 			return err == nil && isDigits(s) && v >= 1 && v <= n
 		}
-	case "amount":
-		return func(s string) bool { return isDecimal(s, 16, 2, false) }
-	case "positive":
-		return func(s string) bool { return isDecimal(s, 16, 2, false) && strings.Trim(s, "0.") != "" }
-	case "signed":
-		return func(s string) bool { return isDecimal(strings.TrimLeft(s, "+-"), 16, 2, false) }
-	case "exact": // of summaries: no decimals or two
-		return func(s string) bool { return isDecimal(s, 16, 2, true) }
-	case "price":
-		return func(s string) bool { return isDecimal(s, 16, 4, false) }
-	case "thousandths":
-		return func(s string) bool { return isDecimal(s, 16, 3, false) }
-	case "percent":
-		return func(s string) bool { return isDecimal(s, 3, 2, false) && strings.Trim(s, "0.") != "" }
-	case "rate":
-		return func(s string) bool { return isDecimal(s, 3, 4, false) && strings.Trim(s, "0.") != "" }
 	case "rnc":
 		return isRNC
 	case "encf":

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-func (s *Simulator) controlRegistry(handle handleFunc) {
+func (s *Simulator) controlRules(handle handleFunc) {
 	handle("POST /_sim/v1/rules", func(r *http.Request) (any, error) {
 		var rule Rule
 		if err := decode(r, &rule); err != nil {
@@ -28,7 +28,9 @@ func (s *Simulator) controlRegistry(handle handleFunc) {
 	})
 	handle("DELETE /_sim/v1/rules", func(*http.Request) (any, error) { s.ClearRules(); return okResponse(nil) })
 	handle("DELETE /_sim/v1/rules/{id}", func(r *http.Request) (any, error) { return okResponse(s.RemoveRule(r.PathValue("id"))) })
+}
 
+func (s *Simulator) controlTaxpayers(handle handleFunc) {
 	handle("POST /_sim/v1/taxpayers", func(r *http.Request) (any, error) {
 		var t Taxpayer
 		if err := decode(r, &t); err != nil {
