@@ -134,7 +134,7 @@ func (c liveFlags) client(env fiscal.Environment, log *slog.Logger) (*dgii.Clien
 			return nil, "", fmt.Errorf("--authority: %w", err)
 		}
 	}
-	client, err := dgii.New(dgii.Options{Hosts: hosts, Now: time.Now, Roots: roots, Log: log, Pace: c.Pace, AllowOrigin: c.Authority})
+	client, err := dgii.New(dgii.Options{Hosts: hosts, Now: time.Now, Roots: roots, Log: log, Pace: wake.Pace(c.Pace), AllowOrigin: c.Authority})
 	return client, amb, err
 }
 

@@ -15,53 +15,55 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// How much of an answer is read and kept. A real verdict may carry hundreds of
+// How much of a response is read and kept. A real verdict may have hundreds of
 // messages.
 const (
-	answerLimit = 4 << 20
-	rawLimit    = 64 << 10
-	textLimit   = 1000 // characters
-	listLimit   = 100
-	codeLimit   = 40
+	maxAnswerResponse = 4 << 20
+	maxRaw            = 64 << 10
+	maxMessageText    = 1000 // characters
+	maxMessages       = 100
+	maxMessageCode    = 40
 )
 
-// read parses the body of an answer. Empty is an error here.
-func (r *reply) read() (value, error) {
-	if r.torn != nil {
-		return value{}, r.torn
+// parse reads the body of a response as JSON. It fails when the body is empty or
+// incomplete.
+func (r *response) parse() (jsonValue, error) {
+	if r.bodyErr != nil {
+		return jsonValue{}, r.bodyErr
 	}
 	if len(bytes.TrimSpace(r.body)) == 0 {
-		return value{}, errors.New("the answer is empty")
+		return jsonValue{}, errors.New("the response is empty")
 	}
-	v, err := parseValue(r.body)
+	v, err := parseJSON(r.body)
 	if err != nil {
-		return value{}, fmt.Errorf("the answer cannot be read: %w", err)
+		return jsonValue{}, fmt.Errorf("the response cannot be read: %w", err)
 	}
 	return v, nil
 }
 
-// sentence is a body that is plain text and no page: a refusal may be nothing
-// but a sentence.
-func (r *reply) sentence() (string, bool) {
+// plainText returns a body that is plain text, neither JSON nor markup. Some
+// refusals of the authority are just a sentence.
+func (r *response) plainText() (string, bool) {
 	s := strings.TrimSpace(strings.TrimPrefix(string(bytes.TrimSpace(r.body)), "\ufeff"))
-	if r.torn != nil || s == "" || len(s) > 4<<10 || !utf8.ValidString(s) || strings.ContainsAny(s[:1], "<{[") {
+	if r.bodyErr != nil || s == "" || len(s) > 4<<10 || !utf8.ValidString(s) || strings.ContainsAny(s[:1], "<{[") {
 		return "", false
 	}
 	return s, true
 }
 
-// answer is what every answer has, whatever it says.
-func (r *reply) answer() fiscal.Answer {
-	return fiscal.Answer{Raw: bytes.Clone(r.body[:min(len(r.body), rawLimit)]), At: r.at}
+// newAnswer returns an answer with what every response has: its bytes and date.
+func (r *response) newAnswer() fiscal.Answer {
+	return fiscal.Answer{Raw: bytes.Clone(r.body[:min(len(r.body), maxRaw)]), At: r.date}
 }
 
-// messages collects what an answer says about a document, wherever it says it.
-func (v value) messages() []fiscal.Message {
+// messages collects the messages of a response from all members that may hold
+// them.
+func (v jsonValue) messages() []fiscal.Message {
 	var list messageList
 	switch v.kind {
 	case kindObject:
 		for _, name := range []string{"error", "mensaje", "message", "mensajes", "errors", "title", "detail"} {
-			list.collect(v.of(name), 2)
+			list.collect(v.member(name), 2)
 		}
 	default:
 		list.collect(v, 2)
@@ -72,18 +74,18 @@ func (v value) messages() []fiscal.Message {
 type messageList []fiscal.Message
 
 func (l *messageList) add(code, text string) {
-	code, text = clean(code, codeLimit), clean(text, textLimit)
+	code, text = clean(code, maxMessageCode), clean(text, maxMessageText)
 	if text == "" && strings.Trim(code, "0") == "" {
 		return
 	}
 	m := fiscal.Message{Code: code, Text: text}
-	if len(*l) >= listLimit || len(*l) > 0 && (*l)[len(*l)-1] == m {
+	if len(*l) >= maxMessages || len(*l) > 0 && (*l)[len(*l)-1] == m {
 		return
 	}
 	*l = append(*l, m)
 }
 
-func (l *messageList) collect(v value, depth int) {
+func (l *messageList) collect(v jsonValue, depth int) {
 	if depth < 0 {
 		return
 	}
@@ -93,24 +95,25 @@ func (l *messageList) collect(v value, depth int) {
 	case kindNumber:
 		l.add(v.text, "")
 	case kindArray:
-		for _, item := range v.list {
+		for _, item := range v.items {
 			l.collect(item, depth-1)
 		}
 	case kindObject:
-		text := v.of("valor", "mensaje", "message", "texto", "error")
-		code := v.of("codigo", "code")
+		text := v.member("valor", "mensaje", "message", "texto", "error")
+		code := v.member("codigo", "code")
 		if text.kind != kindNone || code.kind != kindNone {
 			l.add(code.scalar(), text.scalar())
 			return
 		}
-		for _, name := range slices.Sorted(maps.Keys(v.members)) { // a model-state object: fields, each with its texts
+		for _, name := range slices.Sorted(maps.Keys(v.members)) { // an ASP.NET model state: a list of texts for each field
 			l.collect(v.members[name], depth-1)
 		}
-	default: // says nothing
+	default: // a boolean or null is no message
 	}
 }
 
-// clean makes a text of others fit to be kept and shown.
+// clean makes a text of others safe to store and show: valid UTF-8, without
+// control characters, and at most limit characters long.
 func clean(s string, limit int) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -128,22 +131,22 @@ func clean(s string, limit int) string {
 	return s
 }
 
-// What is wrong with a verdict that is none.
+// Why a response has no valid verdict.
 var (
-	errNoVerdict     = errors.New("there is no verdict in the answer")
+	errNoVerdict     = errors.New("the response has no verdict")
 	errContradiction = errors.New("codigo and estado contradict each other")
-	errUnknownCode   = errors.New("the verdict is none of the known ones")
+	errUnknownCode   = errors.New("the verdict is unknown")
 )
 
-// verdict reads codigo and estado. Both may be given, and must then agree;
-// either may be alone, but for one case: a codigo 0 is what a record has that
-// nobody filled in, so that "not found" needs its text.
-func (v value) verdict() (fiscal.Verdict, error) {
-	code, text := v.of("codigo").scalar(), v.of("estado").scalar()
+// verdict reads codigo and estado. If both are present, they must agree. One of
+// them is enough, except for codigo 0: an empty record has codigo 0 as well, so
+// "not found" needs the text.
+func (v jsonValue) verdict() (fiscal.Verdict, error) {
+	code, text := v.member("codigo").scalar(), v.member("estado").scalar()
 	if code == "" && text == "" {
 		return 0, errNoVerdict
 	}
-	byText, known := verdictOf(text)
+	byText, known := parseVerdict(text)
 	if code == "" {
 		if !known {
 			return 0, errUnknownCode
@@ -166,8 +169,8 @@ func (v value) verdict() (fiscal.Verdict, error) {
 	return byCode, nil
 }
 
-func verdictOf(text string) (fiscal.Verdict, bool) {
-	switch strings.TrimRight(folded(text), ".") {
+func parseVerdict(text string) (fiscal.Verdict, bool) {
+	switch strings.TrimRight(normalizeText(text), ".") {
 	case "no encontrado", "noencontrado", "trackid no encontrado", "no encontrada":
 		return fiscal.VerdictNotFound, true
 	case "aceptado":
@@ -182,28 +185,28 @@ func verdictOf(text string) (fiscal.Verdict, bool) {
 	return 0, false
 }
 
-// fill copies what an answer tells about its document.
-func (v value) fill(a *fiscal.Answer) {
-	a.TrackID = clean(v.of("trackid").scalar(), 200)
-	a.RNC = clean(v.of("rnc", "rncemisor").scalar(), 20)
-	a.ENCF = clean(v.of("encf", "ncfelectronico").scalar(), 20)
+// fill copies what the response says about its document.
+func (v jsonValue) fill(a *fiscal.Answer) {
+	a.TrackID = clean(v.member("trackid").scalar(), 200)
+	a.RNC = clean(v.member("rnc", "rncemisor").scalar(), 20)
+	a.ENCF = clean(v.member("encf", "ncfelectronico").scalar(), 20)
 	a.Messages = v.messages()
-	switch used := v.of("secuenciautilizada"); strings.ToLower(used.text) {
+	switch used := v.member("secuenciautilizada"); strings.ToLower(used.text) {
 	case "true":
 		a.SequenceUsed, a.SequenceStated = true, true
 	case "false":
 		a.SequenceStated = true
 	}
-	a.SecurityCode = clean(v.of("codigoseguridad", "codigoseguridadecf").scalar(), 20)
-	if total, err := fiscal.ParseDecimal(v.of("montototal").scalar()); err == nil {
+	a.SecurityCode = clean(v.member("codigoseguridad", "codigoseguridadecf").scalar(), 20)
+	if total, err := fiscal.ParseDecimal(v.member("montototal").scalar()); err == nil {
 		a.Total, a.HasTotal = total, true
 	}
-	a.IssueDate = dateOf(v.of("fechaemision").scalar())
+	a.IssueDate = parseDate(v.member("fechaemision").scalar())
 }
 
-// dateOf reads the dates whose parts have one meaning. One with slashes has two
-// and is not read.
-func dateOf(s string) fiscal.Date {
+// parseDate reads a date with dashes. It returns the zero date for a date with
+// slashes, where day and month cannot be told apart.
+func parseDate(s string) fiscal.Date {
 	day, _, _ := strings.Cut(strings.ReplaceAll(s, "T", " "), " ")
 	for _, layout := range []string{"02-01-2006", time.DateOnly} {
 		if t, err := time.Parse(layout, day); err == nil {
@@ -215,8 +218,9 @@ func dateOf(s string) fiscal.Date {
 	return fiscal.Date{}
 }
 
-// about tells whether an answer is of a document, as far as it says.
-func about(a fiscal.Answer, rnc, encf string) bool {
+// matchesDocument reports whether an answer is about a document. An answer that
+// names no document matches.
+func matchesDocument(a fiscal.Answer, rnc, encf string) bool {
 	return (a.RNC == "" || digits(a.RNC) == digits(rnc)) && (a.ENCF == "" || strings.EqualFold(a.ENCF, encf))
 }
 

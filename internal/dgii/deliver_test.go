@@ -18,7 +18,7 @@ import (
 
 const buyer = "101010101"
 
-// receiptXML is an acknowledgement before it is signed.
+// receiptXML returns an acknowledgement without a signature.
 func receiptXML(issuer, buyer, encf, state, more string) string {
 	return fmt.Sprintf("<ARECF xmlns:xsd=\"http://www.w3.org/2001/XMLSchema\"><DetalleAcusedeRecibo><Version>1.0</Version><RNCEmisor>%s</RNCEmisor><RNCComprador>%s</RNCComprador><eNCF>%s</eNCF><Estado>%s</Estado>%s<FechaHoraAcuseRecibo>08-10-2026 10:00:00</FechaHoraAcuseRecibo></DetalleAcusedeRecibo></ARECF>", issuer, buyer, encf, state, more)
 }
@@ -36,7 +36,7 @@ func signed(t *testing.T, id *xmlsig.Identity, document string) string {
 	return string(out)
 }
 
-func TestReceipts(t *testing.T) {
+func TestDeliverAcceptsOnlyVerifiedAcknowledgements(t *testing.T) {
 	t.Parallel()
 	ca, err := xmlsigtest.NewCA("Raíz")
 	if err != nil {
@@ -70,33 +70,33 @@ func TestReceipts(t *testing.T) {
 		{"no roots", 200, good, nil, false, "", false},
 		{"unsigned", 200, receiptXML(ship.RNC, buyer, ship.ENCF, "0", ""), ca.Pool(), false, "", false},
 		{"changed", 200, strings.Replace(receipt("1", ""), "<Estado>1", "<Estado>0", 1), ca.Pool(), false, "", false},
-		{"signed by a stranger", 200, signed(t, stranger, receiptXML(ship.RNC, buyer, ship.ENCF, "0", "")), ca.Pool(), false, "", false},
+		{"signed by an untrusted signer", 200, signed(t, stranger, receiptXML(ship.RNC, buyer, ship.ENCF, "0", "")), ca.Pool(), false, "", false},
 		{"signed with an expired certificate", 200, signed(t, expired, receiptXML(ship.RNC, buyer, ship.ENCF, "0", "")), ca.Pool(), false, "", false},
-		{"of another number", 200, signed(t, peer, receiptXML(ship.RNC, buyer, "E310000000059", "0", "")), ca.Pool(), false, "", false},
-		{"of another issuer", 200, signed(t, peer, receiptXML("131256433", buyer, ship.ENCF, "0", "")), ca.Pool(), false, "", false},
-		{"of another buyer", 200, signed(t, peer, receiptXML(ship.RNC, "101010102", ship.ENCF, "0", "")), ca.Pool(), false, "", false},
+		{"about another number", 200, signed(t, peer, receiptXML(ship.RNC, buyer, "E310000000059", "0", "")), ca.Pool(), false, "", false},
+		{"about another issuer", 200, signed(t, peer, receiptXML("131256433", buyer, ship.ENCF, "0", "")), ca.Pool(), false, "", false},
+		{"about another buyer", 200, signed(t, peer, receiptXML(ship.RNC, "101010102", ship.ENCF, "0", "")), ca.Pool(), false, "", false},
 		{"another document", 200, strings.ReplaceAll(good, "ARECF", "ACECF"), ca.Pool(), false, "", false},
 		{"another state", 200, receipt("2", ""), ca.Pool(), false, "", false},
 		{"received and not received", 200, receipt("0", "<CodigoMotivoNoRecibido>3</CodigoMotivoNoRecibido>"), ca.Pool(), false, "", false},
-		{"page", 200, page, ca.Pool(), false, "", false},
+		{"page", 200, htmlPage, ca.Pool(), false, "", false},
 		{"nothing", 200, "", ca.Pool(), false, "", false},
-		{"too long", 200, good + strings.Repeat(" ", receiptLimit), ca.Pool(), false, "", false},
+		{"too long", 200, good + strings.Repeat(" ", maxReceiptResponse), ca.Pool(), false, "", false},
 		{"down", 503, "", ca.Pool(), false, "", false},
 		{"redirect", 307, "", ca.Pool(), false, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			posts := 0
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			s := newEnv(t, func(w http.ResponseWriter, r *http.Request) {
 				posts++
 				if want := "/peer/" + buyer + "/fe/recepcion/api/ecf"; r.URL.Path != want || r.Header.Get("Authorization") != "" {
 					t.Errorf("path %s, %v", r.URL.Path, r.Header)
 				}
 				w.Header().Set("Location", "/elsewhere")
-				say(tt.status, tt.body)(w, r)
+				answer(tt.status, tt.body)(w, r)
 			})
 			c := s.client(t, func(o *Options) { o.Roots = tt.roots })
-			got, err := c.Deliver(soon(t), signer(t), fiscal.Receiver{RNC: buyer, Reception: s.URL + "/peer/" + buyer + "/"}, ship)
+			got, err := c.Deliver(testContext(t), signer(t), fiscal.Receiver{RNC: buyer, Reception: s.URL + "/peer/" + buyer + "/"}, ship)
 			if (err == nil) != tt.ok || posts != 1 {
 				t.Fatalf("%v, %d posts", err, posts)
 			}
@@ -111,8 +111,9 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// A receiver may ask for a token, say that it does and not work, or not care.
-func TestDeliverWithToken(t *testing.T) {
+// A receiver may require a token, list an authentication service that does not
+// work, or require no token.
+func TestDeliverSendsATokenWhenTheReceiverRequiresOne(t *testing.T) {
 	t.Parallel()
 	ca, err := xmlsigtest.NewCA("Raíz")
 	if err != nil {
@@ -130,34 +131,34 @@ func TestDeliverWithToken(t *testing.T) {
 		{"needed and given", true, true, false, true, 1},
 		{"needed, not given", false, true, false, false, 2},
 		{"not needed, not given", false, false, false, true, 2},
-		{"dead after the first", true, true, true, true, 2},
+		{"invalid after the first delivery", true, true, true, true, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			tokens, good := 0, ""
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			s := newEnv(t, func(w http.ResponseWriter, r *http.Request) {
 				switch path := r.URL.Path; {
 				case strings.HasSuffix(path, "/fe/autenticacion/api/semilla"):
 					_, _ = io.WriteString(w, "<SemillaModel><valor>"+seedValue+"</valor><fecha>x</fecha></SemillaModel>")
 				case strings.HasSuffix(path, "/fe/autenticacion/api/validacioncertificado"):
 					tokens++
 					if !tt.works {
-						say(500, page)(w, r)
+						answer(500, htmlPage)(w, r)
 						return
 					}
 					good = fmt.Sprintf("secret-token-%d", tokens)
 					_, _ = fmt.Fprintf(w, `{"token":%q,"expira":%q}`, good, time.Now().Add(time.Hour).Format(time.RFC3339))
 				case tt.needs && (good == "" || r.Header.Get("Authorization") != "Bearer "+good):
-					say(401, "")(w, r)
+					answer(401, "")(w, r)
 				default:
-					say(200, receipt)(w, r)
+					answer(200, receipt)(w, r)
 				}
 			})
 			c := s.client(t, func(o *Options) { o.Roots = ca.Pool() })
 			to := fiscal.Receiver{RNC: buyer, Reception: s.URL + "/p", Authentication: s.URL + "/p"}
 			id := signer(t)
 			for range 2 {
-				_, err := c.Deliver(soon(t), id, to, ship)
+				_, err := c.Deliver(testContext(t), id, to, ship)
 				if (err == nil) != tt.ok {
 					t.Errorf("%v", err)
 				}
@@ -165,7 +166,7 @@ func TestDeliverWithToken(t *testing.T) {
 					wantError(t, err, fiscal.ErrUnavailable)
 				}
 				if tt.expire {
-					good = "dead"
+					good = "invalid"
 				}
 			}
 			if tokens != tt.tokens {
@@ -175,23 +176,23 @@ func TestDeliverWithToken(t *testing.T) {
 	}
 }
 
-// The directory's addresses are others' input.
-func TestDeliverGuard(t *testing.T) {
+// The addresses in the directory come from other taxpayers and must not be trusted.
+func TestDeliverCallsPublicAddressesOnly(t *testing.T) {
 	t.Parallel()
-	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("called") })
+	s := newEnv(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was called") })
 	c := s.client(t, func(o *Options) { o.AllowOrigin = "http://127.0.0.1:1" })
 	for _, address := range []string{
 		s.URL, strings.Replace(s.URL, "http", "https", 1), "https://10.0.0.1", "https://localhost", "http://a.example.com", "", "https://127.0.0.1:1",
 	} {
-		_, err := c.Deliver(soon(t), signer(t), fiscal.Receiver{RNC: buyer, Reception: address}, shipment())
+		_, err := c.Deliver(testContext(t), signer(t), fiscal.Receiver{RNC: buyer, Reception: address}, shipment())
 		wantError(t, err, fiscal.ErrUnavailable)
 		if !errors.Is(err, netguard.ErrAddress) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
-	// A public name that leads to a private address is stopped at the
-	// connection, and the error names no address.
-	_, err := c.peers.DialContext(soon(t), "tcp", "127.0.0.1:443")
+	// A public name that resolves to a private address fails when the client
+	// connects, and the error contains no address.
+	_, err := c.receiverTransport.DialContext(testContext(t), "tcp", "127.0.0.1:443")
 	if !errors.Is(err, netguard.ErrAddress) || netguard.Class(err) != netguard.ClassRefused {
 		t.Errorf("%v", err)
 	}

@@ -1,7 +1,8 @@
-// Package dgii owns the conversation with the tax authority's web services and
-// with the receivers of other taxpayers: seeds and tokens, submissions,
-// look-ups, the directory and deliveries. It says what became of an exchange and
-// never decides what follows from it. It builds and signs no document but seeds.
+// Package dgii is the client of the tax authority's web services and of the
+// receivers of other taxpayers. It gets tokens, submits documents, looks documents
+// up, reads the directory of receivers and delivers documents to buyers. It
+// reports the result of each call and leaves the decision to the caller. It signs
+// nothing but the seeds of the authentication.
 package dgii
 
 import (
@@ -15,118 +16,121 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
-// Timeouts bound one call. They are never scaled: a time-out that is shorter
-// than the authority needs makes outcomes unknown.
+// Timeouts bound one call. The pace does not shorten them: with a timeout that is
+// shorter than the authority needs, the outcome of calls would be unknown.
 type Timeouts struct {
 	Connect, TLS, FirstByte, Total time.Duration
 	// Delivery bounds each call to a buyer's receiver.
 	Delivery time.Duration
 }
 
-// A Call is one finished exchange, for metrics.
-type Call struct {
-	Service string // auth, reception, rfce, result, state, trackids, consultarfce, directory, peer
-	Status  int    // of HTTP, 0 without an answer
-	Took    time.Duration
+// An Exchange is one finished HTTP exchange, for metrics.
+type Exchange struct {
+	Service  string // auth, reception, rfce, result, state, trackids, consultarfce, directory, peer
+	Status   int    // the HTTP status; 0 without a response
+	Duration time.Duration
 }
 
-// Options say what a Client talks to. Zero fields have the defaults that are
-// named; Hosts and Now are needed.
+// Options configure a Client. Hosts and Now are required; the other fields have
+// defaults.
 type Options struct {
 	Hosts Hosts
 	Now   func() time.Time
-	// Roots vouch for those who sign acknowledgements. Without roots nothing
-	// is trusted.
+	// Roots are the certificate authorities that the client trusts for the
+	// signatures of acknowledgements. Without roots it trusts no signature.
 	Roots *x509.CertPool
-	// Log receives what happens to the client as a whole, such as a circuit
-	// that opens; what happens to a call is in its error. Silent when nil.
+	// Log receives the events of the client as a whole, for example that a
+	// circuit opens. Errors of single calls are returned, not logged. Nothing is
+	// logged when Log is nil.
 	Log *slog.Logger
-	// Observe, when given, is told of every exchange. It must not block.
-	Observe func(Call)
-	// MaxInFlight is how many calls one host gets at once: 8.
+	// OnExchange, if set, is called after every HTTP exchange. It must not block.
+	OnExchange func(Exchange)
+	// MaxInFlight is how many calls one host receives at the same time; 8 by
+	// default.
 	MaxInFlight int
-	// Pace divides the waits of circuits and refusals: 1.
-	Pace float64
-	// AllowOrigin is the one origin (scheme, host and port) where receivers
-	// may be called although it is not public: the simulator's.
+	// Pace divides the waits after failures and refusals; 1 by default.
+	Pace wake.Pace
+	// AllowOrigin is the one origin (scheme, host and port) that may be called as
+	// a receiver although its address is not public. It is for the simulator.
 	AllowOrigin string
-	// Refuse are addresses beyond the special ones that no receiver may have,
-	// such as our own.
-	Refuse []netip.Prefix
-	// TLS is what servers are verified with; the system's roots when nil.
+	// BlockedPrefixes are addresses that receivers must not have, for example our
+	// own. Private and other special addresses are always blocked.
+	BlockedPrefixes []netip.Prefix
+	// TLS verifies the servers; the roots of the system when nil.
 	TLS *tls.Config
-	// Timeouts are 5 s, 5 s, 30 s, 60 s and 20 s.
+	// Timeouts default to 5 s (Connect), 5 s (TLS), 30 s (FirstByte), 60 s (Total)
+	// and 20 s (Delivery).
 	Timeouts Timeouts
 }
 
-// A Client talks to the authority in one environment. Many goroutines may use
-// it at once.
+// A Client calls the authority in one of its environments. It is safe for
+// concurrent use.
 type Client struct {
-	hosts    Hosts
-	now      func() time.Time
-	roots    *x509.CertPool
-	log      *slog.Logger
-	observe  func(Call)
-	pace     float64
-	timeouts Timeouts
-	allowed  string
-	guard    netguard.Guard
+	hosts         Hosts
+	now           func() time.Time
+	roots         *x509.CertPool
+	log           *slog.Logger
+	onExchange    func(Exchange)
+	pace          wake.Pace
+	timeouts      Timeouts
+	allowedOrigin string
+	guard         netguard.Guard
 
-	authority, peers *http.Transport
+	authorityTransport, receiverTransport *http.Transport
 
-	auth, reception, rfce, result, state, trackIDs, summary, directory *service
+	auth, reception, rfce, result, state, trackIDs, rfceLookup, directory *service
 
 	slots    *slots
-	tokens   *tokens
-	refusals *refusals
-	budget   *budget
+	tokens   *tokenCache
+	refusals *refusalCache
+	retries  *retryBudget
 
-	mu     sync.Mutex
-	offset time.Duration
-	known  bool
+	mu          sync.Mutex
+	clockOffset time.Duration
+	clockKnown  bool
 }
 
-// New makes a client. Close ends it.
+// New returns a client. It fails when Now is nil or an address in the options is
+// not valid. The caller calls Close when it no longer needs the client.
 func New(o Options) (*Client, error) {
 	if o.Now == nil {
-		return nil, errors.New("dgii: a clock is needed")
+		return nil, errors.New("dgii: Options.Now is required")
 	}
 	hosts, err := o.Hosts.check()
 	if err != nil {
 		return nil, err
 	}
-	allowed := ""
+	allowedOrigin := ""
 	if o.AllowOrigin != "" {
-		if allowed, err = originOf(o.AllowOrigin); err != nil {
+		if allowedOrigin, err = originOf(o.AllowOrigin); err != nil {
 			return nil, err
 		}
 	}
 	if o.MaxInFlight <= 0 {
 		o.MaxInFlight = 8
 	}
-	if o.Pace <= 0 {
-		o.Pace = 1
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Observe == nil {
-		o.Observe = func(Call) {}
+	if o.OnExchange == nil {
+		o.OnExchange = func(Exchange) {}
 	}
 	c := &Client{
-		hosts: hosts, now: o.Now, roots: o.Roots, log: o.Log, observe: o.Observe, pace: o.Pace,
-		timeouts: o.Timeouts.orDefault(), allowed: allowed, guard: netguard.Guard{Refuse: o.Refuse},
-		slots: newSlots(o.MaxInFlight), tokens: newTokens(o.Now), budget: newBudget(float64(max(10, o.MaxInFlight))),
+		hosts: hosts, now: o.Now, roots: o.Roots, log: o.Log, onExchange: o.OnExchange, pace: o.Pace,
+		timeouts: o.Timeouts.orDefault(), allowedOrigin: allowedOrigin, guard: netguard.Guard{Refuse: o.BlockedPrefixes},
+		slots: newSlots(o.MaxInFlight), tokens: newTokenCache(o.Now), refusals: newRefusalCache(o.Now, o.Pace.Scale(refusalWait)),
+		retries: newRetryBudget(float64(max(10, o.MaxInFlight))),
 	}
-	c.refusals = newRefusals(o.Now, c.paced(refusalWait))
-	c.authority = c.transport(o, nil)
-	c.peers = c.transport(o, c.guard.Control)
-	c.wire()
+	c.authorityTransport = c.newTransport(o, nil)
+	c.receiverTransport = c.newTransport(o, c.guard.Control)
+	c.initServices()
 	return c, nil
 }
 
+// orDefault sets the timeouts that are zero to their defaults.
 func (t Timeouts) orDefault() Timeouts {
 	for _, d := range []struct {
 		field *time.Duration
@@ -145,40 +149,42 @@ func (t Timeouts) orDefault() Timeouts {
 	return t
 }
 
-// paced is a wait of the background as the pace has it.
-func (c *Client) paced(d time.Duration) time.Duration { return time.Duration(float64(d) / c.pace) }
-
-// Close ends refreshes of tokens that are under way, waits for them and closes
-// idle connections. Calls of others must have ended.
+// Close cancels the token requests that are under way, waits for them and closes
+// idle connections. No other method may be running.
 func (c *Client) Close() {
 	c.tokens.close()
-	c.authority.CloseIdleConnections()
-	c.peers.CloseIdleConnections()
+	c.authorityTransport.CloseIdleConnections()
+	c.receiverTransport.CloseIdleConnections()
 }
 
-// Down tells since when documents cannot be sent: the earliest of the open
-// circuits of authentication, reception and summary reception. The first answer
-// closes a circuit.
+// Down reports whether documents cannot be sent, and since when: the circuit of
+// the authentication, of the reception or of the reception of summaries is open.
+// A circuit closes with the first successful call.
 func (c *Client) Down() (since time.Time, down bool) {
 	for _, s := range []*service{c.auth, c.reception, c.rfce} {
-		if at, open := s.breaker.since(); open && (!down || at.Before(since)) {
+		if at, open := s.breaker.isOpen(); open && (!down || at.Before(since)) {
 			since, down = at, true
 		}
 	}
 	return since, down
 }
 
-// Clock tells how far the authority's clock is ahead of ours, by the last
-// answer that named a date. It is good to a second.
+// Clock returns by how much the authority's clock is ahead of ours, to the
+// second. It is taken from the last response that had a Date header; known is
+// false before the first one.
 func (c *Client) Clock() (offset time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.offset, c.known
+	return c.clockOffset, c.clockKnown
 }
 
-func (c *Client) sawDate(at time.Time) {
-	offset := at.Sub(c.now()).Round(time.Second)
+// setClockOffset takes the authority's clock from the Date header of a response.
+func (c *Client) setClockOffset(r *response) {
+	if r.date.IsZero() {
+		return
+	}
+	offset := r.date.Sub(c.now()).Round(time.Second)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.offset, c.known = offset, true
+	c.clockOffset, c.clockKnown = offset, true
 }

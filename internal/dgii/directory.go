@@ -11,29 +11,29 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// emulatorRNC is the taxpayer that the authority plays in its test environment.
+// emulatorRNC is the RNC of the authority's emulator in its test environment.
 const emulatorRNC = "131880681"
 
-// Receiver looks a taxpayer up in the authority's directory. False means that
-// the taxpayer receives no electronic documents; ErrAbsent that there is no
-// directory in the environment. Where the addresses lead is checked when they
-// are called.
+// Receiver looks a taxpayer up in the authority's directory. It returns false when
+// the taxpayer receives no electronic documents. It fails with ErrUnavailable, or
+// with ErrAbsent when the environment has no directory. It does not check the
+// addresses: Deliver does.
 func (c *Client) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.Receiver, bool, error) {
 	var found fiscal.Receiver
 	var listed bool
 	s := c.directory
 	query := url.Values{"RNC": {rnc}}
-	err := unavailable(c.do(ctx, id, call{service: s, query: query.Encode(), parse: func(rep *reply) error {
-		if rep.torn == nil && rep.status >= 200 && rep.status < 300 && len(bytes.TrimSpace(rep.body)) == 0 {
-			return nil // nothing is what the directory has
+	err := asUnavailable(c.do(ctx, id, call{service: s, query: query.Encode(), parse: func(res *response) error {
+		if res.bodyErr == nil && res.status >= 200 && res.status < 300 && len(bytes.TrimSpace(res.body)) == 0 {
+			return nil // an empty response: the taxpayer is not listed
 		}
-		v, err := s.screen(rep)
+		v, err := s.parseLookup(res)
 		if err != nil {
 			return err
 		}
 		var ok bool
-		if found, listed, ok = readDirectory(rep.status, v, rnc); !ok {
-			return s.fault(fiscal.ErrUnavailable, "HTTP %d: the entry of the directory is none", rep.status)
+		if found, listed, ok = readDirectory(res.status, v, rnc); !ok {
+			return s.errorf(fiscal.ErrUnavailable, "HTTP %d: the response is not an entry of this taxpayer", res.status)
 		}
 		return nil
 	}}))
@@ -41,20 +41,22 @@ func (c *Client) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) 
 		return fiscal.Receiver{}, false, err
 	}
 	if listed && c.hosts.Environment == "testecf" && digits(rnc) == emulatorRNC {
-		// The directory names the authority's own authentication for it, which
-		// the standard paths do not fit; the emulator has its own.
+		// The directory lists the authority's own authentication service for the
+		// emulator, which has other paths than a receiver's. The emulator offers
+		// the standard paths at its reception address.
 		found.Authentication = found.Reception
 	}
 	return found, listed, nil
 }
 
-// readDirectory finds a taxpayer in an answer: an object, a list, or nothing.
-// An answer about others only is not one about the taxpayer.
-func readDirectory(status int, v value, rnc string) (found fiscal.Receiver, listed, ok bool) {
+// readDirectory finds the entry of a taxpayer in a response: an object, a list or
+// nothing. ok is false when the response says nothing about the taxpayer, for
+// example when it has entries of others only.
+func readDirectory(status int, v jsonValue, rnc string) (found fiscal.Receiver, listed, ok bool) {
 	if status >= 400 {
 		return found, false, saysNotFound(v)
 	}
-	entries := v.list
+	entries := v.items
 	switch v.kind {
 	case kindNull:
 		return found, false, true
@@ -63,7 +65,7 @@ func readDirectory(status int, v value, rnc string) (found fiscal.Receiver, list
 			return found, false, true
 		}
 	case kindObject:
-		entries = []value{v}
+		entries = []jsonValue{v}
 	default:
 		return found, false, saysNotFound(v)
 	}
@@ -74,11 +76,11 @@ func readDirectory(status int, v value, rnc string) (found fiscal.Receiver, list
 		if !e.has("rnc") && !e.has("urlrecepcion") {
 			return found, false, saysNotFound(e)
 		}
-		if of := e.of("rnc").scalar(); of != "" && digits(of) != digits(rnc) {
+		if of := e.member("rnc").scalar(); of != "" && digits(of) != digits(rnc) {
 			continue
 		}
 		base := func(names ...string) string {
-			return strings.TrimRight(clean(e.of(names...).scalar(), netguard.MaxURL+1), "/")
+			return strings.TrimRight(clean(e.member(names...).scalar(), netguard.MaxURL+1), "/")
 		}
 		found = fiscal.Receiver{
 			RNC:            rnc,
@@ -87,20 +89,20 @@ func readDirectory(status int, v value, rnc string) (found fiscal.Receiver, list
 			Authentication: base("urlopcional", "urlautenticacion"),
 		}
 		if found.Reception == "" {
-			return fiscal.Receiver{}, false, true // an entry without an address receives nothing
+			return fiscal.Receiver{}, false, true // an entry without a reception address
 		}
 		return found, true, true
 	}
 	return fiscal.Receiver{}, false, false
 }
 
-// saysNotFound tells whether an answer says in words that there is nothing.
-func saysNotFound(v value) bool {
-	if verdict, known := verdictOf(v.of("estado").scalar()); known && verdict == fiscal.VerdictNotFound {
+// saysNotFound reports whether a response says in words that nothing was found.
+func saysNotFound(v jsonValue) bool {
+	if verdict, known := parseVerdict(v.member("estado").scalar()); known && verdict == fiscal.VerdictNotFound {
 		return true
 	}
 	for _, m := range v.messages() {
-		if text := folded(m.Text); strings.Contains(text, "no encontrad") || strings.Contains(text, "no existe") {
+		if text := normalizeText(m.Text); strings.Contains(text, "no encontrad") || strings.Contains(text, "no existe") {
 			return true
 		}
 	}

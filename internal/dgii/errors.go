@@ -9,99 +9,103 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// RetryAfter is in the chain of an error that says when another try makes
-// sense: the authority asked to wait, a circuit is open, or a refusal is being
-// waited out.
-type RetryAfter struct{ After time.Duration }
+// A RetryAfterError is in the chain of an error when the caller should wait
+// before it tries again: the authority asked to wait, a circuit is open, or the
+// authority has refused the signer.
+type RetryAfterError struct{ Delay time.Duration }
 
-func (r *RetryAfter) Error() string {
-	return "try again in " + r.After.Round(time.Millisecond).String()
+func (e *RetryAfterError) Error() string {
+	return "try again in " + e.Delay.Round(time.Millisecond).String()
 }
 
-// Wait is how long to wait.
-func (r *RetryAfter) Wait() time.Duration { return r.After }
+// Wait returns how long to wait.
+func (e *RetryAfterError) Wait() time.Duration { return e.Delay }
 
-// A fault is how an exchange ended without an answer: exactly one of the
-// sentinels of fiscal, and what was met.
-type fault struct {
-	kind    error
+// A callError is the error of a call that gave no answer. It wraps exactly one of
+// the sentinel errors of fiscal, and the cause if there is one.
+type callError struct {
+	kind    error // the sentinel
 	service string
 	text    string
 	cause   error
-	// sick tells that the service itself does not work, which its circuit
-	// counts; what is wrong with one document is not that.
-	sick bool
+	// outage is true when the service itself does not work. The circuit breaker
+	// counts outages, and not the problems of one document.
+	outage bool
 }
 
-func (f *fault) Error() string {
-	s := "dgii: " + f.service + ": " + f.kind.Error()
-	if f.service == peerService { // the sentinel speaks of the authority
-		s = "dgii: the buyer's receiver does not acknowledge"
+func (e *callError) Error() string {
+	s := "dgii: " + e.service + ": " + e.kind.Error()
+	if e.service == receiverService { // the text of the sentinel names the authority
+		s = "dgii: the buyer's receiver did not acknowledge the document"
 	}
-	if f.text != "" {
-		s += ": " + f.text
+	if e.text != "" {
+		s += ": " + e.text
 	}
-	if f.cause != nil {
-		s += ": " + f.cause.Error()
+	if e.cause != nil {
+		s += ": " + e.cause.Error()
 	}
 	return s
 }
 
-func (f *fault) Unwrap() []error {
-	if f.cause == nil {
-		return []error{f.kind}
+func (e *callError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.kind}
 	}
-	return []error{f.kind, f.cause}
+	return []error{e.kind, e.cause}
 }
 
-// as is the fault under another sentinel: what was not received when sending is
-// merely unavailable when asking.
-func (f *fault) as(kind error) *fault {
-	g := *f
-	g.kind = kind
-	return &g
+// withKind returns the error with another sentinel.
+func (e *callError) withKind(kind error) *callError {
+	changed := *e
+	changed.kind = kind
+	return &changed
 }
 
-func (s *service) fault(kind error, format string, args ...any) *fault {
-	return &fault{kind: kind, service: s.name, text: fmt.Sprintf(format, args...)}
+func (s *service) errorf(kind error, format string, args ...any) *callError {
+	return &callError{kind: kind, service: s.name, text: fmt.Sprintf(format, args...)}
 }
 
-// sick is a fault of the service itself.
-func (s *service) sick(kind error, format string, args ...any) *fault {
-	f := s.fault(kind, format, args...)
-	f.sick = true
-	return f
+// outagef returns an error that the circuit breaker counts as a failure.
+func (s *service) outagef(kind error, format string, args ...any) *callError {
+	e := s.errorf(kind, format, args...)
+	e.outage = true
+	return e
 }
 
-// unavailable turns whatever a call met into the one thing that it means for a
-// look-up. What is absent stays absent.
-func unavailable(err error) error {
-	f, ok := errors.AsType[*fault](err)
+// openError returns the error of a call that the circuit breaker prevents.
+func (s *service) openError(wait *RetryAfterError) error {
+	return &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "the service is not called for now", cause: wait}
+}
+
+// asUnavailable converts the error of a look-up: every error becomes
+// ErrUnavailable, but ErrAbsent stays as it is. ErrNotReceived, for example, has a
+// meaning for submissions only.
+func asUnavailable(err error) error {
+	e, ok := errors.AsType[*callError](err)
 	if !ok || errors.Is(err, fiscal.ErrAbsent) || errors.Is(err, fiscal.ErrUnavailable) {
 		return err
 	}
-	return f.as(fiscal.ErrUnavailable)
+	return e.withKind(fiscal.ErrUnavailable)
 }
 
-// folded is a text in lower case, without accents and superfluous space, for
-// comparison.
-func folded(s string) string {
+// normalizeText returns a text for comparison: in lower case, without accents, and
+// with single spaces between the words.
+func normalizeText(s string) string {
 	s = strings.Map(func(r rune) rune {
-		switch {
-		case r >= '\u0300' && r <= '\u036f': // accents that stand on their own
+		if r >= '\u0300' && r <= '\u036f' { // combining accents
 			return -1
-		default:
-			return r
 		}
+		return r
 	}, strings.ToLower(s))
 	s = strings.NewReplacer("á", "a", "é", "e", "í", "i", "ó", "o", "ú", "u", "ü", "u", "ñ", "n").Replace(s)
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// aboutDelegation tells whether messages say that the signer is not delegated.
-func aboutDelegation(messages []fiscal.Message) bool {
+// saysNotDelegated reports whether a message says that the signer is not
+// delegated. The authority has no code for it, only words.
+func saysNotDelegated(messages []fiscal.Message) bool {
 	for _, m := range messages {
-		if strings.Contains(folded(m.Text), "delegad") {
+		if strings.Contains(normalizeText(m.Text), "delegad") {
 			return true
 		}
 	}

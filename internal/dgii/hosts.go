@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// Hosts are the authority's addresses: bases without a slash at their end, and
-// the environment as it stands in its paths.
+// Hosts are the authority's base URLs, without a slash at the end, and the
+// environment as it appears in the paths.
 type Hosts struct {
 	ECF, FC     string
 	Environment string // testecf, certecf or ecf
 }
 
-// ProductionHosts are the authority's own hosts, which serve all of its
+// ProductionHosts returns the authority's own hosts, which serve all of its
 // environments.
 func ProductionHosts(environment string) Hosts {
 	return Hosts{ECF: "https://ecf.dgii.gov.do", FC: "https://fc.dgii.gov.do", Environment: environment}
 }
 
-// SimulatorHosts are those of a simulator, which has both under one base.
+// SimulatorHosts returns the hosts of a simulator, which has both under one base
+// URL. It fails when an address or the environment is not valid.
 func SimulatorHosts(base, environment string) (Hosts, error) {
 	base = strings.TrimRight(base, "/")
 	return Hosts{ECF: base + "/ecf-host", FC: base + "/fc-host", Environment: environment}.check()
@@ -29,25 +30,25 @@ func (h Hosts) check() (Hosts, error) {
 	switch h.Environment {
 	case "testecf", "certecf", "ecf":
 	default:
-		return Hosts{}, fmt.Errorf("dgii: %q is none of the environments testecf, certecf and ecf", h.Environment)
+		return Hosts{}, fmt.Errorf("dgii: environment %q must be testecf, certecf or ecf", h.Environment)
 	}
 	for _, base := range []string{h.ECF, h.FC} {
 		if _, err := originOf(base); err != nil {
 			return Hosts{}, err
 		}
 		if strings.HasSuffix(base, "/") {
-			return Hosts{}, fmt.Errorf("dgii: the address %q ends in a slash", base)
+			return Hosts{}, fmt.Errorf("dgii: the address %q must not end in a slash", base)
 		}
 	}
 	return h, nil
 }
 
-// originOf returns scheme, host and port of an address, the port always
-// written, so that two spellings of one origin are equal.
+// originOf returns the scheme, host and port of an address. It always writes the
+// port, so that two spellings of one origin are equal.
 func originOf(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", fmt.Errorf("dgii: %q is no address", address)
+		return "", fmt.Errorf("dgii: %q is not a URL", address)
 	}
 	port := u.Port()
 	switch {
@@ -57,7 +58,7 @@ func originOf(address string) (string, error) {
 		port = "80"
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("dgii: %q is no plain http or https address", address)
+		return "", fmt.Errorf("dgii: %q must be an http or https URL without user, query and fragment", address)
 	}
 	host := strings.ToLower(u.Hostname())
 	if strings.Contains(host, ":") {

@@ -11,11 +11,11 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-func ours() fiscal.Query {
+func query() fiscal.Query {
 	return fiscal.Query{RNC: "131256432", ENCF: "E310000000058", BuyerRNC: "101010101", SecurityCode: "a+/=1&"}
 }
 
-func TestP88LookUps(t *testing.T) {
+func TestLookUpVerdicts(t *testing.T) {
 	t.Parallel()
 	known := func(v fiscal.Verdict, messages ...fiscal.Message) fiscal.Answer {
 		return fiscal.Answer{Known: true, Verdict: v, Messages: messages}
@@ -32,7 +32,7 @@ func TestP88LookUps(t *testing.T) {
 		{"state alone", 200, `{"estado":"Aceptado"}`, known(fiscal.VerdictAccepted), nil},
 		{"code alone", 200, `{"codigo":1}`, known(fiscal.VerdictAccepted), nil},
 
-		{"record that nobody filled in", 200, `{"codigo":0,"estado":null,"rnc":null}`, fiscal.Answer{}, fiscal.ErrUnavailable},
+		{"empty record", 200, `{"codigo":0,"estado":null,"rnc":null}`, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"contradiction", 200, `{"codigo":1,"estado":"Rechazado"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"unknown code", 200, `{"codigo":7,"estado":"Aceptado"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"code that is no number", 200, `{"codigo":1.5}`, fiscal.Answer{}, fiscal.ErrUnavailable},
@@ -41,25 +41,25 @@ func TestP88LookUps(t *testing.T) {
 		{"empty object", 200, `{}`, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"null", 200, `null`, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"nothing", 200, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"page", 200, page, fiscal.Answer{}, fiscal.ErrUnavailable},
+		{"page", 200, htmlPage, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"sentence", 400, `"El RNC del token no está autorizado"`, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"500", 500, `{"codigo":1,"estado":"Aceptado"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"redirect", 302, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"401 for good", 401, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
+		{"401 again and again", 401, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"429", 429, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"5 MB", 200, `{"codigo":1,"x":"` + strings.Repeat("x", 5<<20) + `"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"absent", 404, ``, fiscal.Answer{}, fiscal.ErrAbsent},
-		{"absent with a page", 404, page, fiscal.Answer{}, fiscal.ErrAbsent},
+		{"absent with a page", 404, htmlPage, fiscal.Answer{}, fiscal.ErrAbsent},
 		{"absent with a problem object", 404, `{"type":"x","title":"Not Found","status":404}`, fiscal.Answer{}, fiscal.ErrAbsent},
 	}
 	for _, tt := range table {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, say(tt.status, tt.body))
+			s := newEnv(t, answer(tt.status, tt.body))
 			for name, ask := range map[string]func(*Client) (fiscal.Answer, error){
-				"result":  func(c *Client) (fiscal.Answer, error) { return c.Result(soon(t), signer(t), "T-1") },
-				"state":   func(c *Client) (fiscal.Answer, error) { return c.State(soon(t), signer(t), ours()) },
-				"summary": func(c *Client) (fiscal.Answer, error) { return c.SummaryState(soon(t), signer(t), ours()) },
+				"result":  func(c *Client) (fiscal.Answer, error) { return c.Result(testContext(t), signer(t), "T-1") },
+				"state":   func(c *Client) (fiscal.Answer, error) { return c.State(testContext(t), signer(t), query()) },
+				"summary": func(c *Client) (fiscal.Answer, error) { return c.SummaryState(testContext(t), signer(t), query()) },
 			} {
 				got, err := ask(s.client(t))
 				wantError(t, err, tt.wantErr)
@@ -75,34 +75,34 @@ func TestP88LookUps(t *testing.T) {
 	}
 }
 
-// An answer about another document is none.
-func TestAnswerOfAnother(t *testing.T) {
+func TestLookUpRefusesAnswersAboutOtherDocuments(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil)
+	s := newEnv(t, nil)
 	c := s.client(t)
 	for _, who := range []string{`"rncEmisor":"131256433"`, `"ncfElectronico":"E310000000059"`, `"encf":"E310000000059"`, `"rnc":"1"`} {
-		s.script(say(200, `{"codigo":1,"estado":"Aceptado",`+who+`}`))
-		_, err := c.State(soon(t), signer(t), ours())
+		s.respond(answer(200, `{"codigo":1,"estado":"Aceptado",`+who+`}`))
+		_, err := c.State(testContext(t), signer(t), query())
 		wantError(t, err, fiscal.ErrUnavailable)
-		_, err = c.SummaryState(soon(t), signer(t), ours())
+		_, err = c.SummaryState(testContext(t), signer(t), query())
 		wantError(t, err, fiscal.ErrUnavailable)
 	}
-	s.script(say(200, `{"codigo":1,"estado":"Aceptado","trackId":"other"}`))
-	_, err := c.Result(soon(t), signer(t), "t-1")
+	s.respond(answer(200, `{"codigo":1,"estado":"Aceptado","trackId":"other"}`))
+	_, err := c.Result(testContext(t), signer(t), "t-1")
 	wantError(t, err, fiscal.ErrUnavailable)
 }
 
-// What a look-up by number shows proves whose document it is.
-func TestStateProof(t *testing.T) {
+// The caller compares these fields with its document to see that the number is its
+// own.
+func TestStateReturnsTheFieldsOfTheDocument(t *testing.T) {
 	t.Parallel()
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newEnv(t, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if q.Get("rncemisor") != "131256432" || q.Get("ncfelectronico") != "E310000000058" || q.Get("rnccomprador") != "101010101" || q.Get("codigoseguridad") != "a+/=1&" {
-			t.Errorf("asked %s", r.URL)
+			t.Errorf("request to %s", r.URL)
 		}
-		say(200, `{"codigo":1,"estado":"Aceptado","rncEmisor":"131256432","ncfElectronico":"E310000000058","montoTotal":1180.50,"totalITBIS":180.5,"fechaEmision":"05-10-2026","fechaFirma":"x","rncComprador":"101010101","codigoSeguridad":"a+/=1&","idExtranjero":null}`)(w, r)
+		answer(200, `{"codigo":1,"estado":"Aceptado","rncEmisor":"131256432","ncfElectronico":"E310000000058","montoTotal":1180.50,"totalITBIS":180.5,"fechaEmision":"05-10-2026","fechaFirma":"x","rncComprador":"101010101","codigoSeguridad":"a+/=1&","idExtranjero":null}`)(w, r)
 	})
-	got, err := s.client(t).State(soon(t), signer(t), ours())
+	got, err := s.client(t).State(testContext(t), signer(t), query())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,13 +110,13 @@ func TestStateProof(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for text, want := range map[string]string{"2026-10-05T00:00:00": "2026-10-05", "10/5/2026": fiscal.Date{}.String(), "": fiscal.Date{}.String()} {
-		if got := dateOf(text).String(); got != want {
-			t.Errorf("%q is %s, want %s", text, got, want)
+		if got := parseDate(text).String(); got != want {
+			t.Errorf("parseDate(%q) = %s, want %s", text, got, want)
 		}
 	}
 }
 
-func TestTrackIDs(t *testing.T) {
+func TestTrackIDsReadsLists(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -129,27 +129,27 @@ func TestTrackIDs(t *testing.T) {
 		{"one object", 200, `{"TrackId":"a","Estado":"En Proceso"}`, "[a=3]", nil},
 		{"state of its own", 200, `[{"trackId":"a","estado":"Recibido"}]`, "[a]", nil},
 		{"none", 200, `[]`, "[]", nil},
-		{"none in words", 200, `[{"trackId":null,"estado":"No encontrado","fechaRecepcion":null}]`, "[]", nil},
+		{"none, as a text", 200, `[{"trackId":null,"estado":"No encontrado","fechaRecepcion":null}]`, "[]", nil},
 		{"none with 404", 404, `{"trackId":null,"estado":"TrackId no encontrado."}`, "[]", nil},
 		{"none with 400", 400, `{"estado":"TrackId no encontrado."}`, "[]", nil},
 		{"entry without anything", 200, `[{"trackId":null,"estado":null}]`, "", fiscal.ErrUnavailable},
 		{"empty object", 200, `{}`, "", fiscal.ErrUnavailable},
 		{"null", 200, `null`, "", fiscal.ErrUnavailable},
 		{"nothing", 200, ``, "", fiscal.ErrUnavailable},
-		{"page", 200, page, "", fiscal.ErrUnavailable},
+		{"page", 200, htmlPage, "", fiscal.ErrUnavailable},
 		{"refused", 400, `{"mensaje":"RNC requerido"}`, "", fiscal.ErrUnavailable},
 		{"sentence", 400, `"ENCF inválido"`, "", fiscal.ErrUnavailable},
 		{"empty list with 400", 400, `[]`, "", fiscal.ErrUnavailable},
 		{"track id with 400", 400, `[{"trackId":"a","estado":"Aceptado"}]`, "", fiscal.ErrUnavailable},
-		{"of another", 200, `[{"trackId":"a","estado":"Aceptado","encf":"E310000000059"}]`, "", fiscal.ErrUnavailable},
+		{"about another document", 200, `[{"trackId":"a","estado":"Aceptado","encf":"E310000000059"}]`, "", fiscal.ErrUnavailable},
 		{"down", 503, `[]`, "", fiscal.ErrUnavailable},
 		{"absent", 404, ``, "", fiscal.ErrAbsent},
 		{"absent with an empty list", 404, `[]`, "", fiscal.ErrAbsent},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, say(tt.status, tt.body))
-			list, err := s.client(t).TrackIDs(soon(t), signer(t), ours())
+			s := newEnv(t, answer(tt.status, tt.body))
+			list, err := s.client(t).TrackIDs(testContext(t), signer(t), query())
 			wantError(t, err, tt.err)
 			if err != nil {
 				return
@@ -167,54 +167,4 @@ func TestTrackIDs(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestReceiver(t *testing.T) {
-	t.Parallel()
-	const entry = `{"nombre":"X","rnc":"101010101","urlRecepcion":"https://a.example.com/","urlAceptacion":"https://b.example.com","urlOpcional":"https://c.example.com"}`
-	full := fiscal.Receiver{RNC: "101010101", Reception: "https://a.example.com", Approval: "https://b.example.com", Authentication: "https://c.example.com"}
-	for _, tt := range []struct {
-		name   string
-		status int
-		body   string
-		want   fiscal.Receiver
-		listed bool
-		err    error
-	}{
-		{"object", 200, entry, full, true, nil},
-		{"list", 200, `[` + entry + `]`, full, true, nil},
-		{"list with others", 200, `[{"rnc":"1","urlRecepcion":"https://x.example.com"},` + entry + `]`, full, true, nil},
-		{"other names", 200, `{"RNC":101010101,"URLRecepcion":"https://a.example.com","urlAprobacionComercial":"https://b.example.com","urlAutenticacion":"https://c.example.com"}`, full, true, nil},
-		{"without authentication", 200, `{"rnc":"1-01-01010-1","urlRecepcion":"https://a.example.com","urlOpcional":null}`, fiscal.Receiver{RNC: "101010101", Reception: "https://a.example.com"}, true, nil},
-		{"null", 200, `null`, fiscal.Receiver{}, false, nil},
-		{"nothing", 200, ``, fiscal.Receiver{}, false, nil},
-		{"no content", 204, ``, fiscal.Receiver{}, false, nil},
-		{"empty list", 200, `[]`, fiscal.Receiver{}, false, nil},
-		{"list of null", 200, `[null]`, fiscal.Receiver{}, false, nil},
-		{"record that nobody filled in", 200, `{"nombre":null,"rnc":null,"urlRecepcion":null}`, fiscal.Receiver{}, false, nil},
-		{"not found in words", 404, `{"mensaje":"RNC no encontrado"}`, fiscal.Receiver{}, false, nil},
-		{"empty object", 200, `{}`, fiscal.Receiver{}, false, fiscal.ErrUnavailable},
-		{"another taxpayer", 200, `{"rnc":"101010102","urlRecepcion":"https://a.example.com"}`, fiscal.Receiver{}, false, fiscal.ErrUnavailable},
-		{"page", 200, page, fiscal.Receiver{}, false, fiscal.ErrUnavailable},
-		{"down", 503, ``, fiscal.Receiver{}, false, fiscal.ErrUnavailable},
-		{"absent", 404, ``, fiscal.Receiver{}, false, fiscal.ErrAbsent},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, say(tt.status, tt.body))
-			got, listed, err := s.client(t).Receiver(soon(t), signer(t), "101010101")
-			wantError(t, err, tt.err)
-			if listed != tt.listed || got != tt.want {
-				t.Errorf("got %+v, %v", got, listed)
-			}
-		})
-	}
-	t.Run("the emulator authenticates at its own address", func(t *testing.T) {
-		t.Parallel()
-		s := serve(t, say(200, `[{"nombre":"DGII","rnc":"131880681","urlRecepcion":"https://ecf.dgii.gov.do/testecf/emisorreceptor","urlOpcional":"https://ecf.dgii.gov.do/Testecf/autenticacion"}]`))
-		got, _, err := s.client(t).Receiver(soon(t), signer(t), emulatorRNC)
-		if err != nil || got.Authentication != got.Reception {
-			t.Errorf("%+v, %v", got, err)
-		}
-	})
 }

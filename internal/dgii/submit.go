@@ -11,43 +11,43 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// Submit sends an e-CF. The answer is a track id, or the refusal of the document
-// at the door as a verdict. The error is one of ErrNotReceived, ErrInconclusive
-// and ErrNotDelegated; the Answer beside it has at most what the authority sent
-// (Raw, At, Messages, and a TrackID where it contradicted itself).
+// Submit sends an e-CF. The answer has a track id, or the verdict "rejected" when
+// the authority refuses the document at once. It fails with ErrNotReceived,
+// ErrInconclusive or ErrNotDelegated. The answer that it returns with an error has
+// only what the authority sent: Raw, At, Messages, and a TrackID when the response
+// contradicts itself.
 func (c *Client) Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
 	return c.submit(ctx, id, s, c.reception, readReception)
 }
 
 // SubmitSummary sends the summary (RFCE) of a small consumer invoice. The answer
-// is the verdict itself; errors are those of Submit.
+// has the verdict. The errors are those of Submit.
 func (c *Client) SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
 	return c.submit(ctx, id, s, c.rfce, readSummaryReception)
 }
 
-// A reader makes an answer of the JSON of a reply with a certain status, or
-// says why it is none.
-type reader func(status int, v value, a *fiscal.Answer) error
+// An answerReader reads the JSON of a response with the given status into a. It
+// returns an error when the response is not conclusive.
+type answerReader func(status int, v jsonValue, a *fiscal.Answer) error
 
-func (c *Client) submit(ctx context.Context, id *xmlsig.Identity, ship fiscal.Shipment, s *service, read reader) (fiscal.Answer, error) {
-	if !isName(ship.RNC) || !isName(ship.ENCF) || len(ship.XML) == 0 {
-		return fiscal.Answer{}, s.fault(fiscal.ErrNotReceived, "there is no document with an RNC and an e-NCF to send")
+func (c *Client) submit(ctx context.Context, id *xmlsig.Identity, shipment fiscal.Shipment, s *service, read answerReader) (fiscal.Answer, error) {
+	if !isFileNamePart(shipment.RNC) || !isFileNamePart(shipment.ENCF) || len(shipment.XML) == 0 {
+		return fiscal.Answer{}, s.errorf(fiscal.ErrNotReceived, "the document has no valid RNC, e-NCF or content")
 	}
-	key := refusalKey{fingerprint(id), "taxpayer " + ship.RNC}
-	if refusal, wait := c.refusals.stops(key); wait != nil {
-		return fiscal.Answer{}, c.refused(s, refusal, wait)
+	key := refusalKey{fingerprint(id), "taxpayer " + shipment.RNC}
+	if refusal, wait := c.refusals.check(key); wait != nil {
+		return fiscal.Answer{}, c.refusedError(s, refusal, wait)
 	}
 	var a fiscal.Answer
-	err := c.do(ctx, id, call{service: s, ship: &ship, parse: func(rep *reply) error {
-		a = rep.answer()
-		err := readSubmission(rep, ship, read, &a)
+	err := c.do(ctx, id, call{service: s, shipment: &shipment, parse: func(res *response) error {
+		a = res.newAnswer()
+		err := readSubmission(res, shipment, read, &a)
 		if errors.Is(err, errDelegation) {
-			refusal := c.refusals.add(key, a.Messages[0].Text, true)
-			c.log.Warn("the tax authority says that a signer is not delegated", "signer", id, "rnc", ship.RNC)
-			return c.refused(s, refusal, &RetryAfter{refusal.Until.Sub(c.now())})
+			c.log.Warn("the tax authority says that the taxpayer has not delegated the signer: its documents wait and will be tried again", "signer", id, "rnc", shipment.RNC)
+			return c.addRefusal(s, key, a.Messages[0].Text, true)
 		}
 		if err != nil {
-			return s.sick(fiscal.ErrInconclusive, "HTTP %d: %v", rep.status, err)
+			return s.outagef(fiscal.ErrInconclusive, "HTTP %d: %v", res.status, err)
 		}
 		return nil
 	}})
@@ -57,36 +57,37 @@ func (c *Client) submit(ctx context.Context, id *xmlsig.Identity, ship fiscal.Sh
 	return a, err
 }
 
-// isName tells whether a text may stand in the name of a file.
-func isName(s string) bool {
+// isFileNamePart reports whether a text may be a part of a file name: digits and
+// capital letters only.
+func isFileNamePart(s string) bool {
 	return s != "" && len(s) <= 20 && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'A' || r > 'Z')
 	})
 }
 
 var (
-	errDelegation = errors.New("the signer is not delegated")
-	errServer     = errors.New("the server does not work")
-	errNoReason   = errors.New("there is no reason of the tax authority in the answer")
-	errElsewhere  = errors.New("the answer is of another document")
+	errDelegation    = errors.New("the signer is not delegated")
+	errServerStatus  = errors.New("the status says nothing about the document")
+	errNoReason      = errors.New("the response has no reason of the tax authority")
+	errOtherDocument = errors.New("the response is about another document")
 )
 
-// readSubmission makes an answer of a reply. Every error but errDelegation
-// leaves the outcome unknown.
-func readSubmission(rep *reply, ship fiscal.Shipment, read reader, a *fiscal.Answer) error {
-	refused := rep.status >= 400 && rep.status < 500
-	if !refused && (rep.status < 200 || rep.status > 299) {
-		return errServer
+// readSubmission reads a response into an answer. After every error except
+// errDelegation the outcome is unknown.
+func readSubmission(res *response, shipment fiscal.Shipment, read answerReader, a *fiscal.Answer) error {
+	refused := res.status >= 400 && res.status < 500
+	if !refused && (res.status < 200 || res.status > 299) {
+		return errServerStatus
 	}
-	v, err := rep.read()
+	v, err := res.parse()
 	if err != nil {
-		if s, ok := rep.sentence(); ok && refused {
-			a.Messages = value{kind: kindString, text: s}.messages()
+		if s, ok := res.plainText(); ok && refused {
+			a.Messages = jsonValue{kind: kindString, text: s}.messages()
 		}
 	} else {
 		v.fill(a)
 	}
-	if refused && aboutDelegation(a.Messages) {
+	if refused && saysNotDelegated(a.Messages) {
 		return errDelegation
 	}
 	if err != nil {
@@ -95,20 +96,20 @@ func readSubmission(rep *reply, ship fiscal.Shipment, read reader, a *fiscal.Ans
 	if v.kind != kindObject {
 		return errNoReason
 	}
-	if !about(*a, ship.RNC, ship.ENCF) {
-		return errElsewhere
+	if !matchesDocument(*a, shipment.RNC, shipment.ENCF) {
+		return errOtherDocument
 	}
-	return read(rep.status, v, a)
+	return read(res.status, v, a)
 }
 
-// readReception reads the answer to an e-CF (services of the DGII, reception).
-func readReception(status int, v value, a *fiscal.Answer) error {
+// readReception reads the response to an e-CF.
+func readReception(status int, v jsonValue, a *fiscal.Answer) error {
 	if status >= 400 {
 		return readRefusal(status, v, a)
 	}
-	failed := v.of("error")
+	failed := v.member("error")
 	if a.TrackID != "" {
-		// A message beside a track id is a remark; an error contradicts it.
+		// A message with a track id is a remark; an error contradicts the track id.
 		if len(failed.messages()) > 0 {
 			return fmt.Errorf("a track id and an error: %w", errContradiction)
 		}
@@ -117,16 +118,16 @@ func readReception(status int, v value, a *fiscal.Answer) error {
 	if verdict, err := v.verdict(); err == nil && verdict == fiscal.VerdictRejected {
 		return reject(a)
 	}
-	// "trackId null, error = reason" is how the authority says that it has not
-	// taken a document, whatever the status.
+	// The authority refuses a document with a null trackId and a reason in error,
+	// whatever the status.
 	if v.has("trackid") && len(failed.messages()) > 0 && !v.has("codigo") {
 		return reject(a)
 	}
-	return errors.New("there is neither a track id nor a reason in the answer")
+	return errors.New("the response has neither a track id nor a reason")
 }
 
-// readSummaryReception reads the answer to a summary: the verdict.
-func readSummaryReception(status int, v value, a *fiscal.Answer) error {
+// readSummaryReception reads the response to a summary, which has the verdict.
+func readSummaryReception(status int, v jsonValue, a *fiscal.Answer) error {
 	if status >= 400 {
 		return readRefusal(status, v, a)
 	}
@@ -139,7 +140,7 @@ func readSummaryReception(status int, v value, a *fiscal.Answer) error {
 		a.Known, a.Verdict = true, verdict
 		return nil
 	default:
-		return fmt.Errorf("%w: %d to a summary", errNoVerdict, verdict)
+		return fmt.Errorf("%w: the verdict of a summary cannot be %d", errNoVerdict, verdict)
 	}
 }
 
@@ -148,9 +149,10 @@ func reject(a *fiscal.Answer) error {
 	return nil
 }
 
-// readRefusal reads a 4xx. It is conclusive only with a reason that is the
-// authority's: a proxy must never burn a fiscal number.
-func readRefusal(status int, v value, a *fiscal.Answer) error {
+// readRefusal reads a response with a 4xx status. It is conclusive only when the
+// reason comes from the authority: the response of a proxy must never cost a
+// fiscal number.
+func readRefusal(status int, v jsonValue, a *fiscal.Answer) error {
 	if status == http.StatusProxyAuthRequired || status == http.StatusRequestTimeout || a.TrackID != "" {
 		return errNoReason
 	}
@@ -159,20 +161,20 @@ func readRefusal(status int, v value, a *fiscal.Answer) error {
 	case err == nil && verdict == fiscal.VerdictRejected:
 		return reject(a)
 	case err == nil, errors.Is(err, errContradiction):
-		return errContradiction // taken and refused at once
-	case v.of("estado").scalar() != "":
+		return errContradiction // a 4xx status with a verdict other than rejected
+	case v.member("estado").scalar() != "":
 		return errUnknownCode
 	}
-	if !hasReason(status, v) {
+	if !hasAuthorityReason(status, v) {
 		return errNoReason
 	}
-	if code := v.of("codigo").scalar(); strings.Trim(code, "0") != "" {
-		// The code stands beside the text, not in it.
+	if code := v.member("codigo").scalar(); strings.Trim(code, "0") != "" {
+		// The code is a member next to the text, not part of the message.
 		switch {
 		case len(a.Messages) == 0:
-			a.Messages = messageOf(code, "")
+			a.Messages = newMessages(code, "")
 		case a.Messages[0].Code == "":
-			a.Messages[0].Code = clean(code, codeLimit)
+			a.Messages[0].Code = clean(code, maxMessageCode)
 		}
 	}
 	if len(a.Messages) == 0 {
@@ -181,20 +183,21 @@ func readRefusal(status int, v value, a *fiscal.Answer) error {
 	return reject(a)
 }
 
-func messageOf(code, text string) []fiscal.Message {
+func newMessages(code, text string) []fiscal.Message {
 	var list messageList
 	list.add(code, text)
 	return list
 }
 
-// hasReason tells whether an object is the authority's way to give a reason.
-// "error" alone is everybody's way: it counts only where the request itself was
-// judged, and not beside the members of a framework's problem object.
-func hasReason(status int, v value) bool {
-	if v.of("mensaje").kind != kindNone || v.of("mensajes").kind != kindNone || v.of("codigo").kind != kindNone {
+// hasAuthorityReason reports whether an object gives a reason the way the authority
+// does. Proxies and frameworks use a member "error" too. So "error" alone counts
+// only with a status about the request's content, and not together with members of
+// a framework's error object.
+func hasAuthorityReason(status int, v jsonValue) bool {
+	if v.member("mensaje").kind != kindNone || v.member("mensajes").kind != kindNone || v.member("codigo").kind != kindNone {
 		return true
 	}
-	if v.of("error").kind == kindNone {
+	if v.member("error").kind == kindNone {
 		return false
 	}
 	if v.has("trackid") {

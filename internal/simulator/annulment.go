@@ -8,13 +8,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// maxAnnulled is how many numbers one call may annul here.
+// maxAnnulled is how many numbers one call may annul. The limit is the simulator's own.
 const maxAnnulled = 100_000
 
-// annul is the annulment of ranges. Numbers that were used stay used; the rest of
-// a range is annulled all the same.
-func (c *call) annul() answer {
-	up, refused := c.upload()
+// serveAnnulment annuls ranges of numbers. Used numbers stay used; the other numbers of
+// the range are annulled.
+func (c *call) serveAnnulment() response {
+	up, refused := c.readUpload()
 	if refused != nil {
 		return *refused
 	}
@@ -26,7 +26,7 @@ func (c *call) annul() answer {
 	}
 	v, err := xmlsig.Verify(up.raw, xmlsig.InvoiceLimits())
 	if err != nil || v.Root().Name() != "ANECF" {
-		return reply(http.StatusBadRequest, shape{Code: "2", Messages: []string{"El archivo o su firma no es válido."}})
+		return jsonResponse(http.StatusBadRequest, shape{Code: "2", Messages: []string{"El archivo o su firma no es válido."}})
 	}
 	head := v.Root().Child("Encabezado")
 	rnc := head.Child("RncEmisor").Text()
@@ -35,7 +35,7 @@ func (c *call) annul() answer {
 	defer c.s.mu.Unlock()
 	t := c.s.state.Taxpayers[rnc]
 	if t == nil || !t.delegated(xmlsig.Person(v.Certificate), "signer") || v.Trusted(c.s.trust, c.now) != nil {
-		return reply(http.StatusBadRequest, shape{RNC: rnc, Code: "2", Messages: []string{"El firmante no está delegado para el RNC emisor."}})
+		return jsonResponse(http.StatusBadRequest, shape{RNC: rnc, Code: "2", Messages: []string{"El firmante no está delegado para el RNC emisor."}})
 	}
 	e := c.s.state.Environments[c.amb]
 	var used []string
@@ -46,12 +46,12 @@ func (c *call) annul() answer {
 			kind, first, ok := splitENCF(from)
 			_, last, also := splitENCF(to)
 			if !ok || !also || last < first || kind != line.Child("TipoeCF").Text() || annulled+int(last-first) > maxAnnulled {
-				return reply(http.StatusBadRequest, shape{rnc, "2", t.Name, []string{"El rango " + from + "-" + to + " no es válido."}})
+				return jsonResponse(http.StatusBadRequest, shape{rnc, "2", t.Name, []string{"El rango " + from + "-" + to + " no es válido."}})
 			}
 			for i := first; i <= last; i++ {
 				encf := fmt.Sprintf("E%s%010d", kind, i)
 				docs := e.documentsOf(rnc, encf)
-				if len(docs) > 0 && !allFree(docs, c.now) {
+				if len(docs) > 0 && !allReusable(docs, c.now) {
 					used = append(used, encf)
 					continue
 				}
@@ -64,5 +64,5 @@ func (c *call) annul() answer {
 	if len(used) > 0 {
 		messages = []string{"Rango anulado excepto las secuencias: " + strings.Join(used, ", ") + "."}
 	}
-	return reply(http.StatusOK, shape{rnc, "1", t.Name, messages})
+	return jsonResponse(http.StatusOK, shape{rnc, "1", t.Name, messages})
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// approve is the copy of a commercial approval that a buyer sends to the
+// serveApproval receives the copy of a commercial approval that a buyer sends to the
 // authority.
-func (c *call) approve() answer {
-	up, refused := c.upload()
+func (c *call) serveApproval() response {
+	up, refused := c.readUpload()
 	if refused != nil {
 		return *refused
 	}
-	text := c.judgeApproval(up.raw)
+	text := c.checkApproval(up.raw)
 	type shape struct {
 		Messages []string `json:"mensaje"`
 		State    string   `json:"estado"`
@@ -28,11 +28,11 @@ func (c *call) approve() answer {
 	if c.config.documented() {
 		v.Code = v.Code[1:]
 	}
-	return reply(http.StatusOK, v)
+	return jsonResponse(http.StatusOK, v)
 }
 
-// judgeApproval tells why an approval is not taken.
-func (c *call) judgeApproval(raw []byte) string {
+// checkApproval returns why an approval is refused, or "".
+func (c *call) checkApproval(raw []byte) string {
 	v, err := xmlsig.Verify(raw, xmlsig.SmallLimits())
 	if err != nil || v.Root().Name() != "ACECF" {
 		return "El archivo o su firma no es válido."
@@ -46,7 +46,7 @@ func (c *call) judgeApproval(raw []byte) string {
 	if buyer == nil || !buyer.delegated(xmlsig.Person(v.Certificate), "approver") || v.Trusted(c.s.trust, c.now) != nil {
 		return "El certificado no está delegado para el RNC."
 	}
-	doc := best(c.s.state.Environments[c.amb].documentsOf(c.key.rnc, c.key.encf), c.now)
+	doc := decisiveDocument(c.s.state.Environments[c.amb].documentsOf(c.key.rnc, c.key.encf), c.now)
 	switch {
 	case doc == nil:
 		return "La factura no fue encontrada."
@@ -56,7 +56,7 @@ func (c *call) judgeApproval(raw []byte) string {
 		return "El tipo de e-CF no requiere aprobación comercial."
 	}
 	stated, err := udecimal.Parse(get("MontoTotal"))
-	total, _ := udecimal.Parse(doc.Facts.Total) // of an accepted document
+	total, _ := udecimal.Parse(doc.Facts.Total) // the document was accepted, so the amount is valid
 	if err != nil || !stated.Equal(total) || doc.Facts.Buyer != buyer.RNC || doc.Facts.Issued != get("FechaEmision") {
 		return "Los datos no son los del e-CF."
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// arithmetic recomputes the amounts of a document whose structure is right.
+// arithmetic recomputes the amounts of a document whose structure is valid.
 type arithmetic struct {
 	x         *examination
 	tolerance udecimal.Decimal
 	lines     int
-	sums      [5]udecimal.Decimal              // of the lines, by indicator
-	other     map[string]udecimal.Decimal      // base of the taxes 001 to 005, by code
-	totals    func(string) udecimal.Decimal    // of the head; nothing is zero
-	within    func(a, b udecimal.Decimal) bool // the tolerance of the whole
+	sums      [5]udecimal.Decimal              // of the lines, by billing indicator
+	other     map[string]udecimal.Decimal      // bases of the taxes 001 to 005, by code
+	totals    func(string) udecimal.Decimal    // the stated totals; zero if missing
+	within    func(a, b udecimal.Decimal) bool // compares with the tolerance of the document
 }
 
-// amount reads an amount; what is not there is zero.
+// amount reads an amount; a missing one is zero.
 func amount(e xmlsig.Element) udecimal.Decimal {
-	d, _ := udecimal.Parse(e.Text()) // its structure has been checked
+	d, _ := udecimal.Parse(e.Text()) // the structure has been checked
 	return d
 }
 
@@ -38,20 +38,20 @@ func (a *arithmetic) check() {
 	for item := range a.x.root.Child("DetallesItems").Children() {
 		a.line(item)
 	}
-	whole := a.tolerance.Mul64(uint64(a.lines)) //nolint:gosec // lines are counted up
+	whole := a.tolerance.Mul64(uint64(a.lines)) //nolint:gosec // never negative
 	a.within = func(p, q udecimal.Decimal) bool { return p.Sub(q).Abs().LessThanOrEqual(whole) }
 	a.adjust(a.x.root.Child("DescuentosORecargos"))
 	a.recompute(head)
 }
 
-// line checks one line, and adds it to its class.
+// line checks one line and adds it to the sums.
 func (a *arithmetic) line(item xmlsig.Element) {
 	a.lines++
 	get := func(name string) udecimal.Decimal { return amount(item.Child(name)) }
 	stated := get("MontoItem")
 	want := get("PrecioUnitarioItem").Mul(get("CantidadItem")).Sub(get("DescuentoMonto")).Add(get("RecargoMonto"))
 	if want.Sub(stated).Abs().GreaterThan(a.tolerance) {
-		a.x.find(rowLine, 90017, "El campo MontoItem de la línea %s no es correcto.", item.Child("NumeroLinea").Text())
+		a.x.addFinding(rowLine, 90017, "El campo MontoItem de la línea %s no es correcto.", item.Child("NumeroLinea").Text())
 	}
 	if class := item.Child("IndicadorFacturacion").Text(); len(class) == 1 && class[0] <= '4' {
 		a.sums[class[0]-'0'] = a.sums[class[0]-'0'].Add(stated)
@@ -77,10 +77,10 @@ func (a *arithmetic) adjust(section xmlsig.Element) {
 	}
 }
 
-// recompute makes the head from the lines.
+// recompute computes the totals from the lines and compares them with the stated ones.
 func (a *arithmetic) recompute(head xmlsig.Element) {
 	percent := func(rate string) udecimal.Decimal {
-		d, _ := udecimal.Parse(rate) // a number, as its structure says
+		d, _ := udecimal.Parse(rate) // the structure has been checked
 		return d.Mul(udecimal.MustFromUint64(1, 2))
 	}
 	bases := [4]udecimal.Decimal{1: a.sums[1], 2: a.sums[2], 3: a.sums[3]}
@@ -116,16 +116,16 @@ func (a *arithmetic) recompute(head xmlsig.Element) {
 	})
 }
 
-// total checks the total of the document, row 18.
+// total checks the total of the document (row 18 of the table of checks).
 func (a *arithmetic) total(want udecimal.Decimal) {
 	if !a.within(a.totals("MontoTotal"), want) {
-		a.x.find(rowTotal, 3205, "El campo MontoTotal del área Totales de la sección Encabezado no es correcto.")
+		a.x.addFinding(rowTotal, 3205, "El campo MontoTotal del área Totales de la sección Encabezado no es correcto.")
 	}
 }
 
-// buckets checks the sums of the head and each class, row 19.
+// buckets checks the sums of each tax rate and their totals (row 19).
 func (a *arithmetic) buckets(class func(n int) bool) {
-	wrong := func(field string) { a.x.field(rowBuckets, 1920, field, "Totales") }
+	wrong := func(field string) { a.x.addFieldFinding(rowBuckets, 1920, field, "Totales") }
 	t := a.totals
 	if !a.within(t("MontoGravadoTotal"), t("MontoGravadoI1").Add(t("MontoGravadoI2")).Add(t("MontoGravadoI3"))) {
 		wrong("MontoGravadoTotal")

@@ -16,34 +16,35 @@ import (
 const (
 	seedLife  = 5 * time.Minute
 	tokenLife = time.Hour
-	// tokenPause is how long one token is enough.
-	tokenPause = 30 * time.Minute
+	// minTokenInterval is how long a client should use one token. A new one before
+	// that is a violation.
+	minTokenInterval = 30 * time.Minute
 
 	xsi = "http://www.w3.org/2001/XMLSchema-instance"
 	xsd = "http://www.w3.org/2001/XMLSchema"
 )
 
-// seedDocument is a seed as DGII writes it: indented, and with the declarations
-// in the order that is not the canonical one.
-func seedDocument(value string, now time.Time) answer {
-	return answer{status: http.StatusOK, kind: kindXML, body: fmt.Appendf(nil,
+// seedDocument returns a seed as DGII writes it: indented, and with the namespace
+// declarations not in canonical order.
+func seedDocument(value string, now time.Time) response {
+	return response{status: http.StatusOK, contentType: kindXML, body: fmt.Appendf(nil,
 		"<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<SemillaModel xmlns:xsi=%q xmlns:xsd=%q>\n  <valor>%s</valor>\n  <fecha>%s</fecha>\n</SemillaModel>",
 		xsi, xsd, value, now.In(zone).Format("2006-01-02T15:04:05.0000000-07:00"))}
 }
 
-func (c *call) giveSeed() answer {
+func (c *call) serveSeed() response {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	d := newDraw(c.s.state.Seed, "seed", c.amb, c.s.state.next())
+	d := newRandom(c.s.state.Seed, "seed", c.amb, c.s.state.nextCounter())
 	value := base64.StdEncoding.EncodeToString(d[:])
 	seeds := c.s.state.Environments[c.amb].Seeds
-	forgetSeeds(seeds, c.now)
+	removeExpiredSeeds(seeds, c.now)
 	seeds[value] = c.now
 	return seedDocument(value, c.now)
 }
 
-// forgetSeeds keeps the seeds that nobody used from piling up.
-func forgetSeeds(seeds map[string]time.Time, now time.Time) {
+// removeExpiredSeeds removes the expired seeds when there are many.
+func removeExpiredSeeds(seeds map[string]time.Time, now time.Time) {
 	if len(seeds) < 1000 {
 		return
 	}
@@ -54,9 +55,9 @@ func forgetSeeds(seeds map[string]time.Time, now time.Time) {
 	}
 }
 
-// signedSeed reads an upload as a signed seed, and returns why it is none.
-func (c *call) signedSeed(seeds func() map[string]time.Time) (*xmlsig.Verified, string) {
-	up, refused := c.upload()
+// verifySeed verifies an uploaded seed. It returns the reason of the refusal, or "".
+func (c *call) verifySeed(seeds func() map[string]time.Time) (*xmlsig.Verified, string) {
+	up, refused := c.readUpload()
 	if refused != nil {
 		return nil, "El multipart no puede estar vacío"
 	}
@@ -79,10 +80,10 @@ func (c *call) signedSeed(seeds func() map[string]time.Time) (*xmlsig.Verified, 
 	return v, ""
 }
 
-func (c *call) giveToken() answer {
-	v, refusal := c.signedSeed(func() map[string]time.Time { return c.s.state.Environments[c.amb].Seeds })
+func (c *call) serveToken() response {
+	v, refusal := c.verifySeed(func() map[string]time.Time { return c.s.state.Environments[c.amb].Seeds })
 	if refusal != "" {
-		return reply(http.StatusBadRequest, refusal)
+		return jsonResponse(http.StatusBadRequest, refusal)
 	}
 	person := xmlsig.Person(v.Certificate)
 	c.s.mu.Lock()
@@ -94,27 +95,27 @@ func (c *call) giveToken() answer {
 	}
 	if !delegate {
 		st.Refused[person] = true
-		return reply(http.StatusBadRequest, fmt.Sprintf("El RNC %s del certificado no está delegado para realizar transaciones.", person))
+		return jsonResponse(http.StatusBadRequest, fmt.Sprintf("El RNC %s del certificado no está delegado para realizar transaciones.", person))
 	}
-	record := c.amb + digestOf(v.Certificate.Raw)
-	if last := st.Tokens[record]; last != nil && !last.Cause && c.now.Sub(last.At) < tokenPause {
-		c.s.violate(c, TokenAgain, fmt.Sprintf("%s got a token %s ago and nothing had happened to it", person, c.now.Sub(last.At).Round(time.Second)))
+	record := c.amb + sha256Hex(v.Certificate.Raw)
+	if last := st.Tokens[record]; last != nil && !last.Cause && c.now.Sub(last.At) < minTokenInterval {
+		c.s.addViolationLocked(c, TokenAgain, fmt.Sprintf("%s got a token %s ago and has no reason to fetch another", person, c.now.Sub(last.At).Round(time.Second)))
 	}
-	st.Tokens[record] = &tokenRecord{Person: person, At: c.now, Cause: c.spoils()}
-	token, answered := newToken(tokenKey(st.Seed, c.amb), person, c.now, c.has("F09") && c.fault.variant() == "past-expiry")
-	delete(st.TokenCalls, token) // one of the same second is the same text, and good again
-	if c.has("F09") && c.fault.variant() == "expires-after" {
+	st.Tokens[record] = &tokenRecord{Person: person, At: c.now, Cause: c.losesResponse()}
+	token, answered := newToken(tokenKey(st.Seed, c.amb), person, c.now, c.hasFault("F09") && c.fault.variant() == "past-expiry")
+	delete(st.TokenCalls, token) // a token of the same second has the same text and is valid again
+	if c.hasFault("F09") && c.fault.variant() == "expires-after" {
 		st.TokenCalls[token] = c.fault.After
 	}
 	return answered
 }
 
 func tokenKey(seed uint64, of string) []byte {
-	d := newDraw(seed, "token", of)
+	d := newRandom(seed, "token", of)
 	return d[:]
 }
 
-// claims are those of DGII's tokens.
+// claims are the claims of DGII's tokens.
 type claims struct {
 	Name      string `json:"unique_name"` // the cédula of the holder of the certificate
 	NotBefore int64  `json:"nbf"`
@@ -124,32 +125,32 @@ type claims struct {
 	Audience  string `json:"aud"`
 }
 
-// newToken makes a token and the answer that gives it.
-func newToken(key []byte, person string, now time.Time, past bool) (string, answer) {
+// newToken returns a token and the response that contains it.
+func newToken(key []byte, person string, now time.Time, past bool) (string, response) {
 	expires := now.Add(tokenLife)
-	body, _ := json.Marshal(claims{person, now.Unix(), expires.Unix(), now.Unix(), "DGII.FE", "USUARIOS.DGII.FE"}) // text and numbers
-	text := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode(body)
-	token := text + "." + encode(mac(key, text))
+	body, _ := json.Marshal(claims{person, now.Unix(), expires.Unix(), now.Unix(), "DGII.FE", "USUARIOS.DGII.FE"}) // strings and numbers can be encoded
+	text := base64URL([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + base64URL(body)
+	token := text + "." + base64URL(hmacSHA256(key, text))
 	if past {
 		expires = now.Add(-time.Hour)
 	}
-	return token, reply(http.StatusOK, struct {
+	return token, jsonResponse(http.StatusOK, struct {
 		Token    string `json:"token"`
 		Expires  string `json:"expira"`
 		Issuance string `json:"expedido"`
 	}{token, expires.UTC().Format("2006-01-02T15:04:05Z"), now.UTC().Format("2006-01-02T15:04:05Z")})
 }
 
-func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+func base64URL(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-func mac(key []byte, text string) []byte {
+func hmacSHA256(key []byte, text string) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(text))
 	return h.Sum(nil)
 }
 
-// readToken returns whom a bearer token names, also when it has expired, and
-// whether it holds.
+// readToken returns the bearer token, the person in it, even when it has expired, and
+// whether it is valid.
 func readToken(r *http.Request, key []byte, now time.Time) (token, person string, ok bool) {
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	cut := strings.LastIndexByte(token, '.')
@@ -158,7 +159,7 @@ func readToken(r *http.Request, key []byte, now time.Time) (token, person string
 	}
 	text := token[:cut]
 	signature, err := base64.RawURLEncoding.DecodeString(token[cut+1:])
-	if err != nil || !hmac.Equal(signature, mac(key, text)) {
+	if err != nil || !hmac.Equal(signature, hmacSHA256(key, text)) {
 		return "", "", false
 	}
 	_, payload, _ := strings.Cut(text, ".")
@@ -170,7 +171,7 @@ func readToken(r *http.Request, key []byte, now time.Time) (token, person string
 	return token, c.Name, now.Unix() < c.Expires
 }
 
-// authorized tells whether the call has a token of its environment.
+// authorized reports whether the call has a valid token of its environment.
 func (c *call) authorized() bool {
 	token, person, ok := readToken(c.r, tokenKey(c.s.seed(), c.amb), c.now)
 	c.person = person
@@ -183,14 +184,14 @@ func (c *call) authorized() bool {
 		c.s.mu.Unlock()
 	}
 	if !ok {
-		c.unauthorized()
+		c.allowNewToken()
 	}
 	return ok
 }
 
-// unauthorized gives the holder of a token, or everybody when it names none, a
-// reason to fetch another.
-func (c *call) unauthorized() {
+// allowNewToken remembers that the person in the token, or every person when there is no
+// valid token, has a reason to fetch another.
+func (c *call) allowNewToken() {
 	if c.person == "" {
 		_, c.person, _ = readToken(c.r, tokenKey(c.s.seed(), c.amb), c.now)
 	}

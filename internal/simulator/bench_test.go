@@ -15,14 +15,14 @@ func BenchmarkReception(b *testing.B) {
 			name = "lean"
 		}
 		b.Run(name, func(b *testing.B) {
-			r := newRig(b, func(o *simulator.Options) { o.Config.Lean = lean }).login()
+			e := newEnv(b, func(o *simulator.Options) { o.Config.Lean = lean }).login()
 			raws := make([][]byte, b.N)
 			for n := range raws {
-				raws[n] = r.sign(invoice, encf31(n+1))
+				raws[n] = e.sign(invoice, encf31(n+1))
 			}
 			b.ResetTimer()
 			for n, raw := range raws {
-				if a := r.upload(reception, issuer+encf31(n+1)+".xml", raw); a.status != http.StatusOK {
+				if a := e.upload(reception, issuer+encf31(n+1)+".xml", raw); a.status != http.StatusOK {
 					b.Fatal(a.status, a.body)
 				}
 			}

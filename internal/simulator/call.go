@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A call is one request to an emulated service.
+// A call is one request to a simulated service.
 type call struct {
 	target
 	s      *Simulator
@@ -20,65 +20,65 @@ type call struct {
 	r      *http.Request
 	body   io.Reader
 	config *Config
-	now    time.Time // of the servers
+	now    time.Time // the servers' time
 	query  map[string]string
-	key    docKey
+	key    documentKey
 	fault  *Action
-	person string // whom the token names
+	person string // the person in the token
 	entry  RequestView
-	store  bool // what is uploaded is kept
+	store  bool // store the uploaded document
 }
 
-// An answer is what a service says, before a fault has its way with it.
-type answer struct {
-	status int
-	kind   string
-	body   []byte
+// A response is the response of a service, before a fault changes it.
+type response struct {
+	status      int
+	contentType string
+	body        []byte
 }
 
-// Handler serves what is emulated.
+// Handler serves the simulated hosts.
 func (s *Simulator) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 func (s *Simulator) serve(w http.ResponseWriter, r *http.Request) {
 	c := &call{s: s, w: w, r: r, body: r.Body, store: true, now: s.Now()}
 	var ok bool
 	if c.target, ok = route(r); !ok {
-		s.noService(c)
+		s.serveNotFound(c)
 		return
 	}
-	done := s.enter(c)
+	done := s.begin(c)
 	defer done()
 	c.query = queryOf(r.URL)
 	if method := c.service.method(); method != "" && r.Method != method {
 		c.entry.Class = "wrong method"
-		c.write(answer{status: http.StatusMethodNotAllowed})
+		c.write(response{status: http.StatusMethodNotAllowed})
 		return
 	}
 	if c.amb == CertECF && c.service.absent() && !c.config.CertECFFull {
-		c.asked()
+		c.markLookedUp()
 		c.entry.Class = "absent service"
-		c.write(answer{status: http.StatusNotFound})
+		c.write(response{status: http.StatusNotFound})
 		return
 	}
-	s.fire(c)
-	if c.before() {
+	s.applyRules(c)
+	if c.applyEarlyFault() {
 		return
 	}
 	if c.service.needsToken() && !c.authorized() {
 		c.entry.Class = "no token"
-		c.write(answer{status: http.StatusUnauthorized})
+		c.write(response{status: http.StatusUnauthorized})
 		return
 	}
-	a := c.answer()
-	if c.delay() != nil {
+	a := c.dispatch()
+	if c.sleepLatency() != nil {
 		c.entry.Class = "given up"
 		return
 	}
-	c.after(a)
+	c.writeWithFault(a)
 }
 
-// noService answers where nothing is, and has the journal tell.
-func (s *Simulator) noService(c *call) {
+// serveNotFound answers a request to an unknown path, and adds it to the journal.
+func (s *Simulator) serveNotFound(c *call) {
 	s.mu.Lock()
 	c.config = s.config
 	c.entry = newRequestView(c, s.clock.now())
@@ -88,9 +88,9 @@ func (s *Simulator) noService(c *call) {
 	http.NotFound(c.w, c.r)
 }
 
-// enter starts a call: it counts it, and takes the configuration and the time
-// that hold for it. What it returns ends the call.
-func (s *Simulator) enter(c *call) func() {
+// begin starts a call: it counts the call and sets its configuration and time. The
+// caller calls the function that it returns at the end of the call.
+func (s *Simulator) begin(c *call) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.config = s.config
@@ -99,7 +99,7 @@ func (s *Simulator) enter(c *call) func() {
 	host := c.host + c.peer
 	s.inflight[host]++
 	if limit := c.config.maxParallel(); limit >= 0 && s.inflight[host] > limit {
-		s.violate(c, ParallelCalls, strconv.Itoa(s.inflight[host])+" calls to "+host+" at once")
+		s.addViolationLocked(c, ParallelCalls, strconv.Itoa(s.inflight[host])+" calls to "+host+" at once")
 	}
 	if !c.config.Lean {
 		c.entry = newRequestView(c, start)
@@ -116,16 +116,16 @@ func (s *Simulator) enter(c *call) func() {
 	}
 }
 
-// delay is the latency of the network and the servers. It comes after the work,
-// when the document is known on which it depends.
-func (c *call) delay() error {
+// sleepLatency waits for the simulated latency. It does so after the work, because
+// the latency depends on the document.
+func (c *call) sleepLatency() error {
 	if c.s.clock.isFrozen() {
 		return nil
 	}
 	if c.config.Latency != nil && c.config.Latency.Max == 0 {
 		return nil
 	}
-	d := c.config.latency(newDraw(c.s.seed(), "latency", c.amb, string(c.service), c.key.rnc, c.key.encf, c.key.trackID, strconv.Itoa(c.key.attempt)))
+	d := c.config.latency(newRandom(c.s.seed(), "latency", c.amb, string(c.service), c.key.rnc, c.key.encf, c.key.trackID, strconv.Itoa(c.key.attempt)))
 	return c.s.clock.sleep(c.r.Context(), d)
 }
 
@@ -135,76 +135,76 @@ func (s *Simulator) seed() uint64 {
 	return s.state.Seed
 }
 
-// answer lets the service speak.
-func (c *call) answer() answer {
+// dispatch calls the service and returns its response.
+func (c *call) dispatch() response {
 	switch c.service {
 	case Seed:
-		return c.giveSeed()
+		return c.serveSeed()
 	case Token:
-		return c.giveToken()
+		return c.serveToken()
 	case Reception:
-		return c.receive()
+		return c.serveReception()
 	case RFCE:
-		return c.receiveSummary()
+		return c.serveSummaryReception()
 	case Result:
-		return c.result()
+		return c.serveResult()
 	case StateLookup:
-		return c.state()
+		return c.serveState()
 	case TrackIDs:
-		return c.trackIDs()
+		return c.serveTrackIDs()
 	case RFCELookup:
-		return c.summary()
+		return c.serveSummaryState()
 	case Directory:
-		return c.directory()
+		return c.serveDirectory()
 	case Approval:
-		return c.approve()
+		return c.serveApproval()
 	case Annulment:
-		return c.annul()
+		return c.serveAnnulment()
 	case Stamp, StampFC:
-		return c.stamp()
+		return c.serveStamp()
 	case Status:
-		return c.status()
+		return c.serveStatus()
 	case Emulator:
-		return c.emulate()
+		return c.serveEmulator()
 	case PeerSeed:
-		return c.givePeerSeed()
+		return c.servePeerSeed()
 	case PeerToken:
-		return c.givePeerToken()
+		return c.servePeerToken()
 	case PeerReception:
-		return c.receiveAsPeer()
+		return c.servePeerReception()
 	case PeerApproval:
-		return c.approveAsPeer()
+		return c.servePeerApproval()
 	}
-	return answer{status: http.StatusNotFound}
+	return response{status: http.StatusNotFound}
 }
 
-// write sends an answer.
-func (c *call) write(a answer) {
+// write sends a response.
+func (c *call) write(a response) {
 	c.entry.Status, c.entry.BytesOut = a.status, len(a.body)
-	if a.kind != "" {
-		c.w.Header().Set("Content-Type", a.kind)
+	if a.contentType != "" {
+		c.w.Header().Set("Content-Type", a.contentType)
 	}
 	c.w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
-	// Clients set their clock by it, so that it is of the simulated one.
+	// Clients compare their clock with this header, so it has the simulated time.
 	c.w.Header().Set("Date", c.now.UTC().Format(http.TimeFormat))
 	c.w.WriteHeader(a.status)
-	_, _ = c.w.Write(a.body) // whoever has gone is not told
+	_, _ = c.w.Write(a.body) // the client may have gone
 }
 
-// reply is an answer in JSON.
-func reply(status int, v any) answer {
+// jsonResponse returns a response with a JSON body.
+func jsonResponse(status int, v any) response {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // what is encoded is made here, of what can be
-	return answer{status: status, kind: "application/json; charset=utf-8", body: bytes.TrimSuffix(b.Bytes(), []byte("\n"))}
+	_ = e.Encode(v) // the values come from this package and can be encoded
+	return response{status: status, contentType: "application/json; charset=utf-8", body: bytes.TrimSuffix(b.Bytes(), []byte("\n"))}
 }
 
-// fileName finds the name of the file in the head of an upload.
+// fileName matches the file name at the start of an upload.
 var fileName = regexp.MustCompile(`(?i)filename="?([^";\r\n]*)`)
 
-// findKey finds which document the call is about: that of the question, or that
-// of the file name at the head of the upload.
+// findKey finds out which document the call is about: from the query, or from the file
+// name at the start of the upload.
 func (c *call) findKey() {
 	c.findQueryKey()
 	if c.key.encf != "" || c.service.method() != http.MethodPost || c.r.Body == nil {
@@ -212,7 +212,7 @@ func (c *call) findKey() {
 	}
 	head := bufio.NewReaderSize(c.body, 1<<10)
 	c.body = head
-	start, _ := head.Peek(512) // what there is of it
+	start, _ := head.Peek(512) // a short body is no error
 	if found := fileName.FindSubmatch(start); found != nil {
 		name := strings.TrimSuffix(string(found[1]), ".xml")
 		if cut := len(name) - 13; cut > 0 {
@@ -222,7 +222,7 @@ func (c *call) findKey() {
 	}
 }
 
-// countAttempt tells which post of its number this one is.
+// countAttempt sets which post of its number this call is.
 func (c *call) countAttempt() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -237,9 +237,9 @@ func (c *call) countAttempt() {
 	}
 }
 
-// findQueryKey finds which document a question is about.
+// findQueryKey finds out from the query which document a look-up is about.
 func (c *call) findQueryKey() {
-	if c.key != (docKey{}) {
+	if c.key != (documentKey{}) {
 		return
 	}
 	switch c.service {
@@ -258,15 +258,15 @@ func (c *call) findQueryKey() {
 		c.key.rnc, c.key.encf = c.query["rnc_emisor"], c.query["encf"]
 	case Directory:
 		c.key.rnc = c.query["rnc"]
-	default: // what is uploaded, or about no document
+	default: // an upload, or a call about no document
 	}
 }
 
-// asked remembers that somebody wants to know what became of a document. A
-// question that is not answered is none.
-func (c *call) asked() {
+// markLookedUp remembers that the client has looked a document up. A look-up whose
+// response is lost does not count.
+func (c *call) markLookedUp() {
 	c.findQueryKey()
-	if c.key.encf == "" || c.spoils() {
+	if c.key.encf == "" || c.losesResponse() {
 		return
 	}
 	c.s.mu.Lock()

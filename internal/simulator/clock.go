@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// zone is the country's: no daylight saving, ever.
+// zone is the time zone of the Dominican Republic, which has no daylight saving time.
+// The simulator defines it itself, see the package comment.
 var zone = time.FixedZone("AST", -4*60*60)
 
-// errClosed ends the waits of a simulator that is closed.
+// errClosed is the error of waits when the simulator is closed.
 var errClosed = errors.New("simulator: closed")
 
-// A clock is the one given, moved by whoever controls the simulator.
+// A clock follows the clock in Options, and can be frozen and moved.
 type clock struct {
 	base   func() time.Time
 	pause  func(context.Context, time.Duration) error
@@ -21,7 +22,7 @@ type clock struct {
 
 	mu      sync.Mutex
 	frozen  bool
-	at      time.Time // while frozen
+	at      time.Time // the time while frozen
 	offset  time.Duration
 	changed chan struct{} // closed when the clock is moved
 }
@@ -47,7 +48,7 @@ func (c *clock) current() time.Time {
 	return c.base().Add(c.offset)
 }
 
-// move changes the clock and wakes those who wait for it.
+// move changes the clock and wakes all calls that wait for it.
 func (c *clock) move(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,8 +91,8 @@ func (c *clock) isFrozen() bool {
 	return c.frozen
 }
 
-// sleep waits for a time to pass on this clock: while it is frozen, for
-// somebody to move it.
+// sleep waits until d has passed on this clock. While the clock is frozen, it waits until
+// the clock is moved. It fails when ctx ends or the simulator is closed.
 func (c *clock) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -119,8 +120,8 @@ func (c *clock) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// hang waits for the other side to give up.
-func (c *clock) hang(ctx context.Context) {
+// waitForClient waits until the client gives up or the simulator is closed.
+func (c *clock) waitForClient(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-c.closed:

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// maxControl is how much a call to the control API may send; a snapshot is the
-// largest.
+// maxControl is the largest body of a call to the control API. Snapshots are large.
 const maxControl = 256 << 20
 
 // Control serves the control API, under /_sim/v1.
@@ -25,23 +24,25 @@ func (s *Simulator) Control() http.Handler {
 		})
 	}
 	s.controlState(handle)
-	s.controlRegistry(handle)
+	s.controlRecords(handle)
+	s.controlRules(handle)
+	s.controlTaxpayers(handle)
 	s.controlDocuments(handle)
 	mux.HandleFunc("GET /_sim/v1/trust", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-pem-file")
-		_, _ = w.Write(s.RootsPEM()) // whoever has gone is not told
+		_, _ = w.Write(s.RootsPEM()) // the client may have gone
 	})
 	mux.HandleFunc("GET /_sim/v1/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = io.WriteString(w, s.metrics()) // whoever has gone is not told
+		_, _ = io.WriteString(w, s.metrics()) // the client may have gone
 	})
 	return mux
 }
 
-type register func(pattern string, do func(r *http.Request) (any, error))
+type handleFunc func(pattern string, do func(r *http.Request) (any, error))
 
-// A badRequest is one that the control API cannot carry out.
-type badRequest struct{ error }
+// A badRequestError is the error of a request that the control API cannot read.
+type badRequestError struct{ error }
 
 func writeControl(w http.ResponseWriter, v any, err error) {
 	status := http.StatusOK
@@ -61,23 +62,23 @@ func writeControl(w http.ResponseWriter, v any, err error) {
 	w.WriteHeader(status)
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // whoever has gone is not told
+	_ = e.Encode(v) // the client may have gone
 }
 
-// decode reads the body of a call; none leaves v as it is.
+// decode reads the JSON body of a call into v. An empty body leaves v as it is.
 func decode(r *http.Request, v any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil && !errors.Is(err, io.EOF) {
-		return badRequest{fmt.Errorf("simulator: the body: %w", err)}
+		return badRequestError{fmt.Errorf("simulator: read the body: %w", err)}
 	}
 	return nil
 }
 
-// done is the answer of what has nothing else to say.
-func done(err error) (any, error) { return map[string]bool{"ok": err == nil}, err }
+// okResponse is the response of calls that return no data.
+func okResponse(err error) (any, error) { return map[string]bool{"ok": err == nil}, err }
 
-// A configView is the configuration with what is no part of it.
+// A configView is the configuration with the seed and the count of resets.
 type configView struct {
 	Seed uint64 `json:"seed"`
 	Config
@@ -90,18 +91,18 @@ func (s *Simulator) configView() configView {
 	return configView{s.state.Seed, *s.config.clone(), s.state.ResetCount}
 }
 
-func (s *Simulator) controlState(handle register) {
-	handle("GET /_sim/v1/healthz", func(*http.Request) (any, error) { return done(nil) })
+func (s *Simulator) controlState(handle handleFunc) {
+	handle("GET /_sim/v1/healthz", func(*http.Request) (any, error) { return okResponse(nil) })
 	handle("POST /_sim/v1/reset", func(r *http.Request) (any, error) {
 		var f *Fixture
 		if err := decode(r, &f); err != nil {
 			return nil, err
 		}
-		return done(s.Reset(f))
+		return okResponse(s.Reset(f))
 	})
 	handle("GET /_sim/v1/config", func(*http.Request) (any, error) { return s.configView(), nil })
 	handle("PUT /_sim/v1/config", func(r *http.Request) (any, error) {
-		// What is not named stays as it is.
+		// Fields that are not in the body keep their values.
 		next := s.configView()
 		if err := decode(r, &next); err != nil {
 			return nil, err
@@ -130,7 +131,7 @@ func (s *Simulator) controlState(handle register) {
 		s.Advance(time.Duration(in.Advance))
 		return map[string]any{"now": s.Now(), "frozen": s.clock.isFrozen()}, nil
 	})
-	handle("POST /_sim/v1/settle", func(*http.Request) (any, error) { s.Settle(); return done(nil) })
+	handle("POST /_sim/v1/settle", func(*http.Request) (any, error) { s.Settle(); return okResponse(nil) })
 	handle("POST /_sim/v1/snapshot", func(*http.Request) (any, error) {
 		b, err := s.Snapshot()
 		return json.RawMessage(b), err
@@ -140,23 +141,26 @@ func (s *Simulator) controlState(handle register) {
 		if err != nil {
 			return nil, err
 		}
-		return done(s.Restore(b))
+		return okResponse(s.Restore(b))
 	})
+}
+
+func (s *Simulator) controlRecords(handle handleFunc) {
 	handle("GET /_sim/v1/requests", func(r *http.Request) (any, error) {
 		since := uint64(0)
 		if text := r.URL.Query().Get("since"); text != "" {
 			var err error
 			if since, err = strconv.ParseUint(text, 10, 64); err != nil {
-				return nil, badRequest{errors.New("simulator: since: want the seq of a request")}
+				return nil, badRequestError{errors.New("simulator: since must be the seq of a request")}
 			}
 		}
 		return s.requestsSince(since), nil
 	})
 	handle("GET /_sim/v1/violations", func(*http.Request) (any, error) { return s.Violations(), nil })
-	handle("DELETE /_sim/v1/violations", func(*http.Request) (any, error) { s.ClearViolations(); return done(nil) })
+	handle("DELETE /_sim/v1/violations", func(*http.Request) (any, error) { s.ClearViolations(); return okResponse(nil) })
 }
 
-// metrics are a few counts in the format of Prometheus.
+// metrics returns counters in the text format of Prometheus.
 func (s *Simulator) metrics() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +169,7 @@ func (s *Simulator) metrics() string {
 		documents += len(e.Documents)
 	}
 	fired := 0
-	for _, rules := range [][]*armed{s.state.Rules, s.state.ProfileRules} {
+	for _, rules := range [][]*activeRule{s.state.Rules, s.state.ProfileRules} {
 		for _, a := range rules {
 			fired += a.Fired
 		}

@@ -9,116 +9,114 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// control calls the control API and returns the body; anything but 200 is an
-// error.
-func control(t testing.TB, r *rig, method, path, body string) string {
+// control calls the control API and returns the body. The test fails unless the status is
+// 200.
+func control(t testing.TB, e *env, method, path, body string) string {
 	t.Helper()
-	status, text := controlStatus(r, method, path, body)
+	status, text := controlStatus(e, method, path, body)
 	if status != http.StatusOK {
 		t.Fatalf("%s %s: %d %s", method, path, status, text)
 	}
 	return text
 }
 
-func controlStatus(r *rig, method, path, body string) (int, string) {
+func controlStatus(e *env, method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
-	q := httptest.NewRequestWithContext(r.t.Context(), method, "/_sim/v1"+path, strings.NewReader(body))
-	r.Control().ServeHTTP(w, q)
+	q := httptest.NewRequestWithContext(e.t.Context(), method, "/_sim/v1"+path, strings.NewReader(body))
+	e.Control().ServeHTTP(w, q)
 	return w.Code, w.Body.String()
 }
 
-func TestControlFromScratch(t *testing.T) {
+func TestControlAPISetsUpAnIssuer(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	control(t, r, http.MethodPost, "/taxpayers", `{"rnc":"101023122","name":"Nueva","delegates":[{"id":"00113918205"}],"ranges":[{"type":"31","from":1,"to":10,"expires":"2027-12-31"}],"receiver":{}}`)
+	e := newEnv(t)
+	control(t, e, http.MethodPost, "/taxpayers", `{"rnc":"101023122","name":"Nueva","delegates":[{"id":"00113918205"}],"ranges":[{"type":"31","from":1,"to":10,"expires":"2027-12-31"}],"receiver":{}}`)
 	var c struct {
 		P12      string `json:"p12"`
 		Password string `json:"password"`
 	}
-	must(t, json.Unmarshal([]byte(control(t, r, http.MethodPost, "/certificates", `{"holder":"00113918205","days":365,"flavour":"legacy"}`)), &c))
+	must(t, json.Unmarshal([]byte(control(t, e, http.MethodPost, "/certificates", `{"holder":"00113918205","days":365,"flavour":"legacy"}`)), &c))
 	p12, err := base64.StdEncoding.DecodeString(c.P12)
 	must(t, err)
-	if r.id, err = xmlsig.OpenP12(p12, c.Password); err != nil {
+	if e.id, err = xmlsig.OpenP12(p12, c.Password); err != nil {
 		t.Fatal(err)
 	}
-	if pem := control(t, r, http.MethodGet, "/trust", ""); !strings.HasPrefix(pem, "-----BEGIN CERTIFICATE-----") || pem != string(r.RootsPEM()) {
+	if pem := control(t, e, http.MethodGet, "/trust", ""); !strings.HasPrefix(pem, "-----BEGIN CERTIFICATE-----") || pem != string(e.RootsPEM()) {
 		t.Errorf("trust %q", pem)
 	}
-	r.login()
-	raw := r.sign(invoice, encf31(1), issuer, "101023122")
-	a := r.upload(reception, "101023122"+encf31(1)+".xml", raw)
+	e.login()
+	raw := e.sign(invoice, encf31(1), issuer, "101023122")
+	a := e.upload(reception, "101023122"+encf31(1)+".xml", raw)
 	id, _ := a.json(t)["trackId"].(string)
 	var doc simulator.DocumentView
-	must(t, json.Unmarshal([]byte(control(t, r, http.MethodGet, "/documents/"+id, "")), &doc))
+	must(t, json.Unmarshal([]byte(control(t, e, http.MethodGet, "/documents/"+id, "")), &doc))
 	if doc.State != "Aceptado" || string(doc.Bytes) != string(raw) || doc.SHA256 == "" {
 		t.Errorf("document %+v", doc)
 	}
-	control(t, r, http.MethodPost, "/documents/"+id+"/verdict", `{"code":2,"used":true,"messages":[{"code":7,"text":"no"}]}`)
-	if v := r.verdict(id); v["codigo"] != "2" {
+	control(t, e, http.MethodPost, "/documents/"+id+"/verdict", `{"code":2,"used":true,"messages":[{"code":7,"text":"no"}]}`)
+	if v := e.verdict(id); v["codigo"] != "2" {
 		t.Errorf("forced: %v", v)
 	}
-	if list := control(t, r, http.MethodGet, "/documents?rnc=101023122&amb=ecf&encf="+encf31(1), ""); !strings.Contains(list, id) {
+	if list := control(t, e, http.MethodGet, "/documents?rnc=101023122&amb=ecf&encf="+encf31(1), ""); !strings.Contains(list, id) {
 		t.Errorf("documents %s", list)
 	}
-	requests := control(t, r, http.MethodGet, "/requests?since=2", "")
-	if strings.Contains(requests, r.token) || !strings.Contains(requests, "[redacted]") {
+	requests := control(t, e, http.MethodGet, "/requests?since=2", "")
+	if strings.Contains(requests, e.token) || !strings.Contains(requests, "[redacted]") {
 		t.Errorf("the journal shows the token: %s", requests)
 	}
-	if got := control(t, r, http.MethodGet, "/violations", ""); got != "[]\n" {
+	if got := control(t, e, http.MethodGet, "/violations", ""); got != "[]\n" {
 		t.Errorf("violations %s", got)
 	}
-	if m := control(t, r, http.MethodGet, "/metrics", ""); !strings.Contains(m, "simulator_submissions_total 1") {
+	if m := control(t, e, http.MethodGet, "/metrics", ""); !strings.Contains(m, "simulator_submissions_total 1") {
 		t.Errorf("metrics %s", m)
 	}
-	control(t, r, http.MethodGet, "/healthz", "")
+	control(t, e, http.MethodGet, "/healthz", "")
 }
 
-func TestControlClockConfigRules(t *testing.T) {
+func TestControlAPIChecksItsInput(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	control(t, r, http.MethodPost, "/clock", `{"freeze":true}`)
-	control(t, r, http.MethodPost, "/clock", `{"set":"2026-07-01T12:00:00-04:00"}`)
-	control(t, r, http.MethodPost, "/clock", `{"advance":"1h"}`)
-	r.clock.advance(time.Hour)
-	if want := time.Date(2026, 7, 1, 13, 0, 0, 0, zone); !r.Now().Equal(want) {
-		t.Errorf("now %s, want %s", r.Now(), want)
+	e := newEnv(t)
+	control(t, e, http.MethodPost, "/clock", `{"freeze":true}`)
+	control(t, e, http.MethodPost, "/clock", `{"set":"2026-07-01T12:00:00-04:00"}`)
+	control(t, e, http.MethodPost, "/clock", `{"advance":"1h"}`)
+	e.clock.advance(time.Hour)
+	if want := time.Date(2026, 7, 1, 13, 0, 0, 0, zone); !e.Now().Equal(want) {
+		t.Errorf("now %s, want %s", e.Now(), want)
 	}
-	control(t, r, http.MethodPost, "/clock", `{"freeze":false}`)
-	r.clock.advance(time.Hour)
-	if want := time.Date(2026, 7, 1, 14, 0, 0, 0, zone); !r.Now().Equal(want) {
-		t.Errorf("thawed %s, want %s", r.Now(), want)
+	control(t, e, http.MethodPost, "/clock", `{"freeze":false}`)
+	e.clock.advance(time.Hour)
+	if want := time.Date(2026, 7, 1, 14, 0, 0, 0, zone); !e.Now().Equal(want) {
+		t.Errorf("thawed %s, want %s", e.Now(), want)
 	}
 
-	control(t, r, http.MethodPut, "/config", `{"seed":7,"wire":"documented","validation_delay":{"min":"1s","max":"2s"}}`)
-	got := control(t, r, http.MethodGet, "/config", "")
+	control(t, e, http.MethodPut, "/config", `{"seed":7,"wire":"documented","validation_delay":{"min":"1s","max":"2s"}}`)
+	got := control(t, e, http.MethodGet, "/config", "")
 	if !strings.Contains(got, `"seed":7`) || !strings.Contains(got, `"wire":"documented"`) || !strings.Contains(got, `"latency":{"min":"0s","max":"0s"}`) {
 		t.Errorf("config %s", got)
 	}
 	for _, wrong := range []string{`{"wire":"smoke"}`, `{"duplicate_mode":"x"}`, `{"nonsense":1}`, `{"profile":"x"}`, `{"latency":{"min":"2s","max":"1s"}}`, `{"check_buyer":"x"}`, `{"tolerance":"x"}`, `{"validation_delays":{"x":null}}`, `[`} {
-		if status, _ := controlStatus(r, http.MethodPut, "/config", wrong); status != http.StatusBadRequest {
+		if status, _ := controlStatus(e, http.MethodPut, "/config", wrong); status != http.StatusBadRequest {
 			t.Errorf("config %s: %d", wrong, status)
 		}
 	}
 
-	id := control(t, r, http.MethodPost, "/rules", `{"match":{"service":"reception","attempt":2},"action":{"fault":"F05","status":502},"count":1}`)
+	id := control(t, e, http.MethodPost, "/rules", `{"match":{"service":"reception","attempt":2},"action":{"fault":"F05","status":502},"count":1}`)
 	if id != "{\"id\":\"rule-1\"}\n" {
 		t.Errorf("rule %s", id)
 	}
-	if v := control(t, r, http.MethodGet, "/rules/rule-1", ""); !strings.Contains(v, `"fired":0`) {
+	if v := control(t, e, http.MethodGet, "/rules/rule-1", ""); !strings.Contains(v, `"fired":0`) {
 		t.Errorf("rule %s", v)
 	}
-	control(t, r, http.MethodDelete, "/rules/rule-1", "")
+	control(t, e, http.MethodDelete, "/rules/rule-1", "")
 	for _, c := range []struct{ method, path, body string }{
 		{http.MethodGet, "/rules/rule-1", ""}, {http.MethodDelete, "/rules/rule-1", ""}, {http.MethodGet, "/documents/x", ""},
 		{http.MethodPost, "/documents/x/verdict", `{"code":1}`}, {http.MethodPatch, "/taxpayers/x", `{}`},
 	} {
-		if status, _ := controlStatus(r, c.method, c.path, c.body); status != http.StatusNotFound {
+		if status, _ := controlStatus(e, c.method, c.path, c.body); status != http.StatusNotFound {
 			t.Errorf("%s %s: %d", c.method, c.path, status)
 		}
 	}
@@ -129,68 +127,12 @@ func TestControlClockConfigRules(t *testing.T) {
 		{"/taxpayers", `{"rnc":"101023122","ranges":[{"type":"31","from":1,"to":2,"expires":"x"}]}`}, {"/taxpayers", `{"rnc":"101023122","delegates":[{}]}`},
 		{"/certificates", `{}`}, {"/certificates", `{"holder":"1","flavour":"x"}`}, {"/restore", `{}`}, {"/reset", `{"trust":["x"]}`},
 	} {
-		if status, text := controlStatus(r, http.MethodPost, c.path, c.body); status != http.StatusBadRequest {
+		if status, text := controlStatus(e, http.MethodPost, c.path, c.body); status != http.StatusBadRequest {
 			t.Errorf("%s %s: %d %s", c.path, c.body, status, text)
 		}
 	}
-	control(t, r, http.MethodPatch, "/taxpayers/"+issuer, `{"active":false}`)
-	if list := control(t, r, http.MethodGet, "/taxpayers", ""); !strings.Contains(list, `"active":false`) {
+	control(t, e, http.MethodPatch, "/taxpayers/"+issuer, `{"active":false}`)
+	if list := control(t, e, http.MethodGet, "/taxpayers", ""); !strings.Contains(list, `"active":false`) {
 		t.Errorf("taxpayers %s", list)
 	}
-}
-
-func TestReset(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, func(o *simulator.Options) {
-		o.Fixture = &simulator.Fixture{Taxpayers: []simulator.Taxpayer{simulator.Baseline("101023122", person, "")}}
-	}).login()
-	r.send(encf31(1), r.sign(invoice, encf31(1)))
-	control(t, r, http.MethodPost, "/reset", "")
-	if got := r.Documents(simulator.Filter{}); len(got) != 0 {
-		t.Errorf("documents %+v", got)
-	}
-	rncs := func() (all []string) {
-		for _, x := range r.Taxpayers() {
-			all = append(all, x.RNC)
-		}
-		return all
-	}
-	if diff := cmp.Diff([]string{"101023122", "131880681"}, rncs()); diff != "" {
-		t.Error(diff)
-	}
-	control(t, r, http.MethodPost, "/reset", `{"taxpayers":[{"rnc":"199000021","name":"Otra"}]}`)
-	if diff := cmp.Diff([]string{"131880681", "199000021"}, rncs()); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestSnapshotIsLossless(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, func(o *simulator.Options) { o.Config.ValidationDelay = simulator.Fixed(time.Minute) }).login()
-	r.fault(simulator.Rule{Match: simulator.Match{ENCF: encf31(2)}, Action: simulator.Action{Fault: "F11"}})
-	id := r.send(encf31(1), r.sign(invoice, encf31(1)))
-	stuck := r.send(encf31(2), r.sign(invoice, encf31(2)))
-	r.upload(fc, issuer+encf32(1)+".xml", r.sign(summary, encf32(1)))
-	r.upload("/peer/"+buyer+"/fe/recepcion/api/ecf", issuer+encf31(1)+".xml", r.sign(invoice, encf31(1)))
-	first, err := r.Snapshot()
-	must(t, err)
-
-	other := newRig(t)
-	must(t, other.Restore(first))
-	second, err := other.Snapshot()
-	must(t, err)
-	if diff := cmp.Diff(string(first), string(second)); diff != "" {
-		t.Error(diff)
-	}
-	// The token, the root and the documents hold there as well.
-	other.token = r.token
-	other.Advance(time.Hour - time.Minute)
-	if v := other.get(result, "trackid", id).json(t); v["codigo"] != "1" {
-		t.Errorf("restored: %v", v)
-	}
-	if v := other.get(result, "trackid", stuck).json(t); v["codigo"] != "3" {
-		t.Errorf("restored and stuck: %v", v)
-	}
-	other.id = r.id
-	other.login()
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// An entry is one of the directory. Its addresses are bases, to which the paths
-// of the receiver services are appended.
-type entry struct {
+// A directoryEntry is an entry of the directory. Its addresses are base URLs: clients
+// append the paths of the receiver services.
+type directoryEntry struct {
 	Name      string  `json:"nombre"`
 	RNC       string  `json:"rnc"`
 	Reception string  `json:"urlRecepcion"`
@@ -16,8 +16,8 @@ type entry struct {
 	Auth      *string `json:"urlOpcional"`
 }
 
-// base is where the call came to.
-func (c *call) base() string {
+// origin returns the scheme and host that the call used.
+func (c *call) origin() string {
 	scheme := "http://"
 	if c.r.TLS != nil {
 		scheme = "https://"
@@ -25,19 +25,19 @@ func (c *call) base() string {
 	return scheme + c.r.Host
 }
 
-func (c *call) listing(t *Taxpayer) entry {
-	own := c.base() + "/peer/" + t.RNC
+func (c *call) newDirectoryEntry(t *Taxpayer) directoryEntry {
+	own := c.origin() + "/peer/" + t.RNC
 	if t.RNC == emulatorRNC {
-		own = c.base() + "/" + hostECF + "/" + TestECF + "/emisorreceptor"
+		own = c.origin() + "/" + hostECF + "/" + TestECF + "/emisorreceptor"
 	}
-	e := entry{Name: t.Name, RNC: t.RNC, Reception: or(t.Receiver.Reception, own), Approval: or(t.Receiver.Approval, own)}
+	e := directoryEntry{Name: t.Name, RNC: t.RNC, Reception: or(t.Receiver.Reception, own), Approval: or(t.Receiver.Approval, own)}
 	if !t.Receiver.NoAuth {
-		e.Auth = some(or(t.Receiver.Auth, own))
+		e.Auth = stringPtr(or(t.Receiver.Auth, own))
 	}
-	if c.has("F24") {
+	if c.hasFault("F24") {
 		wrong := map[string]string{"dead": "https://receptor.invalid", "private": "https://10.0.0.1", "http": "http://receptor.example"}[c.fault.variant()]
 		if wrong != "" {
-			e.Reception, e.Approval, e.Auth = wrong, wrong, some(wrong)
+			e.Reception, e.Approval, e.Auth = wrong, wrong, stringPtr(wrong)
 		}
 	}
 	return e
@@ -50,37 +50,37 @@ func or(s, unless string) string {
 	return s
 }
 
-// directory lists the electronic receivers, or one. The emulator is in testecf
-// alone.
-func (c *call) directory() answer {
+// serveDirectory returns all electronic receivers, or one of them. The emulator is listed
+// in testecf only.
+func (c *call) serveDirectory() response {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	entries := []entry{}
+	entries := []directoryEntry{}
 	rnc := c.query["rnc"]
 	one := strings.HasSuffix(c.rest, "obtenerdirectorioporrnc")
 	for _, t := range c.s.state.Taxpayers {
 		if t.Receiver != nil && (t.RNC != emulatorRNC || c.amb == TestECF) && (!one || t.RNC == rnc) {
-			entries = append(entries, c.listing(t))
+			entries = append(entries, c.newDirectoryEntry(t))
 		}
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.RNC, b.RNC) })
-	if c.has("F24") {
+	slices.SortFunc(entries, func(a, b directoryEntry) int { return strings.Compare(a.RNC, b.RNC) })
+	if c.hasFault("F24") {
 		switch c.fault.variant() {
 		case "null":
-			return answer{status: http.StatusOK, kind: kindJSON, body: []byte("null")}
+			return response{status: http.StatusOK, contentType: kindJSON, body: []byte("null")}
 		case "empty":
-			return answer{status: http.StatusOK, kind: kindJSON}
+			return response{status: http.StatusOK, contentType: kindJSON}
 		}
 	}
 	object := one && c.amb == ECF && !c.config.documented()
-	if c.has("F24") && c.fault.variant() == "swap" {
+	if c.hasFault("F24") && c.fault.variant() == "swap" {
 		object = !object
 	}
 	switch {
 	case !object:
-		return reply(http.StatusOK, entries)
+		return jsonResponse(http.StatusOK, entries)
 	case len(entries) == 0:
-		return answer{status: http.StatusOK, kind: kindJSON, body: []byte("null")}
+		return response{status: http.StatusOK, contentType: kindJSON, body: []byte("null")}
 	}
-	return reply(http.StatusOK, entries[0])
+	return jsonResponse(http.StatusOK, entries[0])
 }

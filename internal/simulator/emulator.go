@@ -9,8 +9,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// emulate is the sender's side of DGII's emulator in testecf.
-func (c *call) emulate() answer {
+// serveEmulator is DGII's emulator in testecf, in its role as a sender.
+func (c *call) serveEmulator() response {
 	operation, _ := strings.CutPrefix(c.rest, "api/emision/") //nolint:misspell // DGII's word
 	switch {
 	case c.r.Method == http.MethodPost && operation == "emisioncomprobantes":
@@ -25,12 +25,12 @@ func (c *call) emulate() answer {
 		}
 		pushed, err := c.s.SendECF(c.r.Context(), emulatorRNC, Push{URL: in.URL, Auth: in.Auth, Buyer: in.RNC, Type: strings.TrimPrefix(in.Type, "E")})
 		if err != nil {
-			return reply(http.StatusBadRequest, err.Error())
+			return jsonResponse(http.StatusBadRequest, err.Error())
 		}
 		c.s.mu.Lock()
 		c.s.state.Acknowledged[in.RNC+pushed.ENCF] = pushed.Answer
 		c.s.mu.Unlock()
-		return answer{status: http.StatusOK, kind: kindXML, body: []byte(pushed.XML)}
+		return response{status: http.StatusOK, contentType: kindXML, body: []byte(pushed.XML)}
 	case c.r.Method == http.MethodPost && operation == "envioaprobacioncomercial":
 		var in struct {
 			URL   string `json:"urlAprobacionComercial"`
@@ -44,17 +44,17 @@ func (c *call) emulate() answer {
 		}
 		pushed, err := c.s.SendACECF(c.r.Context(), emulatorRNC, Push{URL: in.URL, Auth: in.Auth, Issuer: in.RNC, ENCF: in.ENCF, Reject: in.State == "2"})
 		if err != nil {
-			return reply(http.StatusBadRequest, err.Error())
+			return jsonResponse(http.StatusBadRequest, err.Error())
 		}
-		return answer{status: http.StatusOK, kind: kindXML, body: []byte(pushed.XML)}
+		return response{status: http.StatusOK, contentType: kindXML, body: []byte(pushed.XML)}
 	case c.r.Method == http.MethodGet && operation == "consultaacuserecibo":
-		return c.acknowledged()
+		return c.serveAcknowledgement()
 	}
-	return answer{status: http.StatusNotFound}
+	return response{status: http.StatusNotFound}
 }
 
-// acknowledged tells what the receiver of a pushed document answered.
-func (c *call) acknowledged() answer {
+// serveAcknowledgement returns what the receiver of a pushed document answered.
+func (c *call) serveAcknowledgement() response {
 	rnc, encf := c.query["rnc"], strings.ToUpper(c.query["encf"])
 	c.s.mu.Lock()
 	text, known := c.s.state.Acknowledged[rnc+encf]
@@ -72,5 +72,5 @@ func (c *call) acknowledged() answer {
 			messages = append(messages, "Motivo "+v.Root().Child("DetalleAcusedeRecibo").Child("CodigoMotivoNoRecibido").Text())
 		}
 	}
-	return reply(http.StatusOK, map[string]any{"rnc": rnc, "encf": encf, "estado": state, "mensajes": messages})
+	return jsonResponse(http.StatusOK, map[string]any{"rnc": rnc, "encf": encf, "estado": state, "mensajes": messages})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 )
 
-// A test of a client starts the authority, registers who is to issue, and makes
-// the first post of a number lose its answer.
+// A test of a client starts a simulator, adds an issuer, and makes the first post of a
+// number lose its response.
 func Example() {
 	sim, err := simulator.New(simulator.Options{Now: time.Now, Seed: 1, Config: simulator.Quick()})
 	if err != nil {
@@ -17,7 +17,7 @@ func Example() {
 	}
 	server := httptest.NewServer(sim.Handler())
 	defer server.Close()
-	defer sim.Close() // first: the server waits for what it keeps waiting
+	defer sim.Close() // runs before server.Close, which waits for calls that a fault keeps waiting
 
 	_ = sim.AddTaxpayer(simulator.Baseline("199000013", "00113918205", "2030-12-31"))
 	_ = sim.AddTaxpayer(simulator.Taxpayer{RNC: "199000021", Name: "Comprador", Receiver: &simulator.Receiver{}})
@@ -28,8 +28,8 @@ func Example() {
 		Count:  1,
 	})
 
-	// Here the client runs against server.URL, signs with the file of the
-	// certificate and trusts sim.RootsPEM().
+	// Here the client would call server.URL, sign with certificate.P12 and trust
+	// sim.RootsPEM().
 	fmt.Println(len(certificate.P12) > 0, certificate.Password)
 
 	sim.Advance(time.Hour)

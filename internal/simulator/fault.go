@@ -20,7 +20,8 @@ const (
 	gatewayPage = "<!DOCTYPE html><html><head><title>Request Rejected</title></head><body>The requested URL was rejected. Please consult with your administrator.</body></html>"
 )
 
-// variants are those of each fault, the first one the default.
+// variants returns the variants of a fault. The first one is the default. It returns false
+// for an unknown fault.
 func variants(fault string) ([]string, bool) {
 	switch fault {
 	case "F01", "F03", "F04", "F05", "F10", "F11", "F12", "F14", "F16", "F17", "F19", "F20", "F21", "F22":
@@ -49,24 +50,23 @@ func variants(fault string) ([]string, bool) {
 	return nil, false
 }
 
-// check refuses what is no fault, and puts the default variant where none is
-// named.
+// check returns an error when the action is not valid.
 func (a *Action) check() error {
 	names, known := variants(a.Fault)
 	switch {
 	case a.Fault == "F23":
-		return fmt.Errorf("simulator: rule: F23 is a matter of the listener: see TLSConfig")
+		return fmt.Errorf("simulator: rule: F23 is a fault of the listener: see TLSConfig")
 	case !known:
-		return fmt.Errorf("simulator: rule: no fault %q", a.Fault)
+		return fmt.Errorf("simulator: rule: unknown fault %q", a.Fault)
 	case a.Variant != "" && !slices.Contains(names, a.Variant):
-		return fmt.Errorf("simulator: rule: %s has no variant %q: want one of %q", a.Fault, a.Variant, names)
+		return fmt.Errorf("simulator: rule: variant %[2]q of %[1]s must be one of %[3]q", a.Fault, a.Variant, names)
 	case a.Fault == "F17" && (a.Verdict == nil || !slices.Contains([]int{codeAccepted, codeRejected, codeConditional}, a.Verdict.Code)):
 		return fmt.Errorf("simulator: rule: F17 needs a verdict of code 1, 2 or 4")
 	}
 	return nil
 }
 
-// variant is the one of a rule, or the default.
+// variant returns the variant of the action, or the default one.
 func (a *Action) variant() string {
 	if names, _ := variants(a.Fault); a.Variant == "" && len(names) > 0 {
 		return names[0]
@@ -74,25 +74,26 @@ func (a *Action) variant() string {
 	return a.Variant
 }
 
-// has tells whether the call has a fault.
-func (c *call) has(fault string) bool { return c.fault != nil && c.fault.Fault == fault }
+// hasFault reports whether a rule applies this fault to the call.
+func (c *call) hasFault(fault string) bool { return c.fault != nil && c.fault.Fault == fault }
 
-// spoils tells whether the call has a fault that keeps the answer from the
-// client.
-func (c *call) spoils() bool { return c.has("F02") || c.has("F05") || c.has("F06") }
+// losesResponse reports whether a fault keeps the response from the client.
+func (c *call) losesResponse() bool {
+	return c.hasFault("F02") || c.hasFault("F05") || c.hasFault("F06")
+}
 
-func (a *Action) status(unlessTold int) int {
+func (a *Action) status(defaultValue int) int {
 	if a.Status != 0 {
 		return a.Status
 	}
-	return unlessTold
+	return defaultValue
 }
 
-// before carries out the faults that keep a call from its service. It tells
-// whether that was all.
-func (c *call) before() bool {
-	if c.config.Maintenance && c.service != Status && c.peer == "" || c.has("F21") && c.service != Status {
-		c.refuse(answer{status: http.StatusServiceUnavailable, kind: kindHTML, body: []byte(gatewayPage)})
+// applyEarlyFault applies the faults that act before the service. It reports whether the
+// call has ended.
+func (c *call) applyEarlyFault() bool {
+	if c.config.Maintenance && c.service != Status && c.peer == "" || c.hasFault("F21") && c.service != Status {
+		c.respondInstead(response{status: http.StatusServiceUnavailable, contentType: kindHTML, body: []byte(gatewayPage)})
 		return true
 	}
 	if c.fault == nil {
@@ -106,39 +107,39 @@ func (c *call) before() bool {
 		}
 	case "F03":
 		c.countPost("")
-		c.drop()
+		c.dropConnection()
 		return true
 	case "F04":
-		_, _ = io.CopyN(io.Discard, c.body, c.r.ContentLength/2) // to whatever end
+		_, _ = io.CopyN(io.Discard, c.body, c.r.ContentLength/2) // a short body is no error
 		c.countPost("")
-		c.drop()
+		c.dropConnection()
 		return true
 	case "F02", "F05", "F06":
 		c.store = c.fault.store(c.fault.Fault != "F05")
 	case "F07":
-		a := answer{status: c.fault.status(http.StatusBadRequest), kind: kindHTML, body: []byte(gatewayPage)}
+		a := response{status: c.fault.status(http.StatusBadRequest), contentType: kindHTML, body: []byte(gatewayPage)}
 		if c.fault.variant() == "empty" {
-			a.kind, a.body = "", nil
+			a.contentType, a.body = "", nil
 		}
-		c.refuse(a)
+		c.respondInstead(a)
 		return true
 	case "F08":
-		c.refuse(errorBody(c.fault.variant(), c.fault.status(http.StatusBadRequest)))
+		c.respondInstead(errorBody(c.fault.variant(), c.fault.status(http.StatusBadRequest)))
 		return true
 	case "F09":
 		if c.fault.variant() == "401" {
-			c.unauthorized()
-			c.refuse(answer{status: http.StatusUnauthorized})
+			c.allowNewToken()
+			c.respondInstead(response{status: http.StatusUnauthorized})
 			return true
 		}
 	case "F10":
 		wait := max(time.Duration(c.fault.Delay), time.Second)
 		c.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)))
-		c.refuse(answer{status: http.StatusTooManyRequests})
+		c.respondInstead(response{status: http.StatusTooManyRequests})
 		return true
 	case "F18":
 		if (c.fault.variant() == "result") == (c.service == Result) {
-			c.refuse(answer{status: http.StatusServiceUnavailable, kind: kindHTML, body: []byte(gatewayPage)})
+			c.respondInstead(response{status: http.StatusServiceUnavailable, contentType: kindHTML, body: []byte(gatewayPage)})
 			return true
 		}
 	case "F20":
@@ -147,35 +148,35 @@ func (c *call) before() bool {
 	return false
 }
 
-// refuse answers in place of the service, after what was sent has arrived.
-func (c *call) refuse(a answer) {
+// respondInstead reads the upload and answers in place of the service.
+func (c *call) respondInstead(a response) {
 	c.store = false
-	c.note()
+	c.countUnstoredUpload()
 	c.entry.Class = "refused by a rule"
 	c.write(a)
 }
 
-// errorBody is a refusal in one of the forms that have been seen.
-func errorBody(variant string, status int) answer {
+// errorBody returns a refusal in one of the forms that DGII uses.
+func errorBody(variant string, status int) response {
 	const text = "El archivo enviado no es válido."
 	switch variant {
 	case "string":
-		return answer{status: status, kind: kindText, body: []byte(text)}
+		return response{status: status, contentType: kindText, body: []byte(text)}
 	case "mensajes":
-		return reply(status, map[string]any{"mensajes": []string{text}})
+		return jsonResponse(status, map[string]any{"mensajes": []string{text}})
 	case "mensaje":
-		return reply(status, map[string]any{"mensaje": text})
+		return jsonResponse(status, map[string]any{"mensaje": text})
 	case "model-state":
-		return reply(status, map[string]any{
+		return jsonResponse(status, map[string]any{
 			"type": "https://tools.ietf.org/html/rfc7231#section-6.5.1", "title": "One or more validation errors occurred.",
 			"status": status, "errors": map[string][]string{"xml": {"The xml field is required."}},
 		})
 	}
-	return reply(status, text)
+	return jsonResponse(status, text)
 }
 
-// after carries out the faults that spoil an answer, and sends it.
-func (c *call) after(a answer) {
+// writeWithFault sends a response, changed by the fault of the call.
+func (c *call) writeWithFault(a response) {
 	if c.entry.Class == "" {
 		c.entry.Class = "answered"
 	}
@@ -188,47 +189,47 @@ func (c *call) after(a answer) {
 		c.entry.Status = 0
 		if c.fault.variant() == "hang" {
 			c.entry.Class = "left hanging"
-			c.s.clock.hang(c.r.Context())
+			c.s.clock.waitForClient(c.r.Context())
 			return
 		}
-		c.drop()
+		c.dropConnection()
 	case "F05":
-		c.write(answer{status: c.fault.status(http.StatusServiceUnavailable), kind: kindHTML, body: []byte(gatewayPage)})
+		c.write(response{status: c.fault.status(http.StatusServiceUnavailable), contentType: kindHTML, body: []byte(gatewayPage)})
 	case "F06":
-		c.write(spoiled(a, c.fault.variant()))
+		c.write(corrupted(a, c.fault.variant()))
 	case "F22":
-		c.drip(a)
+		c.writeSlowly(a)
 	default:
 		c.write(a)
 	}
 }
 
-// spoiled is an answer that cannot be understood.
-func spoiled(a answer, variant string) answer {
+// corrupted returns the response in a form that a client cannot read.
+func corrupted(a response, variant string) response {
 	a.status = http.StatusOK
 	switch variant {
 	case "truncated":
 		a.body = a.body[:len(a.body)/2]
 	case "empty-object":
-		a.kind, a.body = kindJSON, []byte("{}")
+		a.contentType, a.body = kindJSON, []byte("{}")
 	case "no-trackid":
-		a.kind, a.body = kindJSON, []byte(`{"trackId":"","error":null,"mensaje":null}`)
+		a.contentType, a.body = kindJSON, []byte(`{"trackId":"","error":null,"mensaje":null}`)
 	case "content-type":
-		a.kind = kindHTML
+		a.contentType = kindHTML
 	default:
-		a.kind, a.body = kindHTML, []byte(gatewayPage)
+		a.contentType, a.body = kindHTML, []byte(gatewayPage)
 	}
 	return a
 }
 
-// drip sends an answer byte by byte.
-func (c *call) drip(a answer) {
+// writeSlowly sends a response byte by byte.
+func (c *call) writeSlowly(a response) {
 	pause := time.Duration(c.fault.Delay)
 	if pause == 0 {
 		pause = 100 * time.Millisecond
 	}
 	c.entry.Status = a.status
-	c.w.Header().Set("Content-Type", a.kind)
+	c.w.Header().Set("Content-Type", a.contentType)
 	c.w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	c.w.WriteHeader(a.status)
 	flush := http.NewResponseController(c.w)
@@ -243,19 +244,19 @@ func (c *call) drip(a answer) {
 	}
 }
 
-// drop ends the connection without an answer.
-func (c *call) drop() {
+// dropConnection closes the connection without a response.
+func (c *call) dropConnection() {
 	c.entry.Class = "dropped"
 	hijacker, ok := c.w.(http.Hijacker)
 	if !ok {
-		panic(http.ErrAbortHandler) // how net/http wants it where a connection is shared
+		panic(http.ErrAbortHandler) // net/http's way to abort, where the connection cannot be taken over
 	}
 	conn, _, err := hijacker.Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // a reset rather than an end; either will do
+		_ = tcp.SetLinger(0) // a TCP reset; a normal close would do too
 	}
-	_ = conn.Close() // it is to be broken
+	_ = conn.Close() // an error does not matter: the connection is to be broken
 }

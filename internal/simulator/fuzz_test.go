@@ -11,9 +11,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 )
 
-// FuzzUpload looks for uploads and addresses that break the simulator: its
-// multipart, its XML, its queries. Every input meets the same empty state, so
-// that what it reaches depends on it alone.
+// FuzzUpload sends arbitrary uploads and addresses: multipart bodies, XML and queries. No
+// input may panic. The state is reset before every input, so that a failure can be
+// repeated.
 func FuzzUpload(f *testing.F) {
 	clock := &fakeClock{at: time.Date(2026, 6, 1, 12, 0, 0, 0, zone)}
 	s, err := simulator.New(simulator.Options{Now: clock.now, Config: simulator.Quick(), Fixture: &simulator.Fixture{
@@ -36,7 +36,7 @@ func FuzzUpload(f *testing.F) {
 		}
 		must(t, s.Reset(nil))
 		for _, method := range []string{http.MethodPost, http.MethodGet} {
-			// A context of its own: what waits on it would outlive the input.
+			// The request has its own context: a call that waits would outlive the input.
 			q, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, "http://sim"+path, bytes.NewReader(body))
 			if err != nil {
 				t.Skip()

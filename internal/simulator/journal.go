@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A RequestView is a request and what became of it.
+// A RequestView is a request and its result.
 type RequestView struct {
 	Seq      uint64      `json:"seq"`
 	At       time.Time   `json:"at"`
@@ -20,10 +20,10 @@ type RequestView struct {
 	ENCF     string      `json:"encf,omitempty"`
 	TrackID  string      `json:"track_id,omitempty"`
 	BytesIn  int         `json:"bytes_in"`
-	Status   int         `json:"status"` // 0 when there was no answer
+	Status   int         `json:"status"` // 0 when there was no response
 	BytesOut int         `json:"bytes_out"`
 	Class    string      `json:"class"`
-	Rule     string      `json:"rule,omitempty"` // that fired
+	Rule     string      `json:"rule,omitempty"` // the rule that was applied
 }
 
 func newRequestView(c *call, at time.Time) RequestView {
@@ -34,7 +34,7 @@ func newRequestView(c *call, at time.Time) RequestView {
 	return RequestView{At: at, Method: c.r.Method, Path: c.r.URL.Path, Query: c.r.URL.RawQuery, Header: header, Service: c.service, Amb: c.amb}
 }
 
-// A journal is a ring of the last requests.
+// A journal is a ring buffer of the last requests.
 type journal struct {
 	seq  uint64
 	ring []RequestView
@@ -60,7 +60,7 @@ func (j *journal) add(v RequestView, size int) {
 	}
 }
 
-// since returns the requests after a number, as they ended.
+// since returns the requests after a sequence number, in the order in which they ended.
 func (j *journal) since(seq uint64) []RequestView {
 	views := []RequestView{}
 	for i := range j.ring {
@@ -71,7 +71,7 @@ func (j *journal) since(seq uint64) []RequestView {
 	return views
 }
 
-// Requests returns the last requests as they ended.
+// Requests returns the last requests, in the order in which they ended.
 func (s *Simulator) Requests() []RequestView { return s.requestsSince(0) }
 
 func (s *Simulator) requestsSince(seq uint64) []RequestView {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A stringMessage has its code as text, as the answers for RFCEs do.
+// A stringMessage has its code as text. The responses about RFCEs use it.
 type stringMessage struct {
 	Code string `json:"codigo"`
 	Text string `json:"valor"`
@@ -20,9 +20,9 @@ type numberMessage struct {
 	Code int    `json:"codigo"`
 }
 
-// messages are those of a verdict, or far too many.
+// messages returns the messages of a verdict, or far too many for F19.
 func (c *call) messages(d *document) []Message {
-	if !c.has("F19") {
+	if !c.hasFault("F19") {
 		return d.Verdict.Messages
 	}
 	long := strings.Repeat("Ñandú “raro” \u202e\u0007 🙂 <b>&amp;</b> ", 250)
@@ -55,8 +55,8 @@ func (c *call) numberMessages(messages []Message, final bool) []numberMessage {
 	return out
 }
 
-// moment writes when a document was received.
-func (c *call) moment(t time.Time) *string {
+// formatReceived returns the time of reception in the form of the wire.
+func (c *call) formatReceived(t time.Time) *string {
 	layout := "1/2/2006 3:04:05 PM"
 	if c.config.documented() {
 		layout = "2006-01-02T15:04:05"
@@ -65,9 +65,9 @@ func (c *call) moment(t time.Time) *string {
 	return &text
 }
 
-// result is the look-up by trackId.
-func (c *call) result() answer {
-	c.asked()
+// serveResult looks a document up by its trackId.
+func (c *call) serveResult() response {
+	c.markLookedUp()
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	id := c.query["trackid"]
@@ -77,87 +77,94 @@ func (c *call) result() answer {
 	}
 	interval := c.now.Sub(d.Polled)
 	if !d.Polled.IsZero() && interval < c.config.pollInterval() && !c.s.clock.isFrozen() {
-		c.s.violate(c, FastPolling, "asked again after "+interval.Round(time.Millisecond).String())
+		c.s.addViolationLocked(c, FastPolling, "looked up again after "+interval.Round(time.Millisecond).String())
 	}
 	d.Polled = c.now
 	d.Polls++
-	code := d.at(c.now)
+	code := d.codeAt(c.now)
 	switch {
-	case c.has("F11"):
+	case c.hasFault("F11"):
 		code = codeInProcess
-	case c.has("F12"):
+	case c.hasFault("F12"):
 		code = codeNotFound
-	case c.has("F17") && code != codeNotFound:
+	case c.hasFault("F17") && code != codeNotFound:
 		d.Verdict, d.Stuck, d.Due = *c.fault.Verdict, false, minTime(d.Due, c.now)
 		code = d.Verdict.Code
-	case c.has("F16") && code == codeAccepted && d.Polls > max(c.fault.After, 1):
+	case c.hasFault("F16") && code == codeAccepted && d.Polls > max(c.fault.After, 1):
 		d.Verdict = Verdict{Code: codeRejected, Used: true, Messages: []Message{{90016, "El resultado ha cambiado."}}}
 		code = codeRejected
 	}
-	if d.final(c.now) && code == d.Verdict.Code {
-		c.told(d)
+	if d.decided(c.now) && code == d.Verdict.Code {
+		c.markVerdictSeen(d)
 	}
 	return c.resultOf(id, d, code)
 }
 
-// resultOf writes the answer of the look-up by trackId. Its key of the e-NCF and
-// the type of its code depend on the wire.
-func (c *call) resultOf(id string, d *document, code int) answer {
-	type documented struct {
-		TrackID  string          `json:"trackId"`
-		Code     int             `json:"codigo"`
-		State    string          `json:"estado"`
-		RNC      *string         `json:"rnc"`
-		ENCF     *string         `json:"eNCF"`
-		Used     bool            `json:"secuenciaUtilizada"`
-		Received *string         `json:"fechaRecepcion"`
-		Messages []numberMessage `json:"mensajes"`
-	}
-	type observed struct {
-		TrackID  string          `json:"trackId"`
-		Code     string          `json:"codigo"`
-		State    string          `json:"estado"`
-		RNC      *string         `json:"rnc"`
-		ENCF     *string         `json:"encf"`
-		Used     bool            `json:"secuenciaUtilizada"`
-		Received *string         `json:"fechaRecepcion"`
-		Messages []numberMessage `json:"mensajes"`
-	}
-	v := documented{TrackID: id, Code: code, State: stateName(code), Messages: c.numberMessages(nil, false)}
+// A resultHead has the first members of the response of the look-up by trackId. The e-NCF
+// follows, whose name depends on the wire, and then the resultTail.
+type resultHead struct {
+	TrackID string  `json:"trackId"`
+	Code    any     `json:"codigo"` // a number or a text, by wire
+	State   string  `json:"estado"`
+	RNC     *string `json:"rnc"`
+}
+
+type resultTail struct {
+	Used     bool            `json:"secuenciaUtilizada"`
+	Received *string         `json:"fechaRecepcion"`
+	Messages []numberMessage `json:"mensajes"`
+}
+
+// resultOf returns the response of the look-up by trackId.
+func (c *call) resultOf(id string, d *document, code int) response {
+	head := resultHead{TrackID: id}
+	state := stateName(code)
+	tail := resultTail{Messages: c.numberMessages(nil, false)}
+	var number *string
 	if d != nil && code != codeNotFound {
 		rnc, encf := d.Facts.RNC, d.Facts.ENCF
-		v.RNC, v.ENCF, v.Received = &rnc, &encf, c.moment(d.Received)
 		if code != codeInProcess {
-			v.Used, v.Messages = d.Verdict.Used, c.numberMessages(c.messages(d), true)
+			tail.Used, tail.Messages = d.Verdict.Used, c.numberMessages(c.messages(d), true)
 		}
-		if c.has("F15") {
+		if c.hasFault("F15") {
 			switch c.fault.variant() {
 			case "other-rnc":
 				rnc = "101000000"
 			case "other-encf":
 				encf = encf[:len(encf)-1] + string('0'+(encf[len(encf)-1]-'0'+1)%10)
 			case "contradiction":
-				v.State = stateName(codeAccepted)
-				if v.Code == codeAccepted {
-					v.State = stateName(codeRejected)
+				state = stateName(codeAccepted)
+				if code == codeAccepted {
+					state = stateName(codeRejected)
 				}
 			case "unknown-code":
-				v.Code, v.State = 7, "Desconocido"
+				code, state = 7, "Desconocido"
 			}
 		}
+		head.RNC, number, tail.Received = &rnc, &encf, c.formatReceived(d.Received)
 	}
+	head.Code, head.State = strconv.Itoa(code), state
 	if c.config.documented() {
-		return reply(http.StatusOK, v)
+		head.Code = code
+		return jsonResponse(http.StatusOK, struct {
+			resultHead
+			ENCF *string `json:"eNCF"`
+			resultTail
+		}{head, number, tail})
 	}
-	return reply(http.StatusOK, observed{v.TrackID, strconv.Itoa(v.Code), v.State, v.RNC, v.ENCF, v.Used, v.Received, v.Messages})
+	return jsonResponse(http.StatusOK, struct {
+		resultHead
+		ENCF *string `json:"encf"`
+		resultTail
+	}{head, number, tail})
 }
 
-// best is the document that stands for a number: the valid one, or the last whose
-// verdict is known.
-func best(docs []*document, now time.Time) *document {
+// decisiveDocument returns the document that a look-up by number shows: the accepted one,
+// or the last one with a verdict, or nil.
+func decisiveDocument(docs []*document, now time.Time) *document {
 	var last *document
 	for _, d := range docs {
-		switch code := d.at(now); {
+		switch code := d.codeAt(now); {
 		case code == codeNotFound || code == codeInProcess:
 		case d.Verdict.valid():
 			return d
@@ -168,19 +175,19 @@ func best(docs []*document, now time.Time) *document {
 	return last
 }
 
-// state is the look-up by e-NCF. It tells a conditional acceptance of summaries
-// alone.
-func (c *call) state() answer {
-	c.asked()
+// serveState looks a document up by its e-NCF. It shows a conditional acceptance only of
+// summaries; that of an e-CF is shown as accepted.
+func (c *call) serveState() response {
+	c.markLookedUp()
 	rnc, encf := c.query["rncemisor"], strings.ToUpper(c.query["ncfelectronico"])
 	if rnc == "" || encf == "" {
-		return reply(http.StatusBadRequest, "El RNC emisor y el NCF electrónico son requeridos.")
+		return jsonResponse(http.StatusBadRequest, "El RNC emisor y el NCF electrónico son requeridos.")
 	}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	d := best(c.s.state.Environments[c.amb].documentsOf(rnc, encf), c.now)
+	d := decisiveDocument(c.s.state.Environments[c.amb].documentsOf(rnc, encf), c.now)
 	if !c.s.delegated(c.person, rnc) && (d == nil || !c.s.delegated(c.person, d.Facts.Buyer)) {
-		return reply(http.StatusBadRequest, "El RNC del token no está autorizado para consultar este e-NCF.")
+		return jsonResponse(http.StatusBadRequest, "El RNC del token no está autorizado para consultar este e-NCF.")
 	}
 	if buyer := c.query["rnccomprador"]; d != nil && buyer != "" && buyer != d.Facts.Buyer {
 		d = nil
@@ -202,10 +209,10 @@ func (c *call) state() answer {
 		Foreign *string     `json:"idExtranjero"`
 	}
 	v := shape{State: stateName(codeNotFound), RNC: rnc, ENCF: encf, Total: "0", ITBIS: "0"}
-	if d == nil || c.has("F12") {
-		return reply(http.StatusOK, v)
+	if d == nil || c.hasFault("F12") {
+		return jsonResponse(http.StatusOK, v)
 	}
-	c.told(d)
+	c.markVerdictSeen(d)
 	f := d.Facts
 	v.Code, v.State = d.Verdict.Code, stateName(d.Verdict.Code)
 	if v.Code == codeConditional && !d.RFCE {
@@ -214,21 +221,21 @@ func (c *call) state() answer {
 		v.State = "Aceptado condicional"
 	}
 	v.Total, v.ITBIS = jsonAmount(f.Total), jsonAmount(f.ITBIS)
-	v.Issued, v.Signed, v.Buyer, v.Safety, v.Foreign = some(f.Issued), some(f.Signed), some(f.Buyer), some(f.Code), some(f.Foreign)
-	if c.has("F15") {
+	v.Issued, v.Signed, v.Buyer, v.Safety, v.Foreign = stringPtr(f.Issued), stringPtr(f.Signed), stringPtr(f.Buyer), stringPtr(f.Code), stringPtr(f.Foreign)
+	if c.hasFault("F15") {
 		v.Total = "1.00"
 	}
-	return reply(http.StatusOK, v)
+	return jsonResponse(http.StatusOK, v)
 }
 
-func some(s string) *string {
+func stringPtr(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// jsonAmount is an amount as a number, which leading zeros are not.
+// jsonAmount returns an amount as a JSON number, without leading zeros.
 func jsonAmount(s string) json.Number {
 	if s = strings.TrimLeft(s, "0"); s == "" || s[0] == '.' {
 		s = "0" + s
@@ -236,7 +243,7 @@ func jsonAmount(s string) json.Number {
 	return json.Number(s)
 }
 
-// delegated tells whether a person acts for a taxpayer. The lock is held.
+// delegated reports whether a person acts for a taxpayer. The caller holds the lock.
 func (s *Simulator) delegated(person, rnc string) bool {
 	t := s.state.Taxpayers[rnc]
 	return t != nil && t.delegated(person, "")
@@ -248,9 +255,9 @@ type trackIDView struct {
 	Received *string `json:"fechaRecepcion"`
 }
 
-// trackIDs is the look-up of the submissions of an e-NCF.
-func (c *call) trackIDs() answer {
-	c.asked()
+// serveTrackIDs looks the submissions of an e-NCF up.
+func (c *call) serveTrackIDs() response {
+	c.markLookedUp()
 	rnc, encf := c.query["rncemisor"], strings.ToUpper(c.query["encf"])
 	refusal := ""
 	switch _, _, ok := splitENCF(encf); {
@@ -266,42 +273,42 @@ func (c *call) trackIDs() answer {
 		refusal = "El ENCF no es válido."
 	}
 	if refusal != "" {
-		return reply(http.StatusBadRequest, refusal)
+		return jsonResponse(http.StatusBadRequest, refusal)
 	}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if !c.s.delegated(c.person, rnc) {
-		return reply(http.StatusBadRequest, "El RNC del token no está autorizado para consultar este e-NCF.")
+		return jsonResponse(http.StatusBadRequest, "El RNC del token no está autorizado para consultar este e-NCF.")
 	}
 	var views []trackIDView
 	for _, d := range c.s.state.Environments[c.amb].documentsOf(rnc, encf) {
-		if code := d.at(c.now); !d.RFCE && code != codeNotFound && !c.has("F12") {
+		if code := d.codeAt(c.now); !d.RFCE && code != codeNotFound && !c.hasFault("F12") {
 			if code != codeInProcess {
-				c.told(d)
+				c.markVerdictSeen(d)
 			}
-			views = append(views, trackIDView{&d.ID, stateName(code), c.moment(d.Received)})
+			views = append(views, trackIDView{&d.ID, stateName(code), c.formatReceived(d.Received)})
 		}
 	}
 	switch {
 	case len(views) > 0:
-		return reply(http.StatusOK, views)
+		return jsonResponse(http.StatusOK, views)
 	case c.config.documented():
-		return reply(http.StatusNotFound, trackIDView{State: "TrackId no encontrado."})
+		return jsonResponse(http.StatusNotFound, trackIDView{State: "TrackId no encontrado."})
 	}
-	return reply(http.StatusOK, []trackIDView{{State: stateName(codeNotFound)}})
+	return jsonResponse(http.StatusOK, []trackIDView{{State: stateName(codeNotFound)}})
 }
 
-// summary is the look-up of an RFCE.
-func (c *call) summary() answer {
-	c.asked()
+// serveSummaryState looks a summary (RFCE) up.
+func (c *call) serveSummaryState() response {
+	c.markLookedUp()
 	rnc, encf, code := c.query["rnc_emisor"], strings.ToUpper(c.query["encf"]), c.query["cod_seguridad_ecf"]
 	if rnc == "" || encf == "" || code == "" {
-		return reply(http.StatusBadRequest, "El RNC, el ENCF y el código de seguridad son requeridos.")
+		return jsonResponse(http.StatusBadRequest, "El RNC, el ENCF y el código de seguridad son requeridos.")
 	}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if !c.s.delegated(c.person, rnc) {
-		return reply(http.StatusBadRequest, "El RNC del token no está autorizado para consultar este e-NCF.")
+		return jsonResponse(http.StatusBadRequest, "El RNC del token no está autorizado para consultar este e-NCF.")
 	}
 	var own []*document
 	for _, d := range c.s.state.Environments[c.amb].documentsOf(rnc, encf) {
@@ -317,10 +324,10 @@ func (c *call) summary() answer {
 		State    string          `json:"estado"`
 		Messages []numberMessage `json:"mensajes"`
 	}
-	d := best(own, c.now)
-	if d == nil || c.has("F12") {
-		return reply(http.StatusOK, shape{rnc, encf, false, "0", stateName(codeNotFound), c.numberMessages(nil, true)})
+	d := decisiveDocument(own, c.now)
+	if d == nil || c.hasFault("F12") {
+		return jsonResponse(http.StatusOK, shape{rnc, encf, false, "0", stateName(codeNotFound), c.numberMessages(nil, true)})
 	}
-	c.told(d)
-	return reply(http.StatusOK, shape{rnc, encf, d.Verdict.Used, strconv.Itoa(d.Verdict.Code), stateName(d.Verdict.Code), c.numberMessages(c.messages(d), true)})
+	c.markVerdictSeen(d)
+	return jsonResponse(http.StatusOK, shape{rnc, encf, d.Verdict.Used, strconv.Itoa(d.Verdict.Code), stateName(d.Verdict.Code), c.numberMessages(c.messages(d), true)})
 }

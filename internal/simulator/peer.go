@@ -12,15 +12,15 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// between is where an editor puts white space: before start tags.
-var between = regexp.MustCompile(`><([^/])`)
+// startTag matches where an editor inserts white space: before start tags.
+var startTag = regexp.MustCompile(`><([^/])`)
 
-// A peer is what the receiver of a taxpayer remembers.
+// A peer is the state of a taxpayer's receiver.
 type peer struct {
 	Seeds     map[string]time.Time
 	Posts     map[string]int       // by issuer and e-NCF
 	Received  map[string]*delivery // by issuer and e-NCF
-	Approvals []string             // ACECFs, as they came
+	Approvals []string             // ACECFs in the order of arrival
 }
 
 // A delivery is a document that a peer has received.
@@ -30,7 +30,7 @@ type delivery struct {
 	ARECF  []byte
 }
 
-// peerOf finds the receiver that a call is for, or nil. The lock is held.
+// peerOf returns the receiver of a taxpayer, or nil. The caller holds the lock.
 func (s *Simulator) peerOf(rnc string) *peer {
 	t := s.state.Taxpayers[rnc]
 	if t == nil || t.Receiver == nil {
@@ -44,41 +44,41 @@ func (s *Simulator) peerOf(rnc string) *peer {
 	return p
 }
 
-func (c *call) givePeerSeed() answer {
+func (c *call) servePeerSeed() response {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	p := c.s.peerOf(c.peer)
 	if p == nil || c.s.state.Taxpayers[c.peer].Receiver.NoAuth {
-		return answer{status: http.StatusNotFound}
+		return response{status: http.StatusNotFound}
 	}
-	d := newDraw(c.s.state.Seed, "peer seed", c.peer, c.s.state.next())
+	d := newRandom(c.s.state.Seed, "peer seed", c.peer, c.s.state.nextCounter())
 	value := base64.StdEncoding.EncodeToString(d[:])
-	forgetSeeds(p.Seeds, c.now)
+	removeExpiredSeeds(p.Seeds, c.now)
 	p.Seeds[value] = c.now
 	return seedDocument(value, c.now)
 }
 
-func (c *call) givePeerToken() answer {
+func (c *call) servePeerToken() response {
 	c.s.mu.Lock()
 	p := c.s.peerOf(c.peer)
 	c.s.mu.Unlock()
 	if p == nil {
-		return answer{status: http.StatusNotFound}
+		return response{status: http.StatusNotFound}
 	}
-	v, refusal := c.signedSeed(func() map[string]time.Time { return p.Seeds })
+	v, refusal := c.verifySeed(func() map[string]time.Time { return p.Seeds })
 	if refusal != "" {
-		return reply(http.StatusBadRequest, refusal)
+		return jsonResponse(http.StatusBadRequest, refusal)
 	}
-	_, answered := newToken(tokenKey(c.s.seed(), "peer "+c.peer), xmlsig.Person(v.Certificate), c.now, c.has("F09") && c.fault.variant() == "past-expiry")
+	_, answered := newToken(tokenKey(c.s.seed(), "peer "+c.peer), xmlsig.Person(v.Certificate), c.now, c.hasFault("F09") && c.fault.variant() == "past-expiry")
 	return answered
 }
 
-// receiveAsPeer takes a document as a buyer does, and answers with a signed
-// acknowledgement. It looks at the signature, the structure, the buyer, and
-// whether it has the document already, in this order.
-func (c *call) receiveAsPeer() answer {
+// servePeerReception receives a document as a buyer does, and answers with a signed
+// acknowledgement. It checks the signature, the structure, the buyer and whether it
+// already has the document, in this order.
+func (c *call) servePeerReception() response {
 	variant := ""
-	if c.has("peer") {
+	if c.hasFault("peer") {
 		variant = c.fault.variant()
 	}
 	c.s.mu.Lock()
@@ -86,12 +86,12 @@ func (c *call) receiveAsPeer() answer {
 	must := p != nil && (c.s.state.Taxpayers[c.peer].Receiver.RequireToken || variant == "requires-token")
 	c.s.mu.Unlock()
 	if p == nil {
-		return answer{status: http.StatusNotFound}
+		return response{status: http.StatusNotFound}
 	}
 	if c.r.Header.Get("Authorization") != "" || must {
 		if _, _, ok := readToken(c.r, tokenKey(c.s.seed(), "peer "+c.peer), c.now); !ok {
 			c.countPost("")
-			return answer{status: http.StatusUnauthorized}
+			return response{status: http.StatusUnauthorized}
 		}
 	}
 	if variant == "500" || variant == "html" {
@@ -99,24 +99,24 @@ func (c *call) receiveAsPeer() answer {
 	}
 	switch variant {
 	case "500":
-		return answer{status: http.StatusInternalServerError, kind: kindHTML, body: []byte(gatewayPage)}
+		return response{status: http.StatusInternalServerError, contentType: kindHTML, body: []byte(gatewayPage)}
 	case "html":
-		return answer{status: http.StatusOK, kind: kindHTML, body: []byte(gatewayPage)}
+		return response{status: http.StatusOK, contentType: kindHTML, body: []byte(gatewayPage)}
 	}
-	up, refused := c.upload()
+	up, refused := c.readUpload()
 	if refused != nil {
 		return *refused
 	}
-	reason, f := c.judgeDelivery(p, up)
+	reason, f := c.checkDelivery(p, up)
 	if f.RNC == "" || f.ENCF == "" {
-		return reply(http.StatusBadRequest, "El archivo no es un e-CF.")
+		return jsonResponse(http.StatusBadRequest, "El archivo no es un e-CF.")
 	}
 	if len(variant) == len("arecf-1") && variant[:6] == "arecf-" {
 		reason = variant[6:]
 	}
 	a, err := c.acknowledge(p, up, f, reason, variant)
 	if err != nil {
-		return answer{status: http.StatusServiceUnavailable}
+		return response{status: http.StatusServiceUnavailable}
 	}
 	if variant == "timeout-after-store" {
 		c.fault = &Action{Fault: "F02", Variant: "hang"}
@@ -124,9 +124,8 @@ func (c *call) receiveAsPeer() answer {
 	return a
 }
 
-// judgeDelivery tells why a peer does not receive a document: the code of the
-// ARECF, or nothing.
-func (c *call) judgeDelivery(p *peer, up upload) (reason string, f facts) {
+// checkDelivery returns the code of the ARECF when the peer refuses the document, or "".
+func (c *call) checkDelivery(p *peer, up upload) (reason string, f facts) {
 	verified, err := xmlsig.Verify(up.raw, xmlsig.InvoiceLimits())
 	var root xmlsig.Element
 	if err == nil {
@@ -138,19 +137,19 @@ func (c *call) judgeDelivery(p *peer, up upload) (reason string, f facts) {
 	c.key.rnc, c.key.encf = f.RNC, f.ENCF
 	var wrong []string
 	if err == nil {
-		wrong = c.s.structure.check(root, f.Type)
+		wrong = c.s.documentSchemas.check(root, f.Type)
 	}
-	sha := digestOf(up.raw)
+	sha := sha256Hex(up.raw)
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	p.Posts[f.RNC+f.ENCF]++
 	if up.name != f.RNC+f.ENCF+".xml" {
-		c.s.violate(c, FileName, up.name+" is not the name of "+f.RNC+f.ENCF)
+		c.s.addViolationLocked(c, FileName, up.name+" is not the name of "+f.RNC+f.ENCF)
 	}
 	if f.Type == "32" {
-		c.s.violate(c, DeliveryOf32, "consumer invoices do not travel")
-	} else if !c.s.accepted(f, sha, c.now) {
-		c.s.violate(c, EarlyDelivery, "the authority has not accepted these bytes")
+		c.s.addViolationLocked(c, DeliveryOf32, "consumer invoices are not delivered to buyers")
+	} else if !c.s.hasAccepted(f, sha, c.now) {
+		c.s.addViolationLocked(c, EarlyDelivery, "the authority has not accepted these bytes")
 	}
 	switch before := p.Received[f.RNC+f.ENCF]; {
 	case err != nil || verified.Trusted(c.s.trust, c.now) != nil:
@@ -165,12 +164,12 @@ func (c *call) judgeDelivery(p *peer, up upload) (reason string, f facts) {
 	return "", f
 }
 
-// accepted tells whether the authority has accepted these bytes, wherever. The
-// lock is held.
-func (s *Simulator) accepted(f facts, sha string, now time.Time) bool {
+// hasAccepted reports whether the authority has accepted these bytes in any environment.
+// The caller holds the lock.
+func (s *Simulator) hasAccepted(f facts, sha string, now time.Time) bool {
 	for _, e := range s.state.Environments {
 		for _, d := range e.documentsOf(f.RNC, f.ENCF) {
-			if d.SHA256 == sha && d.final(now) && d.Verdict.valid() {
+			if d.SHA256 == sha && d.decided(now) && d.Verdict.valid() {
 				return true
 			}
 		}
@@ -178,8 +177,8 @@ func (s *Simulator) accepted(f facts, sha string, now time.Time) bool {
 	return false
 }
 
-// holder is the person who signs for a peer.
-func (s *Simulator) holder(rnc string) string {
+// peerSigner returns the person who signs for a peer.
+func (s *Simulator) peerSigner(rnc string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.state.Taxpayers[rnc]; t != nil && len(t.Delegates) > 0 {
@@ -188,22 +187,22 @@ func (s *Simulator) holder(rnc string) string {
 	return "001" + rnc[:min(8, len(rnc))]
 }
 
-// acknowledge signs an ARECF, and keeps what was received. Bytes that came before
-// get the acknowledgement that they got.
-func (c *call) acknowledge(p *peer, up upload, f facts, reason, variant string) (answer, error) {
-	signer := c.s.holder(c.peer)
+// acknowledge signs an ARECF and stores the delivery. For bytes that were received before
+// it returns the same ARECF again.
+func (c *call) acknowledge(p *peer, up upload, f facts, reason, variant string) (response, error) {
+	signer := c.s.peerSigner(c.peer)
 	if variant == "other-signer" {
 		signer = "40200000001"
 	}
 	id, err := c.s.Identity(signer)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	c.s.mu.Lock()
 	before := p.Received[f.RNC+f.ENCF]
 	c.s.mu.Unlock()
 	if reason == "" && variant == "" && before != nil {
-		return answer{status: http.StatusOK, kind: kindXML, body: before.ARECF}, nil
+		return response{status: http.StatusOK, contentType: kindXML, body: before.ARECF}, nil
 	}
 	encf := f.ENCF
 	if variant == "other-encf" {
@@ -227,22 +226,22 @@ func (c *call) acknowledge(p *peer, up upload, f facts, reason, variant string) 
 	if variant == "unsigned" {
 		signed = w.Unsigned()
 	} else if signed, _, err = w.Sign(id); err != nil {
-		return answer{}, errors.Join(errors.New("simulator: acknowledge"), err)
+		return response{}, errors.Join(errors.New("simulator: acknowledge"), err)
 	}
 	if variant == "indented" {
-		signed = between.ReplaceAll(signed, []byte(">\r\n  <$1"))
+		signed = startTag.ReplaceAll(signed, []byte(">\r\n  <$1"))
 	}
 	if reason == "" && c.store {
 		c.s.mu.Lock()
-		p.Received[f.RNC+f.ENCF] = &delivery{SHA256: digestOf(up.raw), At: c.now, ARECF: signed}
+		p.Received[f.RNC+f.ENCF] = &delivery{SHA256: sha256Hex(up.raw), At: c.now, ARECF: signed}
 		c.s.mu.Unlock()
 	}
-	return answer{status: http.StatusOK, kind: kindXML, body: signed}, nil
+	return response{status: http.StatusOK, contentType: kindXML, body: signed}, nil
 }
 
-// approveAsPeer takes an ACECF.
-func (c *call) approveAsPeer() answer {
-	up, refused := c.upload()
+// servePeerApproval receives an ACECF.
+func (c *call) servePeerApproval() response {
+	up, refused := c.readUpload()
 	if refused != nil {
 		return *refused
 	}
@@ -252,12 +251,12 @@ func (c *call) approveAsPeer() answer {
 	p := c.s.peerOf(c.peer)
 	switch {
 	case p == nil:
-		return answer{status: http.StatusNotFound}
+		return response{status: http.StatusNotFound}
 	case err != nil || v.Root().Name() != "ACECF" || v.Trusted(c.s.trust, c.now) != nil:
-		return reply(http.StatusBadRequest, map[string]string{"estado": "Error", "mensaje": "El archivo o su firma no es válido."})
+		return jsonResponse(http.StatusBadRequest, map[string]string{"estado": "Error", "mensaje": "El archivo o su firma no es válido."})
 	}
 	p.Approvals = append(p.Approvals, string(up.raw))
-	return reply(http.StatusOK, map[string]string{"estado": "OK"})
+	return jsonResponse(http.StatusOK, map[string]string{"estado": "OK"})
 }
 
 // A Delivered is a document that a peer has received.
@@ -269,7 +268,7 @@ type Delivered struct {
 	ARECF  string    `json:"arecf"`
 }
 
-// Deliveries returns what a peer has received, by issuer and number.
+// Deliveries returns the documents that a peer has received, ordered by issuer and number.
 func (s *Simulator) Deliveries(rnc string) []Delivered {
 	s.mu.Lock()
 	defer s.mu.Unlock()

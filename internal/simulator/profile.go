@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// SetProfile puts the rules and settings of a named profile in place of those of
-// the last: happy, slow-day, flaky, dgii-down, certification-strict or chaos.
+// SetProfile replaces the rules and settings of the last profile by those of the
+// named one: happy, slow-day, flaky, dgii-down, certification-strict or chaos.
 func (s *Simulator) SetProfile(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -18,7 +18,7 @@ func (s *Simulator) SetProfile(name string) error {
 func (s *Simulator) setProfile(name string) error {
 	no, yes := false, true
 	var rules []Rule
-	some := func(percent float64, service Service, a Action) {
+	addRule := func(percent float64, service Service, a Action) {
 		rules = append(rules, Rule{ID: fmt.Sprintf("profile-%d", len(rules)+1), Match: Match{Service: service, Percent: percent}, Action: a})
 	}
 	maintenance := s.config.Maintenance && s.config.Profile != "dgii-down"
@@ -26,14 +26,14 @@ func (s *Simulator) setProfile(name string) error {
 	switch name {
 	case "", "happy":
 	case "slow-day":
-		some(30, Reception, Action{Fault: "F11", Delay: Duration(20 * time.Second)})
-		some(50, "", Action{Fault: "F01", Delay: Duration(2 * time.Second)})
+		addRule(30, Reception, Action{Fault: "F11", Delay: Duration(20 * time.Second)})
+		addRule(50, "", Action{Fault: "F01", Delay: Duration(2 * time.Second)})
 	case "flaky":
 		for _, service := range []Service{Reception, RFCE} {
-			some(5, service, Action{Fault: "F02"})
-			some(5, service, Action{Fault: "F05", Store: &yes})
-			some(5, service, Action{Fault: "F05", Status: 502, Store: &no})
-			some(5, service, Action{Fault: "F06"})
+			addRule(5, service, Action{Fault: "F02"})
+			addRule(5, service, Action{Fault: "F05", Store: &yes})
+			addRule(5, service, Action{Fault: "F05", Status: 502, Store: &no})
+			addRule(5, service, Action{Fault: "F06"})
 		}
 	case "dgii-down":
 		maintenance = true
@@ -41,33 +41,33 @@ func (s *Simulator) setProfile(name string) error {
 		strict = true
 	case "chaos":
 		for _, service := range []Service{Reception, RFCE} {
-			some(4, service, Action{Fault: "F02"})
-			some(4, service, Action{Fault: "F02", Store: &no})
-			some(3, service, Action{Fault: "F04"})
-			some(3, service, Action{Fault: "F05", Status: 500, Store: &yes})
-			some(3, service, Action{Fault: "F05", Status: 504, Store: &no})
-			some(3, service, Action{Fault: "F06", Variant: "truncated"})
-			some(3, service, Action{Fault: "F07"})
-			some(2, service, Action{Fault: "F10", Delay: Duration(time.Second)})
+			addRule(4, service, Action{Fault: "F02"})
+			addRule(4, service, Action{Fault: "F02", Store: &no})
+			addRule(3, service, Action{Fault: "F04"})
+			addRule(3, service, Action{Fault: "F05", Status: 500, Store: &yes})
+			addRule(3, service, Action{Fault: "F05", Status: 504, Store: &no})
+			addRule(3, service, Action{Fault: "F06", Variant: "truncated"})
+			addRule(3, service, Action{Fault: "F07"})
+			addRule(2, service, Action{Fault: "F10", Delay: Duration(time.Second)})
 		}
-		some(3, Reception, Action{Fault: "F12", Delay: Duration(3 * time.Second)})
-		some(3, Result, Action{Fault: "F05", Status: 503})
-		some(2, Result, Action{Fault: "F15", Variant: "unknown-code"})
-		some(3, TrackIDs, Action{Fault: "F05", Status: 503})
-		some(3, StateLookup, Action{Fault: "F05", Status: 503})
-		some(3, RFCELookup, Action{Fault: "F05", Status: 503})
+		addRule(3, Reception, Action{Fault: "F12", Delay: Duration(3 * time.Second)})
+		addRule(3, Result, Action{Fault: "F05", Status: 503})
+		addRule(2, Result, Action{Fault: "F15", Variant: "unknown-code"})
+		addRule(3, TrackIDs, Action{Fault: "F05", Status: 503})
+		addRule(3, StateLookup, Action{Fault: "F05", Status: 503})
+		addRule(3, RFCELookup, Action{Fault: "F05", Status: 503})
 	default:
-		return fmt.Errorf("simulator: profile %q: want happy, slow-day, flaky, dgii-down, certification-strict or chaos", name)
+		return fmt.Errorf("simulator: profile %q must be happy, slow-day, flaky, dgii-down, certification-strict or chaos", name)
 	}
 	s.config.Profile, s.config.Maintenance, s.config.Strict = name, maintenance, strict
 	s.state.ProfileRules = nil
 	for _, r := range rules {
-		s.state.ProfileRules = append(s.state.ProfileRules, &armed{Rule: r})
+		s.state.ProfileRules = append(s.state.ProfileRules, &activeRule{Rule: r})
 	}
 	return nil
 }
 
-// magicFault is what the last three digits of an e-NCF stand for.
+// magicFault returns the fault that the last three digits of an e-NCF select, or nil.
 func magicFault(c *call) *Action {
 	if c.service != Reception && c.service != RFCE {
 		return nil

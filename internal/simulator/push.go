@@ -18,21 +18,21 @@ import (
 // A Push is a document that a peer sends to the service under test.
 type Push struct {
 	URL    string `json:"url"`                // base of the receiver
-	Auth   string `json:"auth_url,omitempty"` // base of its authentication, where it is to be used
+	Auth   string `json:"auth_url,omitempty"` // base of its authentication; empty sends no token
 	Buyer  string `json:"buyer,omitempty"`    // of an e-CF
 	Type   string `json:"type,omitempty"`     // of an e-CF: 31 (the default), 33, 34 or 44
-	ENCF   string `json:"encf,omitempty"`     // of an e-CF the next one unless told
+	ENCF   string `json:"encf,omitempty"`     // of an e-CF; the next one by default
 	Issuer string `json:"issuer,omitempty"`   // of the e-CF that an ACECF is about
 	Issued string `json:"issued,omitempty"`   // dd-mm-yyyy
 	Total  string `json:"total,omitempty"`
 	Reject bool   `json:"reject,omitempty"` // commercially
 	Reason string `json:"reason,omitempty"`
-	// Hostile spoils the document: unsigned, altered, comment, cdata, doctype,
+	// Hostile makes the document one that must be refused: unsigned, altered, comment, cdata, doctype,
 	// instruction, two-signatures, signature-first, wrapped, object or sha1.
 	Hostile string `json:"hostile,omitempty"`
 }
 
-// A Pushed is what became of it.
+// A Pushed is the result of a Push.
 type Pushed struct {
 	ENCF   string `json:"encf"`
 	XML    string `json:"xml"` // as it was sent
@@ -40,14 +40,14 @@ type Pushed struct {
 	Answer string `json:"answer"`
 }
 
-// SendECF has a peer send an e-CF, written as DGII's own emulator writes them:
-// without an XML declaration, with Version 1 and odd headers.
+// SendECF makes a peer send an e-CF in the way of DGII's own emulator: without an XML
+// declaration, with Version 1 and unusual part headers.
 func (s *Simulator) SendECF(ctx context.Context, rnc string, p Push) (*Pushed, error) {
 	if p.Type == "" {
 		p.Type = "31"
 	}
 	if !strings.Contains("31 33 34 44", p.Type) {
-		return nil, fmt.Errorf("simulator: send e-CF: type %s does not travel", p.Type)
+		return nil, fmt.Errorf("simulator: send e-CF: type must be 31, 33, 34 or 44, not %s", p.Type)
 	}
 	now := s.clock.now().In(zone)
 	s.mu.Lock()
@@ -67,14 +67,14 @@ func (s *Simulator) SendECF(ctx context.Context, rnc string, p Push) (*Pushed, e
 		p.Issued = now.Format("02-01-2006")
 	}
 	w := xmlsig.NewWriter("ECF", 2<<10)
-	w.Append(func(b []byte) []byte { return appendPushed(b, rnc, name, p, now) })
-	return s.push(ctx, rnc, p, w, "/fe/recepcion/api/ecf", textproto.MIMEHeader{
+	w.Append(func(b []byte) []byte { return appendPushedECF(b, rnc, name, p, now) })
+	return s.signAndPush(ctx, rnc, p, w, "/fe/recepcion/api/ecf", textproto.MIMEHeader{
 		"Content-Disposition": {fmt.Sprintf(`form-data; name="xml"; filename="%s%s.xml"`, rnc, p.ENCF)},
 		"Content-Type":        {"multipart/form-data;"},
 	})
 }
 
-func appendPushed(b []byte, rnc, name string, p Push, now time.Time) []byte {
+func appendPushedECF(b []byte, rnc, name string, p Push, now time.Time) []byte {
 	sequence := "<FechaVencimientoSecuencia>31-12-" + now.AddDate(1, 0, 0).Format("2006") + "</FechaVencimientoSecuencia>"
 	reference := ""
 	if p.Type == "33" || p.Type == "34" {
@@ -94,9 +94,9 @@ func appendPushed(b []byte, rnc, name string, p Push, now time.Time) []byte {
 	return b
 }
 
-// SendACECF has a peer send a commercial approval or rejection, with the odd
-// headers of DGII's own and, where it can, an amount without decimals. Of what is
-// not told the authority's document is asked.
+// SendACECF makes a peer send a commercial approval or rejection, with the unusual part
+// headers of DGII's own and, if possible, an amount without decimals. Missing values are
+// taken from the document that the authority has received.
 func (s *Simulator) SendACECF(ctx context.Context, rnc string, p Push) (*Pushed, error) {
 	s.mu.Lock()
 	for _, e := range s.state.Environments {
@@ -121,14 +121,14 @@ func (s *Simulator) SendACECF(ctx context.Context, rnc string, p Push) (*Pushed,
 	}
 	w.Text("FechaHoraAprobacionComercial", s.clock.now().In(zone).Format("02-01-2006 15:04:05"))
 	w.Close("DetalleAprobacionComercial")
-	return s.push(ctx, rnc, p, w, "/fe/aprobacioncomercial/api/ecf", textproto.MIMEHeader{
+	return s.signAndPush(ctx, rnc, p, w, "/fe/aprobacioncomercial/api/ecf", textproto.MIMEHeader{
 		"Content-Disposition": {"form-data; name=xml; filename=aprobacionComercial.xml; filename*=utf-8''aprobacionComercial.xml"},
 	})
 }
 
-// push signs what was written, and sends it.
-func (s *Simulator) push(ctx context.Context, rnc string, p Push, w *xmlsig.Writer, path string, header textproto.MIMEHeader) (*Pushed, error) {
-	id, err := s.Identity(s.holder(rnc))
+// signAndPush signs the document in w and sends it.
+func (s *Simulator) signAndPush(ctx context.Context, rnc string, p Push, w *xmlsig.Writer, path string, header textproto.MIMEHeader) (*Pushed, error) {
+	id, err := s.Identity(s.peerSigner(rnc))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s *Simulator) push(ctx context.Context, rnc string, p Push, w *xmlsig.Writ
 		return nil, fmt.Errorf("simulator: push: %w", err)
 	}
 	_, document, _ := strings.Cut(string(signed), "?>")
-	if document, err = hostile(document, p.Hostile); err != nil {
+	if document, err = makeHostile(document, p.Hostile); err != nil {
 		return nil, err
 	}
 	token := ""
@@ -153,8 +153,8 @@ func (s *Simulator) push(ctx context.Context, rnc string, p Push, w *xmlsig.Writ
 	return &Pushed{ENCF: p.ENCF, XML: document, Status: status, Answer: string(body)}, nil
 }
 
-// hostile makes a document one that a receiver must refuse.
-func hostile(document, how string) (string, error) {
+// makeHostile changes a document so that a receiver must refuse it.
+func makeHostile(document, how string) (string, error) {
 	start := strings.Index(document, "<Signature")
 	end := strings.Index(document, "</Signature>") + len("</Signature>")
 	head, signature, tail := document[:start], document[start:end], document[end:]
@@ -186,7 +186,7 @@ func hostile(document, how string) (string, error) {
 	case "sha1":
 		return strings.Replace(document, "http://www.w3.org/2001/04/xmlenc#sha256", "http://www.w3.org/2000/09/xmldsig#sha1", 1), nil
 	}
-	return "", fmt.Errorf("simulator: push: hostile %q is not known", how)
+	return "", fmt.Errorf("simulator: push: unknown value of hostile: %q", how)
 }
 
 func (s *Simulator) peerToken(ctx context.Context, id *xmlsig.Identity, base string) (string, error) {
@@ -229,8 +229,8 @@ func (s *Simulator) post(ctx context.Context, url, token string, header textprot
 	if err != nil {
 		return 0, nil, fmt.Errorf("simulator: push: %w", err)
 	}
-	_, _ = part.Write(document) // into memory
-	_ = m.Close()               // likewise
+	_, _ = part.Write(document) // a buffer accepts all writes
+	_ = m.Close()               // a buffer accepts all writes
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &body)
 	if err != nil {
 		return 0, nil, fmt.Errorf("simulator: push: %w", err)

@@ -6,10 +6,58 @@ import (
 	"time"
 )
 
-// receive is the reception of e-CFs: it gives a trackId, and the verdict is asked
-// for later.
-func (c *call) receive() answer {
-	x, refused := c.document("ECF")
+// serveReception receives e-CFs. It returns a trackId; the client looks the verdict up
+// later.
+func (c *call) serveReception() response {
+	return c.storeUpload("ECF", func(x *examination, d *document) response {
+		trackID := d.ID
+		switch {
+		case c.hasFault("F13"):
+			// The same document is stored a second time, and finds its number taken.
+			if second := c.s.store(c, x); c.fault.variant() == "second" {
+				trackID = second.ID
+			}
+		case c.hasFault("F14"):
+			if order := c.s.state.Environments[c.amb].Order; len(order) > 1 {
+				trackID = order[len(order)-2]
+			}
+		}
+		c.key.trackID = trackID
+		return jsonResponse(http.StatusOK, struct {
+			TrackID string  `json:"trackId"`
+			Error   *string `json:"error"`
+			Text    *string `json:"mensaje"`
+		}{TrackID: trackID})
+	})
+}
+
+// serveSummaryReception receives summaries (RFCE) and returns the verdict at once.
+func (c *call) serveSummaryReception() response {
+	return c.storeUpload("RFCE", func(x *examination, d *document) response {
+		d.Due, d.Stuck = d.Received, false
+		if !c.losesResponse() {
+			c.s.state.Environments[c.amb].number(x.facts.RNC, x.facts.ENCF).Asked = true // the response shows the verdict
+			c.markVerdictSeen(d)
+		}
+		status := http.StatusOK
+		if d.Verdict.Code == codeRejected {
+			status = http.StatusBadRequest
+		}
+		return jsonResponse(status, struct {
+			Code     int             `json:"codigo"`
+			State    string          `json:"estado"`
+			Messages []stringMessage `json:"mensajes"`
+			ENCF     string          `json:"encf"`
+			Used     bool            `json:"secuenciaUtilizada"`
+		}{d.Verdict.Code, stateName(d.Verdict.Code), c.stringMessages(c.messages(d)), x.facts.ENCF, d.Verdict.Used})
+	})
+}
+
+// storeUpload reads, examines and stores an uploaded document with the given root, and
+// returns the response of respond. If the upload is refused or a fault keeps the document
+// from being stored, it does not call respond. respond is called with the lock held.
+func (c *call) storeUpload(root string, respond func(*examination, *document) response) response {
+	x, refused := c.readDocument(root)
 	if refused != nil {
 		return *refused
 	}
@@ -17,84 +65,32 @@ func (c *call) receive() answer {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if !c.store {
-		c.s.postUnstored(c, x)
-		return answer{status: http.StatusOK}
+		c.s.countLostPost(c, x)
+		return response{status: http.StatusOK}
 	}
-	c.s.judgePost(c, x)
-	d := c.s.store(c, x)
-	told := d.ID
-	switch {
-	case c.has("F13"):
-		// A twin of the same bytes, which finds the number taken.
-		if twin := c.s.store(c, x); c.fault.variant() == "second" {
-			told = twin.ID
-		}
-	case c.has("F14"):
-		if order := c.s.state.Environments[c.amb].Order; len(order) > 1 {
-			told = order[len(order)-2]
-		}
-	}
-	c.key.trackID = told
-	return reply(http.StatusOK, struct {
-		TrackID string  `json:"trackId"`
-		Error   *string `json:"error"`
-		Text    *string `json:"mensaje"`
-	}{TrackID: told})
+	c.s.checkPost(c, x)
+	return respond(x, c.s.store(c, x))
 }
 
-// receiveSummary is the reception of RFCEs, which gives the verdict at once.
-func (c *call) receiveSummary() answer {
-	x, refused := c.document("RFCE")
-	if refused != nil {
-		return *refused
-	}
-	c.examine(x)
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	if !c.store {
-		c.s.postUnstored(c, x)
-		return answer{status: http.StatusOK}
-	}
-	c.s.judgePost(c, x)
-	d := c.s.store(c, x)
-	d.Due, d.Stuck = d.Received, false
-	n := c.s.state.Environments[c.amb].number(x.facts.RNC, x.facts.ENCF)
-	if !c.spoils() {
-		n.Asked = true // the answer tells it
-		c.told(d)
-	}
-	status := http.StatusOK
-	if d.Verdict.Code == codeRejected {
-		status = http.StatusBadRequest
-	}
-	return reply(status, struct {
-		Code     int             `json:"codigo"`
-		State    string          `json:"estado"`
-		Messages []stringMessage `json:"mensajes"`
-		ENCF     string          `json:"encf"`
-		Used     bool            `json:"secuenciaUtilizada"`
-	}{d.Verdict.Code, stateName(d.Verdict.Code), c.stringMessages(c.messages(d)), x.facts.ENCF, d.Verdict.Used})
-}
-
-// postUnstored counts a post that a fault loses. The lock is held.
-func (s *Simulator) postUnstored(c *call, x *examination) {
+// countLostPost counts a post whose document is not stored. The caller holds the lock.
+func (s *Simulator) countLostPost(c *call, x *examination) {
 	n := s.state.Environments[c.amb].number(x.facts.RNC, x.facts.ENCF)
-	s.judgePost(c, x)
+	s.checkPost(c, x)
 	n.Posts++
 	if n.First == "" {
 		n.First = x.sha
 	}
 }
 
-// store keeps a document, and decides what becomes of it and when. The lock is
-// held.
+// store stores a document with its verdict and the times when look-ups show it. The caller
+// holds the lock.
 func (s *Simulator) store(c *call, x *examination) *document {
 	e := s.state.Environments[c.amb]
 	f := x.facts
 	n := e.number(f.RNC, f.ENCF)
 	earlier := e.documentsOf(f.RNC, f.ENCF)
 	n.Posts++
-	if n.First == "" || allFree(earlier, c.now) {
+	if n.First == "" || allReusable(earlier, c.now) {
 		n.First = x.sha
 	}
 	n.Asked = false
@@ -109,20 +105,20 @@ func (s *Simulator) store(c *call, x *examination) *document {
 
 	attempt := len(n.IDs) + 1
 	what := []string{c.amb, f.RNC, f.ENCF, strconv.Itoa(attempt)}
-	drawn := newDraw(s.state.Seed, what...)
+	drawn := newRandom(s.state.Seed, what...)
 	d := &document{
 		ID: drawn.uuid(), Amb: c.amb, RFCE: x.rfce, Attempt: attempt, File: x.file, SHA256: x.sha,
 		Received: c.now, Facts: f, Visible: c.now, Verdict: s.decide(c, x, n, earlier),
 	}
-	for e.Documents[d.ID] != nil { // a seed that was set again
-		drawn = newDraw(s.state.Seed, append(what, s.state.next())...)
+	for e.Documents[d.ID] != nil { // the same seed was set a second time
+		drawn = newRandom(s.state.Seed, append(what, s.state.nextCounter())...)
 		d.ID = drawn.uuid()
 	}
 	if !c.config.Lean {
 		d.Raw = x.raw
 	}
 	if lag := c.config.VisibilityLag; lag != nil {
-		d.Visible = c.now.Add(newDraw(s.state.Seed, append(what, "lag")...).within(lag))
+		d.Visible = c.now.Add(newRandom(s.state.Seed, append(what, "lag")...).within(lag))
 	}
 	d.Due = c.now.Add(c.config.validationDelay(c.amb, drawn))
 	if same != nil && c.config.DuplicateMode == DuplicateSameVerdict {
@@ -141,7 +137,7 @@ func (s *Simulator) store(c *call, x *examination) *document {
 	return d
 }
 
-// applyFault does to a document what the rule of its call says.
+// applyFault applies the fault of the call to the document.
 func (s *Simulator) applyFault(c *call, d *document) {
 	if c.fault == nil {
 		return
@@ -159,9 +155,9 @@ func (s *Simulator) applyFault(c *call, d *document) {
 	}
 }
 
-func allFree(docs []*document, now time.Time) bool {
+func allReusable(docs []*document, now time.Time) bool {
 	for _, d := range docs {
-		if !d.free(now) {
+		if !d.reusable(now) {
 			return false
 		}
 	}
@@ -177,7 +173,7 @@ func sameBytes(docs []*document, sha string) *document {
 	return nil
 }
 
-// Settle ends the validation of every document, also of those that a rule holds.
+// Settle ends the validation of every document, even if a rule keeps it in process.
 func (s *Simulator) Settle() {
 	now := s.clock.now()
 	s.mu.Lock()
@@ -195,7 +191,8 @@ func (s *Simulator) Settle() {
 	}
 }
 
-// ForceVerdict decides what becomes of a document, at once.
+// ForceVerdict sets the verdict of a document and ends its validation. It fails with
+// ErrNotFound when there is no such document.
 func (s *Simulator) ForceVerdict(id string, v Verdict) error {
 	if err := (&Action{Fault: "F17", Verdict: &v}).check(); err != nil {
 		return err

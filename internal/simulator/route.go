@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Service is one that a call can be for.
+// A Service is one of the simulated services.
 type Service string
 
 // The services, by host.
@@ -43,7 +43,7 @@ func (s Service) known() bool {
 	}, s)
 }
 
-// needsToken tells whether the authority asks for one.
+// needsToken reports whether the service requires a token of the authority.
 func (s Service) needsToken() bool {
 	switch s {
 	case Reception, Result, StateLookup, TrackIDs, Directory, Approval, Annulment, RFCE, RFCELookup:
@@ -53,7 +53,7 @@ func (s Service) needsToken() bool {
 	}
 }
 
-// absent tells whether certecf has no such service.
+// absent reports whether certecf lacks the service.
 func (s Service) absent() bool {
 	return s == StateLookup || s == TrackIDs || s == Annulment || s == Directory
 }
@@ -77,15 +77,15 @@ const (
 	hostPeer   = "peer"
 )
 
-// A target is where a call goes.
+// A target is the destination of a call.
 type target struct {
 	host, amb, peer string
 	service         Service
 	rest            string // of the path
 }
 
-// route reads the address of a call, in any letter case. A call to one of the
-// authority's own host names needs no mount.
+// route finds the target of a request. The case of the path does not matter. A request
+// with one of the authority's own host names needs no path prefix.
 func route(r *http.Request) (target, bool) {
 	path := strings.Trim(strings.ToLower(r.URL.Path), "/")
 	host, rest, _ := strings.Cut(path, "/")
@@ -185,10 +185,10 @@ func peerService(path string) Service {
 	return ""
 }
 
-// queryOf reads the parameters of a call, by their names in small letters.
+// queryOf returns the parameters of a call by their names in lower case.
 func queryOf(u *url.URL) map[string]string {
 	query := map[string]string{}
-	values, _ := url.ParseQuery(u.RawQuery) // what cannot be read is as if it were not there
+	values, _ := url.ParseQuery(u.RawQuery) // parameters that cannot be read are ignored
 	for name, value := range values {
 		query[strings.ToLower(name)] = value[0]
 	}

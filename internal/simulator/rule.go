@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// A Rule makes the calls that match it go wrong.
+// A Rule applies a fault to the calls that match it.
 type Rule struct {
-	ID     string `json:"id,omitempty"` // given, unless named
+	ID     string `json:"id,omitempty"` // generated if empty
 	Match  Match  `json:"match"`
 	Action Action `json:"action"`
-	Count  int    `json:"count,omitempty"` // of firings; without end unless told
+	Count  int    `json:"count,omitempty"` // how often it is applied; without limit if 0
 }
 
-// A Match says which calls a rule is for. What is empty matches everything.
+// A Match selects calls. An empty field matches every call.
 type Match struct {
 	Service    Service           `json:"service,omitempty"`
 	Amb        string            `json:"amb,omitempty"`
@@ -27,16 +27,16 @@ type Match struct {
 	ENCFPrefix string            `json:"encf_prefix,omitempty"`
 	ENCFSuffix string            `json:"encf_suffix,omitempty"`
 	TrackID    string            `json:"track_id,omitempty"`
-	Attempt    int               `json:"attempt,omitempty"` // the nth post of an e-NCF, the nth question of a service about a document
-	Nth        int               `json:"nth,omitempty"`     // the nth call that matches the rest
+	Attempt    int               `json:"attempt,omitempty"` // the nth post of an e-NCF, or the nth look-up of a document at a service
+	Nth        int               `json:"nth,omitempty"`     // the nth call that matches the other fields
 	From       time.Time         `json:"from,omitzero"`
 	To         time.Time         `json:"to,omitzero"`
-	Header     map[string]string `json:"header,omitempty"` // parts of values
+	Header     map[string]string `json:"header,omitempty"` // a part of each header's value
 	Percent    float64           `json:"percent,omitempty"`
 }
 
-// An Action is what goes wrong: a fault F01 to F24, or peer. The faults and their
-// variants are told in the documentation of the simulator.
+// An Action is a fault, F01 to F24 or peer, with its parameters. The package comment
+// lists the faults and their variants.
 type Action struct {
 	Fault   string   `json:"fault"`
 	Variant string   `json:"variant,omitempty"`
@@ -47,40 +47,40 @@ type Action struct {
 	Verdict *Verdict `json:"verdict,omitempty"`
 }
 
-// store tells whether the document of a call is kept, which depends on the fault
-// unless the rule says.
-func (a *Action) store(unlessTold bool) bool {
+// store reports whether the document of the call is stored: as the rule says, or else the
+// default of the fault.
+func (a *Action) store(defaultValue bool) bool {
 	if a.Store != nil {
 		return *a.Store
 	}
-	return unlessTold
+	return defaultValue
 }
 
-// An armed rule counts.
-type armed struct {
+// An activeRule is a rule with its counters.
+type activeRule struct {
 	Rule
 	Matched int
 	Fired   int
 }
 
-// A RuleView is a rule and how often it fired.
+// A RuleView is a rule and how often it was applied.
 type RuleView struct {
 	Rule
 	Fired int `json:"fired"`
 }
 
-// A docKey is what is known of the document that a call is about.
-type docKey struct {
+// A documentKey identifies the document that a call is about, as far as it is known.
+type documentKey struct {
 	rnc, encf, trackID string
 	attempt            int
 }
 
-// needsDocument tells whether only the document can decide.
+// needsDocument reports whether the match depends on the document.
 func (m *Match) needsDocument() bool {
 	return m.RNC != "" || m.Type != "" || m.ENCF != "" || m.ENCFPrefix != "" || m.ENCFSuffix != "" || m.TrackID != "" || m.Attempt != 0 || m.Percent != 0
 }
 
-func (m *Match) document(k docKey) bool {
+func (m *Match) document(k documentKey) bool {
 	return (m.RNC == "" || m.RNC == k.rnc) &&
 		(m.Type == "" || len(k.encf) > 3 && k.encf[1:3] == m.Type) &&
 		(m.ENCF == "" || m.ENCF == k.encf) &&
@@ -93,7 +93,7 @@ func (m *Match) call(c *call, fault string) bool {
 	switch {
 	case m.Service != "" && m.Service != c.service:
 		return false
-	case m.Service == "" && !natural(fault, c.service):
+	case m.Service == "" && !appliesByDefault(fault, c.service):
 		return false
 	case m.Amb != "" && m.Amb != c.amb, m.Peer != "" && m.Peer != c.peer:
 		return false
@@ -108,8 +108,9 @@ func (m *Match) call(c *call, fault string) bool {
 	return true
 }
 
-// natural tells to which services a fault applies when its rule names none.
-func natural(fault string, s Service) bool {
+// appliesByDefault reports whether a fault applies to a service when the rule names no
+// service.
+func appliesByDefault(fault string, s Service) bool {
 	upload := s == Reception || s == RFCE
 	switch fault {
 	case "F02":
@@ -136,7 +137,8 @@ func natural(fault string, s Service) bool {
 	return true
 }
 
-// AddRule arms a rule after those there are, and returns its id.
+// AddRule adds a rule after the existing ones and returns its id. It fails when the rule
+// is not valid or its id exists.
 func (s *Simulator) AddRule(r Rule) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,30 +150,30 @@ func (st *state) addRule(r Rule) (string, error) {
 		return "", err
 	}
 	if r.Match.Service != "" && !r.Match.Service.known() {
-		return "", fmt.Errorf("simulator: rule: no service %q", r.Match.Service)
+		return "", fmt.Errorf("simulator: rule: unknown service %q", r.Match.Service)
 	}
 	if r.Match.Amb != "" && !isEnvironment(r.Match.Amb) {
-		return "", fmt.Errorf("simulator: rule: no environment %q", r.Match.Amb)
+		return "", fmt.Errorf("simulator: rule: environment %q must be testecf, certecf or ecf", r.Match.Amb)
 	}
 	if r.ID == "" {
 		st.RuleCounter++
 		r.ID = "rule-" + strconv.Itoa(st.RuleCounter)
 	}
-	if slices.ContainsFunc(st.Rules, func(a *armed) bool { return a.ID == r.ID }) {
-		return "", fmt.Errorf("simulator: rule: there is a rule %q already", r.ID)
+	if slices.ContainsFunc(st.Rules, func(a *activeRule) bool { return a.ID == r.ID }) {
+		return "", fmt.Errorf("simulator: rule: rule %q already exists", r.ID)
 	}
-	st.Rules = append(st.Rules, &armed{Rule: r})
+	st.Rules = append(st.Rules, &activeRule{Rule: r})
 	return r.ID, nil
 }
 
-// ClearRules removes every rule, but not those of the profile.
+// ClearRules removes every rule except those of the profile.
 func (s *Simulator) ClearRules() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Rules = nil
 }
 
-// RemoveRule removes one rule.
+// RemoveRule removes one rule. It fails with ErrNotFound when there is no such rule.
 func (s *Simulator) RemoveRule(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +186,7 @@ func (s *Simulator) RemoveRule(id string) error {
 	return fmt.Errorf("simulator: rule %s: %w", id, ErrNotFound)
 }
 
-// Rules returns the rules in their order, those of the profile last.
+// Rules returns the rules in their order, with those of the profile last.
 func (s *Simulator) Rules() []RuleView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,10 +197,10 @@ func (s *Simulator) Rules() []RuleView {
 	return views
 }
 
-// fire finds the first rule that matches a call, and counts it. The document of
-// an upload is looked for only when a rule asks for it: one that is to break
-// off before the body must not have read it.
-func (s *Simulator) fire(c *call) {
+// applyRules sets the fault of the first rule that matches the call, and counts it. It
+// reads the start of an upload only when a rule depends on the document: F03 must drop the
+// connection before the body is read.
+func (s *Simulator) applyRules(c *call) {
 	s.mu.Lock()
 	rules := slices.Concat(s.state.Rules, s.state.ProfileRules)
 	magic := s.config.MagicNumbers && (c.service == Reception || c.service == RFCE)
@@ -213,14 +215,14 @@ func (s *Simulator) fire(c *call) {
 	}
 	s.mu.Unlock()
 	if needed {
-		c.findKey() // reads, so not under the lock
+		c.findKey() // reads from the network, so the lock is not held
 	}
 	c.findQueryKey()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.countAsk(c)
+	s.state.countLookup(c)
 	for _, a := range rules {
-		if !a.Match.call(c, a.Action.Fault) || !a.Match.document(c.key) || !s.chosen(a, c) {
+		if !a.Match.call(c, a.Action.Fault) || !a.Match.document(c.key) || !s.drawn(a, c) {
 			continue
 		}
 		a.Matched++
@@ -230,7 +232,7 @@ func (s *Simulator) fire(c *call) {
 		a.Fired++
 		action := a.Action
 		c.fault, c.entry.Rule = &action, a.ID
-		s.log.Info("rule fired", "rule", a.ID, "fault", a.Action.Fault, "service", string(c.service), "amb", c.amb, "encf", c.key.encf)
+		s.log.Info("a rule applies its fault to a call", "rule", a.ID, "fault", a.Action.Fault, "service", string(c.service), "amb", c.amb, "encf", c.key.encf)
 		return
 	}
 	if magic {
@@ -238,16 +240,16 @@ func (s *Simulator) fire(c *call) {
 	}
 }
 
-// maxAsks bounds what is counted of questions.
-const maxAsks = 100_000
+// maxLookupCounts is how many counters of look-ups are kept.
+const maxLookupCounts = 100_000
 
-// countAsk tells which question this is, so that another one may have better
-// luck with a rule of some per cent. Posts of documents are counted elsewhere.
-func (st *state) countAsk(c *call) {
+// countLookup counts the look-up and sets its number as the attempt: a rule with Percent
+// draws again for each attempt. Posts of documents are counted by countAttempt.
+func (st *state) countLookup(c *call) {
 	if c.service == Reception || c.service == RFCE || c.service == PeerReception {
 		return
 	}
-	if len(st.Asks) > maxAsks {
+	if len(st.Asks) > maxLookupCounts {
 		clear(st.Asks)
 	}
 	what := string(c.service) + "|" + c.amb + "|" + c.peer + "|" + c.key.rnc + "|" + c.key.encf + "|" + c.key.trackID
@@ -255,11 +257,12 @@ func (st *state) countAsk(c *call) {
 	c.key.attempt = st.Asks[what]
 }
 
-// chosen draws whether a rule of some per cent is for this call.
-func (s *Simulator) chosen(a *armed, c *call) bool {
+// drawn reports whether a rule applies to this call. A rule with Percent draws a random
+// value.
+func (s *Simulator) drawn(a *activeRule, c *call) bool {
 	if a.Match.Percent == 0 {
 		return true
 	}
 	k := c.key
-	return newDraw(s.state.Seed, "rule", a.ID, string(c.service), c.amb, k.rnc, k.encf, k.trackID, strconv.Itoa(k.attempt)).percent() < a.Match.Percent
+	return newRandom(s.state.Seed, "rule", a.ID, string(c.service), c.amb, k.rnc, k.encf, k.trackID, strconv.Itoa(k.attempt)).percent() < a.Match.Percent
 }

@@ -12,53 +12,54 @@ import (
 	"time"
 )
 
-// ErrNotFound is something that the simulator does not have.
+// ErrNotFound means that the simulator has no such object.
 var ErrNotFound = errors.New("simulator: not found")
 
-// emulatorRNC is the taxpayer that DGII plays in testecf.
+// emulatorRNC is the RNC of DGII's emulator in testecf.
 const emulatorRNC = "131880681"
 
-// emulatorHolder is the person who signs for it.
+// emulatorHolder is the person who signs for the emulator.
 const emulatorHolder = "00113188068"
 
-// Options are what a simulator is made of. Now is required.
+// Options configure a Simulator. Now is required.
 type Options struct {
 	Now func() time.Time
-	// Sleep waits; nil is for real. It is not called while the clock is frozen.
+	// Sleep waits for a duration; the default is a real timer. It is not called
+	// while the clock is frozen.
 	Sleep   func(context.Context, time.Duration) error
 	Seed    uint64
 	Fixture *Fixture
 	Config  Config       // unless the fixture has one
-	Log     *slog.Logger // every firing of a rule; nil is nowhere
-	Client  *http.Client // to push to the service under test; nil is one of its own
+	Log     *slog.Logger // logs every rule that is applied; nil logs nothing
+	Client  *http.Client // pushes documents to the service under test; nil uses a default one
 	Schemas string       // folder of the official schemas, for Config.OfficialSchema
 }
 
-// A Simulator is the authority. Its methods may be called at any time, from
-// anywhere.
+// A Simulator simulates the authority. It is safe for concurrent use.
 type Simulator struct {
-	clock     *clock
-	log       *slog.Logger
-	client    *http.Client
-	schemas   string
-	structure structure
-	closing   sync.Once
+	clock           *clock
+	log             *slog.Logger
+	client          *http.Client
+	officialSchemas string
+	documentSchemas schemas
+	closing         sync.Once
 
-	mu        sync.Mutex // over all that follows
-	config    *Config    // replaced, never changed
-	fixture   Fixture
-	state     *state
-	authority *authority
-	trust     *x509.CertPool
-	chains    map[[sha256.Size]byte]bool // certificates that chain to it
-	journal   journal
-	inflight  map[string]int // calls by host
+	mu       sync.Mutex // guards the fields below
+	config   *Config    // replaced, never modified
+	fixture  Fixture
+	state    *state
+	ca       *certificateAuthority
+	trust    *x509.CertPool
+	chains   map[[sha256.Size]byte]bool // certificates known to chain to trust
+	journal  journal
+	inflight map[string]int // calls under way, by host
 }
 
-// New makes a simulator with the state of its fixture.
+// New returns a simulator with the state of its fixture. It fails when the options
+// are not valid.
 func New(o Options) (*Simulator, error) {
 	if o.Now == nil {
-		return nil, errors.New("simulator: it needs a clock")
+		return nil, errors.New("simulator: Options.Now is required")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -66,16 +67,16 @@ func New(o Options) (*Simulator, error) {
 	if o.Client == nil {
 		o.Client = &http.Client{Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
-	s := &Simulator{clock: newClock(o.Now, o.Sleep), log: o.Log, client: o.Client, schemas: o.Schemas, structure: newStructure(), inflight: map[string]int{}}
+	s := &Simulator{clock: newClock(o.Now, o.Sleep), log: o.Log, client: o.Client, officialSchemas: o.Schemas, documentSchemas: newSchemas(), inflight: map[string]int{}}
 	key, err := rootKey()
 	if err != nil {
 		return nil, fmt.Errorf("simulator: key: %w", err)
 	}
-	authority, err := newAuthority("Autoridad del Simulador", key, o.Now())
+	authority, err := newCertificateAuthority("Autoridad del Simulador", key, o.Now())
 	if err != nil {
 		return nil, err
 	}
-	s.authority = authority
+	s.ca = authority
 	fixture := Fixture{}
 	if o.Fixture != nil {
 		fixture = *o.Fixture
@@ -86,7 +87,7 @@ func New(o Options) (*Simulator, error) {
 	return s, s.start(o.Seed, fixture)
 }
 
-// start empties the state and puts a fixture into it.
+// start replaces the state by that of a fixture.
 func (s *Simulator) start(seed uint64, f Fixture) error {
 	config := &Config{}
 	if f.Config != nil {
@@ -110,7 +111,7 @@ func (s *Simulator) start(seed uint64, f Fixture) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	trust, err := roots(s.authority, f.Trust)
+	trust, err := rootPool(s.ca, f.Trust)
 	if err != nil {
 		return err
 	}
@@ -121,20 +122,20 @@ func (s *Simulator) start(seed uint64, f Fixture) error {
 	return s.setProfile(profile)
 }
 
-func roots(a *authority, trust []string) (*x509.CertPool, error) {
+func rootPool(a *certificateAuthority, trust []string) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
 	for i, text := range trust {
 		if !pool.AppendCertsFromPEM([]byte(text)) {
-			return nil, fmt.Errorf("simulator: trust %d: no certificate in PEM", i+1)
+			return nil, fmt.Errorf("simulator: trust %d: no PEM certificate", i+1)
 		}
 	}
 	return pool, nil
 }
 
-// Reset empties the state and keeps the fixture, or puts another in its place; one
-// without a configuration takes the one there was. The clock, the root and the
-// certificates stay.
+// Reset returns to the state of the fixture, or of the replacement if it is not nil.
+// A replacement without a configuration keeps the present one. The clock, the root
+// and the certificates stay.
 func (s *Simulator) Reset(replacement *Fixture) error {
 	s.mu.Lock()
 	fixture, seed := s.fixture, s.state.Seed
@@ -148,32 +149,33 @@ func (s *Simulator) Reset(replacement *Fixture) error {
 	return s.start(seed, fixture)
 }
 
-// Close ends every call that waits on purpose.
+// Close ends every call that a fault keeps waiting.
 func (s *Simulator) Close() { s.closing.Do(func() { close(s.clock.closed) }) }
 
-// Now is the time of the simulator.
+// Now returns the time of the simulator.
 func (s *Simulator) Now() time.Time { return s.clock.now() }
 
 // Freeze stops the clock.
 func (s *Simulator) Freeze() { s.clock.freeze(true) }
 
-// Thaw lets the clock go on from where it stands.
+// Thaw lets a frozen clock continue from its present time.
 func (s *Simulator) Thaw() { s.clock.freeze(false) }
 
-// SetClock sets the clock; when it is not frozen it goes on from there.
+// SetClock sets the clock. Unless it is frozen, it continues from there.
 func (s *Simulator) SetClock(t time.Time) { s.clock.set(t) }
 
 // Advance moves the clock.
 func (s *Simulator) Advance(d time.Duration) { s.clock.advance(d) }
 
-// Config returns how the simulator behaves.
+// Config returns a copy of the configuration.
 func (s *Simulator) Config() Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return *s.config.clone()
 }
 
-// Configure changes how the simulator behaves, from the next call on.
+// Configure changes the configuration for the calls that begin afterwards. It fails,
+// and changes nothing, when the result is not valid.
 func (s *Simulator) Configure(change func(*Config)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +196,7 @@ func (s *Simulator) Configure(change func(*Config)) error {
 	return err
 }
 
-// SetSeed changes the seed of what is drawn from now on.
+// SetSeed changes the seed of all later random values.
 func (s *Simulator) SetSeed(seed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

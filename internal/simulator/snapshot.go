@@ -12,9 +12,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// A saved is a snapshot. It holds the key of the root, which is worth nothing
-// elsewhere, so that certificates issued before it was taken are trusted after.
-type saved struct {
+// A snapshot is the JSON form of a simulator. It holds the key of the root, so that
+// certificates that were issued before stay trusted. Nothing else trusts that key.
+type snapshot struct {
 	State   *state
 	Config  *Config
 	Fixture Fixture
@@ -25,25 +25,25 @@ type saved struct {
 	Frozen  bool
 }
 
-// Snapshot returns the whole state, but for the journal.
+// Snapshot returns the whole state except the journal.
 func (s *Simulator) Snapshot() ([]byte, error) {
 	now, frozen := s.clock.now(), s.clock.isFrozen()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key, err := x509.MarshalPKCS8PrivateKey(s.authority.key)
+	key, err := x509.MarshalPKCS8PrivateKey(s.ca.key)
 	if err != nil {
 		return nil, fmt.Errorf("simulator: snapshot: %w", err)
 	}
-	s.authority.mu.Lock()
-	serial := s.authority.serial
-	s.authority.mu.Unlock()
-	return json.Marshal(saved{s.state, s.config, s.fixture, s.authority.certificate.Raw, key, serial, now, frozen})
+	s.ca.mu.Lock()
+	serial := s.ca.serial
+	s.ca.mu.Unlock()
+	return json.Marshal(snapshot{s.state, s.config, s.fixture, s.ca.certificate.Raw, key, serial, now, frozen})
 }
 
-// Restore puts a snapshot in place of the state.
-func (s *Simulator) Restore(snapshot []byte) error {
-	in := saved{State: newState(0)}
-	if err := json.Unmarshal(snapshot, &in); err != nil {
+// Restore replaces the state by a snapshot. It fails when data is not a snapshot.
+func (s *Simulator) Restore(data []byte) error {
+	in := snapshot{State: newState(0)}
+	if err := json.Unmarshal(data, &in); err != nil {
 		return fmt.Errorf("simulator: restore: %w", err)
 	}
 	certificate, err := x509.ParseCertificate(in.Root)
@@ -56,15 +56,15 @@ func (s *Simulator) Restore(snapshot []byte) error {
 	}
 	key, ok := parsed.(crypto.Signer)
 	if !ok || in.State == nil || in.Config == nil {
-		return errors.New("simulator: restore: it is no snapshot")
+		return errors.New("simulator: restore: not a snapshot")
 	}
 	for _, amb := range []string{TestECF, CertECF, ECF} {
 		if e := in.State.Environments[amb]; e == nil || e.Documents == nil || e.Numbers == nil || e.Seeds == nil {
-			return errors.New("simulator: restore: it is no snapshot")
+			return errors.New("simulator: restore: not a snapshot")
 		}
 	}
-	authority := &authority{certificate: certificate, key: key, serial: in.Serial, identities: map[string]*xmlsig.Identity{}}
-	trust, err := roots(authority, in.Fixture.Trust)
+	authority := &certificateAuthority{certificate: certificate, key: key, serial: in.Serial, identities: map[string]*xmlsig.Identity{}}
+	trust, err := rootPool(authority, in.Fixture.Trust)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Simulator) Restore(snapshot []byte) error {
 	s.clock.set(in.Now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state, s.config, s.fixture, s.authority, s.trust = in.State, in.Config, in.Fixture, authority, trust
+	s.state, s.config, s.fixture, s.ca, s.trust = in.State, in.Config, in.Fixture, authority, trust
 	s.chains = map[[sha256.Size]byte]bool{}
 	return nil
 }

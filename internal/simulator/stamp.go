@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// stamp is the public page that the QR code of a printed document leads to.
-// Every parameter must be the document's.
-func (c *call) stamp() answer {
+// serveStamp is the public page to which the QR code of a printed document leads. It finds
+// the document only when every parameter is right.
+func (c *call) serveStamp() response {
 	q := c.query
 	fc := c.service == StampFC
 	c.s.mu.Lock()
-	d := best(c.s.state.Environments[c.amb].documentsOf(q["rncemisor"], strings.ToUpper(q["encf"])), c.now)
+	d := decisiveDocument(c.s.state.Environments[c.amb].documentsOf(q["rncemisor"], strings.ToUpper(q["encf"])), c.now)
 	name := ""
 	if t := c.s.state.Taxpayers[q["rncemisor"]]; t != nil {
 		name = t.Name
@@ -36,11 +36,11 @@ func (c *call) stamp() answer {
 		}
 	}
 	if strings.Contains(c.r.Header.Get("Accept"), "application/json") {
-		return reply(http.StatusOK, map[string]any{"encontrado": d != nil, "estado": state, "rncEmisor": q["rncemisor"], "encf": strings.ToUpper(q["encf"])})
+		return jsonResponse(http.StatusOK, map[string]any{"encontrado": d != nil, "estado": state, "rncEmisor": q["rncemisor"], "encf": strings.ToUpper(q["encf"])})
 	}
 	var rows strings.Builder
 	row := func(label, value string) {
-		_, _ = fmt.Fprintf(&rows, "<tr><th>%s</th><td>%s</td></tr>", label, html.EscapeString(value)) // a builder takes all
+		_, _ = fmt.Fprintf(&rows, "<tr><th>%s</th><td>%s</td></tr>", label, html.EscapeString(value)) // a builder accepts all writes
 	}
 	if d != nil {
 		row("RNC Emisor", d.Facts.RNC)
@@ -55,5 +55,5 @@ func (c *call) stamp() answer {
 		}
 	}
 	row("Estado", state)
-	return answer{status: http.StatusOK, kind: kindHTML, body: []byte("<!DOCTYPE html><html lang=\"es\"><head><title>Consulta de timbre (simulador)</title></head><body><table>" + rows.String() + "</table></body></html>")}
+	return response{status: http.StatusOK, contentType: kindHTML, body: []byte("<!DOCTYPE html><html lang=\"es\"><head><title>Consulta de timbre (simulador)</title></head><body><table>" + rows.String() + "</table></body></html>")}
 }

@@ -7,52 +7,52 @@ import (
 	"time"
 )
 
-// A state is everything that changes. It is what a snapshot holds, hence the
-// exported names.
+// A state is everything that changes. A snapshot holds it as JSON, so its fields are
+// exported and keep their names.
 type state struct {
 	Seed         uint64
-	Counter      uint64 // of what has no number of its own
+	Counter      uint64 // makes seeds and pushed e-NCFs unique
 	Taxpayers    map[string]*Taxpayer
 	Environments map[string]*environment
 	Peers        map[string]*peer
-	Rules        []*armed
-	ProfileRules []*armed
+	Rules        []*activeRule
+	ProfileRules []*activeRule
 	RuleCounter  int
 	Violations   []Violation
-	Overflow     int                     // violations beyond those that are kept
+	Overflow     int                     // violations that were not kept
 	Tokens       map[string]*tokenRecord // by environment and certificate
-	TokenCalls   map[string]int          // calls left, of the tokens of F09
-	Refused      map[string]bool         // persons, and person and issuer, that a delegation was refused to
-	Bytes        map[string]string       // environment where bytes were first seen, by digest
-	Acknowledged map[string]string       // answers to what the emulator pushed, by buyer and e-NCF
-	Asks         map[string]int          // questions by service and document
+	TokenCalls   map[string]int          // calls left, for tokens with fault F09
+	Refused      map[string]bool         // persons, or person and issuer, whose delegation was refused
+	Bytes        map[string]string       // the environment that first received the bytes, by digest
+	Acknowledged map[string]string       // answers to documents that the emulator pushed, by buyer and e-NCF
+	Asks         map[string]int          // look-ups by service and document
 	ResetCount   int
 	Submissions  int
 }
 
-// An environment is what one of the three has for itself.
+// An environment is the state of one of the three environments.
 type environment struct {
 	Seeds     map[string]time.Time
-	Documents map[string]*document // by id, which is the trackId of those that have one
-	Order     []string             // ids as they came
+	Documents map[string]*document // by id: the trackId, except for summaries
+	Order     []string             // ids in the order of arrival
 	Numbers   map[string]*number   // by issuer and e-NCF
 }
 
-// A number is what the authority knows of an e-NCF.
+// A number is the state of an e-NCF.
 type number struct {
 	Posts    int
-	First    string   // digest of what was first posted, stored or not
+	First    string   // digest of the bytes that were posted first, stored or not
 	IDs      []string // of documents
 	Annulled bool
-	Asked    bool            // since the last document was stored
-	Codes    map[string]bool // security codes that were rejected
+	Asked    bool            // the client looked it up after the last document was stored
+	Codes    map[string]bool // security codes of rejected summaries
 }
 
-// A tokenRecord is when a certificate last got a token.
+// A tokenRecord is the last token of a certificate.
 type tokenRecord struct {
 	Person string
 	At     time.Time
-	Cause  bool // to fetch another
+	Cause  bool // the client has a reason to fetch another
 }
 
 func newState(seed uint64) *state {
@@ -66,12 +66,12 @@ func newState(seed uint64) *state {
 	return st
 }
 
-func (st *state) next() string {
+func (st *state) nextCounter() string {
 	st.Counter++
 	return strconv.FormatUint(st.Counter, 10)
 }
 
-// number returns what is known of an e-NCF, and makes a place for it.
+// number returns the state of an e-NCF, and creates it if there is none.
 func (e *environment) number(rnc, encf string) *number {
 	n := e.Numbers[rnc+encf]
 	if n == nil {
@@ -81,7 +81,7 @@ func (e *environment) number(rnc, encf string) *number {
 	return n
 }
 
-// documentsOf returns the documents of an e-NCF as they came.
+// documentsOf returns the documents of an e-NCF in the order of arrival.
 func (e *environment) documentsOf(rnc, encf string) []*document {
 	n := e.Numbers[rnc+encf]
 	if n == nil {
@@ -97,37 +97,37 @@ func (e *environment) documentsOf(rnc, encf string) []*document {
 // retention is how long testecf keeps documents.
 const retention = 60 * 24 * time.Hour
 
-// A document is one that was received and stored.
+// A document was received and stored.
 type document struct {
-	ID       string // the trackId, but for an RFCE, which has none
+	ID       string // the trackId; a summary (RFCE) has none
 	Amb      string
 	RFCE     bool
-	Attempt  int // among the stored of its number
+	Attempt  int // its position among the stored documents of its number
 	File     string
 	Raw      []byte
 	SHA256   string
 	Received time.Time
 	Visible  time.Time
-	Hidden   bool // for ever
+	Hidden   bool // look-ups never find it
 	Due      time.Time
-	Stuck    bool // for ever
+	Stuck    bool // it is in process for ever
 	Verdict  Verdict
 	Facts    facts
 	Polled   time.Time
 	Polls    int
-	Told     bool // a client has been told the verdict
+	Told     bool // a response has shown the verdict to the client
 }
 
-// A Verdict is what the authority thinks of a document: 1 accepted, 2 rejected,
+// A Verdict is the authority's verdict on a document: 1 accepted, 2 rejected,
 // 4 accepted conditionally.
 type Verdict struct {
 	Code     int       `json:"code"`
 	Used     bool      `json:"used"` // the number cannot be used again
 	Messages []Message `json:"messages,omitempty"`
-	Row      int       `json:"row,omitempty"` // of the table of checks
+	Row      int       `json:"row,omitempty"` // of the table of checks that decided
 }
 
-// A Message is one finding.
+// A Message is one message of a verdict.
 type Message struct {
 	Code int    `json:"code"`
 	Text string `json:"text"`
@@ -144,10 +144,10 @@ const (
 
 func (v Verdict) valid() bool { return v.Code == codeAccepted || v.Code == codeConditional }
 
-// at tells what a look-up says of the document at an instant.
-func (d *document) at(now time.Time) int {
+// codeAt returns the code that a look-up shows at a time.
+func (d *document) codeAt(now time.Time) int {
 	switch {
-	case d.gone(now) || d.Hidden || now.Before(d.Visible):
+	case d.expired(now) || d.Hidden || now.Before(d.Visible):
 		return codeNotFound
 	case d.Stuck || now.Before(d.Due):
 		return codeInProcess
@@ -155,16 +155,16 @@ func (d *document) at(now time.Time) int {
 	return d.Verdict.Code
 }
 
-func (d *document) gone(now time.Time) bool {
+func (d *document) expired(now time.Time) bool {
 	return d.Amb == TestECF && now.Sub(d.Received) > retention
 }
 
-// final tells whether the verdict can be known.
-func (d *document) final(now time.Time) bool { return !d.Stuck && !now.Before(d.Due) }
+// decided reports whether the validation has ended.
+func (d *document) decided(now time.Time) bool { return !d.Stuck && !now.Before(d.Due) }
 
-// free tells whether the number of a document may be used again.
-func (d *document) free(now time.Time) bool {
-	return d.final(now) && d.Verdict.Code == codeRejected && !d.Verdict.Used
+// reusable reports whether the number of the document may be used again.
+func (d *document) reusable(now time.Time) bool {
+	return d.decided(now) && d.Verdict.Code == codeRejected && !d.Verdict.Used
 }
 
 func stateName(code int) string {
@@ -181,7 +181,7 @@ func stateName(code int) string {
 	return "No encontrado"
 }
 
-func digestOf(b []byte) string {
+func sha256Hex(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }

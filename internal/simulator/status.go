@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// status is the service that tells whether the others work.
-func (c *call) status() answer {
+// serveStatus reports whether the services work.
+func (c *call) serveStatus() response {
 	kind, key, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	if c.config.StatusKey == "" || !strings.EqualFold(kind, "Apikey") || subtle.ConstantTimeCompare([]byte(key), []byte(c.config.StatusKey)) != 1 {
-		return answer{status: http.StatusUnauthorized}
+		return response{status: http.StatusUnauthorized}
 	}
 	state := "Disponible"
 	if c.config.Maintenance || c.s.closedByRule(c) {
@@ -33,7 +33,7 @@ func (c *call) status() answer {
 				services = append(services, shape{name, state, amb})
 			}
 		}
-		return reply(http.StatusOK, services)
+		return jsonResponse(http.StatusOK, services)
 	case "obtenerventanasmantenimiento":
 		type window struct {
 			Amb   string   `json:"ambiente"`
@@ -46,17 +46,17 @@ func (c *call) status() answer {
 			today := c.now.In(zone)
 			windows = append(windows, window{production, "12:00 AM", "11:59 PM", []string{today.Format("02-01-2006")}})
 		}
-		return reply(http.StatusOK, map[string]any{"ventanaMantenimientos": windows})
+		return jsonResponse(http.StatusOK, map[string]any{"ventanaMantenimientos": windows})
 	case "verificarestado":
 		if a := c.query["ambiente"]; a != "1" && a != "2" && a != "3" {
-			return reply(http.StatusBadRequest, "El ambiente no es válido.")
+			return jsonResponse(http.StatusBadRequest, "El ambiente no es válido.")
 		}
-		return reply(http.StatusOK, map[string]any{"estado": state})
+		return jsonResponse(http.StatusOK, map[string]any{"estado": state})
 	}
-	return answer{status: http.StatusNotFound}
+	return response{status: http.StatusNotFound}
 }
 
-// closedByRule tells whether a rule closes the services now.
+// closedByRule reports whether a rule with F21 applies now.
 func (s *Simulator) closedByRule(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

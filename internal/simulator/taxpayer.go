@@ -18,13 +18,13 @@ const (
 
 func isEnvironment(amb string) bool { return amb == TestECF || amb == CertECF || amb == ECF }
 
-// A Taxpayer is one that the authority knows.
+// A Taxpayer is a taxpayer in the authority's registry.
 type Taxpayer struct {
 	RNC        string     `json:"rnc"`
 	Name       string     `json:"name"`
-	Active     *bool      `json:"active,omitempty"`           // true unless told
-	Electronic *bool      `json:"electronic,omitempty"`       // true unless told: an electronic issuer
-	Since      string     `json:"electronic_since,omitempty"` // yyyy-mm-dd; since ever unless told
+	Active     *bool      `json:"active,omitempty"`           // true by default
+	Electronic *bool      `json:"electronic,omitempty"`       // an electronic issuer; true by default
+	Since      string     `json:"electronic_since,omitempty"` // yyyy-mm-dd; no start date if empty
 	Deferred   bool       `json:"deferred_authorised,omitempty"`
 	Delegates  []Delegate `json:"delegates,omitempty"`
 	Ranges     []Range    `json:"ranges,omitempty"`
@@ -34,30 +34,30 @@ type Taxpayer struct {
 // A Delegate is a person who acts for a taxpayer.
 type Delegate struct {
 	ID    string   `json:"id"`
-	Roles []string `json:"roles,omitempty"` // signer, approver; both unless told
+	Roles []string `json:"roles,omitempty"` // signer, approver; both if empty
 }
 
 // A Range is a block of authorised numbers.
 type Range struct {
-	Amb     string `json:"amb,omitempty"` // every environment unless told
+	Amb     string `json:"amb,omitempty"` // every environment if empty
 	Type    string `json:"type"`
 	From    int64  `json:"from"`
 	To      int64  `json:"to"`
-	Expires string `json:"expires,omitempty"` // yyyy-mm-dd; never unless told
+	Expires string `json:"expires,omitempty"` // yyyy-mm-dd; never if empty
 }
 
-// A Receiver is the entry of a taxpayer in the directory. Where it names no
-// address it is the simulator's own, under /peer.
+// A Receiver is the entry of a taxpayer in the directory. Without an address, it is the
+// simulator's own receiver under /peer.
 type Receiver struct {
 	Reception string `json:"reception,omitempty"`
 	Approval  string `json:"approval,omitempty"`
 	Auth      string `json:"auth,omitempty"`
 	NoAuth    bool   `json:"no_auth,omitempty"` // offers no authentication
-	// RequireToken refuses deliveries without one.
+	// RequireToken refuses deliveries without a token.
 	RequireToken bool `json:"require_token,omitempty"`
 }
 
-// A Fixture is what a simulator starts with and keeps over a reset.
+// A Fixture is the initial state of a simulator, to which Reset returns.
 type Fixture struct {
 	Taxpayers []Taxpayer `json:"taxpayers,omitempty"`
 	Trust     []string   `json:"trust,omitempty"` // PEM of roots beside the simulator's own
@@ -67,16 +67,16 @@ type Fixture struct {
 
 func (t *Taxpayer) check() error {
 	if !isRNC(t.RNC) {
-		return fmt.Errorf("simulator: taxpayer %q: want 9 or 11 digits", t.RNC)
+		return fmt.Errorf("simulator: taxpayer %q: the RNC must have 9 or 11 digits", t.RNC)
 	}
 	if t.Since != "" {
 		if _, err := time.Parse(time.DateOnly, t.Since); err != nil {
-			return fmt.Errorf("simulator: taxpayer %s: electronic_since: want yyyy-mm-dd", t.RNC)
+			return fmt.Errorf("simulator: taxpayer %s: electronic_since must be a date: yyyy-mm-dd", t.RNC)
 		}
 	}
 	for _, d := range t.Delegates {
 		if d.ID == "" {
-			return fmt.Errorf("simulator: taxpayer %s: a delegate without id", t.RNC)
+			return fmt.Errorf("simulator: taxpayer %s: a delegate has no id", t.RNC)
 		}
 	}
 	for _, r := range t.Ranges {
@@ -89,20 +89,20 @@ func (t *Taxpayer) check() error {
 
 func (r Range) check() error {
 	if r.Amb != "" && !isEnvironment(r.Amb) {
-		return fmt.Errorf("range: no environment %q", r.Amb)
+		return fmt.Errorf("range: environment %q must be testecf, certecf or ecf", r.Amb)
 	}
 	if len(r.Type) != 2 || r.From < 1 || r.To < r.From || r.To > 9_999_999_999 {
-		return errors.New("range: want a type of two digits and 1 ≤ from ≤ to ≤ 9999999999")
+		return errors.New("range: type must have two digits, and 1 ≤ from ≤ to ≤ 9999999999")
 	}
 	if r.Expires != "" {
 		if _, err := time.Parse(time.DateOnly, r.Expires); err != nil {
-			return errors.New("range: expires: want yyyy-mm-dd")
+			return errors.New("range: expires must be a date: yyyy-mm-dd")
 		}
 	}
 	return nil
 }
 
-// clone copies what others must not share.
+// clone returns a deep copy.
 func (t Taxpayer) clone() *Taxpayer {
 	t.Delegates = slices.Clone(t.Delegates)
 	t.Ranges = slices.Clone(t.Ranges)
@@ -119,14 +119,15 @@ func (t Taxpayer) clone() *Taxpayer {
 	return &t
 }
 
-// delegated tells whether a person may act for the taxpayer in a role.
+// delegated reports whether a person may act for the taxpayer in a role. An empty role
+// matches any.
 func (t *Taxpayer) delegated(person, role string) bool {
 	return slices.ContainsFunc(t.Delegates, func(d Delegate) bool {
 		return d.ID == person && (len(d.Roles) == 0 || role == "" || slices.Contains(d.Roles, role))
 	})
 }
 
-// rangeOf finds the authorised range that a number is in.
+// rangeOf returns the authorised range of a number.
 func (t *Taxpayer) rangeOf(amb, encf string) (Range, bool) {
 	kind, n, ok := splitENCF(encf)
 	if !ok {
@@ -140,8 +141,9 @@ func (t *Taxpayer) rangeOf(amb, encf string) (Range, bool) {
 	return Range{}, false
 }
 
-// elsewhere tells whether a number is authorised in other environments alone.
-func (t *Taxpayer) elsewhere(amb, encf string) bool {
+// onlyInOtherEnvironments reports whether a number is authorised in another environment
+// and not in this one.
+func (t *Taxpayer) onlyInOtherEnvironments(amb, encf string) bool {
 	if _, here := t.rangeOf(amb, encf); here {
 		return false
 	}
@@ -151,27 +153,26 @@ func (t *Taxpayer) elsewhere(amb, encf string) bool {
 	})
 }
 
-// splitENCF takes E, the type and ten digits apart.
+// splitENCF splits an e-NCF into its type and its number.
 func splitENCF(encf string) (kind string, n int64, ok bool) {
-	if len(encf) != 13 || encf[0] != 'E' || !digits(encf[1:]) {
+	if len(encf) != 13 || encf[0] != 'E' || !isDigits(encf[1:]) {
 		return "", 0, false
 	}
 	n, err := strconv.ParseInt(encf[3:], 10, 64)
 	return encf[1:3], n, err == nil
 }
 
-func isRNC(s string) bool { return (len(s) == 9 || len(s) == 11) && digits(s) }
+func isRNC(s string) bool { return (len(s) == 9 || len(s) == 11) && isDigits(s) }
 
-func digits(s string) bool {
+func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// validCheckDigit tells whether the last digit of an RNC or a cédula follows
-// from the others.
+// validCheckDigit reports whether the check digit of an RNC or a cédula is right.
 func validCheckDigit(id string) bool {
 	sum := 0
 	switch {
-	case !digits(id):
+	case !isDigits(id):
 		return false
 	case len(id) == 9:
 		for i, weight := range []int{7, 9, 8, 6, 5, 4, 3, 2} {
@@ -188,7 +189,7 @@ func validCheckDigit(id string) bool {
 	return false
 }
 
-// AddTaxpayer registers a taxpayer, or replaces the one of that RNC.
+// AddTaxpayer adds a taxpayer, or replaces the one with the same RNC.
 func (s *Simulator) AddTaxpayer(t Taxpayer) error {
 	if err := t.check(); err != nil {
 		return err
@@ -201,11 +202,12 @@ func (s *Simulator) AddTaxpayer(t Taxpayer) error {
 
 func (st *state) addTaxpayer(t Taxpayer) {
 	st.Taxpayers[t.RNC] = t.clone()
-	// Who was refused may be delegated now.
+	// A person who was refused may be delegated now.
 	clear(st.Refused)
 }
 
-// UpdateTaxpayer changes a taxpayer, unless the change fails.
+// UpdateTaxpayer changes a taxpayer. It changes nothing and fails when change fails, the
+// result is not valid, or there is no such taxpayer (ErrNotFound).
 func (s *Simulator) UpdateTaxpayer(rnc string, change func(*Taxpayer) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,8 +227,8 @@ func (s *Simulator) UpdateTaxpayer(rnc string, change func(*Taxpayer) error) err
 	return nil
 }
 
-// Baseline is a taxpayer who may issue at once: active, with one delegate, and
-// with numbers 1 to 10,000,000 of types 31 and 32 in every environment.
+// Baseline returns a taxpayer who may issue: active, with one delegate, and with the
+// numbers 1 to 10,000,000 of types 31 and 32 in every environment.
 func Baseline(rnc, delegate, expires string) Taxpayer {
 	return Taxpayer{
 		RNC: rnc, Name: "Contribuyente " + rnc, Delegates: []Delegate{{ID: delegate}},

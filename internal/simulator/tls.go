@@ -8,9 +8,9 @@ import (
 	"net"
 )
 
-// TLSConfig is that of a listener whose certificate is under the simulator's root.
-// It is F23: kind is valid, expired, wrong-host or tls11. Give it to
-// httptest.NewUnstartedServer, or to an http.Server.
+// TLSConfig returns the configuration of a listener with a certificate of the simulator's
+// root. It is fault F23: kind is valid, expired, wrong-host or tls11. Use it with
+// httptest.NewUnstartedServer or an http.Server.
 func (s *Simulator) TLSConfig(kind string) (*tls.Config, error) {
 	now := s.clock.now()
 	from, to, host := now.AddDate(0, 0, -1), now.AddDate(1, 0, 0), "localhost"
@@ -24,13 +24,13 @@ func (s *Simulator) TLSConfig(kind string) (*tls.Config, error) {
 	case "tls11":
 		config.MinVersion, config.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	default:
-		return nil, fmt.Errorf("simulator: tls %q: want valid, expired, wrong-host or tls11", kind)
+		return nil, fmt.Errorf("simulator: tls %q must be valid, expired, wrong-host or tls11", kind)
 	}
 	key, err := personKey()
 	if err != nil {
 		return nil, fmt.Errorf("simulator: key: %w", err)
 	}
-	a := s.root()
+	a := s.currentCA()
 	template := &x509.Certificate{
 		SerialNumber: a.nextSerial(), Subject: pkix.Name{CommonName: host}, NotBefore: from, NotAfter: to, DNSNames: []string{host},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -38,7 +38,7 @@ func (s *Simulator) TLSConfig(kind string) (*tls.Config, error) {
 	if kind != "wrong-host" {
 		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	}
-	leaf, err := create(template, a.certificate, key.Public(), a.key)
+	leaf, err := createCertificate(template, a.certificate, key.Public(), a.key)
 	if err != nil {
 		return nil, err
 	}

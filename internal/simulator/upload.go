@@ -14,28 +14,29 @@ import (
 
 const (
 	maxUpload = 8 << 20
-	// overhead is what a multipart may have around its file.
-	overhead = 64 << 10
+	// multipartOverhead is the size that a multipart body may have besides its file.
+	multipartOverhead = 64 << 10
 )
 
-// An upload is the file of a call.
+// An upload is the file that a call sends.
 type upload struct {
 	name string
 	raw  []byte
 }
 
-// upload reads the file of a call, or answers what is wrong with it.
-func (c *call) upload() (upload, *answer) {
-	refuse := func(status int, text string) (upload, *answer) {
+// readUpload reads the file of a call. If it is not valid, it returns the response that
+// refuses it.
+func (c *call) readUpload() (upload, *response) {
+	refuse := func(status int, text string) (upload, *response) {
 		c.entry.Class = "refused upload"
-		a := reply(status, text)
+		a := jsonResponse(status, text)
 		return upload{}, &a
 	}
 	if c.r.ContentLength < 0 {
-		c.s.record(c, ChunkedUpload, "the upload has no Content-Length")
+		c.s.addViolation(c, ChunkedUpload, "the upload has no Content-Length")
 		return refuse(http.StatusBadRequest, "El multipart no puede estar vacío")
 	}
-	if c.r.ContentLength > maxUpload+overhead {
+	if c.r.ContentLength > maxUpload+multipartOverhead {
 		return refuse(http.StatusRequestEntityTooLarge, "El archivo es demasiado grande.")
 	}
 	body := make([]byte, c.r.ContentLength)
@@ -59,7 +60,7 @@ func (c *call) upload() (upload, *answer) {
 	return up, nil
 }
 
-// filePart finds the part xml.
+// filePart returns the part with the name xml.
 func filePart(body []byte, boundary string) (upload, error) {
 	reader := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
@@ -75,13 +76,13 @@ func filePart(body []byte, boundary string) (upload, error) {
 	}
 }
 
-// note remembers what a call has sent that was not stored.
-func (c *call) note() {
+// countUnstoredUpload reads an upload that is not stored, and counts the post.
+func (c *call) countUnstoredUpload() {
 	if c.service != Reception && c.service != RFCE {
 		c.countPost("")
 		return
 	}
-	up, refused := c.upload()
+	up, refused := c.readUpload()
 	if refused != nil {
 		return
 	}
@@ -89,10 +90,10 @@ func (c *call) note() {
 		f := readFacts(d.Root())
 		c.key.rnc, c.key.encf = f.RNC, f.ENCF
 	}
-	c.countPost(digestOf(up.raw))
+	c.countPost(sha256Hex(up.raw))
 }
 
-// countPost counts a post that is not stored.
+// countPost counts a post whose document is not stored.
 func (c *call) countPost(digest string) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -109,42 +110,44 @@ func (c *call) countPost(digest string) {
 	}
 }
 
-// problem is how reception says that it has not received.
-type problem struct {
+// A receptionError is the body of a refusal by the reception.
+type receptionError struct {
 	TrackID *string `json:"trackId"`
 	Error   string  `json:"error"`
 	Text    string  `json:"mensaje"`
 }
 
-// wrongFile is the answer to a file name that is not that of the document.
-func wrongFile() answer {
+// wrongFileName returns the response to an upload whose file name does not match the
+// document.
+func wrongFileName() response {
 	type message struct {
 		Code int    `json:"codigo"`
 		Text string `json:"valor"`
 	}
-	return reply(http.StatusBadRequest, struct {
+	return jsonResponse(http.StatusBadRequest, struct {
 		Messages []message `json:"mensajes"`
 	}{[]message{{3243, "La longitud del nombre del archivo no es válida."}}})
 }
 
-// document reads the upload of a document and looks at what is judged before it
-// is received: that it is XML of the right root, and its file name.
-func (c *call) document(root string) (*examination, *answer) {
-	up, refused := c.upload()
+// readDocument reads an uploaded document. It makes the checks that come before reception:
+// XML with the right root, and the file name. If one fails, it returns the response that
+// refuses the upload.
+func (c *call) readDocument(root string) (*examination, *response) {
+	up, refused := c.readUpload()
 	if refused != nil {
 		return nil, refused
 	}
-	refuse := func(reason, text string) (*examination, *answer) {
+	refuse := func(reason, text string) (*examination, *response) {
 		c.entry.Class = "refused upload"
-		a := reply(http.StatusBadRequest, problem{nil, reason, text})
+		a := jsonResponse(http.StatusBadRequest, receptionError{nil, reason, text})
 		return nil, &a
 	}
-	x := &examination{rfce: root == "RFCE", file: up.name, raw: up.raw, sha: digestOf(up.raw)}
+	x := &examination{rfce: root == "RFCE", file: up.name, raw: up.raw, sha: sha256Hex(up.raw)}
 	verified, err := xmlsig.Verify(up.raw, xmlsig.InvoiceLimits())
 	if errors.Is(err, xmlsig.ErrMalformed) {
 		return refuse("El archivo no es un XML válido.", err.Error())
 	}
-	x.verified, x.unverified = verified, err
+	x.verified, x.signatureErr = verified, err
 	if err == nil {
 		x.root = verified.Root()
 	} else {
@@ -164,14 +167,14 @@ func (c *call) document(root string) (*examination, *answer) {
 	c.key.rnc, c.key.encf = x.facts.RNC, x.facts.ENCF
 	if name := x.root.Name(); name != root {
 		if name == "ECF" || name == "RFCE" {
-			c.s.record(c, WrongHost, name+" was sent to "+c.host)
+			c.s.addViolation(c, WrongHost, name+" was sent to "+c.host)
 		}
 		return refuse("El archivo no es de este servicio.", "La raíz es "+strconv.Quote(name)+" y no "+root+".")
 	}
 	if up.name != x.facts.RNC+x.facts.ENCF+".xml" {
-		c.s.record(c, FileName, strconv.Quote(up.name)+" is not the name of "+x.facts.RNC+x.facts.ENCF)
+		c.s.addViolation(c, FileName, strconv.Quote(up.name)+" is not the name of "+x.facts.RNC+x.facts.ENCF)
 		c.entry.Class = "refused upload"
-		a := wrongFile()
+		a := wrongFileName()
 		return nil, &a
 	}
 	return x, nil

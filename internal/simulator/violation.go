@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// A ViolationKind is a way to break the protocol.
+// A ViolationKind is a kind of violation of the protocol.
 type ViolationKind string
 
-// The ways. Tests of a client assert that there are none.
+// The kinds of violations. Tests of a client check that there are none.
 const (
 	ChunkedUpload    ViolationKind = "chunked_upload"
 	FileName         ViolationKind = "file_name"
-	TokenAgain       ViolationKind = "token_again"       // within 30 min and without cause
-	FastPolling      ViolationKind = "fast_polling"      // of a trackId
-	PostUnasked      ViolationKind = "post_unasked"      // again, without a look-up since the last one was stored
-	DifferentBytes   ViolationKind = "different_bytes"   // under a number that is not free
-	UsedNumber       ViolationKind = "used_number"       // after the client was told of its acceptance
-	WrongHost        ViolationKind = "wrong_host"        // or environment
-	SmallInvoice     ViolationKind = "small_invoice"     // type 32 below 250,000, whole
-	EarlyDelivery    ViolationKind = "early_delivery"    // to a peer, before acceptance
-	DeliveryOf32     ViolationKind = "delivery_of_32"    // to a peer
-	ParallelCalls    ViolationKind = "parallel_calls"    // more than 8 to a host
-	AfterRefusal     ViolationKind = "after_refusal"     // of a delegation
-	AlteredBytes     ViolationKind = "altered_bytes"     // compared with the first attempt
-	UnsignedDocument ViolationKind = "unsigned_document" // or one whose signature does not match
+	TokenAgain       ViolationKind = "token_again"       // a token within 30 min without a reason
+	FastPolling      ViolationKind = "fast_polling"      // look-ups of a trackId that are too frequent
+	PostUnasked      ViolationKind = "post_unasked"      // a second post without a look-up in between
+	DifferentBytes   ViolationKind = "different_bytes"   // other bytes with a number that is not reusable
+	UsedNumber       ViolationKind = "used_number"       // a post after the client saw the acceptance of the number
+	WrongHost        ViolationKind = "wrong_host"        // the wrong host or environment
+	SmallInvoice     ViolationKind = "small_invoice"     // a type 32 below 250,000 as an e-CF
+	EarlyDelivery    ViolationKind = "early_delivery"    // a delivery to a peer before acceptance
+	DeliveryOf32     ViolationKind = "delivery_of_32"    // a delivery of a type 32 to a peer
+	ParallelCalls    ViolationKind = "parallel_calls"    // more than MaxParallel calls to a host
+	AfterRefusal     ViolationKind = "after_refusal"     // a post after a delegation was refused
+	AlteredBytes     ViolationKind = "altered_bytes"     // other bytes than in the first attempt
+	UnsignedDocument ViolationKind = "unsigned_document" // no signature or an invalid one
 )
 
-// maxViolations is how many are kept; one tells as much as a thousand.
+// maxViolations is how many violations are kept. The others are only counted.
 const maxViolations = 1000
 
 // A Violation is something that a client must not do.
@@ -42,27 +42,27 @@ type Violation struct {
 	Detail  string        `json:"detail"`
 }
 
-// String is the violation as a test prints it.
+// String returns the violation in one line, for tests.
 func (v Violation) String() string {
 	return fmt.Sprintf("%s at %s %s %s%s: %s", v.Kind, v.Service, v.Amb, v.RNC, v.ENCF, v.Detail)
 }
 
-// Violations returns what clients did and must not, as it happened.
+// Violations returns the violations in the order in which they happened.
 func (s *Simulator) Violations() []Violation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Violation{}, s.state.Violations...)
 }
 
-// ClearViolations forgets them.
+// ClearViolations removes all violations.
 func (s *Simulator) ClearViolations() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Violations, s.state.Overflow = nil, 0
 }
 
-// violate records a violation. The lock is held.
-func (s *Simulator) violate(c *call, kind ViolationKind, detail string) {
+// addViolationLocked adds a violation. The caller holds the lock.
+func (s *Simulator) addViolationLocked(c *call, kind ViolationKind, detail string) {
 	if len(s.state.Violations) >= maxViolations {
 		s.state.Overflow++
 		return
@@ -72,58 +72,59 @@ func (s *Simulator) violate(c *call, kind ViolationKind, detail string) {
 	})
 }
 
-// record is violate where the lock is not held.
-func (s *Simulator) record(c *call, kind ViolationKind, detail string) {
+// addViolation adds a violation. The caller does not hold the lock.
+func (s *Simulator) addViolation(c *call, kind ViolationKind, detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.violate(c, kind, detail)
+	s.addViolationLocked(c, kind, detail)
 }
 
-// judgePost looks at a post of a document beside those before it. The lock is
-// held.
-func (s *Simulator) judgePost(c *call, x *examination) {
+// checkPost compares a post of a document with earlier posts and adds violations. The
+// caller holds the lock.
+func (s *Simulator) checkPost(c *call, x *examination) {
 	f := x.facts
 	n := s.state.Environments[c.amb].number(f.RNC, f.ENCF)
 	earlier := s.state.Environments[c.amb].documentsOf(f.RNC, f.ENCF)
-	if x.unverified != nil {
-		s.violate(c, UnsignedDocument, x.unverified.Error())
+	if x.signatureErr != nil {
+		s.addViolationLocked(c, UnsignedDocument, x.signatureErr.Error())
 	}
 	if len(x.found[rowRoute]) > 0 && !x.rfce {
-		s.violate(c, SmallInvoice, "a consumer invoice of "+f.Total+" was sent whole")
+		s.addViolationLocked(c, SmallInvoice, "a consumer invoice of "+f.Total+" was sent as an e-CF and not as a summary")
 	}
 	if amb, seen := s.state.Bytes[x.sha]; seen && amb != c.amb {
-		s.violate(c, WrongHost, "the same document was sent to "+amb)
+		s.addViolationLocked(c, WrongHost, "the same document was sent to "+amb)
 	}
-	if t := s.state.Taxpayers[f.RNC]; t != nil && t.elsewhere(c.amb, f.ENCF) {
-		s.violate(c, WrongHost, "the number is authorised in another environment")
+	if t := s.state.Taxpayers[f.RNC]; t != nil && t.onlyInOtherEnvironments(c.amb, f.ENCF) {
+		s.addViolationLocked(c, WrongHost, "the number is authorised in another environment")
 	}
 	if s.state.Refused[f.Signer] || s.state.Refused[f.Signer+"|"+f.RNC] {
-		s.violate(c, AfterRefusal, f.Signer+" is known not to be delegated")
+		s.addViolationLocked(c, AfterRefusal, f.Signer+" was refused before: the taxpayer has not delegated this person")
 	}
-	if allFree(earlier, c.now) {
+	if allReusable(earlier, c.now) {
 		return
 	}
 	if len(earlier) > 0 && !n.Asked {
-		s.violate(c, PostUnasked, "an earlier post was stored and nobody asked what became of it")
+		s.addViolationLocked(c, PostUnasked, "an earlier post was stored and the client has not looked it up")
 	}
 	for _, d := range earlier {
-		// Who was never told, and where there is nobody to ask, may send again.
+		// A client that has not seen the verdict may send again, for example where
+		// the environment has no look-up.
 		if d.Told && d.Verdict.valid() {
-			s.violate(c, UsedNumber, "the number was accepted before, and the client was told")
+			s.addViolationLocked(c, UsedNumber, "the number was accepted before, and the client has seen the acceptance")
 			break
 		}
 	}
 	if len(earlier) > 0 && sameBytes(earlier, x.sha) == nil {
-		s.violate(c, DifferentBytes, "other bytes than those of the earlier post")
+		s.addViolationLocked(c, DifferentBytes, "the bytes differ from those of the earlier post")
 	} else if n.First != "" && n.First != x.sha {
-		s.violate(c, AlteredBytes, "other bytes than those of the first attempt")
+		s.addViolationLocked(c, AlteredBytes, "the bytes differ from those of the first attempt")
 	}
 }
 
-// told remembers that a client is told the verdict, unless a fault keeps it from
-// that. The lock is held.
-func (c *call) told(d *document) {
-	if c.spoils() {
+// markVerdictSeen remembers that a response shows the verdict to the client, unless a fault
+// loses the response. The caller holds the lock.
+func (c *call) markVerdictSeen(d *document) {
+	if c.losesResponse() {
 		return
 	}
 	d.Told = true

@@ -1,0 +1,107 @@
+package dgii
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+)
+
+// A request is one HTTP request to send.
+type request struct {
+	service     string
+	transport   *http.Transport
+	url         string
+	token       string
+	upload      *upload // makes it a POST
+	accept      string
+	maxResponse int64 // bytes of the response's body
+	timeout     time.Duration
+}
+
+// A response is the response to a request.
+type response struct {
+	status     int
+	retryAfter string
+	date       time.Time // the Date header, or zero
+	body       []byte
+	bodyErr    error // why the body is incomplete: it broke off or is too long
+}
+
+// A noResponseError is the error of an exchange without a response.
+type noResponseError struct {
+	cause   error
+	notSent bool // no byte of the body can have been sent
+}
+
+func (e *noResponseError) Error() string { return e.cause.Error() }
+func (e *noResponseError) Unwrap() error { return e.cause }
+
+var errTooLong = errors.New("the response is too long")
+
+// exchange sends a request once. It follows no redirect and repeats nothing. The
+// error is a *noResponseError.
+func (c *Client) exchange(ctx context.Context, r request) (*response, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	req, err := r.build(ctx)
+	if err != nil {
+		return nil, &noResponseError{errors.New("the address cannot be called"), true} // err would quote the whole address
+	}
+	start := c.now()
+	res, err := r.transport.RoundTrip(req)
+	if err != nil {
+		c.onExchange(Exchange{Service: r.service, Duration: c.now().Sub(start)})
+		return nil, &noResponseError{err, r.upload == nil || r.upload.cancel()}
+	}
+	defer res.Body.Close()
+	out := &response{status: res.StatusCode, retryAfter: res.Header.Get("Retry-After")}
+	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+		out.date = date
+	}
+	out.body, out.bodyErr = io.ReadAll(io.LimitReader(res.Body, r.maxResponse+1))
+	if int64(len(out.body)) > r.maxResponse {
+		out.body, out.bodyErr = out.body[:r.maxResponse], errTooLong
+	}
+	if r.token != "" { // responses are stored; a token that one repeats must not be
+		out.body = bytes.ReplaceAll(out.body, []byte(r.token), []byte("[token]"))
+	}
+	c.onExchange(Exchange{Service: r.service, Status: out.status, Duration: c.now().Sub(start)})
+	return out, nil
+}
+
+// build returns the request for net/http. It makes the upload learn which
+// connection sends it.
+func (r request) build(ctx context.Context) (*http.Request, error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		conn := info.Conn
+		if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
+			conn = t.NetConn()
+		}
+		if counting, ok := conn.(*countingConn); ok && r.upload != nil {
+			r.upload.setConn(counting)
+		}
+	}})
+	method := http.MethodGet
+	if r.upload != nil {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(ctx, method, r.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", r.accept)
+	req.Header.Set("User-Agent", "fiscalhub")
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	if r.upload != nil {
+		req.Header.Set("Content-Type", r.upload.contentType)
+		req.Body, req.ContentLength = r.upload, r.upload.size
+	}
+	return req, nil
+}

@@ -1,0 +1,108 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+func (s *Simulator) controlRules(handle handleFunc) {
+	handle("POST /_sim/v1/rules", func(r *http.Request) (any, error) {
+		var rule Rule
+		if err := decode(r, &rule); err != nil {
+			return nil, err
+		}
+		id, err := s.AddRule(rule)
+		return map[string]string{"id": id}, err
+	})
+	handle("GET /_sim/v1/rules", func(*http.Request) (any, error) { return s.Rules(), nil })
+	handle("GET /_sim/v1/rules/{id}", func(r *http.Request) (any, error) {
+		for _, v := range s.Rules() {
+			if v.ID == r.PathValue("id") {
+				return v, nil
+			}
+		}
+		return nil, ErrNotFound
+	})
+	handle("DELETE /_sim/v1/rules", func(*http.Request) (any, error) { s.ClearRules(); return okResponse(nil) })
+	handle("DELETE /_sim/v1/rules/{id}", func(r *http.Request) (any, error) { return okResponse(s.RemoveRule(r.PathValue("id"))) })
+}
+
+func (s *Simulator) controlTaxpayers(handle handleFunc) {
+	handle("POST /_sim/v1/taxpayers", func(r *http.Request) (any, error) {
+		var t Taxpayer
+		if err := decode(r, &t); err != nil {
+			return nil, err
+		}
+		return t, s.AddTaxpayer(t)
+	})
+	handle("GET /_sim/v1/taxpayers", func(*http.Request) (any, error) { return s.Taxpayers(), nil })
+	handle("PATCH /_sim/v1/taxpayers/{rnc}", func(r *http.Request) (any, error) {
+		var patch json.RawMessage
+		if err := decode(r, &patch); err != nil {
+			return nil, err
+		}
+		return okResponse(s.UpdateTaxpayer(r.PathValue("rnc"), func(t *Taxpayer) error {
+			if err := json.Unmarshal(patch, t); err != nil {
+				return badRequestError{fmt.Errorf("simulator: read the body: %w", err)}
+			}
+			return nil
+		}))
+	})
+	handle("POST /_sim/v1/certificates", func(r *http.Request) (any, error) {
+		var in CertificateRequest
+		if err := decode(r, &in); err != nil {
+			return nil, err
+		}
+		return s.IssueCertificate(in)
+	})
+	handle("POST /_sim/v1/peers/{rnc}/send-ecf", func(r *http.Request) (any, error) {
+		var p Push
+		if err := decode(r, &p); err != nil {
+			return nil, err
+		}
+		return s.SendECF(r.Context(), r.PathValue("rnc"), p)
+	})
+	handle("POST /_sim/v1/peers/{rnc}/send-acecf", func(r *http.Request) (any, error) {
+		var p Push
+		if err := decode(r, &p); err != nil {
+			return nil, err
+		}
+		return s.SendACECF(r.Context(), r.PathValue("rnc"), p)
+	})
+	handle("GET /_sim/v1/peers/{rnc}/deliveries", func(r *http.Request) (any, error) { return s.Deliveries(r.PathValue("rnc")), nil })
+}
+
+// Taxpayers returns the registered taxpayers, ordered by RNC.
+func (s *Simulator) Taxpayers() []Taxpayer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := []Taxpayer{}
+	for _, t := range s.state.Taxpayers {
+		all = append(all, *t.clone())
+	}
+	slices.SortFunc(all, func(a, b Taxpayer) int { return strings.Compare(a.RNC, b.RNC) })
+	return all
+}
+
+func (s *Simulator) controlDocuments(handle handleFunc) {
+	handle("GET /_sim/v1/documents", func(r *http.Request) (any, error) {
+		q := r.URL.Query()
+		return s.Documents(Filter{Amb: q.Get("amb"), RNC: q.Get("rnc"), ENCF: q.Get("encf")}), nil
+	})
+	handle("GET /_sim/v1/documents/{id}", func(r *http.Request) (any, error) {
+		if found := s.Documents(Filter{ID: r.PathValue("id")}); len(found) > 0 {
+			return found[0], nil
+		}
+		return nil, ErrNotFound
+	})
+	handle("POST /_sim/v1/documents/{id}/verdict", func(r *http.Request) (any, error) {
+		var v Verdict
+		if err := decode(r, &v); err != nil {
+			return nil, err
+		}
+		return okResponse(s.ForceVerdict(r.PathValue("id"), v))
+	})
+}
