@@ -45,7 +45,7 @@ type Endpoints struct {
 // missing.
 func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	if o.Store == nil || o.Secrets == nil || o.Poster == nil || o.Now == nil {
-		return nil, errors.New("notify: EndpointsOptions need Store, Secrets, Poster and Now")
+		return nil, errors.New("notify: endpoints need Store, Secrets, Poster and Now")
 	}
 	if o.WakeSender == nil {
 		o.WakeSender = func() {}

@@ -44,7 +44,7 @@ type Options struct {
 
 func (o Options) check() error {
 	if o.Store == nil || o.Secrets == nil || o.Poster == nil || o.Env == "" || o.Now == nil || o.Log == nil {
-		return errors.New("notify: Options need Store, Secrets, Poster, Env, Now and Log")
+		return errors.New("notify: a sender needs Store, Secrets, Poster, Env, Now and Log")
 	}
 	return nil
 }

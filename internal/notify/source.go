@@ -30,7 +30,7 @@ type Sources struct {
 // NewSources returns the sources of a store. It fails when an option is missing.
 func NewSources(o SourcesOptions) (*Sources, error) {
 	if o.Store == nil || o.Secrets == nil || o.Now == nil {
-		return nil, errors.New("notify: SourcesOptions need Store, Secrets and Now")
+		return nil, errors.New("notify: sources need Store, Secrets and Now")
 	}
 	return &Sources{store: o.Store, secrets: o.Secrets, now: o.Now}, nil
 }
