@@ -153,7 +153,7 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
 	}
 	at := s.now()
 	s.onPoint("before send")
-	stop := wake.Heartbeat(ctx, s.pace.Lease(), func(ctx context.Context) { s.hold(ctx, d) })
+	stop := wake.Heartbeat(ctx, s.pace.Lease(), func(ctx context.Context) { s.extendLease(ctx, d) })
 	result := s.poster.Post(ctx, message)
 	stop()
 	s.onPoint("after send")
@@ -185,8 +185,8 @@ func (s *Sender) prepare(ctx context.Context, d store.Delivery) (webhook.Message
 	return webhook.Message{URL: e.URL, ID: stored.ID, Body: body, Secrets: secrets, RequestID: store.NewID()}, e, err
 }
 
-// hold extends the lease of a delivery.
-func (s *Sender) hold(ctx context.Context, d store.Delivery) {
+// extendLease extends the lease of a delivery.
+func (s *Sender) extendLease(ctx context.Context, d store.Delivery) {
 	err := s.store.Update(ctx, func(tx *store.Tx) error { return tx.HoldDelivery(ctx, d, s.now().Add(s.pace.Lease())) })
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("Cannot extend the lease of a webhook delivery. Another node may send the event too.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())

@@ -31,7 +31,7 @@ const (
 )
 
 // MasterKey wraps the data keys of sealed secrets. It prints as [redacted].
-// Use it by pointer, from as many goroutines as needed.
+// It is safe for concurrent use.
 type MasterKey struct {
 	id   [idLen]byte
 	aead cipher.AEAD
