@@ -81,9 +81,12 @@ func TestPackageTable(t *testing.T) {
 		t.Errorf("architecture.md differs from the code (-code +table):\n%s", diff)
 	}
 	level := map[string]bool{ // on one floor, with the reason
-		"internal/fiscal internal/reply":   true, // a reply speaks of the domain
-		"internal/ecf internal/printed":    true, // a page is printed from a document
-		"internal/access internal/notify":  true, // access seals the secrets of endpoints
+		"internal/fiscal internal/reply":  true, // a reply speaks of the domain
+		"internal/ecf internal/printed":   true, // a page is printed from a document
+		"internal/access internal/notify": true, // access seals the secrets of endpoints
+
+		"internal/atomicfile internal/seal":    true, // key files are written whole
+		"internal/atomicfile internal/witness": true, // and so is the witness
 	}
 	for from, list := range code {
 		for _, to := range list {

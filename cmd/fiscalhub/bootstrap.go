@@ -22,7 +22,7 @@ func (t *terminal) greet(env fiscal.Environment, baseURL, receiverURL, engine st
 // demonstration is the taxpayer and key that an empty sandbox starts with.
 type demonstration struct {
 	store       *store.Store
-	credentials access.Credentials
+	credentials *access.Credentials
 }
 
 // request is a complete invoice of RD$590.00: 500.00 and ITBIS.

@@ -58,13 +58,13 @@ func (t *terminal) issued(key apikey.Key, c store.Credential) error {
 }
 
 // credentials runs fn with what issues and ends credentials.
-func (t *terminal) credentials(fn func(access.Credentials) error) error {
+func (t *terminal) credentials(fn func(*access.Credentials) error) error {
 	return t.withStore(func(s *store.Store) error {
 		ring, err := t.keyring(s, t.masterKeys())
 		if err != nil {
 			return err
 		}
-		return fn(access.Credentials{Store: s, Ring: ring, Now: time.Now})
+		return fn(access.NewCredentials(s, ring, time.Now))
 	})
 }
 
@@ -101,7 +101,7 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 	if c.RateLimit < 0 {
 		return usageError("--requests-per-minute: want a positive number")
 	}
-	return t.credentials(func(all access.Credentials) error {
+	return t.credentials(func(all *access.Credentials) error {
 		key, made, err := all.Issue(t.ctx, terms)
 		if err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
@@ -151,7 +151,7 @@ type credentialRotateCmd struct {
 
 // Run rotates a credential.
 func (c credentialRotateCmd) Run(t *terminal) error {
-	return t.credentials(func(all access.Credentials) error {
+	return t.credentials(func(all *access.Credentials) error {
 		key, made, err := all.Rotate(t.ctx, c.ID, c.Overlap)
 		if err != nil {
 			return missing(err, "credential", c.ID)
@@ -166,11 +166,11 @@ type credentialRevokeCmd struct {
 
 // Run revokes a credential.
 func (c credentialRevokeCmd) Run(t *terminal) error {
-	return t.credentials(func(all access.Credentials) error {
+	return t.credentials(func(all *access.Credentials) error {
 		if err := all.Revoke(t.ctx, c.ID); err != nil {
 			return missing(err, "credential", c.ID)
 		}
-		ended, err := all.Store.Credential(t.ctx, c.ID)
+		ended, err := all.Get(t.ctx, c.ID)
 		if err != nil {
 			return err
 		}

@@ -254,7 +254,7 @@ func (d *demo) prepare() error {
 		if _, err := access.NewCertificates(s, keys, time.Now).Import(ctx, d.scope, id); err != nil {
 			return err
 		}
-		key, _, err := access.Credentials{Store: s, Ring: ring, Now: time.Now}.Issue(ctx, access.Terms{
+		key, _, err := access.NewCredentials(s, ring, time.Now).Issue(ctx, access.Terms{
 			TaxpayerID: d.scope.TaxpayerID, Environment: d.scope.Environment, Scopes: apikey.AllScopes(),
 		})
 		if err != nil {

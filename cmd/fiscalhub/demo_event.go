@@ -121,7 +121,17 @@ func (d *demo) subscribe(ctx context.Context, s *store.Store, keys *seal.Keys) e
 	if err != nil {
 		return err
 	}
-	all := notify.Endpoints{Store: s, Secrets: access.Secrets{Store: s, Keys: keys}, Guard: guard, Now: time.Now}
+	poster, err := webhook.New(webhook.Options{Now: time.Now, Guard: guard})
+	if err != nil {
+		return err
+	}
+	defer poster.Close()
+	all, err := notify.NewEndpoints(notify.EndpointsOptions{
+		Store: s, Secrets: access.NewSecrets(s, keys), Poster: poster, Guard: guard, Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
 	made, err := all.Create(ctx, notify.NewEndpoint{Scope: d.scope, URL: d.hook, Kinds: []string{event.All}}, notify.Intent{})
 	d.listener.secret = made.Secret
 	return err

@@ -40,17 +40,22 @@ func (c serveCmd) events(env fiscal.Environment, baseURL string, s *store.Store,
 	if err != nil {
 		return nil, err
 	}
-	secrets := access.Secrets{Store: s, Keys: keys}
-	e := &events{env: env, poster: poster, feed: notify.NewFeed(s), sources: &notify.Sources{Store: s, Secrets: secrets, Now: time.Now}}
-	e.sender, err = notify.NewSender(notify.Options{
-		Store: s, Secrets: secrets, Poster: poster, Env: env, Now: time.Now, Log: log, Pace: wake.Pace(c.Pace), BaseURL: baseURL, OnCommit: e.committed,
-	})
+	secrets := access.NewSecrets(s, keys)
+	e := &events{env: env, poster: poster, feed: notify.NewFeed(s)}
+	e.sources, err = notify.NewSources(notify.SourcesOptions{Store: s, Secrets: secrets, Now: time.Now})
+	if err == nil {
+		e.sender, err = notify.NewSender(notify.Options{
+			Store: s, Secrets: secrets, Poster: poster, Env: env, Now: time.Now, Log: log, Pace: wake.Pace(c.Pace), BaseURL: baseURL, OnCommit: e.committed,
+		})
+	}
+	if err == nil {
+		e.endpoints, err = notify.NewEndpoints(notify.EndpointsOptions{
+			Store: s, Secrets: secrets, Poster: poster, Guard: guard, Now: time.Now, WakeSender: e.sender.Wake,
+		})
+	}
 	if err != nil {
 		poster.Close()
 		return nil, err
-	}
-	e.endpoints = &notify.Endpoints{
-		Store: s, Secrets: secrets, Poster: poster, Guard: guard, Now: time.Now, WakeSender: e.sender.Wake,
 	}
 	return e, nil
 }

@@ -111,7 +111,7 @@ func (c serveCmd) Run(t *terminal) (err error) {
 		c.ready(config.baseURL)
 	}
 	if !c.NoBootstrap && env == fiscal.Sandbox {
-		demo := demonstration{store: s, credentials: access.Credentials{Store: s, Ring: ring, Now: time.Now}}
+		demo := demonstration{store: s, credentials: access.NewCredentials(s, ring, time.Now)}
 		if err := demo.make(t, config.baseURL); err != nil {
 			return err
 		}

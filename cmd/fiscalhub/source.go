@@ -70,13 +70,17 @@ func (f inboundFlag) answer(t *terminal, s store.Source, secret webhook.Secret) 
 }
 
 // sources runs fn with what looks after sources.
-func (t *terminal) sources(fn func(notify.Sources) error) error {
+func (t *terminal) sources(fn func(*notify.Sources) error) error {
 	return t.withStore(func(s *store.Store) error {
 		keys := t.masterKeys()
 		if _, err := t.keyring(s, keys); err != nil {
 			return err
 		}
-		return fn(notify.Sources{Store: s, Secrets: access.Secrets{Store: s, Keys: keys}, Now: time.Now})
+		all, err := notify.NewSources(notify.SourcesOptions{Store: s, Secrets: access.NewSecrets(s, keys), Now: time.Now})
+		if err != nil {
+			return err
+		}
+		return fn(all)
 	})
 }
 
@@ -95,7 +99,7 @@ func (c sourceCreateCmd) Run(t *terminal) error {
 	if scope.Environment == fiscal.Sandbox {
 		return notify.ErrSandbox
 	}
-	return t.sources(func(all notify.Sources) error {
+	return t.sources(func(all *notify.Sources) error {
 		made, secret, err := all.Create(t.ctx, scope)
 		if err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
@@ -146,7 +150,7 @@ func (c sourceRotateCmd) Run(t *terminal) error {
 	if err := checkBase(c.BaseURL); err != nil {
 		return err
 	}
-	return t.sources(func(all notify.Sources) error {
+	return t.sources(func(all *notify.Sources) error {
 		source, secret, err := all.Rotate(t.ctx, c.ID)
 		if err != nil {
 			return missing(err, "source", c.ID)
@@ -165,11 +169,11 @@ func (c sourceRevokeCmd) Run(t *terminal) error {
 	if err := checkBase(c.BaseURL); err != nil {
 		return err
 	}
-	return t.sources(func(all notify.Sources) error {
+	return t.sources(func(all *notify.Sources) error {
 		if err := all.Revoke(t.ctx, c.ID); err != nil {
 			return missing(err, "source", c.ID)
 		}
-		source, err := all.Store.AnySource(t.ctx, c.ID)
+		source, err := all.Get(t.ctx, c.ID)
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func (t *terminal) newSecret(e store.Endpoint, secret webhook.Secret) error {
 }
 
 // endpoints runs fn with what looks after endpoints.
-func (t *terminal) endpoints(f privateFlag, fn func(notify.Endpoints) error) error {
+func (t *terminal) endpoints(f privateFlag, fn func(*notify.Endpoints) error) error {
 	guard, err := f.guard()
 	if err != nil {
 		return err
@@ -113,16 +113,20 @@ func (t *terminal) endpoints(f privateFlag, fn func(notify.Endpoints) error) err
 			return err
 		}
 		defer poster.Close()
-		return fn(notify.Endpoints{
-			Store: s, Secrets: access.Secrets{Store: s, Keys: keys}, Poster: poster, Guard: guard, Now: time.Now,
+		all, err := notify.NewEndpoints(notify.EndpointsOptions{
+			Store: s, Secrets: access.NewSecrets(s, keys), Poster: poster, Guard: guard, Now: time.Now,
 		})
+		if err != nil {
+			return err
+		}
+		return fn(all)
 	})
 }
 
 // endpoint runs fn with one endpoint, of whichever taxpayer it is.
-func (t *terminal) endpoint(f privateFlag, id string, fn func(notify.Endpoints, store.Endpoint) error) error {
-	return t.endpoints(f, func(all notify.Endpoints) error {
-		e, err := all.Store.AnyEndpoint(t.ctx, id)
+func (t *terminal) endpoint(f privateFlag, id string, fn func(*notify.Endpoints, store.Endpoint) error) error {
+	return t.endpoints(f, func(all *notify.Endpoints) error {
+		e, err := all.Get(t.ctx, id)
 		if err == nil {
 			err = f.check(e.Environment)
 		}
@@ -162,7 +166,7 @@ func (c webhookCreateCmd) Run(t *terminal) error {
 			}
 		}
 	}
-	return t.endpoints(c.privateFlag, func(all notify.Endpoints) error {
+	return t.endpoints(c.privateFlag, func(all *notify.Endpoints) error {
 		made, err := all.Create(t.ctx, n, notify.Intent{})
 		if err != nil {
 			return missing(plainProblem(err), "taxpayer", c.Taxpayer)
@@ -216,7 +220,7 @@ type webhookRotateCmd struct {
 
 // Run rotates the secret of an endpoint.
 func (c webhookRotateCmd) Run(t *terminal) error {
-	return t.endpoint(privateFlag{}, c.ID, func(all notify.Endpoints, e store.Endpoint) error {
+	return t.endpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
 		e, secret, err := all.Rotate(t.ctx, e.Scope, e.ID)
 		if err != nil {
 			return err
@@ -231,7 +235,7 @@ type webhookEnableCmd struct {
 
 // Run enables an endpoint. A running server sees it by itself.
 func (c webhookEnableCmd) Run(t *terminal) error {
-	return t.endpoint(privateFlag{}, c.ID, func(all notify.Endpoints, e store.Endpoint) error {
+	return t.endpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
 		e, err := all.Enable(t.ctx, e.Scope, e.ID)
 		if err != nil {
 			return err
@@ -248,7 +252,7 @@ type webhookDeleteCmd struct {
 
 // Run deletes an endpoint.
 func (c webhookDeleteCmd) Run(t *terminal) error {
-	return t.endpoint(privateFlag{}, c.ID, func(all notify.Endpoints, e store.Endpoint) error {
+	return t.endpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
 		if err := all.Delete(t.ctx, e.Scope, e.ID); err != nil {
 			return err
 		}
@@ -272,7 +276,7 @@ type testView struct {
 
 // Run posts to an endpoint once, whether or not it is enabled.
 func (c webhookTestCmd) Run(t *terminal) error {
-	return t.endpoint(c.privateFlag, c.ID, func(all notify.Endpoints, e store.Endpoint) error {
+	return t.endpoint(c.privateFlag, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
 		result, err := all.Test(t.ctx, e.Scope, e.ID)
 		if err != nil {
 			return err
@@ -327,7 +331,7 @@ func (c webhookDeliveriesCmd) Run(t *terminal) error {
 	if c.Limit < 1 {
 		return usageError("--limit: want a positive number")
 	}
-	return t.endpoint(privateFlag{}, c.ID, func(all notify.Endpoints, e store.Endpoint) error {
+	return t.endpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
 		attempts, err := all.Log(t.ctx, e.Scope, e.ID, "", c.Limit)
 		if err != nil {
 			return err
@@ -377,7 +381,7 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 			return usageError("--since: want a moment like 2026-11-15T12:00:00Z")
 		}
 	}
-	return t.endpoint(privateFlag{}, c.ID, func(all notify.Endpoints, e store.Endpoint) error {
+	return t.endpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
 		n, err := all.Replay(t.ctx, e.Scope, e.ID, what)
 		if errors.Is(err, store.ErrNotFound) && c.Event != "" {
 			return fmt.Errorf("the taxpayer of this webhook has no event %s", c.Event)

@@ -11,22 +11,23 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// ErrDenied says that a key is not good. Why it is not is for the log alone.
+// ErrDenied means that a key is not valid. Do not tell the client the reason.
 var ErrDenied = errors.New("credential denied")
 
-// How long what was read of a credential is relied on. A revocation is in
-// force everywhere within 5 seconds.
+// How long the cache keeps a credential, and the knowledge that a prefix is unknown. A
+// revocation takes effect on every node within 5 seconds.
 const (
-	knownFor   = 3 * time.Second
+	foundFor   = 3 * time.Second
 	unknownFor = time.Second
 	cacheSize  = 10_000
 	touchEvery = time.Minute
 )
 
-// Touch records that a credential was used, some time after the answer.
+// Touch records the use of a credential. It must not block: it may write the record
+// later.
 type Touch func(id string, at time.Time)
 
-// Authenticator checks keys. It keeps what it read for a few seconds.
+// Authenticator checks API keys. It caches credentials for a few seconds.
 type Authenticator struct {
 	store *store.Store
 	ring  *Keyring
@@ -34,47 +35,50 @@ type Authenticator struct {
 	touch Touch
 
 	mu    sync.Mutex
-	cache map[string]*remembered
+	cache map[string]*cached // by prefix
 }
 
-type remembered struct {
+// cached is the result of one look-up.
+type cached struct {
 	credential store.Credential
 	found      bool
 	until      time.Time
 	touched    time.Time
 }
 
-// NewAuthenticator makes an authenticator.
+// NewAuthenticator returns an authenticator. touch may be nil.
 func NewAuthenticator(s *store.Store, ring *Keyring, now func() time.Time, touch Touch) *Authenticator {
-	return &Authenticator{store: s, ring: ring, now: now, touch: touch, cache: make(map[string]*remembered)}
+	return &Authenticator{store: s, ring: ring, now: now, touch: touch, cache: make(map[string]*cached)}
 }
 
-// Authenticate returns the credential of a key that is well-formed, known, not
-// revoked and not expired. ErrDenied: it is not; any other error: not known.
+// Authenticate returns the credential of a key. It fails with ErrDenied when the key is
+// unknown, revoked or expired. Any other error means that the database could not be
+// read, and says nothing about the key.
 func (a *Authenticator) Authenticate(ctx context.Context, key apikey.Key) (store.Credential, error) {
 	now := a.now()
-	known, err := a.recall(ctx, key.Prefix(), now)
+	known, err := a.lookUp(ctx, key.Prefix(), now)
 	if err != nil {
 		return store.Credential{}, err
 	}
-	// An unknown prefix costs one HMAC too, so that time tells nothing.
+	// An unknown prefix costs one HMAC too, so that the duration reveals nothing.
 	version := a.ring.newest
 	if known.found {
 		version = known.credential.PepperVersion
 	}
-	// A row whose pepper the ring lacks makes no key good: whoever can write to
-	// the database must not be able to make one.
+	// A row with a pepper that the keyring does not have never matches: write access to
+	// the database must not be enough to create a key.
 	pepper, ok := a.ring.peppers[version]
 	digest := key.Digest(pepper)
 	if !ok || !hmac.Equal(digest[:], known.credential.Digest) || !known.credential.Live(now) {
 		return store.Credential{}, ErrDenied
 	}
-	a.used(known, now)
+	a.recordUse(known, now)
 	return known.credential, nil
 }
 
-// recall reads a credential, from memory while that is fresh.
-func (a *Authenticator) recall(ctx context.Context, prefix string, now time.Time) (*remembered, error) {
+// lookUp returns a credential from the cache, or from the database when the entry is
+// too old.
+func (a *Authenticator) lookUp(ctx context.Context, prefix string, now time.Time) (*cached, error) {
 	a.mu.Lock()
 	known := a.cache[prefix]
 	a.mu.Unlock()
@@ -82,7 +86,7 @@ func (a *Authenticator) recall(ctx context.Context, prefix string, now time.Time
 		return known, nil
 	}
 	credential, err := a.store.CredentialByPrefix(ctx, prefix)
-	fresh := &remembered{credential: credential, found: true, until: now.Add(knownFor)}
+	fresh := &cached{credential: credential, found: true, until: now.Add(foundFor)}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		fresh.found, fresh.until = false, now.Add(unknownFor)
@@ -92,7 +96,7 @@ func (a *Authenticator) recall(ctx context.Context, prefix string, now time.Time
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.cache) >= cacheSize {
-		clear(a.cache) // only a flood of wrong keys gets here; the good ones are read again
+		clear(a.cache) // only a flood of unknown keys fills the cache; valid ones are read again
 	}
 	if known != nil {
 		fresh.touched = known.touched
@@ -101,8 +105,8 @@ func (a *Authenticator) recall(ctx context.Context, prefix string, now time.Time
 	return fresh, nil
 }
 
-// used notes the use of a credential, at most once a minute.
-func (a *Authenticator) used(known *remembered, now time.Time) {
+// recordUse calls touch at most once a minute for each credential.
+func (a *Authenticator) recordUse(known *cached, now time.Time) {
 	a.mu.Lock()
 	due := now.Sub(known.touched) >= touchEvery
 	if due {

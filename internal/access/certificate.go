@@ -17,79 +17,81 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// Why a taxpayer cannot sign, or a certificate is not taken.
+// The reasons for which a taxpayer cannot sign or Import refuses a certificate.
 var (
 	ErrNoCertificate          = errors.New("the taxpayer has no certificate in this environment")
 	ErrCertificateExpired     = errors.New("the certificate has expired")
 	ErrCertificateNotYetValid = errors.New("the certificate is not valid yet")
 	ErrCertificateRevoked     = errors.New("the certificate is revoked")
-	ErrNoPerson               = errors.New("the certificate names no person: the attribute serialNumber of its subject (X.520, 2.5.4.5) must hold an RNC, a cédula or a passport, as in IDCDO-00112345678")
+	ErrNoPerson               = errors.New("the certificate does not identify a person: the attribute serialNumber of its subject (X.520, 2.5.4.5) must hold an RNC, a cédula or a passport, as in IDCDO-00112345678")
 )
 
-// errRotated says that the master key changed while something was sealed.
-var errRotated = errors.New("access: the master key was rotated meanwhile")
+// errRotated means that the master key was rotated while a secret was sealed. The
+// caller starts again.
+var errRotated = errors.New("access: the master key was rotated in the meantime")
 
 const (
 	kindCertificate = "certificate"
-	sealedVersion   = 1 // of what is sealed of a certificate: its key in PKCS#8
-	// openFor bounds how long an opened private key is kept in memory.
+	sealedVersion   = 1 // of the sealed format: the private key in PKCS#8
+	// openFor is how long a decrypted private key stays in memory.
 	openFor = 5 * time.Minute
 )
 
-// Certificates keeps the certificates that taxpayers sign with. It alone seals
-// and opens their private keys. Use it by pointer, from as many goroutines as
-// needed.
+// Certificates stores the certificates of taxpayers and returns the identity that
+// signs. It is the only code that seals and opens their private keys. It is safe for
+// concurrent use.
 type Certificates struct {
 	store *store.Store
 	keys  *seal.Keys
 	now   func() time.Time
 
 	mu   sync.Mutex
-	open map[string]opened // by the id of the certificate
+	open map[string]openIdentity // by certificate id
 }
 
-type opened struct {
+// openIdentity is an identity with its decrypted private key.
+type openIdentity struct {
 	identity *xmlsig.Identity
 	until    time.Time
 }
 
-// NewCertificates makes the keeper of certificates. The keyring must have been
-// loaded.
+// NewCertificates returns the certificates of a store. Call LoadKeyring first.
 func NewCertificates(s *store.Store, keys *seal.Keys, now func() time.Time) *Certificates {
-	return &Certificates{store: s, keys: keys, now: now, open: make(map[string]opened)}
+	return &Certificates{store: s, keys: keys, now: now, open: make(map[string]openIdentity)}
 }
 
-// Import stores a certificate with its key sealed, and returns what is stored:
-// for a certificate that the taxpayer has in the environment already, that one.
-// It refuses one that could not sign now, with ErrCertificateExpired,
-// ErrCertificateNotYetValid or ErrNoPerson. The error is store.ErrNotFound when
-// there is no such taxpayer.
+// Import stores a certificate with its sealed private key and returns the stored row. A
+// certificate that the taxpayer already has in the environment is returned as it is
+// stored. Import fails with ErrCertificateExpired, ErrCertificateNotYetValid or
+// ErrNoPerson when the certificate could not sign now, and with store.ErrNotFound when
+// the taxpayer does not exist.
 func (c *Certificates) Import(ctx context.Context, scope store.Scope, id *xmlsig.Identity) (store.Certificate, error) {
 	now := c.now()
-	person := plain(xmlsig.Person(id.Certificate))
+	person := printable(xmlsig.Person(id.Certificate))
 	made := store.Certificate{
 		Scope: scope, ID: store.NewID(), DER: id.Certificate.Raw,
-		Subject: plain(id.Certificate.Subject.String()), Serial: serial(id.Certificate), Person: person,
+		Subject: printable(id.Certificate.Subject.String()), Serial: serial(id.Certificate), Person: person,
 		NotBefore: id.Certificate.NotBefore.UTC(), NotAfter: id.Certificate.NotAfter.UTC(),
 		SealedVersion: sealedVersion, CreatedAt: now,
 	}
-	if err := usable(made, now); err != nil {
+	if err := checkUsable(made, now); err != nil {
 		return store.Certificate{}, err
 	}
 	if person == "" {
 		return store.Certificate{}, ErrNoPerson
 	}
 	for {
-		stored, err := c.add(ctx, made, id)
+		stored, err := c.sealAndStore(ctx, made, id)
 		if !errors.Is(err, errRotated) {
 			return stored, err
 		}
 	}
 }
 
-// add seals the key and stores the certificate, unless the master key is
-// rotated in between: then nothing would move what was sealed.
-func (c *Certificates) add(ctx context.Context, made store.Certificate, id *xmlsig.Identity) (store.Certificate, error) {
+// sealAndStore seals the private key and stores the certificate. It fails with
+// errRotated when the master key was rotated in between: the rotation would have missed
+// the new row.
+func (c *Certificates) sealAndStore(ctx context.Context, made store.Certificate, id *xmlsig.Identity) (store.Certificate, error) {
 	master, err := masterKey(ctx, c.store, c.keys)
 	if err != nil {
 		return store.Certificate{}, err
@@ -104,7 +106,7 @@ func (c *Certificates) add(ctx context.Context, made store.Certificate, id *xmls
 	}
 	var stored store.Certificate
 	err = c.store.Update(ctx, func(tx *store.Tx) error {
-		if err := holdMaster(ctx, tx, master); err != nil {
+		if err := lockMaster(ctx, tx, master); err != nil {
 			return err
 		}
 		stored, err = tx.AddCertificate(ctx, made)
@@ -113,9 +115,10 @@ func (c *Certificates) add(ctx context.Context, made store.Certificate, id *xmls
 	return stored, err
 }
 
-// Identity returns who signs for a taxpayer at a moment: of the certificates
-// that are valid then, the one that was imported last. The error is
-// ErrNoCertificate, or tells what is wrong with the last one.
+// Identity returns the identity that signs for a taxpayer at an instant: of the
+// certificates that are valid then, the one that was imported last. It fails with
+// ErrNoCertificate when there is no certificate, and with ErrCertificateExpired,
+// ErrCertificateNotYetValid or ErrCertificateRevoked when none is valid.
 func (c *Certificates) Identity(ctx context.Context, scope store.Scope, at time.Time) (*xmlsig.Identity, error) {
 	all, err := c.store.CertificatesOf(ctx, scope)
 	if err != nil {
@@ -125,25 +128,25 @@ func (c *Certificates) Identity(ctx context.Context, scope store.Scope, at time.
 	if !ok {
 		return nil, ErrNoCertificate
 	}
-	if err := usable(chosen, at); err != nil {
+	if err := checkUsable(chosen, at); err != nil {
 		return nil, err
 	}
-	if known := c.recall(chosen.ID); known != nil {
+	if known := c.cachedIdentity(chosen.ID); known != nil {
 		return known, nil
 	}
-	id, err := c.unseal(chosen)
+	id, err := c.openCertificate(chosen)
 	if err != nil {
-		return nil, explain(fmt.Errorf("access: open certificate %s: %w", chosen.ID, err))
+		return nil, explainWrongKey(fmt.Errorf("access: open certificate %s: %w", chosen.ID, err))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open[chosen.ID] = opened{id, c.now().Add(openFor)}
+	c.open[chosen.ID] = openIdentity{id, c.now().Add(openFor)}
 	return id, nil
 }
 
-// recall returns an identity that was opened not long ago, and lets go of all
-// that were opened longer ago.
-func (c *Certificates) recall(id string) *xmlsig.Identity {
+// cachedIdentity returns an identity from the cache, or nil, and removes all entries
+// that are too old.
+func (c *Certificates) cachedIdentity(id string) *xmlsig.Identity {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +158,9 @@ func (c *Certificates) recall(id string) *xmlsig.Identity {
 	return c.open[id].identity
 }
 
-func (c *Certificates) unseal(from store.Certificate) (*xmlsig.Identity, error) {
+// openCertificate decrypts the private key of a certificate. It fails when the key does
+// not belong to the certificate.
+func (c *Certificates) openCertificate(from store.Certificate) (*xmlsig.Identity, error) {
 	encoded, err := c.keys.Open(from.Sealed, certificateAAD(from))
 	if err != nil {
 		return nil, err
@@ -167,7 +172,7 @@ func (c *Certificates) unseal(from store.Certificate) (*xmlsig.Identity, error) 
 	}
 	key, ok := parsed.(crypto.Signer)
 	if !ok {
-		return nil, errors.New("its key cannot sign")
+		return nil, errors.New("its private key cannot sign")
 	}
 	certificate, err := x509.ParseCertificate(from.DER)
 	if err != nil {
@@ -176,8 +181,8 @@ func (c *Certificates) unseal(from store.Certificate) (*xmlsig.Identity, error) 
 	return xmlsig.NewIdentity(certificate, key)
 }
 
-// usable tells why a certificate may not sign at a moment.
-func usable(c store.Certificate, at time.Time) error {
+// checkUsable fails when a certificate must not sign at an instant.
+func checkUsable(c store.Certificate, at time.Time) error {
 	switch c.State(at) {
 	case store.CertificateRevoked:
 		return fmt.Errorf("%w since %s", ErrCertificateRevoked, c.RevokedAt.Format(time.RFC3339))
@@ -190,7 +195,8 @@ func usable(c store.Certificate, at time.Time) error {
 	return nil
 }
 
-// serial is a certificate's own number, as others print it.
+// serial returns the serial number of a certificate in hexadecimal, with an even number
+// of digits, as other programs print it.
 func serial(c *x509.Certificate) string {
 	digits := fmt.Sprintf("%X", c.SerialNumber)
 	if len(digits)%2 == 1 {
@@ -199,15 +205,15 @@ func serial(c *x509.Certificate) string {
 	return digits
 }
 
-// certificateAAD binds a sealed key to its row: copied to another taxpayer,
-// environment or certificate it does not open.
+// certificateAAD binds a sealed private key to its row. A copy in the row of another
+// taxpayer, environment or certificate does not open.
 func certificateAAD(c store.Certificate) []byte {
 	return seal.AAD(c.TaxpayerID, string(c.Environment), kindCertificate, c.ID, strconv.FormatInt(c.SealedVersion, 10))
 }
 
-// plain is text of a certificate that every engine stores and every terminal
-// shows: whoever issued it chose the characters.
-func plain(s string) string {
+// printable replaces invalid UTF-8 and control characters in a text of a certificate.
+// The issuer has chosen the text, and databases and terminals do not accept all of it.
+func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return unicode.ReplacementChar

@@ -13,64 +13,76 @@ import (
 )
 
 const (
-	// DefaultOverlap is how long a rotated credential stays good.
+	// DefaultOverlap is how long a rotated credential stays valid by default.
 	DefaultOverlap = 24 * time.Hour
 	maxOverlap     = 30 * 24 * time.Hour
 )
 
-// Terms are what a credential is issued for.
+// Terms are the conditions of a new credential.
 type Terms struct {
 	TaxpayerID  string
 	Environment fiscal.Environment
 	Scopes      []apikey.Scope
-	ExpiresAt   time.Time // zero: never
-	RateLimit   int64     // zero: the service's own
+	ExpiresAt   time.Time // zero means that it never expires
+	RateLimit   int64     // requests per minute; zero means the limit of the service
 }
 
-// Credentials issues and ends credentials.
+// Credentials issues, rotates and revokes credentials.
 type Credentials struct {
-	Store *store.Store
-	Ring  *Keyring
-	Now   func() time.Time
+	store *store.Store
+	ring  *Keyring
+	now   func() time.Time
 }
 
-// Issue makes a credential. The key is returned this once and not kept.
-func (c Credentials) Issue(ctx context.Context, terms Terms) (apikey.Key, store.Credential, error) {
+// NewCredentials returns the credentials of a store. The keyring must be the one of
+// the store.
+func NewCredentials(s *store.Store, ring *Keyring, now func() time.Time) *Credentials {
+	return &Credentials{store: s, ring: ring, now: now}
+}
+
+// Get returns a credential of any taxpayer. It fails with store.ErrNotFound.
+func (c *Credentials) Get(ctx context.Context, id string) (store.Credential, error) {
+	return c.store.Credential(ctx, id)
+}
+
+// Issue creates a credential and returns its key. The key is not stored: nothing can
+// show it again. Issue fails with store.ErrNotFound when the taxpayer does not exist.
+func (c *Credentials) Issue(ctx context.Context, terms Terms) (apikey.Key, store.Credential, error) {
 	if len(terms.Scopes) == 0 {
 		return apikey.Key{}, store.Credential{}, errors.New("a credential needs at least one scope")
 	}
-	key, made, err := c.mint(terms)
+	key, made, err := c.newCredential(terms)
 	if err != nil {
 		return apikey.Key{}, store.Credential{}, err
 	}
-	err = c.Store.Update(ctx, func(tx *store.Tx) error { return tx.CreateCredential(ctx, made) })
+	err = c.store.Update(ctx, func(tx *store.Tx) error { return tx.CreateCredential(ctx, made) })
 	return key, made, err
 }
 
-// Rotate issues a successor with the same terms, living as long as the old one
-// was to, and lets the old credential end after the overlap; until then both
-// are good.
-func (c Credentials) Rotate(ctx context.Context, id string, overlap time.Duration) (apikey.Key, store.Credential, error) {
+// Rotate issues a new credential with the same terms and the same lifetime as the old
+// one. The old credential stays valid for the overlap. Rotate fails with
+// store.ErrNotFound when the credential does not exist, and when it is no longer valid.
+func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Duration) (apikey.Key, store.Credential, error) {
 	if overlap < 0 || overlap > maxOverlap {
-		return apikey.Key{}, store.Credential{}, fmt.Errorf("the overlap is between 0 and %s", maxOverlap)
+		return apikey.Key{}, store.Credential{}, fmt.Errorf("the overlap must be between 0 and %s", maxOverlap)
 	}
-	old, err := c.Store.Credential(ctx, id)
+	old, err := c.store.Credential(ctx, id)
 	if err != nil {
 		return apikey.Key{}, store.Credential{}, err
 	}
-	now := c.Now()
+	now := c.now()
 	if !old.Live(now) {
-		return apikey.Key{}, store.Credential{}, errors.New("the credential has ended: create a new one")
+		return apikey.Key{}, store.Credential{}, errors.New("the credential is revoked or expired: create a new one")
 	}
 	terms := Terms{TaxpayerID: old.TaxpayerID, Environment: old.Environment, Scopes: old.Scopes, RateLimit: old.RateLimit}
 	if !old.ExpiresAt.IsZero() {
 		terms.ExpiresAt = now.Add(old.ExpiresAt.Sub(old.CreatedAt))
 	}
-	key, made, err := c.mint(terms)
+	key, made, err := c.newCredential(terms)
 	if err != nil {
 		return apikey.Key{}, store.Credential{}, err
 	}
-	err = c.Store.Update(ctx, func(tx *store.Tx) error {
+	err = c.store.Update(ctx, func(tx *store.Tx) error {
 		if err := tx.ExpireCredential(ctx, old.ID, now.Add(overlap)); err != nil {
 			return err
 		}
@@ -79,23 +91,25 @@ func (c Credentials) Rotate(ctx context.Context, id string, overlap time.Duratio
 	return key, made, err
 }
 
-// Revoke ends a credential at once, on every node within seconds.
-func (c Credentials) Revoke(ctx context.Context, id string) error {
-	if _, err := c.Store.Credential(ctx, id); err != nil {
+// Revoke ends a credential. Every node refuses it within seconds. It fails with
+// store.ErrNotFound when the credential does not exist.
+func (c *Credentials) Revoke(ctx context.Context, id string) error {
+	if _, err := c.store.Credential(ctx, id); err != nil {
 		return err
 	}
-	return c.Store.Update(ctx, func(tx *store.Tx) error { return tx.RevokeCredential(ctx, id, c.Now()) })
+	return c.store.Update(ctx, func(tx *store.Tx) error { return tx.RevokeCredential(ctx, id, c.now()) })
 }
 
-func (c Credentials) mint(terms Terms) (apikey.Key, store.Credential, error) {
+// newCredential makes a key and its credential, which is not stored yet.
+func (c *Credentials) newCredential(terms Terms) (apikey.Key, store.Credential, error) {
 	key, err := apikey.New(string(terms.Environment), rand.Reader)
 	if err != nil {
 		return apikey.Key{}, store.Credential{}, fmt.Errorf("access: make key: %w", err)
 	}
-	digest := key.Digest(c.Ring.peppers[c.Ring.newest])
+	digest := key.Digest(c.ring.peppers[c.ring.newest])
 	return key, store.Credential{
 		ID: store.NewID(), Prefix: key.Prefix(), Environment: terms.Environment, TaxpayerID: terms.TaxpayerID,
-		Digest: digest[:], PepperVersion: c.Ring.newest, Scopes: terms.Scopes, RateLimit: terms.RateLimit,
-		CreatedAt: c.Now(), ExpiresAt: terms.ExpiresAt,
+		Digest: digest[:], PepperVersion: c.ring.newest, Scopes: terms.Scopes, RateLimit: terms.RateLimit,
+		CreatedAt: c.now(), ExpiresAt: terms.ExpiresAt,
 	}, nil
 }

@@ -1,5 +1,6 @@
-// Package access decides who may call: it owns the service's own keys, the life
-// of credentials, and their authentication.
+// Package access manages and checks credentials, and it manages the secrets of the
+// service: its own keys, the private keys of certificates, and other secrets of
+// taxpayers. All of them are stored sealed under the master key.
 package access
 
 import (
@@ -12,12 +13,12 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Keyring holds the service's own keys in the clear. They are random, stored
-// sealed under the master key, and versioned: a new version serves from then
-// on, older ones stay good for what they made.
+// Keyring holds the decrypted keys of the service. Each key is random and has a
+// version. The newest version is used for new digests, cursors and tokens; older
+// versions still check those that they have made.
 type Keyring struct {
 	peppers  map[int64][]byte
-	newest   int64
+	newest   int64    // the newest version of the peppers
 	cursors  [][]byte // the newest first
 	receiver []byte   // the newest
 }
@@ -29,9 +30,9 @@ const (
 	keySize      = 32
 )
 
-// LoadKeyring opens the service's keys, and makes them on an empty database,
-// together with the master key if there is none. The error is fs.ErrNotExist
-// when the database has keys and there is no master key file.
+// LoadKeyring decrypts the keys of the service. On an empty database it creates them,
+// and the master key too if its file does not exist. It fails with fs.ErrNotExist when
+// the database has keys but the master key file does not exist.
 func LoadKeyring(ctx context.Context, s *store.Store, keys *seal.Keys) (*Keyring, error) {
 	master, err := masterKey(ctx, s, keys)
 	if err != nil {
@@ -59,11 +60,11 @@ func LoadKeyring(ctx context.Context, s *store.Store, keys *seal.Keys) (*Keyring
 	return ring, nil
 }
 
-// Cursors are the keys that cursors are authenticated with, the newest first.
+// Cursors returns the keys that authenticate cursors, the newest first.
 func (k *Keyring) Cursors() [][]byte { return k.cursors }
 
-// Receiver is the key that seeds and tokens for other taxpayers are
-// authenticated with.
+// Receiver returns the key that authenticates the seeds and tokens of package
+// receiver.
 func (k *Keyring) Receiver() []byte { return k.receiver }
 
 type versionedKey struct {
@@ -71,6 +72,8 @@ type versionedKey struct {
 	key     []byte
 }
 
+// loadKeys decrypts the keys of a kind, the oldest first. It creates the first one when
+// there is none.
 func loadKeys(ctx context.Context, s *store.Store, keys *seal.Keys, master *seal.MasterKey, kind string) ([]versionedKey, error) {
 	stored, err := s.Secrets(ctx, kind)
 	if err != nil {
@@ -80,7 +83,7 @@ func loadKeys(ctx context.Context, s *store.Store, keys *seal.Keys, master *seal
 		if err := addKey(ctx, s, master, kind, 1); err != nil {
 			return nil, err
 		}
-		// Another node may have been first; what is stored is what counts.
+		// Another node may have stored a key first: read it again.
 		if stored, err = s.Secrets(ctx, kind); err != nil {
 			return nil, err
 		}
@@ -89,13 +92,14 @@ func loadKeys(ctx context.Context, s *store.Store, keys *seal.Keys, master *seal
 	for _, secret := range stored {
 		key, err := keys.Open(secret.Sealed, keyAAD(kind, secret.Version))
 		if err != nil {
-			return nil, explain(fmt.Errorf("access: open %s %d: %w", kind, secret.Version, err))
+			return nil, explainWrongKey(fmt.Errorf("access: open %s %d: %w", kind, secret.Version, err))
 		}
 		opened = append(opened, versionedKey{secret.Version, key})
 	}
 	return opened, nil
 }
 
+// addKey makes a random key and stores it, unless this version exists.
 func addKey(ctx context.Context, s *store.Store, master *seal.MasterKey, kind string, version int64) error {
 	key := make([]byte, keySize)
 	if _, err := rand.Read(key); err != nil {
@@ -108,7 +112,7 @@ func addKey(ctx context.Context, s *store.Store, master *seal.MasterKey, kind st
 	return s.AddSecret(ctx, store.Secret{Kind: kind, Version: version, Sealed: sealed})
 }
 
-// keyAAD binds a sealed key to its row. These belong to no taxpayer.
+// keyAAD binds a sealed key to its row. The keys of the service belong to no taxpayer.
 func keyAAD(kind string, version int64) []byte {
 	return seal.AAD("", "", kind, "", strconv.FormatInt(version, 10))
 }

@@ -2,37 +2,16 @@ package access
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func newMaster(t *testing.T) *seal.Keys {
-	t.Helper()
-	keys := seal.NewKeys(filepath.Join(t.TempDir(), "master.key"))
-	if _, err := keys.InUse(); err != nil {
-		t.Fatal(err)
-	}
-	return keys
-}
-
-// inUse is the id of the key in the file in use.
-func inUse(t *testing.T, keys *seal.Keys) string {
-	t.Helper()
-	m, err := seal.Load(keys.File())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m.ID()
-}
-
-// Nodes that start together on an empty database end with the same keys.
-func TestKeyringIsMadeOnce(t *testing.T) {
+// Nodes that start at the same time on an empty database get the same keys.
+func TestConcurrentLoadsCreateOneKeyring(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		master := newMaster(t)
@@ -64,15 +43,15 @@ func TestKeyringIsMadeOnce(t *testing.T) {
 			}
 			if !bytes.Equal(ring.peppers[1], rings[0].peppers[1]) || !bytes.Equal(ring.cursors[0], rings[0].cursors[0]) ||
 				!bytes.Equal(ring.Receiver(), rings[0].Receiver()) {
-				t.Error("two nodes have two keys")
+				t.Error("two nodes have different keys")
 			}
 		}
 		first := rings[0]
 		if len(first.peppers[1]) != keySize || bytes.Equal(first.peppers[1], first.cursors[0]) || bytes.Equal(first.peppers[1], make([]byte, keySize)) {
-			t.Error("the keys are not two random keys")
+			t.Error("the pepper and the cursor key are not two random keys")
 		}
 		if len(first.Receiver()) != keySize || bytes.Equal(first.Receiver(), first.cursors[0]) {
-			t.Error("the receiver has no key of its own")
+			t.Error("the receiver does not have its own key")
 		}
 		again, err := nodes[0]()
 		if err != nil || !bytes.Equal(again.peppers[1], first.peppers[1]) {
@@ -81,7 +60,7 @@ func TestKeyringIsMadeOnce(t *testing.T) {
 	})
 }
 
-func TestKeyringIsNotInTheDatabaseInTheClear(t *testing.T) {
+func TestTheDatabaseHoldsOnlySealedKeys(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		s := storetest.Open(t, address, time.Now)
@@ -101,7 +80,7 @@ func TestKeyringIsNotInTheDatabaseInTheClear(t *testing.T) {
 	})
 }
 
-func TestAnotherMasterKeyIsTold(t *testing.T) {
+func TestLoadKeyringReportsAnotherMasterKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		s := storetest.Open(t, address, time.Now)
@@ -111,9 +90,9 @@ func TestAnotherMasterKeyIsTold(t *testing.T) {
 		}
 		_, err := LoadKeyring(t.Context(), s, wrong)
 		if err == nil || !strings.Contains(err.Error(), "another master key") || !strings.Contains(err.Error(), inUse(t, wrong)) || !strings.Contains(err.Error(), "--master-key") {
-			t.Errorf("the operator is told: %v", err)
+			t.Errorf("the error is %v", err)
 		}
-		// Nothing was made in place of what could not be opened.
+		// LoadKeyring created no new keys in place of the ones that it could not open.
 		if _, err := LoadKeyring(t.Context(), s, right); err != nil {
 			t.Errorf("the right key: %v", err)
 		}
@@ -125,8 +104,7 @@ func TestAnotherMasterKeyIsTold(t *testing.T) {
 	})
 }
 
-// A sealed key is bound to its row: it cannot be passed off as another kind or
-// version.
+// A sealed key in the row of another kind or version does not open.
 func TestSealedKeysAreBoundToTheirRows(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -145,7 +123,7 @@ func TestSealedKeysAreBoundToTheirRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := LoadKeyring(t.Context(), s, master); err == nil {
-			t.Error("a cursor key serves as a pepper")
+			t.Error("a cursor key is accepted as a pepper")
 		}
 	})
 }

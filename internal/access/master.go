@@ -10,23 +10,22 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// ErrNoKeyring says that the database holds none of the service's keys yet.
-var ErrNoKeyring = errors.New("the database holds no keys yet")
+// ErrNoKeyring means that the database does not contain the keys of the service yet.
+var ErrNoKeyring = errors.New("the database contains no keys yet")
 
-// Rotation is what a rotation of the master key did.
+// Rotation is the result of a rotation of the master key.
 type Rotation struct {
 	Old, New  string // ids of the keys
-	Rewrapped int    // how many secrets were moved from one to the other
+	Rewrapped int    // the number of secrets that were moved to the new key
 }
 
-// RotateMaster makes a new master key, puts everything that is sealed under it,
-// and puts it into the file in use. The secrets themselves do not change, so
-// every API key, cursor and certificate stays good.
+// RotateMaster makes a new master key, moves all sealed secrets to it, and writes it to
+// the file in use. The secrets themselves do not change, so API keys, cursors and
+// certificates stay valid.
 //
-// The new key is on the disk before anything is sealed under it, everything
-// moves in one transaction, and the key that the database needs is found by its
-// id until the file in use has been replaced: there is no moment at which an
-// interruption loses access.
+// An interruption never loses access: the new key is on the disk before the first
+// secret is sealed under it, one transaction moves all secrets, and the key that the
+// database needs is found by its id until the file in use is replaced.
 func RotateMaster(ctx context.Context, s *store.Store, keys *seal.Keys) (Rotation, error) {
 	old, err := masterID(ctx, s)
 	if err != nil {
@@ -35,9 +34,9 @@ func RotateMaster(ctx context.Context, s *store.Store, keys *seal.Keys) (Rotatio
 	if old == "" {
 		return Rotation{}, ErrNoKeyring
 	}
-	// Told before anything is made, and no file is read within the transaction.
+	// Fail before a new key is made, and read no file within the transaction.
 	if _, err := keys.ByID(old); err != nil {
-		return Rotation{}, explain(err)
+		return Rotation{}, explainWrongKey(err)
 	}
 	fresh, err := keys.Add()
 	if err != nil {
@@ -45,22 +44,23 @@ func RotateMaster(ctx context.Context, s *store.Store, keys *seal.Keys) (Rotatio
 	}
 	n, err := rewrap(ctx, s, keys, fresh)
 	if err != nil {
-		// Where the outcome is not known, everything may be under the new key.
+		// When the outcome of the transaction is unknown, the secrets may be under the
+		// new key: keep it.
 		if !errors.Is(err, store.ErrUnavailable) {
 			err = errors.Join(err, keys.Drop(fresh.ID()))
 		}
-		return Rotation{}, explain(err)
+		return Rotation{}, explainWrongKey(err)
 	}
 	done := Rotation{Old: old, New: fresh.ID(), Rewrapped: n}
 	if err := keys.Use(done.New); err != nil {
-		return done, fmt.Errorf("everything is under the new master key, which is in %s; %s still has the old one, and the next command replaces it: %w", keys.FileOf(done.New), keys.File(), err)
+		return done, fmt.Errorf("all secrets are under the new master key in %s, but %s still holds the old one; the next command replaces it: %w", keys.FileOf(done.New), keys.File(), err)
 	}
 	return done, nil
 }
 
-// FinishRotation puts the master key that the database needs into the file in
-// use, if a rotation was interrupted before it did, or a database from before a
-// rotation was restored. It tells whether it had to.
+// FinishRotation writes the master key that the database needs to the file in use. This
+// is necessary after an interrupted rotation and after the restore of a database from
+// before a rotation. FinishRotation reports whether it changed the file.
 func FinishRotation(ctx context.Context, s *store.Store, keys *seal.Keys) (bool, error) {
 	has := ""
 	switch m, err := seal.Load(keys.File()); {
@@ -69,7 +69,7 @@ func FinishRotation(ctx context.Context, s *store.Store, keys *seal.Keys) (bool,
 	case !errors.Is(err, fs.ErrNotExist):
 		return false, err
 	}
-	// Read after the file: a rotation that ends in between has changed both.
+	// Read the database after the file: a rotation that ends in between changes both.
 	needs, err := masterID(ctx, s)
 	if err != nil || needs == "" || needs == has {
 		return false, err
@@ -77,7 +77,8 @@ func FinishRotation(ctx context.Context, s *store.Store, keys *seal.Keys) (bool,
 	return true, keys.Use(needs)
 }
 
-// rewrap moves everything that is sealed to another master key.
+// rewrap moves all sealed secrets to another master key, in one transaction, and returns
+// their number.
 func rewrap(ctx context.Context, s *store.Store, keys *seal.Keys, to *seal.MasterKey) (n int, err error) {
 	err = s.Update(ctx, func(tx *store.Tx) error {
 		secrets, err := tx.LockSecrets(ctx)
@@ -108,8 +109,8 @@ func rewrap(ctx context.Context, s *store.Store, keys *seal.Keys, to *seal.Maste
 	return n, err
 }
 
-// masterKey is the key to seal under: the one that the service's keys are
-// under, and on an empty database that of the file in use.
+// masterKey returns the key to seal under: the one that the keys of the service are
+// sealed under, or the key in use when the database is empty.
 func masterKey(ctx context.Context, s *store.Store, keys *seal.Keys) (*seal.MasterKey, error) {
 	id, err := masterID(ctx, s)
 	if err != nil {
@@ -119,11 +120,11 @@ func masterKey(ctx context.Context, s *store.Store, keys *seal.Keys) (*seal.Mast
 		return keys.InUse()
 	}
 	m, err := keys.ByID(id)
-	return m, explain(err)
+	return m, explainWrongKey(err)
 }
 
-// masterID is the id of the master key that the service's keys are sealed
-// under, empty when there are none.
+// masterID returns the id of the master key that the keys of the service are sealed
+// under. It is empty when there are no keys.
 func masterID(ctx context.Context, from interface {
 	Secrets(ctx context.Context, kind string) ([]store.Secret, error)
 }) (string, error) {
@@ -138,10 +139,10 @@ func masterID(ctx context.Context, from interface {
 	return id, nil
 }
 
-// explain tells the operator what to do about another master key.
-func explain(err error) error {
+// explainWrongKey adds to seal.ErrWrongKey what the operator must do.
+func explainWrongKey(err error) error {
 	if !errors.Is(err, seal.ErrWrongKey) {
 		return err
 	}
-	return fmt.Errorf("access: the database needs another master key: name the file that it was made with or last rotated to (--master-key or --data): %w", err)
+	return fmt.Errorf("access: the database needs another master key: use the key file that it was created with or last rotated to (--master-key or --data): %w", err)
 }

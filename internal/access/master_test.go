@@ -17,155 +17,153 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// wantWhole fails unless a process that starts now has all that is sealed, and
-// leaves the right key in the file in use.
-func (d *desk) wantWhole(when string, id *xmlsig.Identity) {
-	d.t.Helper()
-	keys := seal.NewKeys(d.master.File())
-	ring, err := LoadKeyring(d.t.Context(), d.Store, keys)
+// wantAllOpen fails unless a process that starts now can open all secrets and leaves
+// the right key in the file in use.
+func (e *env) wantAllOpen(when string, id *xmlsig.Identity) {
+	e.t.Helper()
+	keys := seal.NewKeys(e.master.File())
+	ring, err := LoadKeyring(e.t.Context(), e.store, keys)
 	if err != nil {
-		d.t.Fatalf("%s: %v", when, err)
+		e.t.Fatalf("%s: %v", when, err)
 	}
-	if !bytes.Equal(ring.peppers[1], d.Ring.peppers[1]) || !bytes.Equal(ring.cursors[0], d.Ring.cursors[0]) ||
-		!bytes.Equal(ring.Receiver(), d.Ring.Receiver()) {
-		d.t.Errorf("%s: the keys changed", when)
+	if !bytes.Equal(ring.peppers[1], e.ring.peppers[1]) || !bytes.Equal(ring.cursors[0], e.ring.cursors[0]) ||
+		!bytes.Equal(ring.Receiver(), e.ring.Receiver()) {
+		e.t.Errorf("%s: the keys changed", when)
 	}
-	d.wantSigner(when, d.signers(), id)
-	if _, err := FinishRotation(d.t.Context(), d.Store, keys); err != nil {
-		d.t.Errorf("%s: finish: %v", when, err)
+	e.wantSigner(when, e.certificates(), id)
+	if _, err := FinishRotation(e.t.Context(), e.store, keys); err != nil {
+		e.t.Errorf("%s: finish: %v", when, err)
 	}
-	needs, err := masterID(d.t.Context(), d.Store)
-	d.must(err)
-	if has := inUse(d.t, keys); has != needs {
-		d.t.Errorf("%s: the file has %s, the database needs %s", when, has, needs)
+	needs, err := masterID(e.t.Context(), e.store)
+	e.must(err)
+	if has := inUse(e.t, keys); has != needs {
+		e.t.Errorf("%s: the file has %s, the database needs %s", when, has, needs)
 	}
 }
 
-func TestRotationMovesEverything(t *testing.T) {
+func TestRotateMasterMovesAllSecrets(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		d := newDesk(t, address)
-		key, _ := d.issue(d.terms())
-		id := d.identity(-time.Hour, time.Hour)
-		d.imported(d.signers(), id)
-		old := inUse(t, d.master)
-		done, err := RotateMaster(t.Context(), d.Store, d.master)
-		d.must(err)
-		if done.Old != old || done.New == old || done.New != inUse(t, d.master) || done.Rewrapped != 4 {
-			t.Errorf("done %+v; want from %s to %s with 4 rows", done, old, inUse(t, d.master))
+		e := newEnv(t, address)
+		key, _ := e.issue(e.terms())
+		id := e.identity(-time.Hour, time.Hour)
+		e.importCertificate(e.certificates(), id)
+		old := inUse(t, e.master)
+		done, err := RotateMaster(t.Context(), e.store, e.master)
+		e.must(err)
+		if done.Old != old || done.New == old || done.New != inUse(t, e.master) || done.Rewrapped != 4 {
+			t.Errorf("done %+v; want from %s to %s with 4 rows", done, old, inUse(t, e.master))
 		}
-		d.wantWhole("after", id)
-		d.reload()
-		d.wantGood("after", key)
+		e.wantAllOpen("after", id)
+		e.reload()
+		e.wantValid("after", key)
 
-		// The old key alone opens nothing any more.
+		// The old key no longer opens anything.
 		stolen := filepath.Join(t.TempDir(), "master.key")
-		d.must(os.Rename(d.master.FileOf(old), stolen))
-		_, err = LoadKeyring(t.Context(), d.Store, seal.NewKeys(stolen))
+		e.must(os.Rename(e.master.FileOf(old), stolen))
+		_, err = LoadKeyring(t.Context(), e.store, seal.NewKeys(stolen))
 		if !errors.Is(err, seal.ErrWrongKey) || !strings.Contains(err.Error(), old) || !strings.Contains(err.Error(), done.New) {
 			t.Errorf("with the old key: %v, want ErrWrongKey and both ids", err)
 		}
-		d.wantWhole("without the old key", id)
+		e.wantAllOpen("without the old key", id)
 	})
 }
 
-// A rotation may end at any of its steps; whoever comes next has everything,
-// and can rotate.
-func TestEveryInterruptionOfARotation(t *testing.T) {
+// After an interruption at any step of a rotation, the next process can open all
+// secrets and can rotate again.
+func TestAnInterruptedRotationLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, point := range []struct {
 		name string
-		runs func(d *desk)
+		runs func(e *env)
 	}{
-		{"before the new key", func(*desk) {}},
-		{"after the new key", func(d *desk) {
-			_, err := d.master.Add()
-			d.must(err)
+		{"before the new key", func(*env) {}},
+		{"after the new key", func(e *env) {
+			_, err := e.master.Add()
+			e.must(err)
 		}},
-		{"within the transaction", func(d *desk) {
-			fresh, err := d.master.Add()
-			d.must(err)
-			// The last row is under a key that nobody has, so all is undone.
-			d.spoil()
-			if _, err := rewrap(d.t.Context(), d.Store, d.master, fresh); !errors.Is(err, seal.ErrWrongKey) {
-				d.t.Errorf("err = %v, want ErrWrongKey", err)
+		{"within the transaction", func(e *env) {
+			fresh, err := e.master.Add()
+			e.must(err)
+			// The last row is under an unknown key, so the transaction is rolled back.
+			e.addUnreadableSecret()
+			if _, err := rewrap(e.t.Context(), e.store, e.master, fresh); !errors.Is(err, seal.ErrWrongKey) {
+				e.t.Errorf("err = %v, want ErrWrongKey", err)
 			}
-			d.mend()
+			e.repairSecret()
 		}},
-		{"after the commit", func(d *desk) {
-			fresh, err := d.master.Add()
-			d.must(err)
-			_, err = rewrap(d.t.Context(), d.Store, d.master, fresh)
-			d.must(err)
+		{"after the commit", func(e *env) {
+			fresh, err := e.master.Add()
+			e.must(err)
+			_, err = rewrap(e.t.Context(), e.store, e.master, fresh)
+			e.must(err)
 		}},
-		{"after the commit, and the file in use is gone", func(d *desk) {
-			fresh, err := d.master.Add()
-			d.must(err)
-			_, err = rewrap(d.t.Context(), d.Store, d.master, fresh)
-			d.must(err)
-			d.must(os.Remove(d.master.File()))
+		{"after the commit, and the file in use is gone", func(e *env) {
+			fresh, err := e.master.Add()
+			e.must(err)
+			_, err = rewrap(e.t.Context(), e.store, e.master, fresh)
+			e.must(err)
+			e.must(os.Remove(e.master.File()))
 		}},
-		{"at the end", func(d *desk) {
-			_, err := RotateMaster(d.t.Context(), d.Store, d.master)
-			d.must(err)
+		{"at the end", func(e *env) {
+			_, err := RotateMaster(e.t.Context(), e.store, e.master)
+			e.must(err)
 		}},
 	} {
 		t.Run(point.name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachAddress(t, func(t *testing.T, address string) {
-				d := newDesk(t, address)
-				id := d.identity(-time.Hour, time.Hour)
-				d.imported(d.signers(), id)
-				point.runs(d)
-				d.wantWhole("after the interruption", id)
-				point.runs(d) // interrupted again, at the same step
-				_, err := RotateMaster(t.Context(), d.Store, seal.NewKeys(d.master.File()))
-				d.must(err)
-				d.wantWhole("after the next rotation", id)
+				e := newEnv(t, address)
+				id := e.identity(-time.Hour, time.Hour)
+				e.importCertificate(e.certificates(), id)
+				point.runs(e)
+				e.wantAllOpen("after the interruption", id)
+				point.runs(e) // interrupted again, at the same step
+				_, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File()))
+				e.must(err)
+				e.wantAllOpen("after the next rotation", id)
 			})
 		})
 	}
 }
 
-// spoil adds a secret under a master key that nobody has, or puts it there
-// again; mend puts it under that of the database.
-func (d *desk) spoil() {
-	d.t.Helper()
-	foreign, err := newMaster(d.t).InUse()
-	d.must(err)
-	d.must(addKey(d.t.Context(), d.Store, foreign, "spoilt", 1))
-	d.seal(foreign)
+// addUnreadableSecret stores a secret under an unknown master key. repairSecret seals it
+// under the master key of the database.
+func (e *env) addUnreadableSecret() {
+	e.t.Helper()
+	foreign, err := newMaster(e.t).InUse()
+	e.must(err)
+	e.must(addKey(e.t.Context(), e.store, foreign, "test", 1))
+	e.sealSecret(foreign)
 }
 
-func (d *desk) mend() {
-	d.t.Helper()
-	master, err := masterKey(d.t.Context(), d.Store, d.master)
-	d.must(err)
-	d.seal(master)
+func (e *env) repairSecret() {
+	e.t.Helper()
+	master, err := masterKey(e.t.Context(), e.store, e.master)
+	e.must(err)
+	e.sealSecret(master)
 }
 
-func (d *desk) seal(under *seal.MasterKey) {
-	d.t.Helper()
-	sealed, err := under.Seal([]byte("x"), keyAAD("spoilt", 1))
-	d.must(err)
-	d.must(d.Store.Update(d.t.Context(), func(tx *store.Tx) error {
-		return tx.RewrapSecret(d.t.Context(), store.Secret{Kind: "spoilt", Version: 1, Sealed: sealed})
+func (e *env) sealSecret(under *seal.MasterKey) {
+	e.t.Helper()
+	sealed, err := under.Seal([]byte("x"), keyAAD("test", 1))
+	e.must(err)
+	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error {
+		return tx.RewrapSecret(e.t.Context(), store.Secret{Kind: "test", Version: 1, Sealed: sealed})
 	}))
 }
 
-// A rotation that is refused leaves no key behind; one whose outcome is not
-// known must.
-func TestARefusedRotationLeavesNothing(t *testing.T) {
+func TestAFailedRotationLeavesNoKeyFile(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		d := newDesk(t, address)
-		d.spoil()
-		before := inUse(t, d.master)
-		if _, err := RotateMaster(t.Context(), d.Store, d.master); !errors.Is(err, seal.ErrWrongKey) {
+		e := newEnv(t, address)
+		e.addUnreadableSecret()
+		before := inUse(t, e.master)
+		if _, err := RotateMaster(t.Context(), e.store, e.master); !errors.Is(err, seal.ErrWrongKey) {
 			t.Errorf("err = %v, want ErrWrongKey", err)
 		}
-		entries, err := os.ReadDir(filepath.Dir(d.master.File()))
-		if err != nil || len(entries) != 1 || inUse(t, d.master) != before {
+		entries, err := os.ReadDir(filepath.Dir(e.master.File()))
+		if err != nil || len(entries) != 1 || inUse(t, e.master) != before {
 			t.Errorf("the folder holds %v, %v", entries, err)
 		}
 		empty := storetest.Open(t, storetest.Address(t, "sqlite"), time.Now)
@@ -175,52 +173,51 @@ func TestARefusedRotationLeavesNothing(t *testing.T) {
 	})
 }
 
-// Nodes that run go on through a rotation: they open what is under the new key,
-// and seal under it.
-func TestARunningNodeGoesOnAfterARotation(t *testing.T) {
+// A running node opens and seals secrets under the new key after a rotation.
+func TestARunningNodeFollowsARotation(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		d := newDesk(t, address)
-		key, _ := d.issue(d.terms())
-		running, id := d.signers(), d.identity(-time.Hour, time.Hour)
-		d.imported(running, id)
-		d.wantSigner("before", running, id)
-		done, err := RotateMaster(t.Context(), d.Store, d.master)
-		d.must(err)
-		d.advance(openFor)
-		d.wantSigner("after", running, id)
-		d.wantGood("after", key)
-		renewed := d.identity(-time.Hour, 2*time.Hour)
-		kept := d.imported(running, renewed)
+		e := newEnv(t, address)
+		key, _ := e.issue(e.terms())
+		running, id := e.certificates(), e.identity(-time.Hour, time.Hour)
+		e.importCertificate(running, id)
+		e.wantSigner("before", running, id)
+		done, err := RotateMaster(t.Context(), e.store, e.master)
+		e.must(err)
+		e.advance(openFor)
+		e.wantSigner("after", running, id)
+		e.wantValid("after", key)
+		renewed := e.identity(-time.Hour, 2*time.Hour)
+		kept := e.importCertificate(running, renewed)
 		if under, err := seal.KeyID(kept.Sealed); err != nil || under != done.New {
 			t.Errorf("sealed under %s, %v; want %s", under, err, done.New)
 		}
-		d.wantWhole("after the import", renewed)
+		e.wantAllOpen("after the import", renewed)
 	})
 }
 
-// A node with a copy of the key file says which key it needs, and goes on once
-// it has it.
-func TestANodeWithACopyNeedsTheNewKey(t *testing.T) {
+// A node with its own copy of the key file reports which key it needs, and works again
+// after the new file is copied.
+func TestANodeWithACopiedKeyFileNeedsTheNewKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		d := newDesk(t, address)
-		id := d.identity(-time.Hour, time.Hour)
-		d.imported(d.signers(), id)
+		e := newEnv(t, address)
+		id := e.identity(-time.Hour, time.Hour)
+		e.importCertificate(e.certificates(), id)
 		copied := seal.NewKeys(filepath.Join(t.TempDir(), "master.key"))
-		copyFile(t, d.master.File(), copied.File())
-		node := NewCertificates(d.Store, copied, d.Now)
-		d.wantSigner("before", node, id)
-		done, err := RotateMaster(t.Context(), d.Store, d.master)
-		d.must(err)
-		d.wantSigner("while the key is open", node, id)
-		d.advance(openFor)
-		_, err = node.Identity(t.Context(), d.production(), d.Now())
+		copyFile(t, e.master.File(), copied.File())
+		node := NewCertificates(e.store, copied, e.now)
+		e.wantSigner("before", node, id)
+		done, err := RotateMaster(t.Context(), e.store, e.master)
+		e.must(err)
+		e.wantSigner("while the key is cached", node, id)
+		e.advance(openFor)
+		_, err = node.Identity(t.Context(), e.production(), e.now())
 		if !errors.Is(err, seal.ErrWrongKey) || !strings.Contains(err.Error(), done.New) {
 			t.Errorf("without the new key: %v, want ErrWrongKey and its id", err)
 		}
-		copyFile(t, d.master.File(), copied.File())
-		d.wantSigner("with the new key", node, id)
+		copyFile(t, e.master.File(), copied.File())
+		e.wantSigner("with the new key", node, id)
 	})
 }
 
@@ -235,45 +232,45 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// Rotations and imports that come together leave one key that opens everything.
-func TestRotationsAndImportsTogether(t *testing.T) {
+// After concurrent rotations and imports, one key opens everything.
+func TestConcurrentRotationsAndImports(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		d := newDesk(t, address)
+		e := newEnv(t, address)
 		leaves := make([]*xmlsigtest.Leaf, 6)
 		for i := range leaves {
-			leaves[i] = xmlsigtest.Must(t, xmlsigtest.Options{NotBefore: d.Now().Add(-time.Hour)})
+			leaves[i] = xmlsigtest.Must(t, xmlsigtest.Options{NotBefore: e.now().Add(-time.Hour)})
 		}
 		var all sync.WaitGroup
 		for _, leaf := range leaves {
 			all.Go(func() {
-				if _, err := d.signers().Import(t.Context(), d.production(), leaf.Identity); err != nil {
+				if _, err := e.certificates().Import(t.Context(), e.production(), leaf.Identity); err != nil {
 					t.Errorf("import: %v", err)
 				}
 			})
 			all.Go(func() {
-				if _, err := RotateMaster(t.Context(), d.Store, seal.NewKeys(d.master.File())); err != nil {
+				if _, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File())); err != nil {
 					t.Errorf("rotate: %v", err)
 				}
 			})
 		}
 		all.Wait()
-		stored, err := d.Store.CertificatesOf(t.Context(), d.production())
+		stored, err := e.store.CertificatesOf(t.Context(), e.production())
 		if err != nil || len(stored) != len(leaves) {
 			t.Fatalf("%d certificates, %v", len(stored), err)
 		}
-		needs, err := masterID(t.Context(), d.Store)
-		d.must(err)
+		needs, err := masterID(t.Context(), e.store)
+		e.must(err)
 		for _, c := range stored {
 			if under, err := seal.KeyID(c.Sealed); err != nil || under != needs {
 				t.Errorf("certificate %s is under %s, %v; want %s", c.ID, under, err, needs)
 			}
-			if _, err := d.signers().unseal(c); err != nil {
+			if _, err := e.certificates().openCertificate(c); err != nil {
 				t.Errorf("certificate %s: %v", c.ID, err)
 			}
 		}
-		keys := seal.NewKeys(d.master.File())
-		if _, err := FinishRotation(t.Context(), d.Store, keys); err != nil || inUse(t, keys) != needs {
+		keys := seal.NewKeys(e.master.File())
+		if _, err := FinishRotation(t.Context(), e.store, keys); err != nil || inUse(t, keys) != needs {
 			t.Errorf("the file has %s, %v; want %s", inUse(t, keys), err, needs)
 		}
 	})

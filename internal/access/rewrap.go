@@ -7,15 +7,15 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// rewrapper puts sealed bytes under another master key.
+// rewrapper moves sealed bytes to another master key.
 type rewrapper func(sealed, aad []byte) ([]byte, error)
 
-// optional rewraps what may be absent.
-func (r rewrapper) optional(sealed []byte, at Place) ([]byte, error) {
+// optional rewraps sealed bytes, or returns nil when there are none.
+func (r rewrapper) optional(sealed []byte, row Binding) ([]byte, error) {
 	if len(sealed) == 0 {
 		return nil, nil
 	}
-	return r(sealed, at.aad())
+	return r(sealed, row.aad())
 }
 
 func moveCertificates(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, err error) {
@@ -40,8 +40,8 @@ func moveEndpoints(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, 
 		return 0, err
 	}
 	for _, e := range all {
-		if e.Secret.Sealed, err = rewrap(e.Secret.Sealed, EndpointSecret(e.Scope, e.ID, e.Secret.Version).aad()); err == nil {
-			e.OldSecret.Sealed, err = rewrap.optional(e.OldSecret.Sealed, EndpointSecret(e.Scope, e.ID, e.OldSecret.Version))
+		if e.Secret.Sealed, err = rewrap(e.Secret.Sealed, EndpointBinding(e.Scope, e.ID, e.Secret.Version).aad()); err == nil {
+			e.OldSecret.Sealed, err = rewrap.optional(e.OldSecret.Sealed, EndpointBinding(e.Scope, e.ID, e.OldSecret.Version))
 		}
 		if err != nil {
 			return 0, fmt.Errorf("access: rewrap webhook endpoint %s: %w", e.ID, err)
@@ -59,8 +59,8 @@ func moveSources(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, er
 		return 0, err
 	}
 	for _, s := range all {
-		if s.Secret.Sealed, err = rewrap(s.Secret.Sealed, SourceSecret(s.Scope, s.ID, s.Secret.Version).aad()); err == nil {
-			s.OldSecret.Sealed, err = rewrap.optional(s.OldSecret.Sealed, SourceSecret(s.Scope, s.ID, s.OldSecret.Version))
+		if s.Secret.Sealed, err = rewrap(s.Secret.Sealed, SourceBinding(s.Scope, s.ID, s.Secret.Version).aad()); err == nil {
+			s.OldSecret.Sealed, err = rewrap.optional(s.OldSecret.Sealed, SourceBinding(s.Scope, s.ID, s.OldSecret.Version))
 		}
 		if err != nil {
 			return 0, fmt.Errorf("access: rewrap event source %s: %w", s.ID, err)
@@ -78,8 +78,8 @@ func moveAnswers(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, er
 		return 0, err
 	}
 	for _, a := range all {
-		if a.Secret.Sealed, err = rewrap(a.Secret.Sealed, AnswerSecret(a.Scope, a.Operation, a.Key).aad()); err != nil {
-			return 0, fmt.Errorf("access: rewrap answer of %s: %w", a.Operation, err)
+		if a.Secret.Sealed, err = rewrap(a.Secret.Sealed, AnswerBinding(a.Scope, a.Operation, a.Key).aad()); err != nil {
+			return 0, fmt.Errorf("access: rewrap the answer of %s: %w", a.Operation, err)
 		}
 		if err := tx.RewrapAnswer(ctx, a); err != nil {
 			return 0, err

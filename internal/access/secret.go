@@ -10,64 +10,70 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Secrets seals and opens what is kept secret for taxpayers besides the keys of
-// their certificates: what endpoints and sources sign with, and answers that
-// hold such a secret.
+// Secrets seals and opens the secrets of taxpayers other than the private keys of
+// certificates: the signing secrets of webhook endpoints and event sources, and stored
+// answers that contain such a secret.
 type Secrets struct {
-	Store *store.Store
-	Keys  *seal.Keys
+	store *store.Store
+	keys  *seal.Keys
 }
 
-// Place is where a secret belongs. Copied to another place it does not open.
-type Place struct {
-	store.Scope
-	Kind    string
-	ID      string
-	Version int64
+// NewSecrets returns the secrets of a store. Call LoadKeyring first.
+func NewSecrets(s *store.Store, keys *seal.Keys) *Secrets { return &Secrets{store: s, keys: keys} }
+
+// Binding identifies the row that a sealed secret belongs to. A copy in another row
+// does not open.
+type Binding struct {
+	scope   store.Scope
+	kind    string
+	id      string
+	version int64
 }
 
-// EndpointSecret is the place of a version of an endpoint's secret.
-func EndpointSecret(scope store.Scope, id string, version int64) Place {
-	return Place{scope, "webhook_endpoint", id, version}
+// EndpointBinding returns the binding of a version of a webhook endpoint's secret.
+func EndpointBinding(scope store.Scope, id string, version int64) Binding {
+	return Binding{scope, "webhook_endpoint", id, version}
 }
 
-// SourceSecret is the place of a version of a source's secret.
-func SourceSecret(scope store.Scope, id string, version int64) Place {
-	return Place{scope, "event_source", id, version}
+// SourceBinding returns the binding of a version of an event source's secret.
+func SourceBinding(scope store.Scope, id string, version int64) Binding {
+	return Binding{scope, "event_source", id, version}
 }
 
-// AnswerSecret is the place of an answer that holds a secret. An answer never
-// changes, so it has one version.
-func AnswerSecret(scope store.Scope, operation, key string) Place {
-	return Place{scope, "answer", operation + " " + key, 1}
+// AnswerBinding returns the binding of an answer that contains a secret. An answer
+// never changes, so it has one version.
+func AnswerBinding(scope store.Scope, operation, key string) Binding {
+	return Binding{scope, "answer", operation + " " + key, 1}
 }
 
-func (p Place) aad() []byte {
-	return seal.AAD(p.TaxpayerID, string(p.Environment), p.Kind, p.ID, strconv.FormatInt(p.Version, 10))
+func (b Binding) aad() []byte {
+	return seal.AAD(b.scope.TaxpayerID, string(b.scope.Environment), b.kind, b.id, strconv.FormatInt(b.version, 10))
 }
 
-// Sealer seals what is stored in the transaction that it was given for.
-type Sealer func(at Place, plain []byte) (store.SealedSecret, error)
+// Sealer seals a secret for a row. Store the result in the transaction that Update has
+// passed along with the sealer.
+type Sealer func(row Binding, plain []byte) (store.SealedSecret, error)
 
-// Update runs fn in a transaction, with what seals secrets to be stored in it. A
-// rotation of the master key cannot miss them: one that came first has fn run
-// again.
-func (s Secrets) Update(ctx context.Context, fn func(*store.Tx, Sealer) error) error {
+// Update runs fn in a transaction, with a sealer for the secrets that fn stores. No
+// rotation of the master key can miss these secrets: Update runs fn again when the
+// master key was rotated first. It fails with ErrNoKeyring when LoadKeyring was never
+// called for the database.
+func (s *Secrets) Update(ctx context.Context, fn func(*store.Tx, Sealer) error) error {
 	for {
-		master, err := masterKey(ctx, s.Store, s.Keys)
+		master, err := masterKey(ctx, s.store, s.keys)
 		if err != nil {
 			return err
 		}
-		err = s.Store.Update(ctx, func(tx *store.Tx) error {
-			if err := holdMaster(ctx, tx, master); err != nil {
+		err = s.store.Update(ctx, func(tx *store.Tx) error {
+			if err := lockMaster(ctx, tx, master); err != nil {
 				return err
 			}
-			return fn(tx, func(at Place, plain []byte) (store.SealedSecret, error) {
-				sealed, err := master.Seal(plain, at.aad())
+			return fn(tx, func(row Binding, plain []byte) (store.SealedSecret, error) {
+				sealed, err := master.Seal(plain, row.aad())
 				if err != nil {
-					return store.SealedSecret{}, fmt.Errorf("access: seal %s: %w", at.Kind, err)
+					return store.SealedSecret{}, fmt.Errorf("access: seal %s: %w", row.kind, err)
 				}
-				return store.SealedSecret{Sealed: sealed, Version: at.Version}, nil
+				return store.SealedSecret{Sealed: sealed, Version: row.version}, nil
 			})
 		})
 		if !errors.Is(err, errRotated) {
@@ -76,18 +82,19 @@ func (s Secrets) Update(ctx context.Context, fn func(*store.Tx, Sealer) error) e
 	}
 }
 
-// Open returns a secret in the clear.
-func (s Secrets) Open(at Place, sealed []byte) ([]byte, error) {
-	plain, err := s.Keys.Open(sealed, at.aad())
+// Open decrypts the secret of a row. It fails with seal.ErrTampered when the secret
+// belongs to another row, and with seal.ErrWrongKey when it needs another master key.
+func (s *Secrets) Open(row Binding, sealed []byte) ([]byte, error) {
+	plain, err := s.keys.Open(sealed, row.aad())
 	if err != nil {
-		return nil, explain(fmt.Errorf("access: open %s %s: %w", at.Kind, at.ID, err))
+		return nil, explainWrongKey(fmt.Errorf("access: open %s %s: %w", row.kind, row.id, err))
 	}
 	return plain, nil
 }
 
-// holdMaster keeps rotations of the master key waiting until the transaction
-// ends. The error is errRotated when one has come first.
-func holdMaster(ctx context.Context, tx *store.Tx, master *seal.MasterKey) error {
+// lockMaster makes rotations of the master key wait until the transaction ends. It
+// fails with errRotated when the master key was rotated first.
+func lockMaster(ctx context.Context, tx *store.Tx, master *seal.MasterKey) error {
 	if _, err := tx.LockSecrets(ctx); err != nil {
 		return err
 	}

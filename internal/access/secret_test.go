@@ -13,29 +13,30 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// vault is a node's secrets.
-func (d *desk) vault() Secrets { return Secrets{Store: d.Store, Keys: seal.NewKeys(d.master.File())} }
+// secrets returns the secrets as a starting node has them.
+func (e *env) secrets() *Secrets { return NewSecrets(e.store, seal.NewKeys(e.master.File())) }
 
-// keep stores an endpoint and a source that were rotated once, and an answer.
-func (d *desk) keep(ctx context.Context) (endpoint, source string, err error) {
-	scope := d.production()
+// storeSecrets stores an endpoint and a source with an old and a new secret each, and
+// an answer.
+func (e *env) storeSecrets(ctx context.Context) (endpoint, source string, err error) {
+	scope := e.production()
 	endpoint, source = store.NewID(), store.NewID()
-	err = d.vault().Update(ctx, func(tx *store.Tx, seal Sealer) error {
+	err = e.secrets().Update(ctx, func(tx *store.Tx, seal Sealer) error {
 		var failed error
-		sealed := func(at Place, text string) store.SealedSecret {
-			s, err := seal(at, []byte(text))
+		sealed := func(row Binding, text string) store.SealedSecret {
+			s, err := seal(row, []byte(text))
 			failed = errors.Join(failed, err)
 			return s
 		}
-		e := store.Endpoint{Scope: scope, ID: endpoint, Kinds: []string{"*"}, Secret: sealed(EndpointSecret(scope, endpoint, 1), "endpoint 1")}
-		failed = errors.Join(failed, tx.CreateEndpoint(ctx, e))
-		failed = errors.Join(failed, tx.RotateEndpoint(ctx, e, sealed(EndpointSecret(scope, endpoint, 2), "endpoint 2"), d.Now().Add(time.Hour), d.Now()))
-		s := store.Source{Scope: scope, ID: source, Secret: sealed(SourceSecret(scope, source, 1), "source 1")}
+		hook := store.Endpoint{Scope: scope, ID: endpoint, Kinds: []string{"*"}, Secret: sealed(EndpointBinding(scope, endpoint, 1), "endpoint 1")}
+		failed = errors.Join(failed, tx.CreateEndpoint(ctx, hook))
+		failed = errors.Join(failed, tx.RotateEndpoint(ctx, hook, sealed(EndpointBinding(scope, endpoint, 2), "endpoint 2"), e.now().Add(time.Hour), e.now()))
+		s := store.Source{Scope: scope, ID: source, Secret: sealed(SourceBinding(scope, source, 1), "source 1")}
 		failed = errors.Join(failed, tx.CreateSource(ctx, s))
-		failed = errors.Join(failed, tx.RotateSource(ctx, s, sealed(SourceSecret(scope, source, 2), "source 2"), d.Now().Add(time.Hour)))
+		failed = errors.Join(failed, tx.RotateSource(ctx, s, sealed(SourceBinding(scope, source, 2), "source 2"), e.now().Add(time.Hour)))
 		fresh, err := tx.RememberAnswer(ctx, store.Answer{
-			Scope: scope, Operation: "make", Key: endpoint, Fingerprint: []byte{1}, RawDigest: []byte{2}, CreatedAt: d.Now(),
-		}, sealed(AnswerSecret(scope, "make", endpoint), "answer"))
+			Scope: scope, Operation: "make", Key: endpoint, Fingerprint: []byte{1}, RawDigest: []byte{2}, CreatedAt: e.now(),
+		}, sealed(AnswerBinding(scope, "make", endpoint), "answer"))
 		if !fresh {
 			failed = errors.Join(failed, errors.New("the answer is not new"))
 		}
@@ -44,120 +45,120 @@ func (d *desk) keep(ctx context.Context) (endpoint, source string, err error) {
 	return endpoint, source, err
 }
 
-// wantKept fails unless all that keep has stored opens, and is under a key.
-func (d *desk) wantKept(when, endpoint, source, under string) {
-	d.t.Helper()
-	ctx, scope, vault := d.t.Context(), d.production(), d.vault()
-	e, err := d.Store.Endpoint(ctx, scope, endpoint)
-	d.must(err)
-	s, err := d.Store.AnySource(ctx, source)
-	d.must(err)
-	a, err := d.Store.SealedAnswer(ctx, scope, "make", endpoint)
-	d.must(err)
+// wantSecrets fails unless everything that storeSecrets has stored opens and is sealed
+// under the master key with this id.
+func (e *env) wantSecrets(when, endpoint, source, under string) {
+	e.t.Helper()
+	ctx, scope, secrets := e.t.Context(), e.production(), e.secrets()
+	hook, err := e.store.Endpoint(ctx, scope, endpoint)
+	e.must(err)
+	s, err := e.store.AnySource(ctx, source)
+	e.must(err)
+	a, err := e.store.SealedAnswer(ctx, scope, "make", endpoint)
+	e.must(err)
 	for _, one := range []struct {
-		at     Place
+		row    Binding
 		sealed []byte
 		want   string
 	}{
-		{EndpointSecret(scope, endpoint, 2), e.Secret.Sealed, "endpoint 2"},
-		{EndpointSecret(scope, endpoint, 1), e.OldSecret.Sealed, "endpoint 1"},
-		{SourceSecret(scope, source, 2), s.Secret.Sealed, "source 2"},
-		{SourceSecret(scope, source, 1), s.OldSecret.Sealed, "source 1"},
-		{AnswerSecret(scope, "make", endpoint), a.Secret.Sealed, "answer"},
+		{EndpointBinding(scope, endpoint, 2), hook.Secret.Sealed, "endpoint 2"},
+		{EndpointBinding(scope, endpoint, 1), hook.OldSecret.Sealed, "endpoint 1"},
+		{SourceBinding(scope, source, 2), s.Secret.Sealed, "source 2"},
+		{SourceBinding(scope, source, 1), s.OldSecret.Sealed, "source 1"},
+		{AnswerBinding(scope, "make", endpoint), a.Secret.Sealed, "answer"},
 	} {
-		if got, err := vault.Open(one.at, one.sealed); err != nil || string(got) != one.want {
-			d.t.Errorf("%s: %q, %v; want %s", when, got, err, one.want)
+		if got, err := secrets.Open(one.row, one.sealed); err != nil || string(got) != one.want {
+			e.t.Errorf("%s: %q, %v; want %s", when, got, err, one.want)
 		}
 		if id, err := seal.KeyID(one.sealed); err != nil || id != under {
-			d.t.Errorf("%s: %s is under %s, %v; want %s", when, one.want, id, err, under)
+			e.t.Errorf("%s: %s is under %s, %v; want %s", when, one.want, id, err, under)
 		}
 	}
 }
 
-func TestRotationMovesTheSecretsOfTaxpayers(t *testing.T) {
+func TestRotateMasterMovesTheSecretsOfTaxpayers(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		d := newDesk(t, address)
-		endpoint, source, err := d.keep(t.Context())
-		d.must(err)
-		d.wantKept("before", endpoint, source, inUse(t, d.master))
-		done, err := RotateMaster(t.Context(), d.Store, d.master)
-		d.must(err)
+		e := newEnv(t, address)
+		endpoint, source, err := e.storeSecrets(t.Context())
+		e.must(err)
+		e.wantSecrets("before", endpoint, source, inUse(t, e.master))
+		done, err := RotateMaster(t.Context(), e.store, e.master)
+		e.must(err)
 		all := done.Rewrapped
-		d.wantKept("after", endpoint, source, done.New)
-		// Deleted ones have nothing to be moved.
-		d.must(d.Store.Update(t.Context(), func(tx *store.Tx) error {
-			return tx.DeleteEndpoint(t.Context(), d.production(), endpoint, d.Now())
+		e.wantSecrets("after", endpoint, source, done.New)
+		// A deleted endpoint has no secret to move.
+		e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
+			return tx.DeleteEndpoint(t.Context(), e.production(), endpoint, e.now())
 		}))
-		done, err = RotateMaster(t.Context(), d.Store, d.master)
+		done, err = RotateMaster(t.Context(), e.store, e.master)
 		if err != nil || done.Rewrapped != all-1 {
 			t.Errorf("without the endpoint: %+v, %v; want one less than %d", done, err, all)
 		}
 	})
 }
 
-// What is sealed while the master key is rotated is under the new one.
-func TestRotationsAndSecretsTogether(t *testing.T) {
+// Secrets that are stored during a rotation end under the new master key.
+func TestConcurrentRotationsMissNoSecret(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		d := newDesk(t, address)
-		type kept struct{ endpoint, source string }
+		e := newEnv(t, address)
+		type ids struct{ endpoint, source string }
 		var mu sync.Mutex
-		var made []kept
+		var made []ids
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				endpoint, source, err := d.keep(t.Context())
+				endpoint, source, err := e.storeSecrets(t.Context())
 				if err != nil {
-					t.Errorf("keep: %v", err)
+					t.Errorf("store secrets: %v", err)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				made = append(made, kept{endpoint, source})
+				made = append(made, ids{endpoint, source})
 			})
 			all.Go(func() {
-				if _, err := RotateMaster(t.Context(), d.Store, seal.NewKeys(d.master.File())); err != nil {
+				if _, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File())); err != nil {
 					t.Errorf("rotate: %v", err)
 				}
 			})
 		}
 		all.Wait()
-		needs, err := masterID(t.Context(), d.Store)
-		d.must(err)
+		needs, err := masterID(t.Context(), e.store)
+		e.must(err)
 		for _, k := range made {
-			d.wantKept("afterwards", k.endpoint, k.source, needs)
+			e.wantSecrets("afterwards", k.endpoint, k.source, needs)
 		}
 	})
 }
 
-// A secret opens in its own place alone.
-func TestASecretIsBoundToItsPlace(t *testing.T) {
+func TestASecretOpensOnlyInItsOwnRow(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, storetest.Address(t, "sqlite"))
-	scope := d.production()
-	at := EndpointSecret(scope, "a", 1)
+	e := newEnv(t, storetest.Address(t, "sqlite"))
+	scope := e.production()
+	row := EndpointBinding(scope, "a", 1)
 	var kept store.SealedSecret
-	d.must(d.vault().Update(t.Context(), func(_ *store.Tx, seal Sealer) (err error) {
-		kept, err = seal(at, []byte("x"))
+	e.must(e.secrets().Update(t.Context(), func(_ *store.Tx, seal Sealer) (err error) {
+		kept, err = seal(row, []byte("x"))
 		return err
 	}))
 	elsewhere := store.Scope{Environment: fiscal.Certification, TaxpayerID: scope.TaxpayerID}
 	foreign := store.Scope{Environment: fiscal.Production, TaxpayerID: "b"}
-	for _, other := range []Place{
-		EndpointSecret(elsewhere, "a", 1), EndpointSecret(foreign, "a", 1), EndpointSecret(scope, "b", 1),
-		EndpointSecret(scope, "a", 2), SourceSecret(scope, "a", 1), AnswerSecret(scope, "", "a"),
+	for _, other := range []Binding{
+		EndpointBinding(elsewhere, "a", 1), EndpointBinding(foreign, "a", 1), EndpointBinding(scope, "b", 1),
+		EndpointBinding(scope, "a", 2), SourceBinding(scope, "a", 1), AnswerBinding(scope, "", "a"),
 	} {
-		if _, err := d.vault().Open(other, kept.Sealed); !errors.Is(err, seal.ErrTampered) {
+		if _, err := e.secrets().Open(other, kept.Sealed); !errors.Is(err, seal.ErrTampered) {
 			t.Errorf("%+v: %v, want ErrTampered", other, err)
 		}
 	}
 	if kept.Version != 1 {
 		t.Errorf("version %d", kept.Version)
 	}
-	if _, err := d.vault().Open(at, kept.Sealed); err != nil {
+	if _, err := e.secrets().Open(row, kept.Sealed); err != nil {
 		t.Error(err)
 	}
-	empty := Secrets{Store: storetest.Open(t, storetest.Address(t, "sqlite"), d.Now), Keys: newMaster(t)}
+	empty := NewSecrets(storetest.Open(t, storetest.Address(t, "sqlite"), e.now), newMaster(t))
 	err := empty.Update(t.Context(), func(*store.Tx, Sealer) error { return nil })
 	if !errors.Is(err, ErrNoKeyring) {
 		t.Errorf("on an empty database: %v, want ErrNoKeyring", err)

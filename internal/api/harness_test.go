@@ -164,16 +164,24 @@ func (w *world) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.
 	return opt
 }
 
-func (w *world) secrets() access.Secrets {
-	return access.Secrets{Store: w.store, Keys: seal.NewKeys(w.opt.masterKey)}
+func (w *world) secrets() *access.Secrets {
+	return access.NewSecrets(w.store, seal.NewKeys(w.opt.masterKey))
 }
 
 func (w *world) endpoints() *notify.Endpoints {
-	return &notify.Endpoints{Store: w.store, Secrets: w.secrets(), Poster: w.opt.poster, Now: w.opt.now}
+	post := w.opt.poster
+	if post == nil {
+		post = &poster{}
+	}
+	all, err := notify.NewEndpoints(notify.EndpointsOptions{Store: w.store, Secrets: w.secrets(), Poster: post, Now: w.opt.now})
+	w.must(err)
+	return all
 }
 
 func (w *world) sources() *notify.Sources {
-	return &notify.Sources{Store: w.store, Secrets: w.secrets(), Now: w.opt.now}
+	all, err := notify.NewSources(notify.SourcesOptions{Store: w.store, Secrets: w.secrets(), Now: w.opt.now})
+	w.must(err)
+	return all
 }
 
 func (w *world) must(err error) {
@@ -194,8 +202,8 @@ func (w *world) newTaxpayer() string {
 	return made.ID
 }
 
-func (w *world) credentials() access.Credentials {
-	return access.Credentials{Store: w.store, Ring: w.ring, Now: w.opt.now}
+func (w *world) credentials() *access.Credentials {
+	return access.NewCredentials(w.store, w.ring, w.opt.now)
 }
 
 func (w *world) newKey(taxpayer string, env fiscal.Environment, scopes ...apikey.Scope) string {

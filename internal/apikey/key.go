@@ -1,6 +1,6 @@
-// Package apikey owns the shape of our API credentials,
-// fh_<prefix>_<secret>: it makes them, reads them, digests them for storage
-// and names the scopes they may carry. It stores nothing and grants nothing.
+// Package apikey defines the format of API keys, fh_<prefix>_<secret>, and their
+// scopes. It makes and parses keys and computes the digests that are stored. It does
+// not store keys and does not decide about access.
 package apikey
 
 import (
@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// ErrMalformed says that a text has not the shape of a key: it was mistyped,
-// cut short, or never was one.
+// ErrMalformed means that a text does not have the format of a key: it has a typing
+// error, was cut, or is something else.
 var ErrMalformed = errors.New("apikey: malformed key")
 
 const (
@@ -31,30 +31,31 @@ const (
 
 	lower36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
-	// In ascending byte order, so that encodings of one length compare as
-	// the numbers they stand for.
+	// The digits are in ascending byte order, so that encodings of equal length
+	// compare like the numbers that they encode.
 	base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-	// The base 62 form of 2^256-1; 43 digits could say a little more than
-	// 32 bytes can hold.
+	// maxEntropy is 2^256-1 in base 62. 43 digits can encode greater numbers, which do
+	// not fit in 32 bytes.
 	maxEntropy = "yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp1"
 
 	redacted = "[redacted]"
 )
 
-// Key is a whole credential, secret included. It prints as [redacted]
-// wherever it is formatted, logged or encoded; Reveal alone gives its text.
-// The zero Key is no key; one made by New or Parse is well formed.
+// Key is an API key with its secret. It prints as [redacted] when it is formatted,
+// logged or encoded; only Reveal returns its text. The zero Key is not a valid key.
 type Key struct {
-	// Behind a pointer because fmt calls no method on an unexported field of
-	// another struct: it would print a string, and prints an address.
+	// text is a pointer because fmt calls no methods on an unexported field of another
+	// struct: it would print the string itself, but prints only the address of a
+	// pointer.
 	text *string
 
 	_ [0]func() // not comparable: == would compare the addresses
 }
 
-// New returns a fresh key of an environment ("production", "certification" or
-// "sandbox"), made of the randomness of rand.
+// New returns a new key for an environment ("production", "certification" or
+// "sandbox"). It fails for another environment, and when it cannot read enough random
+// bytes from rand.
 func New(env string, rand io.Reader) (Key, error) {
 	letter, err := environmentLetter(env)
 	if err != nil {
@@ -69,8 +70,8 @@ func New(env string, rand io.Reader) (Key, error) {
 		if _, err := io.ReadFull(rand, one[:]); err != nil {
 			return Key{}, fmt.Errorf("apikey: read randomness: %w", err)
 		}
-		// 252 is the last multiple of 36 in a byte; the rest would favour
-		// the first characters.
+		// 252 is the greatest multiple of 36 in a byte. Greater bytes would make the
+		// first characters more likely.
 		if one[0] < 252 {
 			b.WriteByte(lower36[one[0]%36])
 		}
@@ -86,9 +87,8 @@ func New(env string, rand io.Reader) (Key, error) {
 	return Key{text: &text}, nil
 }
 
-// Parse reads a key, and returns ErrMalformed for any text that New cannot
-// have made. It costs the same little for every text of the right length, and
-// nothing for any other.
+// Parse parses a key. It fails with ErrMalformed for a text that New cannot have made.
+// It is cheap, also for very long texts.
 func Parse(text string) (Key, error) {
 	if len(text) != keyLen ||
 		text[:len(lead)] != lead ||
@@ -100,12 +100,12 @@ func Parse(text string) (Key, error) {
 		text[checkStart:] != checksum(text[:checkStart]) {
 		return Key{}, ErrMalformed
 	}
-	text = strings.Clone(text) // lets go of the header it may be a part of
+	text = strings.Clone(text) // text may be part of a large header, which can then be freed
 	return Key{text: &text}, nil
 }
 
-// Prefix returns the public part, under which a key is found and by which it
-// is named in logs.
+// Prefix returns the public part of the key. The database finds a key by its prefix,
+// and logs show it.
 func (k Key) Prefix() string {
 	if k.text == nil {
 		return ""
@@ -113,16 +113,16 @@ func (k Key) Prefix() string {
 	return (*k.text)[len(lead):prefixEnd]
 }
 
-// Digest returns what is stored in place of the key: HMAC-SHA-256 of its whole
-// text under the pepper. The secret holds 256 random bits, so nothing is gained
-// by a slow hash. Compare digests with hmac.Equal.
+// Digest returns the HMAC-SHA-256 of the key's text under the pepper. The database
+// stores the digest and not the key. A slow hash is not necessary, because the secret
+// has 256 random bits. Compare digests with hmac.Equal.
 func (k Key) Digest(pepper []byte) [32]byte {
 	h := hmac.New(sha256.New, pepper)
 	h.Write([]byte(k.Reveal()))
 	return [32]byte(h.Sum(nil))
 }
 
-// Reveal returns the text of the key, to be shown once to whoever it is for.
+// Reveal returns the text of the key. Show it once, to the owner of the key.
 func (k Key) Reveal() string {
 	if k.text == nil {
 		return ""
@@ -145,8 +145,8 @@ func (k Key) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 // LogValue returns the string [redacted].
 func (k Key) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// environmentLetter returns the first character of a prefix, which tells where
-// a leaked key belongs without asking any database.
+// environmentLetter returns the first character of a prefix. It shows the environment
+// of a leaked key without a look-up in the database.
 func environmentLetter(env string) (byte, error) {
 	switch env {
 	case "production", "certification", "sandbox":
@@ -161,7 +161,8 @@ func checksum(text string) string {
 	return encode62(new(big.Int).SetUint64(uint64(sum)), checksumLen)
 }
 
-// encode62 writes n in exactly width base 62 digits; n fits them.
+// encode62 returns n as exactly width digits in base 62. The digits must be enough
+// for n.
 func encode62(n *big.Int, width int) string {
 	digits := make([]byte, width)
 	base, digit := big.NewInt(int64(len(base62))), new(big.Int)
@@ -172,6 +173,7 @@ func encode62(n *big.Int, width int) string {
 	return string(digits)
 }
 
+// only reports whether text has no characters outside the alphabet.
 func only(text, alphabet string) bool {
 	for i := range len(text) {
 		if strings.IndexByte(alphabet, text[i]) < 0 {

@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var shape = regexp.MustCompile(`^fh_[pcs][a-z0-9]{11}_[0-9A-Za-z]{49}$`)
+var format = regexp.MustCompile(`^fh_[pcs][a-z0-9]{11}_[0-9A-Za-z]{49}$`)
 
 func newKey(t testing.TB, env string) Key {
 	t.Helper()
@@ -34,8 +34,8 @@ func TestNew(t *testing.T) {
 	t.Parallel()
 	for env, letter := range map[string]string{"production": "p", "certification": "c", "sandbox": "s"} {
 		k := newKey(t, env)
-		if !shape.MatchString(k.Reveal()) {
-			t.Errorf("New(%q) does not have the shape of a key", env)
+		if !format.MatchString(k.Reveal()) {
+			t.Errorf("New(%q) does not have the format of a key", env)
 		}
 		if got := k.Prefix(); len(got) != 12 || got[:1] != letter {
 			t.Errorf("New(%q).Prefix() = %q, want 12 characters that start with %q", env, got, letter)
@@ -55,8 +55,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// The text is fixed for good: scanners for leaked keys look for it.
-func TestNewIsStable(t *testing.T) {
+// The format must not change: scanners for leaked keys search for it.
+func TestTheFormatIsFixed(t *testing.T) {
 	t.Parallel()
 	source := make([]byte, 11+32)
 	for i := range source {
@@ -74,7 +74,7 @@ func TestNewIsStable(t *testing.T) {
 
 func TestPrefixIsUnbiased(t *testing.T) {
 	t.Parallel()
-	// Every byte once: 252 of them count, 7 for each character.
+	// Every byte once: New uses 252 of them, 7 for each character.
 	var source []byte
 	for i := range 256 {
 		source = append(source, byte(255-i))
@@ -84,7 +84,7 @@ func TestPrefixIsUnbiased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "szyxwvutsrqp"; k.Prefix() != want { // 255 to 252 are passed over
+	if want := "szyxwvutsrqp"; k.Prefix() != want { // New skips 255 to 252
 		t.Errorf("Prefix() = %q, want %q", k.Prefix(), want)
 	}
 }
@@ -127,16 +127,16 @@ func TestParseRefuses(t *testing.T) {
 	other := "fh_x0123456789a_" + good[secretStart:checkStart]
 	tests := []struct{ name, text string }{
 		{"nothing", ""},
-		{"only the lead", "fh_"},
-		{"the prefix alone", good[:prefixEnd]},
+		{"only fh_", "fh_"},
+		{"only the prefix", good[:prefixEnd]},
 		{"one character less", good[:keyLen-1]},
 		{"one character more", good + "0"},
 		{"a blank after it", good + " "},
 		{"a blank before it", " " + good},
-		{"another lead", "gh_" + good[len(lead):]},
+		{"another first letter", "gh_" + good[len(lead):]},
 		{"upper case", strings.ToUpper(good)},
-		{"no such environment", other + checksum(other)},
-		{"many bytes", strings.Repeat("a", 1<<20)},
+		{"unknown environment", other + checksum(other)},
+		{"very long", strings.Repeat("a", 1<<20)},
 		{"not ASCII", strings.Repeat("é", keyLen/2) + "a"},
 	}
 	for _, tt := range tests {
@@ -159,7 +159,7 @@ func TestParseRefusesEveryTypo(t *testing.T) {
 			}
 			typo := good[:i] + string([]byte{byte(c)}) + good[i+1:]
 			if _, err := Parse(typo); !errors.Is(err, ErrMalformed) {
-				t.Fatalf("character %d read as %#x: err = %v, want ErrMalformed", i, c, err)
+				t.Fatalf("character %d changed to %#x: err = %v, want ErrMalformed", i, c, err)
 			}
 		}
 		if i > 0 && good[i] != good[i-1] {
@@ -184,11 +184,11 @@ func TestDigest(t *testing.T) {
 		t.Error("Digest does not depend on the pepper")
 	}
 	if got == newKey(t, "sandbox").Digest(pepper) {
-		t.Error("two keys have one digest")
+		t.Error("two keys have the same digest")
 	}
 }
 
-func TestKeyDoesNotLeak(t *testing.T) {
+func TestKeyPrintsRedacted(t *testing.T) {
 	t.Parallel()
 	k := newKey(t, "sandbox")
 	type exported struct{ Key Key }
@@ -222,7 +222,7 @@ func checkLeak(t *testing.T, k Key, where, text string) {
 	t.Helper()
 	secret := k.Reveal()[secretStart:]
 	if strings.Contains(text, secret) || strings.Contains(strings.ToLower(text), fmt.Sprintf("%x", secret)) {
-		t.Errorf("%s holds the secret", where)
+		t.Errorf("%s shows the secret", where)
 	}
 }
 
@@ -247,8 +247,8 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if k.Reveal() != text || !shape.MatchString(text) {
-			t.Fatalf("Parse(%q) read %q", text, k.Reveal())
+		if k.Reveal() != text || !format.MatchString(text) {
+			t.Fatalf("Parse(%q) = %q", text, k.Reveal())
 		}
 	})
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Scope is one thing that a credential allows.
+// Scope is a permission of a credential.
 type Scope string
 
-// The scopes there are.
+// The scopes of credentials.
 const (
 	InvoicesWrite  Scope = "invoices.write"
 	InvoicesRead   Scope = "invoices.read"
@@ -17,15 +17,15 @@ const (
 	WebhooksManage Scope = "webhooks.manage"
 )
 
-// AllScopes returns every scope, in a slice of the caller's own.
+// AllScopes returns every scope, in a new slice.
 func AllScopes() []Scope {
 	return []Scope{InvoicesWrite, InvoicesRead, ECFSubmit, ECFRead, WebhooksManage}
 }
 
-// ParseScope reads a scope as it is spelled in public.
+// ParseScope parses the public name of a scope. It fails for an unknown name.
 func ParseScope(text string) (Scope, error) {
 	if s := Scope(text); slices.Contains(AllScopes(), s) {
 		return s, nil
 	}
-	return "", fmt.Errorf("apikey: %q is not a scope", text)
+	return "", fmt.Errorf("apikey: unknown scope %q", text)
 }

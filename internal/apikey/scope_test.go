@@ -20,10 +20,10 @@ func TestParseScope(t *testing.T) {
 	}
 }
 
-func TestAllScopesIsTheCallersOwn(t *testing.T) {
+func TestAllScopesReturnsANewSlice(t *testing.T) {
 	t.Parallel()
 	AllScopes()[0] = "changed"
 	if AllScopes()[0] != InvoicesWrite {
-		t.Error("a caller can change the scopes of all")
+		t.Error("a caller can change the scopes of other callers")
 	}
 }

@@ -1,5 +1,6 @@
-// Package cursor makes and reads the cursors of paged lists. Nobody else can make
-// or change one, and each is good for its own list alone.
+// Package cursor makes and reads the cursors of paged lists. A cursor is
+// authenticated: a client cannot make or change one, and a cursor of one list is not
+// valid for another.
 package cursor
 
 import (
@@ -11,19 +12,21 @@ import (
 	"github.com/google/uuid"
 )
 
-// A cursor is base64url of: a version byte, the id of the last row shown, the
-// print of its list, and a MAC over all of that.
+// A cursor is base64url of a version byte, the id of the last row of the page, the
+// hash of the list, and a MAC over all of these.
 const (
-	version   = 1
-	printSize = 16
-	macSize   = 16
-	size      = 1 + 16 + printSize + macSize
+	version  = 1
+	idSize   = 16
+	hashSize = 16
+	macSize  = 16
+	size     = 1 + idSize + hashSize + macSize
 )
 
-// A List is the print of a list: whose it is and how it is filtered.
-type List [printSize]byte
+// A List is a hash that identifies a list: its owner and its filters.
+type List [hashSize]byte
 
-// NewList names a list by its parts, which are told apart by their lengths.
+// NewList returns the hash of the parts that identify a list. The hash includes the
+// length of each part, so that different parts never give the same list.
 func NewList(parts ...string) List {
 	h := sha256.New()
 	for _, part := range parts {
@@ -32,10 +35,11 @@ func NewList(parts ...string) List {
 	return List(h.Sum(nil))
 }
 
-// Keys authenticate cursors: the first makes them, and all are accepted.
+// Keys authenticate cursors. Make uses the first key; Read accepts every key.
 type Keys [][]byte
 
-// Make returns the cursor that continues a list after the row with this id.
+// Make returns the cursor that continues a list after the row with this id. There must
+// be at least one key.
 func (k Keys) Make(id uuid.UUID, list List) string {
 	b := make([]byte, 0, size)
 	b = append(b, version)
@@ -45,10 +49,11 @@ func (k Keys) Make(id uuid.UUID, list List) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Read returns the id that a cursor of this list points at.
+// Read returns the row id in a cursor. ok is false when the cursor was not made by Make
+// for this list with one of the keys.
 func (k Keys) Read(text string, list List) (id uuid.UUID, ok bool) {
 	if len(text) != base64.RawURLEncoding.EncodedLen(size) {
-		return id, false // the decoder would let line breaks pass
+		return id, false // the decoder ignores line breaks
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) != size || b[0] != version {
@@ -56,8 +61,8 @@ func (k Keys) Read(text string, list List) (id uuid.UUID, ok bool) {
 	}
 	signed, mac := b[:size-macSize], b[size-macSize:]
 	for _, key := range k {
-		if hmac.Equal(mac, sum(key, signed)) && hmac.Equal(signed[17:], list[:]) {
-			return uuid.UUID(signed[1:17]), true
+		if hmac.Equal(mac, sum(key, signed)) && hmac.Equal(signed[1+idSize:], list[:]) {
+			return uuid.UUID(signed[1 : 1+idSize]), true
 		}
 	}
 	return id, false

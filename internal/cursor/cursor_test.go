@@ -15,19 +15,20 @@ func testKeys() Keys { return Keys{bytes.Repeat([]byte{1}, 32), bytes.Repeat([]b
 
 func testList() List { return NewList("invoices", "sandbox", "t") }
 
-// P-39, in full: every other character at every place, and every length.
-func TestP39EveryChangeOfACursorIsRefused(t *testing.T) {
+// The test tries every other byte at every position, every insertion and every
+// shorter text.
+func TestReadRefusesAChangedCursor(t *testing.T) {
 	t.Parallel()
 	c, list := testKeys(), testList()
 	text := c.Make(testID(), list)
 	if id, ok := c.Read(text, list); !ok || id != testID() {
-		t.Fatalf("read gives %q, %t", id, ok)
+		t.Fatalf("Read = %q, %t", id, ok)
 	}
 	for i := range len(text) {
 		for b := range 256 {
 			changed := text[:i] + string([]byte{byte(b)}) + text[i+1:]
 			if id, ok := c.Read(changed, list); ok && changed != text {
-				t.Errorf("byte %d as %#x is read as %s", i, b, id)
+				t.Errorf("with byte %d changed to %#x it is read as %s", i, b, id)
 			}
 			if id, ok := c.Read(text[:i]+string([]byte{byte(b)})+text[i:], list); ok {
 				t.Errorf("with %#x before byte %d it is read as %s", b, i, id)
@@ -39,7 +40,7 @@ func TestP39EveryChangeOfACursorIsRefused(t *testing.T) {
 	}
 }
 
-func TestCursorKeysThatWereRotated(t *testing.T) {
+func TestReadAcceptsCursorsOfOlderKeys(t *testing.T) {
 	t.Parallel()
 	list := testList()
 	both := testKeys()
@@ -48,19 +49,17 @@ func TestCursorKeysThatWereRotated(t *testing.T) {
 		t.Error("a cursor of the previous key is refused")
 	}
 	if both.Make(testID(), list) != fresh.Make(testID(), list) {
-		t.Error("the newest key does not make the cursors")
+		t.Error("Make does not use the newest key")
 	}
 	if _, ok := old.Read(fresh.Make(testID(), list), list); ok {
-		t.Error("a cursor of a key that is not known is read")
+		t.Error("a cursor of an unknown key is accepted")
 	}
 	if _, ok := (Keys{}).Read(fresh.Make(testID(), list), list); ok {
-		t.Error("a cursor is read without any key")
+		t.Error("a cursor is accepted without any key")
 	}
 }
 
-// The parts of a list are told apart by their lengths, so that no two lists
-// share a print.
-func TestListsAreApart(t *testing.T) {
+func TestDifferentListsHaveDifferentHashes(t *testing.T) {
 	t.Parallel()
 	seen := map[List]string{}
 	parts := []string{"", "a", "b", "ab", "0:", "1:a", "8:accepted"}
@@ -68,18 +67,18 @@ func TestListsAreApart(t *testing.T) {
 		for _, y := range parts {
 			for _, z := range parts {
 				name := strings.Join([]string{x, y, z}, "|")
-				print := NewList(x, y, z)
-				if other, ok := seen[print]; ok {
-					t.Errorf("%s and %s have one print", name, other)
+				hash := NewList(x, y, z)
+				if other, ok := seen[hash]; ok {
+					t.Errorf("%s and %s have the same hash", name, other)
 				}
-				seen[print] = name
+				seen[hash] = name
 			}
 		}
 	}
 }
 
-// Whatever the text, reading it never panics, and what is read is what we made.
-func FuzzCursor(f *testing.F) {
+// Read never panics, and it accepts only cursors that Make has made.
+func FuzzRead(f *testing.F) {
 	c, list := testKeys(), testList()
 	good := c.Make(testID(), list)
 	other := Keys{bytes.Repeat([]byte{3}, 32)}
@@ -95,7 +94,7 @@ func FuzzCursor(f *testing.F) {
 			return
 		}
 		if text != c.Make(id, list) && text != c[1:].Make(id, list) {
-			t.Errorf("%q is read as %s and we never made it", text, id)
+			t.Errorf("Read accepts %q as %s, and Make did not make it", text, id)
 		}
 	})
 }

@@ -38,7 +38,8 @@ func NewCertificate(taxpayerID, certificateID string, expires time.Time) Certifi
 	return Certificate{"taxpayer", taxpayerID, certificateID, fiscal.FormatInstant(expires)}
 }
 
-// NumberRange is the data of SequenceLow: what is left of all ranges of a type.
+// NumberRange is the data of SequenceLow: the numbers that are left in all ranges of
+// a document type.
 type NumberRange struct {
 	Object     string      `json:"object"`
 	TaxpayerID string      `json:"id"`
@@ -47,8 +48,8 @@ type NumberRange struct {
 	ExpiresAt  string      `json:"expires_at,omitempty"`
 }
 
-// NewNumberRange returns the data about the numbers that are left. A zero expires
-// means that they do not expire.
+// NewNumberRange returns the data about the numbers that are left. They never expire
+// when expires is zero.
 func NewNumberRange(taxpayerID string, t fiscal.Type, remaining int64, expires fiscal.Date) NumberRange {
 	data := NumberRange{Object: "taxpayer", TaxpayerID: taxpayerID, Type: t, Remaining: remaining}
 	if !expires.IsZero() {
@@ -67,8 +68,8 @@ type Contingency struct {
 	Deadline   string `json:"deadline,omitempty"`
 }
 
-// NewContingency returns the data about a contingency; ended and deadline are
-// zero while it lasts.
+// NewContingency returns the data about a contingency. Pass zero for ended and
+// deadline while the contingency lasts.
 func NewContingency(taxpayerID string, started, ended, deadline time.Time) Contingency {
 	data := Contingency{Object: "taxpayer", TaxpayerID: taxpayerID, StartedAt: fiscal.FormatInstant(started)}
 	if !ended.IsZero() {

@@ -19,8 +19,7 @@ type Event struct {
 	Body []byte // the JSON that integrators receive, with relative links
 }
 
-// NewID returns the id of a new event. Ids sort by the time at which they were
-// made.
+// NewID returns a new event id. Ids sort by the time of their creation.
 func NewID() string {
 	id := uuid.Must(uuid.NewV7())
 	return "evt_" + hex.EncodeToString(id[:])

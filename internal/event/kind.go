@@ -1,11 +1,11 @@
 // Package event defines the events that integrators receive by webhook and read
 // from the feed: their kinds, their envelope, their data and their links. It
-// encodes them and does nothing else: it neither stores nor sends an event.
+// encodes events; it does not store or send them.
 package event
 
 import "github.com/fiscalhub/fiscalhub/internal/fiscal"
 
-// All is the name by which a webhook endpoint subscribes to every kind.
+// All subscribes a webhook endpoint to every kind of event.
 const All = "*"
 
 // The kinds of events that are not a change of a document's status.
@@ -22,8 +22,8 @@ const (
 	WebhookTest         = "webhook.test"
 )
 
-// StatusChanged returns the kind of the event for a document that has reached a
-// status.
+// StatusChanged returns the kind of the event that reports a new status of a
+// document.
 func StatusChanged(s fiscal.Status) string {
 	if s == fiscal.ValidationFailed {
 		return "invoice.validation_failed"
@@ -55,7 +55,7 @@ func Kinds() []string {
 	}
 }
 
-// The kinds of inbound messages: what a source passes on from a buyer.
+// The kinds of inbound messages, which a source forwards from a buyer.
 const (
 	InboundReceipt    = "ecf.receipt_acknowledged"
 	InboundCommercial = "ecf.commercial_response"

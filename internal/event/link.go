@@ -7,18 +7,20 @@ type Links struct {
 	Self string `json:"self"`
 }
 
-// DocumentLinks returns the links of a fiscal document. They are paths: only the
-// sender of an event knows the public address of the service. See Absolute.
+// DocumentLinks returns the links of a fiscal document. They are paths without a
+// host, because only the sender knows the public address of the service: see
+// Absolute.
 func DocumentLinks(taxpayerID, documentID string) Links {
 	return Links{Self: "/v1/taxpayers/" + taxpayerID + "/fiscal-documents/" + documentID}
 }
 
-// selfLink is the text in front of the path of a relative link.
+// selfLink is the beginning of a relative link in an encoded event.
 var selfLink = []byte(`"links":{"self":"/v1/`)
 
-// Absolute returns the body of an event with the public address of the service in
-// front of its link. All other bytes stay as they are. Text within the event
-// cannot be mistaken for the link, because JSON escapes its quotes.
+// Absolute returns the body of an event with an absolute link: it inserts base, the
+// public address of the service, in front of the path. It changes no other byte and
+// leaves body itself as it is. A string inside the event cannot look like the link,
+// because JSON escapes its quotes.
 func Absolute(body []byte, base string) []byte {
 	at := bytes.Index(body, selfLink)
 	if at < 0 {

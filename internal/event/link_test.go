@@ -1,22 +1,20 @@
 package event
 
-import (
-	"testing"
-)
+import "testing"
 
-func TestAbsolute(t *testing.T) {
+func TestAbsoluteChangesTheLinkOnly(t *testing.T) {
 	t.Parallel()
 	const base = "https://invoices.example"
 	tests := []struct{ name, body, want string }{
 		{"a link", `{"data":{"total":"1.00","links":{"self":"/v1/a"}}}`, `{"data":{"total":"1.00","links":{"self":"https://invoices.example/v1/a"}}}`},
 		{"no link", `{"data":{"object":"taxpayer"}}`, `{"data":{"object":"taxpayer"}}`},
-		{"a link that is whole", `{"links":{"self":"https://a/v1/b"}}`, `{"links":{"self":"https://a/v1/b"}}`},
-		{"a text like a link before it", `{"external_id":"\"links\":{\"self\":\"/v1/","links":{"self":"/v1/a"}}`,
+		{"an absolute link", `{"links":{"self":"https://a/v1/b"}}`, `{"links":{"self":"https://a/v1/b"}}`},
+		{"a string that looks like a link", `{"external_id":"\"links\":{\"self\":\"/v1/","links":{"self":"/v1/a"}}`,
 			`{"external_id":"\"links\":{\"self\":\"/v1/","links":{"self":"https://invoices.example/v1/a"}}`},
-		{"another link", `{"links":{"self":"/v1/a"},"more":{"links":{"self":"/v1/b"}}}`,
+		{"two links: only the first changes", `{"links":{"self":"/v1/a"},"more":{"links":{"self":"/v1/b"}}}`,
 			`{"links":{"self":"https://invoices.example/v1/a"},"more":{"links":{"self":"/v1/b"}}}`},
-		{"blanks and escapes stay", `{"a": "\u003c<é", "links":{"self":"/v1/a"} }`, `{"a": "\u003c<é", "links":{"self":"https://invoices.example/v1/a"} }`},
-		{"nothing", ``, ``},
+		{"blanks and escapes do not change", `{"a": "\u003c<é", "links":{"self":"/v1/a"} }`, `{"a": "\u003c<é", "links":{"self":"https://invoices.example/v1/a"} }`},
+		{"an empty body", ``, ``},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -26,7 +24,7 @@ func TestAbsolute(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 			if string(body) != tt.body {
-				t.Errorf("what was given became %s", body)
+				t.Errorf("Absolute changed its argument to %s", body)
 			}
 		})
 	}

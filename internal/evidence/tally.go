@@ -174,8 +174,11 @@ func (t *Tally) OpenAttempts() []int64 {
 // security code has to tell. That is so for a verdict on a found track id, and for a
 // rejection that says that the number is used.
 func (t *Tally) MustConfirm() bool {
-	if len(t.accepted)+len(t.conditional)+len(t.operator)+len(t.ours)+len(t.foreign) > 0 {
+	switch {
+	case len(t.accepted)+len(t.conditional)+len(t.ours)+len(t.foreign) > 0:
 		return false
+	case len(t.operator) > 0: // an acceptance of our bytes would still count
+		return t.foundAcceptance()
 	}
 	return len(t.found) > 0 || len(t.duplicates) > 0
 }

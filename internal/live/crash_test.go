@@ -118,6 +118,66 @@ func TestEveryCrashPoint(t *testing.T) {
 	}
 }
 
+// TestEveryErrorPoint makes every commit, every call of the authority and every write
+// of the witness fail once: before its effect, or after it, so that its success is
+// hidden. The service goes on, and the document has one number, one content and the
+// same end.
+func TestEveryErrorPoint(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			for _, tr := range trials() {
+				if tr.more || engine != "sqlite" && !tr.postgres {
+					continue
+				}
+				t.Run(tr.name, func(t *testing.T) {
+					t.Parallel()
+					c := newCrashEnv(t, engine, tr)
+					for n, name := range c.survive(t) {
+						if !t.Run(fmt.Sprintf("%02d %s", n+1, name), func(t *testing.T) { c.endure(t, n+1) }) {
+							break // what is left over would be in the way of the next
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// errInjected is what a store returns when its database does not answer.
+var errInjected = fmt.Errorf("injected: %w", store.ErrUnavailable)
+
+// endure brings the document to its end in one service whose n-th point fails.
+func (c *crashEnv) endure(t *testing.T, at int) {
+	t.Helper()
+	c.begin(t)
+	p := &points{}
+	failed := false
+	p.fail = func(n int) error {
+		if n == at {
+			failed = true
+			return errInjected
+		}
+		return nil
+	}
+	w := c.service(t, c.store, p)
+	for range 2 {
+		w.drive(24 * time.Hour)
+		c.clock.Advance(wake.MaxLease + time.Second) // of a job whose claim seemed to fail
+	}
+	if !failed {
+		t.Fatalf("point %d was never reached: %q", at, p.names)
+	}
+	sent := 0
+	for i, name := range p.names {
+		if strings.HasPrefix(name, "before Submit") && i+1 != at {
+			sent++
+		}
+	}
+	c.audit(t, w, sent, 0)
+}
+
 // survive brings the document to its end through services that end at the named
 // points, one after the other, and a last one that does not. It returns the
 // points that the first one came by.

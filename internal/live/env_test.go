@@ -248,6 +248,9 @@ func (w *env) drive(most time.Duration) {
 	end := w.now().Add(most)
 	for range 10_000 {
 		jobs, err := w.Claim(w.t.Context(), maxClaim)
+		if errors.Is(err, store.ErrUnavailable) {
+			continue // as the runner does
+		}
 		w.must(err)
 		for _, job := range jobs {
 			w.RunJob(w.t.Context(), job)

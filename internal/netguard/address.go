@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// specialV4 and specialV6 are the special-purpose registries of IANA, and what
-// is deprecated. Of IPv6 only 2000::/3 is given out at all. What lies outside of
-// it needs no line: unspecified, loopback, unique local, link and site local,
-// multicast, discard-only, segment routing, and the NAT64 prefix for local use
-// (64:ff9b:1::/48), where the place of the IPv4 address is each network's own.
+// specialV4 and specialV6 are the special-purpose address registries of IANA and the
+// deprecated ranges. IANA assigns public IPv6 addresses only from 2000::/3 (globalV6),
+// so specialV6 does not list ranges outside it: unspecified, loopback, unique local,
+// link and site local, multicast, discard-only, segment routing, and the NAT64 prefix
+// for local use (64:ff9b:1::/48), in which each network chooses the position of the
+// IPv4 address.
 var (
 	specialV4 = prefixes("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
 		"192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16",
@@ -19,7 +20,7 @@ var (
 	sixToFour = netip.MustParsePrefix("2002::/16")
 	nat64     = netip.MustParsePrefix("64:ff9b::/96")
 
-	// The networks that are private in every site, and loopback.
+	// private are the private networks and loopback.
 	private = prefixes("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
 )
 
@@ -31,8 +32,8 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// embedded returns the IPv4 address that one of IPv6 leads to, and any other
-// address as it is.
+// embedded returns the IPv4 address inside a translated IPv6 address (NAT64, 6to4),
+// and any other address unchanged.
 func embedded(a netip.Addr) netip.Addr {
 	b := a.As16()
 	switch {
@@ -44,7 +45,7 @@ func embedded(a netip.Addr) netip.Addr {
 	return a
 }
 
-// isPublic tells whether an address is one of the public Internet.
+// isPublic reports whether an address belongs to the public Internet.
 func isPublic(a netip.Addr) bool {
 	if a.Is4() {
 		return !within(a, specialV4)
@@ -58,7 +59,8 @@ func within(a netip.Addr, list []netip.Prefix) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// unmapped is a range of IPv4 as such, however it is written.
+// unmapped returns an IPv4-mapped IPv6 prefix as an IPv4 prefix, and any other prefix
+// unchanged.
 func unmapped(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
 		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)

@@ -7,17 +7,17 @@ import (
 	"net"
 )
 
-// The classes of calls that got no answer. Others are told a class and never the
-// error, which may name addresses of ours.
+// The classes of calls that got no answer. Show integrators the class and never the
+// error itself, which may contain internal addresses.
 const (
-	ClassRefused = "refused_address" // the guard does not allow it
+	ClassRefused = "refused_address" // the guard does not allow the address
 	ClassDNS     = "dns"             // the name has no address
-	ClassConnect = "connect"         // there is no connection to be had
-	ClassTLS     = "tls"             // the server does not prove who it is
+	ClassConnect = "connect"         // no connection could be made
+	ClassTLS     = "tls"             // the TLS handshake or the check of the certificate failed
 	ClassTimeout = "timeout"
 )
 
-// Class tells of which class an error of a call is.
+// Class returns the class of an error of a call.
 func Class(err error) string {
 	var (
 		dns          *net.DNSError
@@ -33,7 +33,7 @@ func Class(err error) string {
 		return ClassDNS
 	case errors.As(err, &certificate), errors.As(err, &record):
 		return ClassTLS
-	case errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"): // alerts of TLS
+	case errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"): // TLS alerts
 		return ClassTLS
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &networkError) && networkError.Timeout():
 		return ClassTimeout

@@ -1,6 +1,6 @@
-// Package netguard owns where this service may be led to by others: which
-// addresses that somebody else has named may be called, how they are called,
-// and what may be said of it when that fails.
+// Package netguard protects calls to addresses that come from outside, such as webhook
+// URLs (server-side request forgery). It decides which addresses may be called, makes
+// the connections, and classifies failures for integrators.
 package netguard
 
 import (
@@ -12,34 +12,33 @@ import (
 	"time"
 )
 
-// ErrAddress is an address that must not be called: it is not that of a public
-// server. Who names an address for us to call is never trusted with where it
-// leads.
-var ErrAddress = errors.New("the address is not that of a public server")
+// ErrAddress means that an address must not be called, because it does not belong to a
+// public server.
+var ErrAddress = errors.New("the address does not belong to a public server")
 
-// A Guard keeps calls to addresses that others have named away from what is not
-// public. It is checked twice: the text of the address, and what its name turned
-// out to be at the moment of the connection, so that a name that resolves
-// differently the second time gains nothing.
+// A Guard refuses calls to addresses that are not public. It checks an address twice:
+// the text of the URL, and the IP address when the connection is made. A name that
+// resolves to another IP address the second time (DNS rebinding) is therefore refused
+// too.
 type Guard struct {
-	// Refuse are further addresses that must not be called, such as our own
-	// public ones.
+	// Refuse lists further addresses that must not be called, such as the public
+	// addresses of this service.
 	Refuse []netip.Prefix
-	// Private also allows loopback and the private networks, http, and any
-	// port: for development. What is special in another way, such as the
-	// addresses where clouds give out credentials, stays refused.
+	// Private also allows loopback and private networks, http, and any port. It is
+	// meant for development. Other special addresses, such as the metadata service
+	// of cloud providers, are still refused.
 	Private bool
 }
 
-// Control is the Control of a net.Dialer: it sees every address that is about to
-// be dialled, whatever name led there.
+// Control checks an IP address and port before the connection is made. Use it as the
+// Control function of a net.Dialer. It fails with ErrAddress.
 func (g Guard) Control(network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("%w: %s", ErrAddress, network)
 	}
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: it cannot be read", ErrAddress)
+		return fmt.Errorf("%w: it cannot be parsed", ErrAddress)
 	}
 	if at.Port() != 443 && !g.Private {
 		return fmt.Errorf("%w: port %d", ErrAddress, at.Port())
@@ -47,7 +46,7 @@ func (g Guard) Control(network, address string, _ syscall.RawConn) error {
 	return g.Addr(at.Addr())
 }
 
-// Addr tells whether an address may be called.
+// Addr fails with ErrAddress when an IP address must not be called.
 func (g Guard) Addr(a netip.Addr) error {
 	if !a.IsValid() || a.Zone() != "" {
 		return ErrAddress
@@ -65,8 +64,8 @@ func (g Guard) Addr(a netip.Addr) error {
 	return nil
 }
 
-// Dialer returns a dialer that connects to no address that the guard refuses: it
-// goes on to the next that the name has. A nil resolver is the system's.
+// Dialer returns a dialer that skips the addresses of a name that the guard refuses. A
+// nil resolver means that of the system.
 func (g Guard) Dialer(timeout time.Duration, resolver *net.Resolver) *net.Dialer {
 	return &net.Dialer{Timeout: timeout, Resolver: resolver, Control: g.Control}
 }

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every refused range with its first and last address, and the neighbours of
-// those where they are public.
+// refusedRanges lists every refused range: its first and last address, and the
+// addresses before and after it where these are public.
 var refusedRanges = []struct{ first, last, before, after string }{
 	{"0.0.0.0", "0.255.255.255", "", "1.0.0.0"},
 	{"10.0.0.0", "10.255.255.255", "9.255.255.255", "11.0.0.0"},
@@ -32,7 +32,7 @@ var refusedRanges = []struct{ first, last, before, after string }{
 
 	{"::", "::", "", ""},
 	{"::1", "::1", "", ""},
-	{"::2", "::fffe:ffff:ffff", "", ""}, // IPv4-compatible among them
+	{"::2", "::fffe:ffff:ffff", "", ""}, // including IPv4-compatible addresses
 	{"64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff", "", ""},
 	{"100::", "100::ffff:ffff:ffff:ffff", "", ""},
 	{"101::", "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "", "2000::"},
@@ -48,34 +48,34 @@ var refusedRanges = []struct{ first, last, before, after string }{
 	{"ff00::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "", ""},
 }
 
-func TestP103EveryRefusedRange(t *testing.T) {
+func TestAddrRefusesEverySpecialRange(t *testing.T) {
 	t.Parallel()
-	judge := func(s string, allowed bool) {
+	check := func(s string, allowed bool) {
 		t.Helper()
 		if s == "" {
 			return
 		}
 		if err := (Guard{}).Addr(netip.MustParseAddr(s)); (err == nil) != allowed || err != nil && !errors.Is(err, ErrAddress) {
-			t.Errorf("%s may be called: %t", s, err == nil)
+			t.Errorf("%s is allowed: %t", s, err == nil)
 		}
 	}
 	for _, r := range refusedRanges {
-		judge(r.first, false)
-		judge(r.last, false)
-		judge(r.before, true)
-		judge(r.after, true)
+		check(r.first, false)
+		check(r.last, false)
+		check(r.before, true)
+		check(r.after, true)
 	}
 	if err := (Guard{}).Addr(netip.Addr{}); err == nil {
-		t.Error("no address may be called")
+		t.Error("the zero address is allowed")
 	}
 	for _, zoned := range []string{"fe80::1%eth0", "2606:4700::1%eth0"} {
-		judge(zoned, false)
+		check(zoned, false)
 	}
 }
 
-// An IPv4 address inside one of IPv6 is judged as itself, in each of the ways to
-// write it there.
-func TestP103TranslatedAddresses(t *testing.T) {
+// An IPv6 address that contains an IPv4 address is allowed exactly when the IPv4
+// address is, for each form of translation.
+func TestAddrChecksTheEmbeddedIPv4Address(t *testing.T) {
 	t.Parallel()
 	wrap := map[string]func([4]byte) netip.Addr{
 		"mapped": func(b [4]byte) netip.Addr {
@@ -96,15 +96,15 @@ func TestP103TranslatedAddresses(t *testing.T) {
 		for name, in := range wrap {
 			for _, s := range []string{"127.0.0.1", "10.1.2.3", "169.254.169.254", "192.168.0.1", "0.0.0.0", own.String()} {
 				if a := in(netip.MustParseAddr(s).As4()); g.Addr(a) == nil {
-					t.Errorf("%s, which is %s by %s, may be called", a, s, name)
+					t.Errorf("%s, which is %s by %s, is allowed", a, s, name)
 				}
 			}
 			if a := in([4]byte{8, 8, 8, 8}); g.Addr(a) != nil {
-				t.Errorf("%s, which is 8.8.8.8 by %s, may not be called", a, name)
+				t.Errorf("%s, which is 8.8.8.8 by %s, is refused", a, name)
 			}
 		}
 		if g.Addr(own) == nil {
-			t.Error("our own address may be called")
+			t.Error("our own address is allowed")
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -112,17 +112,17 @@ func TestP103TranslatedAddresses(t *testing.T) {
 		plain := (Guard{}).Addr(netip.AddrFrom4(b)) == nil
 		for name, in := range wrap {
 			if got := (Guard{}).Addr(in(b)) == nil; got != plain {
-				t.Errorf("%v may be called: %t, by %s: %t", b, plain, name, got)
+				t.Errorf("%v is allowed: %t, by %s: %t", b, plain, name, got)
 			}
 		}
-		// Where a network's own prefix puts the address nobody can tell.
+		// The position of the IPv4 address in a local NAT64 prefix is unknown.
 		if local := netip.AddrFrom16([16]byte{0, 0x64, 0xff, 0x9b, 0, 1, b[0], b[1], 0, b[2], b[3]}); (Guard{}).Addr(local) == nil {
-			t.Errorf("%s may be called", local)
+			t.Errorf("%s is allowed", local)
 		}
 	})
 }
 
-func TestControl(t *testing.T) {
+func TestControlChecksNetworkAddressAndPort(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		network, address string

@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// Options say how guarded calls are made. Zero fields have the defaults that are
-// named.
+// Options configure a guarded transport. Zero fields mean the defaults.
 type Options struct {
-	// Resolver looks names up; the system's when nil.
+	// Resolver looks up names. Default: the resolver of the system.
 	Resolver *net.Resolver
-	// TLS is what servers are verified with; the system's roots when nil.
+	// TLS is the configuration that verifies servers. Default: the roots of the system.
 	TLS *tls.Config
-	// Connect, Handshake and FirstByte bound the parts of a call: 5 s, 5 s and
-	// 10 s. The whole is the caller's to bound.
+	// Connect, Handshake and FirstByte are the time limits of the parts of a call.
+	// Defaults: 5 s, 5 s and 10 s. The caller limits the whole call.
 	Connect, Handshake, FirstByte time.Duration
 }
 
-// Transport returns a transport that reaches nothing that the guard refuses. Use
-// it with RoundTrip, or with a client that follows no redirect and has no jar of
-// cookies. There is no proxy from the environment: it would see the address that
-// the guard should.
+// Transport returns a transport that refuses the addresses that the guard refuses.
+// Call its RoundTrip, or use it in a client that follows no redirects and keeps no
+// cookies. The transport ignores the proxy of the environment, because the guard would
+// then check the address of the proxy only.
 func Transport(g Guard, o Options) *http.Transport {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.TLS != nil {
@@ -36,9 +35,9 @@ func Transport(g Guard, o Options) *http.Transport {
 		ResponseHeaderTimeout:  orDefault(o.FirstByte, 10*time.Second),
 		MaxIdleConns:           256,
 		MaxIdleConnsPerHost:    4,
-		IdleConnTimeout:        30 * time.Second, // before the other side thinks of it
+		IdleConnTimeout:        30 * time.Second, // before most servers close the connection
 		MaxResponseHeaderBytes: 16 << 10,
-		DisableCompression:     true, // limits are of what comes over the wire
+		DisableCompression:     true, // so that size limits apply to the bytes on the network
 		Protocols:              new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)

@@ -22,13 +22,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/netguard/netguardtest"
 )
 
-// errStop ends a connection that the guard allows before anything leaves the
-// machine.
+// errStop stops a connection that the guard allows, so that the tests send nothing to
+// the network.
 var errStop = errors.New("allowed")
 
-// A watched dialer has the guard judge as if all went to port 443, and notes
-// what it allows. Loopback it would really reach.
-func watch(g Guard, resolver *net.Resolver) (*net.Dialer, func() []string) {
+// recordAllowed returns a dialer and a function with the addresses that the guard has
+// allowed. The guard checks each address as if its port were 443. The dialer really
+// connects to loopback addresses, and stops all others.
+func recordAllowed(g Guard, resolver *net.Resolver) (*net.Dialer, func() []string) {
 	var mu sync.Mutex
 	var allowed []string
 	d := g.Dialer(5*time.Second, resolver)
@@ -52,8 +53,8 @@ func watch(g Guard, resolver *net.Resolver) (*net.Dialer, func() []string) {
 	}
 }
 
-// A listener that must not be reached.
-func forbidden(t *testing.T) (port string) {
+// forbiddenListener starts a listener that fails the test when it is reached.
+func forbiddenListener(t *testing.T) (port string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -67,7 +68,7 @@ func forbidden(t *testing.T) (port string) {
 			if err != nil {
 				return
 			}
-			_ = conn.Close() // nothing is said
+			_ = conn.Close() // nothing was written
 			t.Error("the listener was reached")
 		}
 	}()
@@ -82,12 +83,12 @@ func forbidden(t *testing.T) (port string) {
 	return port
 }
 
-// The name is public when it is looked at first, and loopback the second time.
-func TestP103ANameThatResolvesDifferently(t *testing.T) {
+// The name resolves to a public address first and to loopback afterwards.
+func TestDialerRefusesDNSRebinding(t *testing.T) {
 	t.Parallel()
-	port := forbidden(t)
+	port := forbiddenListener(t)
 	var second atomic.Bool
-	d, allowed := watch(Guard{}, netguardtest.Resolver(func(name string) []netip.Addr {
+	d, allowed := recordAllowed(Guard{}, netguardtest.Resolver(func(name string) []netip.Addr {
 		if second.Load() {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}
 		}
@@ -101,14 +102,13 @@ func TestP103ANameThatResolvesDifferently(t *testing.T) {
 		t.Errorf("loopback: %v", err)
 	}
 	if got := allowed(); len(got) != 1 || got[0] != "8.8.8.8" {
-		t.Errorf("allowed were %v", got)
+		t.Errorf("the guard allowed %v", got)
 	}
 }
 
-// Each address of a name is judged by itself: the refused ones are passed by.
-func TestP103EveryCandidateIsJudged(t *testing.T) {
+func TestDialerSkipsRefusedAddresses(t *testing.T) {
 	t.Parallel()
-	port := forbidden(t)
+	port := forbiddenListener(t)
 	for _, tt := range []struct {
 		addresses []string
 		allowed   string
@@ -118,20 +118,20 @@ func TestP103EveryCandidateIsJudged(t *testing.T) {
 		{[]string{"10.0.0.1", "::1", "2606:4700::1111", "169.254.169.254"}, "2606:4700::1111", nil},
 		{[]string{"127.0.0.1", "::1", "10.0.0.1", "fd00::1", "64:ff9b::7f00:1", "169.254.169.254"}, "", ErrAddress},
 	} {
-		d, allowed := watch(Guard{}, netguardtest.Fixed(tt.addresses...))
+		d, allowed := recordAllowed(Guard{}, netguardtest.Fixed(tt.addresses...))
 		_, err := d.DialContext(t.Context(), "tcp", "many.example.com:"+port)
 		if err == nil || tt.err != nil && !errors.Is(err, tt.err) {
 			t.Errorf("%v: %v", tt.addresses, err)
 		}
 		if got := strings.Join(allowed(), " "); got != tt.allowed {
-			t.Errorf("%v: allowed are %q", tt.addresses, got)
+			t.Errorf("%v: the guard allowed %q", tt.addresses, got)
 		}
 	}
 }
 
-// secure starts a server with a certificate for example.com, and options with
-// which every name is that server.
-func secure(t *testing.T, start func(*httptest.Server), handler http.HandlerFunc) (Options, string) {
+// startServer starts a server with a certificate for example.com. It returns options
+// that resolve every name to that server, and its port as ":port".
+func startServer(t *testing.T, start func(*httptest.Server), handler http.HandlerFunc) (Options, string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -162,9 +162,9 @@ func post(t *testing.T, transport *http.Transport, address string) (proto string
 	return res.Proto, nil
 }
 
-func TestTransport(t *testing.T) {
+func TestTransportClassifiesFailures(t *testing.T) {
 	t.Parallel()
-	o, port := secure(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
+	o, port := startServer(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
 			w.Header().Set("X-Long", strings.Repeat("a", 17<<10))
 		}
@@ -180,11 +180,11 @@ func TestTransport(t *testing.T) {
 		change  func(*Options)
 		class   string
 	}{
-		"a guard that allows nothing private": {Guard{}, "https://example.com" + port, nil, ClassRefused},
-		"a name of nobody":                    {Guard{Private: true}, "https://example.com" + port, func(o *Options) { o.Resolver = netguardtest.Fixed() }, ClassDNS},
-		"another name in the certificate":     {Guard{Private: true}, "https://example.org" + port, nil, ClassTLS},
-		"a certificate by nobody known":       {Guard{Private: true}, "https://example.com" + port, func(o *Options) { o.TLS = nil }, ClassTLS},
-		"a port where nobody is":              {Guard{Private: true}, "https://example.com:1", nil, ClassConnect},
+		"the guard refuses private addresses": {Guard{}, "https://example.com" + port, nil, ClassRefused},
+		"an unknown name":                     {Guard{Private: true}, "https://example.com" + port, func(o *Options) { o.Resolver = netguardtest.Fixed() }, ClassDNS},
+		"a certificate for another name":      {Guard{Private: true}, "https://example.org" + port, nil, ClassTLS},
+		"a certificate of an unknown issuer":  {Guard{Private: true}, "https://example.com" + port, func(o *Options) { o.TLS = nil }, ClassTLS},
+		"a port without a listener":           {Guard{Private: true}, "https://example.com:1", nil, ClassConnect},
 		"a header that is too long":           {Guard{Private: true}, "https://example.com" + port + "/long", nil, ClassConnect},
 	} {
 		o := o
@@ -203,10 +203,10 @@ func TestTransport(t *testing.T) {
 
 func TestTransportRefusesOldTLS(t *testing.T) {
 	t.Parallel()
-	o, port := secure(t, func(s *httptest.Server) {
+	o, port := startServer(t, func(s *httptest.Server) {
 		s.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 		s.StartTLS()
-	}, func(http.ResponseWriter, *http.Request) { t.Error("called") })
+	}, func(http.ResponseWriter, *http.Request) { t.Error("the server was called") })
 	o.TLS.MinVersion = tls.VersionTLS10
 	if _, err := post(t, Transport(Guard{Private: true}, o), "https://example.com"+port); err == nil || Class(err) != ClassTLS {
 		t.Errorf("%v", err)
@@ -216,7 +216,7 @@ func TestTransportRefusesOldTLS(t *testing.T) {
 func TestTransportTimesOut(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
-	o, port := secure(t, (*httptest.Server).Start, func(_ http.ResponseWriter, r *http.Request) {
+	o, port := startServer(t, (*httptest.Server).Start, func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-over:
 		case <-r.Context().Done():
@@ -229,8 +229,7 @@ func TestTransportTimesOut(t *testing.T) {
 	}
 }
 
-// A class says nothing but itself.
-func TestClass(t *testing.T) {
+func TestClassOfWrappedErrors(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
 		ClassRefused: &url.Error{Op: "Post", URL: "https://a", Err: &net.OpError{Op: "dial", Err: ErrAddress}},

@@ -9,41 +9,40 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// MaxURL is how long an address may be.
+// MaxURL is the greatest length of a URL in bytes.
 const MaxURL = 2048
 
-// URL tells whether an address may be called as far as its text shows: https
-// at port 443, and a name in the public name space, not a number in any of the
-// spellings that resolvers take for one. It has a host and a path, nothing more.
-// A name in other letters than ASCII is called by its A-label form (xn--…).
+// URL checks the text of a URL: the scheme is https, the port is 443, and the host is
+// a public name, not an IP address in any notation that resolvers accept. A query is
+// not allowed. It fails with ErrAddress.
 //
-// The address that it returns has its host in lower case and without the dot at
-// its end, and no port that goes without saying.
+// URL returns the normalized URL: the host is in lower case, in its A-label form
+// (xn--…) and without a final dot, and the default port is removed.
 func (g Guard) URL(raw string) (*url.URL, error) {
 	u, err := g.URLWithQuery(raw)
 	if err != nil {
 		return nil, err
 	}
 	if u.RawQuery != "" || u.ForceQuery {
-		return nil, fmt.Errorf("%w: it has more than a host and a path", ErrAddress)
+		return nil, fmt.Errorf("%w: it must not have a query", ErrAddress)
 	}
 	return u, nil
 }
 
-// URLWithQuery is URL for an address that may have a query.
+// URLWithQuery is URL for a URL that may have a query.
 func (g Guard) URLWithQuery(raw string) (*url.URL, error) {
 	if len(raw) > MaxURL {
 		return nil, fmt.Errorf("%w: it is too long", ErrAddress)
 	}
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
-		return nil, fmt.Errorf("%w: it cannot be read", ErrAddress) // the error would repeat all of it
+		return nil, fmt.Errorf("%w: it cannot be parsed", ErrAddress) // err would repeat the whole URL
 	}
 	switch {
 	case u.Scheme != "https" && (u.Scheme != "http" || !g.Private):
 		return nil, fmt.Errorf("%w: it is not https", ErrAddress)
 	case u.Opaque != "" || u.User != nil || strings.Contains(raw, "#"):
-		return nil, fmt.Errorf("%w: it has more than a host, a path and a query", ErrAddress)
+		return nil, fmt.Errorf("%w: it may have only a host, a path and a query", ErrAddress)
 	case !isPlain(u.RawQuery):
 		return nil, fmt.Errorf("%w: its query is not percent-encoded", ErrAddress)
 	case u.Port() != "" && u.Port() != "443" && !g.Private:
@@ -58,27 +57,27 @@ func (g Guard) URLWithQuery(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// host returns the host of an address as it is called.
+// host returns the normalized host of a URL, with its port if that is allowed.
 func (g Guard) host(u *url.URL) (string, error) {
-	// Before anything is judged: the mapping makes digits of some letters.
+	// The mapping comes before the checks, because it changes some letters to digits.
 	host, err := idna.Lookup.ToASCII(u.Hostname())
 	if err != nil && !isPlain(u.Hostname()) {
-		return "", fmt.Errorf("%w: its host is no name", ErrAddress)
+		return "", fmt.Errorf("%w: its host is not a valid name", ErrAddress)
 	}
 	if isPlain(u.Hostname()) {
-		host = u.Hostname() // names in use, with _ for one, that the mapping does not know
+		host = u.Hostname() // the mapping refuses some ASCII names that are in use, such as names with _
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if !g.Private {
 		if !isPublicName(host) {
-			return "", fmt.Errorf("%w: its host is no public name", ErrAddress)
+			return "", fmt.Errorf("%w: its host is not a public name", ErrAddress)
 		}
 		return host, nil
 	}
 	a, err := netip.ParseAddr(host)
 	switch {
 	case err != nil && !isName(host):
-		return "", fmt.Errorf("%w: its host is no name", ErrAddress)
+		return "", fmt.Errorf("%w: its host is not a valid name", ErrAddress)
 	case err == nil && g.Addr(a) != nil:
 		return "", ErrAddress
 	case err == nil && a.Is6():
@@ -90,12 +89,12 @@ func (g Guard) host(u *url.URL) (string, error) {
 	return host, nil
 }
 
-// isPlain tells whether a text may stand in a request line as it is.
+// isPlain reports whether a text consists of visible ASCII characters.
 func isPlain(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// isPublicName tells whether a host is a name that anybody can look up.
+// isPublicName reports whether a host is a name of the public DNS.
 func isPublicName(host string) bool {
 	dot := strings.LastIndexByte(host, '.')
 	if dot < 0 || !isName(host) {
@@ -108,7 +107,7 @@ func isPublicName(host string) bool {
 	return true
 }
 
-// isName tells whether a host is a name at all.
+// isName reports whether a host is a name and not a number.
 func isName(host string) bool {
 	if len(host) > 253 {
 		return false
@@ -120,5 +119,5 @@ func isName(host string) bool {
 		}
 		last = label
 	}
-	return last[0] > '9' // a name that ends in a number is an address: 127.1, 0x7f.1
+	return last[0] > '9' // resolvers take a name that ends in a number for an IP address: 127.1, 0x7f.1
 }

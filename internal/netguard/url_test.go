@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Spellings of loopback, of the address of cloud credentials, and of names that
-// are nobody else's.
+// refusedHosts lists notations of loopback and of the metadata service of cloud
+// providers, names that are not public, and malformed names.
 var refusedHosts = []string{
 	"127.0.0.1", "127.0.0.1.", "127.1", "127.0.1", "127.0.0.1:443", // dotted, and short
 	"2130706433", "2130706433.", "0x7f000001", "0X7F.0.0.1", "0x7f.1", "017700000001", "0177.0.0.1", "0177.1", "127.0.0.0x1", // decimal, hexadecimal, octal
@@ -23,7 +23,7 @@ var refusedHosts = []string{
 	strings.Repeat("a", 64) + ".example.com", strings.Repeat("a.", 127) + "example",
 }
 
-func TestP103NoNumberIsAHost(t *testing.T) {
+func TestURLRefusesNumbersAndPrivateNames(t *testing.T) {
 	t.Parallel()
 	for _, host := range refusedHosts {
 		if u, err := (Guard{}).URLWithQuery("https://" + host + "/a"); !errors.Is(err, ErrAddress) {
@@ -32,7 +32,7 @@ func TestP103NoNumberIsAHost(t *testing.T) {
 	}
 }
 
-func TestURLRefuses(t *testing.T) {
+func TestURLRefusesMalformedAddresses(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
 		"", "http://a.example.com", "ftp://a.example.com", "gopher://a.example.com", "file:///etc/passwd", "javascript:alert(1)", "//a.example.com", "a.example.com",
@@ -44,7 +44,7 @@ func TestURLRefuses(t *testing.T) {
 		if u, err := (Guard{}).URLWithQuery(s); !errors.Is(err, ErrAddress) {
 			t.Errorf("%q is %v", s, u)
 		} else if len(err.Error()) > 100 {
-			t.Errorf("%q is repeated in %q", s, err)
+			t.Errorf("%q is repeated in the error %q", s, err)
 		}
 	}
 	for _, s := range []string{"https://a.example.com/?x=1", "https://a.example.com?x=1", "https://a.example.com/?"} {
@@ -57,7 +57,7 @@ func TestURLRefuses(t *testing.T) {
 	}
 }
 
-func TestURL(t *testing.T) {
+func TestURLNormalizesTheHost(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{
 		"https://A.example.com":             "https://a.example.com",
@@ -77,7 +77,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-func TestURLPrivate(t *testing.T) {
+func TestPrivateAllowsLocalAddresses(t *testing.T) {
 	t.Parallel()
 	g := Guard{Private: true}
 	for s, want := range map[string]string{
@@ -104,7 +104,8 @@ func TestURLPrivate(t *testing.T) {
 	}
 }
 
-// FuzzURL holds that whatever passes is what it looks like to everybody else.
+// FuzzURL checks that every accepted URL is normalized and is read in the same way by
+// other parsers.
 func FuzzURL(f *testing.F) {
 	for _, host := range refusedHosts {
 		f.Add("https://" + host + "/a")
@@ -134,19 +135,19 @@ func FuzzURL(f *testing.F) {
 		_, notIP := netip.ParseAddr(host)
 		switch {
 		case again.Scheme != "https" || again.User != nil || again.Fragment != "" || strings.Contains(text, "#"):
-			t.Fatalf("%q passes as %q", raw, text)
+			t.Fatalf("%q is accepted as %q", raw, text)
 		case again.Port() != "" || again.Hostname() != host || len(labels) < 2 || strings.HasSuffix(host, "."):
-			t.Fatalf("%q passes with the host %q", raw, host)
+			t.Fatalf("%q is accepted with the host %q", raw, host)
 		case notIP == nil || strings.ContainsAny(host, "[]:%@\\/ ") || host != strings.ToLower(host) || last == "" || last[0] >= '0' && last[0] <= '9':
-			t.Fatalf("%q passes with the host %q", raw, host)
+			t.Fatalf("%q is accepted with the host %q", raw, host)
 		case last == "local" || last == "internal" || last == "localhost" || last == "arpa":
-			t.Fatalf("%q passes with the host %q", raw, host)
+			t.Fatalf("%q is accepted with the host %q", raw, host)
 		case len(raw) > MaxURL || len(text) > MaxURL:
-			t.Fatalf("%d bytes pass", len(text))
+			t.Fatalf("%d bytes are accepted", len(text))
 		}
 		for i := range len(text) {
 			if text[i] <= ' ' || text[i] > '~' {
-				t.Fatalf("%q passes as %q", raw, text)
+				t.Fatalf("%q is accepted as %q", raw, text)
 			}
 		}
 		if once, err := (Guard{}).URLWithQuery(text); err != nil || once.String() != text {

@@ -14,10 +14,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-const maxDescription = 200
+const (
+	maxDescription = 200
+	maxProblems    = 100 // of the list of kinds
+)
 
-// check tells all that is wrong with an endpoint to be made, by the names of the
-// API.
+// check returns all problems of a new endpoint as fiscal.Problems, with the field names
+// of the API.
 func (n NewEndpoint) check(guard netguard.Guard) error {
 	var all fiscal.Problems
 	add := func(field, code, message string) {
@@ -25,7 +28,7 @@ func (n NewEndpoint) check(guard netguard.Guard) error {
 	}
 	switch {
 	case !utf8.ValidString(n.Description) || strings.ContainsFunc(n.Description, unicode.IsControl):
-		add("description", fiscal.CodeInvalidCharacters, "must not have control characters")
+		add("description", fiscal.CodeInvalidCharacters, "must not contain control characters")
 	case utf8.RuneCountInString(n.Description) > maxDescription:
 		add("description", fiscal.CodeTooLong, fmt.Sprintf("must have at most %d characters", maxDescription))
 	}
@@ -36,7 +39,7 @@ func (n NewEndpoint) check(guard netguard.Guard) error {
 		case kind != event.All && !slices.Contains(known, kind):
 			add(field, fiscal.CodeInvalidEnum, "must be * or a kind of event")
 		case slices.Contains(n.Kinds[:i], kind):
-			add(field, fiscal.CodeDuplicated, "must not be named twice")
+			add(field, fiscal.CodeDuplicated, "must not occur twice")
 		}
 		if len(all) == maxProblems {
 			break
@@ -60,6 +63,3 @@ func (n NewEndpoint) check(guard netguard.Guard) error {
 	}
 	return all
 }
-
-// maxProblems bounds what is told of a list that is all wrong.
-const maxProblems = 100

@@ -9,8 +9,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
-// Feed reads what taxpayers are told, in order, and waits for more. Use it by
-// pointer, from as many goroutines as needed.
+// Feed reads the events of a taxpayer in order and waits for new ones. It is safe for
+// concurrent use.
 type Feed struct {
 	store *store.Store
 
@@ -18,36 +18,37 @@ type Feed struct {
 	waiting map[store.Scope]chan struct{}
 }
 
-// NewFeed makes a feed.
+// NewFeed returns the feed of a store.
 func NewFeed(s *store.Store) *Feed {
 	return &Feed{store: s, waiting: make(map[store.Scope]chan struct{})}
 }
 
-// Read returns the notices of a taxpayer behind a place, in order.
+// Read returns the events of a taxpayer after the position after, in order.
 func (f *Feed) Read(ctx context.Context, scope store.Scope, after int64, limit int) ([]store.Event, error) {
 	return f.store.Feed(ctx, scope, after, limit)
 }
 
-// Wait returns once there may be something behind a place, and with the error of
-// the context when that ends first.
+// Wait returns nil when there are, or soon will be, events after the position after. It
+// fails with the error of ctx when ctx ends first.
 func (f *Feed) Wait(ctx context.Context, scope store.Scope, after int64) error {
-	poll := time.NewTicker(wake.PollEvery) // for what other nodes have written
+	poll := time.NewTicker(wake.PollEvery) // for events that other nodes have written
 	defer poll.Stop()
 	for {
-		told := f.listen(scope) // before looking: what comes in between is told
-		if news, err := f.store.HasEvents(ctx, scope, after); err != nil || news {
+		woken := f.subscribe(scope) // before the query, so that no event is missed
+		if found, err := f.store.HasEvents(ctx, scope, after); err != nil || found {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-told:
+		case <-woken:
 		case <-poll.C:
 		}
 	}
 }
 
-func (f *Feed) listen(scope store.Scope) <-chan struct{} {
+// subscribe returns a channel that the next Wake for the taxpayer closes.
+func (f *Feed) subscribe(scope store.Scope) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.waiting[scope] == nil {
@@ -56,12 +57,12 @@ func (f *Feed) listen(scope store.Scope) <-chan struct{} {
 	return f.waiting[scope]
 }
 
-// Wake tells those who wait that a taxpayer has been told something.
+// Wake wakes the calls of Wait for a taxpayer. Call it after an event was committed.
 func (f *Feed) Wake(scope store.Scope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if told := f.waiting[scope]; told != nil {
-		close(told)
+	if woken := f.waiting[scope]; woken != nil {
+		close(woken)
 		delete(f.waiting, scope)
 	}
 }

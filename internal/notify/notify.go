@@ -1,6 +1,6 @@
-// Package notify brings events to integrators: it manages their webhook endpoints
-// and the sources of inbound messages, delivers events, and reads the feed. The code
-// that makes a change writes its events.
+// Package notify sends events to integrators. It manages their webhook endpoints and the
+// sources of inbound messages, delivers events to endpoints, and reads the feed. It
+// creates only the events about endpoints; packages pipeline and live create the others.
 package notify
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// newEndpointEvent returns an event about an endpoint.
+// newEndpointEvent returns an event about an endpoint. It fails when the event cannot be
+// encoded.
 func newEndpointEvent(kind string, e store.Endpoint, reason string, at time.Time) (store.Event, error) {
 	owner := event.Owner{Environment: e.Environment, TaxpayerID: e.TaxpayerID}
 	made, err := event.New(owner, kind, at, event.NewEndpoint(e.ID, e.URL, reason))

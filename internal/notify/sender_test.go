@@ -19,47 +19,47 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-// An endpoint that fails nine times is told at the tenth: at the schedule, under
-// one id, signed anew each time.
-func TestP99TheScheduleOfRetries(t *testing.T) {
-	eachOffice(t, func(t *testing.T, o *office) {
+// A delivery that fails nine times succeeds at the tenth attempt. All attempts follow the
+// schedule, have the same event id, and are signed with the time of the attempt.
+func TestRetriesFollowTheSchedule(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
 		r := newReceiver(t, func(w http.ResponseWriter, n int) {
 			if n < 10 {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		})
-		e, secret := o.endpoint(r.URL, event.All)
-		n := o.tell(o.scope, "fiscal_document.accepted")
-		s := o.node()
-		times := []time.Time{o.now()}
+		hook, secret := e.endpoint(r.URL, event.All)
+		n := e.addEvent(e.scope, "fiscal_document.accepted")
+		s := e.newSender()
+		times := []time.Time{e.now()}
 		for i, step := range steps {
-			if got := o.round(s); got != 1 {
+			if got := e.sendDue(s); got != 1 {
 				t.Fatalf("attempt %d: %d deliveries are due", i+1, got)
 			}
-			due := o.next()
-			wait := due.Sub(o.now())
+			due := e.next()
+			wait := due.Sub(e.now())
 			early := step - step/10
 			if i < 2 {
 				early = step
 			}
 			if wait < early || wait > step+step/10 {
-				t.Errorf("after attempt %d: %s, want %s ±10 %%, and the first two never early", i+1, wait, step)
+				t.Errorf("after attempt %d: %s, want %s ±10 %%, and the first two waits never shorter", i+1, wait, step)
 			}
-			o.set(due.Add(-time.Microsecond))
-			if o.round(s) != 0 {
+			e.set(due.Add(-time.Microsecond))
+			if e.sendDue(s) != 0 {
 				t.Errorf("attempt %d was made before its time", i+2)
 			}
-			o.set(due)
+			e.set(due)
 			times = append(times, due)
 		}
-		if o.round(s) != 1 {
+		if e.sendDue(s) != 1 {
 			t.Fatal("the tenth attempt was not made")
 		}
-		o.advance(1000 * time.Hour)
-		if o.round(s) != 0 {
+		e.advance(1000 * time.Hour)
+		if e.sendDue(s) != 0 {
 			t.Error("an eleventh attempt was made")
 		}
-		got := r.letters()
+		got := r.requests()
 		if len(got) != 10 {
 			t.Fatalf("%d attempts, want 10", len(got))
 		}
@@ -76,7 +76,7 @@ func TestP99TheScheduleOfRetries(t *testing.T) {
 			}
 			ids[l.header.Get("X-Request-Id")] = true
 		}
-		log := o.log(e)
+		log := e.log(hook)
 		if len(log) != 10 || log[0].Error != "" || log[0].HTTPStatus != 200 || log[0].Number != 10 || !log[0].NextAt.IsZero() ||
 			log[9].Error != "status_500" || log[9].Number != 1 || !log[9].NextAt.Equal(times[1]) {
 			t.Errorf("the log: %+v", log)
@@ -86,76 +86,76 @@ func TestP99TheScheduleOfRetries(t *testing.T) {
 				t.Errorf("the log names %s, which the receiver never saw", a.ID)
 			}
 		}
-		if d, err := o.store.DeliveriesOf(t.Context(), o.scope, n.ID); err != nil || len(d) != 1 || d[0].State != store.DeliveryDelivered {
+		if d, err := e.store.DeliveriesOf(t.Context(), e.scope, n.ID); err != nil || len(d) != 1 || d[0].State != store.DeliveryDelivered {
 			t.Errorf("the delivery: %+v, %v", d, err)
 		}
 	})
 }
 
-func TestADeliveryThatFailsTenTimesIsGivenUp(t *testing.T) {
-	eachOffice(t, func(t *testing.T, o *office) {
+func TestADeliveryEndsAfterTenFailures(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
 		r := newReceiver(t, status(http.StatusInternalServerError))
-		e, _ := o.endpoint(r.URL, event.All)
-		n := o.tell(o.scope, "fiscal_document.accepted")
-		s, began := o.node(), o.now()
+		hook, _ := e.endpoint(r.URL, event.All)
+		n := e.addEvent(e.scope, "fiscal_document.accepted")
+		s, began := e.newSender(), e.now()
 		for i := 1; i <= 10; i++ {
-			if o.round(s) != 1 {
+			if e.sendDue(s) != 1 {
 				t.Fatalf("attempt %d was not made", i)
 			}
 			if i < 10 {
-				o.set(o.next())
+				e.set(e.next())
 			}
 		}
-		if span := o.now().Sub(began); span < 68*time.Hour || span > 84*time.Hour {
+		if span := e.now().Sub(began); span < 68*time.Hour || span > 84*time.Hour {
 			t.Errorf("ten attempts over %s", span)
 		}
-		d, err := o.store.DeliveriesOf(t.Context(), o.scope, n.ID)
-		if err != nil || d[0].State != store.DeliveryFailed || o.read(e).Status != store.EndpointEnabled {
-			t.Errorf("%+v, %v; the endpoint is %s", d, err, o.read(e).Status)
+		d, err := e.store.DeliveriesOf(t.Context(), e.scope, n.ID)
+		if err != nil || d[0].State != store.DeliveryFailed || e.read(hook).Status != store.EndpointEnabled {
+			t.Errorf("%+v, %v; the endpoint is %s", d, err, e.read(hook).Status)
 		}
-		// Everything that was not told is told again on request.
-		replayed, err := o.Replay(t.Context(), o.scope, e.ID, Replay{Failed: true})
-		if err != nil || replayed != 1 || o.round(s) != 0 {
-			t.Errorf("replayed %d, %v; or the endpoint had no rest", replayed, err)
+		// A replay sends the failed deliveries again.
+		replayed, err := e.Replay(t.Context(), e.scope, hook.ID, Replay{Failed: true})
+		if err != nil || replayed != 1 || e.sendDue(s) != 0 {
+			t.Errorf("replayed %d, %v; or the sender did not wait after the failure", replayed, err)
 		}
-		o.advance(restTime)
-		if o.round(s) != 1 {
-			t.Error("what was replayed is not sent")
+		e.advance(restTime)
+		if e.sendDue(s) != 1 {
+			t.Error("the replayed event was not sent")
 		}
 	})
 }
 
-// Wherever a process ends, what it had in hand is sent again under the same id,
-// and nothing is missing.
-func TestP101AKillBetweenSendAndRecord(t *testing.T) {
-	eachOffice(t, func(t *testing.T, o *office) {
+// When a process ends at any point of an attempt, the next process sends the event again
+// with the same id, and no event is lost.
+func TestACrashAtAnyPointLosesNoEvent(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
 		for _, point := range []string{"before claim", "after claim", "before send", "after send", "before record", "after record"} {
 			t.Run(point, func(t *testing.T) {
-				o.t = t
-				o.scope = o.taxpayer()
+				e.t = t
+				e.scope = e.taxpayer()
 				r := newReceiver(t, status(http.StatusNoContent))
-				e, _ := o.endpoint(r.URL, event.All)
-				want := []string{o.tell(o.scope, "fiscal_document.submitted").ID, o.tell(o.scope, "fiscal_document.accepted").ID}
-				doomed := o.node()
-				doomed.onPoint = func(name string) {
+				hook, _ := e.endpoint(r.URL, event.All)
+				want := []string{e.addEvent(e.scope, "fiscal_document.submitted").ID, e.addEvent(e.scope, "fiscal_document.accepted").ID}
+				crashing := e.newSender()
+				crashing.onPoint = func(name string) {
 					if name == point {
 						runtime.Goexit()
 					}
 				}
-				var dying sync.WaitGroup
-				dying.Go(func() { o.round(doomed) })
-				dying.Wait()
-				sent := len(r.letters())
+				var ended sync.WaitGroup
+				ended.Go(func() { e.sendDue(crashing) })
+				ended.Wait()
+				sent := len(r.requests())
 				if wantSent := map[string]int{"after send": 1, "before record": 1, "after record": 1}[point]; sent != wantSent {
-					t.Fatalf("%d were sent before the end, want %d", sent, wantSent)
+					t.Fatalf("%d were sent before the crash, want %d", sent, wantSent)
 				}
-				next := o.node()
+				next := e.newSender()
 				for range 3 {
-					o.round(next)
-					o.advance(wake.MaxLease)
+					e.sendDue(next)
+					e.advance(wake.MaxLease)
 				}
 				times := map[string]int{}
-				for _, l := range r.letters() {
+				for _, l := range r.requests() {
 					times[l.id()]++
 				}
 				twice := 0
@@ -167,9 +167,9 @@ func TestP101AKillBetweenSendAndRecord(t *testing.T) {
 				}
 				repeated := map[string]int{"after send": 1, "before record": 1}[point]
 				if len(times) != 2 || twice != repeated {
-					t.Errorf("the receiver got %v; want each, and %d again", times, repeated)
+					t.Errorf("the receiver got %v; want each event, and %d of them twice", times, repeated)
 				}
-				if log := o.log(e); len(log) != 2 || log[0].Number != 1 {
+				if log := e.log(hook); len(log) != 2 || log[0].Number != 1 {
 					t.Errorf("the log: %+v", log)
 				}
 			})
@@ -177,9 +177,8 @@ func TestP101AKillBetweenSendAndRecord(t *testing.T) {
 	})
 }
 
-// While one endpoint hangs, another is told everything.
-func TestP102AnEndpointThatHangsDelaysNobody(t *testing.T) {
-	eachOffice(t, func(t *testing.T, o *office) {
+func TestAHangingEndpointDoesNotDelayOthers(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
 		release := make(chan struct{})
 		var hanging, most atomic.Int64
 		hung := newReceiver(t, func(http.ResponseWriter, int) {
@@ -190,28 +189,28 @@ func TestP102AnEndpointThatHangsDelaysNobody(t *testing.T) {
 			<-release
 		})
 		healthy := newReceiver(t, status(http.StatusOK))
-		o.endpoint(hung.URL, event.All)
+		e.endpoint(hung.URL, event.All)
 		const events = 40
 		for range events {
-			o.tell(o.scope, "fiscal_document.accepted")
+			e.addEvent(e.scope, "fiscal_document.accepted")
 		}
-		s := o.node()
-		stop := o.run(s)
-		soon(t, "the slow one hangs", func() bool { return hanging.Load() == store.MaxConcurrency })
-		o.endpoint(healthy.URL, event.All)
+		s := e.newSender()
+		stop := e.run(s)
+		eventually(t, "the slow endpoint hangs", func() bool { return hanging.Load() == store.MaxConcurrency })
+		e.endpoint(healthy.URL, event.All)
 		for range events {
-			o.tell(o.scope, "fiscal_document.accepted")
+			e.addEvent(e.scope, "fiscal_document.accepted")
 		}
 		s.Wake()
-		soon(t, "the healthy one is told", func() bool { return len(healthy.letters()) == events })
-		if len(hung.letters()) != store.MaxConcurrency || most.Load() != store.MaxConcurrency {
-			t.Errorf("the slow one got %d, %d at a time", len(hung.letters()), most.Load())
+		eventually(t, "the healthy endpoint gets all events", func() bool { return len(healthy.requests()) == events })
+		if len(hung.requests()) != store.MaxConcurrency || most.Load() != store.MaxConcurrency {
+			t.Errorf("the slow endpoint got %d events, %d at a time", len(hung.requests()), most.Load())
 		}
 		close(release)
-		soon(t, "the slow one is told", func() bool { return len(hung.letters()) == 2*events })
+		eventually(t, "the slow endpoint gets all events", func() bool { return len(hung.requests()) == 2*events })
 		stop()
 		ids := map[string]bool{}
-		for _, l := range hung.letters() {
+		for _, l := range hung.requests() {
 			ids[l.id()] = true
 		}
 		if len(ids) != 2*events {
@@ -220,152 +219,133 @@ func TestP102AnEndpointThatHangsDelaysNobody(t *testing.T) {
 	})
 }
 
-// Both secrets sign for a day after a rotation, and then the new one alone; a
-// retry is signed with what is valid then.
-func TestP104RotationOfASecret(t *testing.T) {
-	eachOffice(t, func(t *testing.T, o *office) {
+// Both secrets sign for a day after a rotation, then only the new one. A retry is signed
+// with the secrets that are valid at its time.
+func TestBothSecretsSignAfterARotation(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
 		r := newReceiver(t, func(w http.ResponseWriter, n int) {
 			if n == 3 {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 		})
-		e, first := o.endpoint(r.URL, event.All)
-		s := o.node()
+		hook, first := e.endpoint(r.URL, event.All)
+		s := e.newSender()
 		send := func(signers, others []webhook.Secret) {
 			t.Helper()
-			if o.round(s) != 1 {
+			if e.sendDue(s) != 1 {
 				t.Fatal("nothing was sent")
 			}
-			all := r.letters()
+			all := r.requests()
 			l := all[len(all)-1]
 			if got := len(strings.Fields(l.header.Get(webhook.HeaderSignature))); got != len(signers) {
 				t.Errorf("%d signatures, want %d", got, len(signers))
 			}
 			for _, secret := range signers {
-				if err := webhook.Verify(l.header, l.body, o.now(), secret); err != nil {
+				if err := webhook.Verify(l.header, l.body, e.now(), secret); err != nil {
 					t.Errorf("a secret that is valid: %v", err)
 				}
 			}
 			for _, secret := range others {
-				if err := webhook.Verify(l.header, l.body, o.now(), secret); !errors.Is(err, webhook.ErrSignature) {
-					t.Errorf("a secret that is not: %v", err)
+				if err := webhook.Verify(l.header, l.body, e.now(), secret); !errors.Is(err, webhook.ErrSignature) {
+					t.Errorf("a secret that has expired: %v", err)
 				}
 			}
 		}
-		o.tell(o.scope, "fiscal_document.accepted")
+		e.addEvent(e.scope, "fiscal_document.accepted")
 		send([]webhook.Secret{first}, nil)
-		after, second, err := o.Rotate(t.Context(), o.scope, e.ID)
-		o.must(err)
+		after, second, err := e.Rotate(t.Context(), e.scope, hook.ID)
+		e.must(err)
 		if after.Secret.Version != 2 || second.Reveal() == first.Reveal() {
 			t.Errorf("rotated to version %d", after.Secret.Version)
 		}
-		o.tell(o.scope, "fiscal_document.accepted")
+		e.addEvent(e.scope, "fiscal_document.accepted")
 		send([]webhook.Secret{second, first}, nil)
-		o.advance(Overlap - time.Microsecond)
-		o.tell(o.scope, "fiscal_document.accepted")
-		send([]webhook.Secret{second, first}, nil) // and fails
-		o.set(o.next())
+		e.advance(Overlap - time.Microsecond)
+		e.addEvent(e.scope, "fiscal_document.accepted")
+		send([]webhook.Secret{second, first}, nil) // this attempt fails
+		e.set(e.next())
 		send([]webhook.Secret{second}, []webhook.Secret{first})
 
-		if _, _, err := o.Rotate(t.Context(), o.taxpayer(), e.ID); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := e.Rotate(t.Context(), e.taxpayer(), hook.ID); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("by another taxpayer: %v, want ErrNotFound", err)
 		}
 	})
 }
 
-// A sender that is told to stop ends at once with what hangs, which is sent again
-// later and counts as nothing.
-func TestStoppingLetsGo(t *testing.T) {
-	eachOffice(t, func(t *testing.T, o *office) {
-		s := o.node()
-		e, _ := o.endpoint("https://hooks.example.com/x", event.All)
-		n := o.tell(o.scope, "fiscal_document.accepted")
+// An attempt that was cancelled because the sender stops is not a failure. The event is
+// sent again later.
+func TestACancelledAttemptIsNotAFailure(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
+		s := e.newSender()
+		hook, _ := e.endpoint("https://hooks.example.com/x", event.All)
+		n := e.addEvent(e.scope, "fiscal_document.accepted")
 		s.baseURL = "https://api.example.com"
 		s.poster = posterFunc(func(webhook.Message) webhook.Result { return webhook.Result{Error: webhook.ClassStopped} })
-		if o.round(s) != 1 || len(o.log(e)) != 0 || o.read(e).Failures != 0 {
-			t.Errorf("it counted: %+v", o.log(e))
+		if e.sendDue(s) != 1 || len(e.log(hook)) != 0 || e.read(hook).Failures != 0 {
+			t.Errorf("the attempt counted: %+v", e.log(hook))
 		}
 		var seen webhook.Message
 		s.poster = posterFunc(func(m webhook.Message) webhook.Result { seen = m; return webhook.Result{Status: 200} })
-		if o.round(s) != 1 || seen.ID != n.ID || !bytes.Equal(seen.Body, n.Body) {
-			t.Errorf("it was not sent again as it is: %+v", seen)
+		if e.sendDue(s) != 1 || seen.ID != n.ID || !bytes.Equal(seen.Body, n.Body) {
+			t.Errorf("the event was not sent again unchanged: %+v", seen)
 		}
-		linked := store.Event{Scope: o.scope, ID: event.NewID(), Kind: "a", At: o.now(), Body: []byte(`{"links":{"self":"/v1/x"}}`)}
-		o.must(o.store.Update(t.Context(), func(tx *store.Tx) error { return tx.AddEvent(t.Context(), linked) }))
-		if o.round(s) != 1 || string(seen.Body) != `{"links":{"self":"https://api.example.com/v1/x"}}` {
+		linked := store.Event{Scope: e.scope, ID: event.NewID(), Kind: "a", At: e.now(), Body: []byte(`{"links":{"self":"/v1/x"}}`)}
+		e.must(e.store.Update(t.Context(), func(tx *store.Tx) error { return tx.AddEvent(t.Context(), linked) }))
+		if e.sendDue(s) != 1 || string(seen.Body) != `{"links":{"self":"https://api.example.com/v1/x"}}` {
 			t.Errorf("the link: %s", seen.Body)
 		}
 	})
 }
 
-// With a secret that does not open nothing is sent, and nothing is lost.
-func TestASecretThatDoesNotOpen(t *testing.T) {
-	eachOffice(t, func(t *testing.T, o *office) {
+// When the secret of an endpoint cannot be opened, the delivery waits and does not count
+// as a failure.
+func TestADeliveryWaitsForAnUnreadableSecret(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
 		r := newReceiver(t, status(http.StatusOK))
-		e, _ := o.endpoint(r.URL, event.All)
-		o.tell(o.scope, "fiscal_document.accepted")
-		good := o.read(e)
-		o.rewrap(good, []byte("no sealed bytes"))
-		s := o.node()
-		o.round(s)
-		if len(r.letters()) != 0 || len(o.log(e)) != 0 || o.read(e).Failures != 0 {
-			t.Error("it was sent, or counted")
+		hook, _ := e.endpoint(r.URL, event.All)
+		e.addEvent(e.scope, "fiscal_document.accepted")
+		good := e.read(hook)
+		e.rewrap(good, []byte("not sealed bytes"))
+		s := e.newSender()
+		e.sendDue(s)
+		if len(r.requests()) != 0 || len(e.log(hook)) != 0 || e.read(hook).Failures != 0 {
+			t.Error("the delivery was sent or counted as a failure")
 		}
-		o.rewrap(good, good.Secret.Sealed)
-		o.set(o.next())
-		if o.round(s) != 1 || len(r.letters()) != 1 {
-			t.Error("it was not sent afterwards")
+		e.rewrap(good, good.Secret.Sealed)
+		e.set(e.next())
+		if e.sendDue(s) != 1 || len(r.requests()) != 1 {
+			t.Error("the delivery was not sent afterwards")
 		}
 	})
 }
 
-func (o *office) rewrap(e store.Endpoint, sealed []byte) {
-	o.t.Helper()
-	e.Secret.Sealed = sealed
-	o.must(o.store.Update(o.t.Context(), func(tx *store.Tx) error { return tx.RewrapEndpoint(o.t.Context(), e) }))
+func (e *env) rewrap(hook store.Endpoint, sealed []byte) {
+	e.t.Helper()
+	hook.Secret.Sealed = sealed
+	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error { return tx.RewrapEndpoint(e.t.Context(), hook) }))
 }
 
 type posterFunc func(webhook.Message) webhook.Result
 
-// The running sender sends what it is roused for, waits for what is due later,
-// and stops.
-func TestRunSendsWhatIsWritten(t *testing.T) {
-	eachOffice(t, func(t *testing.T, o *office) {
+// Run sends a new event after Wake, retries without a call, and stops.
+func TestRunSendsAndRetries(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
 		r := newReceiver(t, func(w http.ResponseWriter, n int) {
 			if n == 1 {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		})
-		o.endpoint(r.URL, event.All)
-		s := o.node()
-		stop := o.run(s)
-		o.tell(o.scope, "fiscal_document.accepted")
+		e.endpoint(r.URL, event.All)
+		s := e.newSender()
+		stop := e.run(s)
+		e.addEvent(e.scope, "fiscal_document.accepted")
 		s.Wake()
-		soon(t, "the first attempt", func() bool {
-			_, err := o.store.NextDelivery(t.Context(), fiscal.Production, o.now())
-			return len(r.letters()) == 1 && err == nil
+		eventually(t, "the first attempt", func() bool {
+			_, err := e.store.NextDelivery(t.Context(), fiscal.Production, e.now())
+			return len(r.requests()) == 1 && err == nil
 		})
-		o.set(o.next())
-		soon(t, "the second attempt, without a call", func() bool { return len(r.letters()) == 2 })
+		e.set(e.next())
+		eventually(t, "the second attempt, without Wake", func() bool { return len(r.requests()) == 2 })
 		stop()
 	})
-}
-
-func TestPaceDividesTheSchedule(t *testing.T) {
-	t.Parallel()
-	for n := int64(1); n <= 9; n++ {
-		for _, pace := range []wake.Pace{0, 1, 60, 1e9} {
-			wait, more := backOff(n, pace, 0)
-			want := float64(steps[n-1]) / max(float64(pace), 1)
-			if !more || float64(wait) < min(want*0.9, want) && wait != minWait || wait < minWait || float64(wait) > max(want*1.1, float64(minWait))+1 {
-				t.Errorf("after attempt %d at pace %g: %s, %v", n, pace, wait, more)
-			}
-		}
-	}
-	if _, more := backOff(10, 1, 0); more {
-		t.Error("an eleventh attempt is scheduled")
-	}
-	if wait, _ := backOff(1, 60, time.Hour); wait < time.Minute || wait > time.Minute+time.Second {
-		t.Errorf("asked for an hour, at pace 60: %s", wait)
-	}
 }

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
@@ -11,23 +12,46 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-// Sources looks after the life of those who may tell us signed events.
-type Sources struct {
+// SourcesOptions configure Sources. All of them are required.
+type SourcesOptions struct {
 	Store   *store.Store
-	Secrets access.Secrets
+	Secrets *access.Secrets
 	Now     func() time.Time
 }
 
-// Create makes a source for the documents of a taxpayer. The secret is shown
-// once.
-func (s Sources) Create(ctx context.Context, scope store.Scope) (made store.Source, secret webhook.Secret, err error) {
+// Sources manages event sources. A source is a program that forwards signed messages of
+// buyers to us.
+type Sources struct {
+	store   *store.Store
+	secrets *access.Secrets
+	now     func() time.Time
+}
+
+// NewSources returns the sources of a store. It fails when an option is missing.
+func NewSources(o SourcesOptions) (*Sources, error) {
+	if o.Store == nil || o.Secrets == nil || o.Now == nil {
+		return nil, errors.New("notify: sources need Store, Secrets and Now")
+	}
+	return &Sources{store: o.Store, secrets: o.Secrets, now: o.Now}, nil
+}
+
+// Get returns a source of any taxpayer, also a revoked one. It fails with
+// store.ErrNotFound.
+func (s *Sources) Get(ctx context.Context, id string) (store.Source, error) {
+	return s.store.AnySource(ctx, id)
+}
+
+// Create creates a source for a taxpayer and returns its secret, which can be shown only
+// once. It fails with store.ErrNotFound when the taxpayer does not exist, and with
+// ErrSandbox in the sandbox.
+func (s *Sources) Create(ctx context.Context, scope store.Scope) (made store.Source, secret webhook.Secret, err error) {
 	if scope.Environment == fiscal.Sandbox {
 		return store.Source{}, webhook.Secret{}, ErrSandbox
 	}
 	secret = webhook.NewSecret()
-	err = s.Secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
-		made = store.Source{Scope: scope, ID: store.NewID(), Kinds: event.InboundKinds(), CreatedAt: s.Now()}
-		if made.Secret, err = seal(access.SourceSecret(scope, made.ID, 1), []byte(secret.Reveal())); err != nil {
+	err = s.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
+		made = store.Source{Scope: scope, ID: store.NewID(), Kinds: event.InboundKinds(), CreatedAt: s.now()}
+		if made.Secret, err = seal(access.SourceBinding(scope, made.ID, 1), []byte(secret.Reveal())); err != nil {
 			return err
 		}
 		return tx.CreateSource(ctx, made)
@@ -38,20 +62,21 @@ func (s Sources) Create(ctx context.Context, scope store.Scope) (made store.Sour
 	return made, secret, nil
 }
 
-// List lists all sources, the oldest first, revoked ones too.
-func (s Sources) List(ctx context.Context) ([]store.Source, error) { return s.Store.Sources(ctx) }
+// List returns all sources, the oldest first, including revoked ones.
+func (s *Sources) List(ctx context.Context) ([]store.Source, error) { return s.store.Sources(ctx) }
 
-// Rotate gives a source a new secret. The old one is accepted as well for a day.
-// The error is store.ErrNotFound for one that is revoked.
-func (s Sources) Rotate(ctx context.Context, id string) (source store.Source, secret webhook.Secret, err error) {
-	now := s.Now()
+// Rotate gives a source a new secret and returns it. Messages with the old secret are
+// accepted for a day. Rotate fails with store.ErrNotFound when the source does not exist
+// or is revoked.
+func (s *Sources) Rotate(ctx context.Context, id string) (source store.Source, secret webhook.Secret, err error) {
+	now := s.now()
 	secret = webhook.NewSecret()
-	err = s.Secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
+	err = s.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
 		before, err := tx.AnySource(ctx, id)
 		if err != nil {
 			return err
 		}
-		next, err := seal(access.SourceSecret(before.Scope, id, before.Secret.Version+1), []byte(secret.Reveal()))
+		next, err := seal(access.SourceBinding(before.Scope, id, before.Secret.Version+1), []byte(secret.Reveal()))
 		if err != nil {
 			return err
 		}
@@ -67,26 +92,26 @@ func (s Sources) Rotate(ctx context.Context, id string) (source store.Source, se
 	return source, secret, nil
 }
 
-// Revoke ends a source for good.
-func (s Sources) Revoke(ctx context.Context, id string) error {
-	return s.Store.Update(ctx, func(tx *store.Tx) error {
+// Revoke revokes a source for ever. It fails with store.ErrNotFound.
+func (s *Sources) Revoke(ctx context.Context, id string) error {
+	return s.store.Update(ctx, func(tx *store.Tx) error {
 		source, err := tx.AnySource(ctx, id)
 		if err != nil {
 			return err
 		}
-		return tx.RevokeSource(ctx, source.Scope, id, s.Now())
+		return tx.RevokeSource(ctx, source.Scope, id, s.now())
 	})
 }
 
-// Find returns a source of an environment with the secrets that it may sign with
-// now. The error is store.ErrNotFound when there is none, or it is revoked.
-func (s Sources) Find(ctx context.Context, env fiscal.Environment, id string) (store.Source, []webhook.Secret, error) {
-	source, err := s.Store.SourceOf(ctx, env, id)
+// Find returns a source of an environment and the secrets that are valid now. It fails
+// with store.ErrNotFound when the source does not exist or is revoked.
+func (s *Sources) Find(ctx context.Context, env fiscal.Environment, id string) (store.Source, []webhook.Secret, error) {
+	source, err := s.store.SourceOf(ctx, env, id)
 	if err != nil {
 		return store.Source{}, nil, err
 	}
-	secrets, err := openSecrets(s.Secrets, s.Now(), source.Secret, source.OldSecret, source.OldUntil, func(version int64) access.Place {
-		return access.SourceSecret(source.Scope, source.ID, version)
+	secrets, err := openSecrets(s.secrets, s.now(), source.Secret, source.OldSecret, source.OldUntil, func(version int64) access.Binding {
+		return access.SourceBinding(source.Scope, source.ID, version)
 	})
 	return source, secrets, err
 }

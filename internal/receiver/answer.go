@@ -9,17 +9,16 @@ const (
 	kindJSON = "application/json; charset=utf-8"
 	kindXML  = "application/xml"
 
-	// retryAfter is when somebody who cannot be answered now should come back, in
-	// seconds.
+	// retryAfter is the header Retry-After of a 503, in seconds.
 	retryAfter = "30"
 )
 
-// An answer is what a request gets.
+// An answer is the HTTP answer to a request.
 type answer struct {
 	status int
 	kind   string
 	body   []byte
-	allow  string // of a 405
+	allow  string // the header Allow of a 405
 	cause  error  // for the log
 }
 
@@ -35,15 +34,17 @@ func (a answer) write(w http.ResponseWriter) {
 		h.Set("Retry-After", retryAfter)
 	}
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // whoever is gone asks again
+	_, _ = w.Write(a.body) // a sender that has disconnected retries
 }
 
+// encode returns an answer with v as JSON.
 func encode(status int, v any) answer {
-	body, _ := json.Marshal(v) // text alone
+	body, _ := json.Marshal(v) // v has only strings: it cannot fail
 	return answer{status: status, kind: kindJSON, body: body}
 }
 
-// refuse says what is wrong in the language of those who read it.
+// refuse returns an error answer with a Spanish text for the sender. The cause is for
+// our log.
 func refuse(status int, text string, cause error) answer {
 	a := encode(status, struct {
 		State string `json:"estado"`
@@ -53,7 +54,7 @@ func refuse(status int, text string, cause error) answer {
 	return a
 }
 
-// later has the sender try again.
-func later(cause error) answer {
+// unavailable returns an answer after which the sender retries.
+func unavailable(cause error) answer {
 	return refuse(http.StatusServiceUnavailable, "El servicio no está disponible; intente más tarde.", cause)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-var errSeed = errors.New("the seed is none of ours, has expired or was used")
+var errSeed = errors.New("the seed is unknown, has expired or was used before")
 
-// giveSeed answers with a new seed.
-func (rc *Receiver) giveSeed(x *exchange) answer {
+// issueSeed answers with a new seed.
+func (rc *Receiver) issueSeed(x *exchange) answer {
 	issued := x.now.Truncate(time.Microsecond)
 	w := xmlsig.NewWriter("SemillaModel", 1<<10,
 		xmlsig.Namespace{Prefix: "xsi", URI: "http://www.w3.org/2001/XMLSchema-instance"},
@@ -26,8 +26,8 @@ func (rc *Receiver) giveSeed(x *exchange) answer {
 	return answer{status: http.StatusOK, kind: kindXML, body: w.Unsigned()}
 }
 
-// giveToken turns a signed seed into a token.
-func (rc *Receiver) giveToken(x *exchange) answer {
+// issueToken checks a signed seed and answers with a token.
+func (rc *Receiver) issueToken(x *exchange) answer {
 	limits := xmlsig.SmallLimits()
 	raw, err := upload(x.w, x.r, limits.Bytes)
 	if err != nil {
@@ -37,31 +37,30 @@ func (rc *Receiver) giveToken(x *exchange) answer {
 	if err != nil {
 		return refuse(http.StatusBadRequest, "La firma de la semilla no es válida.", err)
 	}
-	if err := v.Trusted(rc.Roots, x.now); err != nil {
+	if err := v.Trusted(rc.roots, x.now); err != nil {
 		return refuse(http.StatusBadRequest, "El certificado no es de confianza.", err)
 	}
-	expires, digest, ok := rc.signedSeed(v.Root(), x.now)
+	expires, digest, ok := rc.readSignedSeed(v.Root(), x.now)
 	if !ok {
 		return refuse(http.StatusBadRequest, "La semilla no es válida o ha expirado.", errSeed)
 	}
-	// Whatever can be wrong with it is looked at before: what is remembered has
-	// been used. It is remembered for longer than it is good, because the clocks of
-	// two processes may differ.
-	fresh, err := rc.Seeds.UseSeed(x.r.Context(), digest, expires.Add(seedLife), x.now)
+	// All other checks come first, because UseSeed uses the seed up. The seed is stored
+	// for longer than it is valid, because the clocks of two processes may differ.
+	fresh, err := rc.seeds.UseSeed(x.r.Context(), digest, expires.Add(seedLife), x.now)
 	switch {
 	case err != nil:
-		return later(fmt.Errorf("use the seed: %w", err))
+		return unavailable(fmt.Errorf("use the seed: %w", err))
 	case !fresh:
 		return refuse(http.StatusBadRequest, "La semilla no es válida o ha expirado.", errSeed)
 	}
-	x.note("caller", callerOf(v.Certificate).String())
+	x.addToLog("caller", newCaller(v.Certificate).String())
 	return rc.tokenAnswer(x, v)
 }
 
-// signedSeed reads a seed that came back: the value and the instant that were
-// given, and nothing else. Senders that read the instant may have written it in
-// another way.
-func (rc *Receiver) signedSeed(root xmlsig.Element, now time.Time) (expires time.Time, digest []byte, ok bool) {
+// readSignedSeed reads a signed seed. It must have the value and the instant that we
+// issued, and no other element. The sender may have written the instant in another
+// format. ok is false when the seed is not valid.
+func (rc *Receiver) readSignedSeed(root xmlsig.Element, now time.Time) (expires time.Time, digest []byte, ok bool) {
 	texts := []string{}
 	for e := range root.Children() {
 		if len(texts) == 2 || e.Name() != [...]string{"valor", "fecha"}[len(texts)] || e.HasChildren() {
@@ -73,11 +72,13 @@ func (rc *Receiver) signedSeed(root xmlsig.Element, now time.Time) (expires time
 		return time.Time{}, nil, false
 	}
 	issued, digest, ours := rc.readSeed(texts[0])
-	said, err := time.Parse(time.RFC3339Nano, texts[1])
+	written, err := time.Parse(time.RFC3339Nano, texts[1])
 	expires = issued.Add(seedLife)
-	return expires, digest, ours && err == nil && said.Equal(issued) && now.Before(expires)
+	return expires, digest, ours && err == nil && written.Equal(issued) && now.Before(expires)
 }
 
+// tokenAnswer answers with a token for the certificate of a signed seed, as JSON or XML.
+// The token expires with the certificate at the latest.
 func (rc *Receiver) tokenAnswer(x *exchange, v *xmlsig.Verified) answer {
 	expires := x.now.Add(tokenLife)
 	if v.Certificate.NotAfter.Before(expires) {
@@ -99,7 +100,7 @@ func (rc *Receiver) tokenAnswer(x *exchange, v *xmlsig.Verified) answer {
 	}{token, until, since})
 }
 
-// wantsXML tells whether XML is wanted more than JSON.
+// wantsXML reports whether the header Accept prefers XML to JSON.
 func wantsXML(h http.Header) bool {
 	xml, json := 0.0, 0.0
 	for _, entry := range strings.Split(strings.Join(h.Values("Accept"), ","), ",") {

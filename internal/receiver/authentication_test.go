@@ -29,10 +29,10 @@ func valueOf(t testing.TB, document, name string) string {
 	return d.Root().Child(name).Text()
 }
 
-func TestSeed(t *testing.T) {
+func TestSeedIsNewAndNotStored(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.do(http.MethodGet, seedPath, nil)
+	e := newEnv(t)
+	a := e.do(http.MethodGet, seedPath, nil)
 	if a.status != http.StatusOK || a.header.Get("Content-Type") != "application/xml" || !strings.Contains(a.body, "<SemillaModel ") {
 		t.Fatalf("%d %v %s", a.status, a.header, a.body)
 	}
@@ -40,29 +40,29 @@ func TestSeed(t *testing.T) {
 	if err != nil || len(value) < 32 {
 		t.Errorf("%d bytes, %v", len(value), err)
 	}
-	given := valueOf(t, a.body, "fecha")
-	if at, err := time.Parse(time.RFC3339Nano, given); err != nil || !strings.HasSuffix(given, "-04:00") || !at.Equal(w.now().Truncate(time.Microsecond)) {
-		t.Errorf("given at %s: %v", given, err)
+	issued := valueOf(t, a.body, "fecha")
+	if at, err := time.Parse(time.RFC3339Nano, issued); err != nil || !strings.HasSuffix(issued, "-04:00") || !at.Equal(e.now().Truncate(time.Microsecond)) {
+		t.Errorf("issued at %s: %v", issued, err)
 	}
-	if again := w.seed(); valueOf(t, again, "valor") == valueOf(t, a.body, "valor") {
-		t.Error("the same seed twice")
+	if again := e.seed(); valueOf(t, again, "valor") == valueOf(t, a.body, "valor") {
+		t.Error("two requests got the same seed")
 	}
-	if len(w.used) > 0 {
-		t.Error("something was kept for a seed that nobody signed")
+	if len(e.used) > 0 {
+		t.Error("a seed that was not used is stored")
 	}
 }
 
-func TestToken(t *testing.T) {
+func TestTokenIsAccepted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.post(tokenPath, sign(t, peer().Identity, w.seed()))
+	e := newEnv(t)
+	a := e.post(tokenPath, sign(t, peer().Identity, e.seed()))
 	var flat map[string]string
 	if err := json.Unmarshal([]byte(a.body), &flat); err != nil || a.status != http.StatusOK {
 		t.Fatalf("%d %s %v", a.status, a.body, err)
 	}
 	token := flat["token"]
 	want := map[string]string{
-		"token": token, "expira": w.now().Add(time.Hour).UTC().Format(time.RFC3339), "expedido": w.now().UTC().Format(time.RFC3339),
+		"token": token, "expira": e.now().Add(time.Hour).UTC().Format(time.RFC3339), "expedido": e.now().UTC().Format(time.RFC3339),
 	}
 	if diff := cmp.Diff(want, flat); diff != "" || token == "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
@@ -74,14 +74,14 @@ func TestToken(t *testing.T) {
 			"": 400, "Bearer": 400, "Bearer ": 400, token: 400, "Basic " + token: 400, "Bearer " + token + token: 400,
 			"Bearer " + strings.Repeat("A", 2000): 400, "Bearer " + token[:len(token)-1]: 400,
 		} {
-			if a := w.post(path, document, "Authorization", header); a.status != status {
+			if a := e.post(path, document, "Authorization", header); a.status != status {
 				t.Errorf("%s with %q: %d %s", path, header, a.status, a.body)
 			}
 		}
-		if a := w.post(path, document, "Authorization", "Bearer "+token, "Authorization", "Bearer "+token); a.status != 400 {
+		if a := e.post(path, document, "Authorization", "Bearer "+token, "Authorization", "Bearer "+token); a.status != 400 {
 			t.Errorf("two tokens: %d", a.status)
 		}
-		if a := w.post(path, document); a.status != 200 {
+		if a := e.post(path, document); a.status != 200 {
 			t.Errorf("no token: %d %s", a.status, a.body)
 		}
 	}
@@ -89,13 +89,13 @@ func TestToken(t *testing.T) {
 
 func TestTokenAsXML(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	e := newEnv(t)
 	for accept, xml := range map[string]bool{
 		"application/xml": true, "text/xml": true, "application/xml, application/json;q=0.5": true, "text/html, application/xml;q=0.9, */*;q=0.8": true,
 		"": false, "*/*": false, "application/json": false, "application/json, application/xml": false, "application/xml;q=0.1, application/json": false,
 		"application/xml;q=x": false, ";;;,,": false, "application/xml;q=0": false,
 	} {
-		a := w.post(tokenPath, sign(t, peer().Identity, w.seed()), "Accept", accept)
+		a := e.post(tokenPath, sign(t, peer().Identity, e.seed()), "Accept", accept)
 		if a.status != http.StatusOK {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -109,34 +109,34 @@ func TestTokenAsXML(t *testing.T) {
 		if !strings.Contains(a.body, "<RespuestaAutenticacion>") || valueOf(t, a.body, "expira") == "" || valueOf(t, a.body, "expedido") == "" {
 			t.Errorf("%s", a.body)
 		}
-		if a := w.post(approvalPath, sign(t, peer().Identity, responseXML), "Authorization", "Bearer "+valueOf(t, a.body, "token")); a.status != http.StatusOK {
+		if a := e.post(approvalPath, sign(t, peer().Identity, responseXML), "Authorization", "Bearer "+valueOf(t, a.body, "token")); a.status != http.StatusOK {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
 }
 
-// A seed is good for one token, however often and in how many ways it comes.
-func TestSeedIsUsedOnce(t *testing.T) {
+// Concurrent requests with one seed, in several encodings, get one token.
+func TestASeedIsUsedOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	seed := w.seed()
+	e := newEnv(t)
+	seed := e.seed()
 	value := valueOf(t, seed, "valor")
-	ways := []string{
+	encodings := []string{
 		sign(t, peer().Identity, seed),
 		sign(t, peer().Identity, edit(t, seed, value, value[:4]+"\n"+value[4:])), // the same bytes
 		sign(t, peer().Identity, edit(t, seed, value, " "+value+" ")),
 	}
-	var taken atomic.Int32
+	var tokens atomic.Int32
 	var all sync.WaitGroup
 	for range 8 {
-		for _, way := range ways {
+		for _, body := range encodings {
 			all.Go(func() {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, tokenPath, strings.NewReader(way))
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, tokenPath, strings.NewReader(body))
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				res, err := http.DefaultTransport.RoundTrip(withHost(r, w.url))
+				res, err := http.DefaultTransport.RoundTrip(withHost(r, e.url))
 				if err != nil {
 					t.Error(err)
 					return
@@ -144,7 +144,7 @@ func TestSeedIsUsedOnce(t *testing.T) {
 				defer res.Body.Close()
 				switch res.StatusCode {
 				case http.StatusOK:
-					taken.Add(1)
+					tokens.Add(1)
 				case http.StatusBadRequest:
 				default:
 					t.Errorf("%d", res.StatusCode)
@@ -153,12 +153,12 @@ func TestSeedIsUsedOnce(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if n := taken.Load(); n != 1 || len(w.used) != 1 {
-		t.Errorf("%d tokens for one seed, %d kept", n, len(w.used))
+	if n := tokens.Load(); n != 1 || len(e.used) != 1 {
+		t.Errorf("%d tokens for one seed, %d seeds stored", n, len(e.used))
 	}
-	for _, expires := range w.used {
-		if left := expires.Sub(w.now()); left < 5*time.Minute || left > 10*time.Minute {
-			t.Errorf("kept for %s", left)
+	for _, expires := range e.used {
+		if left := expires.Sub(e.now()); left < 5*time.Minute || left > 10*time.Minute {
+			t.Errorf("stored for %s", left)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func withHost(r *http.Request, base string) *http.Request {
 	return r
 }
 
-func TestSeedsRefused(t *testing.T) {
+func TestInvalidSeedsAreRefused(t *testing.T) {
 	t.Parallel()
 	other, err := xmlsigtest.NewCA("Tercera Autoridad")
 	if err != nil {
@@ -176,118 +176,118 @@ func TestSeedsRefused(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		spoil func(t *testing.T, w *world, seed string) string
+		spoil func(t *testing.T, e *env, seed string) string
 	}{
-		{"not signed", func(_ *testing.T, _ *world, seed string) string { return seed }},
-		{"signed by a stranger", func(t *testing.T, _ *world, seed string) string {
+		{"not signed", func(_ *testing.T, _ *env, seed string) string { return seed }},
+		{"untrusted signature", func(t *testing.T, _ *env, seed string) string {
 			return sign(t, xmlsigtest.Must(t, xmlsigtest.Options{CA: other}).Identity, seed)
 		}},
-		{"certificate expired", func(t *testing.T, w *world, seed string) string {
-			return sign(t, xmlsigtest.Must(t, xmlsigtest.Options{CA: peer().CA, NotAfter: w.now().Add(-time.Second)}).Identity, seed)
+		{"certificate expired", func(t *testing.T, e *env, seed string) string {
+			return sign(t, xmlsigtest.Must(t, xmlsigtest.Options{CA: peer().CA, NotAfter: e.now().Add(-time.Second)}).Identity, seed)
 		}},
-		{"certificate not valid yet", func(t *testing.T, w *world, seed string) string {
-			return sign(t, xmlsigtest.Must(t, xmlsigtest.Options{CA: peer().CA, NotBefore: w.now().Add(time.Hour)}).Identity, seed)
+		{"certificate not valid yet", func(t *testing.T, e *env, seed string) string {
+			return sign(t, xmlsigtest.Must(t, xmlsigtest.Options{CA: peer().CA, NotBefore: e.now().Add(time.Hour)}).Identity, seed)
 		}},
-		{"changed after signing", func(t *testing.T, w *world, seed string) string {
-			return edit(t, sign(t, peer().Identity, seed), valueOf(t, seed, "valor"), valueOf(t, w.seed(), "valor"))
+		{"changed after signing", func(t *testing.T, e *env, seed string) string {
+			return edit(t, sign(t, peer().Identity, seed), valueOf(t, seed, "valor"), valueOf(t, e.seed(), "valor"))
 		}},
-		{"of nobody", resigned(func(t *testing.T, seed string) string {
+		{"an unknown value", resigned(func(t *testing.T, seed string) string {
 			return edit(t, seed, valueOf(t, seed, "valor"), base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 72)))
 		})},
 		{"not Base64", resigned(func(t *testing.T, seed string) string { return edit(t, seed, valueOf(t, seed, "valor"), "????") })},
 		{"empty", resigned(func(t *testing.T, seed string) string { return edit(t, seed, valueOf(t, seed, "valor"), "") })},
-		{"of another instant", resigned(func(t *testing.T, seed string) string {
+		{"another instant", resigned(func(t *testing.T, seed string) string {
 			return edit(t, seed, valueOf(t, seed, "fecha"), "2026-06-01T10:00:00-04:00")
 		})},
 		{"without an instant", resigned(func(t *testing.T, seed string) string { return edit(t, seed, valueOf(t, seed, "fecha"), "hoy") })},
 		{"another root", resigned(func(_ *testing.T, seed string) string { return strings.ReplaceAll(seed, "SemillaModel", "Semilla") })},
-		{"more than a seed", resigned(func(t *testing.T, seed string) string { return edit(t, seed, "</fecha>", "</fecha><otro>1</otro>") })},
-		{"less than a seed", resigned(func(t *testing.T, seed string) string {
+		{"one element more", resigned(func(t *testing.T, seed string) string { return edit(t, seed, "</fecha>", "</fecha><otro>1</otro>") })},
+		{"one element less", resigned(func(t *testing.T, seed string) string {
 			return edit(t, seed, "<fecha>"+valueOf(t, seed, "fecha")+"</fecha>", "")
 		})},
-		{"nothing", func(*testing.T, *world, string) string { return "" }},
-		{"too late", func(t *testing.T, w *world, seed string) string {
-			w.advance(5 * time.Minute)
+		{"empty body", func(*testing.T, *env, string) string { return "" }},
+		{"expired", func(t *testing.T, e *env, seed string) string {
+			e.advance(5 * time.Minute)
 			return sign(t, peer().Identity, seed)
 		}},
-		{"of another environment", func(t *testing.T, _ *world, _ string) string {
-			there := newWorld(t, func(o *receiver.Options) { o.Environment = fiscal.Certification })
+		{"another environment", func(t *testing.T, _ *env, _ string) string {
+			there := newEnv(t, func(o *receiver.Options) { o.Environment = fiscal.Certification })
 			return sign(t, peer().Identity, there.seed())
 		}},
-		{"of another key", func(t *testing.T, _ *world, _ string) string {
-			there := newWorld(t, func(o *receiver.Options) { o.Key = bytes.Repeat([]byte{8}, 32) })
+		{"another key", func(t *testing.T, _ *env, _ string) string {
+			there := newEnv(t, func(o *receiver.Options) { o.Key = bytes.Repeat([]byte{8}, 32) })
 			return sign(t, peer().Identity, there.seed())
 		}},
-		{"a token as a seed", func(t *testing.T, w *world, seed string) string {
-			raw, err := base64.RawURLEncoding.DecodeString(w.token(peer().Identity))
+		{"a token as a seed", func(t *testing.T, e *env, seed string) string {
+			raw, err := base64.RawURLEncoding.DecodeString(e.token(peer().Identity))
 			if err != nil {
 				t.Fatal(err)
 			}
-			clear(w.used)
+			clear(e.used)
 			return sign(t, peer().Identity, edit(t, seed, valueOf(t, seed, "valor"), base64.StdEncoding.EncodeToString(raw)))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			a := w.post(tokenPath, c.spoil(t, w, w.seed()))
+			e := newEnv(t)
+			a := e.post(tokenPath, c.spoil(t, e, e.seed()))
 			if a.status != http.StatusBadRequest {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 			a.message(t)
-			if len(w.used) > 0 {
-				t.Error("kept although it was not used")
+			if len(e.used) > 0 {
+				t.Error("the seed is stored although it was refused")
 			}
 		})
 	}
 }
 
-func resigned(change func(*testing.T, string) string) func(*testing.T, *world, string) string {
-	return func(t *testing.T, _ *world, seed string) string { return sign(t, peer().Identity, change(t, seed)) }
+func resigned(change func(*testing.T, string) string) func(*testing.T, *env, string) string {
+	return func(t *testing.T, _ *env, seed string) string { return sign(t, peer().Identity, change(t, seed)) }
 }
 
-// Those who read a seed may write its instant in another way.
-func TestSeedWrittenAgain(t *testing.T) {
+// A sender may write the instant of a seed in another format.
+func TestTheInstantOfASeedMayHaveAnotherFormat(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	for name, layout := range map[string]string{"without zeros": "2006-01-02T15:04:05.9999999-07:00", "elsewhere": "2006-01-02T15:04:05.999999Z07:00"} {
-		seed := w.seed()
+	e := newEnv(t)
+	for name, layout := range map[string]string{"without zeros": "2006-01-02T15:04:05.9999999-07:00", "UTC": "2006-01-02T15:04:05.999999Z07:00"} {
+		seed := e.seed()
 		at, err := time.Parse(time.RFC3339Nano, valueOf(t, seed, "fecha"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == "elsewhere" {
+		if name == "UTC" {
 			at = at.UTC()
 		}
-		if a := w.post(tokenPath, sign(t, peer().Identity, edit(t, seed, valueOf(t, seed, "fecha"), at.Format(layout)))); a.status != http.StatusOK {
+		if a := e.post(tokenPath, sign(t, peer().Identity, edit(t, seed, valueOf(t, seed, "fecha"), at.Format(layout)))); a.status != http.StatusOK {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
-	// The last instant of its life.
-	seed := w.seed()
-	w.advance(5*time.Minute - time.Microsecond)
-	if a := w.post(tokenPath, sign(t, peer().Identity, seed)); a.status != http.StatusOK {
+	// A seed is valid until its last microsecond.
+	seed := e.seed()
+	e.advance(5*time.Minute - time.Microsecond)
+	if a := e.post(tokenPath, sign(t, peer().Identity, seed)); a.status != http.StatusOK {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-func TestSeedStoreDown(t *testing.T) {
+func TestTokenIsUnavailableWithoutTheStore(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.seedErr = errors.New("down")
-	a := w.post(tokenPath, sign(t, peer().Identity, w.seed()))
+	e := newEnv(t)
+	e.seedErr = errors.New("down")
+	a := e.post(tokenPath, sign(t, peer().Identity, e.seed()))
 	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-// A token says whose it is and until when, and nothing of that can be changed.
-func TestTokenIsBound(t *testing.T) {
+// A token contains its certificate and its expiry, and cannot be changed.
+func TestAChangedTokenIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	token := w.token(peer().Identity)
+	e := newEnv(t)
+	token := e.token(peer().Identity)
 	status := func(token string) int {
-		return w.do(http.MethodPost, approvalPath, strings.NewReader(sign(t, peer().Identity, responseXML)), "Authorization", "Bearer "+token).status
+		return e.do(http.MethodPost, approvalPath, strings.NewReader(sign(t, peer().Identity, responseXML)), "Authorization", "Bearer "+token).status
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
@@ -305,46 +305,45 @@ func TestTokenIsBound(t *testing.T) {
 			t.Errorf("%d bytes: %d", n, got)
 		}
 	}
-	// The certificate within: two of one person get two callers.
+	// Tokens for two certificates of one person differ in the certificate only.
 	second := xmlsigtest.Must(t, xmlsigtest.Options{CA: peer().CA})
-	other, err := base64.RawURLEncoding.DecodeString(w.token(second.Identity))
+	other, err := base64.RawURLEncoding.DecodeString(e.token(second.Identity))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Equal(raw[8:40], other[8:40]) || !bytes.Equal(raw[40:len(raw)-32], other[40:len(other)-32]) {
-		t.Error("the token does not tell certificates apart, or persons without cause")
+		t.Error("the tokens do not differ in the certificate only")
 	}
 	mixed := append(append(bytes.Clone(raw[:8]), other[8:40]...), raw[40:]...)
 	if got := status(base64.RawURLEncoding.EncodeToString(mixed)); got != http.StatusBadRequest {
-		t.Errorf("the certificate of another: %d", got)
+		t.Errorf("the certificate of another token: %d", got)
 	}
 	for name, change := range map[string]func(*receiver.Options){
 		"another environment": func(o *receiver.Options) { o.Environment = fiscal.Certification },
 		"another key":         func(o *receiver.Options) { o.Key = bytes.Repeat([]byte{8}, 32) },
 	} {
-		there := newWorld(t, change)
+		there := newEnv(t, change)
 		if a := there.post(approvalPath, sign(t, peer().Identity, responseXML), "Authorization", "Bearer "+token); a.status != http.StatusBadRequest {
 			t.Errorf("%s: %d", name, a.status)
 		}
 	}
-	w.advance(time.Hour - 2*time.Second)
+	e.advance(time.Hour - 2*time.Second)
 	if got := status(token); got != http.StatusOK {
 		t.Errorf("in its last seconds: %d", got)
 	}
-	w.advance(2 * time.Second)
+	e.advance(2 * time.Second)
 	if got := status(token); got != http.StatusBadRequest {
 		t.Errorf("after an hour: %d", got)
 	}
 }
 
-// No token outlives its certificate.
-func TestTokenOfShortCertificate(t *testing.T) {
+func TestATokenExpiresWithItsCertificate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	leaf := xmlsigtest.Must(t, xmlsigtest.Options{CA: peer().CA, NotAfter: w.now().Add(10 * time.Minute)})
-	token := w.token(leaf.Identity)
-	w.advance(10 * time.Minute)
-	if a := w.post(approvalPath, sign(t, peer().Identity, responseXML), "Authorization", "Bearer "+token); a.status != http.StatusBadRequest {
+	e := newEnv(t)
+	leaf := xmlsigtest.Must(t, xmlsigtest.Options{CA: peer().CA, NotAfter: e.now().Add(10 * time.Minute)})
+	token := e.token(leaf.Identity)
+	e.advance(10 * time.Minute)
+	if a := e.post(approvalPath, sign(t, peer().Identity, responseXML), "Authorization", "Bearer "+token); a.status != http.StatusBadRequest {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

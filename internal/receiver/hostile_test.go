@@ -24,14 +24,14 @@ const (
 	xslt = `<Transform Algorithm="http://www.w3.org/TR/1999/REC-xslt-19991116"><stylesheet></stylesheet></Transform>`
 )
 
-// A forgery is a document with a signature that matches, made in a way that is
-// not accepted: what refuses it is the rule and not the digest.
+// A forgery has a signature whose digest is right, but that breaks a rule of the
+// signature profile. It is refused because of the rule and not because of the digest.
 type forgery struct {
 	leaf       *xmlsigtest.Leaf
 	hash       crypto.Hash
-	digest     string // its name
-	signature  string // its name
-	transforms string // beyond the first
+	digest     string // the name of the algorithm
+	signature  string // the name of the algorithm
+	transforms string // after the first one
 }
 
 func (f forgery) sign(t testing.TB, document string) string {
@@ -57,16 +57,16 @@ func (f forgery) sign(t testing.TB, document string) string {
 		base64.StdEncoding.EncodeToString(f.leaf.Certificate.Raw) + `</X509Certificate></X509Data></KeyInfo></Signature></` + root + `>`
 }
 
-// inject replaces the text of an element that each of the documents has.
+// inject replaces the text of an element that all test documents have.
 func inject(document, text string) string {
 	return leaf.ReplaceAllLiteralString(document, "<Version>"+text+"</Version>")
 }
 
 var leaf = regexp.MustCompile(`<(Version|fecha)>[^<]*</(Version|fecha)>`)
 
-// What is hostile is refused by every service, and costs little: the memory that
-// an answer takes is bounded by what was sent and not by what it means.
-func TestP107HostileDocuments(t *testing.T) { // alone: it measures the memory of the process
+// Every service refuses hostile documents. The memory that an answer needs is limited by
+// the size of the request, not by its expanded content.
+func TestHostileDocumentsAreRefusedCheaply(t *testing.T) { // not parallel: it measures the memory of the process
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
@@ -85,17 +85,17 @@ func TestP107HostileDocuments(t *testing.T) { // alone: it measures the memory o
 		laughs += `<!ENTITY ` + pair[:1] + ` "` + strings.Repeat("&"+pair[1:]+";", 10) + `">`
 	}
 	laughs += "]>"
-	w := newWorld(t)
+	e := newEnv(t)
 	for _, c := range []struct {
 		name   string
 		spoil  func(document string) string
-		signed bool // it can be read, and its signature is what is wrong
+		signed bool // it can be parsed, and its signature is wrong
 		good   bool
 	}{
-		{name: "nothing wrong", spoil: change(func(*forgery) {}), good: true},
+		{name: "valid", spoil: change(func(*forgery) {}), good: true},
 		{name: "document type", spoil: func(d string) string { return "<!DOCTYPE x>" + good.sign(t, d) }},
 		{name: "billion laughs", spoil: func(d string) string { return laughs + inject(good.sign(t, d), "&i;") }},
-		{name: "entity without a type", spoil: func(d string) string { return inject(good.sign(t, d), "&i;") }},
+		{name: "undeclared entity", spoil: func(d string) string { return inject(good.sign(t, d), "&i;") }},
 		{name: "quadratic blow-up", spoil: func(d string) string {
 			return `<!DOCTYPE x [<!ENTITY a "` + strings.Repeat("x", 50_000) + `">]>` + inject(d, strings.Repeat("&a;", 20_000))
 		}},
@@ -103,7 +103,7 @@ func TestP107HostileDocuments(t *testing.T) { // alone: it measures the memory o
 			return `<!DOCTYPE x [<!ENTITY i SYSTEM "file:///etc/hostname">]>` + inject(good.sign(t, d), "&i;")
 		}},
 		{name: "external entity over the network", spoil: func(d string) string {
-			return `<!DOCTYPE x SYSTEM "` + w.url + seedPath + `">` + good.sign(t, d)
+			return `<!DOCTYPE x SYSTEM "` + e.url + seedPath + `">` + good.sign(t, d)
 		}},
 		{name: "10,000 deep", spoil: func(d string) string {
 			return inject(d, strings.Repeat("<a>", 10_000)+strings.Repeat("</a>", 10_000))
@@ -126,7 +126,7 @@ func TestP107HostileDocuments(t *testing.T) { // alone: it measures the memory o
 		{name: "SHA-1 digest and signature", spoil: change(func(f *forgery) {
 			f.hash, f.digest, f.signature = crypto.SHA1, dsig+"sha1", dsig+"rsa-sha1"
 		}), signed: true},
-		{name: "SHA-1 that is said to be SHA-256", spoil: change(func(f *forgery) { f.hash = crypto.SHA1 }), signed: true},
+		{name: "SHA-1 declared as SHA-256", spoil: change(func(f *forgery) { f.hash = crypto.SHA1 }), signed: true},
 		{name: "HMAC", spoil: change(func(f *forgery) { f.signature = dsig + "hmac-sha1" }), signed: true},
 		{name: "RSA of 1024 bits", spoil: change(func(f *forgery) {
 			f.leaf = xmlsigtest.Must(t, xmlsigtest.Options{Key: weak, CA: peer().CA})
@@ -136,7 +136,7 @@ func TestP107HostileDocuments(t *testing.T) { // alone: it measures the memory o
 		{name: "signed twice", spoil: func(d string) string { return good.sign(t, good.sign(t, d)) }, signed: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			seed := w.seed()
+			seed := e.seed()
 			for path, document := range map[string]string{
 				receptionPath: invoiceXML, approvalPath: responseXML,
 				tokenPath: "<SemillaModel><valor>" + valueOf(t, seed, "valor") + "</valor><fecha>" + valueOf(t, seed, "fecha") + "</fecha></SemillaModel>",
@@ -150,7 +150,7 @@ func TestP107HostileDocuments(t *testing.T) { // alone: it measures the memory o
 				r.Header.Set("Content-Type", "text/xml")
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				answer := w.serve(r, want)
+				answer := e.serve(r, want)
 				runtime.ReadMemStats(&after)
 				if taken, ceiling := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+16*len(body)); taken > ceiling {
 					t.Errorf("%s: %d bytes for a body of %d, want at most %d", path, taken, len(body), ceiling)
@@ -162,7 +162,7 @@ func TestP107HostileDocuments(t *testing.T) { // alone: it measures the memory o
 			}
 		})
 	}
-	if len(w.responses) != 1 || len(w.used) != 1 {
-		t.Errorf("%d responses, %d seeds", len(w.responses), len(w.used))
+	if len(e.responses) != 1 || len(e.used) != 1 {
+		t.Errorf("%d responses, %d seeds", len(e.responses), len(e.used))
 	}
 }

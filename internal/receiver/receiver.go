@@ -1,8 +1,7 @@
-// Package receiver owns the services that every electronic taxpayer has to
-// offer to the others: seed and token, the reception of documents, and
-// commercial responses. Their paths, formats and language are the authority's.
-// One receiver serves all taxpayers of an environment: whose a request is stands
-// in the signed document and nowhere else.
+// Package receiver serves the HTTP services that every electronic taxpayer must offer to
+// the others: seed and token, the reception of documents, and commercial responses. The
+// tax authority defines their paths, formats and language. One receiver serves all
+// taxpayers of an environment: the signed document names the taxpayer it belongs to.
 package receiver
 
 import (
@@ -21,103 +20,124 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// maxReceptions is how many documents are received at once. They may be large,
-// and whoever sends many of them keeps nobody from responding.
+// maxReceptions is the greatest number of documents that are received at the same time.
+// Documents may be large; the limit keeps capacity for commercial responses.
 const maxReceptions = 16
 
-// Seeds remember which seeds were used.
+// Seeds stores the seeds that were used.
 type Seeds interface {
-	// UseSeed remembers a seed until it expires, and tells whether this is its
-	// first use.
+	// UseSeed stores a seed until it expires. fresh reports whether this is its first
+	// use.
 	UseSeed(ctx context.Context, digest []byte, expires, now time.Time) (fresh bool, err error)
 }
 
-// Taxpayers are those we receive for.
+// Taxpayers finds the taxpayers of the service.
 type Taxpayers interface {
-	// ByRNC finds a taxpayer of the environment, and tells whether there is one.
+	// ByRNC returns the taxpayer of the environment with this RNC, and whether there is
+	// one.
 	ByRNC(ctx context.Context, rnc string) (store.Scope, bool, error)
 }
 
-// Identities are who signs for a taxpayer.
+// Identities returns the identity that signs for a taxpayer.
 type Identities interface {
 	Identity(ctx context.Context, scope store.Scope, at time.Time) (*xmlsig.Identity, error)
 }
 
-// Responses take what buyers respond.
+// Responses stores the commercial responses of buyers.
 type Responses interface {
-	// Commercial keeps a response. The error is reply.ErrNoDocument or
-	// reply.ErrMismatch for one that has no effect here and never will; any other
-	// has the sender try again.
+	// Commercial stores a response. It fails with reply.ErrNoDocument or
+	// reply.ErrMismatch when no document belongs to the response. After any other
+	// error the sender retries.
 	Commercial(ctx context.Context, r reply.Response) error
 }
 
-// Options are what a receiver works with. In the sandbox, where nothing is
-// served, the environment is enough.
+// Options configure a Receiver. Environment and Now are required. Outside the sandbox, in
+// which the receiver answers 404 to everything, Key, Seeds, Taxpayers, Identities and
+// Responses are required too.
 type Options struct {
 	Environment fiscal.Environment
-	// Roots vouch for the signatures of others; without any nobody is trusted.
+	// Roots are the certificate authorities of other taxpayers. Without roots no
+	// signature is trusted.
 	Roots *x509.CertPool
-	// Key authenticates seeds and tokens, so that those that were given need not
-	// be kept: 32 bytes, the same for every process of a service.
+	// Key authenticates seeds and tokens, so that the service need not store the ones
+	// that it has issued. It has 32 bytes and is the same for every process.
 	Key        []byte
 	Seeds      Seeds
 	Taxpayers  Taxpayers
 	Identities Identities
 	Responses  Responses
-	// Limit tells whether a request that comes without a token may be served;
-	// without it all are.
+	// Limit reports whether a request without a valid token may be served. Without
+	// Limit all are served.
 	Limit func(*http.Request) bool
 	Now   func() time.Time
-	Log   *slog.Logger
+	Log   *slog.Logger // may be nil
 }
 
-// A Receiver serves the services.
+// A Receiver is the HTTP handler of the services.
 type Receiver struct {
-	Options
-	places chan struct{} // one for every reception under way
+	env        fiscal.Environment
+	roots      *x509.CertPool
+	key        []byte
+	seeds      Seeds
+	taxpayers  Taxpayers
+	identities Identities
+	responses  Responses
+	limit      func(*http.Request) bool
+	now        func() time.Time
+	log        *slog.Logger
+	slots      chan struct{} // one for every reception under way
 }
 
-// New makes a receiver.
+// New returns a receiver. It fails when a required option is missing.
 func New(o Options) (*Receiver, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	if _, err := fiscal.ParseEnvironment(string(o.Environment)); err != nil {
 		return nil, fmt.Errorf("receiver: %w", err)
 	}
 	switch {
 	case o.Now == nil:
-		return nil, errors.New("receiver: it needs a clock")
+		return nil, errors.New("receiver: Now is required")
 	case o.Environment == fiscal.Sandbox:
 	case len(o.Key) != keySize:
-		return nil, fmt.Errorf("receiver: the key has %d bytes and needs %d", len(o.Key), keySize)
+		return nil, fmt.Errorf("receiver: Key has %d bytes, but must have %d", len(o.Key), keySize)
 	case o.Seeds == nil || o.Taxpayers == nil || o.Identities == nil || o.Responses == nil:
-		return nil, errors.New("receiver: it needs seeds, taxpayers, identities and responses")
+		return nil, errors.New("receiver: Seeds, Taxpayers, Identities and Responses are required")
 	}
-	return &Receiver{Options: o, places: make(chan struct{}, maxReceptions)}, nil
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Limit == nil {
+		o.Limit = func(*http.Request) bool { return true }
+	}
+	return &Receiver{
+		env: o.Environment, roots: o.Roots, key: o.Key, seeds: o.Seeds, taxpayers: o.Taxpayers, identities: o.Identities,
+		responses: o.Responses, limit: o.Limit, now: o.Now, log: o.Log, slots: make(chan struct{}, maxReceptions),
+	}, nil
 }
 
-// An exchange is one request, and what is told about it in the log.
+// An exchange is one request with its log attributes.
 type exchange struct {
 	w   http.ResponseWriter
 	r   *http.Request
 	now time.Time
-	// attrs are added to the log: of the document once its format is known, never
-	// its content.
+	// attrs are added to the log line. They identify the document and never contain its
+	// content.
 	attrs []slog.Attr
 }
 
-func (x *exchange) note(name, value string) { x.attrs = append(x.attrs, slog.String(name, value)) }
+// addToLog adds an attribute to the log line of the request.
+func (x *exchange) addToLog(name, value string) {
+	x.attrs = append(x.attrs, slog.String(name, value))
+}
 
-// ServeHTTP answers one request.
+// ServeHTTP answers one request and logs it.
 func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{w: w, r: r, now: rc.Now()}
+	x := &exchange{w: w, r: r, now: rc.now()}
 	s := serviceOf(r.URL.Path)
 	a := rc.answer(x, s)
 	a.write(w)
 	attrs := []slog.Attr{
 		slog.String("service", s.String()), slog.Int("status", a.status),
-		slog.Int64("duration_us", rc.Now().Sub(x.now).Microseconds()),
+		slog.Int64("duration_us", rc.now().Sub(x.now).Microseconds()),
 	}
 	if a.cause != nil {
 		attrs = append(attrs, slog.String("error", a.cause.Error()))
@@ -126,22 +146,22 @@ func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.status >= http.StatusInternalServerError {
 		level = slog.LevelWarn
 	}
-	rc.Log.LogAttrs(r.Context(), level, "received", append(attrs, x.attrs...)...)
+	rc.log.LogAttrs(r.Context(), level, "Answered a request.", append(attrs, x.attrs...)...)
 }
 
-// answer makes the checks that all services share, and asks the one.
+// answer makes the checks that all services share and calls the service.
 func (rc *Receiver) answer(x *exchange, s service) (a answer) {
 	defer func() {
 		if r := recover(); r != nil {
-			// The value may hold what was sent; its type and the stack do not.
-			rc.Log.Error("panic", "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
-			a = later(errors.New("panic"))
+			// The value may contain the document; its type and the stack do not.
+			rc.log.Error("A panic has stopped a request. The sender gets 503 and retries.", "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			a = unavailable(errors.New("panic"))
 		}
 	}()
-	if s == none || rc.Environment == fiscal.Sandbox {
+	if s == none || rc.env == fiscal.Sandbox {
 		return refuse(http.StatusNotFound, "El servicio no existe.", nil)
 	}
-	if !s.takes(x.r.Method) {
+	if !s.accepts(x.r.Method) {
 		a := refuse(http.StatusMethodNotAllowed, "El método no está permitido.", nil)
 		a.allow = s.allow()
 		return a
@@ -151,9 +171,9 @@ func (rc *Receiver) answer(x *exchange, s service) (a answer) {
 	}
 	switch s {
 	case seedService:
-		return rc.giveSeed(x)
+		return rc.issueSeed(x)
 	case tokenService:
-		return rc.giveToken(x)
+		return rc.issueToken(x)
 	case reception:
 		return rc.receive(x)
 	default:
@@ -161,26 +181,26 @@ func (rc *Receiver) answer(x *exchange, s service) (a answer) {
 	}
 }
 
-// admit looks at the token, where one may come, and at the limit of those who
-// have none. The document's own signature is the proof, so that no token is
-// needed; a bad one is a mistake that its sender should hear of.
+// admit checks the token of a request, if it has one, and the limit of requests without a
+// valid token. It returns the answer to a refused request, and nil otherwise. A token is
+// not required, because the document itself is signed. An invalid token is refused, so
+// that its sender notices the mistake.
 func (rc *Receiver) admit(x *exchange, s service) *answer {
 	lines := x.r.Header.Values("Authorization")
 	if (s == reception || s == approval) && len(lines) > 0 {
 		caller, err := rc.readToken(lines, x.now)
 		if err == nil {
-			x.note("caller", caller.String())
+			x.addToLog("caller", caller.String())
 			return nil
 		}
-		if rc.Limit == nil || rc.Limit(x.r) {
+		if rc.limit(x.r) {
 			a := refuse(http.StatusBadRequest, "El token no es válido o ha expirado.", err)
 			return &a
 		}
-	} else if rc.Limit == nil || rc.Limit(x.r) {
+	} else if rc.limit(x.r) {
 		return nil
 	}
-	// Senders know 503 and come back; what else is not 200 they take for an
-	// answer.
-	a := later(errors.New("too many requests without a token"))
+	// Senders retry after 503, but take any other error for a final answer.
+	a := unavailable(errors.New("too many requests without a token"))
 	return &a
 }

@@ -10,41 +10,41 @@ import (
 )
 
 var (
-	errCrowded = errors.New("too many documents are received at once")
-	errNotOurs = errors.New("the buyer is none of ours")
+	errTooMany      = errors.New("too many documents are being received")
+	errUnknownBuyer = errors.New("the buyer is not a taxpayer of this service")
 )
 
-// receive answers to a document of a supplier. None is received here yet, and
-// the law asks every taxpayer to answer: the acknowledgement says not received,
-// signed for the buyer whom the document names, and nothing is kept.
+// receive answers the e-CF of a supplier. The service does not receive documents yet, but
+// the law requires an answer: a signed acknowledgement of the buyer that says "not
+// received". Nothing is stored.
 func (rc *Receiver) receive(x *exchange) answer {
 	select {
-	case rc.places <- struct{}{}:
-		defer func() { <-rc.places }()
+	case rc.slots <- struct{}{}:
+		defer func() { <-rc.slots }()
 	default:
-		return later(errCrowded)
+		return unavailable(errTooMany)
 	}
 	raw, err := upload(x.w, x.r, xmlsig.InvoiceLimits().Bytes)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "No se recibió un e-CF.", err)
 	}
-	head, err := reply.ReadHead(raw, rc.Roots, x.now)
+	head, err := reply.ReadHead(raw, rc.roots, x.now)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "El archivo no es un e-CF que se pueda leer.", err)
+		return refuse(http.StatusBadRequest, "No se pudo leer el archivo como e-CF.", err)
 	}
-	x.note("issuer", head.IssuerRNC)
-	x.note("buyer", head.BuyerRNC)
-	x.note("encf", head.ENCF)
-	scope, ours, err := rc.Taxpayers.ByRNC(x.r.Context(), head.BuyerRNC)
+	x.addToLog("issuer", head.IssuerRNC)
+	x.addToLog("buyer", head.BuyerRNC)
+	x.addToLog("encf", head.ENCF)
+	scope, ours, err := rc.taxpayers.ByRNC(x.r.Context(), head.BuyerRNC)
 	switch {
 	case err != nil:
-		return later(fmt.Errorf("find the buyer: %w", err))
+		return unavailable(fmt.Errorf("find the buyer: %w", err))
 	case !ours:
-		return refuse(http.StatusBadRequest, "El RNC comprador no corresponde a este receptor.", errNotOurs)
+		return refuse(http.StatusBadRequest, "El RNC del comprador no corresponde a este receptor.", errUnknownBuyer)
 	}
-	id, err := rc.Identities.Identity(x.r.Context(), scope, x.now)
+	id, err := rc.identities.Identity(x.r.Context(), scope, x.now)
 	if err != nil {
-		return later(fmt.Errorf("sign: %w", err))
+		return unavailable(fmt.Errorf("sign: %w", err))
 	}
 	motive := reply.MotiveSpecification
 	if head.Signature != nil {
@@ -54,8 +54,8 @@ func (rc *Receiver) receive(x *exchange) answer {
 		IssuerRNC: head.IssuerRNC, BuyerRNC: head.BuyerRNC, ENCF: head.ENCF, Reason: motive, At: x.now,
 	})
 	if err != nil {
-		return later(err)
+		return unavailable(err)
 	}
-	x.note("motive", motive)
+	x.addToLog("motive", motive)
 	return answer{status: http.StatusOK, kind: kindXML, body: receipt, cause: head.Signature}
 }

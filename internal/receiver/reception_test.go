@@ -14,10 +14,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-func TestReception(t *testing.T) {
+func TestReceptionAnswersNotReceived(t *testing.T) {
 	t.Parallel()
 	good := sign(t, peer().Identity, invoiceXML)
-	stranger := own().Identity // of an authority that is not trusted
+	untrusted := own().Identity // its authority is not trusted
 	for _, c := range []struct {
 		name     string
 		document string
@@ -27,18 +27,18 @@ func TestReception(t *testing.T) {
 		{"signed, indented afterwards", edit(t, good, "<Emisor>", "\n<Emisor>"), "1"},
 		{"not signed", invoiceXML, "2"},
 		{"changed after signing", edit(t, good, supplier, "131880682"), "2"},
-		{"signed by a stranger", sign(t, stranger, invoiceXML), "2"},
+		{"untrusted signature", sign(t, untrusted, invoiceXML), "2"},
 		{"certificate expired", sign(t, xmlsigtest.Must(t, xmlsigtest.Options{CA: peer().CA, NotAfter: time.Now().Add(-time.Minute)}).Identity, invoiceXML), "2"},
 		{"signature first", signatureFirst(good), "2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			a := w.post(receptionPath, c.document)
+			e := newEnv(t)
+			a := e.post(receptionPath, c.document)
 			if a.status != http.StatusOK || a.header.Get("Content-Type") != "application/xml" {
 				t.Fatalf("%d %v %s", a.status, a.header, a.body)
 			}
-			r, err := reply.ReadReceipt([]byte(a.body), own().CA.Pool(), w.now())
+			r, err := reply.ReadReceipt([]byte(a.body), own().CA.Pool(), e.now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,11 +53,11 @@ func TestReception(t *testing.T) {
 			if err := xmlsigtest.Xmlsec(t, own().CA, []byte(a.body)); err != nil {
 				t.Error(err)
 			}
-			if !strings.Contains(a.body, ">"+w.now().In(time.FixedZone("", -4*3600)).Format("02-01-2006 15:04:05")+"<") {
-				t.Errorf("another time in %s", a.body)
+			if !strings.Contains(a.body, ">"+e.now().In(time.FixedZone("", -4*3600)).Format("02-01-2006 15:04:05")+"<") {
+				t.Errorf("the wrong time in %s", a.body)
 			}
-			if len(w.responses) > 0 || len(w.used) > 0 {
-				t.Error("something was kept")
+			if len(e.responses) > 0 || len(e.used) > 0 {
+				t.Error("something was stored")
 			}
 		})
 	}
@@ -69,80 +69,78 @@ func signatureFirst(document string) string {
 	return strings.Replace(document[:start]+document[end:], "<ECF>", "<ECF>"+signature, 1)
 }
 
-// Without roots nobody's signature is one.
-func TestReceptionWithoutRoots(t *testing.T) {
+func TestWithoutRootsNoSignatureIsTrusted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *receiver.Options) { o.Roots = nil })
-	a := w.post(receptionPath, sign(t, peer().Identity, invoiceXML))
+	e := newEnv(t, func(o *receiver.Options) { o.Roots = nil })
+	a := e.post(receptionPath, sign(t, peer().Identity, invoiceXML))
 	if a.status != http.StatusOK || !strings.Contains(a.body, "<CodigoMotivoNoRecibido>2<") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if a := w.post(approvalPath, sign(t, peer().Identity, responseXML)); a.status != http.StatusBadRequest {
+	if a := e.post(approvalPath, sign(t, peer().Identity, responseXML)); a.status != http.StatusBadRequest {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if a := w.post(tokenPath, sign(t, peer().Identity, w.seed())); a.status != http.StatusBadRequest {
+	if a := e.post(tokenPath, sign(t, peer().Identity, e.seed())); a.status != http.StatusBadRequest {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-func TestReceptionRefuses(t *testing.T) {
+func TestReceptionRefusesInvalidDocuments(t *testing.T) {
 	t.Parallel()
 	for name, document := range map[string]string{
-		"buyer of others":     sign(t, peer().Identity, edit(t, invoiceXML, ours, buyer)),
-		"no buyer":            sign(t, peer().Identity, edit(t, invoiceXML, "<RNCComprador>"+ours+"</RNCComprador>", "<x>1</x>")),
-		"no number":           sign(t, peer().Identity, edit(t, invoiceXML, encf, "E31")),
-		"no issuer":           sign(t, peer().Identity, edit(t, invoiceXML, supplier, "x")),
-		"a response":          sign(t, peer().Identity, responseXML),
-		"nothing":             "",
-		"no XML":              "hola",
-		"cut short":           invoiceXML[:100],
-		"another encoding":    `<?xml version="1.0" encoding="utf-16"?>` + invoiceXML,
-		"document type":       `<!DOCTYPE ECF>` + invoiceXML,
-		"too large":           invoiceXML + strings.Repeat(" ", 8<<20),
-		"much too large":      strings.Repeat("<a>", 4<<20),
-		"too many elements":   "<ECF>" + strings.Repeat("<a/>", 64_000) + invoiceXML[5:],
-		"the whole in itself": "<ECF>" + invoiceXML + "</ECF>",
+		"an unknown buyer":  sign(t, peer().Identity, edit(t, invoiceXML, ours, buyer)),
+		"no buyer":          sign(t, peer().Identity, edit(t, invoiceXML, "<RNCComprador>"+ours+"</RNCComprador>", "<x>1</x>")),
+		"no number":         sign(t, peer().Identity, edit(t, invoiceXML, encf, "E31")),
+		"no issuer":         sign(t, peer().Identity, edit(t, invoiceXML, supplier, "x")),
+		"a response":        sign(t, peer().Identity, responseXML),
+		"empty":             "",
+		"not XML":           "hola",
+		"cut short":         invoiceXML[:100],
+		"another encoding":  `<?xml version="1.0" encoding="utf-16"?>` + invoiceXML,
+		"document type":     `<!DOCTYPE ECF>` + invoiceXML,
+		"too large":         invoiceXML + strings.Repeat(" ", 8<<20),
+		"much too large":    strings.Repeat("<a>", 4<<20),
+		"too many elements": "<ECF>" + strings.Repeat("<a/>", 64_000) + invoiceXML[5:],
+		"a nested document": "<ECF>" + invoiceXML + "</ECF>",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			e := newEnv(t)
 			body, kind := form(part{`form-data; name="xml"; filename="a.xml"`, "text/xml", document})
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, receptionPath, body)
 			r.Header.Set("Content-Type", kind)
-			answer := w.serve(r, http.StatusBadRequest)
-			reading{status: answer.Code, body: answer.Body.String()}.message(t)
-			if w.calls > 1 {
-				t.Error("somebody was asked to sign")
+			answer := e.serve(r, http.StatusBadRequest)
+			result{status: answer.Code, body: answer.Body.String()}.message(t)
+			if e.calls > 1 {
+				t.Error("the receiver asked for an identity")
 			}
 		})
 	}
 }
 
-func TestReceptionLater(t *testing.T) {
+func TestReceptionIsUnavailableWithoutCertificateOrDatabase(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(*world){
-		"no certificate": func(w *world) { w.identityErr = errors.New("the taxpayer has no certificate") },
-		"no database":    func(w *world) { w.taxpayerErr = errors.New("down") },
+	for name, fail := range map[string]func(*env){
+		"no certificate": func(e *env) { e.identityErr = errors.New("the taxpayer has no certificate") },
+		"no database":    func(e *env) { e.taxpayerErr = errors.New("down") },
 	} {
-		w := newWorld(t)
-		fail(w)
-		a := w.post(receptionPath, sign(t, peer().Identity, invoiceXML))
+		e := newEnv(t)
+		fail(e)
+		a := e.post(receptionPath, sign(t, peer().Identity, invoiceXML))
 		if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(a.body, "down") {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
 }
 
-// The largest document that we would send ourselves is answered.
-func TestReceptionOfLargeDocument(t *testing.T) {
+func TestReceptionAcceptsALargeDocument(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	e := newEnv(t)
 	large := sign(t, peer().Identity, edit(t, invoiceXML, "</Encabezado>", "</Encabezado><DetallesItems>"+
 		strings.Repeat("<Item><NombreItem>"+strings.Repeat("x", 80)+"</NombreItem></Item>", 30_000)+"</DetallesItems>"))
 	if len(large) > xmlsig.InvoiceLimits().Bytes {
 		t.Fatalf("%d bytes", len(large))
 	}
-	if a := w.post(receptionPath, large); a.status != http.StatusOK || !strings.Contains(a.body, "<CodigoMotivoNoRecibido>1<") {
+	if a := e.post(receptionPath, large); a.status != http.StatusOK || !strings.Contains(a.body, "<CodigoMotivoNoRecibido>1<") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

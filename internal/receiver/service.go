@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A service is one of the four.
+// A service is one of the four services of a receiver.
 type service int
 
 const (
@@ -17,11 +17,12 @@ const (
 	approval
 )
 
-// String names the service for the log.
+// String returns the name of the service for the log.
 func (s service) String() string {
 	return [...]string{"none", "seed", "token", "reception", "approval"}[s]
 }
 
+// allow returns the header Allow of the service.
 func (s service) allow() string {
 	if s == seedService {
 		return "GET, HEAD"
@@ -29,19 +30,21 @@ func (s service) allow() string {
 	return http.MethodPost
 }
 
-func (s service) takes(method string) bool {
+// accepts reports whether the service accepts a method.
+func (s service) accepts(method string) bool {
 	if s == seedService {
 		return method == http.MethodGet || method == http.MethodHead
 	}
 	return method == http.MethodPost
 }
 
-// Serves tells whether a path, escaped or not, is one of the services. A taxpayer
-// registers a base, to which others append the standard paths. Proxies may leave
-// any of it before them, so that the end of a path alone counts, in whatever
-// letter case.
+// Serves reports whether a path, escaped or not, belongs to one of the services. A
+// taxpayer registers a base URL, and others append the standard paths to it. Proxies may
+// keep any part of the base, so only the end of the path counts. Upper and lower case
+// are equal.
 func Serves(path string) bool { return serviceOf(path) != none }
 
+// serviceOf returns the service of a path, or none.
 func serviceOf(path string) service {
 	if plain, err := url.PathUnescape(path); err == nil {
 		path = plain
@@ -56,7 +59,7 @@ func serviceOf(path string) service {
 		return seedService
 	case "/fe/autenticacion/api/validacioncertificado":
 		return tokenService
-	case "/fe/recepcion/api/ecf", "/fe/recepción/api/ecf": // one table of the authority has the accent
+	case "/fe/recepcion/api/ecf", "/fe/recepción/api/ecf": // one document of the authority has the accent
 		return reception
 	case "/fe/aprobacioncomercial/api/ecf":
 		return approval

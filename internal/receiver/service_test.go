@@ -12,9 +12,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/receiver"
 )
 
-func TestPaths(t *testing.T) {
+func TestPathsAndMethods(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	e := newEnv(t)
 	for _, c := range []struct {
 		path  string
 		allow string // "" when it is not served
@@ -55,7 +55,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("Serves(%q) is %v", c.path, got)
 		}
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-			a := w.do(method, c.path, nil)
+			a := e.do(method, c.path, nil)
 			allowed := strings.Contains(" "+c.allow+",", " "+method+",")
 			switch {
 			case c.allow == "" && a.status != http.StatusNotFound:
@@ -77,8 +77,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// The path is served decoded, as the mux beside it may have it.
-func TestServesDecoded(t *testing.T) {
+func TestServesAcceptsDecodedPaths(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/fe/recepción/api/ecf", "/FE/RECEPCIÓN/API/ECF"} {
 		if !receiver.Serves(path) {
@@ -86,25 +85,25 @@ func TestServesDecoded(t *testing.T) {
 		}
 	}
 	if receiver.Serves("/fe/recepci%zzn/api/ecf") {
-		t.Error("what cannot be decoded is served")
+		t.Error("a malformed path is served")
 	}
 }
 
-func TestNothingInTheSandbox(t *testing.T) {
+func TestTheSandboxHasNoServices(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *receiver.Options) {
+	e := newEnv(t, func(o *receiver.Options) {
 		*o = receiver.Options{Environment: fiscal.Sandbox, Now: o.Now}
 	})
 	for path, method := range map[string]string{seedPath: "GET", tokenPath: "POST", receptionPath: "POST", approvalPath: "POST"} {
-		if a := w.do(method, path, strings.NewReader("<a/>")); a.status != http.StatusNotFound {
+		if a := e.do(method, path, strings.NewReader("<a/>")); a.status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, a.status)
 		}
 	}
 }
 
-func TestNew(t *testing.T) {
+func TestNewRequiresItsOptions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	e := newEnv(t)
 	for name, change := range map[string]func(*receiver.Options){
 		"short key":      func(o *receiver.Options) { o.Key = o.Key[:31] },
 		"no key":         func(o *receiver.Options) { o.Key = nil },
@@ -113,104 +112,102 @@ func TestNew(t *testing.T) {
 		"no seeds":       func(o *receiver.Options) { o.Seeds = nil },
 		"no responses":   func(o *receiver.Options) { o.Responses = nil },
 	} {
-		o := w.Options
+		o := e.options
 		change(&o)
 		if _, err := receiver.New(o); err == nil {
-			t.Errorf("%s: there is a receiver", name)
+			t.Errorf("%s: New returned no error", name)
 		}
 	}
 }
 
-// Who has no token is limited, and who has one is not.
-func TestLimit(t *testing.T) {
+func TestLimitAppliesToRequestsWithoutAToken(t *testing.T) {
 	t.Parallel()
 	var full atomic.Bool
-	w := newWorld(t, func(o *receiver.Options) { o.Limit = func(*http.Request) bool { return !full.Load() } })
-	token := w.token(peer().Identity)
+	e := newEnv(t, func(o *receiver.Options) { o.Limit = func(*http.Request) bool { return !full.Load() } })
+	token := e.token(peer().Identity)
 	response := sign(t, peer().Identity, responseXML)
 	full.Store(true)
 	for path, method := range map[string]string{seedPath: "GET", tokenPath: "POST", receptionPath: "POST", approvalPath: "POST"} {
 		for _, header := range [][]string{nil, {"Authorization", "Bearer x"}} {
-			a := w.do(method, path, strings.NewReader(response), header...)
+			a := e.do(method, path, strings.NewReader(response), header...)
 			if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 				t.Errorf("%s: %d %s", path, a.status, a.body)
 			}
 		}
 	}
-	if a := w.post(approvalPath, response, "Authorization", "Bearer "+token); a.status != http.StatusOK {
+	if a := e.post(approvalPath, response, "Authorization", "Bearer "+token); a.status != http.StatusOK {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-// What is written about a request is one line, without what was sent.
-func TestLog(t *testing.T) {
+// The log has one line per request and nothing of the document.
+func TestLogHasNoContent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	token := w.token(peer().Identity)
-	w.log.Reset()
-	w.post(approvalPath, sign(t, peer().Identity, responseXML), "Authorization", "Bearer "+token)
-	w.post(receptionPath, "<x>"+strings.Repeat("secreto", 100)+"</x>")
-	w.do(http.MethodGet, "/fe/secreto", nil)
-	text := w.log.String()
+	e := newEnv(t)
+	token := e.token(peer().Identity)
+	e.log.Reset()
+	e.post(approvalPath, sign(t, peer().Identity, responseXML), "Authorization", "Bearer "+token)
+	e.post(receptionPath, "<x>"+strings.Repeat("secreto", 100)+"</x>")
+	e.do(http.MethodGet, "/fe/secreto", nil)
+	text := e.log.String()
 	if n := strings.Count(text, "\n"); n != 3 {
 		t.Errorf("%d lines", n)
 	}
 	for _, secret := range []string{token, "secreto", "4425", "Signature"} {
 		if strings.Contains(text, secret) {
-			t.Errorf("the log says %q:\n%s", secret, text)
+			t.Errorf("the log contains %q:\n%s", secret, text)
 		}
 	}
 	for _, want := range []string{"service=approval status=200", "encf=" + encf, "caller=", "service=reception status=400", "service=none status=404"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the log does not say %q:\n%s", want, text)
+			t.Errorf("the log does not contain %q:\n%s", want, text)
 		}
 	}
 }
 
-// A fault of ours is no end of the service.
-func TestPanic(t *testing.T) {
+func TestAPanicIsAnsweredWith503(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *receiver.Options) { o.Limit = func(*http.Request) bool { panic(errors.New("secreto")) } })
-	if a := w.do(http.MethodGet, seedPath, nil); a.status != http.StatusServiceUnavailable {
+	e := newEnv(t, func(o *receiver.Options) { o.Limit = func(*http.Request) bool { panic(errors.New("secreto")) } })
+	if a := e.do(http.MethodGet, seedPath, nil); a.status != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if text := w.log.String(); !strings.Contains(text, "panic") || strings.Contains(text, "secreto") {
+	if text := e.log.String(); !strings.Contains(text, "panic") || strings.Contains(text, "secreto") {
 		t.Error(text)
 	}
 }
 
-// Large documents that are under way keep no response out.
-func TestCrowd(t *testing.T) {
+// The limit of receptions does not apply to commercial responses.
+func TestReceptionsAreLimited(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	type held struct{ send, done chan struct{} }
-	crowd := make([]held, 16)
-	for i := range crowd {
-		crowd[i] = held{make(chan struct{}), make(chan struct{})}
+	e := newEnv(t)
+	type request struct{ send, done chan struct{} }
+	pending := make([]request, 16)
+	for i := range pending {
+		pending[i] = request{make(chan struct{}), make(chan struct{})}
 		started := make(chan struct{})
 		go func() {
-			defer close(crowd[i].done)
-			body := &slow{started: started, send: crowd[i].send, rest: bytes.NewReader([]byte(sign(t, peer().Identity, invoiceXML)))}
+			defer close(pending[i].done)
+			body := &slowBody{started: started, send: pending[i].send, rest: bytes.NewReader([]byte(sign(t, peer().Identity, invoiceXML)))}
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, receptionPath, body)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			w.serve(r, http.StatusOK)
+			e.serve(r, http.StatusOK)
 		}()
 		<-started
 	}
-	if a := w.post(receptionPath, sign(t, peer().Identity, invoiceXML)); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
-		t.Errorf("the one too many: %d %s", a.status, a.body)
+	if a := e.post(receptionPath, sign(t, peer().Identity, invoiceXML)); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("the 17th document: %d %s", a.status, a.body)
 	}
-	if a := w.post(approvalPath, sign(t, peer().Identity, responseXML)); a.status != http.StatusOK {
+	if a := e.post(approvalPath, sign(t, peer().Identity, responseXML)); a.status != http.StatusOK {
 		t.Errorf("a response: %d %s", a.status, a.body)
 	}
-	for _, h := range crowd {
+	for _, h := range pending {
 		close(h.send)
 		<-h.done
 	}
-	if a := w.post(receptionPath, sign(t, peer().Identity, invoiceXML)); a.status != http.StatusOK {
+	if a := e.post(receptionPath, sign(t, peer().Identity, invoiceXML)); a.status != http.StatusOK {
 		t.Errorf("afterwards: %d %s", a.status, a.body)
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 )
 
-// hostiles are how the simulator's peers spoil a document, and whether its
-// signature is then what is wrong with it.
+// hostiles lists the ways in which the simulator damages a document, and whether the
+// receiver reports the signature as the reason.
 var hostiles = map[string]bool{
 	"unsigned": true, "altered": true, "two-signatures": true, "signature-first": true, "object": true, "sha1": true,
 	"comment": false, "cdata": false, "doctype": false, "instruction": false, "wrapped": false,
 }
 
-// A peer that is not of our making calls us: by a token and without, with
-// genuine documents and with forged ones.
+// The peers of the simulator call with and without a token, with valid and with forged
+// documents.
 func TestSimulatedPeers(t *testing.T) {
 	t.Parallel()
 	clock := time.Now().Truncate(time.Second)
@@ -35,36 +35,36 @@ func TestSimulatedPeers(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(s.CA())
-	w := newWorld(t, func(o *receiver.Options) { o.Roots, o.Now = roots, func() time.Time { return clock } })
+	e := newEnv(t, func(o *receiver.Options) { o.Roots, o.Now = roots, func() time.Time { return clock } })
 
-	for _, auth := range []string{"", w.url, w.url + "/ecf/"} {
+	for _, auth := range []string{"", e.url, e.url + "/ecf/"} {
 		for _, reject := range []bool{false, true} {
-			w.responses = nil
-			p, err := s.SendACECF(t.Context(), buyer, simulator.Push{URL: w.url, Auth: auth, Issuer: ours, ENCF: encf, Issued: "01-06-2026", Total: "4425", Reject: reject})
+			e.responses = nil
+			p, err := s.SendACECF(t.Context(), buyer, simulator.Push{URL: e.url, Auth: auth, Issuer: ours, ENCF: encf, Issued: "01-06-2026", Total: "4425", Reject: reject})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Status != http.StatusOK || p.Answer != `{"estado":"OK"}` || len(w.responses) != 1 {
-				t.Fatalf("%+v, %d kept", p, len(w.responses))
+			if p.Status != http.StatusOK || p.Answer != `{"estado":"OK"}` || len(e.responses) != 1 {
+				t.Fatalf("%+v, %d stored", p, len(e.responses))
 			}
-			r := w.responses[0]
+			r := e.responses[0]
 			if r.IssuerRNC != ours || r.BuyerRNC != buyer || r.ENCF != encf || r.Accepted == reject || (r.Reason != "") != reject ||
 				r.Total.String() != "4425" || r.IssueDate.String() != "2026-06-01" || !r.At.Equal(clock) || r.Signer != "22400022111" {
 				t.Errorf("%+v", r)
 			}
 		}
-		p, err := s.SendECF(t.Context(), buyer, simulator.Push{URL: w.url + "/x", Auth: auth, Buyer: ours})
+		p, err := s.SendECF(t.Context(), buyer, simulator.Push{URL: e.url + "/x", Auth: auth, Buyer: ours})
 		if err != nil || p.Status != http.StatusOK || !strings.Contains(p.Answer, "<CodigoMotivoNoRecibido>1<") {
 			t.Fatalf("%+v, %v", p, err)
 		}
 	}
-	w.responses = nil
+	e.responses = nil
 	for hostile, signature := range hostiles {
-		p, err := s.SendACECF(t.Context(), buyer, simulator.Push{URL: w.url, Issuer: ours, ENCF: encf, Issued: "01-06-2026", Total: "4425", Hostile: hostile})
+		p, err := s.SendACECF(t.Context(), buyer, simulator.Push{URL: e.url, Issuer: ours, ENCF: encf, Issued: "01-06-2026", Total: "4425", Hostile: hostile})
 		if err != nil || p.Status != http.StatusBadRequest {
 			t.Errorf("%s: %+v, %v", hostile, p, err)
 		}
-		p, err = s.SendECF(t.Context(), buyer, simulator.Push{URL: w.url, Buyer: ours, Hostile: hostile})
+		p, err = s.SendECF(t.Context(), buyer, simulator.Push{URL: e.url, Buyer: ours, Hostile: hostile})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,27 +75,26 @@ func TestSimulatedPeers(t *testing.T) {
 			t.Errorf("%s: %+v", hostile, p)
 		}
 	}
-	if len(w.responses) > 0 {
-		t.Errorf("%d forged responses were kept", len(w.responses))
+	if len(e.responses) > 0 {
+		t.Errorf("%d forged responses were stored", len(e.responses))
 	}
 }
 
-// Our own client, as that of another issuer, gets a token and an acknowledgement
-// that it believes.
-func TestOwnClient(t *testing.T) {
+// The client of package dgii delivers to the receiver and accepts its acknowledgement.
+func TestOurClientDelivers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	hosts, err := dgii.SimulatorHosts(w.url, "certecf")
+	e := newEnv(t)
+	hosts, err := dgii.SimulatorHosts(e.url, "certecf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := dgii.New(dgii.Options{Hosts: hosts, Now: time.Now, Roots: own().CA.Pool(), AllowOrigin: w.url})
+	c, err := dgii.New(dgii.Options{Hosts: hosts, Now: time.Now, Roots: own().CA.Pool(), AllowOrigin: e.url})
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := fiscal.Receiver{RNC: ours, Reception: w.url, Authentication: w.url}
+	to := fiscal.Receiver{RNC: ours, Reception: e.url, Authentication: e.url}
 	r, err := c.Deliver(t.Context(), peer().Identity, to, fiscal.Shipment{RNC: supplier, ENCF: encf, XML: []byte(sign(t, peer().Identity, invoiceXML))})
-	if err != nil || r.Received || r.Reason != "1" || len(w.used) != 1 {
-		t.Errorf("%+v, %v, %d seeds", r, err, len(w.used))
+	if err != nil || r.Received || r.Reason != "1" || len(e.used) != 1 {
+		t.Errorf("%+v, %v, %d seeds", r, err, len(e.used))
 	}
 }

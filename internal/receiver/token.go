@@ -22,47 +22,48 @@ const (
 	numberSize = 8
 )
 
-var errToken = errors.New("the token is none of ours, or has expired")
+var errToken = errors.New("the token is unknown or has expired")
 
-// seal appends the proof that a text of this kind is ours, and of this
-// environment.
-func (rc *Receiver) seal(kind string, text []byte) []byte {
-	return append(text, rc.proof(kind, text)...)
+// appendMAC appends a MAC to data. The MAC proves that this service has made data, for this
+// kind and this environment.
+func (rc *Receiver) appendMAC(kind string, data []byte) []byte {
+	return append(data, rc.mac(kind, data)...)
 }
 
-// open returns what was sealed.
-func (rc *Receiver) open(kind string, sealed []byte) ([]byte, bool) {
-	n := len(sealed) - sha256.Size
-	if n < 0 || !hmac.Equal(sealed[n:], rc.proof(kind, sealed[:n])) {
+// cutMAC returns data without its MAC, and whether the MAC is right.
+func (rc *Receiver) cutMAC(kind string, data []byte) ([]byte, bool) {
+	n := len(data) - sha256.Size
+	if n < 0 || !hmac.Equal(data[n:], rc.mac(kind, data[:n])) {
 		return nil, false
 	}
-	return sealed[:n], true
+	return data[:n], true
 }
 
-func (rc *Receiver) proof(kind string, text []byte) []byte {
-	h := hmac.New(sha256.New, rc.Key)
-	h.Write([]byte(kind + "\x00" + string(rc.Environment) + "\x00"))
-	h.Write(text)
+func (rc *Receiver) mac(kind string, data []byte) []byte {
+	h := hmac.New(sha256.New, rc.key)
+	h.Write([]byte(kind + "\x00" + string(rc.env) + "\x00"))
+	h.Write(data)
 	return h.Sum(nil)
 }
 
-// newSeed makes a seed that says itself when it was given, so that nothing has to
-// be kept for those who only ask.
+// newSeed returns a new seed. The seed contains the instant of its issue, so that the
+// service stores only seeds that are used.
 func (rc *Receiver) newSeed(issued time.Time) string {
 	seed := make([]byte, seedRandom, seedRandom+numberSize+sha256.Size)
 	_, _ = rand.Read(seed) // crypto/rand.Read never fails
 	seed = appendNumber(seed, issued.UnixMicro())
-	return base64.StdEncoding.EncodeToString(rc.seal("seed", seed))
+	return base64.StdEncoding.EncodeToString(rc.appendMAC("seed", seed))
 }
 
-// readSeed tells when a seed was given. The digest is that of the seed itself,
-// which has more than one way to be written.
+// readSeed returns the instant of issue of a seed and its digest. ok is false when we did
+// not issue the seed. The digest is that of the decoded bytes, because base64 has several
+// encodings of the same bytes.
 func (rc *Receiver) readSeed(value string) (issued time.Time, digest []byte, ok bool) {
-	sealed, err := base64.StdEncoding.DecodeString(value)
+	raw, err := base64.StdEncoding.DecodeString(value)
 	if err != nil {
 		return time.Time{}, nil, false
 	}
-	seed, ok := rc.open("seed", sealed)
+	seed, ok := rc.cutMAC("seed", raw)
 	if !ok || len(seed) != seedRandom+numberSize {
 		return time.Time{}, nil, false
 	}
@@ -70,11 +71,11 @@ func (rc *Receiver) readSeed(value string) (issued time.Time, digest []byte, ok 
 	return time.UnixMicro(readNumber(seed[seedRandom:])), sum[:], true
 }
 
-// A caller is whom a token was given to: a certificate, by who issued it and its
-// number.
+// A caller identifies the certificate that a token was issued for, by its issuer and
+// serial number.
 type caller [sha256.Size]byte
 
-func callerOf(c *x509.Certificate) caller {
+func newCaller(c *x509.Certificate) caller {
 	h := sha256.New()
 	issuer := sha256.Sum256(c.RawIssuer)
 	h.Write(issuer[:])
@@ -82,44 +83,46 @@ func callerOf(c *x509.Certificate) caller {
 	return caller(h.Sum(nil))
 }
 
-// String is enough of it to tell callers apart in the log.
+// String returns a short form for the log.
 func (c caller) String() string { return hex.EncodeToString(c[:8]) }
 
-// newToken makes a token of a certificate and the person it names.
+// newToken returns a token for a certificate and the person that it identifies.
 func (rc *Receiver) newToken(c *x509.Certificate, person string, expires time.Time) string {
-	text := appendNumber(nil, expires.Unix())
-	who := callerOf(c)
-	text = append(append(text, who[:]...), person...)
-	return base64.RawURLEncoding.EncodeToString(rc.seal("token", text))
+	data := appendNumber(nil, expires.Unix())
+	who := newCaller(c)
+	data = append(append(data, who[:]...), person...)
+	return base64.RawURLEncoding.EncodeToString(rc.appendMAC("token", data))
 }
 
-// readToken reads the header of a token. No error repeats it.
+// readToken returns the caller of the token in the header Authorization. It fails with
+// errToken, which does not quote the token.
 func (rc *Receiver) readToken(lines []string, now time.Time) (caller, error) {
 	if len(lines) != 1 || len(lines[0]) > maxToken {
 		return caller{}, errToken
 	}
 	scheme, token, _ := strings.Cut(lines[0], " ")
-	sealed, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimSpace(token))
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimSpace(token))
 	if err != nil || !strings.EqualFold(scheme, "Bearer") {
 		return caller{}, errToken
 	}
-	text, ok := rc.open("token", sealed)
-	if !ok || len(text) < numberSize+sha256.Size {
+	data, ok := rc.cutMAC("token", raw)
+	if !ok || len(data) < numberSize+sha256.Size {
 		return caller{}, errToken
 	}
-	if expires := time.Unix(readNumber(text), 0); !now.Before(expires) {
+	if expires := time.Unix(readNumber(data), 0); !now.Before(expires) {
 		return caller{}, errToken
 	}
-	return caller(text[numberSize : numberSize+sha256.Size]), nil
+	return caller(data[numberSize : numberSize+sha256.Size]), nil
 }
 
 func appendNumber(b []byte, n int64) []byte {
-	b, _ = binary.Append(b, binary.BigEndian, n) // which has a fixed size
+	b, _ = binary.Append(b, binary.BigEndian, n) // an int64 has a fixed size: it cannot fail
 	return b
 }
 
-// readNumber reads the number that the bytes begin with.
+// readNumber returns the number at the beginning of b, which must have at least
+// numberSize bytes.
 func readNumber(b []byte) (n int64) {
-	_, _ = binary.Decode(b, binary.BigEndian, &n) // of bytes that are enough
+	_, _ = binary.Decode(b, binary.BigEndian, &n) // b is long enough: it cannot fail
 	return n
 }

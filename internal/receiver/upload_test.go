@@ -14,12 +14,12 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/receiver"
 )
 
-// Forms as they are seen in the wild, and as they should not be.
-func TestUploads(t *testing.T) {
+// The test has forms of known senders, and malformed ones.
+func TestUploadFindsTheDocument(t *testing.T) {
 	t.Parallel()
 	good := sign(t, peer().Identity, responseXML)
 	_, bare, _ := strings.Cut(good, "?>")
-	bad := responseXML // not signed: only the other part may be taken
+	bad := responseXML // not signed, and therefore refused
 	named := `form-data; name="xml"; filename="a.xml"`
 	multi := func(parts ...part) func() (io.Reader, string) {
 		return func() (io.Reader, string) { return form(parts...) }
@@ -37,7 +37,7 @@ func TestUploads(t *testing.T) {
 		{"named xml", multi(part{named, "text/xml", good}), true},
 		{"named XML", multi(part{`form-data; name="XML"`, "", good}), true},
 		{"no file name", multi(part{`form-data; name="xml"`, "", good}), true},
-		{"of any type", multi(part{named, "image/png", good}), true},
+		{"another type", multi(part{named, "image/png", good}), true},
 		{"the only one, of another name", multi(part{`form-data; name="file"; filename="a.xml"`, "", good}), true},
 		{"the only one, without a name", multi(part{"", "", good}), true},
 		{"after others", multi(part{`form-data; name="a"`, "", bad}, part{`form-data; name="b"`, "", bad}, part{named, "", good}), true},
@@ -47,7 +47,7 @@ func TestUploads(t *testing.T) {
 		{"as a body", raw(good, "application/xml"), true},
 		{"as a body without a type", raw(good, ""), true},
 		{"as a body of another type", raw(good, "application/x-www-form-urlencoded"), true},
-		{"as a body of a broken type", raw(good, "multipart/form-data"), true},
+		{"as a body of a malformed type", raw(good, "multipart/form-data"), true},
 		{"multipart of another kind", func() (io.Reader, string) {
 			b, kind := form(part{named, "", good})
 			return b, strings.Replace(kind, "form-data", "mixed", 1)
@@ -70,11 +70,11 @@ func TestUploads(t *testing.T) {
 		{"too many parts", multi(append(make([]part, 100), part{named, "", good})...), false},
 		{"much after the document", multi(part{named, "", good + strings.Repeat(" ", 1<<20)}), false},
 		{"much before the document", multi(part{`form-data; name="a"`, "", strings.Repeat("x", 1<<20)}, part{named, "", good}), false},
-		{"compressed, or said to be", multi(part{named, "", "\x1f\x8b\x08"}), false},
+		{"compressed", multi(part{named, "", "\x1f\x8b\x08"}), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			e := newEnv(t)
 			body, kind := c.body()
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, approvalPath, body)
 			r.Header.Set("Content-Type", kind)
@@ -82,16 +82,15 @@ func TestUploads(t *testing.T) {
 			if c.ok {
 				want, kept = http.StatusOK, 1
 			}
-			w.serve(r, want)
-			if len(w.responses) != kept {
-				t.Errorf("%d responses", len(w.responses))
+			e.serve(r, want)
+			if len(e.responses) != kept {
+				t.Errorf("%d responses", len(e.responses))
 			}
 		})
 	}
 }
 
-// Whatever is sent, there is a document within its limit or none.
-func TestAnyUploadIsBounded(t *testing.T) {
+func TestUploadNeverExceedsItsLimit(t *testing.T) {
 	t.Parallel()
 	body, kind := form(part{`form-data; name="xml"`, "", responseXML}, part{`form-data; name="a"`, "", "x"})
 	seeds := []struct{ kind, body string }{
@@ -104,7 +103,7 @@ func TestAnyUploadIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.SampledFrom(seeds).Draw(t, "seed")
 		body := []byte(seed.body)
-		for range rapid.IntRange(0, 6).Draw(t, "changes") { // each takes out some bytes and puts in others
+		for range rapid.IntRange(0, 6).Draw(t, "changes") { // each change replaces some bytes
 			from := rapid.IntRange(0, len(body)).Draw(t, "from")
 			to := rapid.IntRange(from, min(len(body), from+40)).Draw(t, "to")
 			body = slices.Concat(body[:from], rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "with"), body[to:])

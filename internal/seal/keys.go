@@ -8,23 +8,25 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 )
 
-// Keys are the master keys of a service. The one in use has the file that the
-// operator names. A rotation leaves each key that it makes or replaces beside
-// it, in a file whose name ends in the key's id, and no such file is ever
-// changed or replaced: whichever key something is sealed under is found,
-// wherever a rotation was interrupted and however many run together. Keys print
-// as [redacted]. Use them by pointer, from as many goroutines as needed.
+// Keys are the master keys of a service. The file that the operator configures holds
+// the key in use. A rotation keeps each key that it makes or replaces in a separate
+// file beside it, whose name ends in the key's id. Such a file is never changed or
+// replaced, so the key of every sealed secret can be found, even after an
+// interrupted rotation or several rotations at the same time. Keys print as
+// [redacted]. Use Keys by pointer; it is safe for concurrent use.
 type Keys struct {
 	path string
 
 	mu    sync.Mutex
-	known map[string]*MasterKey // an id never names another key, so what was read stays good
+	known map[string]*MasterKey // an id never names another key, so entries never expire
 }
 
-// NewKeys returns the master keys whose file in use is at path. It reads
-// nothing yet.
+// NewKeys returns the master keys whose file in use is at path. It does not read the
+// file yet.
 func NewKeys(path string) *Keys { return &Keys{path: path, known: make(map[string]*MasterKey)} }
 
 // String returns [redacted].
@@ -39,15 +41,17 @@ func (k *Keys) LogValue() slog.Value { return slog.StringValue(redacted) }
 // File returns the path of the file in use.
 func (k *Keys) File() string { return k.path }
 
-// FileOf returns the path where a rotation keeps the key with an id.
+// FileOf returns the path of the file in which a rotation keeps the key with this
+// id.
 func (k *Keys) FileOf(id string) string { return k.path + "." + id }
 
-// InUse loads the key in the file in use, and makes one when there is none.
+// InUse loads the key from the file in use, and creates the file with a new key when
+// it does not exist.
 func (k *Keys) InUse() (*MasterKey, error) { return LoadOrCreate(k.path) }
 
-// ByID returns the key with an id, from the file in use or from those of
-// rotations. The error is ErrWrongKey when the file in use has another key and
-// no other file has this one, and fs.ErrNotExist when there is no file at all.
+// ByID returns the key with this id, from the file in use or from a file of a
+// rotation. It fails with ErrWrongKey when the file in use holds another key and no
+// other file holds this one, and with fs.ErrNotExist when there is no file at all.
 func (k *Keys) ByID(id string) (*MasterKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,7 +64,7 @@ func (k *Keys) ByID(id string) (*MasterKey, error) {
 	}
 	if err != nil || m.ID() != id {
 		if err == nil {
-			err = fmt.Errorf("%w: it needs the key %s, and %s holds %s", ErrWrongKey, id, k.path, m.ID())
+			err = fmt.Errorf("%w: it needs the key %s, but %s holds the key %s", ErrWrongKey, id, k.path, m.ID())
 		}
 		kept, errKept := Load(k.FileOf(id))
 		if errors.Is(errKept, fs.ErrNotExist) {
@@ -72,32 +76,33 @@ func (k *Keys) ByID(id string) (*MasterKey, error) {
 		m = kept
 	}
 	if m.ID() != id {
-		return nil, fmt.Errorf("seal: %s holds the key %s, which is not that of its name", k.FileOf(id), m.ID())
+		return nil, fmt.Errorf("seal: %s holds the key %s, which is not the key in its name", k.FileOf(id), m.ID())
 	}
 	k.known[id] = m
 	return m, nil
 }
 
-// Open returns the secret in sealed bytes, with whichever key they name.
+// Open decrypts sealed bytes with the key that they name.
 func (k *Keys) Open(sealed, aad []byte) ([]byte, error) {
-	m, err := k.sealer(sealed)
+	m, err := k.sealingKey(sealed)
 	if err != nil {
 		return nil, err
 	}
 	return m.Open(sealed, aad)
 }
 
-// Rewrap returns sealed bytes that open with the master key to instead of the
-// one that they name.
+// Rewrap returns sealed bytes that open with the master key to instead of the key
+// that they name.
 func (k *Keys) Rewrap(sealed, aad []byte, to *MasterKey) ([]byte, error) {
-	m, err := k.sealer(sealed)
+	m, err := k.sealingKey(sealed)
 	if err != nil {
 		return nil, err
 	}
 	return m.Rewrap(sealed, aad, to)
 }
 
-func (k *Keys) sealer(sealed []byte) (*MasterKey, error) {
+// sealingKey returns the key that sealed bytes name.
+func (k *Keys) sealingKey(sealed []byte) (*MasterKey, error) {
 	id, err := KeyID(sealed)
 	if err != nil {
 		return nil, err
@@ -105,8 +110,8 @@ func (k *Keys) sealer(sealed []byte) (*MasterKey, error) {
 	return k.ByID(id)
 }
 
-// Add makes a key in a file of its own, durably, and changes nothing else:
-// nothing is sealed under it yet.
+// Add makes a new key and writes it durably to its own file. The key in use stays
+// the same.
 func (k *Keys) Add() (*MasterKey, error) {
 	text, err := newKeyText()
 	if err != nil {
@@ -125,8 +130,8 @@ func (k *Keys) Add() (*MasterKey, error) {
 	return m, nil
 }
 
-// Use puts the key with an id into the file in use, at once and durably. The
-// key that was there is kept in a file of its own first.
+// Use writes the key with this id to the file in use, atomically and durably. It
+// first keeps the key that was in use in its own file.
 func (k *Keys) Use(id string) error {
 	if err := k.use(id); err != nil {
 		return fmt.Errorf("seal: put master key in use: %w", err)
@@ -151,13 +156,11 @@ func (k *Keys) use(id string) error {
 	if err != nil {
 		return err
 	}
-	if err := place(k.path, text, os.Rename); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(k.path))
+	return atomicfile.Replace(k.path, text)
 }
 
-// Drop removes the file of a key that nothing was sealed under.
+// Drop removes the file of a key. Call it only when no secret is sealed under the
+// key.
 func (k *Keys) Drop(id string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -168,9 +171,11 @@ func (k *Keys) Drop(id string) error {
 	return nil
 }
 
+// store writes a key to its own file, unless the file exists.
 func (k *Keys) store(text, id string) error {
-	if err := place(k.FileOf(id), text, os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	err := atomicfile.Create(k.FileOf(id), text)
+	if errors.Is(err, fs.ErrExist) {
+		return atomicfile.SyncDir(filepath.Dir(k.path)) // its writer may not have synced yet
 	}
-	return syncDir(filepath.Dir(k.path))
+	return err
 }

@@ -22,8 +22,8 @@ func newKeys(t *testing.T) (keys *Keys, id string) {
 	return keys, m.ID()
 }
 
-// again is the keys as another process finds them.
-func again(k *Keys) *Keys { return NewKeys(k.path) }
+// reload returns the keys as another process reads them from the files.
+func reload(k *Keys) *Keys { return NewKeys(k.path) }
 
 func mustAdd(t *testing.T, k *Keys) *MasterKey {
 	t.Helper()
@@ -39,7 +39,7 @@ func TestKeysAreFoundByID(t *testing.T) {
 	keys, first := newKeys(t)
 	second := mustAdd(t, keys).ID()
 	for _, id := range []string{first, second} {
-		if m, err := again(keys).ByID(id); err != nil || m.ID() != id {
+		if m, err := reload(keys).ByID(id); err != nil || m.ID() != id {
 			t.Errorf("before: %v, %v", m, err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestKeysAreFoundByID(t *testing.T) {
 		t.Errorf("the file in use: %v", err)
 	}
 	for _, id := range []string{first, second} {
-		if m, err := again(keys).ByID(id); err != nil || m.ID() != id {
+		if m, err := reload(keys).ByID(id); err != nil || m.ID() != id {
 			t.Errorf("after: %v, %v", m, err)
 		}
 	}
@@ -63,8 +63,8 @@ func TestKeysAreFoundByID(t *testing.T) {
 			t.Errorf("%s has mode %v, %v; want 0600", e.Name(), info.Mode(), err)
 		}
 	}
-	if _, err := again(keys).ByID("0011223344556677"); !errors.Is(err, ErrWrongKey) || !strings.Contains(err.Error(), second) {
-		t.Errorf("an unknown key: %v, want ErrWrongKey with the id of the file's", err)
+	if _, err := reload(keys).ByID("0011223344556677"); !errors.Is(err, ErrWrongKey) || !strings.Contains(err.Error(), second) {
+		t.Errorf("an unknown key: %v, want ErrWrongKey and the id of the key in the file", err)
 	}
 }
 
@@ -79,13 +79,13 @@ func TestKeysWithoutAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := keys.ByID(first); err != nil {
-		t.Errorf("a process that has read the key lost it with the file: %v", err)
+		t.Errorf("a process that has read the key lost it when the file was removed: %v", err)
 	}
-	if _, err := again(keys).ByID(first); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := reload(keys).ByID(first); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("another process: %v, want fs.ErrNotExist", err)
 	}
-	if _, err := again(keys).ByID(second); err != nil {
-		t.Errorf("a kept key needs the file in use: %v", err)
+	if _, err := reload(keys).ByID(second); err != nil {
+		t.Errorf("a kept key cannot be read without the file in use: %v", err)
 	}
 	if err := keys.Use(second); err != nil {
 		t.Error(err)
@@ -95,7 +95,7 @@ func TestKeysWithoutAFile(t *testing.T) {
 	}
 }
 
-// What is wrong with a file is told, and no other file stands in for it.
+// A bad file is reported, and no other file is used instead of it.
 func TestKeysRefuseFiles(t *testing.T) {
 	t.Parallel()
 	keys, first := newKeys(t)
@@ -104,12 +104,12 @@ func TestKeysRefuseFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{first, second} {
-		if _, err := again(keys).ByID(id); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-			t.Errorf("a file in use that others may open: %v", err)
+		if _, err := reload(keys).ByID(id); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+			t.Errorf("a file in use that other users may open: %v", err)
 		}
 	}
 	if err := keys.Use(second); err == nil {
-		t.Error("a file that others may open was replaced unseen")
+		t.Error("Use replaced a file that other users may open")
 	}
 	if err := os.Chmod(keys.File(), 0o600); err != nil {
 		t.Fatal(err)
@@ -117,18 +117,18 @@ func TestKeysRefuseFiles(t *testing.T) {
 	if err := os.Rename(keys.FileOf(second), keys.FileOf("0011223344556677")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := again(keys).ByID("0011223344556677"); err == nil {
-		t.Error("a key under the name of another was taken")
+	if _, err := reload(keys).ByID("0011223344556677"); err == nil {
+		t.Error("ByID took a key from the file of another key")
 	}
 	if err := keys.Use("8899aabbccddeeff"); err == nil {
-		t.Error("a key that does not exist was put in use")
+		t.Error("Use accepted a key that does not exist")
 	}
 	if m, err := Load(keys.File()); err != nil || m.ID() != first {
 		t.Errorf("the file in use was changed: %v", err)
 	}
 }
 
-func TestDropRemovesAKeyThatWasNotUsed(t *testing.T) {
+func TestDropRemovesTheFileOfAKey(t *testing.T) {
 	t.Parallel()
 	keys, first := newKeys(t)
 	second := mustAdd(t, keys).ID()
@@ -144,7 +144,7 @@ func TestDropRemovesAKeyThatWasNotUsed(t *testing.T) {
 	checkAlone(t, filepath.Dir(keys.File()))
 }
 
-func TestKeysOpenAndRewrapWhatAnyOfThemSealed(t *testing.T) {
+func TestKeysOpenAndRewrapSecretsOfEveryKey(t *testing.T) {
 	t.Parallel()
 	keys, first := newKeys(t)
 	old, err := keys.ByID(first)
@@ -158,7 +158,7 @@ func TestKeysOpenAndRewrapWhatAnyOfThemSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, b := range map[string][]byte{"old": sealed, "new": moved} {
-		if got, err := again(keys).Open(b, aad); err != nil || string(got) != "secret" {
+		if got, err := reload(keys).Open(b, aad); err != nil || string(got) != "secret" {
 			t.Errorf("under the %s key: %q, %v", name, got, err)
 		}
 	}
@@ -178,8 +178,7 @@ func TestKeysOpenAndRewrapWhatAnyOfThemSealed(t *testing.T) {
 	}
 }
 
-// Whoever is last to put a key in use, none is lost.
-func TestNoKeyIsLostWhenManyPutKeysInUse(t *testing.T) {
+func TestConcurrentUseLosesNoKey(t *testing.T) {
 	t.Parallel()
 	keys, first := newKeys(t)
 	ids := []string{first}
@@ -189,20 +188,20 @@ func TestNoKeyIsLostWhenManyPutKeysInUse(t *testing.T) {
 	var all sync.WaitGroup
 	for _, id := range ids[1:] {
 		all.Go(func() {
-			if err := again(keys).Use(id); err != nil {
+			if err := reload(keys).Use(id); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
 	for _, id := range ids {
-		if _, err := again(keys).ByID(id); err != nil {
+		if _, err := reload(keys).ByID(id); err != nil {
 			t.Errorf("key %s: %v", id, err)
 		}
 	}
 }
 
-func TestKeysDoNotLeak(t *testing.T) {
+func TestKeysPrintRedacted(t *testing.T) {
 	t.Parallel()
 	keys, id := newKeys(t)
 	if _, err := keys.ByID(id); err != nil {

@@ -1,6 +1,6 @@
-// Package seal owns secrets at rest: it seals each under a data key of its own,
-// wrapped by the master key, and keeps the file that holds the master key.
-// Where sealed bytes are stored is not its business.
+// Package seal encrypts secrets at rest. It seals each secret under its own data
+// key, wraps the data key with the master key, and manages the file that holds the
+// master key. It does not store the sealed bytes.
 package seal
 
 import (
@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 )
 
 const (
@@ -29,16 +31,15 @@ const (
 )
 
 // MasterKey wraps the data keys of sealed secrets. It prints as [redacted].
-// Use it by pointer, from as many goroutines as needed.
+// It is safe for concurrent use.
 type MasterKey struct {
 	id   [idLen]byte
 	aead cipher.AEAD
 }
 
-// LoadOrCreate loads the master key in the file at path, and makes a new one
-// when there is no such file. Processes that start together end with one and
-// the same key, and a key that was returned survives a power cut. The folder
-// must exist.
+// LoadOrCreate loads the master key from the file at path, and creates the file with
+// a new key when it does not exist. Processes that start at the same time get the
+// same key, and a returned key survives a power cut. The folder must exist.
 func LoadOrCreate(path string) (*MasterKey, error) {
 	m, err := Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,16 +51,16 @@ func LoadOrCreate(path string) (*MasterKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Also for a key that another process has just made: it may be about to
-	// sync the folder, and secrets may be sealed before it does.
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	// This also covers a key that another process has just created: that process may
+	// not have synced the folder yet, and our caller may seal secrets before it does.
+	if err := atomicfile.SyncDir(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("seal: create master key: %w", err)
 	}
 	return m, nil
 }
 
-// Load loads the master key in the file at path. It refuses a file that anyone
-// but its owner may open. The error is fs.ErrNotExist when there is no file.
+// Load loads the master key from the file at path. It fails when other users may
+// open the file, and with fs.ErrNotExist when there is no file.
 func Load(path string) (*MasterKey, error) {
 	_, m, err := readKey(path)
 	if err != nil {
@@ -78,8 +79,8 @@ func readKey(path string) (text string, m *MasterKey, err error) {
 	return text, m, nil
 }
 
-// ID returns a short name of the key, the same for the same key everywhere. It
-// is derived by a hash and tells nothing about the key.
+// ID returns the id of the key, which is the same on every machine. The id is a
+// hash and does not reveal the key.
 func (m *MasterKey) ID() string { return hex.EncodeToString(m.id[:]) }
 
 // String returns [redacted].
@@ -118,21 +119,20 @@ func keyID(key []byte) [idLen]byte {
 	return [idLen]byte(sum[:idLen])
 }
 
-// create makes the file with a new key in it, unless it exists by the time the
-// key is ready. A link, unlike a rename, never replaces a file: of several
-// processes one wins.
+// create writes a new key to the file at path. It does nothing when another process
+// has created the file first.
 func create(path string) error {
 	text, err := newKeyText()
 	if err != nil {
 		return err
 	}
-	if err := place(path, text, os.Link); !errors.Is(err, fs.ErrExist) {
+	if err := atomicfile.Create(path, text); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil
 }
 
-// newKeyText is the file of a new key.
+// newKeyText returns the content of the file of a new key.
 func newKeyText() (string, error) {
 	key := make([]byte, keyLen)
 	defer clear(key)
@@ -142,43 +142,13 @@ func newKeyText() (string, error) {
 	return formatFile(key), nil
 }
 
-// place writes a file beside path, for its owner alone, and lets put give it
-// its name once it is whole and durable: no reader ever meets half a key.
-func place(path, text string, put func(from, to string) error) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if gone := os.Remove(tmp.Name()); !errors.Is(gone, fs.ErrNotExist) { // a rename has moved it
-			err = errors.Join(err, gone)
-		}
-	}()
-	_, err = tmp.WriteString(text)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err := errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	return put(tmp.Name(), path)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 func readPrivate(path string) (text string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat() // of what was opened, whatever the path means by now
+	info, err := f.Stat() // of the opened file: the path may name another one by now
 	if err != nil {
 		return "", err
 	}
@@ -186,19 +156,19 @@ func readPrivate(path string) (text string, err error) {
 		return "", fmt.Errorf("%s is not a regular file", path)
 	}
 	if perm := info.Mode().Perm(); perm&0o077 != 0 {
-		return "", fmt.Errorf("%s may be opened by other users (mode %04o): run chmod 600 %s, and rotate the key if others had access", path, perm, path)
+		return "", fmt.Errorf("other users may open %s (mode %04o): run chmod 600 %s, and rotate the key if others had access", path, perm, path)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile))
 	return string(b), err
 }
 
-// formatFile writes a key as its file: a header with the version and the id,
-// then the key in hexadecimal.
+// formatFile returns the content of a key's file: a header line with the version and
+// the id, then the key in hexadecimal.
 func formatFile(key []byte) string {
 	return fmt.Sprintf("%s %x\n%x\n", header, keyID(key), key)
 }
 
-// parseFile reads what formatFile wrote. Its errors never quote the text.
+// parseFile parses the content that formatFile returns. Its errors never quote it.
 func parseFile(text string) (*MasterKey, error) {
 	head, line, ok := strings.Cut(strings.TrimSuffix(text, "\n"), "\n")
 	if !ok || !strings.HasPrefix(head, header+" ") {
@@ -213,7 +183,7 @@ func parseFile(text string) (*MasterKey, error) {
 		return nil, err
 	}
 	if head != header+" "+m.ID() {
-		return nil, errors.New("damaged: the key does not have the id of the first line; restore the file from a copy")
+		return nil, errors.New("damaged: the key does not match the id in the first line; restore the file from a copy")
 	}
 	return m, nil
 }

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// childEnv names the key file that a child process of the tests creates.
+// childEnv is the environment variable with the key file that a child process of
+// the tests creates.
 const childEnv = "FISCALHUB_SEAL_TEST_FILE"
 
 func TestMain(m *testing.M) {
@@ -61,7 +62,7 @@ func TestLoadOrCreate(t *testing.T) {
 	checkAlone(t, dir)
 }
 
-// checkAlone fails when something is left beside the key.
+// checkAlone fails unless the key is the only file in the folder.
 func checkAlone(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -69,7 +70,7 @@ func checkAlone(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	if len(entries) != 1 {
-		t.Errorf("the folder holds %v, want the key alone", entries)
+		t.Errorf("the folder holds %v, want only the key", entries)
 	}
 }
 
@@ -80,7 +81,7 @@ func TestLoadOrCreateNeedsTheFolder(t *testing.T) {
 	}
 }
 
-func TestGoroutinesEndWithOneKey(t *testing.T) {
+func TestConcurrentGoroutinesGetTheSameKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "master.key")
@@ -101,7 +102,7 @@ func TestGoroutinesEndWithOneKey(t *testing.T) {
 	checkAlone(t, dir)
 }
 
-func TestProcessesEndWithOneKey(t *testing.T) {
+func TestConcurrentProcessesGetTheSameKey(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
@@ -132,7 +133,7 @@ func checkSame(t *testing.T, ids []string) {
 	t.Helper()
 	for _, id := range ids {
 		if id == "" || id != ids[0] {
-			t.Fatalf("not one key: %q", ids)
+			t.Fatalf("more than one key: %q", ids)
 		}
 	}
 }
@@ -149,7 +150,7 @@ func TestLoadRefusesOpenPermissions(t *testing.T) {
 		}
 		for name, load := range map[string]func(string) (*MasterKey, error){"LoadOrCreate": LoadOrCreate, "Load": Load} {
 			if _, err := load(path); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
-				t.Errorf("%s with mode %04o: err = %v, want the command that mends it", name, mode, err)
+				t.Errorf("%s with mode %04o: err = %v, want the command that fixes it", name, mode, err)
 			}
 		}
 	}
@@ -175,7 +176,7 @@ func TestLoadRefusesDamage(t *testing.T) {
 		{"another id", strings.Replace(good, "v1 ", "v1 0", 1)},
 		{"cut", good[:len(good)-3]},
 		{"not hexadecimal", head + "\n" + strings.Repeat("z", 64) + "\n"},
-		{"something after", good + good},
+		{"more text after the key", good + good},
 		{"too long", good + strings.Repeat("0", maxFile)},
 	}
 	for _, tt := range tests {
@@ -186,10 +187,10 @@ func TestLoadRefusesDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := Load(path); err == nil || strings.Contains(err.Error(), hex.EncodeToString(key)) {
-				t.Errorf("Load: err = %v, want one that does not quote the key", err)
+				t.Errorf("Load: err = %v, want an error that does not quote the key", err)
 			}
 			if _, err := LoadOrCreate(path); err == nil {
-				t.Error("LoadOrCreate took it")
+				t.Error("LoadOrCreate accepted the file")
 			}
 			if text, err := os.ReadFile(path); err != nil || string(text) != tt.text {
 				t.Errorf("the file was changed, or %v", err)
@@ -197,11 +198,11 @@ func TestLoadRefusesDamage(t *testing.T) {
 		})
 	}
 	if _, err := Load(t.TempDir()); err == nil {
-		t.Error("Load took a folder")
+		t.Error("Load accepted a folder")
 	}
 }
 
-func TestMasterKeyDoesNotLeak(t *testing.T) {
+func TestMasterKeyPrintsRedacted(t *testing.T) {
 	t.Parallel()
 	key := []byte("0123456789abcdef0123456789abcdef")
 	m, err := newMasterKey(key)

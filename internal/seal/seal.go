@@ -10,15 +10,15 @@ import (
 	"slices"
 )
 
-// ErrWrongKey says that a secret was sealed under another master key.
+// ErrWrongKey means that a secret is sealed under another master key.
 var ErrWrongKey = errors.New("seal: sealed under another master key")
 
-// ErrTampered says that sealed bytes are not what Seal made for that secret:
-// they were changed, cut, or belong to something else.
-var ErrTampered = errors.New("seal: sealed bytes do not open")
+// ErrTampered means that sealed bytes are not the ones that Seal returned for this
+// secret: they were changed, were cut, or belong to another secret.
+var ErrTampered = errors.New("seal: cannot decrypt the sealed bytes: they are damaged or belong to another secret")
 
-// A sealed secret is a version byte, the id of the master key, the wrapped data
-// key and the encrypted secret; the last two each with nonce and tag.
+// A sealed secret is a version byte, the id of the master key, the wrapped data key
+// and the encrypted secret. The last two each include a nonce and a tag.
 const (
 	version     = 1
 	overhead    = 12 + 16 // nonce and tag of AES-GCM
@@ -29,9 +29,9 @@ const (
 	dataPurpose = "data"
 )
 
-// AAD returns the additional data that ties a sealed secret to its place, such
-// as taxpayer, environment, kind, id and version. Different parts never make
-// the same bytes.
+// AAD returns the additional authenticated data that binds a sealed secret to its
+// row: taxpayer, environment, kind, id and version, for example. Different parts
+// never give the same bytes.
 func AAD(parts ...string) []byte {
 	var b []byte
 	for _, p := range parts {
@@ -41,8 +41,8 @@ func AAD(parts ...string) []byte {
 	return b
 }
 
-// KeyID returns the id of the master key that bytes are sealed under. The error
-// is ErrTampered when they are not sealed bytes.
+// KeyID returns the id of the master key that bytes are sealed under. It fails with
+// ErrTampered when they are not sealed bytes.
 func KeyID(sealed []byte) (string, error) {
 	if len(sealed) < minSealed || sealed[0] != version {
 		return "", ErrTampered
@@ -50,8 +50,8 @@ func KeyID(sealed []byte) (string, error) {
 	return hex.EncodeToString(sealed[1:wrappedAt]), nil
 }
 
-// Seal encrypts a secret under a data key of its own, wrapped by m. Only the
-// same aad opens it.
+// Seal encrypts a secret under a new data key, which it wraps with m. Opening the
+// secret needs the same aad.
 func (m *MasterKey) Seal(plaintext, aad []byte) ([]byte, error) {
 	dataKey := make([]byte, keyLen)
 	defer clear(dataKey)
@@ -64,11 +64,11 @@ func (m *MasterKey) Seal(plaintext, aad []byte) ([]byte, error) {
 	}
 	sealed := make([]byte, 0, minSealed+len(plaintext))
 	sealed = m.appendWrapped(sealed, dataKey, aad)
-	return aead.Seal(sealed, nil, plaintext, bind(dataPurpose, aad)), nil //nolint:gosec // a fresh random nonce is the AEAD's own doing
+	return aead.Seal(sealed, nil, plaintext, bind(dataPurpose, aad)), nil //nolint:gosec // the AEAD adds a random nonce
 }
 
-// Open returns the secret in sealed bytes. The error is ErrWrongKey when they
-// name another master key, and otherwise ErrTampered.
+// Open decrypts sealed bytes. It fails with ErrWrongKey when they name another master
+// key, and otherwise with ErrTampered.
 func (m *MasterKey) Open(sealed, aad []byte) ([]byte, error) {
 	dataKey, err := m.unwrap(sealed, aad)
 	if err != nil {
@@ -86,10 +86,10 @@ func (m *MasterKey) Open(sealed, aad []byte) ([]byte, error) {
 	return plaintext, nil
 }
 
-// Rewrap returns sealed bytes that open with the master key to instead of m.
-// The secret itself stays encrypted as it is, so this is cheap for any size.
-// What is already under to comes back as it was, so that an interrupted
-// rotation can start again from the beginning.
+// Rewrap returns sealed bytes that open with the master key to instead of m. It
+// encrypts only the data key again, so its cost does not depend on the size of the
+// secret. Bytes that are already under to are returned unchanged, so an interrupted
+// rotation can start again.
 func (m *MasterKey) Rewrap(sealed, aad []byte, to *MasterKey) ([]byte, error) {
 	if _, err := to.unwrap(sealed, aad); err == nil {
 		return slices.Clone(sealed), nil
@@ -106,7 +106,7 @@ func (m *MasterKey) Rewrap(sealed, aad []byte, to *MasterKey) ([]byte, error) {
 func (m *MasterKey) appendWrapped(b, dataKey, aad []byte) []byte {
 	b = append(b, version)
 	b = append(b, m.id[:]...)
-	return m.aead.Seal(b, nil, dataKey, bind(wrapPurpose, aad)) //nolint:gosec // a fresh random nonce is the AEAD's own doing
+	return m.aead.Seal(b, nil, dataKey, bind(wrapPurpose, aad)) //nolint:gosec // the AEAD adds a random nonce
 }
 
 func (m *MasterKey) unwrap(sealed, aad []byte) ([]byte, error) {
@@ -123,8 +123,8 @@ func (m *MasterKey) unwrap(sealed, aad []byte) ([]byte, error) {
 	return dataKey, nil
 }
 
-// bind returns aad for one of the two uses of a key, so that neither
-// ciphertext can stand in for the other.
+// bind returns aad with the purpose of a ciphertext, so that a wrapped data key
+// cannot be exchanged for an encrypted secret.
 func bind(purpose string, aad []byte) []byte {
 	return append(append([]byte{version}, purpose...), aad...)
 }

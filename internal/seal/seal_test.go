@@ -45,16 +45,16 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-func TestSealIsFresh(t *testing.T) {
+func TestSealUsesNewKeysAndNonces(t *testing.T) {
 	t.Parallel()
 	m := newKey(t)
 	a, b := mustSeal(t, m, []byte("secret"), nil), mustSeal(t, m, []byte("secret"), nil)
 	if bytes.Equal(a[wrappedAt:secretAt], b[wrappedAt:secretAt]) || bytes.Equal(a[secretAt:], b[secretAt:]) {
-		t.Error("a secret sealed twice has parts in common")
+		t.Error("two sealed copies of a secret have equal parts")
 	}
 }
 
-func TestOpenRefusesOtherAAD(t *testing.T) {
+func TestOpenRefusesAnotherAAD(t *testing.T) {
 	t.Parallel()
 	m := newKey(t)
 	sealed := mustSeal(t, m, []byte("secret"), AAD("t1", "production", "p12", "7", "1"))
@@ -81,7 +81,7 @@ func TestOpenRefusesEveryChange(t *testing.T) {
 			changed[i] ^= flip
 			want := ErrTampered
 			if i >= 1 && i < wrappedAt {
-				want = ErrWrongKey // another id is another key, as far as can be told
+				want = ErrWrongKey // it names another key
 			}
 			if _, err := m.Open(changed, aad); !errors.Is(err, want) {
 				t.Errorf("byte %d xor %#x: err = %v, want %v", i, flip, err, want)
@@ -96,24 +96,24 @@ func TestOpenRefusesEveryChange(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesPartsOfAnother(t *testing.T) {
+func TestOpenRefusesPartsOfAnotherSecret(t *testing.T) {
 	t.Parallel()
 	m, aad := newKey(t), AAD("t1")
 	a, b := mustSeal(t, m, []byte("secret a"), aad), mustSeal(t, m, []byte("secret b"), aad)
 	mixed := slices.Concat(a[:secretAt], b[secretAt:])
 	if _, err := m.Open(mixed, aad); !errors.Is(err, ErrTampered) {
-		t.Errorf("key of one and secret of another: err = %v, want ErrTampered", err)
+		t.Errorf("data key of one and ciphertext of another: err = %v, want ErrTampered", err)
 	}
 }
 
-func TestOpenNamesTheWrongKey(t *testing.T) {
+func TestOpenReportsAnotherMasterKey(t *testing.T) {
 	t.Parallel()
 	m, other := newKey(t), newKey(t)
 	sealed := mustSeal(t, m, []byte("secret"), nil)
 	if _, err := other.Open(sealed, nil); !errors.Is(err, ErrWrongKey) {
 		t.Errorf("err = %v, want ErrWrongKey", err)
 	}
-	copy(sealed[1:], other.id[:]) // claims to be under the other key
+	copy(sealed[1:], other.id[:]) // names the other key
 	if _, err := other.Open(sealed, nil); !errors.Is(err, ErrTampered) {
 		t.Errorf("under a false id: err = %v, want ErrTampered", err)
 	}
@@ -138,7 +138,7 @@ func TestRewrap(t *testing.T) {
 		t.Errorf("the old bytes with the old key: %q, %v", got, err)
 	}
 	if again, err := from.Rewrap(moved, aad, to); err != nil || !bytes.Equal(again, moved) {
-		t.Errorf("a second time: changed or err = %v", err)
+		t.Errorf("Rewrap a second time: changed, or err = %v", err)
 	}
 	if _, err := third.Rewrap(sealed, aad, to); !errors.Is(err, ErrWrongKey) {
 		t.Errorf("by a third key: err = %v, want ErrWrongKey", err)
@@ -159,7 +159,7 @@ func TestAADIsUnambiguous(t *testing.T) {
 	})
 }
 
-// fixedKey returns the same key each time, as what is stored needs.
+// fixedKey returns the key that the stored bytes below are sealed under.
 func fixedKey(t testing.TB) *MasterKey {
 	t.Helper()
 	m, err := newMasterKey([]byte("0123456789abcdef0123456789abcdef"))
@@ -169,8 +169,8 @@ func fixedKey(t testing.TB) *MasterKey {
 	return m
 }
 
-// What was sealed once opens for good: version 1 is never to change.
-func TestOpenStored(t *testing.T) {
+// Version 1 of the format never changes: stored secrets must open for ever.
+func TestOpenReadsTheStoredFormat(t *testing.T) {
 	t.Parallel()
 	const id = "55a1ffc1622e0008"
 	const stored = "" +
@@ -192,7 +192,7 @@ func TestOpenStored(t *testing.T) {
 }
 
 func FuzzOpen(f *testing.F) {
-	m := fixedKey(f) // the same in every process that fuzzes
+	m := fixedKey(f) // the same key in every fuzzing process
 	sealed := mustSeal(f, m, []byte("secret"), nil)
 	f.Add(sealed)
 	f.Add(sealed[:secretAt])

@@ -2,17 +2,17 @@ package wake
 
 import "time"
 
-// A Pace divides the waits of background work, so that development and tests need
-// not wait as long as production does. A pace below 1 counts as 1.
+// A Pace divides the waits of background work, so that development and tests wait
+// less than production does. A pace below 1 counts as 1.
 type Pace float64
 
-// Of returns the wait d at this pace, and no less than floor unless d itself is
-// shorter.
+// Of returns d divided by the pace, but at least floor, or d itself when d is shorter
+// than floor.
 func (p Pace) Of(d, floor time.Duration) time.Duration {
 	return max(p.Scale(d), min(floor, d))
 }
 
-// Scale returns d at this pace without a floor.
+// Scale returns d divided by the pace.
 func (p Pace) Scale(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / max(float64(p), 1))
 }
@@ -23,5 +23,5 @@ const (
 	minLease = 2 * time.Second
 )
 
-// Lease returns for how long a worker holds a row without a heartbeat.
+// Lease returns how long a worker holds a claimed row without a heartbeat.
 func (p Pace) Lease() time.Duration { return p.Of(MaxLease, minLease) }

@@ -1,6 +1,6 @@
-// Package wake holds what the loops of background workers share: a signal that
-// wakes them, the time for which a claimed row is leased, the heartbeat that
-// prolongs a lease, and the pace at which they wait.
+// Package wake holds the parts that the loops of background workers share: a signal
+// that wakes a loop, the duration of a lease, the heartbeat that extends a lease, and
+// the pace that shortens waits.
 package wake
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Signal wakes one loop. The zero Signal is of no use; call NewSignal.
+// A Signal wakes one loop. Create it with NewSignal.
 type Signal struct{ c chan struct{} }
 
 // NewSignal returns a signal for one loop.
@@ -36,15 +36,15 @@ func (s Signal) Wait(ctx context.Context, d time.Duration) {
 // Sleep returns after d or when ctx ends.
 func Sleep(ctx context.Context, d time.Duration) { Signal{}.Wait(ctx, d) }
 
-// The pauses of a loop: PollEvery is how soon it sees a row that another node has
-// written, minPause the shortest wait.
 const (
+	// PollEvery is the longest wait of a loop. A loop sees a row that another node has
+	// written within this time.
 	PollEvery = time.Second
 	minPause  = 10 * time.Millisecond
 )
 
-// Until returns how long a loop waits for a row that is due at next. When next
-// could not be read, err, the loop polls.
+// Until returns how long a loop waits for a row that is due at next. Pass the error of
+// reading next as err: the loop then waits for PollEvery.
 func Until(next, now time.Time, err error) time.Duration {
 	if err != nil {
 		return PollEvery
@@ -52,8 +52,8 @@ func Until(next, now time.Time, err error) time.Duration {
 	return min(max(next.Sub(now), minPause), PollEvery)
 }
 
-// Heartbeat calls beat three times within each lease until the returned function
-// is called, which waits for the last call.
+// Heartbeat calls beat three times per lease, in another goroutine, until ctx ends or
+// stop is called. The function stop returns after the last call of beat has returned.
 func Heartbeat(ctx context.Context, lease time.Duration, beat func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

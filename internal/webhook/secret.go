@@ -1,6 +1,5 @@
-// Package webhook owns one event on its way to somebody else's server, in the
-// form of Standard Webhooks 1.0.0: it signs, verifies what others have signed,
-// and posts once. When to post, and again, is not decided here.
+// Package webhook signs, verifies and posts events in the format of Standard Webhooks
+// 1.0.0. It makes one attempt; package notify decides when to retry.
 package webhook
 
 import (
@@ -11,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrSecret says that a text is no secret of this form.
+// ErrSecret means that a text does not have the format of a secret.
 var ErrSecret = errors.New("webhook: malformed secret")
 
 const (
@@ -20,31 +19,32 @@ const (
 	redacted   = "[redacted]"
 )
 
-// A Secret is what one receiver and we sign with. It prints as [redacted]
-// wherever it is formatted, logged or encoded; Reveal alone gives its text. The
-// zero Secret is none: it signs nothing and verifies nothing.
+// A Secret is a signing key that we share with one receiver or source. It prints as
+// [redacted] when it is formatted, logged or encoded; only Reveal returns its text. The
+// zero Secret signs nothing and verifies nothing.
 type Secret struct {
-	// Behind a pointer, and that to a string, because fmt calls no method on an
-	// unexported field of another struct: it would print bytes, follows a
-	// pointer to a slice, and prints the address of a string.
+	// key is a pointer to a string because fmt calls no methods on an unexported field
+	// of another struct. It would print the bytes of a slice, also behind a pointer,
+	// but prints only the address of a pointer to a string.
 	key *string
 
 	_ [0]func() // not comparable: == would compare the addresses
 }
 
-// NewSecret returns a fresh secret of 32 random bytes.
+// NewSecret returns a new secret of 32 random bytes.
 func NewSecret() Secret {
 	key := make([]byte, secretLen)
-	_, _ = rand.Read(key) // never fails: it ends the program instead
-	return secretOf(key)
+	_, _ = rand.Read(key) // never fails; it would end the program
+	return secretFromKey(key)
 }
 
-func secretOf(key []byte) Secret {
+func secretFromKey(key []byte) Secret {
 	text := string(key)
 	return Secret{key: &text}
 }
 
-// ParseSecret reads a secret: "whsec_" and the base64 of 24 to 64 bytes.
+// ParseSecret parses a secret: "whsec_" and the base64 of 24 to 64 bytes. It fails with
+// ErrSecret.
 func ParseSecret(text string) (Secret, error) {
 	encoded, ok := strings.CutPrefix(text, secretLead)
 	if !ok || len(encoded) > base64.StdEncoding.EncodedLen(64) {
@@ -52,12 +52,13 @@ func ParseSecret(text string) (Secret, error) {
 	}
 	key, err := decode(encoded)
 	if err != nil || len(key) < 24 || len(key) > 64 {
-		return Secret{}, ErrSecret // the cause would repeat a part of it
+		return Secret{}, ErrSecret // err may repeat a part of the secret
 	}
-	return secretOf(key), nil
+	return secretFromKey(key), nil
 }
 
-// Reveal returns the text of the secret, to be shown once to whoever it is for.
+// Reveal returns the text of the secret. Show it once, to the owner of the receiver or
+// source.
 func (s Secret) Reveal() string {
 	if s.key == nil {
 		return ""
@@ -65,7 +66,7 @@ func (s Secret) Reveal() string {
 	return secretLead + base64.StdEncoding.EncodeToString([]byte(*s.key))
 }
 
-// IsZero tells whether it is no secret.
+// IsZero reports whether s is the zero Secret.
 func (s Secret) IsZero() bool { return s.key == nil }
 
 // String returns [redacted].
@@ -83,9 +84,9 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 // LogValue returns the string [redacted].
 func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// decode reads base64 in its one spelling.
+// decode decodes strict base64: each value has exactly one valid encoding.
 func decode(text string) ([]byte, error) {
-	if strings.ContainsAny(text, "\r\n") { // which the decoder passes over
+	if strings.ContainsAny(text, "\r\n") { // the decoder ignores line breaks
 		return nil, ErrSecret
 	}
 	return base64.StdEncoding.Strict().DecodeString(text)

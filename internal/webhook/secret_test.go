@@ -12,22 +12,22 @@ import (
 	"testing"
 )
 
-func TestNewSecret(t *testing.T) {
+func TestNewSecretIsRandomAndParses(t *testing.T) {
 	t.Parallel()
 	a, b := NewSecret(), NewSecret()
 	if !regexp.MustCompile(`^whsec_[A-Za-z0-9+/]{43}=$`).MatchString(a.Reveal()) || a.Reveal() == b.Reveal() {
-		t.Error("the secrets are not of 32 random bytes each")
+		t.Error("the secrets are not 32 random bytes each")
 	}
 	again, err := ParseSecret(a.Reveal())
 	if err != nil || again.Reveal() != a.Reveal() {
-		t.Errorf("its own text is not read: %v", err)
+		t.Errorf("ParseSecret refuses the text of Reveal: %v", err)
 	}
 	if !(Secret{}).IsZero() || (Secret{}).Reveal() != "" || a.IsZero() {
-		t.Error("the zero secret")
+		t.Error("the zero Secret is not zero")
 	}
 }
 
-func TestParseSecretRefuses(t *testing.T) {
+func TestParseSecretChecksTheFormat(t *testing.T) {
 	t.Parallel()
 	of := func(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }
 	for _, text := range []string{"whsec_" + of(24), "whsec_" + of(64)} {
@@ -39,7 +39,7 @@ func TestParseSecretRefuses(t *testing.T) {
 	for _, text := range []string{
 		"", "whsec_", good, "WHSEC_" + good, "whsec_" + of(23), "whsec_" + of(65), "whsec_" + of(1<<20),
 		"whsec_" + strings.TrimSuffix(good, "="), "whsec_" + good + "=", "whsec_" + good + "\n", "whsec_" + good[:10] + "\r\n" + good[10:], " whsec_" + good,
-		"whsec_" + good[:42] + "B=", // bits that nobody reads
+		"whsec_" + good[:42] + "B=", // bits that are not part of the key
 		"whsec_" + strings.Repeat("-", 43) + "=",
 	} {
 		if _, err := ParseSecret(text); !errors.Is(err, ErrSecret) {
@@ -80,6 +80,6 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 		}
 	}
 	if !strings.Contains(text, "[redacted]") {
-		t.Error("nothing says that there was one")
+		t.Error("the output does not contain [redacted]")
 	}
 }

@@ -19,12 +19,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 )
 
-// The classes of attempts that failed, beside those of netguard and status_NNN.
+// The classes of failed attempts. The classes of netguard and status_NNN complete
+// them.
 const (
-	ClassClosed    = "closed"           // the connection ended before an answer
-	ClassMalformed = "malformed_answer" // what came is no HTTP, or its header is too long
-	ClassStopped   = "stopped"          // the caller ended the attempt: it says nothing of the receiver
-	ClassMessage   = "invalid_message"  // there was nothing that could be sent: no id, no secret
+	ClassClosed    = "closed"           // the receiver closed the connection before it answered
+	ClassMalformed = "malformed_answer" // the answer is not HTTP, or its header is too long
+	ClassStopped   = "stopped"          // the caller cancelled the attempt: the receiver is not at fault
+	ClassMessage   = "invalid_message"  // the message cannot be sent: it has no valid id or no secret
 )
 
 const (
@@ -34,18 +35,17 @@ const (
 	maxRetryAfter = 24 * time.Hour
 )
 
-// Options say how a Sender sends. Zero fields have the defaults that are named;
-// Now is needed.
+// Options configure a Sender. Now is required; other zero fields mean the defaults.
 type Options struct {
 	Now   func() time.Time
 	Guard netguard.Guard
-	// Network says how connections are made.
+	// Network configures the connections.
 	Network netguard.Options
-	// Total bounds an attempt: 15 s.
+	// Total is the time limit of one attempt. Default: 15 s.
 	Total time.Duration
 }
 
-// A Sender posts events. Many goroutines may use it at once.
+// A Sender posts events. It is safe for concurrent use.
 type Sender struct {
 	now       func() time.Time
 	guard     netguard.Guard
@@ -53,10 +53,11 @@ type Sender struct {
 	transport *http.Transport
 }
 
-// New makes a sender. Close ends it.
+// New returns a sender. It fails when Now is nil. Call Close when you no longer need
+// the sender.
 func New(o Options) (*Sender, error) {
 	if o.Now == nil {
-		return nil, errors.New("webhook: a clock is needed")
+		return nil, errors.New("webhook: Options.Now is required")
 	}
 	if o.Total <= 0 {
 		o.Total = 15 * time.Second
@@ -64,12 +65,12 @@ func New(o Options) (*Sender, error) {
 	return &Sender{now: o.Now, guard: o.Guard, total: o.Total, transport: netguard.Transport(o.Guard, o.Network)}, nil
 }
 
-// Close closes idle connections. Attempts must have ended.
+// Close closes idle connections. Call it after all attempts have returned.
 func (s *Sender) Close() { s.transport.CloseIdleConnections() }
 
-// CheckURL tells whether events may be sent to an address as far as its text
-// shows; where its name leads is checked at every connection. The error wraps
-// netguard.ErrAddress, and its text is fit for whoever named the address.
+// CheckURL checks the text of an endpoint's URL. It fails with netguard.ErrAddress; the
+// error text may be shown to the integrator. The sender checks the IP address again at
+// every connection.
 func CheckURL(raw string, guard netguard.Guard) error {
 	_, err := guard.URLWithQuery(raw)
 	return err
@@ -78,39 +79,39 @@ func CheckURL(raw string, guard netguard.Guard) error {
 // A Message is one event for one receiver.
 type Message struct {
 	URL string
-	// ID is the event's, the same in every attempt.
+	// ID is the id of the event, the same in every attempt.
 	ID   string
 	Body []byte
-	// Secrets are those that are valid now; each signs.
+	// Secrets are the secrets that are valid now. The sender signs with each.
 	Secrets []Secret
-	// RequestID names the attempt, for whoever asks about it; it may be empty.
+	// RequestID identifies the attempt in support requests. It may be empty.
 	RequestID string
 }
 
-// A Result is what became of an attempt.
+// A Result is the outcome of one attempt.
 type Result struct {
-	// Status is that of HTTP, 0 without an answer.
+	// Status is the HTTP status, 0 without an answer.
 	Status int
-	// Error is the class of the failure, empty after an answer of 2xx. It may be
-	// shown to anybody.
+	// Error is the class of the failure, empty after a 2xx answer. It may be shown to
+	// the integrator.
 	Error string
-	// Answer is the beginning of the answer's body, at most 1 KiB, as it came.
+	// Answer is the first KiB of the body of the answer.
 	Answer []byte
-	// RetryAfter is how long the receiver asks to be left alone: with 429 and
-	// 503, and for at most 24 hours.
+	// RetryAfter is the wait that the receiver asks for with 429 or 503. A wait of more
+	// than 24 hours is ignored.
 	RetryAfter time.Duration
-	// Gone tells that the receiver wants no more events: 410.
+	// Gone is true after 410: the receiver wants no more events.
 	Gone bool
-	// Slow tells that the receiver gets too much at once: 429, 502, 504.
+	// Slow is true after 429, 502 and 504: the receiver is overloaded.
 	Slow bool
 	Took time.Duration
 }
 
-// OK tells whether the event was taken.
+// OK reports whether the receiver has accepted the event.
 func (r Result) OK() bool { return r.Error == "" }
 
-// Post makes one attempt. It is signed anew, with the time of the attempt. No
-// redirect is followed: the answer is the failure.
+// Post makes one attempt and returns its outcome. It signs the message with the time
+// of the attempt. It follows no redirects: a redirect is a failure.
 func (s *Sender) Post(ctx context.Context, m Message) Result {
 	begin := s.now()
 	r := s.post(ctx, m, begin)
@@ -142,7 +143,7 @@ func (s *Sender) post(ctx context.Context, m Message, at time.Time) Result {
 	if m.RequestID != "" {
 		req.Header.Set("X-Request-Id", m.RequestID)
 	}
-	// The transport alone: it follows nothing and keeps no cookies.
+	// RoundTrip, unlike a client, follows no redirects and keeps no cookies.
 	res, err := s.transport.RoundTrip(req)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -151,32 +152,39 @@ func (s *Sender) post(ctx context.Context, m Message, at time.Time) Result {
 		return Result{Error: phase.class(err)}
 	}
 	defer res.Body.Close()
-	// The status is the answer; a body that breaks off, or never ends, changes
-	// nothing about it.
+	// Only the status decides. A body that is incomplete or never ends does not change
+	// the outcome.
 	answer, _ := io.ReadAll(io.LimitReader(res.Body, readLimit))
 	r := Result{Status: res.StatusCode, Answer: bytes.Clone(answer[:min(len(answer), keepLimit)])}
-	switch code := res.StatusCode; {
+	r.judge(res.Header, s.now())
+	return r
+}
+
+// judge sets the members of a result that follow from its status.
+func (r *Result) judge(header http.Header, now time.Time) {
+	switch code := r.Status; {
 	case code >= 200 && code <= 299:
-		return r
+		return
 	case code == http.StatusGone:
 		r.Gone = true
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
-		r.RetryAfter = retryAfter(res.Header, s.now())
+		r.RetryAfter = retryAfter(header, now)
 		r.Slow = code == http.StatusTooManyRequests
 	case code == http.StatusBadGateway, code == http.StatusGatewayTimeout:
 		r.Slow = true
 	}
-	r.Error = fmt.Sprintf("status_%d", res.StatusCode)
-	return r
+	r.Error = fmt.Sprintf("status_%d", r.Status)
 }
 
-// isToken tells whether a text may be the value of a header as it is.
+// isToken reports whether a text is a short, visible ASCII text, which a header can
+// carry.
 func isToken(text string) bool {
 	return text != "" && len(text) <= maxID && strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// retryAfter is how long an answer asks to wait, in seconds or until a time. The
-// time is by the clock of who says it, where that is told.
+// retryAfter returns the wait of the header Retry-After, which holds seconds or a time.
+// It compares a time with the header Date, if there is one, because the clock of the
+// receiver may be wrong.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(header.Get("Retry-After"))
 	var wait time.Duration
@@ -194,26 +202,25 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return wait
 }
 
-// A phase is how far an attempt has come. The network reports it from
-// goroutines of its own.
-type phase struct{ connected, shaking atomic.Bool }
+// A phase records the progress of an attempt. Goroutines of the transport write it.
+type phase struct{ connected, handshaking atomic.Bool }
 
 func (p *phase) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		TLSHandshakeStart: func() { p.shaking.Store(true) },
-		TLSHandshakeDone:  func(_ tls.ConnectionState, err error) { p.shaking.Store(err != nil) },
+		TLSHandshakeStart: func() { p.handshaking.Store(true) },
+		TLSHandshakeDone:  func(_ tls.ConnectionState, err error) { p.handshaking.Store(err != nil) },
 		GotConn:           func(httptrace.GotConnInfo) { p.connected.Store(true) },
 	})
 }
 
-// class tells of which class a failure is: the same end of a connection means
-// one thing before it stands and another after.
+// class returns the class of a failure. A closed connection has another class before
+// the handshake ends than after it.
 func (p *phase) class(err error) string {
 	class := netguard.Class(err)
 	switch {
 	case class != netguard.ClassConnect:
 		return class
-	case p.shaking.Load():
+	case p.handshaking.Load():
 		return netguard.ClassTLS
 	case !p.connected.Load():
 		return netguard.ClassConnect

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var clock = time.Date(2026, 11, 15, 0, 11, 45, 0, time.UTC)
 
-// A receiver is somebody's server on loopback.
-func receiver(t *testing.T, handler http.HandlerFunc) *httptest.Server {
+// startReceiver starts an integrator's server on loopback.
+func startReceiver(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -39,7 +39,7 @@ func receiver(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-func sender(t *testing.T, change ...func(*Options)) *Sender {
+func newTestSender(t *testing.T, change ...func(*Options)) *Sender {
 	t.Helper()
 	o := Options{Now: func() time.Time { return clock }, Guard: netguard.Guard{Private: true}}
 	for _, f := range change {
@@ -53,11 +53,11 @@ func sender(t *testing.T, change ...func(*Options)) *Sender {
 	return s
 }
 
-func message(url string) Message {
+func newMessage(url string) Message {
 	return Message{URL: url, ID: eventID, Body: []byte(`{"id":"` + eventID + `"}`), Secrets: []Secret{NewSecret()}, RequestID: "req_1"}
 }
 
-func TestPost(t *testing.T) {
+func TestPostSignsEachAttempt(t *testing.T) {
 	t.Parallel()
 	type request struct {
 		header http.Header
@@ -66,7 +66,7 @@ func TestPost(t *testing.T) {
 		method string
 	}
 	got := make(chan request, 2)
-	s := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+	s := startReceiver(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got <- request{r.Header, body, r.RequestURI, r.Method}
 		http.SetCookie(w, &http.Cookie{Name: "a", Value: "b"})
@@ -74,8 +74,8 @@ func TestPost(t *testing.T) {
 		_, _ = io.WriteString(w, "thanks")
 	})
 	now := clock
-	hooks := sender(t, func(o *Options) { o.Now = func() time.Time { return now } })
-	m := message(s.URL + "/hooks?tenant=1")
+	hooks := newTestSender(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	m := newMessage(s.URL + "/hooks?tenant=1")
 	m.Secrets = append(m.Secrets, NewSecret())
 	for range 2 {
 		now = now.Add(time.Hour)
@@ -103,8 +103,7 @@ func TestPost(t *testing.T) {
 	}
 }
 
-// P-105: what an answer means.
-func TestP105Answers(t *testing.T) {
+func TestPostJudgesTheStatus(t *testing.T) {
 	t.Parallel()
 	in := func(d time.Duration) string { return clock.Add(d).UTC().Format(http.TimeFormat) }
 	for _, tt := range []struct {
@@ -140,16 +139,16 @@ func TestP105Answers(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt.status, tt.retryAfter), func(t *testing.T) {
 			t.Parallel()
-			s := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
+			s := startReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Date", clock.Format(http.TimeFormat))
 				if tt.retryAfter != "" {
 					w.Header().Set("Retry-After", tt.retryAfter)
 				}
 				w.WriteHeader(tt.status)
 			})
-			// A clock that is wrong by a day does not matter for a time that the
-			// receiver tells by its own.
-			got := sender(t, func(o *Options) { o.Now = func() time.Time { return clock.Add(24 * time.Hour) } }).Post(t.Context(), message(s.URL))
+			// Our clock is wrong by a day. The wait is still right, because the
+			// receiver sends its own time in Date.
+			got := newTestSender(t, func(o *Options) { o.Now = func() time.Time { return clock.Add(24 * time.Hour) } }).Post(t.Context(), newMessage(s.URL))
 			if got.Status != tt.status || got.Error != tt.want.Error || got.Gone != tt.want.Gone || got.Slow != tt.want.Slow || got.RetryAfter != tt.want.RetryAfter || got.OK() != (tt.want.Error == "") {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}
@@ -157,20 +156,19 @@ func TestP105Answers(t *testing.T) {
 	}
 }
 
-// A redirect is a failure, and nobody looks where it leads.
-func TestP103RedirectsAreNotFollowed(t *testing.T) {
+func TestPostFollowsNoRedirects(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int64
-	inside := receiver(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+	inside := startReceiver(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		for _, location := range []string{"http://169.254.169.254/latest/meta-data/", inside.URL, inside.URL + "/a", "//" + inside.Listener.Addr().String(), "/again"} {
 			calls := 0
-			s := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
+			s := startReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
 				calls++
 				w.Header().Set("Location", location)
 				w.WriteHeader(status)
 			})
-			if r := sender(t).Post(t.Context(), message(s.URL)); r.OK() || r.Error != fmt.Sprintf("status_%d", status) || calls != 1 {
+			if r := newTestSender(t).Post(t.Context(), newMessage(s.URL)); r.OK() || r.Error != fmt.Sprintf("status_%d", status) || calls != 1 {
 				t.Errorf("%d to %s: %+v after %d calls", status, location, r, calls)
 			}
 		}
@@ -180,23 +178,23 @@ func TestP103RedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// What must not be called is refused by its text, and by where it leads, and
-// nothing reaches a listener that would answer.
-func TestP103NothingInsideIsReached(t *testing.T) {
+// Post refuses an internal address by its text and by the IP address of its name. The
+// listener behind the address is never reached.
+func TestPostReachesNoInternalAddress(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int64
-	inside := receiver(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+	inside := startReceiver(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
 	port := portOf(inside)
-	strict := sender(t, func(o *Options) { o.Guard = netguard.Guard{} })
+	strict := newTestSender(t, func(o *Options) { o.Guard = netguard.Guard{} })
 	for _, address := range []string{
 		inside.URL, "https://127.0.0.1/", "https://127.0.0.1:" + port, "https://localhost/", "https://2130706433/", "https://0x7f.1/", "https://0177.0.0.1/", "https://[::1]/",
 		"https://[::ffff:127.0.0.1]/", "https://127.0.0.1./", "https://u:p@hooks.example.com/", "https://hooks.example.com:8443/", "http://hooks.example.com/", "https://１２７.0.0.1/",
 		"https://169.254.169.254/", "https://metadata.google.internal/", "",
 	} {
 		if err := CheckURL(address, netguard.Guard{}); !errors.Is(err, netguard.ErrAddress) {
-			t.Errorf("%s may be an endpoint: %v", address, err)
+			t.Errorf("%s is accepted as an endpoint: %v", address, err)
 		}
-		if r := strict.Post(t.Context(), message(address)); r.Error != netguard.ClassRefused {
+		if r := strict.Post(t.Context(), newMessage(address)); r.Error != netguard.ClassRefused {
 			t.Errorf("%s: %+v", address, r)
 		}
 	}
@@ -207,12 +205,12 @@ func TestP103NothingInsideIsReached(t *testing.T) {
 		t.Error(err)
 	}
 
-	// From here on every call really goes to the listener's port, and the guard
-	// judges it as if it were 443. What it allows outside ends there.
+	// From here on every call goes to the port of the listener, and the guard checks
+	// it as if the port were 443. Calls to public addresses are stopped.
 	stop := errors.New("allowed")
 	var answer atomic.Pointer[string]
 	resolver := netguardtest.Resolver(func(string) []netip.Addr { return []netip.Addr{netip.MustParseAddr(*answer.Load())} })
-	lead := func(s *Sender, guard netguard.Guard) {
+	redirectToListener := func(s *Sender, guard netguard.Guard) {
 		d := guard.Dialer(time.Second, resolver)
 		d.Control = func(network, address string, c syscall.RawConn) error {
 			at := netip.MustParseAddrPort(address)
@@ -229,11 +227,11 @@ func TestP103NothingInsideIsReached(t *testing.T) {
 			return d.DialContext(ctx, network, net.JoinHostPort(host, port))
 		}
 	}
-	rebound := sender(t, func(o *Options) { o.Guard = netguard.Guard{} })
-	lead(rebound, netguard.Guard{})
-	m := message("https://rebind.example.com/")
+	rebound := newTestSender(t, func(o *Options) { o.Guard = netguard.Guard{} })
+	redirectToListener(rebound, netguard.Guard{})
+	m := newMessage("https://rebind.example.com/")
 	for _, step := range []struct{ address, class string }{
-		{"8.8.8.8", netguard.ClassConnect}, // allowed: the test stops it
+		{"8.8.8.8", netguard.ClassConnect}, // allowed by the guard, stopped by the test
 		{"127.0.0.1", netguard.ClassRefused},
 		{"169.254.169.254", netguard.ClassRefused},
 		{"10.0.0.1", netguard.ClassRefused},
@@ -244,24 +242,23 @@ func TestP103NothingInsideIsReached(t *testing.T) {
 	} {
 		answer.Store(&step.address)
 		if r := rebound.Post(t.Context(), m); r.Error != step.class || r.Status != 0 || len(r.Answer) != 0 {
-			t.Errorf("a name that is %s: %+v", step.address, r)
+			t.Errorf("a name that resolves to %s: %+v", step.address, r)
 		}
 	}
 	if reached.Load() != 0 {
 		t.Error("the listener was reached")
 	}
 
-	// The listener can be reached: without the guard the same call arrives.
-	open := sender(t)
-	lead(open, netguard.Guard{Private: true})
+	// The same call reaches the listener when the guard allows private addresses.
+	open := newTestSender(t)
+	redirectToListener(open, netguard.Guard{Private: true})
 	loopback := "127.0.0.1"
 	answer.Store(&loopback)
-	if r := open.Post(t.Context(), message("http://rebind.example.com/")); !r.OK() || reached.Load() != 1 {
+	if r := open.Post(t.Context(), newMessage("http://rebind.example.com/")); !r.OK() || reached.Load() != 1 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// The way that production goes: a name, a certificate, TLS.
 func TestPostOverTLS(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -280,22 +277,23 @@ func TestPostOverTLS(t *testing.T) {
 		network netguard.Options
 		class   string
 	}{
-		"a certificate of the name": {"https://example.com:" + port, network, ""},
-		"of another name":           {"https://example.org:" + port, network, netguard.ClassTLS},
-		"of nobody that is known":   {"https://example.com:" + port, netguard.Options{Resolver: network.Resolver}, netguard.ClassTLS},
-		"http to a port of TLS":     {"http://example.com:" + port, network, "status_400"},
-		"a name without an address": {"https://example.com:" + port, netguard.Options{Resolver: netguardtest.Fixed()}, netguard.ClassDNS},
-		"a port where nobody is":    {"https://example.com:1", network, netguard.ClassConnect},
+		"a certificate for the name": {"https://example.com:" + port, network, ""},
+		"a certificate for another":  {"https://example.org:" + port, network, netguard.ClassTLS},
+		"an unknown issuer":          {"https://example.com:" + port, netguard.Options{Resolver: network.Resolver}, netguard.ClassTLS},
+		"http to a TLS port":         {"http://example.com:" + port, network, "status_400"},
+		"an unknown name":            {"https://example.com:" + port, netguard.Options{Resolver: netguardtest.Fixed()}, netguard.ClassDNS},
+		"a port without a listener":  {"https://example.com:1", network, netguard.ClassConnect},
 	} {
-		r := sender(t, func(o *Options) { o.Network = tt.network }).Post(t.Context(), message(tt.address))
+		r := newTestSender(t, func(o *Options) { o.Network = tt.network }).Post(t.Context(), newMessage(tt.address))
 		if r.Error != tt.class || r.OK() && string(r.Answer) != "HTTP/2.0 example.com:"+port {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 }
 
-// raw serves connections as a test has it.
-func raw(t *testing.T, serve func(net.Conn)) string {
+// serveConnections starts a listener that passes each connection to serve. It returns
+// the address.
+func serveConnections(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -310,7 +308,7 @@ func raw(t *testing.T, serve func(net.Conn)) string {
 				return
 			}
 			serve(conn)
-			_ = conn.Close() // whatever is left
+			_ = conn.Close() // serve may have closed it
 		}
 	}()
 	t.Cleanup(func() {
@@ -320,7 +318,7 @@ func raw(t *testing.T, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-func TestPostFailures(t *testing.T) {
+func TestPostClassifiesFailures(t *testing.T) {
 	t.Parallel()
 	read := func(c net.Conn) { _, _ = c.Read(make([]byte, 64<<10)) }
 	say := func(text string) func(net.Conn) {
@@ -330,7 +328,7 @@ func TestPostFailures(t *testing.T) {
 		}
 	}
 	hang := func(c net.Conn) {
-		for { // until the other side gives up
+		for { // until the sender closes the connection
 			if _, err := c.Read(make([]byte, 64<<10)); err != nil {
 				return
 			}
@@ -342,30 +340,30 @@ func TestPostFailures(t *testing.T) {
 		class  string
 		status int
 	}{
-		"closes at once":             {read, "http", ClassClosed, 0},
-		"breaks off in the header":   {say("HTTP/1.1 200 OK\r\nA: b"), "http", ClassClosed, 0},
-		"speaks no HTTP":             {say("220 mail.example.com ESMTP\r\n\r\n"), "http", ClassMalformed, 0},
-		"a header that is too long":  {say("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", 20<<10) + "\r\n\r\n"), "http", ClassMalformed, 0},
-		"says nothing":               {hang, "http", netguard.ClassTimeout, 0},
-		"says nothing under TLS":     {hang, "https", netguard.ClassTimeout, 0},
-		"closes the handshake":       {read, "https", netguard.ClassTLS, 0},
-		"no TLS":                     {say("HTTP/1.1 400 Bad Request\r\n\r\n"), "https", netguard.ClassTLS, 0},
-		"a body that breaks off":     {say("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), "http", "", 200},
-		"a body that never ends":     {func(c net.Conn) { say("HTTP/1.1 200 OK\r\n\r\nabc")(c); hang(c) }, "http", "", 200},
-		"a failure that never ends":  {func(c net.Conn) { say("HTTP/1.1 500 Oops\r\n\r\nabc")(c); hang(c) }, "http", "status_500", 500},
-		"hints before an answer":     {say("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"), "http", "", 204},
-		"a switch to something else": {say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"), "http", "status_101", 101},
-		"a status that nobody has":   {say("HTTP/1.1 999 Oops\r\nContent-Length: 0\r\n\r\n"), "http", "status_999", 999},
+		"closes at once":            {read, "http", ClassClosed, 0},
+		"incomplete header":         {say("HTTP/1.1 200 OK\r\nA: b"), "http", ClassClosed, 0},
+		"not HTTP":                  {say("220 mail.example.com ESMTP\r\n\r\n"), "http", ClassMalformed, 0},
+		"a header that is too long": {say("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", 20<<10) + "\r\n\r\n"), "http", ClassMalformed, 0},
+		"no answer":                 {hang, "http", netguard.ClassTimeout, 0},
+		"no answer under TLS":       {hang, "https", netguard.ClassTimeout, 0},
+		"closes the handshake":      {read, "https", netguard.ClassTLS, 0},
+		"no TLS":                    {say("HTTP/1.1 400 Bad Request\r\n\r\n"), "https", netguard.ClassTLS, 0},
+		"an incomplete body":        {say("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), "http", "", 200},
+		"a body that never ends":    {func(c net.Conn) { say("HTTP/1.1 200 OK\r\n\r\nabc")(c); hang(c) }, "http", "", 200},
+		"a failure that never ends": {func(c net.Conn) { say("HTTP/1.1 500 Oops\r\n\r\nabc")(c); hang(c) }, "http", "status_500", 500},
+		"early hints":               {say("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"), "http", "", 204},
+		"another protocol":          {say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"), "http", "status_101", 101},
+		"an unknown status":         {say("HTTP/1.1 999 Oops\r\nContent-Length: 0\r\n\r\n"), "http", "status_999", 999},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := sender(t, func(o *Options) {
+			s := newTestSender(t, func(o *Options) {
 				o.Total = 5 * time.Second
-				if strings.Contains(name, "nothing") || strings.Contains(name, "never ends") {
+				if strings.Contains(name, "no answer") || strings.Contains(name, "never ends") {
 					o.Total, o.Network.Handshake = 300*time.Millisecond, 300*time.Millisecond
 				}
 			})
-			r := s.Post(t.Context(), message(tt.scheme+"://"+raw(t, tt.serve)))
+			r := s.Post(t.Context(), newMessage(tt.scheme+"://"+serveConnections(t, tt.serve)))
 			if r.Error != tt.class || r.Status != tt.status {
 				t.Errorf("%+v, want %q with %d", r, tt.class, tt.status)
 			}
@@ -373,11 +371,10 @@ func TestPostFailures(t *testing.T) {
 	}
 }
 
-// A long answer is cut, and the connection is not read to its end.
-func TestPostReadsLittle(t *testing.T) {
+func TestPostReadsOnlyTheBeginningOfALongAnswer(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
-	s := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
+	s := startReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
 		for sent.Load() < 64<<20 {
 			n, err := w.Write(bytes.Repeat([]byte("a"), 64<<10))
 			sent.Add(int64(n))
@@ -386,48 +383,47 @@ func TestPostReadsLittle(t *testing.T) {
 			}
 		}
 	})
-	r := sender(t).Post(t.Context(), message(s.URL))
+	r := newTestSender(t).Post(t.Context(), newMessage(s.URL))
 	if !r.OK() || len(r.Answer) != 1<<10 || cap(r.Answer) > 2<<10 {
 		t.Errorf("%d bytes of %d: %s", len(r.Answer), cap(r.Answer), r.Error)
 	}
 	s.Close() // waits for the handler
 	if sent.Load() >= 64<<20 {
-		t.Errorf("%d bytes were taken", sent.Load())
+		t.Errorf("the sender read %d bytes", sent.Load())
 	}
 }
 
-// An attempt that the caller ends says nothing about the receiver.
-func TestPostStops(t *testing.T) {
+func TestPostReportsACancelledAttemptAsStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	s := receiver(t, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then does the server see the end
+	s := startReceiver(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices the cancellation only after it has read the body
 		cancel()
 		<-r.Context().Done()
 	})
-	if r := sender(t).Post(ctx, message(s.URL)); r.Error != ClassStopped || r.OK() {
+	if r := newTestSender(t).Post(ctx, newMessage(s.URL)); r.Error != ClassStopped || r.OK() {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestPostSendsNothingUnsigned(t *testing.T) {
+func TestPostRefusesInvalidMessages(t *testing.T) {
 	t.Parallel()
-	s := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("called") })
+	s := startReceiver(t, func(http.ResponseWriter, *http.Request) { t.Error("the receiver was called") })
 	for name, change := range map[string]func(*Message){
 		"no secret":      func(m *Message) { m.Secrets = nil },
 		"a zero secret":  func(m *Message) { m.Secrets = []Secret{{}} },
 		"no id":          func(m *Message) { m.ID = "" },
-		"an id of lines": func(m *Message) { m.ID = "a\r\nX: y" },
-		"a request id":   func(m *Message) { m.RequestID = "a b\n" },
+		"line breaks":    func(m *Message) { m.ID = "a\r\nX: y" },
+		"bad request id": func(m *Message) { m.RequestID = "a b\n" },
 	} {
-		m := message(s.URL)
+		m := newMessage(s.URL)
 		change(&m)
-		if r := sender(t).Post(t.Context(), m); r.Error != ClassMessage {
+		if r := newTestSender(t).Post(t.Context(), m); r.Error != ClassMessage {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	if _, err := New(Options{}); err == nil {
-		t.Error("a sender without a clock")
+		t.Error("New accepts options without a clock")
 	}
 }
 

@@ -19,24 +19,25 @@ const (
 )
 
 const (
-	// Tolerance is how far the time of a message may be from now.
+	// Tolerance is the greatest difference between the time of a message and now.
 	Tolerance = 5 * time.Minute
 
 	version      = "v1,"
 	maxID        = 256
-	maxTimestamp = 12 // digits: enough for thirty thousand years
+	maxTimestamp = 12 // digits, enough for the next thirty thousand years
 	maxSignature = 2048
 )
 
-// What is wrong with a message. Who sent it need not be told which.
+// The reasons for which Verify refuses a message. Do not tell the sender which one.
 var (
-	ErrMissing   = errors.New("webhook: a header is missing or cannot be read")
-	ErrSignature = errors.New("webhook: the signature is not by a secret of the sender")
-	ErrStale     = errors.New("webhook: the message is of another time")
+	ErrMissing   = errors.New("webhook: a header is missing or malformed")
+	ErrSignature = errors.New("webhook: no valid secret has made the signature")
+	ErrStale     = errors.New("webhook: the timestamp is too far from now")
 )
 
-// Sign returns the header webhook-signature of a message that is sent at a time:
-// one signature for each secret, so that whoever knows either verifies it.
+// Sign returns the value of the header Webhook-Signature for a message that is sent at
+// this time. It has one signature for each secret, so a receiver with any of the
+// secrets can verify it. It is empty without a secret.
 func Sign(id string, at time.Time, body []byte, secrets ...Secret) string {
 	var list []string
 	for _, s := range secrets {
@@ -54,9 +55,9 @@ func (s Secret) mac(id, timestamp string, body []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Verify tells whether a message, as its bytes came, was signed with one of the
-// secrets, and not long ago: nil, ErrMissing, ErrSignature or ErrStale. The time
-// is judged last, so that only who knows a secret learns anything of our clock.
+// Verify checks that a message was signed with one of the secrets, and recently. It
+// fails with ErrMissing, ErrSignature or ErrStale. It checks the time last, so that
+// only a sender with a valid secret can learn about our clock.
 func Verify(header http.Header, body []byte, now time.Time, secrets ...Secret) error {
 	id, okID := one(header, HeaderID, maxID)
 	timestamp, okTime := one(header, HeaderTimestamp, maxTimestamp)
@@ -74,8 +75,8 @@ func Verify(header http.Header, body []byte, now time.Time, secrets ...Secret) e
 	return nil
 }
 
-// one returns the value of a header that is there once. Two would be read
-// differently by different readers.
+// one returns the value of a header that occurs exactly once. Programs differ in which
+// of two values they read.
 func one(header http.Header, name string, limit int) (string, bool) {
 	values := header.Values(name)
 	if len(values) != 1 || values[0] == "" || len(values[0]) > limit {
@@ -84,14 +85,14 @@ func one(header http.Header, name string, limit int) (string, bool) {
 	return values[0], true
 }
 
-// signed tells whether any of the signatures is by any of the secrets. It looks
-// at all of both, whatever it finds.
+// signed reports whether one of the secrets has made one of the signatures. It always
+// compares all of them, so that its duration reveals nothing.
 func signed(signatures, id, timestamp string, body []byte, secrets []Secret) bool {
 	var given [][]byte
 	for text := range strings.SplitSeq(signatures, " ") {
 		encoded, ok := strings.CutPrefix(text, version)
 		if !ok {
-			continue // of another version
+			continue // a signature of another version
 		}
 		if mac, err := decode(encoded); err == nil {
 			given = append(given, mac)
@@ -100,7 +101,7 @@ func signed(signatures, id, timestamp string, body []byte, secrets []Secret) boo
 	found := false
 	for _, s := range secrets {
 		if s.IsZero() {
-			continue // anybody can sign with nothing
+			continue // everybody can sign with an empty secret
 		}
 		want := s.mac(id, timestamp, body)
 		for _, mac := range given {

@@ -4,6 +4,6 @@ package witness
 
 import "os"
 
-// Where files cannot be locked one process has the folder to itself.
+// On these systems files cannot be locked: only one process may use the file.
 func lock(*os.File) error   { return nil }
 func unlock(*os.File) error { return nil }

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// lock waits until no other process writes. It ends with the process.
+// lock waits until no other process holds the lock. The system releases the lock when
+// the process ends.
 func lock(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)

@@ -1,10 +1,10 @@
-// Package witness keeps, in a file outside of the database, the highest number
-// of each range whose document has been sent. A database that is restored from
-// an older copy forgets that it has sent numbers; the witness does not. What
-// follows from it is not its business.
+// Package witness keeps the highest number of each number range that was sent to
+// the tax authority, in a file outside the database. After a restore from an older
+// copy, the database does not know the numbers that were sent since; the witness
+// does. Package fence decides what to do about them.
 //
-// The file is lines of text, only ever appended to, each with a checksum.
-// Several processes of one machine may share it.
+// The file consists of lines of text, each with a checksum. Lines are only appended.
+// Several processes on one machine may share the file.
 package witness
 
 import (
@@ -16,85 +16,86 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 )
 
-// ErrDamaged says that the file cannot be relied on: a record of it is not what
-// was written.
+// ErrDamaged means that the file cannot be trusted: a record of it was changed.
 var ErrDamaged = errors.New("witness: the file is damaged")
 
-// Range is a range of numbers of one RNC and one type of document.
+// Range is a range of numbers of one RNC and one document type.
 type Range struct {
 	RNC, Type   string
 	First, Last int64
 }
 
-// Mark is what is known about the numbers sent of a range.
+// Mark is the knowledge about the sent numbers of a range.
 type Mark struct {
-	// Number is the highest one, 0 when none was.
+	// Number is the highest number that was sent, 0 when none was.
 	Number int64
-	// Unknown tells that there may have been higher ones: the file was begun
-	// when an earlier one had been lost, and the range was not settled since.
+	// Unknown is true when higher numbers may have been sent: the file was created
+	// after an earlier one was lost, and the range was not settled since.
 	Unknown bool
 }
 
-// key names a range by where it begins: an operator may add it again with
-// another end, or under another id.
+// key identifies a range by its first number, because an operator may add the same
+// range again with another end or another id.
 type key struct {
 	rnc, kind string
 	first     int64
 }
 
-// entry is what the file says about a range.
+// entry is the content of the file about one range.
 type entry struct {
 	number  int64
 	settled bool
 }
 
-// File is an open witness. Use it from as many goroutines as needed.
+// File is an open witness. It is safe for concurrent use.
 type File struct {
 	path, name string
 
-	gather  sync.Mutex // over what waits to be written, and what is durable
+	batchMu sync.Mutex // guards next and durable
 	next    *batch
 	durable map[key]int64
 
-	turn   sync.Mutex // of whoever writes
-	file   *os.File
-	sync   func(*os.File) error
-	failed error
-	broken chan struct{}
+	writeMu sync.Mutex // guards file, sync, failed and broken; one goroutine writes at a time
+	file    *os.File
+	sync    func(*os.File) error
+	failed  error
+	broken  chan struct{}
 
-	mu       sync.Mutex // over what has been read
+	readMu   sync.Mutex // guards the content that was read
 	info     os.FileInfo
 	offset   int64
 	doubtful bool
 	entries  map[owner]map[int64]entry
 }
 
-// owner is whose ranges may have numbers in common.
+// owner is an RNC and a document type. Ranges of one owner may overlap.
 type owner struct{ rnc, kind string }
 
-// batch is records that share one fsync.
+// batch is a list of records that one fsync makes durable.
 type batch struct {
 	records []record
 	done    bool
 	err     error
 }
 
-// Create makes a new file with a name for what it is the witness of, and opens
-// it. In doubt says that earlier numbers may have been sent that nobody
-// remembers: then every range is unknown until it is settled. A file that
-// exists stays as it is and is opened.
+// Create creates the file and opens it. The name is that of the environment that the
+// file belongs to; Open checks it. With inDoubt, numbers may have been sent that the
+// new file does not know: every range is unknown until it is settled. When the file
+// exists, Create opens it and does not change it.
 func Create(path, name string, inDoubt bool) (*File, error) {
-	if err := place(path, header(name, inDoubt), os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := atomicfile.Create(path, header(name, inDoubt)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("witness: create: %w", err)
 	}
 	return Open(path, name)
 }
 
-// Open opens the file. The error is fs.ErrNotExist when there is none, and
-// ErrDamaged when it cannot be relied on. The end of a record that a crash has
-// cut off is removed: its document was never sent.
+// Open opens the file. It fails with fs.ErrNotExist when there is no file, and with
+// ErrDamaged when the file cannot be trusted. It removes an incomplete record at the
+// end, which a crash leaves behind: the document of that record was not sent.
 func Open(path, name string) (*File, error) {
 	f := &File{
 		path: path, name: name, next: &batch{}, durable: make(map[key]int64), broken: make(chan struct{}),
@@ -107,11 +108,11 @@ func Open(path, name string) (*File, error) {
 }
 
 func (f *File) open() error {
-	if err := f.hold(); err != nil {
+	if err := f.lockFile(); err != nil {
 		return fmt.Errorf("witness: open: %w", err)
 	}
-	defer f.release()
-	size, err := f.mend()
+	defer f.unlockFile()
+	size, err := f.cutIncompleteRecord()
 	if err == nil {
 		err = f.refresh()
 	}
@@ -119,11 +120,11 @@ func (f *File) open() error {
 		err = f.compact()
 	}
 	if err == nil {
-		// What another process has written it may not have synced before it ended.
+		// Another process may have written records and ended before it synced them.
 		err = f.sync(f.file)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(f.path))
+		err = atomicfile.SyncDir(filepath.Dir(f.path))
 	}
 	if err != nil {
 		return fmt.Errorf("witness: open: %w", err)
@@ -136,10 +137,10 @@ func (f *File) open() error {
 	return nil
 }
 
-// Close lets the file go.
+// Close closes the file.
 func (f *File) Close() error {
-	f.turn.Lock()
-	defer f.turn.Unlock()
+	f.writeMu.Lock()
+	defer f.writeMu.Unlock()
 	if f.file == nil {
 		return nil
 	}
@@ -148,61 +149,64 @@ func (f *File) Close() error {
 	return err
 }
 
-// Broken is closed when the disk has failed to keep a record. The process must
-// end: repeating a failed fsync can report success for data that is gone.
+// Broken returns a channel that is closed when an fsync fails. The process must then
+// end: a second fsync can report success for data that is lost.
 func (f *File) Broken() <-chan struct{} { return f.broken }
 
-// Raise says that a number of a range is about to be sent, and returns once
-// that is durable. Callers at the same time share one fsync. A number that is
-// not higher than one that is durable costs nothing.
-func (f *File) Raise(r Range, number int64) error { return f.add(record{"sent", r.key(), number}) }
+// Raise records that a number of a range is about to be sent, and returns when the
+// record is durable. Concurrent calls share one fsync. Raise writes nothing when the
+// same or a higher number is already durable.
+func (f *File) Raise(r Range, number int64) error { return f.add(record{verbSent, r.key(), number}) }
 
-// Settle says that every number up to one is accounted for, and that no higher
-// one was sent: the range is unknown no longer.
-func (f *File) Settle(r Range, number int64) error { return f.add(record{"settled", r.key(), number}) }
+// Settle records that every number of a range up to this one is accounted for and
+// that no higher number was sent. The range is then no longer unknown.
+func (f *File) Settle(r Range, number int64) error {
+	return f.add(record{verbSettled, r.key(), number})
+}
 
 func (r Range) key() key { return key{r.RNC, r.Type, r.First} }
 
+// add puts a record into the next batch and returns when the batch is durable.
 func (f *File) add(r record) error {
-	f.gather.Lock()
-	if r.word == "sent" && f.durable[r.key] >= r.number {
-		f.gather.Unlock()
+	f.batchMu.Lock()
+	if r.verb == verbSent && f.durable[r.key] >= r.number {
+		f.batchMu.Unlock()
 		return nil
 	}
 	mine := f.next
 	mine.records = append(mine.records, r)
-	f.gather.Unlock()
+	f.batchMu.Unlock()
 
-	f.turn.Lock()
-	defer f.turn.Unlock()
-	if mine.done { // by one who had the turn before
+	f.writeMu.Lock()
+	defer f.writeMu.Unlock()
+	if mine.done { // another goroutine has written the batch
 		return mine.err
 	}
-	f.gather.Lock()
+	f.batchMu.Lock()
 	f.next = &batch{}
-	f.gather.Unlock()
+	f.batchMu.Unlock()
 	mine.err, mine.done = f.commit(mine.records), true
 	if mine.err != nil {
 		return mine.err
 	}
-	f.gather.Lock()
-	defer f.gather.Unlock()
+	f.batchMu.Lock()
+	defer f.batchMu.Unlock()
 	for _, r := range mine.records {
 		f.durable[r.key] = max(f.durable[r.key], r.number)
 	}
 	return nil
 }
 
-// commit appends records and makes them durable.
+// commit appends records to the file and syncs it.
 func (f *File) commit(records []record) error {
 	if f.failed != nil {
 		return fmt.Errorf("witness: write: %w", f.failed)
 	}
-	if err := f.hold(); err != nil {
+	if err := f.lockFile(); err != nil {
 		return fmt.Errorf("witness: write: %w", err)
 	}
-	defer f.release()
-	size, err := f.mend()
+	defer f.unlockFile()
+	size, err := f.cutIncompleteRecord()
 	if err != nil {
 		return fmt.Errorf("witness: write: %w", err)
 	}
@@ -211,7 +215,7 @@ func (f *File) commit(records []record) error {
 		text.WriteString(r.line())
 	}
 	if _, err := f.file.Write(text.Bytes()); err != nil {
-		// Part of it may be there: on a full disk there is no room for the rest.
+		// The disk may be full and hold only a part of the records.
 		return fmt.Errorf("witness: write: %w", errors.Join(err, f.file.Truncate(size)))
 	}
 	if err := f.sync(f.file); err != nil {
@@ -222,9 +226,9 @@ func (f *File) commit(records []record) error {
 	return nil
 }
 
-// hold locks the file that the path names, for it may have been replaced by a
-// shorter one of the same content.
-func (f *File) hold() error {
+// lockFile locks the file that the path names. It opens the file again when another
+// process has replaced it with a shorter one of the same content.
+func (f *File) lockFile() error {
 	for {
 		if f.file == nil {
 			file, err := os.OpenFile(f.path, os.O_RDWR|os.O_APPEND, 0)
@@ -252,15 +256,16 @@ func (f *File) hold() error {
 	}
 }
 
-func (f *File) release() {
+func (f *File) unlockFile() {
 	if f.file != nil {
-		_ = unlock(f.file) // a lock that cannot be given back ends with the file
+		_ = unlock(f.file) // closing the file releases the lock too
 	}
 }
 
-// mend removes a record without an end, which only a crash leaves behind while
-// the file is locked, and returns the size.
-func (f *File) mend() (int64, error) {
+// cutIncompleteRecord removes an incomplete record at the end of the file and returns
+// the size of the file. The file must be locked: only a crash can then have left such
+// a record.
+func (f *File) cutIncompleteRecord() (int64, error) {
 	info, err := f.file.Stat()
 	if err != nil {
 		return 0, err
@@ -281,19 +286,19 @@ func (f *File) mend() (int64, error) {
 	return size - torn, f.file.Truncate(size - torn)
 }
 
-// Mark tells what is known about a range, also by what other processes have
-// written. A number counts whichever range of the same RNC and type it was sent
-// from, so that a range that is added anew remembers.
+// Mark returns the knowledge about a range, including the records of other processes.
+// It counts the numbers of every range of the same RNC and type, so that a range
+// that was removed and added again keeps its mark.
 func (f *File) Mark(r Range) (Mark, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.readMu.Lock()
+	defer f.readMu.Unlock()
 	if err := f.refresh(); err != nil {
 		return Mark{}, fmt.Errorf("witness: read: %w", err)
 	}
 	list := f.entries[owner{r.RNC, r.Type}]
 	m := Mark{Unknown: f.doubtful && !list[r.First].settled}
 	for first, e := range list {
-		// Numbers of a range are taken in order: all up to the highest were.
+		// A range gives out its numbers in order: all up to the highest were sent.
 		if first <= r.Last && e.number >= r.First {
 			m.Number = max(m.Number, min(e.number, r.Last))
 		}
@@ -301,14 +306,14 @@ func (f *File) Mark(r Range) (Mark, error) {
 	return m, nil
 }
 
-// refresh reads what has been written since the last time.
+// refresh reads the records that were appended since the last call.
 func (f *File) refresh() error {
 	info, err := os.Stat(f.path)
 	if err != nil {
 		return err
 	}
 	if f.info == nil || !os.SameFile(f.info, info) || info.Size() < f.offset {
-		f.offset = 0 // another file, which knows at least as much
+		f.offset = 0 // a compacted file, which has the same content
 	}
 	if f.info = info; info.Size() == f.offset {
 		return nil
@@ -324,10 +329,10 @@ func (f *File) refresh() error {
 	for {
 		line, rest, whole := bytes.Cut(text, []byte("\n"))
 		if !whole {
-			return nil // being written
+			return nil // another process is writing this record
 		}
-		if err := f.take(string(line), f.offset == 0); err != nil {
-			f.info = nil // the next look finds it damaged as well
+		if err := f.apply(string(line), f.offset == 0); err != nil {
+			f.info = nil // the next call reads the file again and reports the damage too
 			return err
 		}
 		f.offset += int64(len(line)) + 1
@@ -335,8 +340,8 @@ func (f *File) refresh() error {
 	}
 }
 
-// take keeps what a line says.
-func (f *File) take(line string, first bool) error {
+// apply adds a line to the entries. The first line is the header.
+func (f *File) apply(line string, first bool) error {
 	if first {
 		inDoubt, err := parseHeader(line, f.name)
 		f.doubtful = f.doubtful || inDoubt
@@ -351,6 +356,6 @@ func (f *File) take(line string, first bool) error {
 		f.entries[o] = make(map[int64]entry)
 	}
 	e := f.entries[o][r.first]
-	f.entries[o][r.first] = entry{max(e.number, r.number), e.settled || r.word == "settled"}
+	f.entries[o][r.first] = entry{max(e.number, r.number), e.settled || r.verb == verbSettled}
 	return nil
 }

@@ -12,17 +12,19 @@ import (
 	"testing"
 )
 
-const helperPath = "FISCALHUB_TEST_WITNESS"
+// childPath is the environment variable with the file that a child process of the
+// tests writes to.
+const childPath = "FISCALHUB_TEST_WITNESS"
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(helperPath); path != "" {
-		os.Exit(help(path))
+	if path := os.Getenv(childPath); path != "" {
+		os.Exit(raiseInChild(path))
 	}
 	os.Exit(m.Run())
 }
 
-// help raises every third number of a range in a process of its own.
-func help(path string) int {
+// raiseInChild raises every third number of a range in a child process.
+func raiseInChild(path string) int {
 	f, err := Open(path, "test")
 	if err != nil {
 		return 1
@@ -75,7 +77,7 @@ func want(t *testing.T, f *File, r Range, m Mark) {
 	}
 }
 
-func TestMarksOnlyRise(t *testing.T) {
+func TestMarkIsTheHighestNumber(t *testing.T) {
 	t.Parallel()
 	f, path := create(t, false)
 	want(t, f, credit, Mark{})
@@ -92,15 +94,15 @@ func TestMarksOnlyRise(t *testing.T) {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	if _, err := Open(path, "other"); !errors.Is(err, ErrDamaged) {
-		t.Errorf("the witness of something else: %v", err)
+		t.Errorf("the witness of another environment: %v", err)
 	}
 	if _, err := Open(path+"x", "test"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
 
-// A range that was added again, with other bounds, has sent what the old one has.
-func TestRangesRememberByTheirNumbers(t *testing.T) {
+// A range that was added again with other bounds keeps the numbers of the old one.
+func TestMarkCountsOverlappingRanges(t *testing.T) {
 	t.Parallel()
 	f, _ := create(t, false)
 	raise(t, f, Range{"199000013", "31", 101, 200}, 150)
@@ -111,7 +113,7 @@ func TestRangesRememberByTheirNumbers(t *testing.T) {
 	}
 }
 
-func TestDoubtEndsByBeingSettled(t *testing.T) {
+func TestSettleEndsTheDoubt(t *testing.T) {
 	t.Parallel()
 	f, path := create(t, true)
 	raise(t, f, credit, 4)
@@ -123,7 +125,7 @@ func TestDoubtEndsByBeingSettled(t *testing.T) {
 		want(t, f, credit, Mark{9, false})
 		want(t, f, consumer, Mark{0, true})
 	}
-	again, err := Create(path, "test", false) // opens what is there
+	again, err := Create(path, "test", false) // opens the existing file
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,18 +133,18 @@ func TestDoubtEndsByBeingSettled(t *testing.T) {
 	want(t, again, consumer, Mark{0, true})
 }
 
-func TestATornEndIsCutOff(t *testing.T) {
+func TestAnIncompleteRecordIsRemoved(t *testing.T) {
 	t.Parallel()
-	whole := record{"sent", credit.key(), 8}.line()
+	whole := record{verbSent, credit.key(), 8}.line()
 	for cut := 1; cut < len(whole); cut++ {
 		f, path := create(t, false)
 		raise(t, f, credit, 7)
 		add(t, path, whole[:cut])
-		want(t, f, credit, Mark{Number: 7}) // a reader waits for the rest
+		want(t, f, credit, Mark{Number: 7}) // a reader ignores the incomplete record
 		if cut%2 == 0 {
 			f = reopen(t, path)
 		}
-		raise(t, f, credit, 9) // after a crash of another process, or of our own
+		raise(t, f, credit, 9) // another process has crashed, or this one
 		want(t, reopen(t, path), credit, Mark{Number: 9})
 	}
 }
@@ -161,7 +163,7 @@ func add(t *testing.T, path, text string) {
 	}
 }
 
-func TestDamageIsSeen(t *testing.T) {
+func TestDamageIsReported(t *testing.T) {
 	t.Parallel()
 	f, path := create(t, false)
 	for n := int64(1); n <= 3; n++ {
@@ -183,27 +185,27 @@ func TestDamageIsSeen(t *testing.T) {
 		}
 	}
 	for name, damage := range map[string]func() error{
-		"a line of something else": func() error { add(t, path, "hello\n"); return nil },
-		"no file":                  func() error { return os.Remove(path) },
-		"an empty file":            func() error { return os.WriteFile(path, nil, 0o600) },
+		"an unknown line": func() error { add(t, path, "hello\n"); return nil },
+		"no file":         func() error { return os.Remove(path) },
+		"an empty file":   func() error { return os.WriteFile(path, nil, 0o600) },
 	} {
 		if err := damage(); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
 			if _, err := f.Mark(credit); name != "an empty file" && err == nil {
-				t.Errorf("%s is not seen while open", name)
+				t.Errorf("%s: Mark does not report it", name)
 			}
 		}
 		if _, err := Open(path, "test"); err == nil {
-			t.Errorf("%s is opened", name)
+			t.Errorf("%s: Open does not report it", name)
 		}
 	}
 }
 
-// Nobody's number counts as durable before the fsync after it was written, and
-// those who come while one is under way share the next.
-func TestCallersShareAnFsync(t *testing.T) {
+// Raise returns only after an fsync that follows its write. Calls that arrive during
+// an fsync share the next one.
+func TestConcurrentCallsShareAnFsync(t *testing.T) {
 	t.Parallel()
 	f, path := create(t, false)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -222,7 +224,7 @@ func TestCallersShareAnFsync(t *testing.T) {
 				t.Error(err)
 			}
 			text, err := os.ReadFile(path)
-			if err != nil || !strings.Contains(string(text), record{"sent", credit.key(), n}.line()) {
+			if err != nil || !strings.Contains(string(text), record{verbSent, credit.key(), n}.line()) {
 				t.Errorf("%d is not in the file: %v", n, err)
 			}
 		})
@@ -232,10 +234,10 @@ func TestCallersShareAnFsync(t *testing.T) {
 	for n := int64(2); n <= 50; n++ {
 		call(n)
 	}
-	for gathered := 0; gathered < 49; { // until they all wait
-		f.gather.Lock()
+	for gathered := 0; gathered < 49; { // until all calls wait
+		f.batchMu.Lock()
 		gathered = len(f.next.records)
-		f.gather.Unlock()
+		f.batchMu.Unlock()
 	}
 	close(leave)
 	callers.Wait()
@@ -245,7 +247,7 @@ func TestCallersShareAnFsync(t *testing.T) {
 	raise(t, f, credit, 50)
 	raise(t, f, credit, 12)
 	if syncs != 2 {
-		t.Errorf("a number that is known costs an fsync")
+		t.Errorf("a number that is already durable costs an fsync")
 	}
 	want(t, f, credit, Mark{Number: 50})
 }
@@ -253,23 +255,23 @@ func TestCallersShareAnFsync(t *testing.T) {
 func TestAFailedFsyncIsNeverRepeated(t *testing.T) {
 	t.Parallel()
 	f, _ := create(t, false)
-	sick := errors.New("input/output error")
-	f.sync = func(*os.File) error { return sick }
-	if err := f.Raise(credit, 1); !errors.Is(err, sick) {
+	failure := errors.New("input/output error")
+	f.sync = func(*os.File) error { return failure }
+	if err := f.Raise(credit, 1); !errors.Is(err, failure) {
 		t.Errorf("%v", err)
 	}
 	select {
 	case <-f.Broken():
 	default:
-		t.Error("it is not broken")
+		t.Error("Broken is not closed after a failed fsync")
 	}
 	f.sync = (*os.File).Sync
-	if err := f.Raise(credit, 1); !errors.Is(err, sick) {
-		t.Errorf("afterwards: %v", err)
+	if err := f.Raise(credit, 1); !errors.Is(err, failure) {
+		t.Errorf("after the failed fsync: %v", err)
 	}
 }
 
-func TestProcessesShareAFile(t *testing.T) {
+func TestTwoProcessesShareAFile(t *testing.T) {
 	t.Parallel()
 	f, path := create(t, false)
 	self, err := os.Executable()
@@ -277,7 +279,7 @@ func TestProcessesShareAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := exec.CommandContext(t.Context(), self)
-	other.Env = append(os.Environ(), helperPath+"="+path)
+	other.Env = append(os.Environ(), childPath+"="+path)
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -294,15 +296,15 @@ func TestProcessesShareAFile(t *testing.T) {
 	}
 }
 
-// A long file is replaced by a short one, and whoever has the old one open goes
-// on with the new one.
-func TestALongFileIsShortened(t *testing.T) {
+// Open compacts a long file. A process that has the old file open continues with the
+// new one.
+func TestOpenCompactsALongFile(t *testing.T) {
 	t.Parallel()
 	f, path := create(t, true)
 	var text strings.Builder
 	for n := int64(1); text.Len() <= compactAt; n++ {
 		r := Range{RNC: strconv.FormatInt(n%100, 10), Type: "31", First: 1, Last: 1 << 40}
-		text.WriteString(record{"sent", r.key(), n}.line())
+		text.WriteString(record{verbSent, r.key(), n}.line())
 	}
 	add(t, path, text.String())
 	if err := f.Settle(credit, 5); err != nil {
@@ -320,6 +322,6 @@ func TestALongFileIsShortened(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("temporary files are left: %v, %v", left, err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package netguardtest has names lead where a test wants them to.
+// Package netguardtest provides DNS resolvers with fixed answers for tests.
 package netguardtest
 
 import (
@@ -15,10 +15,10 @@ const (
 	typeAAAA = 28
 )
 
-// Resolver returns a resolver for which a name has the addresses that answer
-// gives; a name without any does not exist. It is asked anew for every
-// connection, for each kind of address, and from any goroutine. Nothing leaves
-// the process.
+// Resolver returns a resolver that resolves a name to the addresses that answer
+// returns. A name without addresses does not exist. The resolver calls answer for
+// every connection and for each kind of address, from any goroutine. It sends nothing
+// to the network.
 func Resolver(answer func(name string) []netip.Addr) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -27,7 +27,7 @@ func Resolver(answer func(name string) []netip.Addr) *net.Resolver {
 	}}
 }
 
-// Fixed returns a resolver for which every name has the same addresses.
+// Fixed returns a resolver that resolves every name to the same addresses.
 func Fixed(addresses ...string) *net.Resolver {
 	list := make([]netip.Addr, len(addresses))
 	for i, a := range addresses {
@@ -36,9 +36,9 @@ func Fixed(addresses ...string) *net.Resolver {
 	return Resolver(func(string) []netip.Addr { return list })
 }
 
-// serve answers questions as they are framed over a stream (RFC 1035, 4.2.2).
+// serve answers DNS queries over a stream (RFC 1035, section 4.2.2).
 func serve(conn net.Conn, answer func(string) []netip.Addr) {
-	defer func() { _ = conn.Close() }() // nothing is lost with it
+	defer func() { _ = conn.Close() }() // all replies are written
 	for {
 		var size [2]byte
 		if _, err := io.ReadFull(conn, size[:]); err != nil {
@@ -58,7 +58,7 @@ func serve(conn net.Conn, answer func(string) []netip.Addr) {
 	}
 }
 
-// respond answers the one question of a message.
+// respond returns the reply to a query with one question.
 func respond(query []byte, answer func(string) []netip.Addr) []byte {
 	const header = 12
 	var labels []string
@@ -85,9 +85,9 @@ func respond(query []byte, answer func(string) []netip.Addr) []byte {
 			continue
 		}
 		data := a.AsSlice()
-		records = append(records, 0xc0, header) // the name of the question
+		records = append(records, 0xc0, header) // a pointer to the name in the question
 		records = binary.BigEndian.AppendUint16(records, kind)
-		records = append(records, 0, 1, 0, 0, 0, 0) // of the Internet, not to be kept
+		records = append(records, 0, 1, 0, 0, 0, 0) // class IN, time to live 0
 		records = binary.BigEndian.AppendUint16(records, uint16(len(data)))
 		records = append(records, data...)
 		count++

@@ -42,12 +42,12 @@ const responseXML = `<ACECF><DetalleAprobacionComercial><Version>1.0</Version><R
 	`</eNCF><FechaEmision>01-06-2026</FechaEmision><MontoTotal>4425.00</MontoTotal><RNCComprador>` + buyer +
 	`</RNCComprador><Estado>1</Estado><FechaHoraAprobacionComercial>02-06-2026 10:00:00</FechaHoraAprobacionComercial></DetalleAprobacionComercial></ACECF>`
 
-// peer is who calls, under the one authority that is trusted; own signs for our
-// taxpayer, under another.
+// peer is the certificate of the caller, of the only trusted authority. own signs for our
+// taxpayer, and is of another authority.
 var (
 	peer = sync.OnceValue(func() *xmlsigtest.Leaf { return mustLeaf(xmlsigtest.Options{}) })
 	own  = sync.OnceValue(func() *xmlsigtest.Leaf {
-		ca, err := xmlsigtest.NewCA("Otra Autoridad") // all have one key, and differ by name
+		ca, err := xmlsigtest.NewCA("Otra Autoridad") // all authorities have the same key and differ by name
 		if err != nil {
 			panic(err)
 		}
@@ -65,101 +65,103 @@ func mustLeaf(o xmlsigtest.Options) *xmlsigtest.Leaf {
 
 var _ receiver.Seeds = (*store.Store)(nil)
 
-// A world is a receiver that listens, and what stands behind it.
-type world struct {
+// env is a receiver behind an HTTP server, and the fake services that it calls.
+type env struct {
 	*receiver.Receiver
-	t   testing.TB
-	url string
-	log bytes.Buffer
+	options receiver.Options
+	t       testing.TB
+	url     string
+	log     bytes.Buffer
 
 	mu        sync.Mutex
 	at        time.Time
 	used      map[string]time.Time
 	responses []reply.Response
-	calls     int // of taxpayers and identities
-	// What fails when it is set.
+	calls     int // of ByRNC and Identity
+	// The errors that the services return.
 	seedErr, taxpayerErr, identityErr, responseErr error
 }
 
-func newWorld(t testing.TB, configure ...func(*receiver.Options)) *world {
+func newEnv(t testing.TB, configure ...func(*receiver.Options)) *env {
 	t.Helper()
-	w := &world{t: t, at: time.Now(), used: map[string]time.Time{}}
+	e := &env{t: t, at: time.Now(), used: map[string]time.Time{}}
 	o := receiver.Options{
 		Environment: fiscal.Production, Roots: peer().CA.Pool(), Key: bytes.Repeat([]byte{7}, 32),
-		Seeds: w, Taxpayers: w, Identities: w, Responses: w,
-		Now: w.now, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Seeds: e, Taxpayers: e, Identities: e, Responses: e,
+		Now: e.now, Log: slog.New(slog.NewTextHandler(&e.log, nil)),
 	}
 	for _, f := range configure {
 		f(&o)
 	}
+	e.options = o
 	var err error
-	if w.Receiver, err = receiver.New(o); err != nil {
+	if e.Receiver, err = receiver.New(o); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(w.Receiver)
+	server := httptest.NewServer(e.Receiver)
 	t.Cleanup(server.Close)
-	w.url = server.URL
-	return w
+	e.url = server.URL
+	return e
 }
 
-func (w *world) now() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.at
+func (e *env) now() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.at
 }
 
-func (w *world) advance(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.at = w.at.Add(d)
+func (e *env) advance(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.at = e.at.Add(d)
 }
 
-func (w *world) UseSeed(_ context.Context, digest []byte, expires, _ time.Time) (bool, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.seedErr != nil {
-		return false, w.seedErr
+func (e *env) UseSeed(_ context.Context, digest []byte, expires, _ time.Time) (bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.seedErr != nil {
+		return false, e.seedErr
 	}
-	_, used := w.used[string(digest)]
-	w.used[string(digest)] = expires
+	_, used := e.used[string(digest)]
+	e.used[string(digest)] = expires
 	return !used, nil
 }
 
-func (w *world) ByRNC(_ context.Context, rnc string) (store.Scope, bool, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.calls++
-	return store.Scope{Environment: fiscal.Production, TaxpayerID: "t-" + rnc}, rnc == ours, w.taxpayerErr
+func (e *env) ByRNC(_ context.Context, rnc string) (store.Scope, bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls++
+	return store.Scope{Environment: fiscal.Production, TaxpayerID: "t-" + rnc}, rnc == ours, e.taxpayerErr
 }
 
-func (w *world) Identity(_ context.Context, scope store.Scope, _ time.Time) (*xmlsig.Identity, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.calls++
+func (e *env) Identity(_ context.Context, scope store.Scope, _ time.Time) (*xmlsig.Identity, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls++
 	if scope.TaxpayerID != "t-"+ours {
-		w.t.Errorf("asked to sign for %s", scope.TaxpayerID)
+		e.t.Errorf("the receiver signs for %s", scope.TaxpayerID)
 	}
-	return own().Identity, w.identityErr
+	return own().Identity, e.identityErr
 }
 
-func (w *world) Commercial(_ context.Context, r reply.Response) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.responseErr == nil {
-		w.responses = append(w.responses, r)
+func (e *env) Commercial(_ context.Context, r reply.Response) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.responseErr == nil {
+		e.responses = append(e.responses, r)
 	}
-	return w.responseErr
+	return e.responseErr
 }
 
-// A reading is what came back.
-type reading struct {
+// A result is the answer to a request.
+type result struct {
 	status int
 	body   string
 	header http.Header
 }
 
-// message is what a refusal says.
-func (a reading) message(t testing.TB) string {
+// message returns the text of a refusal.
+func (a result) message(t testing.TB) string {
 	t.Helper()
 	var v struct{ Estado, Mensaje string }
 	if err := json.Unmarshal([]byte(a.body), &v); err != nil || v.Estado != "Error" || v.Mensaje == "" {
@@ -168,32 +170,32 @@ func (a reading) message(t testing.TB) string {
 	return v.Mensaje
 }
 
-func (w *world) do(method, path string, body io.Reader, header ...string) reading {
-	w.t.Helper()
-	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
+func (e *env) do(method, path string, body io.Reader, header ...string) result {
+	e.t.Helper()
+	r, err := http.NewRequestWithContext(e.t.Context(), method, e.url+path, body)
 	if err != nil {
-		w.t.Fatal(err)
+		e.t.Fatal(err)
 	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		w.t.Fatal(err)
+		e.t.Fatal(err)
 	}
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
-		w.t.Fatal(err)
+		e.t.Fatal(err)
 	}
-	return reading{res.StatusCode, string(raw), res.Header}
+	return result{res.StatusCode, string(raw), res.Header}
 }
 
 // post sends a document as the part xml of a form.
-func (w *world) post(path, document string, header ...string) reading {
-	w.t.Helper()
+func (e *env) post(path, document string, header ...string) result {
+	e.t.Helper()
 	body, kind := form(part{`form-data; name="xml"; filename="a.xml"`, "text/xml", document})
-	return w.do(http.MethodPost, path, body, append([]string{"Content-Type", kind}, header...)...)
+	return e.do(http.MethodPost, path, body, append([]string{"Content-Type", kind}, header...)...)
 }
 
 type part struct{ disposition, kind, content string }
@@ -229,23 +231,23 @@ func sign(t testing.TB, id *xmlsig.Identity, document string) string {
 	return string(signed)
 }
 
-// seed asks for a seed.
-func (w *world) seed() string {
-	w.t.Helper()
-	a := w.do(http.MethodGet, seedPath, nil)
+// seed requests a seed.
+func (e *env) seed() string {
+	e.t.Helper()
+	a := e.do(http.MethodGet, seedPath, nil)
 	if a.status != http.StatusOK {
-		w.t.Fatalf("seed: %d %s", a.status, a.body)
+		e.t.Fatalf("seed: %d %s", a.status, a.body)
 	}
 	return a.body
 }
 
-// token asks for a seed and a token.
-func (w *world) token(id *xmlsig.Identity) string {
-	w.t.Helper()
-	a := w.post(tokenPath, sign(w.t, id, w.seed()))
+// token requests a seed and a token.
+func (e *env) token(id *xmlsig.Identity) string {
+	e.t.Helper()
+	a := e.post(tokenPath, sign(e.t, id, e.seed()))
 	var v map[string]string
 	if err := json.Unmarshal([]byte(a.body), &v); err != nil || a.status != http.StatusOK || v["token"] == "" {
-		w.t.Fatalf("token: %d %s %v", a.status, a.body, err)
+		e.t.Fatalf("token: %d %s %v", a.status, a.body, err)
 	}
 	return v["token"]
 }
@@ -254,31 +256,31 @@ func edit(t testing.TB, text string, changes ...string) string {
 	t.Helper()
 	for i := 0; i < len(changes); i += 2 {
 		if !strings.Contains(text, changes[i]) {
-			t.Fatalf("there is no %q to change", changes[i])
+			t.Fatalf("the text does not contain %q", changes[i])
 		}
 		text = strings.Replace(text, changes[i], changes[i+1], 1)
 	}
 	return text
 }
 
-// serve asks without a network in between.
-func (w *world) serve(r *http.Request, want int) *httptest.ResponseRecorder {
+// serve calls the handler without a network.
+func (e *env) serve(r *http.Request, want int) *httptest.ResponseRecorder {
 	recorder := httptest.NewRecorder()
-	w.ServeHTTP(recorder, r)
+	e.ServeHTTP(recorder, r)
 	if recorder.Code != want {
-		w.t.Errorf("%s %s: %d %.200s, want %d", r.Method, r.URL.Path, recorder.Code, recorder.Body, want)
+		e.t.Errorf("%s %s: %d %.200s, want %d", r.Method, r.URL.Path, recorder.Code, recorder.Body, want)
 	}
 	return recorder
 }
 
-// A slow body tells when it is first read, and waits until it may go on.
-type slow struct {
+// slowBody closes started at the first read and then waits for send.
+type slowBody struct {
 	started, send chan struct{}
 	rest          io.Reader
 	once          sync.Once
 }
 
-func (s *slow) Read(b []byte) (int, error) {
+func (s *slowBody) Read(b []byte) (int, error) {
 	s.once.Do(func() {
 		close(s.started)
 		<-s.send

@@ -1,0 +1,53 @@
+// Package atomicfile writes small files whole: a reader sees the complete file or
+// none, and a file that was written survives a power cut.
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Create writes a new file with mode 0600. It fails with fs.ErrExist when the file
+// exists, and then leaves that file as it is: of several processes that create the
+// same file, one succeeds.
+func Create(path, text string) error { return write(path, text, os.Link) }
+
+// Replace writes a file with mode 0600 and replaces the one at path, if there is
+// one.
+func Replace(path, text string) error { return write(path, text, os.Rename) }
+
+// write writes a temporary file in the folder of path, syncs it, and calls publish
+// to give it its name.
+func write(path, text string, publish func(from, to string) error) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if removed := os.Remove(tmp.Name()); !errors.Is(removed, fs.ErrNotExist) { // os.Rename has moved it
+			err = errors.Join(err, removed)
+		}
+	}()
+	_, err = tmp.WriteString(text)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err := errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	if err := publish(tmp.Name(), path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// SyncDir makes the names of the files in a folder durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

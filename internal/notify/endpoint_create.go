@@ -1,0 +1,144 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/webhook"
+)
+
+// CreateEndpoint is the name of the operation for its idempotency keys.
+const CreateEndpoint = "create_webhook_endpoint"
+
+// ErrMismatch means that the idempotency key was used with another request.
+var ErrMismatch = errors.New("idempotency key used with another request")
+
+// NewEndpoint describes an endpoint to create.
+type NewEndpoint struct {
+	Scope       store.Scope
+	URL         string
+	Kinds       []string
+	Description string
+}
+
+// Intent identifies the request that creates an endpoint, by its idempotency key. The
+// commands of the operator have no key and pass the zero Intent.
+type Intent struct {
+	Key         string
+	Fingerprint []byte
+	RawDigest   []byte
+	RequestID   string
+	// Answer renders the answer to the integrator. Endpoints stores the answer sealed
+	// and returns it when the request is repeated. Answer may be called twice.
+	Answer func(e store.Endpoint, secret webhook.Secret) (location string, body []byte, err error)
+}
+
+// Created is the result of a creation. When an earlier equal request has created the
+// endpoint, Replayed is true and only Answer is set.
+type Created struct {
+	Endpoint store.Endpoint
+	Secret   webhook.Secret
+	Answer   store.Answer
+	Replayed bool
+}
+
+// errKnownKey means that the idempotency key was used before.
+var errKnownKey = errors.New("idempotency key used before")
+
+// Create creates an endpoint with a new secret, which can be shown only once. When the
+// idempotency key was used before, Create returns the stored answer, even if the current
+// rules would refuse the request. It fails with fiscal.Problems when the request is
+// invalid, with store.ErrNotFound when the taxpayer does not exist, and with
+// store.ErrTooManyEndpoints, ErrMismatch or ErrSandbox.
+func (s *Endpoints) Create(ctx context.Context, n NewEndpoint, in Intent) (Created, error) {
+	if n.Scope.Environment == fiscal.Sandbox {
+		return Created{}, ErrSandbox
+	}
+	made, err := s.create(ctx, n, in)
+	if err == nil || in.Key == "" {
+		return made, err
+	}
+	known, lookupErr := s.Recall(ctx, n.Scope, in)
+	if errors.Is(lookupErr, store.ErrNotFound) || errors.Is(lookupErr, store.ErrUnavailable) {
+		return Created{}, err
+	}
+	return known, lookupErr
+}
+
+func (s *Endpoints) create(ctx context.Context, n NewEndpoint, in Intent) (made Created, err error) {
+	if err := n.check(s.guard); err != nil {
+		return Created{}, err
+	}
+	now := s.now().UTC().Truncate(time.Millisecond)
+	secret := webhook.NewSecret()
+	err = s.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
+		e := store.Endpoint{
+			Scope: n.Scope, ID: store.NewID(), URL: n.URL, Kinds: n.Kinds, Description: n.Description,
+			Status: store.EndpointEnabled, Concurrency: store.MaxConcurrency, CreatedAt: now, UpdatedAt: now,
+		}
+		if e.Secret, err = seal(access.EndpointBinding(e.Scope, e.ID, 1), []byte(secret.Reveal())); err != nil {
+			return err
+		}
+		made = Created{Endpoint: e, Secret: secret}
+		if in.Key != "" {
+			if made.Answer, err = storeAnswer(ctx, tx, seal, made, in); err != nil {
+				return err
+			}
+		}
+		return tx.CreateEndpoint(ctx, e)
+	})
+	if err != nil {
+		return Created{}, err
+	}
+	return made, nil
+}
+
+// storeAnswer stores the answer to a creation. The body contains the secret and is
+// therefore sealed. storeAnswer fails with errKnownKey when there is an answer for the
+// key already.
+func storeAnswer(ctx context.Context, tx *store.Tx, seal access.Sealer, made Created, in Intent) (store.Answer, error) {
+	e := made.Endpoint
+	location, body, err := in.Answer(e, made.Secret)
+	if err != nil {
+		return store.Answer{}, fmt.Errorf("notify: render answer: %w", err)
+	}
+	answer := store.Answer{
+		Scope: e.Scope, Operation: CreateEndpoint, Key: in.Key, Fingerprint: in.Fingerprint, RawDigest: in.RawDigest,
+		ObjectID: e.ID, HTTPStatus: http.StatusCreated, Location: location, RequestID: in.RequestID, CreatedAt: e.CreatedAt, Body: body,
+	}
+	sealed, err := seal(access.AnswerBinding(e.Scope, CreateEndpoint, in.Key), body)
+	if err != nil {
+		return store.Answer{}, err
+	}
+	fresh, err := tx.RememberAnswer(ctx, answer, sealed)
+	if err == nil && !fresh {
+		err = errKnownKey
+	}
+	return answer, err
+}
+
+// Recall returns the stored answer of an earlier equal request. It fails with
+// store.ErrNotFound when the key is new, and with ErrMismatch when the key was used with
+// another request.
+func (s *Endpoints) Recall(ctx context.Context, scope store.Scope, in Intent) (Created, error) {
+	answer, err := s.store.Answer(ctx, scope, CreateEndpoint, in.Key)
+	if err != nil {
+		return Created{}, err
+	}
+	if !bytes.Equal(answer.Fingerprint, in.Fingerprint) {
+		return Created{}, ErrMismatch
+	}
+	sealed, err := s.store.SealedAnswer(ctx, scope, CreateEndpoint, in.Key)
+	if err != nil {
+		return Created{}, err
+	}
+	answer.Body, err = s.secrets.Open(access.AnswerBinding(scope, CreateEndpoint, in.Key), sealed.Secret.Sealed)
+	return Created{Answer: answer, Replayed: true}, err
+}
