@@ -173,8 +173,10 @@ func (f *Fence) Inspect(ctx context.Context, rnc string, sequences []store.Numbe
 		mark, err := f.Mark(rnc, s)
 		behind, reason := mark.Number, "more numbers were sent than the database knows"
 		switch {
-		case err != nil:
+		case errors.Is(err, witness.ErrDamaged):
 			behind, reason = math.MaxInt64, err.Error()
+		case err != nil:
+			return nil, err // it could not be read now; nothing is issued, and the caller tries again
 		case mark.Unknown:
 			behind, reason = math.MaxInt64, "the witness does not know which numbers were sent"
 		case mark.Number < s.Next:

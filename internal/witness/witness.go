@@ -20,7 +20,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 )
 
-// ErrDamaged means that the file cannot be trusted: a record of it was changed.
+// ErrDamaged means that the file cannot be trusted: a record of it was changed or is
+// incomplete. An incomplete record at the end may be the trace of a crash or of a file
+// that was cut; only the first is harmless, and they look the same.
 var ErrDamaged = errors.New("witness: the file is damaged")
 
 // Range is a range of numbers of one RNC and one document type.
@@ -94,8 +96,7 @@ func Create(path, name string, inDoubt bool) (*File, error) {
 }
 
 // Open opens the file. It fails with fs.ErrNotExist when there is no file, and with
-// ErrDamaged when the file cannot be trusted. It removes an incomplete record at the
-// end, which a crash leaves behind: the document of that record was not sent.
+// ErrDamaged when the file cannot be trusted.
 func Open(path, name string) (*File, error) {
 	f := &File{
 		path: path, name: name, next: &batch{}, durable: make(map[key]int64), broken: make(chan struct{}),
@@ -112,7 +113,7 @@ func (f *File) open() error {
 		return fmt.Errorf("witness: open: %w", err)
 	}
 	defer f.unlockFile()
-	size, err := f.cutIncompleteRecord()
+	size, err := f.checkTail()
 	if err == nil {
 		err = f.refresh()
 	}
@@ -206,7 +207,7 @@ func (f *File) commit(records []record) error {
 		return fmt.Errorf("witness: write: %w", err)
 	}
 	defer f.unlockFile()
-	size, err := f.cutIncompleteRecord()
+	size, err := f.checkTail()
 	if err != nil {
 		return fmt.Errorf("witness: write: %w", err)
 	}
@@ -262,28 +263,53 @@ func (f *File) unlockFile() {
 	}
 }
 
-// cutIncompleteRecord removes an incomplete record at the end of the file and returns
-// the size of the file. The file must be locked: only a crash can then have left such
-// a record.
-func (f *File) cutIncompleteRecord() (int64, error) {
+// checkTail returns the size of the file. It fails with ErrDamaged when the last
+// record is incomplete. The file must be locked: no other process is writing then.
+func (f *File) checkTail() (int64, error) {
 	info, err := f.file.Stat()
 	if err != nil {
 		return 0, err
 	}
-	size := info.Size()
-	tail := make([]byte, min(size, 4*maxLine))
-	if _, err := f.file.ReadAt(tail, size-int64(len(tail))); err != nil {
+	last := make([]byte, 1)
+	if info.Size() == 0 {
+		return 0, ErrDamaged
+	}
+	if _, err := f.file.ReadAt(last, info.Size()-1); err != nil {
 		return 0, err
 	}
-	end := bytes.LastIndexByte(tail, '\n')
-	torn := int64(len(tail) - end - 1)
-	switch {
-	case end < 0:
-		return 0, ErrDamaged
-	case torn == 0:
-		return size, nil
+	if last[0] != '\n' {
+		return 0, fmt.Errorf("%w: its last record is incomplete", ErrDamaged)
 	}
-	return size - torn, f.file.Truncate(size - torn)
+	return info.Size(), nil
+}
+
+// Doubt records that numbers may have been sent that this file does not know: every
+// range is unknown until it is settled again. The known numbers stay.
+func (f *File) Doubt() error {
+	f.writeMu.Lock()
+	defer f.writeMu.Unlock()
+	if f.failed != nil {
+		return fmt.Errorf("witness: doubt: %w", f.failed)
+	}
+	if err := f.lockFile(); err != nil {
+		return fmt.Errorf("witness: doubt: %w", err)
+	}
+	defer f.unlockFile()
+	f.readMu.Lock()
+	defer f.readMu.Unlock()
+	if err := f.refresh(); err != nil {
+		return fmt.Errorf("witness: doubt: %w", err)
+	}
+	f.doubtful = true
+	for _, list := range f.entries {
+		for first, e := range list {
+			list[first] = entry{number: e.number}
+		}
+	}
+	if err := f.compact(); err != nil {
+		return fmt.Errorf("witness: doubt: %w", err)
+	}
+	return nil
 }
 
 // Mark returns the knowledge about a range, including the records of other processes.
@@ -313,7 +339,13 @@ func (f *File) refresh() error {
 		return err
 	}
 	if f.info == nil || !os.SameFile(f.info, info) || info.Size() < f.offset {
-		f.offset = 0 // a compacted file, which has the same content
+		// Another file with the same numbers; ranges may be unknown again.
+		f.offset = 0
+		for _, list := range f.entries {
+			for first, e := range list {
+				list[first] = entry{number: e.number}
+			}
+		}
 	}
 	if f.info = info; info.Size() == f.offset {
 		return nil

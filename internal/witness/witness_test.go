@@ -133,19 +133,60 @@ func TestSettleEndsTheDoubt(t *testing.T) {
 	want(t, again, consumer, Mark{0, true})
 }
 
-func TestAnIncompleteRecordIsRemoved(t *testing.T) {
+// A file that was cut looks like one whose last write was interrupted. Neither is
+// trusted.
+func TestAnIncompleteRecordIsDamage(t *testing.T) {
 	t.Parallel()
 	whole := record{verbSent, credit.key(), 8}.line()
 	for cut := 1; cut < len(whole); cut++ {
 		f, path := create(t, false)
 		raise(t, f, credit, 7)
 		add(t, path, whole[:cut])
-		want(t, f, credit, Mark{Number: 7}) // a reader ignores the incomplete record
-		if cut%2 == 0 {
-			f = reopen(t, path)
+		if err := f.Raise(credit, 9); !errors.Is(err, ErrDamaged) {
+			t.Errorf("Raise after %d bytes of a record: %v, want ErrDamaged", cut, err)
 		}
-		raise(t, f, credit, 9) // another process has crashed, or this one
-		want(t, reopen(t, path), credit, Mark{Number: 9})
+		if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
+			t.Errorf("Open with %d bytes of a record: %v, want ErrDamaged", cut, err)
+		}
+	}
+	for cut := range int64(len(whole) - 1) {
+		f, path := create(t, false)
+		raise(t, f, credit, 8)
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, info.Size()-cut-1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
+			t.Errorf("Open of a file without its last %d bytes: %v, want ErrDamaged", cut+1, err)
+		}
+	}
+}
+
+func TestDoubtMakesEveryRangeUnknownUntilItIsSettled(t *testing.T) {
+	t.Parallel()
+	f, path := create(t, false)
+	other := reopen(t, path) // another process
+	raise(t, f, credit, 7)
+	if err := f.Settle(credit, 8); err != nil {
+		t.Fatal(err)
+	}
+	want(t, other, credit, Mark{Number: 8})
+	if err := f.Doubt(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*File{f, other, reopen(t, path)} {
+		want(t, f, credit, Mark{8, true})
+		want(t, f, consumer, Mark{0, true})
+	}
+	raise(t, other, credit, 9)
+	if err := f.Settle(credit, 12); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*File{f, other, reopen(t, path)} {
+		want(t, f, credit, Mark{12, false})
 	}
 }
 
