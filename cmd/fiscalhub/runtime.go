@@ -19,6 +19,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
+	"github.com/fiscalhub/fiscalhub/internal/watch"
 )
 
 // liveFlags are how the live environments speak to the authority.
@@ -80,11 +81,10 @@ func (c liveFlags) open(env fiscal.Environment, s *store.Store, keys *seal.Keys,
 	o := pipeline.Options{Store: s, Plan: pipeline.Sandbox{}, Env: env, Now: time.Now, Log: log, Pace: pace, OnCommit: e.committed}
 	r := envRuntime{close: func() {}}
 	if env != fiscal.Sandbox {
-		plan, amb, err := c.plan(&r, env, s, keys, f, log)
-		if err != nil {
+		if err := c.plan(&r, &o, env, s, keys, f, log); err != nil {
+			r.close()
 			return envRuntime{}, err
 		}
-		o.Plan, o.Watcher, o.Stamp = plan, plan, amb
 	}
 	var err error
 	if r.pipeline, err = pipeline.New(o); err == nil {
@@ -97,25 +97,31 @@ func (c liveFlags) open(env fiscal.Environment, s *store.Store, keys *seal.Keys,
 	return r, nil
 }
 
-// plan returns the plan of a live environment and the authority's environment. It
-// fills in what the plan needs.
-func (c liveFlags) plan(r *envRuntime, env fiscal.Environment, s *store.Store, keys *seal.Keys, f *fence.Fence, log *slog.Logger) (*live.Plan, ecf.Authority, error) {
+// plan fills in what a live environment needs beside the sandbox: the client of the
+// authority, the plan and its watcher.
+func (c liveFlags) plan(r *envRuntime, o *pipeline.Options, env fiscal.Environment, s *store.Store, keys *seal.Keys, f *fence.Fence, log *slog.Logger) error {
 	if c.Trust == "" {
 		log.Warn("No trusted roots are configured (--trust). The service believes no acknowledgement and no response of a buyer.")
 	}
 	var err error
 	if r.roots, err = readRoots(c.Trust); err != nil {
-		return nil, "", err
+		return err
 	}
 	client, amb, err := c.client(env, log)
 	if err != nil {
-		return nil, "", err
+		return err
 	}
-	r.close, r.identities = client.Close, access.NewCertificates(s, keys, time.Now)
-	plan, err := live.New(live.Options{
-		Store: s, Env: env, Authority: client, Identities: r.identities, Now: time.Now, Log: log, Pace: wake.Pace(c.Pace), Fence: f,
+	r.close, r.identities, o.Stamp = client.Close, access.NewCertificates(s, keys, time.Now), amb
+	o.Plan, err = live.New(live.Options{
+		Store: s, Env: env, Authority: client, Identities: r.identities, Now: time.Now, Log: log, Pace: o.Pace, Fence: f,
 	})
-	return plan, amb, err
+	if err != nil {
+		return err
+	}
+	o.Watcher, err = watch.New(watch.Options{
+		Store: s, Env: env, Authority: client, Stages: live.WaitingStages(), Now: time.Now, Log: log, Pace: o.Pace,
+	})
+	return err
 }
 
 // client speaks to the authority. It is for the caller to close.

@@ -102,7 +102,7 @@ func deadline(t *terminal, s *store.Store, w store.WaitingDocument) (*string, er
 	if errors.Is(err, store.ErrNotFound) || err == nil && (last.EndedAt.IsZero() || w.CreatedAt.After(last.EndedAt)) {
 		return nil, nil
 	}
-	return optionalMoment(last.EndedAt.Add(live.ContingencyTime)), err
+	return optionalMoment(last.EndedAt.Add(fiscal.ContingencyTime)), err
 }
 
 // nextTry is when a job goes on, for people.

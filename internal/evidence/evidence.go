@@ -45,6 +45,9 @@ const (
 	NoOther Kind = "no_other"
 	// Operator is an operator's recorded decision.
 	Operator Kind = "operator"
+	// Note is what an operator recorded without a verdict, such as why the document
+	// was sent again. It does not change where the document stands.
+	Note Kind = "note"
 	// Receipt is the buyer's verified acknowledgement.
 	Receipt Kind = "receipt"
 	// DeliveryFailed is the buyer's verified refusal, or the end of the attempts

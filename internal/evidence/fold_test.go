@@ -86,7 +86,7 @@ func TestFold(t *testing.T) {
 func drawEvidence(t *rapid.T) Item {
 	e := Item{
 		Kind: rapid.SampledFrom([]Kind{
-			Track, Verdict, Verdict, State, Absent, Lost, Inconclusive, Settled, NoOther, Operator, Receipt, DeliveryFailed, Commercial,
+			Track, Verdict, Verdict, State, Absent, Lost, Inconclusive, Settled, NoOther, Operator, Note, Receipt, DeliveryFailed, Commercial,
 		}).Draw(t, "kind"),
 		At: noon.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "at")) * time.Second),
 	}
@@ -99,7 +99,7 @@ func drawEvidence(t *rapid.T) Item {
 	case State:
 		e.Ours = rapid.Bool().Draw(t, "ours")
 		e.Foreign = !e.Ours && rapid.Bool().Draw(t, "foreign")
-	case Absent, NoOther, Operator, Receipt, DeliveryFailed, Commercial:
+	case Absent, NoOther, Operator, Note, Receipt, DeliveryFailed, Commercial:
 	}
 	if e.Kind == Verdict || e.Kind == State || e.Kind == Operator || e.Kind == Commercial {
 		e.Verdict = fiscal.Verdict(rapid.IntRange(1, 4).Draw(t, "verdict"))

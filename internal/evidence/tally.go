@@ -60,7 +60,7 @@ func NewTally(items []Item) *Tally {
 
 func (t *Tally) add(i Item) {
 	switch i.Kind {
-	case Track, DeliveryFailed, Commercial:
+	case Track, DeliveryFailed, Commercial, Note:
 	case Settled:
 		if i.TrackID != "" {
 			t.track(i.TrackID).closed = true

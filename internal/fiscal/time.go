@@ -9,6 +9,10 @@ const instantLayout = "2006-01-02T15:04:05.000Z"
 // country's zone.
 const DGIITimeLayout = "02-01-2006 15:04:05"
 
+// ContingencyTime is how long after the end of a contingency its documents must have
+// been sent to the authority.
+const ContingencyTime = 72 * time.Hour
+
 var zone = time.FixedZone("GMT-4", -4*60*60)
 
 // Zone returns the country's time zone, America/Santo_Domingo. It is UTC-4 the

@@ -35,7 +35,7 @@ func TestContingencyDuringAnOutage(t *testing.T) {
 		for range 18 {
 			w.drive(10 * time.Minute)
 			w.clock.Advance(10 * time.Minute)
-			w.must(w.plan.checkOutage(t.Context(), w.signals()))
+			w.must(w.watcher.CheckOutage(t.Context(), w.signals()))
 		}
 		began, err := w.store().Contingency(t.Context(), w.options.Env)
 		if err != nil || !began.EndedAt.IsZero() {
@@ -56,7 +56,7 @@ func TestContingencyDuringAnOutage(t *testing.T) {
 		for range 12 {
 			w.drive(10 * time.Minute)
 			w.clock.Advance(10 * time.Minute)
-			w.must(w.plan.checkOutage(t.Context(), w.signals()))
+			w.must(w.watcher.CheckOutage(t.Context(), w.signals()))
 		}
 		if over, err := w.store().Contingency(t.Context(), w.options.Env); err != nil || over.EndedAt.IsZero() || !over.StartedAt.Equal(began.StartedAt) {
 			t.Errorf("contingency %+v, %v", over, err)

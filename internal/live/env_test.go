@@ -21,6 +21,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
+	"github.com/fiscalhub/fiscalhub/internal/watch"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -51,6 +52,7 @@ type env struct {
 	engine  pipeline.Options
 	plan    *Plan
 	inbox   *Inbox
+	watcher *watch.Watcher
 }
 
 // envOptions are what a test may want different.
@@ -118,7 +120,11 @@ func (w *env) start() {
 	w.plan, err = New(w.options)
 	w.must(err)
 	w.engine.Store, w.engine.Env, w.engine.Now, w.engine.Log = w.options.Store, w.options.Env, w.options.Now, w.options.Log
-	w.engine.Plan, w.engine.Watcher = w.plan, w.plan
+	w.watcher, err = watch.New(watch.Options{
+		Store: w.options.Store, Env: w.options.Env, Authority: w.client, Stages: WaitingStages(), Now: w.options.Now, Log: w.options.Log,
+	})
+	w.must(err)
+	w.engine.Plan, w.engine.Watcher = w.plan, w.watcher
 	w.startEngine()
 }
 

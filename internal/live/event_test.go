@@ -11,6 +11,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -154,7 +155,7 @@ func TestEventsMatchTheOpenAPIDescription(t *testing.T) {
 	inv := w.create(fiscal.FiscalCredit, 1000)
 	w.drive(time.Hour)
 	w.must(w.approve(w.respond(inv, rejected("no pedido"))))
-	w.must(w.plan.warnAhead(t.Context(), w.signals())) // few numbers
+	w.must(w.watcher.Warn(t.Context(), w.signals())) // few numbers
 	certificates, err := w.store().CertificatesOf(t.Context(), w.scope)
 	w.must(err)
 	w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
@@ -163,15 +164,22 @@ func TestEventsMatchTheOpenAPIDescription(t *testing.T) {
 			Digest: []byte{1}, PepperVersion: 1, CreatedAt: w.now(), ExpiresAt: certificates[0].NotAfter,
 		})
 	}))
-	w.clock.Advance(certificates[0].NotAfter.Add(-20 * day).Sub(w.now()))
-	w.must(w.plan.warnAhead(t.Context(), w.signals())) // a certificate, a credential, the end of a range
+	w.clock.Advance(certificates[0].NotAfter.Add(-20 * 24 * time.Hour).Sub(w.now()))
+	w.must(w.watcher.Warn(t.Context(), w.signals())) // a certificate, a credential, the end of a range
 	w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
 		id, now := w.scope.TaxpayerID, w.now()
 		started := event.NewContingency(id, now, time.Time{}, time.Time{})
-		if err := w.plan.addEvent(t.Context(), tx, w.scope, event.ContingencyStarted, started); err != nil {
-			return err
+		ended := event.NewContingency(id, now, now, now.Add(fiscal.ContingencyTime))
+		for kind, data := range map[string]any{event.ContingencyStarted: started, event.ContingencyEnded: ended} {
+			e, err := pipeline.NewEvent(w.scope, kind, now, data)
+			if err != nil {
+				return err
+			}
+			if err := tx.AddEvent(t.Context(), e); err != nil {
+				return err
+			}
 		}
-		return w.plan.addEvent(t.Context(), tx, w.scope, event.ContingencyEnded, event.NewContingency(id, now, now, now.Add(ContingencyTime)))
+		return nil
 	}))
 	page, err := w.store().Feed(t.Context(), w.scope, 0, 100)
 	w.must(err)

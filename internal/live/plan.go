@@ -37,8 +37,6 @@ type Authority interface {
 	// Undelegated reports whether the authority has just said that a taxpayer has
 	// not delegated a signer.
 	Undelegated(id *xmlsig.Identity, rnc string) (reason string, is bool)
-	// Down returns since when the authority has been out of reach.
-	Down() (since time.Time, down bool)
 }
 
 // Identities provide the certificate and key that sign for a taxpayer.
@@ -138,6 +136,9 @@ const (
 	stageReconcile = "reconcile"
 	stageDeliver   = "deliver"
 )
+
+// WaitingStages returns the stages of documents that wait for the authority.
+func WaitingStages() []string { return []string{stageSubmit, stagePoll, stageReconcile} }
 
 // Check refuses a date after today in the country or from before the taxpayer
 // became an electronic issuer, and what the authority's format cannot carry. Ready

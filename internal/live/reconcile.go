@@ -50,7 +50,7 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	}
 	tally := evidence.NewTally(w.Evidence)
 	if arrived(findings) {
-		findings = append(findings, p.settledAttempts(tally)...)
+		findings = append(findings, p.settled(tally)...)
 	}
 	resend := false
 	switch {
@@ -69,7 +69,7 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 		}
 	}
 	if resend {
-		findings = append(findings, p.settledAttempts(tally)...)
+		findings = append(findings, p.settled(tally)...)
 	}
 	step := retryStage(p.step(w.Evidence, report{issued: issued, findings: findings}), stageReconcile, pause)
 	if !resend {
@@ -80,19 +80,6 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 			c.Next, c.Again, c.After, c.Cause = stageSubmit, false, 0, "the authority does not have the document; the same bytes are sent again"
 		}
 	}), nil
-}
-
-// settledAttempts explains every inconclusive attempt and every lost track id that
-// is still open.
-func (p *Plan) settledAttempts(t *evidence.Tally) []finding {
-	var findings []finding
-	for _, attempt := range t.OpenAttempts() {
-		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Settled, Attempt: attempt, At: p.now()}})
-	}
-	for _, trackID := range t.LostTracks() {
-		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Settled, TrackID: trackID, At: p.now()}})
-	}
-	return findings
 }
 
 // provenAbsent reports whether the authority has said often enough, since the last

@@ -33,22 +33,29 @@ type Decision struct {
 
 // item returns the decision as evidence.
 func (d Decision) item(at time.Time) (evidence.Item, error) {
-	note := strings.TrimSpace(d.Note)
-	switch {
-	case d.Verdict != fiscal.VerdictAccepted && d.Verdict != fiscal.VerdictRejected:
+	if d.Verdict != fiscal.VerdictAccepted && d.Verdict != fiscal.VerdictRejected {
 		return evidence.Item{}, fmt.Errorf("%w: a document is accepted or rejected", ErrUndecidable)
-	case note == "":
-		return evidence.Item{}, fmt.Errorf("%w: say what the decision is based on", ErrUndecidable)
-	case !utf8.ValidString(note) || utf8.RuneCountInString(note) > maxNote:
-		return evidence.Item{}, fmt.Errorf("%w: say what the decision is based on in at most %d characters", ErrUndecidable, maxNote)
 	}
-	note = strings.Map(func(r rune) rune { // it becomes one line of the history
+	note, err := oneLine(d.Note)
+	return evidence.Item{Kind: evidence.Operator, Verdict: d.Verdict, Note: note, At: at}, err
+}
+
+// oneLine returns what an operator wrote as one line of the history. It fails when
+// there is nothing or too much.
+func oneLine(note string) (string, error) {
+	note = strings.TrimSpace(note)
+	switch {
+	case note == "":
+		return "", fmt.Errorf("%w: say what the decision is based on", ErrUndecidable)
+	case !utf8.ValidString(note) || utf8.RuneCountInString(note) > maxNote:
+		return "", fmt.Errorf("%w: say what the decision is based on in at most %d characters", ErrUndecidable, maxNote)
+	}
+	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, note)
-	return evidence.Item{Kind: evidence.Operator, Verdict: d.Verdict, Note: note, At: at}, nil
+	}, note), nil
 }
 
 // Resolver records the decisions of operators. It does not call the authority, and

@@ -259,3 +259,16 @@ func adjust(s pipeline.Step, fn func(*pipeline.Change)) pipeline.Step {
 	}
 	return s
 }
+
+// settled explains every inconclusive attempt and every lost track id that
+// is still open.
+func (s *settler) settled(t *evidence.Tally) []finding {
+	var findings []finding
+	for _, attempt := range t.OpenAttempts() {
+		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Settled, Attempt: attempt, At: s.now()}})
+	}
+	for _, trackID := range t.LostTracks() {
+		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Settled, TrackID: trackID, At: s.now()}})
+	}
+	return findings
+}

@@ -15,7 +15,7 @@ import (
 // warned lists what the taxpayer was warned of, and looks ahead before.
 func (w *env) warned() string {
 	w.t.Helper()
-	w.must(w.plan.warnAhead(w.t.Context(), w.signals()))
+	w.must(w.watcher.Warn(w.t.Context(), w.signals()))
 	var list []string
 	for _, e := range w.feed() {
 		switch {
@@ -42,7 +42,7 @@ func TestWarningsOfACertificate(t *testing.T) {
 			days time.Duration
 			want int
 		}{{90, 0}, {60, 1}, {59, 1}, {10, 2}, {9, 2}, {3, 3}, {1, 4}} { // what was passed over is not made up for
-			w.clock.Advance(end.Add(-c.days * day).Sub(w.now()))
+			w.clock.Advance(end.Add(-c.days * 24 * time.Hour).Sub(w.now()))
 			for range 2 {
 				if got := strings.Count(w.warned(), event.CertificateExpiring); got != c.want {
 					t.Errorf("%d days before: warned %d times, want %d", c.days, got, c.want)
@@ -84,7 +84,7 @@ func TestWarningsOfARange(t *testing.T) {
 			return tx.CreateTaxpayer(t.Context(), store.Taxpayer{ID: scope.TaxpayerID, RNC: "131000001", LegalName: "Otra", Phones: []string{}, CreatedAt: w.now(), UpdatedAt: w.now()})
 		}))
 		count := func() int {
-			w.must(w.plan.warnAhead(t.Context(), w.signals()))
+			w.must(w.watcher.Warn(t.Context(), w.signals()))
 			page, err := w.store().Feed(t.Context(), scope, 0, 100)
 			w.must(err)
 			return len(page)
@@ -144,7 +144,7 @@ func TestWarningsOfACredential(t *testing.T) {
 		for i, revoked := range []bool{false, true} {
 			c := store.Credential{
 				ID: store.NewID(), Prefix: strings.Repeat(string(rune('a'+i)), 8), Environment: w.options.Env, TaxpayerID: w.scope.TaxpayerID,
-				Digest: []byte{1}, PepperVersion: 1, CreatedAt: w.now(), ExpiresAt: w.now().Add(40 * day),
+				Digest: []byte{1}, PepperVersion: 1, CreatedAt: w.now(), ExpiresAt: w.now().Add(40 * 24 * time.Hour),
 			}
 			w.must(w.store().Update(t.Context(), func(tx *store.Tx) error { return tx.CreateCredential(t.Context(), c) }))
 			if revoked {
@@ -154,7 +154,7 @@ func TestWarningsOfACredential(t *testing.T) {
 		for _, c := range []struct {
 			pass time.Duration
 			want int
-		}{{0, 0}, {11 * day, 1}, {day, 1}, {22 * day, 2}, {5 * day, 3}, {2 * day, 3}} {
+		}{{0, 0}, {11 * 24 * time.Hour, 1}, {day, 1}, {22 * day, 2}, {5 * day, 3}, {2 * day, 3}} {
 			w.clock.Advance(c.pass)
 			if got := strings.Count(w.warned(), event.CredentialExpiring); got != c.want {
 				t.Errorf("after %s: warned %d times, want %d", c.pass, got, c.want)

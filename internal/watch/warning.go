@@ -1,4 +1,4 @@
-package live
+package watch
 
 import (
 	"context"
@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	warnEvery = time.Hour
-	day       = 24 * time.Hour
+	day = 24 * time.Hour
 
 	// Numbers are low when fewer are left than these, or than were used in a week.
 	// A range ends soon when fewer days are left.
@@ -42,32 +41,32 @@ type warning struct {
 
 // sendWarnings warns of what will soon keep taxpayers from issuing: in the log and
 // as an event.
-func (p *Plan) sendWarnings(ctx context.Context, s pipeline.Signals) error {
-	warnings, err := p.warnings(ctx)
+func (w *Watcher) sendWarnings(ctx context.Context, s pipeline.Signals) error {
+	warnings, err := w.warnings(ctx)
 	if err != nil {
 		return err
 	}
-	for _, w := range warnings {
+	for _, one := range warnings {
 		fresh := false
-		err := p.store.Update(ctx, func(tx *store.Tx) (err error) {
-			if fresh, err = tx.MarkNotified(ctx, w.scope, w.subject, w.mark, p.now()); err != nil || !fresh {
+		err := w.store.Update(ctx, func(tx *store.Tx) (err error) {
+			if fresh, err = tx.MarkNotified(ctx, one.scope, one.subject, one.mark, w.now()); err != nil || !fresh {
 				return err
 			}
-			return p.addEvent(ctx, tx, w.scope, w.kind, w.data)
+			return w.addEvent(ctx, tx, one.scope, one.kind, one.data)
 		})
 		if err != nil {
 			return err
 		}
 		if fresh {
-			p.log.Warn(w.message, append([]any{"taxpayer_id", w.scope.TaxpayerID}, w.log...)...)
-			s.Notify(w.scope)
+			w.log.Warn(one.message, append([]any{"taxpayer_id", one.scope.TaxpayerID}, one.log...)...)
+			s.Notify(one.scope)
 		}
 	}
 	return nil
 }
 
-func (p *Plan) warnings(ctx context.Context) (all []warning, err error) {
-	for _, find := range []func(context.Context) ([]warning, error){p.certificateWarnings, p.rangeWarnings, p.credentialWarnings} {
+func (w *Watcher) warnings(ctx context.Context) (all []warning, err error) {
+	for _, find := range []func(context.Context) ([]warning, error){w.certificateWarnings, w.rangeWarnings, w.credentialWarnings} {
 		found, err := find(ctx)
 		if err != nil {
 			return nil, err
@@ -91,19 +90,19 @@ func mark(days []int64, left time.Duration) string {
 
 // certificateWarnings checks the certificate of each taxpayer that lasts longest. One
 // that has a successor may expire.
-func (p *Plan) certificateWarnings(ctx context.Context) (all []warning, err error) {
-	certificates, err := p.store.Certificates(ctx)
+func (w *Watcher) certificateWarnings(ctx context.Context) (all []warning, err error) {
+	certificates, err := w.store.Certificates(ctx)
 	if err != nil {
 		return nil, err
 	}
 	last := map[store.Scope]store.Certificate{}
 	for _, c := range certificates {
-		if c.Environment == p.env && c.RevokedAt.IsZero() && c.NotAfter.After(last[c.Scope].NotAfter) {
+		if c.Environment == w.env && c.RevokedAt.IsZero() && c.NotAfter.After(last[c.Scope].NotAfter) {
 			last[c.Scope] = c
 		}
 	}
 	for scope, c := range last {
-		if m := mark(certificateDays, c.NotAfter.Sub(p.now())); m != "" {
+		if m := mark(certificateDays, c.NotAfter.Sub(w.now())); m != "" {
 			all = append(all, warning{
 				scope: scope, subject: "certificate " + c.ID, mark: m,
 				kind: event.CertificateExpiring, data: event.NewCertificate(scope.TaxpayerID, c.ID, c.NotAfter),
@@ -116,24 +115,24 @@ func (p *Plan) certificateWarnings(ctx context.Context) (all []warning, err erro
 }
 
 // rangeWarnings checks the numbers that each taxpayer has left of each type.
-func (p *Plan) rangeWarnings(ctx context.Context) (all []warning, err error) {
-	stored, err := p.store.NumberRanges(ctx)
+func (w *Watcher) rangeWarnings(ctx context.Context) (all []warning, err error) {
+	stored, err := w.store.NumberRanges(ctx)
 	if err != nil {
 		return nil, err
 	}
-	of := map[queueKey][]store.NumberRange{}
+	of := map[rangeKey][]store.NumberRange{}
 	for _, s := range stored {
-		if s.Environment == p.env {
-			key := queueKey{s.Scope, s.Type}
+		if s.Environment == w.env {
+			key := rangeKey{s.Scope, s.Type}
 			of[key] = append(of[key], s)
 		}
 	}
 	for key, ranges := range of {
-		taxpayer, err := p.store.Taxpayer(ctx, key.scope.TaxpayerID)
+		taxpayer, err := w.store.Taxpayer(ctx, key.scope.TaxpayerID)
 		if err != nil {
 			return nil, err
 		}
-		found, err := p.rangeWarning(ctx, key, taxpayer.RNC, ranges)
+		found, err := w.rangeWarning(ctx, key, taxpayer.RNC, ranges)
 		if err != nil {
 			return nil, err
 		}
@@ -142,8 +141,8 @@ func (p *Plan) rangeWarnings(ctx context.Context) (all []warning, err error) {
 	return all, nil
 }
 
-func (p *Plan) rangeWarning(ctx context.Context, key queueKey, rnc string, ranges []store.NumberRange) ([]warning, error) {
-	today := fiscal.DateOf(p.now())
+func (w *Watcher) rangeWarning(ctx context.Context, key rangeKey, rnc string, ranges []store.NumberRange) ([]warning, error) {
+	today := fiscal.DateOf(w.now())
 	var left int64
 	var current, last store.NumberRange // the one in use, and the one with the highest numbers
 	var expires fiscal.Date             // of what lasts longest; zero: never, or nothing is left
@@ -162,24 +161,24 @@ func (p *Plan) rangeWarning(ctx context.Context, key queueKey, rnc string, range
 			current = s
 		}
 	}
-	w := warning{
+	low := warning{
 		scope: key.scope, subject: "sequence " + string(key.kind),
 		kind: event.SequenceLow, data: event.NewNumberRange(key.scope.TaxpayerID, key.kind, left, expires),
 		message: "Fiscal numbers are about to end. Ask the authority for more and add them with `fiscalhub sequence add`.",
 		log:     []any{"ecf_type", key.kind, "remaining", left, "expires", expires.String()},
 	}
-	low, err := p.low(ctx, rnc, current, left)
+	few, err := w.low(ctx, rnc, current, left)
 	if err != nil {
 		return nil, err
 	}
 	var all []warning
-	if low {
-		w.mark = "low " + last.ID
-		all = append(all, w)
+	if few {
+		low.mark = "low " + last.ID
+		all = append(all, low)
 	}
-	if soon := fiscal.DateOf(p.now().Add(rangeEndsSoon)); !expires.IsZero() && expires.Before(soon) {
-		w.mark = "expiring " + last.ID
-		all = append(all, w)
+	if soon := fiscal.DateOf(w.now().Add(rangeEndsSoon)); !expires.IsZero() && expires.Before(soon) {
+		low.mark = "expiring " + last.ID
+		all = append(all, low)
 	}
 	return all, nil
 }
@@ -187,7 +186,7 @@ func (p *Plan) rangeWarning(ctx context.Context, key queueKey, rnc string, range
 // low reports whether fewer numbers are left than were used in a week. That is so
 // when the number that lies as far back as numbers are left was used within the
 // week.
-func (p *Plan) low(ctx context.Context, rnc string, current store.NumberRange, left int64) (bool, error) {
+func (w *Watcher) low(ctx context.Context, rnc string, current store.NumberRange, left int64) (bool, error) {
 	if left < lowNumbers {
 		return true, nil
 	}
@@ -198,25 +197,25 @@ func (p *Plan) low(ctx context.Context, rnc string, current store.NumberRange, l
 	if err != nil {
 		return false, err
 	}
-	then, err := p.store.IssuedUnder(ctx, current.Environment, rnc, encf.String())
+	then, err := w.store.IssuedUnder(ctx, current.Environment, rnc, encf.String())
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil // the number was abandoned
 	}
-	return err == nil && p.now().Sub(then.CreatedAt) < usedWithin, err
+	return err == nil && w.now().Sub(then.CreatedAt) < usedWithin, err
 }
 
-func (p *Plan) credentialWarnings(ctx context.Context) (all []warning, err error) {
-	credentials, err := p.store.Credentials(ctx)
+func (w *Watcher) credentialWarnings(ctx context.Context) (all []warning, err error) {
+	credentials, err := w.store.Credentials(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range credentials {
-		left := c.ExpiresAt.Sub(p.now())
-		if c.Environment != p.env || c.ExpiresAt.IsZero() || !c.RevokedAt.IsZero() || left <= 0 {
+		left := c.ExpiresAt.Sub(w.now())
+		if c.Environment != w.env || c.ExpiresAt.IsZero() || !c.RevokedAt.IsZero() || left <= 0 {
 			continue
 		}
 		if m := mark(credentialDays, left); m != "" {
-			scope := store.Scope{Environment: p.env, TaxpayerID: c.TaxpayerID}
+			scope := store.Scope{Environment: w.env, TaxpayerID: c.TaxpayerID}
 			all = append(all, warning{
 				scope: scope, subject: "credential " + c.ID, mark: m,
 				kind: event.CredentialExpiring, data: event.NewCredential(c.ID, c.ExpiresAt),
@@ -229,25 +228,22 @@ func (p *Plan) credentialWarnings(ctx context.Context) (all []warning, err error
 }
 
 // scopes returns the taxpayers that have a certificate in the environment.
-func (p *Plan) scopes(ctx context.Context) ([]store.Scope, error) {
-	certificates, err := p.store.Certificates(ctx)
+func (w *Watcher) scopes(ctx context.Context) ([]store.Scope, error) {
+	certificates, err := w.store.Certificates(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []store.Scope
 	for _, c := range certificates {
-		if c.Environment == p.env && !slices.Contains(all, c.Scope) {
+		if c.Environment == w.env && !slices.Contains(all, c.Scope) {
 			all = append(all, c.Scope)
 		}
 	}
 	return all, nil
 }
 
-// addEvent adds an event about a taxpayer.
-func (p *Plan) addEvent(ctx context.Context, tx *store.Tx, scope store.Scope, kind string, data any) error {
-	e, err := pipeline.NewEvent(scope, kind, p.now(), data)
-	if err != nil {
-		return err
-	}
-	return tx.AddEvent(ctx, e)
+// rangeKey names all ranges of a taxpayer and type.
+type rangeKey struct {
+	scope store.Scope
+	kind  fiscal.Type
 }

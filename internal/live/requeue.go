@@ -1,0 +1,131 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// Resend sends the same stored bytes once more, although no worker would. It is
+// refused with ErrUndecidable unless a look-up by number has shown, after the last
+// attempt that may have arrived, that the authority does not have the document. The
+// reason becomes part of the evidence.
+func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, reason string) (store.Invoice, error) {
+	note, err := oneLine(reason)
+	if err != nil {
+		return store.Invoice{}, err
+	}
+	issued, err := r.store.IssuedDocument(ctx, scope, documentID)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Invoice{}, fmt.Errorf("%w: the document has no number yet, so there is nothing to send again", ErrUndecidable)
+	}
+	if err != nil {
+		return store.Invoice{}, err
+	}
+	var after store.Invoice
+	err = r.store.Update(ctx, func(tx *store.Tx) (err error) {
+		_, known, err := readDocument(ctx, tx, issued)
+		if err != nil {
+			return err
+		}
+		now := r.now()
+		learnt := report{issued: issued, findings: r.settled(evidence.NewTally(known))}
+		learnt.findings = append(learnt.findings, finding{Item: evidence.Item{Kind: evidence.Note, Note: "sent again: " + note, At: now}})
+		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
+			if err := mayResend(before.Status, known); err != nil {
+				return err
+			}
+			c.Next, c.After, c.Cause = stageSubmit, 0, "an operator sends it again: "+note
+			return nil
+		})
+		return err
+	})
+	return after, err
+}
+
+// mayResend returns ErrUndecidable unless the evidence shows that the authority does
+// not have the document.
+func mayResend(status fiscal.Status, known []evidence.Item) error {
+	if status != fiscal.OutcomeUnknown && status != fiscal.Submitted && status != fiscal.Processing {
+		return fmt.Errorf("%w: the document is %s; only one whose outcome is open can be sent again", ErrUndecidable, status)
+	}
+	tally := evidence.NewTally(known)
+	if len(tally.OpenTracks()) > len(tally.LostTracks()) {
+		return fmt.Errorf("%w: the authority has given a track id and still knows it; wait for its verdict", ErrUndecidable)
+	}
+	var since time.Time
+	for _, i := range known {
+		if (i.Kind == evidence.Inconclusive || i.Kind == evidence.Lost) && i.At.After(since) {
+			since = i.At
+		}
+	}
+	if !slices.ContainsFunc(known, func(i evidence.Item) bool {
+		return i.Kind == evidence.Absent && i.TrackID == "" && i.At.After(since)
+	}) {
+		return fmt.Errorf("%w: no look-up has shown since the last attempt that the authority does not have the document", ErrUndecidable)
+	}
+	return nil
+}
+
+// Requeue puts a document back at the stage that its evidence asks for, due now. It is
+// for a document that no worker continues with. It is refused with ErrUndecidable when
+// the status is final. The reason becomes part of the evidence, or of the history when
+// the document has no number yet.
+func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, reason string) (store.Invoice, error) {
+	note, err := oneLine(reason)
+	if err != nil {
+		return store.Invoice{}, err
+	}
+	issued, err := r.store.IssuedDocument(ctx, scope, documentID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return store.Invoice{}, err
+	}
+	unnumbered := err != nil
+	var after store.Invoice
+	err = r.store.Update(ctx, func(tx *store.Tx) (err error) {
+		if unnumbered {
+			after, err = r.requeueUnnumbered(ctx, tx, scope, documentID, note)
+			return err
+		}
+		learnt := report{issued: issued, findings: []finding{{Item: evidence.Item{Kind: evidence.Note, Note: "requeued: " + note, At: r.now()}}}}
+		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
+			if before.Status.Final() && c.Next == "" {
+				return fmt.Errorf("%w: the document is %s, which is final", ErrUndecidable, before.Status)
+			}
+			c.After = 0
+			return nil
+		})
+		return err
+	})
+	return after, err
+}
+
+// requeueUnnumbered gives a document that has no number yet a job at the first stage.
+func (r *Resolver) requeueUnnumbered(ctx context.Context, tx *store.Tx, scope store.Scope, documentID, note string) (store.Invoice, error) {
+	inv, err := tx.InvoiceOfDocument(ctx, scope, documentID)
+	if err != nil {
+		return inv, err
+	}
+	if inv.Status != fiscal.Queued {
+		return inv, fmt.Errorf("%w: the document is %s, which is final", ErrUndecidable, inv.Status)
+	}
+	now := r.now()
+	job := store.Job{
+		Scope: scope, DocumentID: documentID, Plan: planName, Stage: stageIssue, RunAt: now,
+		Lease: store.NewID(), LeaseUntil: now, CreatedAt: now,
+	}
+	if err := tx.TakeOverJob(ctx, job); err != nil {
+		return inv, err
+	}
+	rows := new(store.Batch).MoveJob(job, stageIssue, now).AddHistoryEntry(store.HistoryEntry{
+		Scope: scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "requeued", Status: inv.Status, Detail: note,
+	})
+	return inv, tx.Do(ctx, rows)
+}

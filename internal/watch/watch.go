@@ -1,0 +1,96 @@
+// Package watch does the background work of a live environment that belongs to no
+// single document: it begins and ends contingencies, warns of what is about to expire,
+// reports documents without a verdict, and deletes rows that were kept long enough.
+package watch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
+)
+
+// Authority tells whether this node reaches the tax authority.
+type Authority interface {
+	// Down returns since when the authority has been out of reach of this node.
+	Down() (since time.Time, down bool)
+}
+
+// Options configure a Watcher.
+type Options struct {
+	Store     *store.Store
+	Env       fiscal.Environment
+	Authority Authority
+	// Stages are the stages of documents that wait for the authority.
+	Stages []string
+	Now    func() time.Time
+	Log    *slog.Logger
+	// Pace divides every wait.
+	Pace wake.Pace
+}
+
+// Watcher is the background work of one node.
+type Watcher struct {
+	store     *store.Store
+	env       fiscal.Environment
+	authority Authority
+	stages    []string
+	now       func() time.Time
+	log       *slog.Logger
+	pace      wake.Pace
+}
+
+// New returns a watcher. It fails when an option that it needs is missing.
+func New(o Options) (*Watcher, error) {
+	if o.Store == nil || o.Env == "" || o.Authority == nil || len(o.Stages) == 0 || o.Now == nil || o.Log == nil {
+		return nil, errors.New("watch: Options are incomplete")
+	}
+	return &Watcher{store: o.Store, env: o.Env, authority: o.Authority, stages: o.Stages, now: o.Now, log: o.Log, pace: o.Pace}, nil
+}
+
+const (
+	outageEvery = 5 * time.Second
+	warnEvery   = time.Hour
+)
+
+// Watch checks until ctx ends.
+func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
+	tick := time.NewTicker(w.pace.Of(outageEvery, 100*time.Millisecond))
+	defer tick.Stop()
+	for nextWarnings := w.now(); ; {
+		if now := w.now(); !now.Before(nextWarnings) {
+			nextWarnings = now.Add(w.pace.Of(warnEvery, time.Second))
+			if err := w.Warn(ctx, s); err != nil && ctx.Err() == nil {
+				w.log.Warn("Cannot check what is about to expire. The check is repeated within an hour.", "error", err.Error())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := w.CheckOutage(ctx, s); err != nil && ctx.Err() == nil {
+				w.log.Warn("Cannot record the state of the contingency. It is checked again within seconds.", "error", err.Error())
+			}
+		}
+	}
+}
+
+// Warn sends warnings and deletes rows that were kept long enough.
+func (w *Watcher) Warn(ctx context.Context, s pipeline.Signals) error {
+	_, err := w.store.PurgeParked(ctx, w.now())
+	return errors.Join(err, w.sendWarnings(ctx, s))
+}
+
+// addEvent adds an event about a taxpayer.
+func (w *Watcher) addEvent(ctx context.Context, tx *store.Tx, scope store.Scope, kind string, data any) error {
+	e, err := pipeline.NewEvent(scope, kind, w.now(), data)
+	if err != nil {
+		return err
+	}
+	return tx.AddEvent(ctx, e)
+}
