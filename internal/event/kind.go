@@ -13,6 +13,7 @@ const (
 	ArtifactsReady      = "fiscal_document.artifacts_ready"
 	DeliveryFailed      = "fiscal_document.delivery_failed"
 	CommercialResponse  = "fiscal_document.commercial_response"
+	VerdictOverdue      = "fiscal_document.verdict_overdue"
 	CertificateExpiring = "taxpayer.certificate_expiring"
 	SequenceLow         = "taxpayer.sequence_low"
 	ContingencyStarted  = "taxpayer.contingency_started"
@@ -44,6 +45,7 @@ func Kinds() []string {
 		StatusChanged(fiscal.Delivered),
 		DeliveryFailed,
 		CommercialResponse,
+		VerdictOverdue,
 		ArtifactsReady,
 		CertificateExpiring,
 		SequenceLow,
@@ -63,3 +65,9 @@ const (
 
 // InboundKinds returns the kinds of inbound messages.
 func InboundKinds() []string { return []string{InboundReceipt, InboundCommercial} }
+
+// The reasons of VerdictOverdue.
+const (
+	NoVerdictFor15Minutes    = "no_verdict_for_15_minutes"
+	OutcomeUnknownFor24Hours = "outcome_unknown_for_24_hours"
+)

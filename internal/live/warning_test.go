@@ -154,7 +154,7 @@ func TestWarningsOfACredential(t *testing.T) {
 		for _, c := range []struct {
 			pass time.Duration
 			want int
-		}{{0, 0}, {11 * 24 * time.Hour, 1}, {day, 1}, {22 * day, 2}, {5 * day, 3}, {2 * day, 3}} {
+		}{{0, 0}, {11 * 24 * time.Hour, 1}, {24 * time.Hour, 1}, {22 * 24 * time.Hour, 2}, {5 * 24 * time.Hour, 3}, {2 * 24 * time.Hour, 3}} {
 			w.clock.Advance(c.pass)
 			if got := strings.Count(w.warned(), event.CredentialExpiring); got != c.want {
 				t.Errorf("after %s: warned %d times, want %d", c.pass, got, c.want)

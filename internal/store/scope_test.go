@@ -65,13 +65,14 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.TaxpayerByRNC": {true, "third parties: they know only the RNC of the receiver"},
 
 		// Workers serve all taxpayers of an environment.
-		"Tx.Claim":              {true, "worker: claims jobs of all taxpayers"},
-		"reader.NextJob":        {true, "worker: waits for the next job of any taxpayer"},
-		"reader.DocumentStates": {false, "worker: reads the documents of claimed jobs by their ids, and drops those of another environment"},
-		"Tx.EndContingency":     {true, "worker: makes the waiting jobs of all taxpayers due"},
-		"Store.candidates":      {true, "sender: finds the endpoints of all taxpayers with due deliveries"},
-		"reader.NextDelivery":   {true, "sender: waits for the next delivery of any taxpayer"},
-		"Store.PurgeParked":     {false, "housekeeping: deletes the expired messages of all taxpayers"},
+		"Tx.Claim":                {true, "worker: claims jobs of all taxpayers"},
+		"reader.NextJob":          {true, "worker: waits for the next job of any taxpayer"},
+		"reader.DocumentsWithJob": {true, "watcher: walks over the documents of all taxpayers that have no verdict"},
+		"reader.DocumentStates":   {false, "worker: reads the documents of claimed jobs by their ids, and drops those of another environment"},
+		"Tx.EndContingency":       {true, "worker: makes the waiting jobs of all taxpayers due"},
+		"Store.candidates":        {true, "sender: finds the endpoints of all taxpayers with due deliveries"},
+		"reader.NextDelivery":     {true, "sender: waits for the next delivery of any taxpayer"},
+		"Store.PurgeParked":       {false, "housekeeping: deletes the expired messages of all taxpayers"},
 
 		// Numbers belong to an RNC, and several taxpayers may have the same RNC.
 		"Tx.AddNumberRange":  {true, "compares a range with those of all taxpayers that have the RNC"},

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -32,6 +34,8 @@ type Options struct {
 	Log    *slog.Logger
 	// Pace divides every wait.
 	Pace wake.Pace
+	// Metrics, if set, is where the figures of the watcher are registered.
+	Metrics prometheus.Registerer
 }
 
 // Watcher is the background work of one node.
@@ -43,6 +47,9 @@ type Watcher struct {
 	now       func() time.Time
 	log       *slog.Logger
 	pace      wake.Pace
+	metrics   *metrics
+
+	overdueAfter string // where the walk over documents without a verdict continues
 }
 
 // New returns a watcher. It fails when an option that it needs is missing.
@@ -50,7 +57,7 @@ func New(o Options) (*Watcher, error) {
 	if o.Store == nil || o.Env == "" || o.Authority == nil || len(o.Stages) == 0 || o.Now == nil || o.Log == nil {
 		return nil, errors.New("watch: Options are incomplete")
 	}
-	return &Watcher{store: o.Store, env: o.Env, authority: o.Authority, stages: o.Stages, now: o.Now, log: o.Log, pace: o.Pace}, nil
+	return &Watcher{store: o.Store, env: o.Env, authority: o.Authority, stages: o.Stages, now: o.Now, log: o.Log, pace: o.Pace, metrics: newMetrics(o.Metrics)}, nil
 }
 
 const (
@@ -60,22 +67,34 @@ const (
 
 // Watch checks until ctx ends.
 func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
+	checks := []struct {
+		every time.Duration
+		floor time.Duration
+		check func(context.Context, pipeline.Signals) error
+		warn  string
+		next  time.Time
+	}{
+		{outageEvery, 100 * time.Millisecond, w.CheckOutage, "Cannot record the state of the contingency. It is checked again within seconds.", time.Time{}},
+		{overdueEvery, time.Second, w.CheckOverdue, "Cannot check which documents have no verdict. The check is repeated within a minute.", time.Time{}},
+		{warnEvery, time.Second, w.Warn, "Cannot check what is about to expire. The check is repeated within an hour.", time.Time{}},
+	}
 	tick := time.NewTicker(w.pace.Of(outageEvery, 100*time.Millisecond))
 	defer tick.Stop()
-	for nextWarnings := w.now(); ; {
-		if now := w.now(); !now.Before(nextWarnings) {
-			nextWarnings = now.Add(w.pace.Of(warnEvery, time.Second))
-			if err := w.Warn(ctx, s); err != nil && ctx.Err() == nil {
-				w.log.Warn("Cannot check what is about to expire. The check is repeated within an hour.", "error", err.Error())
+	for {
+		for i := range checks {
+			c := &checks[i]
+			if w.now().Before(c.next) {
+				continue
+			}
+			c.next = w.now().Add(w.pace.Of(c.every, c.floor))
+			if err := c.check(ctx, s); err != nil && ctx.Err() == nil {
+				w.log.Warn(c.warn, "error", err.Error())
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := w.CheckOutage(ctx, s); err != nil && ctx.Err() == nil {
-				w.log.Warn("Cannot record the state of the contingency. It is checked again within seconds.", "error", err.Error())
-			}
 		}
 	}
 }

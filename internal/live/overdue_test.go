@@ -1,0 +1,55 @@
+package live
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// A document without a verdict for 15 minutes, and one whose outcome is unknown for
+// 24 hours, cause one error in the log and one event each.
+func TestOverdueDocumentsAreReportedOnce(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{amb: "certecf"}) // no look-up: the outcome stays unknown
+		var logged bytes.Buffer
+		w.options.Log = slog.New(slog.NewTextHandler(&logged, nil))
+		w.start()
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(48 * time.Hour) }))
+		slow := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Second)
+		w.rule(0, simulator.Reception, simulator.Action{Fault: "F02", Store: no()})
+		lost := w.create(fiscal.FiscalCredit, 1000)
+		reasons := func(id string) (all []string) {
+			for _, e := range w.feed() {
+				if e.Type == event.VerdictOverdue && e.Data.ID == id {
+					all = append(all, e.Data.Reason)
+				}
+			}
+			return all
+		}
+		for range 28 * 6 {
+			w.drive(10 * time.Minute)
+			w.clock.Advance(10 * time.Minute)
+			w.must(w.watcher.CheckOverdue(t.Context(), w.signals()))
+			w.must(w.watcher.CheckOverdue(t.Context(), w.signals()))
+		}
+		if got := reasons(slow.DocumentID); !slices.Equal(got, []string{event.NoVerdictFor15Minutes}) {
+			t.Errorf("the slow document caused %q", got)
+		}
+		if got := reasons(lost.DocumentID); !slices.Equal(got, []string{event.OutcomeUnknownFor24Hours}) {
+			t.Errorf("the document that was lost caused %q: %s", got, w.story(lost))
+		}
+		if n := strings.Count(logged.String(), "A document has no verdict for a long time."); n != 2 {
+			t.Errorf("%d errors were logged, want 2", n)
+		}
+	})
+}
