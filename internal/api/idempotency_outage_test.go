@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +21,7 @@ import (
 
 // Somebody else holds the lock on what a creation must write, longer than it
 // waits. Both engines share a test because nearly all of its time is waiting.
-func TestP48UnavailableBeforeTheCommit(t *testing.T) {
+func TestLockedDatabaseIsAnswered503(t *testing.T) {
 	t.Parallel()
 	locks := map[string][]string{
 		"sqlite":   {`PRAGMA busy_timeout = 5000`, `BEGIN IMMEDIATE`},
@@ -30,22 +29,22 @@ func TestP48UnavailableBeforeTheCommit(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for _, engine := range storetest.Engines() {
-		w := start(t, storetest.Address(t, engine), options{})
+		e := newEnv(t, storetest.Address(t, engine), envOptions{})
 		ctx := context.WithoutCancel(t.Context())
-		w.created(w.create("known", body("A-0")))
-		conn, err := w.database(t).Conn(ctx)
-		w.must(err)
-		lock(t, conn, locks[engine]...)
+		e.created(e.create("known", invoiceBody("A-0")))
+		conn, err := e.database(t).Conn(ctx)
+		e.must(err)
+		executeAll(t, conn, locks[engine]...)
 		// Who asks again for what was accepted needs nobody to write.
 		var replays sync.WaitGroup
 		replays.Go(func() {
-			a, err := w.try(request{method: http.MethodPost, path: "invoices", idem: "known", body: body("A-0")})
+			a, err := e.try(request{method: http.MethodPost, path: "invoices", idem: "known", body: invoiceBody("A-0")})
 			if err != nil || a.status != http.StatusAccepted || a.header.Get("Idempotency-Replayed") != "true" {
 				t.Errorf("%s: a replay while nobody can write: %s, %v", engine, a, err)
 			}
 		})
 		all.Go(func() {
-			a, err := w.try(request{method: http.MethodPost, path: "invoices", idem: "k", body: body("A-1")})
+			a, err := e.try(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A-1")})
 			if err != nil {
 				t.Error(err)
 				return
@@ -54,23 +53,23 @@ func TestP48UnavailableBeforeTheCommit(t *testing.T) {
 			if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 {
 				t.Errorf("%s: Retry-After %q", engine, a.header.Get("Retry-After"))
 			}
-			list, err := w.try(request{path: "invoices"})
+			list, err := e.try(request{path: "invoices"})
 			if err != nil || list.status != http.StatusOK || strings.Count(string(list.body), `"external_id"`) != 1 {
 				t.Errorf("%s: reading while nobody can write: %s, %v", engine, list, err)
 			}
 			replays.Wait()
-			lock(t, conn, `ROLLBACK`)
-			a, err = w.try(request{method: http.MethodPost, path: "invoices", idem: "k", body: body("A-1")})
+			executeAll(t, conn, `ROLLBACK`)
+			a, err = e.try(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A-1")})
 			if err != nil || a.status != http.StatusAccepted || a.header.Get("Idempotency-Replayed") != "" {
 				t.Errorf("%s: the retry: %s, %v", engine, a, err)
 			}
-			w.wantRows(2)
+			e.wantRows(2)
 		})
 	}
 	all.Wait()
 }
 
-func lock(t *testing.T, conn *sql.Conn, statements ...string) {
+func executeAll(t *testing.T, conn *sql.Conn, statements ...string) {
 	for _, s := range statements {
 		if _, err := conn.ExecContext(context.WithoutCancel(t.Context()), s); err != nil {
 			t.Errorf("%s: %v", s, err)
@@ -78,9 +77,9 @@ func lock(t *testing.T, conn *sql.Conn, statements ...string) {
 	}
 }
 
-// cutter stands between the service and PostgreSQL and cuts one connection at
+// commitCutter stands between the service and PostgreSQL and cuts one connection at
 // the commit of a transaction that wrote a marked text.
-type cutter struct {
+type commitCutter struct {
 	marker []byte
 	mode   atomic.Int32
 	cuts   atomic.Int32
@@ -92,43 +91,8 @@ const (
 	cutAnswer        // the commit arrives, its answer does not
 )
 
-// listen starts the cutter and gives the address of the database behind it.
-func (c *cutter) listen(t *testing.T, address string) string {
-	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := u.Query().Get("host") + "/.s.PGSQL.5432"
-	ctx := context.WithoutCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			near, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			far, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-			if err != nil {
-				_ = near.Close()
-				continue
-			}
-			running.Go(func() { c.carry(near, far) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		running.Wait()
-	})
-	return "postgres://postgres@" + listener.Addr().String() + u.Path + "?sslmode=disable"
-}
-
 // carry passes messages both ways until an end closes, or is cut.
-func (c *cutter) carry(near, far net.Conn) {
+func (c *commitCutter) carry(near, far net.Conn) {
 	var deaf atomic.Bool // what the server answers no longer gets through
 	var back sync.WaitGroup
 	back.Go(func() {
@@ -154,7 +118,7 @@ func (c *cutter) carry(near, far net.Conn) {
 
 // forward passes the client's messages: a first one without a type, then each
 // with a type and a length (PostgreSQL, frontend/backend protocol).
-func (c *cutter) forward(from *bufio.Reader, to io.Writer, deaf *atomic.Bool) {
+func (c *commitCutter) forward(from *bufio.Reader, to io.Writer, deaf *atomic.Bool) {
 	marked := false
 	for head := 4; ; head = 5 {
 		message := make([]byte, head)
@@ -191,11 +155,12 @@ func (c *cutter) forward(from *bufio.Reader, to io.Writer, deaf *atomic.Bool) {
 	}
 }
 
-func TestP56ConnectionCutDuringTheCommit(t *testing.T) {
+func TestRetryAfterAConnectionLostDuringCommit(t *testing.T) {
 	t.Parallel()
-	c := &cutter{marker: []byte("cut-me")}
-	w := start(t, c.listen(t, storetest.Address(t, "postgres")), options{})
-	w.created(w.create("before", body("before")))
+	c := &commitCutter{marker: []byte("cut-me")}
+	address, _ := proxyPostgres(t, storetest.Address(t, "postgres"), c.carry)
+	e := newEnv(t, address, envOptions{})
+	e.created(e.create("before", invoiceBody("before")))
 	for i, tt := range []struct {
 		name     string
 		mode     int32
@@ -208,32 +173,32 @@ func TestP56ConnectionCutDuringTheCommit(t *testing.T) {
 	} {
 		id := fmt.Sprintf("cut-me-%d", i)
 		c.mode.Store(tt.mode)
-		a := w.create(id, body(id))
+		a := e.create(id, invoiceBody(id))
 		wantCode(t, tt.name, a, http.StatusServiceUnavailable, "service_unavailable")
 		if a.header.Get("Retry-After") == "" {
 			t.Errorf("%s: no Retry-After", tt.name)
 		}
-		a = w.create(id, body(id))
-		w.created(a)
+		a = e.create(id, invoiceBody(id))
+		e.created(a)
 		if got := a.header.Get("Idempotency-Replayed"); got != tt.replayed {
 			t.Errorf("%s: Idempotency-Replayed %q, want %q", tt.name, got, tt.replayed)
 		}
-		w.wantSettled(tt.name, id, id)
+		e.wantOneInvoice(tt.name, id, id)
 		if n := c.cuts.Load(); int(n) != i+1 {
 			t.Fatalf("%s: %d connections were cut, want %d", tt.name, n, i+1)
 		}
 	}
-	w.wantRows(5)
+	e.wantRows(5)
 }
 
 // Blanks around a key are HTTP's and no part of it. No HTTP library sends them.
-func TestBlanksAroundAKeyAreNoPartOfIt(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		first := w.create("k", body("A-1"))
-		w.created(first)
+func TestBlanksAroundAnIdempotencyKeyAreIgnored(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		first := e.create("k", invoiceBody("A-1"))
+		e.created(first)
 		for _, spelt := range []string{" \tk", "k \t ", " \t k\t"} {
-			head, text := w.creation(spelt, body("A-1"))
-			wantReplay(t, strconv.Quote(spelt), first, w.dial(t).ask(t, http.MethodPost, head+string(text)))
+			head, text := e.rawCreation(spelt, invoiceBody("A-1"))
+			wantReplay(t, strconv.Quote(spelt), first, e.dial(t).exchange(t, http.MethodPost, head+string(text)))
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // problemsOf lists the problems of an answer as "field code", in their order.
-func problemsOf(t *testing.T, a answer) []string {
+func problemsOf(t *testing.T, a response) []string {
 	t.Helper()
 	list := []string{}
 	for _, p := range a.details(t) {
@@ -34,7 +34,7 @@ func problemsOf(t *testing.T, a answer) []string {
 
 // wantInvalid asserts that an invoice was refused with exactly these problems,
 // each "field code".
-func wantInvalid(t *testing.T, name string, a answer, want ...string) {
+func wantInvalid(t *testing.T, name string, a response, want ...string) {
 	t.Helper()
 	if a.status != http.StatusUnprocessableEntity || a.code() != "validation_error" {
 		t.Errorf("%s: want 422 validation_error, got %s", name, a)
@@ -46,20 +46,20 @@ func wantInvalid(t *testing.T, name string, a answer, want ...string) {
 }
 
 // scope is whose invoices the world's credential sees.
-func (w *world) scope() store.Scope {
-	return store.Scope{Environment: w.opt.env, TaxpayerID: w.taxpayer}
+func (e *env) scope() store.Scope {
+	return store.Scope{Environment: e.opt.environment, TaxpayerID: e.taxpayer}
 }
 
 // stored counts the invoices of the world's taxpayer, up to the given number.
-func (w *world) stored(atMost int) int {
-	w.t.Helper()
-	list, err := w.store.ListInvoices(context.WithoutCancel(w.t.Context()), w.scope(), store.InvoiceFilter{Limit: atMost})
-	w.must(err)
+func (e *env) stored(atMost int) int {
+	e.t.Helper()
+	list, err := e.store.ListInvoices(context.WithoutCancel(e.t.Context()), e.scope(), store.InvoiceFilter{Limit: atMost})
+	e.must(err)
 	return len(list)
 }
 
-// someLines gives an invoice n equal lines, and the totals that go with them.
-func someLines(n int) func(map[string]any) {
+// withLines gives an invoice n equal lines, and the totals that go with them.
+func withLines(n int) func(map[string]any) {
 	return func(v map[string]any) {
 		line := v["lines"].([]any)[0]
 		v["lines"] = slices.Repeat([]any{line}, n)
@@ -69,8 +69,8 @@ func someLines(n int) func(map[string]any) {
 	}
 }
 
-// set changes the value at a dotted path.
-func set(path string, value any) func(map[string]any) {
+// setField changes the value at a dotted path.
+func setField(path string, value any) func(map[string]any) {
 	return func(v map[string]any) {
 		parts := strings.Split(path, ".")
 		var at any = v
@@ -96,8 +96,8 @@ func set(path string, value any) func(map[string]any) {
 	}
 }
 
-// without removes a member.
-func without(path string) func(map[string]any) {
+// removeField removes a member.
+func removeField(path string) func(map[string]any) {
 	return func(v map[string]any) {
 		parent, name := any(v), path
 		if i := strings.LastIndex(path, "."); i >= 0 {
@@ -121,9 +121,9 @@ func without(path string) func(map[string]any) {
 
 // Everything that is not one unambiguous JSON text is refused before anybody
 // asks what it means, and stores nothing.
-func TestP18ToP22BodiesThatAreNoJSON(t *testing.T) {
-	good := string(body("J-1"))
-	fourLines := string(body("J-2", someLines(4)))
+func TestBodiesThatAreNotJSONAreRefused(t *testing.T) {
+	good := string(invoiceBody("J-1"))
+	fourLines := string(invoiceBody("J-2", withLines(4)))
 	i := strings.LastIndex(fourLines, `"code":"ITBIS"`)
 	inTax := fourLines[:i] + `"code":"ITBIS",` + fourLines[i:]
 	utf16BE, utf16LE := []byte{0xfe, 0xff}, []byte{0xff, 0xfe}
@@ -169,9 +169,9 @@ func TestP18ToP22BodiesThatAreNoJSON(t *testing.T) {
 		{"nesting of 17", strings.Repeat("[", 17) + strings.Repeat("]", 17)},
 		{"nesting of 17 inside an invoice", strings.Replace(good, `"DOP"`, strings.Repeat("[", 16)+strings.Repeat("]", 16), 1)},
 	}
-	each(t, options{}, func(t *testing.T, w *world) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, tt := range tests {
-			a := w.create("json", []byte(tt.body))
+			a := e.create("json", []byte(tt.body))
 			if a.status != http.StatusBadRequest || a.code() != "invalid_json" {
 				t.Errorf("%s: want 400 invalid_json, got %s", tt.name, a)
 			}
@@ -179,26 +179,26 @@ func TestP18ToP22BodiesThatAreNoJSON(t *testing.T) {
 				t.Errorf("%s: the answer has %d bytes; what was sent must not fill it", tt.name, len(a.body))
 			}
 		}
-		if n := w.stored(1); n != 0 {
+		if n := e.stored(1); n != 0 {
 			t.Errorf("%d invoices were stored", n)
 		}
 		// Nothing was remembered under the key either.
-		w.created(w.create("json", []byte(good)))
+		e.created(e.create("json", []byte(good)))
 	})
 }
 
 // A nesting of sixteen is still read, so that the bound is where it is said.
-func TestNestingOfSixteenIsRead(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		a := w.create("k", []byte(strings.Repeat("[", 16)+strings.Repeat("]", 16)))
+func TestNestingOfSixteenLevelsIsParsed(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		a := e.create("k", []byte(strings.Repeat("[", 16)+strings.Repeat("]", 16)))
 		wantInvalid(t, "16 deep", a, "invalid_type")
 	})
 }
 
 // A hostile body costs memory in proportion to its size, whatever is in it.
 // The test is not parallel, because it measures the whole process.
-func TestP23DeepNestingCostsLittle(t *testing.T) {
-	w := start(t, storetest.Address(t, "sqlite"), options{})
+func TestHostileBodiesUseLittleMemory(t *testing.T) {
+	e := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
 	const size = 100_000
 	bodies := map[string][]byte{
 		"arrays":          bytes.Repeat([]byte("["), size),
@@ -207,13 +207,13 @@ func TestP23DeepNestingCostsLittle(t *testing.T) {
 		"unknown members": hostileObject(size),
 		"flat array":      append(append([]byte("["), bytes.Repeat([]byte("0,"), size/2)...), "0]"...),
 	}
-	w.create("warm", body("warm"))
+	e.create("warm", invoiceBody("warm"))
 	for name, b := range bodies {
 		const rounds = 4
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for range rounds {
-			a := w.create("deep", b)
+			a := e.create("deep", b)
 			if a.status >= 500 || a.status < 400 {
 				t.Errorf("%s: got %s", name, a)
 			}
@@ -241,15 +241,15 @@ func hostileObject(size int) []byte {
 	return append(b, '}')
 }
 
-func TestP24TopLevelThatIsNoObject(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestBodyMustBeAnObject(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, b := range []string{"null", "[]", `"x"`, "7", "true", "-0.5e1", `[{}]`} {
-			wantInvalid(t, b, w.create("top", []byte(b)), "invalid_type")
+			wantInvalid(t, b, e.create("top", []byte(b)), "invalid_type")
 		}
 	})
 }
 
-func TestP27DecimalsHaveOneSpelling(t *testing.T) {
+func TestDecimalsHaveOneSpelling(t *testing.T) {
 	wrong := []any{
 		1000, 0, 1.5, json.Number("1e3"), "1e3", "1E3", "+1", "-1", "-0", "01", "00", ".5", "5.", ".", "", " ", "1,000", "1_000",
 		"1 ", " 1", "1\u00a0", "٣", "１", "0x10", "Inf", "NaN", "1.2.3", "1/2", "1234567890123456789", "0.1234567890123456789",
@@ -262,29 +262,29 @@ func TestP27DecimalsHaveOneSpelling(t *testing.T) {
 		"estimated_withholdings.income_tax_base_amount", "estimated_withholdings.income_tax_rate_percent",
 		"estimated_withholdings.itbis_base_amount", "estimated_withholdings.itbis_rate_percent",
 	}
-	each(t, options{}, func(t *testing.T, w *world) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for i, value := range wrong {
 			// Every spelling in one field, and the fields in turn.
 			field := fields[i%len(fields)]
-			wantInvalid(t, field, w.create("dec", body("D", full, set(field, value))), field+" invalid_decimal")
+			wantInvalid(t, field, e.create("dec", invoiceBody("D", allFields, setField(field, value))), field+" invalid_decimal")
 		}
 		for _, field := range fields {
-			wantInvalid(t, field, w.create("dec", body("D", full, set(field, "1e3"))), field+" invalid_decimal")
-			wantInvalid(t, field, w.create("dec", body("D", full, set(field, true))), field+" invalid_type")
+			wantInvalid(t, field, e.create("dec", invoiceBody("D", allFields, setField(field, "1e3"))), field+" invalid_decimal")
+			wantInvalid(t, field, e.create("dec", invoiceBody("D", allFields, setField(field, true))), field+" invalid_type")
 		}
 		for field, value := range map[string]string{"lines.0.quantity": "2.001", "lines.0.unit_price": "250.00001"} {
-			wantInvalid(t, "too many decimals", w.create("dec", body("D", full, set(field, value))), field+" invalid_decimal")
+			wantInvalid(t, "too many decimals", e.create("dec", invoiceBody("D", allFields, setField(field, value))), field+" invalid_decimal")
 		}
 		// Trailing zeros are no more precision.
-		w.created(w.create("dec", body("D", full, set("lines.0.quantity", "2.000000"), set("lines.0.unit_price", "250.000000"))))
+		e.created(e.create("dec", invoiceBody("D", allFields, setField("lines.0.quantity", "2.000000"), setField("lines.0.unit_price", "250.000000"))))
 	})
 }
 
-func TestP28LongDecimalIsRefusedByItsLength(t *testing.T) {
+func TestLongDecimalsAreRefused(t *testing.T) {
 	long := strings.Repeat("9", 100_000)
-	each(t, options{}, func(t *testing.T, w *world) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, value := range []any{long, "0." + long, json.Number(long), json.Number("1e" + long[:9])} {
-			a := w.create("long", body("L", set("lines.0.quantity", value)))
+			a := e.create("long", invoiceBody("L", setField("lines.0.quantity", value)))
 			wantInvalid(t, "100 000 digits", a, "lines.0.quantity invalid_decimal")
 			if len(a.body) > 1000 {
 				t.Errorf("the answer repeats what was sent: %d bytes", len(a.body))
@@ -292,18 +292,18 @@ func TestP28LongDecimalIsRefusedByItsLength(t *testing.T) {
 		}
 		// The same in a field that takes JSON numbers, where an exponent is cheap to write.
 		for _, value := range []string{long, "1e" + long[:9], "1e-" + long[:9], "0." + long, "-1", "1.5", "1e400"} {
-			a := w.create("long", body("L", set("lines.0.unit_code", json.Number(value))))
+			a := e.create("long", invoiceBody("L", setField("lines.0.unit_code", json.Number(value))))
 			wantInvalid(t, "unit_code", a, "lines.0.unit_code invalid_enum")
 		}
 		for i, value := range []string{"43", "43.0", "4.3e1", "430E-1", "43." + strings.Repeat("0", 1000)} {
 			id := "unit-" + strconv.Itoa(i)
-			w.created(w.create(id, body(id, set("lines.0.unit_code", json.Number(value)))))
+			e.created(e.create(id, invoiceBody(id, setField("lines.0.unit_code", json.Number(value)))))
 		}
 	})
 }
 
-// full makes an invoice one of type 31 that has every field of the contract.
-func full(v map[string]any) {
+// allFields makes an invoice one of type 31 that has every field of the contract.
+func allFields(v map[string]any) {
 	var all map[string]any
 	if err := json.Unmarshal([]byte(`{
 		"ecf_type": "31", "issue_date": "2026-11-14", "due_date": "2026-12-14", "currency": "DOP", "language": "en", "payment_type": "credit",
@@ -334,8 +334,8 @@ func clearExcept(v map[string]any, keep string) {
 }
 
 func TestEveryFieldOfTheContractIsAccepted(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		inv := w.created(w.create("full", body("F-1", full)))
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		inv := e.created(e.create("full", invoiceBody("F-1", allFields)))
 		if inv.ECFType != string(fiscal.FiscalCredit) || inv.Totals["total"] != "531.00" || inv.Totals["balance"] != "531.00" {
 			t.Errorf("got %+v", inv)
 		}

@@ -19,21 +19,21 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// together makes n requests at the same time.
-func (w *world) together(n int, of func(i int) request) []answer {
-	w.t.Helper()
-	answers, errs := make([]answer, n), make([]error, n)
+// sendTogether makes n requests at the same time.
+func (e *env) sendTogether(n int, of func(i int) request) []response {
+	e.t.Helper()
+	answers, errs := make([]response, n), make([]error, n)
 	ready := newBarrier(n)
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
 			ready()
-			answers[i], errs[i] = w.try(of(i))
+			answers[i], errs[i] = e.try(of(i))
 		})
 	}
 	all.Wait()
 	for _, err := range errs {
-		w.must(err)
+		e.must(err)
 	}
 	return answers
 }
@@ -48,16 +48,16 @@ func newBarrier(n int) func() {
 	}
 }
 
-const crowd = 50
+const concurrentRequests = 50
 
-func TestP44OneInvoiceOfFiftyEqualRequests(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		answers := w.together(crowd, func(int) request {
-			return request{method: http.MethodPost, path: "invoices", idem: "k", body: body("A-1")}
+func TestConcurrentEqualRequestsCreateOneInvoice(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		answers := e.sendTogether(concurrentRequests, func(int) request {
+			return request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A-1")}
 		})
 		replayed, text := 0, string(answers[0].body)
 		for _, a := range answers {
-			w.created(a)
+			e.created(a)
 			if a.header.Get("Idempotency-Replayed") == "true" {
 				replayed++
 			}
@@ -65,58 +65,58 @@ func TestP44OneInvoiceOfFiftyEqualRequests(t *testing.T) {
 				t.Errorf("two answers: %s and %s", text, a.body)
 			}
 		}
-		if replayed != crowd-1 {
-			t.Errorf("%d of %d say that they are replays, want all but one", replayed, crowd)
+		if replayed != concurrentRequests-1 {
+			t.Errorf("%d of %d say that they are replays, want all but one", replayed, concurrentRequests)
 		}
-		w.wantRows(1)
+		e.wantRows(1)
 	})
 }
 
 // wantRows asserts how many creations have left rows, in all tables alike.
-func (w *world) wantRows(n int) {
-	w.t.Helper()
-	db := w.database(w.t)
+func (e *env) wantRows(n int) {
+	e.t.Helper()
+	db := e.database(e.t)
 	for _, table := range []string{"invoices", "idempotency", "history WHERE kind = 'created'"} {
-		if got := rowCount(w.t, db, table); got != n {
-			w.t.Errorf("%d rows in %s, want %d", got, table, n)
+		if got := rowCount(e.t, db, table); got != n {
+			e.t.Errorf("%d rows in %s, want %d", got, table, n)
 		}
 	}
 }
 
-// wantOne asserts that one creation was accepted and all others refused with a
+// wantOneCreated asserts that one creation was accepted and all others refused with a
 // code, and returns the one.
-func (w *world) wantOne(answers []answer, code string) answer {
-	w.t.Helper()
-	var winners []answer
+func (e *env) wantOneCreated(answers []response, code string) response {
+	e.t.Helper()
+	var winners []response
 	for _, a := range answers {
 		switch {
 		case a.status == http.StatusAccepted && a.header.Get("Idempotency-Replayed") == "":
 			winners = append(winners, a)
 		case a.status != http.StatusConflict || a.code() != code:
-			w.t.Errorf("want 409 %s, got %s", code, a)
+			e.t.Errorf("want 409 %s, got %s", code, a)
 		}
 	}
 	if len(winners) != 1 {
-		w.t.Fatalf("%d creations were accepted, want one", len(winners))
+		e.t.Fatalf("%d creations were accepted, want one", len(winners))
 	}
-	w.wantRows(1)
+	e.wantRows(1)
 	return winners[0]
 }
 
-func TestP45OneOfFiftyBodiesGetsTheKey(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		w.wantOne(w.together(crowd, func(i int) request {
-			return request{method: http.MethodPost, path: "invoices", idem: "k", body: body(fmt.Sprintf("A-%d", i))}
+func TestConcurrentBodiesUnderOneKeyCreateOneInvoice(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		e.wantOneCreated(e.sendTogether(concurrentRequests, func(i int) request {
+			return request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody(fmt.Sprintf("A-%d", i))}
 		}), "idempotency_mismatch")
 	})
 }
 
-func TestP51OneOfFiftyKeysGetsTheExternalID(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		answers := w.together(crowd, func(i int) request {
-			return request{method: http.MethodPost, path: "invoices", idem: fmt.Sprintf("k-%d", i), body: body("A-1")}
+func TestConcurrentKeysForOneExternalIDCreateOneInvoice(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		answers := e.sendTogether(concurrentRequests, func(i int) request {
+			return request{method: http.MethodPost, path: "invoices", idem: fmt.Sprintf("k-%d", i), body: invoiceBody("A-1")}
 		})
-		location := w.wantOne(answers, "external_id_conflict").header.Get("Location")
+		location := e.wantOneCreated(answers, "external_id_conflict").header.Get("Location")
 		for _, a := range answers {
 			if a.header.Get("Location") != location {
 				t.Errorf("Location %q, want that of the one invoice, %q", a.header.Get("Location"), location)
@@ -125,13 +125,13 @@ func TestP51OneOfFiftyKeysGetsTheExternalID(t *testing.T) {
 	})
 }
 
-// flaky is a sandbox that is now and then unavailable before anything is stored.
-type flaky struct {
+// flakyPlan is a sandbox that is now and then unavailable before anything is stored.
+type flakyPlan struct {
 	pipeline.Sandbox
 	failures *atomic.Int64
 }
 
-func (f flaky) Check(context.Context, store.Scope, *fiscal.Invoice) error {
+func (f flakyPlan) Check(context.Context, store.Scope, *fiscal.Invoice) error {
 	switch rand.IntN(8) {
 	case 0:
 		f.failures.Add(1)
@@ -142,8 +142,8 @@ func (f flaky) Check(context.Context, store.Scope, *fiscal.Invoice) error {
 	return nil
 }
 
-// told is one exchange of a history: who asked for what, when, and the answer.
-type told struct {
+// exchangeRecord is one exchange of a history: who asked for what, when, and the answer.
+type exchangeRecord struct {
 	key, variant int
 	began, ended int64
 	status       int
@@ -156,20 +156,20 @@ type told struct {
 // known, after it every equal request gets its answer and every other 409.
 func TestIdempotencyIsLinearizable(t *testing.T) {
 	failures := new(atomic.Int64)
-	each(t, options{plan: flaky{failures: failures}}, func(t *testing.T, w *world) {
+	eachEngine(t, envOptions{plan: flakyPlan{failures: failures}}, func(t *testing.T, e *env) {
 		const clients, rounds, keys, variants = 16, 25, 12, 3
 		var clockwork atomic.Int64
-		results := make([][]told, clients)
+		results := make([][]exchangeRecord, clients)
 		ready := newBarrier(clients)
 		var all sync.WaitGroup
 		for c := range clients {
 			all.Go(func() {
 				ready()
 				for range rounds {
-					one := told{key: rand.IntN(keys), variant: rand.IntN(variants)}
-					b := body(fmt.Sprintf("E-%d", one.key), set("notes", fmt.Sprintf("variant %d", one.variant)))
+					one := exchangeRecord{key: rand.IntN(keys), variant: rand.IntN(variants)}
+					b := invoiceBody(fmt.Sprintf("E-%d", one.key), setField("notes", fmt.Sprintf("variant %d", one.variant)))
 					one.began = clockwork.Add(1)
-					a, err := w.try(request{method: http.MethodPost, path: "invoices", idem: fmt.Sprintf("k-%d", one.key), body: b})
+					a, err := e.try(request{method: http.MethodPost, path: "invoices", idem: fmt.Sprintf("k-%d", one.key), body: b})
 					one.ended = clockwork.Add(1)
 					if err != nil {
 						t.Error(err)
@@ -188,7 +188,7 @@ func TestIdempotencyIsLinearizable(t *testing.T) {
 			})
 		}
 		all.Wait()
-		byKey := make([][]told, keys)
+		byKey := make([][]exchangeRecord, keys)
 		for _, list := range results {
 			for _, one := range list {
 				byKey[one.key] = append(byKey[one.key], one)
@@ -196,18 +196,18 @@ func TestIdempotencyIsLinearizable(t *testing.T) {
 		}
 		created := 0
 		for key, list := range byKey {
-			if explained(t, key, list) {
+			if checkKeyHistory(t, key, list) {
 				created++
 			}
 		}
-		w.wantRows(created)
+		e.wantRows(created)
 	})
 }
 
-// explained checks the history of one key, and tells whether it got an invoice.
-func explained(t *testing.T, key int, list []told) bool {
+// checkKeyHistory checks the history of one key, and tells whether it got an invoice.
+func checkKeyHistory(t *testing.T, key int, list []exchangeRecord) bool {
 	t.Helper()
-	var creator *told
+	var creator *exchangeRecord
 	for i := range list {
 		if list[i].status == http.StatusAccepted && !list[i].replayed {
 			if creator != nil {
@@ -239,30 +239,30 @@ func explained(t *testing.T, key int, list []told) bool {
 	return creator != nil
 }
 
-// creation is a creation as bytes: its head and its body.
-func (w *world) creation(idem string, b []byte) (head string, body []byte) {
-	return w.sentText(http.MethodPost, "/v1/taxpayers/"+w.taxpayer+"/invoices", w.key,
+// rawCreation is a rawCreation as bytes: its head and its body.
+func (e *env) rawCreation(idem string, b []byte) (head string, body []byte) {
+	return e.rawRequest(http.MethodPost, "/v1/taxpayers/"+e.taxpayer+"/invoices", e.key,
 		"Idempotency-Key: "+idem, "Content-Type: application/json", "Content-Length: "+strconv.Itoa(len(b))), b
 }
 
-// wantSettled retries a creation of which the client knows nothing, and asserts
+// wantOneInvoice retries a creation of which the client knows nothing, and asserts
 // that there is one invoice.
-func (w *world) wantSettled(name, idem, externalID string) {
-	w.t.Helper()
-	first := w.create(idem, body(externalID))
-	inv := w.created(first)
-	wantReplay(w.t, name, answer{first.status, http.Header{"Location": first.header["Location"], "Content-Type": first.header["Content-Type"]}, first.body},
-		w.create(idem, body(externalID)))
+func (e *env) wantOneInvoice(name, idem, externalID string) {
+	e.t.Helper()
+	first := e.create(idem, invoiceBody(externalID))
+	inv := e.created(first)
+	wantReplay(e.t, name, response{first.status, http.Header{"Location": first.header["Location"], "Content-Type": first.header["Content-Type"]}, first.body},
+		e.create(idem, invoiceBody(externalID)))
 	var list []resource
-	w.send(request{path: "invoices?external_id=" + url.QueryEscape(externalID)}).data(w.t, &list)
+	e.send(request{path: "invoices?external_id=" + url.QueryEscape(externalID)}).data(e.t, &list)
 	if len(list) != 1 || list[0].ID != inv.ID {
-		w.t.Errorf("%s: %d invoices", name, len(list))
+		e.t.Errorf("%s: %d invoices", name, len(list))
 	}
 }
 
-func TestP54ClientThatLeavesAtAnyPoint(t *testing.T) {
-	kept := newHold()
-	each(t, options{plan: kept.plan()}, func(t *testing.T, w *world) {
+func TestRetryAfterTheClientDisconnected(t *testing.T) {
+	kept := newBlockingPlan()
+	eachEngine(t, envOptions{plan: kept.plan()}, func(t *testing.T, e *env) {
 		made := 0
 		for name, sent := range map[string]func(head, body int) int{
 			"before anything":            func(int, int) int { return 0 },
@@ -274,84 +274,84 @@ func TestP54ClientThatLeavesAtAnyPoint(t *testing.T) {
 			"at the end of the creation": func(head, body int) int { return head + body },
 		} {
 			id := "left " + name
-			head, text := w.creation(id, body(id))
-			c := w.dial(t)
+			head, text := e.rawCreation(id, invoiceBody(id))
+			c := e.dial(t)
 			_, err := c.Write(append([]byte(head), text...)[:sent(len(head), len(text))])
-			w.must(err)
-			w.must(c.Close())
-			w.wantSettled(name, id, id)
+			e.must(err)
+			e.must(c.Close())
+			e.wantOneInvoice(name, id, id)
 			made++
-			w.wantRows(made)
+			e.wantRows(made)
 		}
 		// The client leaves while its creation is on its way to the database.
-		head, text := w.creation("slow", body("slow"))
-		c := w.dial(t)
+		head, text := e.rawCreation("slow", invoiceBody("slow"))
+		c := e.dial(t)
 		_, err := c.Write(append([]byte(head), text...))
-		w.must(err)
+		e.must(err)
 		kept.await(t, 1)
-		w.must(c.Close())
-		eventually(t, "the creation is given up", func() bool { return w.inFlight() == 0 })
-		w.wantRows(made)
+		e.must(c.Close())
+		eventually(t, "the creation is given up", func() bool { return e.inFlight() == 0 })
+		e.wantRows(made)
 
 		// The client leaves after the answer has come, without reading it.
 		id := "answered"
-		head, text = w.creation(id, body(id))
-		c = w.dial(t)
+		head, text = e.rawCreation(id, invoiceBody(id))
+		c = e.dial(t)
 		_, err = c.Write(append([]byte(head), text...))
-		w.must(err)
+		e.must(err)
 		_, err = c.r.Peek(1)
-		w.must(err)
-		w.must(c.Close())
-		a := w.create(id, body(id))
-		w.created(a)
+		e.must(err)
+		e.must(c.Close())
+		a := e.create(id, invoiceBody(id))
+		e.created(a)
 		if a.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("the answer had been given, and yet %s", a)
 		}
-		w.wantRows(made + 1)
+		e.wantRows(made + 1)
 	})
 }
 
 // inFlight is how many requests the service is answering.
-func (w *world) inFlight() int {
-	w.t.Helper()
-	families, err := w.registry.Gather()
-	w.must(err)
+func (e *env) inFlight() int {
+	e.t.Helper()
+	families, err := e.registry.Gather()
+	e.must(err)
 	for _, f := range families {
 		if f.GetName() == "fiscalhub_http_requests_in_flight" {
 			return int(f.GetMetric()[0].GetGauge().GetValue())
 		}
 	}
-	w.t.Fatal("there is no such figure")
+	e.t.Fatal("there is no such figure")
 	return 0
 }
 
 // The service ends after the commit and before anybody has read the answer.
-func TestP55ServiceThatEndsBeforeTheAnswerIsRead(t *testing.T) {
+func TestRetryAfterTheServiceStoppedBeforeItsAnswerWasRead(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		opt := options{clock: newClock(), masterKey: filepath.Join(t.TempDir(), "master.key")}
+		opt := envOptions{clock: newClock(), masterKey: filepath.Join(t.TempDir(), "master.key")}
 		var taxpayer, key, id string
 		t.Run("before the end", func(t *testing.T) {
-			w := start(t, address, opt)
-			taxpayer, key = w.taxpayer, w.key
-			head, text := w.creation("k", body("A-1"))
-			c := w.dial(t)
+			e := newEnv(t, address, opt)
+			taxpayer, key = e.taxpayer, e.key
+			head, text := e.rawCreation("k", invoiceBody("A-1"))
+			c := e.dial(t)
 			_, err := c.Write(append([]byte(head), text...))
-			w.must(err)
+			e.must(err)
 			eventually(t, "the commit", func() bool {
-				inv, err := w.store.InvoiceByExternalID(t.Context(), w.scope(), "A-1")
+				inv, err := e.store.InvoiceByExternalID(t.Context(), e.scope(), "A-1")
 				id = inv.ID
 				return err == nil
 			})
 		})
 		t.Run("after it", func(t *testing.T) {
-			w := node(t, address, opt)
-			w.taxpayer, w.key = taxpayer, key
-			a := w.create("k", body("A-1"))
-			if inv := w.created(a); inv.ID != id || a.header.Get("Idempotency-Replayed") != "true" {
+			e := newNode(t, address, opt)
+			e.taxpayer, e.key = taxpayer, key
+			a := e.create("k", invoiceBody("A-1"))
+			if inv := e.created(a); inv.ID != id || a.header.Get("Idempotency-Replayed") != "true" {
 				t.Errorf("want a replay of %s, got %s", id, a)
 			}
-			w.wantRows(1)
+			e.wantRows(1)
 		})
 	})
 }

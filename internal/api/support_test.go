@@ -30,22 +30,22 @@ import (
 	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
-// beside starts another service on a world's database, with what a test wants
+// withService starts another service on a world's database, with what a test wants
 // different about it.
-func (w *world) beside(t *testing.T, change func(*api.Options, *http.Server)) *world {
+func (e *env) withService(t *testing.T, change func(*api.Options, *http.Server)) *env {
 	t.Helper()
-	other := *w
+	other := *e
 	other.registry = prometheus.NewRegistry()
-	log := slog.New(slog.NewJSONHandler(w.opt.log, nil))
-	opt := w.apiOptions(log, other.registry)
+	log := slog.New(slog.NewJSONHandler(e.opt.log, nil))
+	opt := e.apiOptions(log, other.registry)
 	server := api.NewServer(nil, log)
 	change(&opt, server)
 	var err error
 	other.api, err = api.New(opt)
-	w.must(err)
+	e.must(err)
 	server.Handler = other.api.Handler(other.registry)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	w.must(err)
+	e.must(err)
 	other.base = "http://" + listener.Addr().String()
 	var running sync.WaitGroup
 	running.Go(func() { _ = server.Serve(api.LimitConnections(listener)) })
@@ -56,22 +56,24 @@ func (w *world) beside(t *testing.T, change func(*api.Options, *http.Server)) *w
 	return &other
 }
 
-// lost is a store whose database is taken away by the call of cut: the server
-// of PostgreSQL can no longer be reached, the file of SQLite is closed.
-func (w *world) lost(t *testing.T) (s *store.Store, cut func()) {
+// breakableStore opens another store on the database. After cut, PostgreSQL can
+// no longer be reached and the SQLite file is closed.
+func (e *env) breakableStore(t *testing.T) (s *store.Store, cut func()) {
 	t.Helper()
-	address, cut := w.address, func() { _ = s.Close() } // nobody uses it afterwards
-	if w.store.Engine() == "postgres" {
-		address, cut = bridge(t, w.address)
+	address, cut := e.address, func() { _ = s.Close() } // no other test uses this store
+	if e.store.Engine() == "postgres" {
+		address, cut = proxyPostgres(t, e.address, copyBothWays)
 	}
-	s, err := store.Open(t.Context(), address, store.Options{Now: w.opt.now, Log: slog.New(slog.DiscardHandler)})
-	w.must(err)
-	t.Cleanup(func() { _ = s.Close() }) // it may be closed, or cut off
+	s, err := store.Open(t.Context(), address, store.Options{Now: e.opt.now, Log: slog.New(slog.DiscardHandler)})
+	e.must(err)
+	t.Cleanup(func() { _ = s.Close() }) // cut may have closed it already
 	return s, cut
 }
 
-// bridge leads to a PostgreSQL server until it is torn down.
-func bridge(t *testing.T, address string) (through string, cut func()) {
+// proxyPostgres starts a proxy in front of a PostgreSQL server and returns its
+// address. The function carry copies the data of one connection until it ends.
+// The function stop closes the proxy and its connections.
+func proxyPostgres(t *testing.T, address string, carry func(client, server net.Conn)) (proxied string, stop func()) {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
@@ -81,55 +83,62 @@ func bridge(t *testing.T, address string) (through string, cut func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	socket := u.Query().Get("host") + "/.s.PGSQL.5432"
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var crossing sync.WaitGroup
-	crossing.Go(func() {
+	var running sync.WaitGroup
+	running.Go(func() {
 		for {
-			near, err := listener.Accept()
+			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			far, err := (&net.Dialer{}).DialContext(ctx, "unix", u.Query().Get("host")+"/.s.PGSQL.5432")
+			server, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 			if err != nil {
-				_ = near.Close()
+				_ = client.Close()
 				continue
 			}
-			context.AfterFunc(ctx, func() { _ = near.Close(); _ = far.Close() })
-			crossing.Go(func() { _, _ = io.Copy(near, far) })
-			crossing.Go(func() { _, _ = io.Copy(far, near) })
+			context.AfterFunc(ctx, func() { _, _ = client.Close(), server.Close() })
+			running.Go(func() { carry(client, server) })
 		}
 	})
-	cut = sync.OnceFunc(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		_ = listener.Close()
-		crossing.Wait()
+		running.Wait()
 	})
-	t.Cleanup(cut)
-	return "postgres://postgres@" + listener.Addr().String() + u.Path + "?sslmode=disable", cut
+	t.Cleanup(stop)
+	return "postgres://postgres@" + listener.Addr().String() + u.Path + "?sslmode=disable", stop
+}
+
+func copyBothWays(client, server net.Conn) {
+	var directions sync.WaitGroup
+	directions.Go(func() { _, _ = io.Copy(client, server) })
+	directions.Go(func() { _, _ = io.Copy(server, client) })
+	directions.Wait()
 }
 
 // database is the world's database without the store in between.
-func (w *world) database(t *testing.T) *sql.DB {
+func (e *env) database(t *testing.T) *sql.DB {
 	t.Helper()
-	driver, source := "pgx", w.address
-	if path, ok := strings.CutPrefix(w.address, "sqlite:"); ok {
+	driver, source := "pgx", e.address
+	if path, ok := strings.CutPrefix(e.address, "sqlite:"); ok {
 		driver, source = "sqlite", path
 	}
 	db, err := sql.Open(driver, source)
-	w.must(err)
+	e.must(err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
-// scripted is the sandbox's plan with checks that a test writes.
-type scripted struct {
+// stubPlan is the sandbox's plan with checks that a test writes.
+type stubPlan struct {
 	pipeline.Sandbox
 	check func(context.Context, *fiscal.Invoice) error
 	ready func(fiscal.Type) fiscal.Problems
 }
 
 // Check asks the test.
-func (s scripted) Check(ctx context.Context, _ store.Scope, inv *fiscal.Invoice) error {
+func (s stubPlan) Check(ctx context.Context, _ store.Scope, inv *fiscal.Invoice) error {
 	if s.check == nil {
 		return nil
 	}
@@ -137,26 +146,26 @@ func (s scripted) Check(ctx context.Context, _ store.Scope, inv *fiscal.Invoice)
 }
 
 // Ready asks the test.
-func (s scripted) Ready(_ context.Context, _ store.Scope, t fiscal.Type) (fiscal.Problems, error) {
+func (s stubPlan) Ready(_ context.Context, _ store.Scope, t fiscal.Type) (fiscal.Problems, error) {
 	if s.ready == nil {
 		return nil, nil
 	}
 	return s.ready(t), nil
 }
 
-// hold is a plan that keeps creations whose external id starts with "slow"
+// blockingPlan is a plan that keeps creations whose external id starts with "slow"
 // until they are released.
-type hold struct {
+type blockingPlan struct {
 	entered chan struct{} // one for each that is kept
 	release chan struct{}
 }
 
-func newHold() *hold {
-	return &hold{entered: make(chan struct{}, 10_000), release: make(chan struct{})}
+func newBlockingPlan() *blockingPlan {
+	return &blockingPlan{entered: make(chan struct{}, 10_000), release: make(chan struct{})}
 }
 
-func (h *hold) plan() pipeline.Plan {
-	return scripted{check: func(ctx context.Context, inv *fiscal.Invoice) error {
+func (h *blockingPlan) plan() pipeline.Plan {
+	return stubPlan{check: func(ctx context.Context, inv *fiscal.Invoice) error {
 		if !strings.HasPrefix(inv.ExternalID, "slow") {
 			return nil
 		}
@@ -171,7 +180,7 @@ func (h *hold) plan() pipeline.Plan {
 }
 
 // await waits until n creations are kept.
-func (h *hold) await(t *testing.T, n int) {
+func (h *blockingPlan) await(t *testing.T, n int) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for i := range n {
@@ -183,8 +192,8 @@ func (h *hold) await(t *testing.T, n int) {
 	}
 }
 
-// sentText is a request as bytes, for what no HTTP library would send.
-func (w *world) sentText(method, target, key string, more ...string) string {
+// rawRequest is a request as bytes, for what no HTTP library would send.
+func (e *env) rawRequest(method, target, key string, more ...string) string {
 	lines := append([]string{method + " " + target + " HTTP/1.1", "Host: invoices.example"}, more...)
 	if key != "" {
 		lines = append(lines, "Authorization: Bearer "+key)
@@ -192,23 +201,23 @@ func (w *world) sentText(method, target, key string, more ...string) string {
 	return strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 
-// wire is a connection on which a test writes bytes.
-type wire struct {
+// rawConn is a connection on which a test writes bytes.
+type rawConn struct {
 	net.Conn
 	r *bufio.Reader
 }
 
-func (w *world) dial(t *testing.T) *wire {
+func (e *env) dial(t *testing.T) *rawConn {
 	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.base, "http://"))
-	w.must(err)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(e.base, "http://"))
+	e.must(err)
 	t.Cleanup(func() { _ = conn.Close() })
-	w.must(conn.SetDeadline(time.Now().Add(30 * time.Second)))
-	return &wire{conn, bufio.NewReader(conn)}
+	e.must(conn.SetDeadline(time.Now().Add(30 * time.Second)))
+	return &rawConn{conn, bufio.NewReader(conn)}
 }
 
-// ask writes a text and reads the answer to it.
-func (c *wire) ask(t *testing.T, method, text string) answer {
+// exchange writes a text and reads the answer to it.
+func (c *rawConn) exchange(t *testing.T, method, text string) response {
 	t.Helper()
 	// A server that refuses early may close while a long text is still being written.
 	_, _ = io.WriteString(c, text)
@@ -219,29 +228,29 @@ func (c *wire) ask(t *testing.T, method, text string) answer {
 	return a
 }
 
-func (c *wire) answer(method string) (answer, error) {
+func (c *rawConn) answer(method string) (response, error) {
 	resp, err := http.ReadResponse(c.r, &http.Request{Method: method})
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	if resp.Close {
 		resp.Header.Set("Connection", "close")
 	}
-	return answer{resp.StatusCode, resp.Header, text}, err
+	return response{resp.StatusCode, resp.Header, text}, err
 }
 
-// over tells whether the server has closed the connection.
-func (c *wire) over() bool {
+// closed tells whether the server has closed the connection.
+func (c *rawConn) closed() bool {
 	_, err := c.r.ReadByte()
 	return err != nil
 }
 
 var requestIDForm = regexp.MustCompile(`^req_[0-9a-f]{32}$`)
 
-// wantCommon checks what every answer below /v1 and on unknown routes carries.
-func wantCommon(t *testing.T, now time.Time, a answer) {
+// wantCommonHeaders checks what every answer below /v1 and on unknown routes carries.
+func wantCommonHeaders(t *testing.T, now time.Time, a response) {
 	t.Helper()
 	id := a.header.Get("X-Request-Id")
 	if !requestIDForm.MatchString(id) {
@@ -273,8 +282,8 @@ func wantCommon(t *testing.T, now time.Time, a answer) {
 	}
 }
 
-// forge makes a well-formed key with the prefix of another and a secret of its own.
-func forge(t *testing.T, key string) string {
+// forgeKey makes a well-formed key with the prefix of another and a secret of its own.
+func forgeKey(t *testing.T, key string) string {
 	t.Helper()
 	const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
 	var prefix []byte // the first character is made of the environment
@@ -292,8 +301,8 @@ func forge(t *testing.T, key string) string {
 	return forged.Reveal()
 }
 
-// stranger is a well-formed key that nobody issued.
-func stranger(t *testing.T, env fiscal.Environment) string {
+// unknownKey is a well-formed key that nobody issued.
+func unknownKey(t *testing.T, env fiscal.Environment) string {
 	t.Helper()
 	key, err := apikey.New(string(env), rand.Reader)
 	if err != nil {
@@ -302,11 +311,11 @@ func stranger(t *testing.T, env fiscal.Environment) string {
 	return key.Reveal()
 }
 
-// credentialOf finds what is stored of a key.
-func (w *world) credentialOf(key string) store.Credential {
-	w.t.Helper()
-	c, err := w.store.CredentialByPrefix(w.t.Context(), key[3:15])
-	w.must(err)
+// storedCredential finds what is stored of a key.
+func (e *env) storedCredential(key string) store.Credential {
+	e.t.Helper()
+	c, err := e.store.CredentialByPrefix(e.t.Context(), key[3:15])
+	e.must(err)
 	return c
 }
 
@@ -340,8 +349,8 @@ func operations(t *testing.T) []operation {
 	return all
 }
 
-// at fills the parameters of a path.
-func (o operation) at(taxpayer, resource string) string {
+// path fills the parameters of a path.
+func (o operation) pathFor(taxpayer, resource string) string {
 	return strings.NewReplacer("{taxpayer_id}", taxpayer, "{invoice_id}", resource, "{document_id}", resource,
 		"{endpoint_id}", resource, "{source_id}", resource).Replace(o.path)
 }
@@ -349,30 +358,30 @@ func (o operation) at(taxpayer, resource string) string {
 // ofTaxpayer tells whether the operation is below a taxpayer, named whether it
 // names one resource, and emits whether the sandbox refuses it.
 func (o operation) ofTaxpayer() bool { return strings.Contains(o.path, "{taxpayer_id}") }
-func (o operation) emits() bool      { return strings.Contains(o.path, "/webhook-endpoints") }
+func (o operation) webhooks() bool   { return strings.Contains(o.path, "/webhook-endpoints") }
 func (o operation) named() bool {
 	return strings.Contains(o.path, "{invoice_id}") || strings.Contains(o.path, "{document_id}") || strings.Contains(o.path, "{endpoint_id}")
 }
 
-// unneeded is a scope that does not help with the operation.
-func (o operation) unneeded() apikey.Scope {
-	if o.emits() {
+// uselessScope is a scope that does not help with the operation.
+func (o operation) uselessScope() apikey.Scope {
+	if o.webhooks() {
 		return apikey.InvoicesRead
 	}
 	return apikey.WebhooksManage
 }
 
-// complete makes a request of an operation good except for what a test spoils.
-func (o operation) complete(path string) request {
+// validRequest makes a request of an operation good except for what a test spoils.
+func (o operation) validRequest(path string) request {
 	r := request{method: o.method, path: path}
 	switch {
 	case strings.HasSuffix(o.path, "/replay"):
 		r.body = []byte(`{"failed":true}`)
 	case strings.Contains(o.path, "{endpoint_id}"), strings.HasSuffix(o.path, "/events"):
-	case o.method == http.MethodPost && o.emits():
+	case o.method == http.MethodPost && o.webhooks():
 		r.idem, r.body = "complete", endpointBody("https://complete.example/hook")
 	case o.method == http.MethodPost:
-		r.idem, r.body = "complete", body("complete")
+		r.idem, r.body = "complete", invoiceBody("complete")
 	case strings.HasSuffix(o.path, "/fiscal-documents"):
 		r.path += "?external_id=complete"
 	}
@@ -393,18 +402,18 @@ func endpointBody(url string, kinds ...string) []byte {
 
 func (o operation) String() string { return fmt.Sprintf("%s %s", o.method, o.path) }
 
-// plain asks for a page that the OpenAPI document does not know.
-func (w *world) plain(t *testing.T, path string) (answer, error) {
+// getPlain asks for a page that the OpenAPI document does not know.
+func (e *env) getPlain(t *testing.T, path string) (response, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.base+path, nil)
-	w.must(err)
-	resp, err := w.client.Do(req)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.base+path, nil)
+	e.must(err)
+	resp, err := e.client.Do(req)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, text}, err
+	return response{resp.StatusCode, resp.Header, text}, err
 }
 
 func decode(t *testing.T, text []byte, into any) {
@@ -412,4 +421,29 @@ func decode(t *testing.T, text []byte, into any) {
 	if err := json.Unmarshal(text, into); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
+}
+
+// receive fails when something that should happen now does not.
+func receive[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s: not within 20 seconds", what)
+		panic("unreachable")
+	}
+}
+
+// sendAsync makes an exchange in the background.
+func (e *env) sendAsync(r request) <-chan response {
+	c := make(chan response, 1)
+	go func() {
+		a, err := e.try(r)
+		if err != nil {
+			a.body = fmt.Append(nil, err)
+		}
+		c <- a
+	}()
+	return c
 }

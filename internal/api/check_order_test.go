@@ -16,8 +16,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// trial is a creation under construction: good, until defects are put in.
-type trial struct {
+// creation is a creation under construction: good, until defects are put in.
+type creation struct {
 	method, taxpayer, tail, query string
 	idem                          string
 	header                        http.Header
@@ -35,7 +35,7 @@ type trial struct {
 type defect struct {
 	step   float64 // those of one step have no order among them
 	name   string
-	put    func(*trial)
+	put    func(*creation)
 	status int
 	code   string
 	detail string // code of a detail that must be there
@@ -45,52 +45,52 @@ type defect struct {
 
 // defects lists them by step. The order in which they are answered is the list.
 func defects() []defect {
-	set := func(name, value string) func(*trial) {
-		return func(a *trial) { a.header.Set(name, value) }
+	set := func(name, value string) func(*creation) {
+		return func(a *creation) { a.header.Set(name, value) }
 	}
 	large := func(b []byte) []byte { return append(b, make([]byte, 1<<20)...) }
 	return []defect{
-		{step: 2, name: "draining", put: func(a *trial) { a.draining = true }, status: 503, code: "service_unavailable"},
-		{step: 3, name: "unknown path", put: func(a *trial) { a.tail = "/invoices/" }, status: 404, code: "not_found"},
-		{step: 4, name: "other method", put: func(a *trial) { a.method = http.MethodPut }, status: 405, code: "bad_request"},
-		{step: 5, name: "no credential", put: func(a *trial) { a.noCredential = true }, status: 401, code: "unauthorized"},
-		{step: 5, name: "broken checksum", put: func(a *trial) { a.broken = true }, status: 401, code: "unauthorized"},
-		{step: 5, name: "another secret", put: func(a *trial) { a.forged = true }, status: 401, code: "unauthorized"},
-		{step: 7, name: "another environment", put: func(a *trial) { a.elsewhere = true }, status: 403, code: "forbidden"},
-		{step: 8, name: "used-up window", put: func(a *trial) { a.exhausted = true }, status: 429, code: "rate_limited"},
-		{step: 9, name: "missing scope", put: func(a *trial) { a.scopeless = true }, status: 403, code: "forbidden"},
-		{step: 10, name: "malformed taxpayer", put: func(a *trial) { a.taxpayer = "me" }, status: 400, code: "bad_request", detail: "taxpayer_id"},
-		{step: 10, name: "another taxpayer", put: func(a *trial) { a.taxpayer = store.NewID() }, status: 403, code: "forbidden"},
-		{step: 11, name: "unknown parameter", put: func(a *trial) { a.query = "?dry_run=true" }, status: 400, code: "bad_request", detail: "dry_run"},
-		{step: 12, name: "no key", put: func(a *trial) { a.idem = "" }, status: 400, code: "bad_request", detail: "Idempotency-Key", takes: "key"},
+		{step: 2, name: "draining", put: func(a *creation) { a.draining = true }, status: 503, code: "service_unavailable"},
+		{step: 3, name: "unknown path", put: func(a *creation) { a.tail = "/invoices/" }, status: 404, code: "not_found"},
+		{step: 4, name: "other method", put: func(a *creation) { a.method = http.MethodPut }, status: 405, code: "bad_request"},
+		{step: 5, name: "no credential", put: func(a *creation) { a.noCredential = true }, status: 401, code: "unauthorized"},
+		{step: 5, name: "broken checksum", put: func(a *creation) { a.broken = true }, status: 401, code: "unauthorized"},
+		{step: 5, name: "another secret", put: func(a *creation) { a.forged = true }, status: 401, code: "unauthorized"},
+		{step: 7, name: "another environment", put: func(a *creation) { a.elsewhere = true }, status: 403, code: "forbidden"},
+		{step: 8, name: "used-up window", put: func(a *creation) { a.exhausted = true }, status: 429, code: "rate_limited"},
+		{step: 9, name: "missing scope", put: func(a *creation) { a.scopeless = true }, status: 403, code: "forbidden"},
+		{step: 10, name: "malformed taxpayer", put: func(a *creation) { a.taxpayer = "me" }, status: 400, code: "bad_request", detail: "taxpayer_id"},
+		{step: 10, name: "another taxpayer", put: func(a *creation) { a.taxpayer = store.NewID() }, status: 403, code: "forbidden"},
+		{step: 11, name: "unknown parameter", put: func(a *creation) { a.query = "?dry_run=true" }, status: 400, code: "bad_request", detail: "dry_run"},
+		{step: 12, name: "no key", put: func(a *creation) { a.idem = "" }, status: 400, code: "bad_request", detail: "Idempotency-Key", takes: "key"},
 		{step: 12.5, name: "unknown scenario", put: set("Sandbox-Scenario", "sunny"), status: 400, code: "bad_request"},
 		{step: 13, name: "media type", put: set("Content-Type", "text/plain"), status: 415, code: "bad_request"},
 		{step: 13, name: "coding", put: set("Content-Encoding", "gzip"), status: 415, code: "bad_request"},
-		{step: 14, name: "too long", put: func(a *trial) { a.raw = large }, status: 413, code: "bad_request", takes: "body"},
-		{step: 15, name: "too long, in chunks", put: func(a *trial) { a.raw, a.chunked = large, true }, status: 413, code: "bad_request", takes: "body"},
-		{step: 16, name: "no JSON", put: func(a *trial) { a.raw = func(b []byte) []byte { return append(b, '}') } }, status: 400, code: "invalid_json", needs: "body"},
-		{step: 17, name: "key used before", put: func(a *trial) { a.idem = "used" }, status: 409, code: "idempotency_mismatch", needs: "key"},
-		{step: 18, name: "unknown member", put: func(a *trial) { a.invoice["extra"] = 1 }, status: 422, code: "validation_error", detail: "extra"},
-		{step: 18, name: "wrong total", put: func(a *trial) { a.invoice["declared_totals"].(map[string]any)["total"] = "1.00" }, status: 422, code: "validation_error"},
-		{step: 20, name: "tomorrow", put: func(a *trial) { a.invoice["issue_date"] = "2026-11-16" }, status: 422, code: "validation_error", detail: "issue_date"},
-		{step: 21, name: "not ready", put: func(a *trial) { credit(a.invoice) }, status: 409, code: "operational_readiness_failed", detail: "certificate"},
-		{step: 22, name: "external id taken", put: func(a *trial) { a.invoice["external_id"] = "taken" }, status: 409, code: "external_id_conflict"},
+		{step: 14, name: "too long", put: func(a *creation) { a.raw = large }, status: 413, code: "bad_request", takes: "body"},
+		{step: 15, name: "too long, in chunks", put: func(a *creation) { a.raw, a.chunked = large, true }, status: 413, code: "bad_request", takes: "body"},
+		{step: 16, name: "no JSON", put: func(a *creation) { a.raw = func(b []byte) []byte { return append(b, '}') } }, status: 400, code: "invalid_json", needs: "body"},
+		{step: 17, name: "key used before", put: func(a *creation) { a.idem = "used" }, status: 409, code: "idempotency_mismatch", needs: "key"},
+		{step: 18, name: "unknown member", put: func(a *creation) { a.invoice["extra"] = 1 }, status: 422, code: "validation_error", detail: "extra"},
+		{step: 18, name: "wrong total", put: func(a *creation) { a.invoice["declared_totals"].(map[string]any)["total"] = "1.00" }, status: 422, code: "validation_error"},
+		{step: 20, name: "tomorrow", put: func(a *creation) { a.invoice["issue_date"] = "2026-11-16" }, status: 422, code: "validation_error", detail: "issue_date"},
+		{step: 21, name: "not ready", put: func(a *creation) { asFiscalCredit(a.invoice) }, status: 409, code: "operational_readiness_failed", detail: "certificate"},
+		{step: 22, name: "external id taken", put: func(a *creation) { a.invoice["external_id"] = "taken" }, status: 409, code: "external_id_conflict"},
 	}
 }
 
-// orderly is a world in which every check can fail.
-type orderly struct {
-	*world
-	drained *world
+// checkEnv is a world in which every check can fail.
+type checkEnv struct {
+	*env
+	drained *env
 	keys    map[string]string
 }
 
-func orderlyOptions() options {
+func checkEnvOptions() envOptions {
 	c := newClock()
-	return options{
+	return envOptions{
 		clock: c, rateLimit: 1_000_000,
 		// Both checks depend on what is stored and on the day, as in production.
-		plan: scripted{
+		plan: stubPlan{
 			check: func(_ context.Context, inv *fiscal.Invoice) error { return inv.CheckDate(c.now(), fiscal.Date{}) },
 			ready: func(t fiscal.Type) fiscal.Problems {
 				if t != fiscal.FiscalCredit {
@@ -102,18 +102,18 @@ func orderlyOptions() options {
 	}
 }
 
-func newOrderly(t *testing.T, w *world) *orderly {
+func newCheckEnv(t *testing.T, e *env) *checkEnv {
 	t.Helper()
-	o := &orderly{world: w, keys: make(map[string]string)}
-	o.drained = w.beside(t, func(*api.Options, *http.Server) {})
+	o := &checkEnv{env: e, keys: make(map[string]string)}
+	o.drained = e.withService(t, func(*api.Options, *http.Server) {})
 	o.drained.api.Drain()
-	w.created(w.create("used", body("of the used key")))
-	w.created(w.create("k", body("taken")))
+	e.created(e.create("used", invoiceBody("of the used key")))
+	e.created(e.create("k", invoiceBody("taken")))
 	return o
 }
 
 // credential makes a key with the defects of a trial, once.
-func (o *orderly) credential(t *testing.T, a *trial) string {
+func (o *checkEnv) credential(t *testing.T, a *creation) string {
 	t.Helper()
 	if a.noCredential {
 		return "-"
@@ -131,7 +131,7 @@ func (o *orderly) credential(t *testing.T, a *trial) string {
 		if a.exhausted {
 			terms.RateLimit = 1
 		}
-		made, _, err := o.world.credentials().Issue(t.Context(), terms)
+		made, _, err := o.env.credentials().Issue(t.Context(), terms)
 		o.must(err)
 		key = made.Reveal()
 		if a.exhausted {
@@ -140,7 +140,7 @@ func (o *orderly) credential(t *testing.T, a *trial) string {
 		o.keys[name] = key
 	}
 	if a.forged {
-		key = forge(t, key)
+		key = forgeKey(t, key)
 	}
 	if a.broken {
 		key = key[:len(key)-1] + map[bool]string{true: "b", false: "a"}[strings.HasSuffix(key, "a")]
@@ -148,16 +148,16 @@ func (o *orderly) credential(t *testing.T, a *trial) string {
 	return key
 }
 
-func (o *orderly) with(t *testing.T, n int, put ...defect) answer {
+func (o *checkEnv) with(t *testing.T, n int, put ...defect) response {
 	t.Helper()
-	a := &trial{
+	a := &creation{
 		method: http.MethodPost, taxpayer: o.taxpayer, tail: "/invoices", idem: fmt.Sprint("order-", n),
-		header: http.Header{}, invoice: invoice(fmt.Sprint("order-", n)),
+		header: http.Header{}, invoice: newInvoice(fmt.Sprint("order-", n)),
 	}
 	for _, d := range put {
 		d.put(a)
 	}
-	text := body("", func(v map[string]any) {
+	text := invoiceBody("", func(v map[string]any) {
 		for name := range v {
 			delete(v, name)
 		}
@@ -168,7 +168,7 @@ func (o *orderly) with(t *testing.T, n int, put ...defect) answer {
 	if a.raw != nil {
 		text = a.raw(text)
 	}
-	to := o.world
+	to := o.env
 	if a.draining {
 		to = o.drained
 	}
@@ -192,11 +192,11 @@ func (o *orderly) with(t *testing.T, n int, put ...defect) answer {
 		lines = append(lines, "Idempotency-Key: "+a.idem)
 	}
 	c := to.dial(t)
-	return c.ask(t, a.method, to.sentText(a.method, path, key, append(lines, "Transfer-Encoding: chunked")...)+
+	return c.exchange(t, a.method, to.rawRequest(a.method, path, key, append(lines, "Transfer-Encoding: chunked")...)+
 		fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text))
 }
 
-func (d defect) wants(t *testing.T, name string, a answer) {
+func (d defect) wants(t *testing.T, name string, a response) {
 	t.Helper()
 	if a.status != d.status || a.code() != d.code {
 		t.Errorf("%s: want %d %s, got %s", name, d.status, d.code, a)
@@ -214,9 +214,9 @@ func (d defect) wants(t *testing.T, name string, a answer) {
 }
 
 // A request with two defects is answered for the one whose check comes first.
-func TestP36EveryPairOfDefects(t *testing.T) {
-	each(t, orderlyOptions(), func(t *testing.T, w *world) {
-		o := newOrderly(t, w)
+func TestFirstCheckDecidesTheAnswer(t *testing.T) {
+	eachEngine(t, checkEnvOptions(), func(t *testing.T, e *env) {
+		o := newCheckEnv(t, e)
 		if a := o.with(t, 0); a.status != http.StatusAccepted {
 			t.Fatalf("without a defect: %s", a)
 		}
@@ -241,11 +241,11 @@ func TestP36EveryPairOfDefects(t *testing.T) {
 }
 
 // An address that failed too often is told so in place of 401 and of nothing else.
-func TestP36TheWindowOfAnAddressReplacesOnly401(t *testing.T) {
-	each(t, orderlyOptions(), func(t *testing.T, w *world) {
-		o := newOrderly(t, w)
+func TestRateLimitOfAnAddressReplacesOnly401(t *testing.T) {
+	eachEngine(t, checkEnvOptions(), func(t *testing.T, e *env) {
+		o := newCheckEnv(t, e)
 		for range 300 {
-			w.send(request{path: "/nothing"})
+			e.send(request{path: "/nothing"})
 		}
 		for i, d := range defects() {
 			if d.status == http.StatusUnauthorized {
@@ -257,11 +257,11 @@ func TestP36TheWindowOfAnAddressReplacesOnly401(t *testing.T) {
 }
 
 // Reads have fewer checks, in the same order; what names a resource hides it.
-func TestP36ReadsCheckInTheSameOrder(t *testing.T) {
-	each(t, orderlyOptions(), func(t *testing.T, w *world) {
+func TestReadsCheckInTheSameOrder(t *testing.T) {
+	eachEngine(t, checkEnvOptions(), func(t *testing.T, e *env) {
 		keys := map[apikey.Scope]string{}
 		for _, s := range []apikey.Scope{apikey.WebhooksManage, apikey.InvoicesRead} {
-			keys[s] = w.newKey(w.taxpayer, fiscal.Sandbox, s)
+			keys[s] = e.newKey(e.taxpayer, fiscal.Sandbox, s)
 		}
 		other := store.NewID()
 		for _, o := range operations(t) {
@@ -272,21 +272,21 @@ func TestP36ReadsCheckInTheSameOrder(t *testing.T) {
 			if o.named() {
 				malformed, foreign, query = http.StatusNotFound, http.StatusNotFound, http.StatusNotFound
 			}
-			if o.emits() {
+			if o.webhooks() {
 				query = http.StatusForbidden // of everything, in the sandbox
 			}
-			scopeless := keys[o.unneeded()]
+			scopeless := keys[o.uselessScope()]
 			for _, tt := range []struct {
 				name, key, taxpayer, query string
 				want                       int
 			}{
 				{"no scope, malformed taxpayer, bad query", scopeless, "me", "?x=1", http.StatusForbidden},
 				{"no scope, another taxpayer", scopeless, other, "", http.StatusForbidden},
-				{"malformed taxpayer, bad query", w.key, "me", "?x=1", malformed},
-				{"another taxpayer, bad query", w.key, other, "?x=1", foreign},
-				{"bad query, unknown resource", w.key, w.taxpayer, "?x=1", query},
+				{"malformed taxpayer, bad query", e.key, "me", "?x=1", malformed},
+				{"another taxpayer, bad query", e.key, other, "?x=1", foreign},
+				{"bad query, unknown resource", e.key, e.taxpayer, "?x=1", query},
 			} {
-				if a := w.send(request{path: o.at(tt.taxpayer, other) + tt.query, key: tt.key}); a.status != tt.want {
+				if a := e.send(request{path: o.pathFor(tt.taxpayer, other) + tt.query, key: tt.key}); a.status != tt.want {
 					t.Errorf("%s, %s: want %d, got %s", o, tt.name, tt.want, a)
 				}
 			}
@@ -295,51 +295,51 @@ func TestP36ReadsCheckInTheSameOrder(t *testing.T) {
 }
 
 // statuses makes one answer of every status that the service gives.
-func statuses(t *testing.T, w *world) map[int]func(http.Header) answer {
+func statuses(t *testing.T, e *env) map[int]func(http.Header) response {
 	t.Helper()
-	post := func(idem string, text []byte, change ...func(http.Header)) func(http.Header) answer {
-		return func(h http.Header) answer {
+	post := func(idem string, text []byte, change ...func(http.Header)) func(http.Header) response {
+		return func(h http.Header) response {
 			for _, c := range change {
 				c(h)
 			}
-			return w.send(request{method: http.MethodPost, path: "invoices", idem: idem, body: text, header: h})
+			return e.send(request{method: http.MethodPost, path: "invoices", idem: idem, body: text, header: h})
 		}
 	}
-	get := func(w *world, key, path string) func(http.Header) answer {
-		return func(h http.Header) answer { return w.send(request{path: path, key: key, header: h}) }
+	get := func(e *env, key, path string) func(http.Header) response {
+		return func(h http.Header) response { return e.send(request{path: path, key: key, header: h}) }
 	}
-	drained := w.beside(t, func(*api.Options, *http.Server) {})
+	drained := e.withService(t, func(*api.Options, *http.Server) {})
 	drained.api.Drain()
-	limited, _, err := w.credentials().Issue(t.Context(), access.Terms{
-		TaxpayerID: w.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), RateLimit: 1,
+	limited, _, err := e.credentials().Issue(t.Context(), access.Terms{
+		TaxpayerID: e.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), RateLimit: 1,
 	})
-	w.must(err)
-	w.send(request{path: "invoices", key: limited.Reveal()})
-	made := w.created(w.create("made", body("made")))
-	return map[int]func(http.Header) answer{
-		200: get(w, "", "invoices"),
-		202: post("made", body("made")),
-		400: get(w, "", "invoices?limit=0"),
-		401: get(w, "-", "invoices"),
-		403: get(w, "", "/v1/taxpayers/"+store.NewID()+"/invoices"),
-		404: get(w, "", "/v1/nothing"),
-		405: func(h http.Header) answer {
-			return w.send(request{method: http.MethodDelete, path: "invoices", header: h})
+	e.must(err)
+	e.send(request{path: "invoices", key: limited.Reveal()})
+	made := e.created(e.create("made", invoiceBody("made")))
+	return map[int]func(http.Header) response{
+		200: get(e, "", "invoices"),
+		202: post("made", invoiceBody("made")),
+		400: get(e, "", "invoices?limit=0"),
+		401: get(e, "-", "invoices"),
+		403: get(e, "", "/v1/taxpayers/"+store.NewID()+"/invoices"),
+		404: get(e, "", "/v1/nothing"),
+		405: func(h http.Header) response {
+			return e.send(request{method: http.MethodDelete, path: "invoices", header: h})
 		},
-		409: get(w, "", "fiscal-documents/"+made.FiscalDocumentID+"/pdf"),
+		409: get(e, "", "fiscal-documents/"+made.FiscalDocumentID+"/pdf"),
 		413: post("k", make([]byte, 1<<20+1)),
-		415: post("k", body("a"), func(h http.Header) { h.Set("Content-Type", "text/plain") }),
+		415: post("k", invoiceBody("a"), func(h http.Header) { h.Set("Content-Type", "text/plain") }),
 		422: post("k", []byte(`{}`)),
-		429: get(w, limited.Reveal(), "invoices"),
-		500: post("k", body("panic")),
-		501: post("k", body("fail")), // also 500, by another way
+		429: get(e, limited.Reveal(), "invoices"),
+		500: post("k", invoiceBody("panic")),
+		501: post("k", invoiceBody("fail")), // also 500, by another way
 		503: get(drained, "", "invoices"),
 	}
 }
 
-// faulty is a plan that has bugs.
-func faulty() scripted {
-	return scripted{check: func(_ context.Context, inv *fiscal.Invoice) error {
+// newFaultyPlan is a plan that has bugs.
+func newFaultyPlan() stubPlan {
+	return stubPlan{check: func(_ context.Context, inv *fiscal.Invoice) error {
 		switch inv.ExternalID {
 		case "panic":
 			panic(inv)
@@ -350,8 +350,8 @@ func faulty() scripted {
 	}}
 }
 
-func TestP40EveryAnswerCarriesTheCommonHeaders(t *testing.T) {
-	each(t, options{rateLimit: 1000, plan: faulty()}, func(t *testing.T, w *world) {
+func TestEveryAnswerHasTheCommonHeaders(t *testing.T) {
+	eachEngine(t, envOptions{rateLimit: 1000, plan: newFaultyPlan()}, func(t *testing.T, e *env) {
 		const valid = "req_00000000000000000000000000c0ffee"
 		ids := map[string][]string{
 			"valid":               {valid},
@@ -367,7 +367,7 @@ func TestP40EveryAnswerCarriesTheCommonHeaders(t *testing.T) {
 			"two in a line":       {valid + ", " + valid},
 			"a space for a digit": {valid[:35] + " "},
 		}
-		for status, send := range statuses(t, w) {
+		for status, send := range statuses(t, e) {
 			want := status
 			if status == 501 {
 				want = http.StatusInternalServerError
@@ -383,7 +383,7 @@ func TestP40EveryAnswerCarriesTheCommonHeaders(t *testing.T) {
 					t.Fatalf("%d, id %s: %s", status, name, a)
 				}
 				if a.header.Get("Idempotency-Replayed") == "" {
-					wantCommon(t, w.clock.now(), a)
+					wantCommonHeaders(t, e.clock.now(), a)
 				}
 				id := a.header.Get("X-Request-Id")
 				if (id == valid) != (name == "valid") || seen[id] || len(a.header["X-Request-Id"]) != 1 {
@@ -400,15 +400,15 @@ func TestP40EveryAnswerCarriesTheCommonHeaders(t *testing.T) {
 }
 
 // The probes and the pages beside the API are not under its limits.
-func TestP40ProbesHaveNoRateLimit(t *testing.T) {
-	each(t, options{rateLimit: 1000}, func(t *testing.T, w *world) {
+func TestProbesHaveNoRateLimit(t *testing.T) {
+	eachEngine(t, envOptions{rateLimit: 1000}, func(t *testing.T, e *env) {
 		for _, path := range []string{"/livez", "/readyz", "/metrics", "/docs"} {
-			a, err := w.plain(t, path)
+			a, err := e.getPlain(t, path)
 			if err != nil || a.status != http.StatusOK || a.header.Get("RateLimit-Limit") != "" {
 				t.Errorf("%s: %v %d %v", path, err, a.status, a.header)
 			}
 		}
-		if a := w.send(request{path: "/v1/openapi.json", key: "-"}); a.status != http.StatusOK || a.header.Get("RateLimit-Limit") != "300" {
+		if a := e.send(request{path: "/v1/openapi.json", key: "-"}); a.status != http.StatusOK || a.header.Get("RateLimit-Limit") != "300" {
 			t.Errorf("the document: %d %v", a.status, a.header)
 		}
 	})

@@ -28,42 +28,42 @@ type page struct {
 }
 
 // list reads a page with a query.
-func (w *world) list(query string) page {
-	w.t.Helper()
-	a := w.send(request{path: "invoices?" + query})
+func (e *env) list(query string) page {
+	e.t.Helper()
+	a := e.send(request{path: "invoices?" + query})
 	if a.status != http.StatusOK {
-		w.t.Fatalf("list %s: %s", query, a)
+		e.t.Fatalf("list %s: %s", query, a)
 	}
 	var p page
-	w.must(json.Unmarshal(a.body, &p))
+	e.must(json.Unmarshal(a.body, &p))
 	return p
 }
 
-// samples are n invoices, oldest first.
-func (w *world) samples(prefix string, n int, status func(i int) fiscal.Status) []store.Invoice {
+// newInvoices are n invoices, oldest first.
+func (e *env) newInvoices(prefix string, n int, status func(i int) fiscal.Status) []store.Invoice {
 	list := make([]store.Invoice, n)
 	for i := range n {
 		list[i] = store.Invoice{
-			Scope: w.scope(), ID: store.NewID(), DocumentID: store.NewID(), ExternalID: fmt.Sprintf("%s-%d", prefix, i),
+			Scope: e.scope(), ID: store.NewID(), DocumentID: store.NewID(), ExternalID: fmt.Sprintf("%s-%d", prefix, i),
 			Type: fiscal.Consumer, Status: status(i), Revision: 1, Currency: "DOP", IssueDate: "2026-11-14",
 			Subtotal: "1", DiscountTotal: "0", TaxTotal: "0", Total: "1", Paid: "1", Balance: "0", DocumentTotal: "1.00",
-			CreatedAt: w.clock.now(), UpdatedAt: w.clock.now(),
+			CreatedAt: e.clock.now(), UpdatedAt: e.clock.now(),
 		}
 	}
 	return list
 }
 
-// fill stores n invoices without the API.
-func (w *world) fill(prefix string, n int, status func(i int) fiscal.Status) []store.Invoice {
-	w.t.Helper()
-	list := w.samples(prefix, n, status)
-	w.must(w.store.ImportInvoices(w.t.Context(), list, []byte(`{}`)))
+// storeInvoices stores n invoices without the API.
+func (e *env) storeInvoices(prefix string, n int, status func(i int) fiscal.Status) []store.Invoice {
+	e.t.Helper()
+	list := e.newInvoices(prefix, n, status)
+	e.must(e.store.ImportInvoices(e.t.Context(), list, []byte(`{}`)))
 	return list
 }
 
 func accepted(int) fiscal.Status { return fiscal.Accepted }
 
-func TestP37QueriesThatCannotBeRead(t *testing.T) {
+func TestInvalidQueriesAreRefused(t *testing.T) {
 	tests := map[string]string{ // the query, and the problems it has
 		"limit=0": "limit out_of_range", "limit=101": "limit out_of_range", "limit=-1": "limit out_of_range", "limit=999999": "limit out_of_range",
 		"limit=abc": "limit invalid_format", "limit=1.0": "limit invalid_format", "limit=05": "limit invalid_format", "limit=%2B5": "limit invalid_format",
@@ -81,9 +81,9 @@ func TestP37QueriesThatCannotBeRead(t *testing.T) {
 		"cursor=" + strings.Repeat("A", 501): "cursor invalid_cursor", "cursor=x": "cursor invalid_cursor",
 		"status=x&limit=0&cursor=x": "status invalid_enum|limit out_of_range|cursor invalid_cursor",
 	}
-	each(t, options{}, func(t *testing.T, w *world) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for query, want := range tests {
-			a := w.send(request{path: "invoices?" + query})
+			a := e.send(request{path: "invoices?" + query})
 			wantCode(t, query, a, http.StatusBadRequest, "bad_request")
 			if got := strings.Join(problemsOf(t, a), "|"); got != want {
 				t.Errorf("%.60s: details %q, want %q", query, got, want)
@@ -97,17 +97,17 @@ func TestP37QueriesThatCannotBeRead(t *testing.T) {
 			"external_id=a&limit=5": "limit unknown_parameter", "external_id=" + strings.Repeat("x", 201): "external_id too_long",
 			"external_id=%00": "external_id invalid_format",
 		} {
-			a := w.send(request{path: "fiscal-documents?" + query})
+			a := e.send(request{path: "fiscal-documents?" + query})
 			wantCode(t, query, a, http.StatusBadRequest, "bad_request")
 			if got := strings.Join(problemsOf(t, a), "|"); got != want {
 				t.Errorf("documents %.60s: details %q, want %q", query, got, want)
 			}
 		}
-		a := w.send(request{method: http.MethodPost, path: "invoices?dry_run=1", idem: "k", body: body("A")})
+		a := e.send(request{method: http.MethodPost, path: "invoices?dry_run=1", idem: "k", body: invoiceBody("A")})
 		wantCode(t, "a creation has no parameters", a, http.StatusBadRequest, "bad_request")
-		inv := w.created(w.create("k", body("A")))
+		inv := e.created(e.create("k", invoiceBody("A")))
 		for _, path := range []string{"invoices/" + inv.ID, "fiscal-documents/" + inv.FiscalDocumentID} {
-			if a := w.send(request{path: path + "?x=1&x=%ff;"}); a.status != http.StatusOK {
+			if a := e.send(request{path: path + "?x=1&x=%ff;"}); a.status != http.StatusOK {
 				t.Errorf("reading one resource ignores the query, got %s", a)
 			}
 		}
@@ -115,9 +115,9 @@ func TestP37QueriesThatCannotBeRead(t *testing.T) {
 }
 
 // A query of two bytes each must not become an answer of a hundred.
-func TestQueryOfManyParametersHasABoundedAnswer(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		a := w.send(request{path: "invoices?" + strings.Repeat("a&", 5000)})
+func TestQueryOfManyParametersGetsAShortAnswer(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		a := e.send(request{path: "invoices?" + strings.Repeat("a&", 5000)})
 		wantCode(t, "5000 parameters", a, http.StatusBadRequest, "bad_request")
 		if n := len(a.details(t)); n > 101 || len(a.body) > 20_000 {
 			t.Errorf("%d details, %d bytes", n, len(a.body))
@@ -127,11 +127,11 @@ func TestQueryOfManyParametersHasABoundedAnswer(t *testing.T) {
 
 // Pages together are the list as it was when paging began, whatever is stored
 // meanwhile and however the page size changes.
-func TestP38PagesWhileInvoicesAreStored(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestPagingWhileInvoicesAreStored(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		const before = 2000
 		var want []string
-		for _, inv := range w.fill("old", before, accepted) {
+		for _, inv := range e.storeInvoices("old", before, accepted) {
 			want = append(want, inv.ID)
 		}
 		slices.Reverse(want)
@@ -146,7 +146,7 @@ func TestP38PagesWhileInvoicesAreStored(t *testing.T) {
 					return
 				case <-every.C:
 				}
-				if err := w.store.ImportInvoices(t.Context(), w.samples(fmt.Sprintf("new-%d", i), 3, accepted), []byte(`{}`)); err != nil {
+				if err := e.store.ImportInvoices(t.Context(), e.newInvoices(fmt.Sprintf("new-%d", i), 3, accepted), []byte(`{}`)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -158,7 +158,7 @@ func TestP38PagesWhileInvoicesAreStored(t *testing.T) {
 		cursor, pages := "", 0
 		for ; ; pages++ {
 			size := sizes[pages%len(sizes)]
-			p := w.list(fmt.Sprintf("limit=%d", size) + cursor)
+			p := e.list(fmt.Sprintf("limit=%d", size) + cursor)
 			for _, inv := range p.Data {
 				got = append(got, inv.ID)
 			}
@@ -193,23 +193,23 @@ func TestListFilters(t *testing.T) {
 		"\u007f", "null", " lead", "trail ", "日本語", "<b>", "{}", "a;b", "E'x'",
 	}
 	statuses := fiscal.Statuses()
-	each(t, options{}, func(t *testing.T, w *world) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for i, id := range exotic {
-			inv := w.created(w.create(fmt.Sprintf("k%d", i), body(id)))
+			inv := e.created(e.create(fmt.Sprintf("k%d", i), invoiceBody(id)))
 			for _, spelt := range []string{url.QueryEscape(id), url.PathEscape(id)} {
 				if strings.ContainsAny(spelt, "+&;") && spelt != url.QueryEscape(id) {
 					continue // PathEscape leaves these, which mean something else in a query
 				}
-				p := w.list("external_id=" + spelt)
+				p := e.list("external_id=" + spelt)
 				if len(p.Data) != 1 || p.Data[0].ID != inv.ID || p.Data[0].ExternalID != id || p.Meta.NextCursor != nil {
 					t.Errorf("%q as %s: %+v", id, spelt, p)
 				}
 			}
 		}
-		if p := w.list("external_id=" + url.QueryEscape("%")); len(p.Data) != 0 {
+		if p := e.list("external_id=" + url.QueryEscape("%")); len(p.Data) != 0 {
 			t.Errorf("a wildcard matches %d", len(p.Data))
 		}
-		w.fill("status", 45, func(i int) fiscal.Status { return statuses[i%len(statuses)] })
+		e.storeInvoices("status", 45, func(i int) fiscal.Status { return statuses[i%len(statuses)] })
 		for _, status := range statuses {
 			want := 5
 			if status == fiscal.Accepted {
@@ -217,7 +217,7 @@ func TestListFilters(t *testing.T) {
 			}
 			got, cursor := 0, ""
 			for {
-				p := w.list("limit=2&status=" + string(status) + cursor)
+				p := e.list("limit=2&status=" + string(status) + cursor)
 				for _, inv := range p.Data {
 					if got++; inv.Status != string(status) {
 						t.Errorf("asked for %s, got %s", status, inv.Status)
@@ -232,42 +232,42 @@ func TestListFilters(t *testing.T) {
 				t.Errorf("%d invoices are %s, want %d", got, status, want)
 			}
 		}
-		if p := w.list("external_id=status-0&status=queued"); len(p.Data) != 1 {
+		if p := e.list("external_id=status-0&status=queued"); len(p.Data) != 1 {
 			t.Errorf("both filters: %d", len(p.Data))
 		}
-		if p := w.list("external_id=status-0&status=rejected"); len(p.Data) != 0 {
+		if p := e.list("external_id=status-0&status=rejected"); len(p.Data) != 0 {
 			t.Errorf("both filters: %d", len(p.Data))
 		}
-		if p := w.list(""); len(p.Data) != 25 || p.Meta.NextCursor == nil {
+		if p := e.list(""); len(p.Data) != 25 || p.Meta.NextCursor == nil {
 			t.Errorf("a page has %d by default", len(p.Data))
 		}
 		// A page that is exactly full is the last one when nothing follows.
-		if p := w.list("status=queued&limit=5"); len(p.Data) != 5 || p.Meta.NextCursor != nil {
+		if p := e.list("status=queued&limit=5"); len(p.Data) != 5 || p.Meta.NextCursor != nil {
 			t.Errorf("%d and a cursor %v", len(p.Data), p.Meta.NextCursor)
 		}
 	})
 }
 
-func TestP39CursorsOfAnotherList(t *testing.T) {
+func TestCursorsOfAnotherListAreRefused(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		master := filepath.Join(t.TempDir(), "master.key")
-		w := start(t, address, options{masterKey: master})
-		w.fill("x", 10, accepted)
-		first := w.list("limit=3&status=accepted")
+		e := newEnv(t, address, envOptions{masterKey: master})
+		e.storeInvoices("x", 10, accepted)
+		first := e.list("limit=3&status=accepted")
 		cursor := *first.Meta.NextCursor
 		if len(cursor) > 500 {
 			t.Fatalf("a cursor of %d characters", len(cursor))
 		}
-		refused := func(w *world, name, query string) {
+		refused := func(e *env, name, query string) {
 			t.Helper()
-			a := w.send(request{path: "invoices?" + query})
+			a := e.send(request{path: "invoices?" + query})
 			wantCode(t, name, a, http.StatusBadRequest, "bad_request")
 			if got := problemsOf(t, a); !slices.Equal(got, []string{"cursor invalid_cursor"}) {
 				t.Errorf("%s: details %q", name, got)
 			}
 		}
-		second := w.list("status=accepted&limit=100&cursor=" + cursor)
+		second := e.list("status=accepted&limit=100&cursor=" + cursor)
 		if len(second.Data) != 7 || second.Data[0].ID >= first.Data[2].ID {
 			t.Fatalf("the next page: %+v", second)
 		}
@@ -276,29 +276,29 @@ func TestP39CursorsOfAnotherList(t *testing.T) {
 			if cursor[i] == other {
 				other = 'B'
 			}
-			refused(w, fmt.Sprintf("character %d changed", i), "status=accepted&cursor="+cursor[:i]+string(other)+cursor[i+1:])
+			refused(e, fmt.Sprintf("character %d changed", i), "status=accepted&cursor="+cursor[:i]+string(other)+cursor[i+1:])
 			if i > 0 && i%5 == 0 {
-				refused(w, fmt.Sprintf("cut at %d", i), "status=accepted&cursor="+cursor[:i])
+				refused(e, fmt.Sprintf("cut at %d", i), "status=accepted&cursor="+cursor[:i])
 			}
 		}
-		refused(w, "one more character", "status=accepted&cursor="+cursor+"A")
-		refused(w, "padding", "status=accepted&cursor="+cursor+"%3D%3D")
-		refused(w, "twice", "status=accepted&cursor="+cursor+cursor)
-		refused(w, "without its filter", "cursor="+cursor)
-		refused(w, "with another filter", "status=rejected&cursor="+cursor)
-		refused(w, "with a filter more", "status=accepted&external_id=x-1&cursor="+cursor)
+		refused(e, "one more character", "status=accepted&cursor="+cursor+"A")
+		refused(e, "padding", "status=accepted&cursor="+cursor+"%3D%3D")
+		refused(e, "twice", "status=accepted&cursor="+cursor+cursor)
+		refused(e, "without its filter", "cursor="+cursor)
+		refused(e, "with another filter", "status=rejected&cursor="+cursor)
+		refused(e, "with a filter more", "status=accepted&external_id=x-1&cursor="+cursor)
 
-		other := *w
-		other.taxpayer = w.newTaxpayer()
-		other.key = w.newKey(other.taxpayer, w.opt.env, apikey.AllScopes()...)
+		other := *e
+		other.taxpayer = e.newTaxpayer()
+		other.key = e.newKey(other.taxpayer, e.opt.environment, apikey.AllScopes()...)
 		refused(&other, "another taxpayer", "status=accepted&cursor="+cursor)
-		elsewhere := node(t, address, options{env: fiscal.Certification, plan: pipeline.Sandbox{}, masterKey: master})
-		elsewhere.taxpayer = w.taxpayer
-		elsewhere.key = elsewhere.newKey(w.taxpayer, fiscal.Certification, apikey.AllScopes()...)
+		elsewhere := newNode(t, address, envOptions{environment: fiscal.Certification, plan: pipeline.Sandbox{}, masterKey: master})
+		elsewhere.taxpayer = e.taxpayer
+		elsewhere.key = elsewhere.newKey(e.taxpayer, fiscal.Certification, apikey.AllScopes()...)
 		refused(elsewhere, "another environment", "status=accepted&cursor="+cursor)
 		// Another node of the same environment reads it.
-		twin := node(t, address, options{masterKey: master})
-		twin.taxpayer, twin.key = w.taxpayer, w.key
+		twin := newNode(t, address, envOptions{masterKey: master})
+		twin.taxpayer, twin.key = e.taxpayer, e.key
 		if p := twin.list("status=accepted&cursor=" + cursor); len(p.Data) != 7 {
 			t.Errorf("another node: %d", len(p.Data))
 		}

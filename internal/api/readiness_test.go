@@ -21,35 +21,35 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// gatekeeper is the live plan up to the answer: what it has accepted stays queued.
-type gatekeeper struct{ *live.Plan }
+// registerPlan is the live plan up to the answer: what it has accepted stays queued.
+type registerPlan struct{ *live.Plan }
 
-func (gatekeeper) Start(inv *fiscal.Invoice, s pipeline.Scenario) pipeline.Start {
-	return still{}.Start(inv, s)
+func (registerPlan) Start(inv *fiscal.Invoice, s pipeline.Scenario) pipeline.Start {
+	return queuedPlan{}.Start(inv, s)
 }
 
-// signers are an authority and an identity that know of one signer.
-type signers struct {
+// stubSigners are an authority and an identity that know of one signer.
+type stubSigners struct {
 	live.Authority
 	id          *xmlsig.Identity
 	undelegated bool
 }
 
-func (s *signers) Identity(context.Context, store.Scope, time.Time) (*xmlsig.Identity, error) {
+func (s *stubSigners) Identity(context.Context, store.Scope, time.Time) (*xmlsig.Identity, error) {
 	return s.id, nil
 }
 
-func (s *signers) Undelegated(*xmlsig.Identity, string) (string, bool) {
+func (s *stubSigners) Undelegated(*xmlsig.Identity, string) (string, bool) {
 	return "El RNC no está delegado", s.undelegated
 }
 
-// registering is a live plan that only registers: its authority and its signers are
+// newRegisterOnlyPlan is a live plan that only registers: its authority and its signers are
 // never called.
-func registering(t *testing.T, s *store.Store, opt options) *live.Plan {
+func newRegisterOnlyPlan(t *testing.T, s *store.Store, opt envOptions) *live.Plan {
 	t.Helper()
-	unused := &signers{}
+	unused := &stubSigners{}
 	plan, err := live.New(live.Options{
-		Store: s, Env: opt.env, Authority: unused, Identities: unused, Now: opt.now, Log: slog.New(slog.DiscardHandler),
+		Store: s, Env: opt.environment, Authority: unused, Identities: unused, Now: opt.now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -59,30 +59,30 @@ func registering(t *testing.T, s *store.Store, opt options) *live.Plan {
 
 // P-58: each fact of readiness is broken in turn, told by its code, and repaired;
 // then the same key is accepted.
-func TestP58EachFactOfReadiness(t *testing.T) {
+func TestEachReadinessProblem(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		opt := options{env: fiscal.Production, masterKey: filepath.Join(t.TempDir(), "master.key")}
-		first := start(t, address, opt)
-		people := &signers{id: xmlsigtest.Must(t, xmlsigtest.Options{}).Identity}
+		opt := envOptions{environment: fiscal.Production, masterKey: filepath.Join(t.TempDir(), "master.key")}
+		first := newEnv(t, address, opt)
+		people := &stubSigners{id: xmlsigtest.Must(t, xmlsigtest.Options{}).Identity}
 		plan, err := live.New(live.Options{
 			Store: first.store, Authority: people, Identities: people, Now: first.opt.now, Log: slog.New(slog.DiscardHandler), Env: fiscal.Production,
 		})
 		first.must(err)
-		opt.plan = gatekeeper{plan}
-		w := node(t, address, opt)
-		w.taxpayer, w.key = first.taxpayer, first.key
-		now := w.opt.now()
-		w.certify(now)
-		w.number(1)
-		conn, err := w.database(t).Conn(t.Context())
-		w.must(err)
+		opt.plan = registerPlan{plan}
+		e := newNode(t, address, opt)
+		e.taxpayer, e.key = first.taxpayer, first.key
+		now := e.opt.now()
+		e.addCertificate(now)
+		e.addNumberRange(1)
+		conn, err := e.database(t).Conn(t.Context())
+		e.must(err)
 		defer func() { _ = conn.Close() }()
-		if w.store.Engine() == "sqlite" {
-			lock(t, conn, `PRAGMA busy_timeout = 5000`)
+		if e.store.Engine() == "sqlite" {
+			executeAll(t, conn, `PRAGMA busy_timeout = 5000`)
 		}
 		set := func(statement string, args ...any) func() {
-			return func() { w.must(change(t.Context(), conn, statement, args...)) }
+			return func() { e.must(execute(t.Context(), conn, statement, args...)) }
 		}
 		both := func(first, then func()) func() { return func() { first(); then() } }
 		hour := time.Hour.Microseconds()
@@ -91,30 +91,30 @@ func TestP58EachFactOfReadiness(t *testing.T) {
 			breaks, restores func()
 		}{
 			{"taxpayer.profile_incomplete", set(`UPDATE taxpayers SET address = ''`), set(`UPDATE taxpayers SET address = 'Av. Inventada 1'`)},
-			{"certificate.missing", set(`DELETE FROM certificates`), func() { w.certify(now) }},
+			{"certificate.missing", set(`DELETE FROM certificates`), func() { e.addCertificate(now) }},
 			{"certificate.expired", set(`UPDATE certificates SET not_after = $1`, now.UnixMicro()-hour), set(`UPDATE certificates SET not_after = $1`, now.UnixMicro()+hour)},
 			{"certificate.not_yet_valid", set(`UPDATE certificates SET not_before = $1`, now.UnixMicro()+hour/2), set(`UPDATE certificates SET not_before = $1`, now.UnixMicro()-hour)},
-			{"certificate.revoked", set(`UPDATE certificates SET revoked_at = $1`, now.UnixMicro()-1), both(set(`DELETE FROM certificates`), func() { w.certify(now) })},
-			{"sequence.missing", set(`DELETE FROM sequences`), func() { w.number(1) }},
-			{"sequence.exhausted", set(`UPDATE sequences SET next_number = last_number + 1`), func() { w.number(101) }},
+			{"certificate.revoked", set(`UPDATE certificates SET revoked_at = $1`, now.UnixMicro()-1), both(set(`DELETE FROM certificates`), func() { e.addCertificate(now) })},
+			{"sequence.missing", set(`DELETE FROM sequences`), func() { e.addNumberRange(1) }},
+			{"sequence.exhausted", set(`UPDATE sequences SET next_number = last_number + 1`), func() { e.addNumberRange(101) }},
 			{"sequence.expired", set(`UPDATE sequences SET expires = '2026-11-14' WHERE next_number <= last_number`), set(`UPDATE sequences SET expires = '2026-11-15'`)},
 			{"sequence.fenced", set(`UPDATE sequences SET fenced_at = $1`, now.UnixMicro()), set(`UPDATE sequences SET fenced_at = NULL`)},
-			{"dgii.delegation_rejected", func() { people.undelegated = true }, func() { people.undelegated = false; w.clock.advance(time.Second) }},
+			{"dgii.delegation_rejected", func() { people.undelegated = true }, func() { people.undelegated = false; e.clock.advance(time.Second) }},
 		} {
 			key, name := fmt.Sprintf("k-%d", i), fmt.Sprintf("R-%d", i)
 			tt.breaks()
-			a := w.create(key, body(name))
+			a := e.create(key, invoiceBody(name))
 			wantCode(t, tt.code, a, http.StatusConflict, "operational_readiness_failed")
 			field, _, _ := strings.Cut(tt.code, ".")
 			if got := a.details(t); len(got) != 1 || got[0].Code != tt.code || got[0].Field != field || got[0].Message == "" {
 				t.Errorf("%s is told as %+v", tt.code, got)
 			}
-			if _, err := w.store.Answer(t.Context(), w.scope(), pipeline.CreateInvoice, key); !errors.Is(err, store.ErrNotFound) {
+			if _, err := e.store.Answer(t.Context(), e.scope(), pipeline.CreateInvoice, key); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%s: something is stored under the key: %v", tt.code, err)
 			}
 			tt.restores()
-			a = w.create(key, body(name))
-			w.created(a)
+			a = e.create(key, invoiceBody(name))
+			e.created(a)
 			if a.header.Get("Idempotency-Replayed") != "" {
 				t.Errorf("%s: the refusal was remembered", tt.code)
 			}
@@ -122,32 +122,32 @@ func TestP58EachFactOfReadiness(t *testing.T) {
 	})
 }
 
-// certify gives the taxpayer a certificate that is good for an hour more.
-func (w *world) certify(now time.Time) {
-	w.t.Helper()
-	ctx := w.t.Context()
-	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
+// addCertificate gives the taxpayer a certificate that is good for an hour more.
+func (e *env) addCertificate(now time.Time) {
+	e.t.Helper()
+	ctx := e.t.Context()
+	e.must(e.store.Update(ctx, func(tx *store.Tx) error {
 		_, err := tx.AddCertificate(ctx, store.Certificate{
-			Scope: w.scope(), ID: store.NewID(), DER: []byte("certificate"), Sealed: []byte("elsewhere"),
+			Scope: e.scope(), ID: store.NewID(), DER: []byte("certificate"), Sealed: []byte("elsewhere"),
 			NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), CreatedAt: now,
 		})
 		return err
 	}))
 }
 
-// number gives the taxpayer a hundred numbers of type 32.
-func (w *world) number(from int64) {
-	w.t.Helper()
-	ctx := w.t.Context()
-	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
+// addNumberRange gives the taxpayer a hundred numbers of type 32.
+func (e *env) addNumberRange(from int64) {
+	e.t.Helper()
+	ctx := e.t.Context()
+	e.must(e.store.Update(ctx, func(tx *store.Tx) error {
 		return tx.AddNumberRange(ctx, store.NumberRange{
-			Scope: w.scope(), ID: store.NewID(), Type: fiscal.Consumer, First: from, Last: from + 99, Next: from, CreatedAt: w.opt.now(),
+			Scope: e.scope(), ID: store.NewID(), Type: fiscal.Consumer, First: from, Last: from + 99, Next: from, CreatedAt: e.opt.now(),
 		})
 	}))
 }
 
-// change changes what no part of the service does.
-func change(ctx context.Context, conn *sql.Conn, statement string, args ...any) error {
+// execute changes what no part of the service does.
+func execute(ctx context.Context, conn *sql.Conn, statement string, args ...any) error {
 	done, err := conn.ExecContext(ctx, statement, args...)
 	if err != nil {
 		return err

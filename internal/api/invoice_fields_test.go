@@ -20,8 +20,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// leaves lists the dotted paths of all strings of a value.
-func leaves(v any, at string) []string {
+// stringPaths lists the dotted paths of all strings of a value.
+func stringPaths(v any, at string) []string {
 	join := func(part string) string { return strings.TrimPrefix(at+"."+part, ".") }
 	var list []string
 	switch v := v.(type) {
@@ -29,18 +29,18 @@ func leaves(v any, at string) []string {
 		list = append(list, at)
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			list = append(list, leaves(v[name], join(name))...)
+			list = append(list, stringPaths(v[name], join(name))...)
 		}
 	case []any:
 		for i, item := range v {
-			list = append(list, leaves(item, join(strconv.Itoa(i)))...)
+			list = append(list, stringPaths(item, join(strconv.Itoa(i)))...)
 		}
 	}
 	return list
 }
 
-// texts are the fields of free text, with the characters that each may have.
-func texts() map[string]int {
+// textFields are the fields of free text, with the characters that each may have.
+func textFields() map[string]int {
 	return map[string]int{
 		"external_id": 200, "purchase_order": 120, "payment_terms": 500, "notes": 2000,
 		"buyer.legal_name": 200, "buyer.phone": 40, "buyer.address.line1": 200, "buyer.address.line2": 200, "buyer.address.city": 120,
@@ -50,43 +50,43 @@ func texts() map[string]int {
 	}
 }
 
-func TestP25UnknownMemberAtEachLevel(t *testing.T) {
+func TestUnknownMembersAreRefusedAtEachLevel(t *testing.T) {
 	levels := []string{"", "buyer.", "buyer.address.", "lines.0.", "lines.0.discount.", "lines.0.taxes.0.", "declared_totals.", "estimated_withholdings."}
-	each(t, options{}, func(t *testing.T, w *world) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, level := range levels {
-			wantInvalid(t, level, w.create("extra", body("X", full, set(level+"extra", 1))), level+"extra unknown_field")
+			wantInvalid(t, level, e.create("extra", invoiceBody("X", allFields, setField(level+"extra", 1))), level+"extra unknown_field")
 		}
 		long := strings.Repeat("n", 5000)
-		a := w.create("extra", body("X", full, set(long, 1)))
+		a := e.create("extra", invoiceBody("X", allFields, setField(long, 1)))
 		if len(a.body) > 500 || a.details(t)[0].Code != "unknown_field" {
 			t.Errorf("a long name comes back: %d bytes", len(a.body))
 		}
-		wantInvalid(t, "a name with a NUL", w.create("extra", body("X", set("a\x00b", 1))), "a\x00b unknown_field")
+		wantInvalid(t, "a name with a NUL", e.create("extra", invoiceBody("X", setField("a\x00b", 1))), "a\x00b unknown_field")
 	})
 }
 
-func TestP26NamesAreCaseSensitive(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestMemberNamesAreCaseSensitive(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		wrongCase := func(v map[string]any) { delete(v, "external_id"); v["External_Id"] = "X" }
-		wantInvalid(t, "External_Id", w.create("case", body("X", wrongCase)), "External_Id unknown_field", "external_id required")
+		wantInvalid(t, "External_Id", e.create("case", invoiceBody("X", wrongCase)), "External_Id unknown_field", "external_id required")
 		both := func(v map[string]any) { v["EXTERNAL_ID"] = "Y" }
-		wantInvalid(t, "both", w.create("case", body("X", both)), "EXTERNAL_ID unknown_field")
+		wantInvalid(t, "both", e.create("case", invoiceBody("X", both)), "EXTERNAL_ID unknown_field")
 	})
 }
 
 // PostgreSQL refuses NUL in text and XML refuses the controls: neither may be
 // what finds out.
-func TestP29ControlCharactersInEveryString(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		v := invoice("C-1")
-		full(v)
-		all := leaves(v, "")
+func TestControlCharactersAreRefusedInEveryString(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		v := newInvoice("C-1")
+		allFields(v)
+		all := stringPaths(v, "")
 		if len(all) < 36 {
 			t.Fatalf("only %d strings: the invoice no longer has every field", len(all))
 		}
 		for _, field := range all {
 			for _, value := range []string{"9\x00", "\x0b2026-11-14"} {
-				a := w.create("ctl", body("C-1", full, set(field, value)))
+				a := e.create("ctl", invoiceBody("C-1", allFields, setField(field, value)))
 				if a.status != http.StatusUnprocessableEntity || !slices.Contains(problemsOf(t, a), field+" invalid_characters") {
 					t.Errorf("%s = %q: want 422 invalid_characters, got %s", field, value, a)
 				}
@@ -94,7 +94,7 @@ func TestP29ControlCharactersInEveryString(t *testing.T) {
 		}
 		multiline := []string{"notes", "payment_terms", "lines.0.description"}
 		i := 0
-		for field := range texts() {
+		for field := range textFields() {
 			// Each control in some field, and each white one in every field of one line.
 			controls := []rune{rune(i % 0x20), rune((i + 17) % 0x20)}
 			i++
@@ -105,49 +105,49 @@ func TestP29ControlCharactersInEveryString(t *testing.T) {
 				if strings.ContainsRune("\t\n\r", c) && slices.Contains(multiline, field) {
 					continue
 				}
-				a := w.create("ctl", body("C-1", full, set(field, "abcde"+string(c))))
+				a := e.create("ctl", invoiceBody("C-1", allFields, setField(field, "abcde"+string(c))))
 				wantInvalid(t, fmt.Sprintf("%s with %U", field, c), a, field+" invalid_characters")
 			}
 		}
 		for _, field := range multiline {
-			a := w.create("ok "+field, body("ok "+field, full, set(field, "a\tb\r\nc")))
-			w.created(a)
+			a := e.create("ok "+field, invoiceBody("ok "+field, allFields, setField(field, "a\tb\r\nc")))
+			e.created(a)
 		}
 	})
 }
 
-func TestP30OverridesAndBlanks(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestBidiOverridesAndBlankTextsAreRefused(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		bad := []rune{0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069, 0xfffe, 0xffff}
 		i := 0
-		for _, field := range slices.Sorted(maps.Keys(texts())) {
+		for _, field := range slices.Sorted(maps.Keys(textFields())) {
 			c := bad[i%len(bad)]
 			i++
-			a := w.create("bidi", body("B", full, set(field, "factura "+string(c)+"001")))
+			a := e.create("bidi", invoiceBody("B", allFields, setField(field, "factura "+string(c)+"001")))
 			wantInvalid(t, fmt.Sprintf("%s with %U", field, c), a, field+" invalid_characters")
 			for _, blank := range []string{"     ", "\u00a0\u2003\u3000  "} {
-				wantInvalid(t, field+" blank", w.create("blank", body("B", full, set(field, blank))), field+" blank")
+				wantInvalid(t, field+" blank", e.create("blank", invoiceBody("B", allFields, setField(field, blank))), field+" blank")
 			}
-			wantInvalid(t, field+" empty", w.create("blank", body("B", full, set(field, ""))), field+" too_short")
+			wantInvalid(t, field+" empty", e.create("blank", invoiceBody("B", allFields, setField(field, ""))), field+" too_short")
 		}
 		// The marks that languages need are no overrides.
-		w.created(w.create("marks", body("marks \u200f\u200e\u061c\u200d", full)))
+		e.created(e.create("marks", invoiceBody("marks \u200f\u200e\u061c\u200d", allFields)))
 	})
 }
 
-func TestP31NullWhereTheContractHasIt(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestNullIsAcceptedOnlyWhereTheContractAllowsIt(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		allowed := []string{
 			"estimated_withholdings.income_tax_base_amount", "estimated_withholdings.income_tax_rate_percent",
 			"estimated_withholdings.itbis_base_amount", "estimated_withholdings.itbis_rate_percent",
 		}
 		for _, field := range allowed {
-			w.created(w.create(field, body(field, full, set(field, nil))))
+			e.created(e.create(field, invoiceBody(field, allFields, setField(field, nil))))
 		}
-		w.created(w.create("due", body("due", set("due_date", nil))))
-		wantInvalid(t, "null is absent", w.create("due2", body("due2", full, set("due_date", nil))), "due_date required")
-		w.created(w.create("discount", body("discount", set("lines.0.discount", nil))))
-		wantInvalid(t, "discount", w.create("d", body("d", without("lines.0.discount"))), "lines.0.discount required")
+		e.created(e.create("due", invoiceBody("due", setField("due_date", nil))))
+		wantInvalid(t, "null is absent", e.create("due2", invoiceBody("due2", allFields, setField("due_date", nil))), "due_date required")
+		e.created(e.create("discount", invoiceBody("discount", setField("lines.0.discount", nil))))
+		wantInvalid(t, "discount", e.create("d", invoiceBody("d", removeField("lines.0.discount"))), "lines.0.discount required")
 
 		for _, field := range []string{
 			"external_id", "ecf_type", "issue_date", "currency", "language", "payment_type", "buyer", "lines", "declared_totals",
@@ -156,7 +156,7 @@ func TestP31NullWhereTheContractHasIt(t *testing.T) {
 			"lines.0.unit_code", "lines.0.quantity", "lines.0.taxes", "lines.0.taxes.0", "lines.0.discount.value",
 			"declared_totals.total", "estimated_withholdings.itbis_amount",
 		} {
-			a := w.create("null", body("null", full, set(field, nil)))
+			a := e.create("null", invoiceBody("null", allFields, setField(field, nil)))
 			if got := problemsOf(t, a); a.status != http.StatusUnprocessableEntity || !slices.Contains(got, field+" invalid_type") {
 				t.Errorf("%s null: %s", field, a)
 			}
@@ -164,34 +164,34 @@ func TestP31NullWhereTheContractHasIt(t *testing.T) {
 	})
 }
 
-func TestP32Bounds(t *testing.T) {
+func TestInvoiceFieldsHaveLimits(t *testing.T) {
 	taxes := func(n int) func(map[string]any) {
 		return func(v map[string]any) {
 			tax := v["lines"].([]any)[0].(map[string]any)["taxes"].([]any)[0]
-			set("lines.0.taxes", slices.Repeat([]any{tax}, n))(v)
+			setField("lines.0.taxes", slices.Repeat([]any{tax}, n))(v)
 		}
 	}
 	emoji := strings.Repeat("🧾", 200)
-	each(t, options{}, func(t *testing.T, w *world) {
-		wantInvalid(t, "no line", w.create("b", body("b", set("lines", []any{}))), "lines too_few_items")
-		wantInvalid(t, "1001 lines", w.create("b", body("b", someLines(1001))), "lines too_many_items")
-		wantInvalid(t, "13 taxes", w.create("b", body("b", taxes(13))), append([]string{"lines.0.taxes too_many_items"}, conflicts(12)...)...)
-		wantInvalid(t, "201 characters", w.create("b", body(strings.Repeat("x", 201))), "external_id too_long")
-		wantInvalid(t, "201 emoji", w.create("b", body(emoji+"🧾")), "external_id too_long")
-		if n := w.stored(1); n != 0 {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		wantInvalid(t, "no line", e.create("b", invoiceBody("b", setField("lines", []any{}))), "lines too_few_items")
+		wantInvalid(t, "1001 lines", e.create("b", invoiceBody("b", withLines(1001))), "lines too_many_items")
+		wantInvalid(t, "13 taxes", e.create("b", invoiceBody("b", taxes(13))), append([]string{"lines.0.taxes too_many_items"}, conflicts(12)...)...)
+		wantInvalid(t, "201 characters", e.create("b", invoiceBody(strings.Repeat("x", 201))), "external_id too_long")
+		wantInvalid(t, "201 emoji", e.create("b", invoiceBody(emoji+"🧾")), "external_id too_long")
+		if n := e.stored(1); n != 0 {
 			t.Fatalf("%d invoices were stored", n)
 		}
-		w.created(w.create("1000", body("1000", someLines(1000), set("buyer.tax_id", "199000021"))))
-		w.created(w.create("200", body(strings.Repeat("x", 200))))
-		if inv := w.created(w.create("emoji", body(emoji))); inv.ExternalID != emoji {
+		e.created(e.create("1000", invoiceBody("1000", withLines(1000), setField("buyer.tax_id", "199000021"))))
+		e.created(e.create("200", invoiceBody(strings.Repeat("x", 200))))
+		if inv := e.created(e.create("emoji", invoiceBody(emoji))); inv.ExternalID != emoji {
 			t.Errorf("the external id came back as %q", inv.ExternalID)
 		}
-		for field, limit := range texts() {
+		for field, limit := range textFields() {
 			if field == "external_id" {
 				continue
 			}
-			wantInvalid(t, field, w.create("long", body("long", full, set(field, strings.Repeat("ñ", limit+1)))), field+" too_long")
-			w.created(w.create("fits "+field, body("fits "+field, full, set(field, strings.Repeat("ñ", limit)))))
+			wantInvalid(t, field, e.create("long", invoiceBody("long", allFields, setField(field, strings.Repeat("ñ", limit+1)))), field+" too_long")
+			e.created(e.create("fits "+field, invoiceBody("fits "+field, allFields, setField(field, strings.Repeat("ñ", limit)))))
 		}
 	})
 }
@@ -205,8 +205,8 @@ func conflicts(n int) []string {
 	return list
 }
 
-func TestP33Discounts(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestDiscountsAreValidated(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, tt := range []struct {
 			discount any
 			want     []string
@@ -222,38 +222,38 @@ func TestP33Discounts(t *testing.T) {
 			{0, []string{"lines.0.discount invalid_type"}},
 			{false, []string{"lines.0.discount invalid_type"}},
 		} {
-			wantInvalid(t, fmt.Sprint(tt.discount), w.create("d", body("d", set("lines.0.discount", tt.discount))), tt.want...)
+			wantInvalid(t, fmt.Sprint(tt.discount), e.create("d", invoiceBody("d", setField("lines.0.discount", tt.discount))), tt.want...)
 		}
 		free := func(v map[string]any) {
 			v["lines"].([]any)[0].(map[string]any)["discount"] = map[string]any{"kind": "percentage", "value": "100"}
 			v["declared_totals"] = map[string]any{"subtotal": "500", "discount_total": "500", "tax_total": "0", "total": "0"}
 		}
-		w.created(w.create("free", body("free", free)))
+		e.created(e.create("free", invoiceBody("free", free)))
 	})
 }
 
-func TestP34DatesOfTheCalendar(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestDatesMustExist(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, date := range []string{
 			"2026-02-30", "2026-2-3", "2026-13-01", "2026-00-10", "2026-01-00", "2025-02-29", "0000-01-01", "26-01-01", "2026-01-01T00:00:00Z",
 			"2026/01/01", "01-02-2026", "+2026-01-1", " 2026-01-01", "", "２０２６-01-01", "2026-01-1 ",
 		} {
-			wantInvalid(t, date, w.create("date", body("date", set("issue_date", date))), "issue_date invalid_date")
-			wantInvalid(t, date, w.create("date", body("date", set("due_date", date))), "due_date invalid_date")
+			wantInvalid(t, date, e.create("date", invoiceBody("date", setField("issue_date", date))), "issue_date invalid_date")
+			wantInvalid(t, date, e.create("date", invoiceBody("date", setField("due_date", date))), "due_date invalid_date")
 		}
-		wantInvalid(t, "due before issue", w.create("date", body("date", set("due_date", "2026-11-13"))), "due_date date_order")
-		w.created(w.create("same", body("same", set("due_date", "2026-11-14"))))
-		w.created(w.create("leap", body("leap", set("issue_date", "2024-02-29"))))
+		wantInvalid(t, "due before issue", e.create("date", invoiceBody("date", setField("due_date", "2026-11-13"))), "due_date date_order")
+		e.created(e.create("same", invoiceBody("same", setField("due_date", "2026-11-14"))))
+		e.created(e.create("leap", invoiceBody("leap", setField("issue_date", "2024-02-29"))))
 		// The sandbox asks for a day of the calendar and nothing more.
-		w.created(w.create("future", body("future", set("issue_date", "9999-12-31"))))
-		w.created(w.create("past", body("past", set("issue_date", "0001-01-01"))))
+		e.created(e.create("future", invoiceBody("future", setField("issue_date", "9999-12-31"))))
+		e.created(e.create("past", invoiceBody("past", setField("issue_date", "0001-01-01"))))
 	})
 }
 
 // The day changes at 04:00 UTC, midnight in Santo Domingo. A good date goes on
 // to readiness, which nobody can have in this version.
-func TestP34TomorrowInProduction(t *testing.T) {
-	each(t, options{env: fiscal.Production}, func(t *testing.T, w *world) {
+func TestProductionRefusesDatesInTheFuture(t *testing.T) {
+	eachEngine(t, envOptions{environment: fiscal.Production}, func(t *testing.T, e *env) {
 		for _, tt := range []struct {
 			at, date string
 			future   bool
@@ -268,9 +268,9 @@ func TestP34TomorrowInProduction(t *testing.T) {
 			{"2027-01-01T04:01:00Z", "1999-01-01", false},
 		} {
 			now, err := time.Parse(time.RFC3339, tt.at)
-			w.must(err)
-			w.clock.set(now)
-			a := w.create("k "+tt.at+tt.date, body(tt.at+tt.date, set("issue_date", tt.date)))
+			e.must(err)
+			e.clock.set(now)
+			a := e.create("k "+tt.at+tt.date, invoiceBody(tt.at+tt.date, setField("issue_date", tt.date)))
 			if tt.future {
 				wantInvalid(t, tt.at, a, "issue_date date_in_future")
 				continue
@@ -280,26 +280,26 @@ func TestP34TomorrowInProduction(t *testing.T) {
 				t.Errorf("%s issued at %s: want 409 with %q, got %s", tt.date, tt.at, want, a)
 			}
 		}
-		if n := w.stored(1); n != 0 {
+		if n := e.stored(1); n != 0 {
 			t.Errorf("%d invoices were stored", n)
 		}
 	})
 }
 
-func TestP35AHundredProblemsAndNoMore(t *testing.T) {
+func TestAtMostAHundredProblemsAreListed(t *testing.T) {
 	manyLines := func(n int, member string) []byte {
 		line := `{"line_id":"1","description":"x","item_kind":"product","quantity":"1","unit_price":"1","discount":null,"taxes":[],` + member + `}`
 		count := strconv.Itoa(n)
 		totals := map[string]any{"subtotal": count, "discount_total": "0", "tax_total": "0", "total": count}
-		empty := body("E", set("lines", []any{}), set("declared_totals", totals))
+		empty := invoiceBody("E", setField("lines", []any{}), setField("declared_totals", totals))
 		return []byte(strings.Replace(string(empty), `"lines":[]`, `"lines":[`+strings.Repeat(line+",", n-1)+line+`]`, 1))
 	}
-	each(t, options{}, func(t *testing.T, w *world) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		var want []string
 		for i := range 100 {
 			want = append(want, "lines."+strconv.Itoa(i)+".x unknown_field")
 		}
-		first := w.create("many", manyLines(500, `"x":1`))
+		first := e.create("many", manyLines(500, `"x":1`))
 		wantInvalid(t, "500 problems", first, append(want, "too_many_errors")...)
 		last := first.details(t)[100]
 		if !strings.Contains(last.Message, "400") {
@@ -312,14 +312,14 @@ func TestP35AHundredProblemsAndNoMore(t *testing.T) {
 		}
 		for _, members := range []string{`"x":1,"y":1`, `"y":1,"x":1`} {
 			for range 2 {
-				wantInvalid(t, members, w.create("many", manyLines(1000, members)), append(want, "too_many_errors")...)
+				wantInvalid(t, members, e.create("many", manyLines(1000, members)), append(want, "too_many_errors")...)
 			}
 		}
 		var all []string
 		for i := range 100 {
 			all = append(all, "lines."+strconv.Itoa(i)+".x unknown_field")
 		}
-		wantInvalid(t, "exactly 100", w.create("many", manyLines(100, `"x":1`)), all...)
+		wantInvalid(t, "exactly 100", e.create("many", manyLines(100, `"x":1`)), all...)
 	})
 }
 
@@ -333,13 +333,13 @@ func payloads() []string {
 	}
 }
 
-func TestP109PayloadsComeBackVerbatim(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		db := w.database(t)
+func TestTextsAreStoredVerbatim(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		db := e.database(t)
 		for i, payload := range payloads() {
-			sent := invoice("")
-			full(sent)
-			for field, limit := range texts() {
+			sent := newInvoice("")
+			allFields(sent)
+			for field, limit := range textFields() {
 				text := payload
 				for utf8.RuneCountInString(text) < 5 {
 					text += payload // a phone has five characters
@@ -347,19 +347,19 @@ func TestP109PayloadsComeBackVerbatim(t *testing.T) {
 				if r := []rune(text); len(r) > limit {
 					text = strings.TrimSpace(string(r[:limit]))
 				}
-				set(field, text)(sent)
+				setField(field, text)(sent)
 			}
 			external := payload + " " + strconv.Itoa(i)
 			sent["external_id"] = external
 			b, err := json.Marshal(sent)
-			w.must(err)
-			inv := w.created(w.create("p"+strconv.Itoa(i), b))
+			e.must(err)
+			inv := e.created(e.create("p"+strconv.Itoa(i), b))
 			query := "?external_id=" + url.QueryEscape(external)
 			var read resource
 			var list, documents []resource
-			w.send(request{path: "invoices/" + inv.ID}).data(t, &read)
-			w.send(request{path: "invoices" + query}).data(t, &list)
-			w.send(request{path: "fiscal-documents" + query}).data(t, &documents)
+			e.send(request{path: "invoices/" + inv.ID}).data(t, &read)
+			e.send(request{path: "invoices" + query}).data(t, &list)
+			e.send(request{path: "fiscal-documents" + query}).data(t, &documents)
 			if len(list) != 1 || len(documents) != 1 {
 				t.Errorf("%q: %d invoices and %d documents found", payload, len(list), len(documents))
 				continue
@@ -370,11 +370,11 @@ func TestP109PayloadsComeBackVerbatim(t *testing.T) {
 				}
 			}
 			var kept []byte
-			w.must(db.QueryRowContext(t.Context(), `SELECT request FROM invoices WHERE id = $1`, inv.ID).Scan(&kept))
+			e.must(db.QueryRowContext(t.Context(), `SELECT request FROM invoices WHERE id = $1`, inv.ID).Scan(&kept))
 			var there map[string]any
-			w.must(json.Unmarshal(kept, &there))
+			e.must(json.Unmarshal(kept, &there))
 			var want map[string]any
-			w.must(json.Unmarshal(b, &want))
+			e.must(json.Unmarshal(b, &want))
 			if diff := cmp.Diff(want, there); diff != "" {
 				t.Errorf("%q was stored otherwise (-sent +stored):\n%s", payload, diff)
 			}

@@ -45,30 +45,30 @@ func (c *clock) now() time.Time          { return time.UnixMicro(c.micros.Load()
 func (c *clock) set(t time.Time)         { c.micros.Store(t.UnixMicro()) }
 func (c *clock) advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
-// options say how a world differs from the usual one: a sandbox without limits.
-type options struct {
-	env       fiscal.Environment
-	rateLimit int64
-	clock     *clock
-	log       io.Writer
-	now       func() time.Time
-	plan      pipeline.Plan
-	masterKey string
-	poster    notify.Poster // of tests of endpoints
-	relay     api.Inbox     // nil: the pipeline
-	roots     *x509.CertPool
+// envOptions say how a world differs from the usual one: a sandbox without limits.
+type envOptions struct {
+	environment fiscal.Environment
+	rateLimit   int64
+	clock       *clock
+	log         io.Writer
+	now         func() time.Time
+	plan        pipeline.Plan
+	masterKey   string
+	poster      notify.Poster // of tests of endpoints
+	inbox       api.Inbox     // nil: the pipeline
+	roots       *x509.CertPool
 }
 
-// world is a running service on an empty database, with one taxpayer and a
+// env is a running service on an empty database, with one taxpayer and a
 // credential that may do everything.
-type world struct {
+type env struct {
 	t        *testing.T
-	opt      options
+	opt      envOptions
 	clock    *clock
 	address  string // of the database
 	store    *store.Store
 	ring     *access.Keyring
-	flow     *pipeline.Pipeline
+	pipeline *pipeline.Pipeline
 	feed     *notify.Feed
 	api      *api.API
 	registry *prometheus.Registry
@@ -79,30 +79,30 @@ type world struct {
 	openapi  *openapitest.Validator
 }
 
-// each runs a test on a world of every engine.
-func each(t *testing.T, opt options, test func(t *testing.T, w *world)) {
+// eachEngine runs a test on a world of every engine.
+func eachEngine(t *testing.T, opt envOptions, test func(t *testing.T, e *env)) {
 	t.Helper()
 	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) { test(t, start(t, address, opt)) })
+	storetest.EachAddress(t, func(t *testing.T, address string) { test(t, newEnv(t, address, opt)) })
 }
 
-// start starts a service on a database and gives it a taxpayer.
-func start(t *testing.T, address string, opt options) *world {
+// newEnv starts a service on a database and gives it a taxpayer.
+func newEnv(t *testing.T, address string, opt envOptions) *env {
 	t.Helper()
 	if opt.masterKey == "" {
 		opt.masterKey = filepath.Join(t.TempDir(), "master.key")
 	}
-	w := node(t, address, opt)
-	w.taxpayer = w.newTaxpayer()
-	w.key = w.newKey(w.taxpayer, w.opt.env, apikey.AllScopes()...)
-	return w
+	e := newNode(t, address, opt)
+	e.taxpayer = e.newTaxpayer()
+	e.key = e.newKey(e.taxpayer, e.opt.environment, apikey.AllScopes()...)
+	return e
 }
 
-// node starts a service on a database that another one may be using.
-func node(t *testing.T, address string, opt options) *world {
+// newNode starts a service on a database that another one may be using.
+func newNode(t *testing.T, address string, opt envOptions) *env {
 	t.Helper()
-	if opt.env == "" {
-		opt.env = fiscal.Sandbox
+	if opt.environment == "" {
+		opt.environment = fiscal.Sandbox
 	}
 	if opt.clock == nil {
 		opt.clock = newClock()
@@ -113,95 +113,95 @@ func node(t *testing.T, address string, opt options) *world {
 	if opt.now == nil {
 		opt.now = opt.clock.now
 	}
-	w := &world{t: t, opt: opt, clock: opt.clock, address: address, registry: prometheus.NewRegistry(), openapi: openapitest.New(t)}
-	w.store = storetest.Open(t, address, opt.now)
-	ring, err := access.LoadKeyring(t.Context(), w.store, seal.NewKeys(opt.masterKey))
-	w.must(err)
-	w.ring = ring
+	e := &env{t: t, opt: opt, clock: opt.clock, address: address, registry: prometheus.NewRegistry(), openapi: openapitest.New(t)}
+	e.store = storetest.Open(t, address, opt.now)
+	ring, err := access.LoadKeyring(t.Context(), e.store, seal.NewKeys(opt.masterKey))
+	e.must(err)
+	e.ring = ring
 	log := slog.New(slog.NewJSONHandler(opt.log, nil))
 	if opt.plan == nil {
 		opt.plan = pipeline.Plan(pipeline.Sandbox{})
-		if opt.env != fiscal.Sandbox {
-			opt.plan = registering(t, w.store, opt)
+		if opt.environment != fiscal.Sandbox {
+			opt.plan = newRegisterOnlyPlan(t, e.store, opt)
 		}
 	}
-	w.feed = notify.NewFeed(w.store)
-	w.flow, err = pipeline.New(pipeline.Options{Store: w.store, Plan: opt.plan, Env: opt.env, Now: opt.now, Log: log, OnCommit: w.feed.Wake})
-	w.must(err)
+	e.feed = notify.NewFeed(e.store)
+	e.pipeline, err = pipeline.New(pipeline.Options{Store: e.store, Plan: opt.plan, Env: opt.environment, Now: opt.now, Log: log, OnCommit: e.feed.Wake})
+	e.must(err)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	w.must(err)
-	w.base = "http://" + listener.Addr().String()
-	w.api, err = api.New(w.apiOptions(log, w.registry))
-	w.must(err)
-	server := api.NewServer(w.api.Handler(w.registry), log)
+	e.must(err)
+	e.base = "http://" + listener.Addr().String()
+	e.api, err = api.New(e.apiOptions(log, e.registry))
+	e.must(err)
+	server := api.NewServer(e.api.Handler(e.registry), log)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
-	running.Go(func() { w.flow.Run(ctx) })
+	running.Go(func() { e.pipeline.Run(ctx) })
 	running.Go(func() { _ = server.Serve(api.LimitConnections(listener)) })
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
-	w.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	e.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		_ = server.Close()
 		cancel()
 		running.Wait()
 	})
-	return w
+	return e
 }
 
 // apiOptions are what the world's service is made of.
-func (w *world) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.Options {
+func (e *env) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.Options {
 	opt := api.Options{
-		Store: w.store, Pipeline: w.flow, Keyring: w.ring, Environment: w.opt.env, BaseURL: "https://invoices.example",
-		RateLimit: w.opt.rateLimit, Now: w.opt.now, Log: log, Metrics: registry,
-		Endpoints: w.endpoints(), Feed: w.feed, Sources: w.sources(), Inbox: w.opt.relay,
+		Store: e.store, Pipeline: e.pipeline, Keyring: e.ring, Environment: e.opt.environment, BaseURL: "https://invoices.example",
+		RateLimit: e.opt.rateLimit, Now: e.opt.now, Log: log, Metrics: registry,
+		Endpoints: e.endpoints(), Feed: e.feed, Sources: e.sources(), Inbox: e.opt.inbox,
 	}
 	if opt.Inbox == nil {
-		inbox, err := live.NewInbox(live.InboxOptions{Store: w.store, Env: w.opt.env, Pipeline: w.flow, Now: w.opt.now, Log: log, Roots: w.opt.roots})
-		w.must(err)
+		inbox, err := live.NewInbox(live.InboxOptions{Store: e.store, Env: e.opt.environment, Pipeline: e.pipeline, Now: e.opt.now, Log: log, Roots: e.opt.roots})
+		e.must(err)
 		opt.Inbox = inbox
 	}
 	return opt
 }
 
-func (w *world) secrets() access.Secrets {
-	return access.Secrets{Store: w.store, Keys: seal.NewKeys(w.opt.masterKey)}
+func (e *env) secrets() access.Secrets {
+	return access.Secrets{Store: e.store, Keys: seal.NewKeys(e.opt.masterKey)}
 }
 
-func (w *world) endpoints() *notify.Endpoints {
-	return &notify.Endpoints{Store: w.store, Secrets: w.secrets(), Poster: w.opt.poster, Now: w.opt.now}
+func (e *env) endpoints() *notify.Endpoints {
+	return &notify.Endpoints{Store: e.store, Secrets: e.secrets(), Poster: e.opt.poster, Now: e.opt.now}
 }
 
-func (w *world) sources() *notify.Sources {
-	return &notify.Sources{Store: w.store, Secrets: w.secrets(), Now: w.opt.now}
+func (e *env) sources() *notify.Sources {
+	return &notify.Sources{Store: e.store, Secrets: e.secrets(), Now: e.opt.now}
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
+func (e *env) must(err error) {
+	e.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		e.t.Fatal(err)
 	}
 }
 
-func (w *world) newTaxpayer() string {
-	w.t.Helper()
-	now := w.opt.now()
+func (e *env) newTaxpayer() string {
+	e.t.Helper()
+	now := e.opt.now()
 	made := store.Taxpayer{
 		ID: store.NewID(), RNC: "199000013", LegalName: "Distribuidora Palma Clara, SRL", Address: "Av. Inventada 1",
 		IncomeType: "01", Phones: []string{}, CreatedAt: now, UpdatedAt: now,
 	}
-	w.must(w.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(w.t.Context(), made) }))
+	e.must(e.store.Update(e.t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(e.t.Context(), made) }))
 	return made.ID
 }
 
-func (w *world) credentials() access.Credentials {
-	return access.Credentials{Store: w.store, Ring: w.ring, Now: w.opt.now}
+func (e *env) credentials() access.Credentials {
+	return access.Credentials{Store: e.store, Ring: e.ring, Now: e.opt.now}
 }
 
-func (w *world) newKey(taxpayer string, env fiscal.Environment, scopes ...apikey.Scope) string {
-	w.t.Helper()
-	key, _, err := w.credentials().Issue(w.t.Context(), access.Terms{TaxpayerID: taxpayer, Environment: env, Scopes: scopes})
-	w.must(err)
+func (e *env) newKey(taxpayer string, env fiscal.Environment, scopes ...apikey.Scope) string {
+	e.t.Helper()
+	key, _, err := e.credentials().Issue(e.t.Context(), access.Terms{TaxpayerID: taxpayer, Environment: env, Scopes: scopes})
+	e.must(err)
 	return key.Reveal()
 }
 
@@ -215,17 +215,17 @@ type request struct {
 	body   []byte
 }
 
-// answer is what came back.
-type answer struct {
+// response is what came back.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
+func (a response) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
 
 // code is the code of an error answer.
-func (a answer) code() string {
+func (a response) code() string {
 	var e struct {
 		Error struct {
 			Code string `json:"code"`
@@ -236,7 +236,7 @@ func (a answer) code() string {
 }
 
 // data decodes the data of an answer.
-func (a answer) data(t *testing.T, into any) {
+func (a response) data(t *testing.T, into any) {
 	t.Helper()
 	e := struct {
 		Data any `json:"data"`
@@ -247,7 +247,7 @@ func (a answer) data(t *testing.T, into any) {
 }
 
 // details are the problems of an error answer.
-func (a answer) details(t *testing.T) []fiscal.Problem {
+func (a response) details(t *testing.T) []fiscal.Problem {
 	t.Helper()
 	var e struct {
 		Error struct {
@@ -261,29 +261,29 @@ func (a answer) details(t *testing.T) []fiscal.Problem {
 }
 
 // send makes one exchange and holds its answer against the OpenAPI document.
-func (w *world) send(r request) answer {
-	w.t.Helper()
-	a, err := w.try(r)
+func (e *env) send(r request) response {
+	e.t.Helper()
+	a, err := e.try(r)
 	if err != nil {
-		w.t.Fatal(err)
+		e.t.Fatal(err)
 	}
 	return a
 }
 
 // try is send for exchanges that may fail, and for other goroutines.
-func (w *world) try(r request) (answer, error) {
+func (e *env) try(r request) (response, error) {
 	if r.method == "" {
 		r.method = http.MethodGet
 	}
 	if !strings.HasPrefix(r.path, "/") {
-		r.path = "/v1/taxpayers/" + w.taxpayer + "/" + r.path
+		r.path = "/v1/taxpayers/" + e.taxpayer + "/" + r.path
 	}
-	req, err := http.NewRequestWithContext(w.t.Context(), r.method, w.base+r.path, bytes.NewReader(r.body))
+	req, err := http.NewRequestWithContext(e.t.Context(), r.method, e.base+r.path, bytes.NewReader(r.body))
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if r.key == "" {
-		r.key = w.key
+		r.key = e.key
 	}
 	if r.key != "-" {
 		req.Header.Set("Authorization", "Bearer "+r.key)
@@ -297,27 +297,27 @@ func (w *world) try(r request) (answer, error) {
 	for name, values := range r.header {
 		req.Header[name] = values
 	}
-	resp, err := w.client.Do(req)
+	resp, err := e.client.Do(req)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	w.openapi.Check(w.t, req, r.body, resp, body)
-	return answer{resp.StatusCode, resp.Header, body}, nil
+	e.openapi.Check(e.t, req, r.body, resp, body)
+	return response{resp.StatusCode, resp.Header, body}, nil
 }
 
 // create posts an invoice.
-func (w *world) create(idem string, body []byte) answer {
-	w.t.Helper()
-	return w.send(request{method: http.MethodPost, path: "invoices", idem: idem, body: body})
+func (e *env) create(idem string, body []byte) response {
+	e.t.Helper()
+	return e.send(request{method: http.MethodPost, path: "invoices", idem: idem, body: body})
 }
 
-// invoice is a valid request of type 32 as a value that tests change.
-func invoice(externalID string) map[string]any {
+// newInvoice is a valid request of type 32 as a value that tests change.
+func newInvoice(externalID string) map[string]any {
 	var v map[string]any
 	if err := json.Unmarshal([]byte(`{
 		"external_id": "", "ecf_type": "32", "issue_date": "2026-11-14", "currency": "DOP", "payment_type": "cash",
@@ -332,9 +332,9 @@ func invoice(externalID string) map[string]any {
 	return v
 }
 
-// body is an invoice as bytes.
-func body(externalID string, change ...func(map[string]any)) []byte {
-	v := invoice(externalID)
+// invoiceBody is an invoice as bytes.
+func invoiceBody(externalID string, change ...func(map[string]any)) []byte {
+	v := newInvoice(externalID)
 	for _, c := range change {
 		c(v)
 	}
@@ -345,8 +345,8 @@ func body(externalID string, change ...func(map[string]any)) []byte {
 	return b
 }
 
-// credit makes an invoice one of type 31.
-func credit(v map[string]any) {
+// asFiscalCredit makes an invoice one of type 31.
+func asFiscalCredit(v map[string]any) {
 	v["ecf_type"] = "31"
 	v["buyer"] = map[string]any{"legal_name": "Ferretería El Tornillo Azul, SRL", "tax_id": "199000021"}
 }
@@ -365,12 +365,12 @@ type resource struct {
 }
 
 // created asserts that a creation was accepted, and returns it.
-func (w *world) created(a answer) resource {
-	w.t.Helper()
+func (e *env) created(a response) resource {
+	e.t.Helper()
 	if a.status != http.StatusAccepted {
-		w.t.Fatalf("want 202, got %s", a)
+		e.t.Fatalf("want 202, got %s", a)
 	}
 	var r resource
-	a.data(w.t, &r)
+	a.data(e.t, &r)
 	return r
 }

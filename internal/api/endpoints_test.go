@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,14 +18,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-func TestW08AnEndpointFromCreationToDeletion(t *testing.T) {
+func TestEndpointFromCreationToDeletion(t *testing.T) {
 	opt := liveOptions()
-	each(t, opt, func(t *testing.T, w *world) {
-		a := w.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: "k",
+	eachEngine(t, opt, func(t *testing.T, e *env) {
+		a := e.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: "k",
 			body: []byte(`{"url":"https://erp.example.com/hook?a=b","events":["fiscal_document.accepted","webhook.test"],"description":"ERP ñ"}`)})
 		var made endpoint
 		a.data(t, &made)
-		if want := "/v1/taxpayers/" + w.taxpayer + "/webhook-endpoints/" + made.ID; a.status != http.StatusCreated || a.header.Get("Location") != want {
+		if want := "/v1/taxpayers/" + e.taxpayer + "/webhook-endpoints/" + made.ID; a.status != http.StatusCreated || a.header.Get("Location") != want {
 			t.Fatalf("%s, Location %q", a, a.header.Get("Location"))
 		}
 		if _, err := webhook.ParseSecret(made.Secret); err != nil || *made.Description != "ERP ñ" || made.Status != "enabled" || a.header.Get("Cache-Control") != "no-store" {
@@ -35,37 +34,37 @@ func TestW08AnEndpointFromCreationToDeletion(t *testing.T) {
 		path := "webhook-endpoints/" + made.ID
 		want := made
 		want.Secret = ""
-		read := func() (e endpoint) {
+		read := func() (found endpoint) {
 			t.Helper()
-			a := w.send(request{path: path})
-			a.data(t, &e)
+			a := e.send(request{path: path})
+			a.data(t, &found)
 			if bytes.Contains(a.body, []byte("whsec_")) {
-				t.Errorf("a reading shows the secret: %s", a)
+				t.Errorf("a read shows the secret: %s", a)
 			}
-			return e
+			return found
 		}
 		if diff := cmp.Diff(want, read()); diff != "" {
 			t.Errorf("read (-want +got):\n%s", diff)
 		}
-		w.clock.advance(time.Minute)
-		rotated := w.post(path+"/rotate-secret", "")
-		var e endpoint
-		rotated.data(t, &e)
-		if _, err := webhook.ParseSecret(e.Secret); err != nil || rotated.status != http.StatusOK || e.Secret == made.Secret || e.UpdatedAt == made.UpdatedAt {
-			t.Errorf("rotated: %s", rotated)
+		e.clock.advance(time.Minute)
+		a = e.post(path+"/rotate-secret", "")
+		var rotated endpoint
+		a.data(t, &rotated)
+		if _, err := webhook.ParseSecret(rotated.Secret); err != nil || a.status != http.StatusOK || rotated.Secret == made.Secret || rotated.UpdatedAt == made.UpdatedAt {
+			t.Errorf("rotated: %s", a)
 		}
 		ctx := t.Context()
-		w.must(w.store.Update(ctx, func(tx *store.Tx) error {
-			return tx.DisableEndpoint(ctx, w.scope(), made.ID, store.DisabledGone, w.clock.now())
+		e.must(e.store.Update(ctx, func(tx *store.Tx) error {
+			return tx.DisableEndpoint(ctx, e.scope(), made.ID, store.DisabledGone, e.clock.now())
 		}))
-		if e := read(); e.Status != "disabled" {
-			t.Errorf("disabled: %+v", e)
+		if found := read(); found.Status != "disabled" {
+			t.Errorf("disabled: %+v", found)
 		}
-		if a := w.post(path+"/enable", "{}"); a.status != http.StatusOK || bytes.Contains(a.body, []byte("secret")) || read().Status != "enabled" {
+		if a := e.post(path+"/enable", "{}"); a.status != http.StatusOK || bytes.Contains(a.body, []byte("secret")) || read().Status != "enabled" {
 			t.Errorf("enabled: %s", a)
 		}
 		for i, want := range []int{http.StatusNoContent, http.StatusNotFound} {
-			a := w.send(request{method: http.MethodDelete, path: path})
+			a := e.send(request{method: http.MethodDelete, path: path})
 			if a.status != want || (i == 0 && len(a.body) > 0) {
 				t.Errorf("deletion %d: %s", i+1, a)
 			}
@@ -74,21 +73,21 @@ func TestW08AnEndpointFromCreationToDeletion(t *testing.T) {
 			{path: path}, {path: path + "/deliveries"}, {method: http.MethodPost, path: path + "/rotate-secret"}, {method: http.MethodPost, path: path + "/enable"},
 			{method: http.MethodPost, path: path + "/test"}, {method: http.MethodPost, path: path + "/replay", body: []byte(`{"failed":true}`)},
 		} {
-			if a := w.send(r); a.status != http.StatusNotFound || a.code() != "not_found" {
+			if a := e.send(r); a.status != http.StatusNotFound || a.code() != "not_found" {
 				t.Errorf("%s %s after the deletion: %s", r.method, r.path, a)
 			}
 		}
-		if a := w.send(request{path: "webhook-endpoints"}); !strings.HasPrefix(string(a.body), `{"data":[],`) {
+		if a := e.send(request{path: "webhook-endpoints"}); !strings.HasPrefix(string(a.body), `{"data":[],`) {
 			t.Errorf("the list after the deletion: %s", a)
 		}
 	})
 }
 
-func TestW08EndpointsAreListedAPageAtATime(t *testing.T) {
-	each(t, liveOptions(), func(t *testing.T, w *world) {
+func TestEndpointsAreListedInPages(t *testing.T) {
+	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		var want []string
 		for i := range 5 {
-			want = append([]string{w.hook(fmt.Sprint("k", i)).ID}, want...)
+			want = append([]string{e.createEndpoint(fmt.Sprint("k", i)).ID}, want...)
 		}
 		var got []string
 		for query := "?limit=2"; query != ""; {
@@ -98,15 +97,15 @@ func TestW08EndpointsAreListedAPageAtATime(t *testing.T) {
 					NextCursor *string `json:"next_cursor"`
 				} `json:"meta"`
 			}
-			a := w.send(request{path: "webhook-endpoints" + query})
+			a := e.send(request{path: "webhook-endpoints" + query})
 			decode(t, a.body, &page)
-			for _, e := range page.Data {
-				got = append(got, e.ID)
+			for _, listed := range page.Data {
+				got = append(got, listed.ID)
 			}
 			if query = ""; page.Meta.NextCursor != nil {
 				query = "?limit=2&cursor=" + *page.Meta.NextCursor
 				for _, other := range []string{"invoices", "events", "webhook-endpoints/" + want[0] + "/deliveries"} {
-					if a := w.send(request{path: other + "?cursor=" + *page.Meta.NextCursor}); a.status != http.StatusBadRequest {
+					if a := e.send(request{path: other + "?cursor=" + *page.Meta.NextCursor}); a.status != http.StatusBadRequest {
 						t.Errorf("the cursor in another list, %s: %s", other, a)
 					}
 				}
@@ -116,17 +115,17 @@ func TestW08EndpointsAreListedAPageAtATime(t *testing.T) {
 			t.Errorf("listed (-want +got):\n%s", diff)
 		}
 		for _, query := range []string{"?limit=0", "?limit=101", "?cursor=x", "?status=enabled", "?limit=1&limit=1"} {
-			if a := w.send(request{path: "webhook-endpoints" + query}); a.status != http.StatusBadRequest || len(a.details(t)) != 1 {
+			if a := e.send(request{path: "webhook-endpoints" + query}); a.status != http.StatusBadRequest || len(a.details(t)) != 1 {
 				t.Errorf("%s: %s", query, a)
 			}
 		}
 	})
 }
 
-func TestW08CreationIsIdempotent(t *testing.T) {
-	each(t, liveOptions(), func(t *testing.T, w *world) {
-		create := func(idem, body string) answer {
-			return w.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: idem, body: []byte(body)})
+func TestEndpointCreationIsIdempotent(t *testing.T) {
+	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
+		create := func(idem, body string) response {
+			return e.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: idem, body: []byte(body)})
 		}
 		const body = `{"url":"https://erp.example.com/é","events":["*"]}`
 		if a := create("k", `{"url":"http://localhost/","events":["*"]}`); a.status != http.StatusUnprocessableEntity {
@@ -136,7 +135,7 @@ func TestW08CreationIsIdempotent(t *testing.T) {
 		if first.status != http.StatusCreated || first.header.Get("Idempotency-Replayed") != "" {
 			t.Fatalf("%s", first)
 		}
-		again := func(what string, a answer) {
+		again := func(what string, a response) {
 			t.Helper()
 			if a.status != http.StatusCreated || !bytes.Equal(a.body, first.body) || a.header.Get("Idempotency-Replayed") != "true" ||
 				a.header.Get("Location") != first.header.Get("Location") || a.header.Get("X-Request-Id") == first.header.Get("X-Request-Id") {
@@ -156,11 +155,11 @@ func TestW08CreationIsIdempotent(t *testing.T) {
 				t.Errorf("%s: %s", name, a)
 			}
 		}
-		if a := w.create("k", []byte(`{}`)); a.status != http.StatusUnprocessableEntity {
+		if a := e.create("k", []byte(`{}`)); a.status != http.StatusUnprocessableEntity {
 			t.Errorf("the key is used up for invoices: %s", a)
 		}
 		for i := 2; i <= store.MaxEndpoints; i++ {
-			w.hook(fmt.Sprint("k", i))
+			e.createEndpoint(fmt.Sprint("k", i))
 		}
 		a := create("k11", `{"url":"https://erp.example.com/11","events":["*"]}`)
 		if a.status != http.StatusUnprocessableEntity || a.code() != "validation_error" || a.details(t)[0].Code != fiscal.CodeTooManyItems {
@@ -169,21 +168,21 @@ func TestW08CreationIsIdempotent(t *testing.T) {
 		again("when there is no room for another", create("k", body))
 		var made endpoint
 		first.data(t, &made)
-		w.must(w.endpoints().Delete(t.Context(), w.scope(), made.ID))
+		e.must(e.endpoints().Delete(t.Context(), e.scope(), made.ID))
 		again("after its deletion", create("k", body))
 		if a := create("k11", `{"url":"https://erp.example.com/11","events":["*"]}`); a.status != http.StatusCreated {
 			t.Errorf("the eleventh, once there is room: %s", a)
 		}
-		stored, err := w.store.Answer(t.Context(), w.scope(), "create_webhook_endpoint", "k")
-		w.must(err)
+		stored, err := e.store.Answer(t.Context(), e.scope(), "create_webhook_endpoint", "k")
+		e.must(err)
 		if len(stored.Body) > 0 {
 			t.Errorf("the answer is stored in the clear: %s", stored.Body)
 		}
 	})
 }
 
-func TestW08EveryProblemOfAnEndpointIsTold(t *testing.T) {
-	each(t, liveOptions(), func(t *testing.T, w *world) {
+func TestEndpointValidationListsEveryProblem(t *testing.T) {
+	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		const url = `"url":"https://erp.example.com/"`
 		tests := []struct{ name, body, want string }{
 			{"nothing", `{}`, "events required, url required"},
@@ -203,7 +202,7 @@ func TestW08EveryProblemOfAnEndpointIsTold(t *testing.T) {
 			{"a long URL", `{"url":"https://erp.example.com/` + strings.Repeat("a", 2048) + `","events":["*"]}`, "url too_long"},
 		}
 		for _, tt := range tests {
-			a := w.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: "k", body: []byte(tt.body)})
+			a := e.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: "k", body: []byte(tt.body)})
 			var got []string
 			for _, p := range a.details(t) {
 				got = append(got, p.Field+" "+p.Code)
@@ -216,27 +215,27 @@ func TestW08EveryProblemOfAnEndpointIsTold(t *testing.T) {
 		for i := range 500 {
 			fmt.Fprintf(&many, `"m%d":1,`, i)
 		}
-		a := w.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: "k", body: []byte(`{` + many.String() + url + `}`)})
+		a := e.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: "k", body: []byte(`{` + many.String() + url + `}`)})
 		if details := a.details(t); len(details) != 101 || details[100].Code != fiscal.CodeTooManyErrors {
 			t.Errorf("%d details of 501", len(details))
 		}
 	})
 }
 
-func TestW08CommandsTakeNoBody(t *testing.T) {
-	each(t, liveOptions(), func(t *testing.T, w *world) {
-		path := "webhook-endpoints/" + w.hook("k").ID
+func TestEndpointCommandsTakeNoBody(t *testing.T) {
+	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
+		path := "webhook-endpoints/" + e.createEndpoint("k").ID
 		for _, command := range []string{"/rotate-secret", "/enable", "/test"} {
 			for body, want := range map[string]string{
 				"": "200 ", "{}": "200 ", " { } ": "200 ", `{"a":1}`: "422 validation_error", "[]": "422 validation_error", "null": "422 validation_error",
 				"{": "400 invalid_json", `{"a":1,"a":1}`: "400 invalid_json", " ": "400 invalid_json",
 			} {
-				if a := w.post(path+command, body); fmt.Sprint(a.status, " ", a.code()) != want {
+				if a := e.post(path+command, body); fmt.Sprint(a.status, " ", a.code()) != want {
 					t.Errorf("%s with %q: want %s, got %s", command, body, want, a)
 				}
 			}
 			for body, want := range map[string]int{"": http.StatusOK, "{}": http.StatusUnsupportedMediaType} {
-				a := w.send(request{method: http.MethodPost, path: path + command, body: []byte(body), header: http.Header{"Content-Type": {"text/plain"}}})
+				a := e.send(request{method: http.MethodPost, path: path + command, body: []byte(body), header: http.Header{"Content-Type": {"text/plain"}}})
 				if a.status != want {
 					t.Errorf("%s with %q as text: %s", command, body, a)
 				}
@@ -245,16 +244,16 @@ func TestW08CommandsTakeNoBody(t *testing.T) {
 	})
 }
 
-func TestW08ATestIsPostedOnceAndLogged(t *testing.T) {
+func TestEndpointTestIsPostedOnceAndLogged(t *testing.T) {
 	opt := liveOptions()
 	opt.clock = newClock()
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		opt := opt
-		post := &poster{}
+		post := &stubPoster{}
 		opt.poster = post
-		w := start(t, address, opt)
-		made := w.hook("k", "fiscal_document.accepted")
+		e := newEnv(t, address, opt)
+		made := e.createEndpoint("k", "fiscal_document.accepted")
 		path := "webhook-endpoints/" + made.ID
 		for _, tt := range []struct {
 			result webhook.Result
@@ -265,7 +264,7 @@ func TestW08ATestIsPostedOnceAndLogged(t *testing.T) {
 			{webhook.Result{Error: "dns"}, `{"delivered":false,"http_status":null,"error":"dns"}`},
 		} {
 			post.say(tt.result)
-			if a := w.post(path+"/test", ""); a.status != http.StatusOK || !strings.HasPrefix(string(a.body), `{"data":`+tt.want+`,`) {
+			if a := e.post(path+"/test", ""); a.status != http.StatusOK || !strings.HasPrefix(string(a.body), `{"data":`+tt.want+`,`) {
 				t.Errorf("want %s, got %s", tt.want, a)
 			}
 		}
@@ -278,7 +277,7 @@ func TestW08ATestIsPostedOnceAndLogged(t *testing.T) {
 				NextCursor *string `json:"next_cursor"`
 			} `json:"meta"`
 		}
-		decode(t, w.send(request{path: path + "/deliveries?limit=2"}).body, &log)
+		decode(t, e.send(request{path: path + "/deliveries?limit=2"}).body, &log)
 		want := []map[string]any{
 			{"event_id": post.posted[2].ID, "type": "webhook.test", "attempt": 1.0, "attempted_at": "2026-11-15T12:00:00.000Z",
 				"next_attempt_at": nil, "http_status": nil, "error": "dns"},
@@ -289,59 +288,59 @@ func TestW08ATestIsPostedOnceAndLogged(t *testing.T) {
 			t.Fatalf("the log (-want +got):\n%s", diff)
 		}
 		next := *log.Meta.NextCursor
-		decode(t, w.send(request{path: path + "/deliveries?limit=2&cursor=" + next}).body, &log)
+		decode(t, e.send(request{path: path + "/deliveries?limit=2&cursor=" + next}).body, &log)
 		if len(log.Data) != 1 || log.Data[0]["event_id"] != post.posted[0].ID || log.Meta.NextCursor != nil {
 			t.Errorf("its last page: %+v", log)
 		}
-		other := w.hook("other")
-		if a := w.send(request{path: "webhook-endpoints/" + other.ID + "/deliveries?cursor=" + next}); a.status != http.StatusBadRequest {
+		other := e.createEndpoint("other")
+		if a := e.send(request{path: "webhook-endpoints/" + other.ID + "/deliveries?cursor=" + next}); a.status != http.StatusBadRequest {
 			t.Errorf("the cursor of another's log: %s", a)
 		}
-		if e, err := w.store.Endpoint(t.Context(), w.scope(), made.ID); err != nil || e.Status != store.EndpointEnabled || e.Failures != 0 {
-			t.Errorf("a test counted: %+v, %v", e, err)
+		if stored, err := e.store.Endpoint(t.Context(), e.scope(), made.ID); err != nil || stored.Status != store.EndpointEnabled || stored.Failures != 0 {
+			t.Errorf("a failed test counts as a failed delivery: %+v, %v", stored, err)
 		}
 	})
 }
 
 // An endpoint that hangs takes its time from nobody.
-func TestW08ATestThatHangsHoldsNoPlace(t *testing.T) {
+func TestEndpointTestThatHangsHoldsNoSlot(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		opt, entered := liveOptions(), make(chan struct{}, 100)
-		opt.poster = &poster{answer: func(ctx context.Context, _ webhook.Message) webhook.Result {
+		opt.poster = &stubPoster{answer: func(ctx context.Context, _ webhook.Message) webhook.Result {
 			entered <- struct{}{}
 			<-ctx.Done()
 			return webhook.Result{Error: webhook.ClassStopped}
 		}}
-		w := start(t, address, opt)
-		path := "webhook-endpoints/" + w.hook("k").ID + "/test"
-		var under []<-chan answer
+		e := newEnv(t, address, opt)
+		path := "webhook-endpoints/" + e.createEndpoint("k").ID + "/test"
+		var under []<-chan response
 		for range 70 { // more than a credential has places
-			under = append(under, w.sendLater(request{method: http.MethodPost, path: path}))
+			under = append(under, e.sendAsync(request{method: http.MethodPost, path: path}))
 		}
 		for range under {
-			soon(t, "a test", entered)
+			receive(t, "a test", entered)
 		}
-		if a := w.send(request{path: "invoices"}); a.status != http.StatusOK {
+		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
 			t.Errorf("another request: %s", a)
 		}
-		w.api.Drain()
+		e.api.Drain()
 		for _, c := range under {
-			if a := soon(t, "the end of a test", c); a.status != http.StatusServiceUnavailable {
+			if a := receive(t, "the end of a test", c); a.status != http.StatusServiceUnavailable {
 				t.Errorf("a test under way at the end: %s", a)
 			}
 		}
 	})
 }
 
-func TestW08Replay(t *testing.T) {
-	each(t, liveOptions(), func(t *testing.T, w *world) {
-		path := "webhook-endpoints/" + w.hook("k", "taxpayer.contingency_started").ID + "/replay"
-		first := w.tell("taxpayer.contingency_ended") // not asked for
-		w.clock.advance(time.Hour)
-		w.tell("taxpayer.contingency_started")
-		w.tell("taxpayer.contingency_started")
-		since := w.clock.now()
+func TestReplayOfEvents(t *testing.T) {
+	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
+		path := "webhook-endpoints/" + e.createEndpoint("k", "taxpayer.contingency_started").ID + "/replay"
+		first := e.addEvent("taxpayer.contingency_ended") // not asked for
+		e.clock.advance(time.Hour)
+		e.addEvent("taxpayer.contingency_started")
+		e.addEvent("taxpayer.contingency_started")
+		since := e.clock.now()
 		for body, want := range map[string]string{
 			`{"event_id":"` + first.ID + `"}`:                                                                 `202 {"data":{"events":1},`,
 			`{"since":"` + since.Format(time.RFC3339) + `"}`:                                                  `202 {"data":{"events":2},`,
@@ -360,7 +359,7 @@ func TestW08Replay(t *testing.T) {
 			`[]`:                                                  `422 {"error":{"code":"validation_error"`,
 			``:                                                    `400 {"error":{"code":"invalid_json"`,
 		} {
-			if a := w.post(path, body); !strings.HasPrefix(a.String(), want) {
+			if a := e.post(path, body); !strings.HasPrefix(a.String(), want) {
 				t.Errorf("%s: want %s, got %s", body, want, a)
 			}
 		}
@@ -368,12 +367,12 @@ func TestW08Replay(t *testing.T) {
 }
 
 // A request for an endpoint has the checks of one for an invoice, in their order.
-func TestW08ChecksComeInOrder(t *testing.T) {
-	each(t, liveOptions(), func(t *testing.T, w *world) {
+func TestEndpointCreationChecksInOrder(t *testing.T) {
+	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		for i := range store.MaxEndpoints {
-			w.hook(fmt.Sprint("k", i))
+			e.createEndpoint(fmt.Sprint("k", i))
 		}
-		scopeless := w.newKey(w.taxpayer, w.opt.env, apikey.InvoicesRead)
+		scopeless := e.newKey(e.taxpayer, e.opt.environment, apikey.InvoicesRead)
 		// From the last check to the first; each request has the defects of all before it as well.
 		r := request{method: http.MethodPost, path: "webhook-endpoints", idem: "new", header: http.Header{}, body: endpointBody("https://a.example/")}
 		for _, step := range []struct {
@@ -398,54 +397,44 @@ func TestW08ChecksComeInOrder(t *testing.T) {
 			{"another path", func() { r.path = "/v1/taxpayers/me/webhook-endpoints/" }, 404, "not_found"},
 		} {
 			step.put()
-			if a := w.send(r); a.status != step.status || a.code() != step.code {
+			if a := e.send(r); a.status != step.status || a.code() != step.code {
 				t.Errorf("%s: want %d %s, got %s", step.name, step.status, step.code, a)
 			}
 		}
 	})
 }
 
-func TestW08TheSandboxRefusesEverything(t *testing.T) {
-	each(t, options{poster: &poster{}}, func(t *testing.T, w *world) {
+func TestSandboxRefusesWebhookOperations(t *testing.T) {
+	eachEngine(t, envOptions{poster: &stubPoster{}}, func(t *testing.T, e *env) {
 		swept := 0
 		for _, o := range operations(t) {
-			if !o.emits() {
+			if !o.webhooks() {
 				continue
 			}
 			for _, id := range []string{store.NewID(), "x"} {
 				swept++
-				if a := w.send(o.complete(o.at(w.taxpayer, id))); a.status != http.StatusForbidden || a.code() != "forbidden" || a.header.Get("WWW-Authenticate") != "" {
+				if a := e.send(o.validRequest(o.pathFor(e.taxpayer, id))); a.status != http.StatusForbidden || a.code() != "forbidden" || a.header.Get("WWW-Authenticate") != "" {
 					t.Errorf("%s: %s", o, a)
 				}
 			}
-			if a := w.send(o.complete(o.at(store.NewID(), store.NewID()))); o.named() && a.status != http.StatusNotFound {
+			if a := e.send(o.validRequest(o.pathFor(store.NewID(), store.NewID()))); o.named() && a.status != http.StatusNotFound {
 				t.Errorf("%s of another taxpayer: %s", o, a)
 			}
 		}
 		if swept != 18 {
 			t.Errorf("%d requests", swept)
 		}
-		f := w.events("")
+		f := e.events("")
 		if len(f.Data) != 0 || f.Meta.HasMore || f.Meta.NextCursor == "" {
 			t.Errorf("the feed: %+v", f)
 		}
-		if again := w.events("?cursor=" + f.Meta.NextCursor); again.Meta.NextCursor != f.Meta.NextCursor {
+		if again := e.events("?cursor=" + f.Meta.NextCursor); again.Meta.NextCursor != f.Meta.NextCursor {
 			t.Errorf("the feed from its end: %+v", again)
 		}
 		secret := webhook.NewSecret()
-		r := signed(store.NewID(), "m", w.clock.now(), inboundBody("E310000000001", "x"), secret)
-		if a := w.send(r); a.status != http.StatusNotFound {
+		r := signedMessage(store.NewID(), "m", e.clock.now(), inboundBody("E310000000001", "x"), secret)
+		if a := e.send(r); a.status != http.StatusNotFound {
 			t.Errorf("the relay: %s", a)
 		}
 	})
-}
-
-// signed is a message of a source.
-func signed(source, id string, at time.Time, body []byte, secrets ...webhook.Secret) request {
-	return request{
-		method: http.MethodPost, path: "/v1/events/inbound/" + source, key: "-", body: body,
-		header: http.Header{
-			"Webhook-Id": {id}, "Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}, "Webhook-Signature": {webhook.Sign(id, at, body, secrets...)},
-		},
-	}
 }

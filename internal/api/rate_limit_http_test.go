@@ -18,8 +18,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// shown reads the rate-limit headers.
-func shown(t *testing.T, a answer) (limit, remaining, reset int64) {
+// rateLimitHeaders reads the rate-limit headers.
+func rateLimitHeaders(t *testing.T, a response) (limit, remaining, reset int64) {
 	t.Helper()
 	for name, into := range map[string]*int64{"RateLimit-Limit": &limit, "RateLimit-Remaining": &remaining, "RateLimit-Reset": &reset} {
 		n, err := strconv.ParseInt(a.header.Get(name), 10, 64)
@@ -31,57 +31,57 @@ func shown(t *testing.T, a answer) (limit, remaining, reset int64) {
 	return limit, remaining, reset
 }
 
-func TestP60LimitOfAWindow(t *testing.T) {
-	each(t, options{rateLimit: 20}, func(t *testing.T, w *world) {
+func TestRateLimitOfAWindow(t *testing.T) {
+	eachEngine(t, envOptions{rateLimit: 20}, func(t *testing.T, e *env) {
 		var reset int64
 		for i := range int64(20) {
-			a := w.send(request{path: "invoices"})
-			limit, remaining, end := shown(t, a)
+			a := e.send(request{path: "invoices"})
+			limit, remaining, end := rateLimitHeaders(t, a)
 			if a.status != http.StatusOK || limit != 20 || remaining > 19-i {
 				t.Errorf("request %d: %s, %d of %d", i+1, a, remaining, limit)
 			}
-			wantCommon(t, w.clock.now(), a)
+			wantCommonHeaders(t, e.clock.now(), a)
 			reset = end
 		}
 		refused := func() {
 			t.Helper()
-			a := w.send(request{path: "invoices"})
+			a := e.send(request{path: "invoices"})
 			if a.status != http.StatusTooManyRequests || a.code() != "rate_limited" {
 				t.Errorf("want 429, got %s", a)
 			}
-			limit, remaining, end := shown(t, a)
+			limit, remaining, end := rateLimitHeaders(t, a)
 			if limit != 20 || remaining != 0 || end != reset {
 				t.Errorf("shows %d of %d until %d, want 0 of 20 until %d", remaining, limit, end, reset)
 			}
-			if retry, want := a.header.Get("Retry-After"), strconv.FormatInt(max(1, reset-w.clock.now().Unix()), 10); retry != want {
+			if retry, want := a.header.Get("Retry-After"), strconv.FormatInt(max(1, reset-e.clock.now().Unix()), 10); retry != want {
 				t.Errorf("Retry-After %s, want %s", retry, want)
 			}
 		}
 		for range 30 { // a refusal costs nothing, and no number of them gets through
 			refused()
 		}
-		w.clock.set(time.Unix(reset, 0).Add(-time.Millisecond))
+		e.clock.set(time.Unix(reset, 0).Add(-time.Millisecond))
 		refused()
-		w.clock.set(time.Unix(reset, 0))
-		a := w.send(request{path: "invoices"})
-		if _, _, end := shown(t, a); a.status != http.StatusOK || end != reset+60 {
+		e.clock.set(time.Unix(reset, 0))
+		a := e.send(request{path: "invoices"})
+		if _, _, end := rateLimitHeaders(t, a); a.status != http.StatusOK || end != reset+60 {
 			t.Errorf("at the reset: %s until %d", a, end)
 		}
 	})
 }
 
 // Whatever is asked with a good key costs one, whatever becomes of it.
-func TestP60WhatCosts(t *testing.T) {
-	each(t, options{rateLimit: 100}, func(t *testing.T, w *world) {
-		w.created(w.create("k", body("A")))
+func TestWhichRequestsAreCounted(t *testing.T) {
+	eachEngine(t, envOptions{rateLimit: 100}, func(t *testing.T, e *env) {
+		e.created(e.create("k", invoiceBody("A")))
 		left := func() int64 {
-			_, remaining, _ := shown(t, w.send(request{path: "invoices"}))
+			_, remaining, _ := rateLimitHeaders(t, e.send(request{path: "invoices"}))
 			return remaining + 1 // as it was before asking
 		}
-		scopeless := w.newKey(w.taxpayer, fiscal.Sandbox, apikey.WebhooksManage)
+		scopeless := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.WebhooksManage)
 		for name, r := range map[string]request{
 			"HEAD":               {method: http.MethodHead, path: "invoices"},
-			"a replay":           {method: http.MethodPost, path: "invoices", idem: "k", body: body("A")},
+			"a replay":           {method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A")},
 			"400":                {path: "invoices?limit=0"},
 			"403":                {path: "/v1/taxpayers/00000000-0000-0000-0000-000000000000/invoices"},
 			"404":                {path: "invoices/00000000-0000-0000-0000-000000000000"},
@@ -90,20 +90,20 @@ func TestP60WhatCosts(t *testing.T) {
 			"a page of the list": {path: "invoices?limit=1"},
 		} {
 			before := left()
-			w.send(r)
+			e.send(r)
 			if after := left(); before-after != 2 { // itself, and the question before
 				t.Errorf("%s costs %d", name, before-after-1)
 			}
 		}
 		for name, r := range map[string]request{
 			"no key":            {path: "invoices", key: "-"},
-			"a forged key":      {path: "invoices", key: forge(t, w.key)},
+			"a forged key":      {path: "invoices", key: forgeKey(t, e.key)},
 			"another key":       {path: "invoices", key: scopeless},
 			"an unknown path":   {path: "/v1/nothing"},
 			"an unknown method": {method: http.MethodPut, path: "invoices"},
 		} {
 			before := left()
-			w.send(r)
+			e.send(r)
 			if after := left(); before-after != 1 {
 				t.Errorf("%s costs the credential %d", name, before-after-1)
 			}
@@ -111,83 +111,83 @@ func TestP60WhatCosts(t *testing.T) {
 	})
 }
 
-func TestP60ACredentialMayHaveALimitOfItsOwn(t *testing.T) {
-	each(t, options{rateLimit: 5}, func(t *testing.T, w *world) {
+func TestCredentialMayHaveItsOwnRateLimit(t *testing.T) {
+	eachEngine(t, envOptions{rateLimit: 5}, func(t *testing.T, e *env) {
 		for _, own := range []int64{2, 9} {
-			key, _, err := w.credentials().Issue(t.Context(), access.Terms{
-				TaxpayerID: w.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), RateLimit: own,
+			key, _, err := e.credentials().Issue(t.Context(), access.Terms{
+				TaxpayerID: e.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), RateLimit: own,
 			})
-			w.must(err)
+			e.must(err)
 			for i := range own + 2 {
-				a := w.send(request{path: "invoices", key: key.Reveal()})
-				if limit, _, _ := shown(t, a); (a.status == http.StatusOK) != (i < own) || limit != own {
+				a := e.send(request{path: "invoices", key: key.Reveal()})
+				if limit, _, _ := rateLimitHeaders(t, a); (a.status == http.StatusOK) != (i < own) || limit != own {
 					t.Errorf("request %d of %d: %s, limit %d", i+1, own, a, limit)
 				}
 			}
 		}
-		if a := w.send(request{path: "invoices"}); a.status != http.StatusOK || a.header.Get("RateLimit-Limit") != "5" {
+		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK || a.header.Get("RateLimit-Limit") != "5" {
 			t.Errorf("another credential: %s", a)
 		}
 	})
 }
 
-func TestLimitsThatAreOff(t *testing.T) {
-	each(t, options{rateLimit: 0}, func(t *testing.T, w *world) {
-		key, _, err := w.credentials().Issue(t.Context(), access.Terms{
-			TaxpayerID: w.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), RateLimit: 1,
+func TestRateLimitThatIsOff(t *testing.T) {
+	eachEngine(t, envOptions{rateLimit: 0}, func(t *testing.T, e *env) {
+		key, _, err := e.credentials().Issue(t.Context(), access.Terms{
+			TaxpayerID: e.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), RateLimit: 1,
 		})
-		w.must(err)
+		e.must(err)
 		for i := range 310 { // more than an address may fail
-			a := w.send(request{path: "invoices", key: "-"})
-			if limit, remaining, _ := shown(t, a); a.status != http.StatusUnauthorized || limit != 1000000 || remaining != 1000000 {
+			a := e.send(request{path: "invoices", key: "-"})
+			if limit, remaining, _ := rateLimitHeaders(t, a); a.status != http.StatusUnauthorized || limit != 1000000 || remaining != 1000000 {
 				t.Fatalf("failure %d: %s %v", i+1, a, a.header)
 			}
 		}
 		for range 3 {
-			a := w.send(request{path: "invoices", key: key.Reveal()})
-			if limit, remaining, _ := shown(t, a); a.status != http.StatusOK || limit != 1000000 || remaining != 1000000 {
+			a := e.send(request{path: "invoices", key: key.Reveal()})
+			if limit, remaining, _ := rateLimitHeaders(t, a); a.status != http.StatusOK || limit != 1000000 || remaining != 1000000 {
 				t.Errorf("%s %v", a, a.header)
 			}
 		}
 	})
 }
 
-func TestAnAddressMayFailThreeHundredTimes(t *testing.T) {
-	each(t, options{rateLimit: 100}, func(t *testing.T, w *world) {
+func TestAddressMayFailThreeHundredTimes(t *testing.T) {
+	eachEngine(t, envOptions{rateLimit: 100}, func(t *testing.T, e *env) {
 		fails := []request{
 			{path: "invoices", key: "-"},
 			{path: "invoices", key: "fh_nonsense"},
-			{path: "invoices", key: forge(t, w.key)},
+			{path: "invoices", key: forgeKey(t, e.key)},
 			{path: "/v1/nothing"},
 			{method: http.MethodDelete, path: "invoices"},
 		}
 		for i := range int64(300) {
-			a := w.send(fails[i%int64(len(fails))])
-			limit, remaining, _ := shown(t, a)
+			a := e.send(fails[i%int64(len(fails))])
+			limit, remaining, _ := rateLimitHeaders(t, a)
 			if a.status == http.StatusTooManyRequests || limit != 300 || remaining != 299-i {
 				t.Fatalf("failure %d: %s, %d of %d", i+1, a, remaining, limit)
 			}
 		}
 		var reset int64
 		for _, r := range fails[:3] {
-			a := w.send(r)
-			_, remaining, end := shown(t, a)
+			a := e.send(r)
+			_, remaining, end := rateLimitHeaders(t, a)
 			if a.status != http.StatusTooManyRequests || a.code() != "rate_limited" || remaining != 0 || a.header.Get("WWW-Authenticate") != "" {
 				t.Errorf("want 429 in place of 401, got %s %v", a, a.header)
 			}
-			if retry := a.header.Get("Retry-After"); retry != strconv.FormatInt(end-w.clock.now().Unix(), 10) {
-				t.Errorf("Retry-After %s, reset in %d", retry, end-w.clock.now().Unix())
+			if retry := a.header.Get("Retry-After"); retry != strconv.FormatInt(end-e.clock.now().Unix(), 10) {
+				t.Errorf("Retry-After %s, reset in %d", retry, end-e.clock.now().Unix())
 			}
 			reset = end
 		}
-		if a := w.send(fails[3]); a.status != http.StatusNotFound {
+		if a := e.send(fails[3]); a.status != http.StatusNotFound {
 			t.Errorf("an unknown path stays one: %s", a)
 		}
-		if a := w.send(request{path: "invoices"}); a.status != http.StatusOK || a.header.Get("RateLimit-Limit") != "100" {
+		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK || a.header.Get("RateLimit-Limit") != "100" {
 			t.Errorf("a good key from the same address: %s", a)
 		}
-		w.clock.set(time.Unix(reset, 0))
-		if a := w.send(fails[0]); a.status != http.StatusUnauthorized {
+		e.clock.set(time.Unix(reset, 0))
+		if a := e.send(fails[0]); a.status != http.StatusUnauthorized {
 			t.Errorf("after the reset: %s", a)
 		}
 	})
@@ -195,13 +195,13 @@ func TestAnAddressMayFailThreeHundredTimes(t *testing.T) {
 
 // Behind a proxy that was configured every client has a window of its own, and
 // none can borrow another's.
-func TestAnAddressBehindAProxy(t *testing.T) {
-	each(t, options{rateLimit: 100}, func(t *testing.T, w *world) {
-		proxied := w.beside(t, func(o *api.Options, _ *http.Server) {
+func TestClientsBehindAProxyAreCountedSeparately(t *testing.T) {
+	eachEngine(t, envOptions{rateLimit: 100}, func(t *testing.T, e *env) {
+		proxied := e.withService(t, func(o *api.Options, _ *http.Server) {
 			o.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		})
-		fail := func(w *world, forwarded string) int {
-			return w.send(request{path: "invoices", key: "-", header: http.Header{"X-Forwarded-For": {forwarded}}}).status
+		fail := func(e *env, forwarded string) int {
+			return e.send(request{path: "invoices", key: "-", header: http.Header{"X-Forwarded-For": {forwarded}}}).status
 		}
 		for i := range 301 {
 			// What the client itself puts in front changes nothing.
@@ -212,7 +212,7 @@ func TestAnAddressBehindAProxy(t *testing.T) {
 			if got := fail(proxied, fmt.Sprintf("198.51.100.%d, 203.0.113.1", i%250)); got != want {
 				t.Fatalf("failure %d: %d", i+1, got)
 			}
-			if got := fail(w, fmt.Sprintf("203.0.113.%d", i%250)); got != want {
+			if got := fail(e, fmt.Sprintf("203.0.113.%d", i%250)); got != want {
 				t.Fatalf("failure %d with a header that nobody may send: %d", i+1, got)
 			}
 		}
@@ -224,13 +224,13 @@ func TestAnAddressBehindAProxy(t *testing.T) {
 
 // Two nodes share one window: together they never let more in than the limit,
 // and all of it when both are asked.
-func TestTwoNodesShareALimit(t *testing.T) {
+func TestTwoNodesShareARateLimit(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
 	const limit = 200
-	opt := options{rateLimit: limit, masterKey: filepath.Join(t.TempDir(), "master.key"), clock: newClock()}
-	one := start(t, address, opt)
-	two := node(t, address, opt)
+	opt := envOptions{rateLimit: limit, masterKey: filepath.Join(t.TempDir(), "master.key"), clock: newClock()}
+	one := newEnv(t, address, opt)
+	two := newNode(t, address, opt)
 	two.taxpayer, two.key = one.taxpayer, one.key
 
 	// Every write of the limiter leaves a mark.
@@ -247,10 +247,10 @@ func TestTwoNodesShareALimit(t *testing.T) {
 		var accepted atomic.Int64
 		var clients sync.WaitGroup
 		for i := range 8 {
-			w := []*world{one, two}[i%2]
+			e := []*env{one, two}[i%2]
 			clients.Go(func() {
 				for range limit / 4 { // twice the limit in all
-					switch a, err := w.try(request{path: "invoices"}); {
+					switch a, err := e.try(request{path: "invoices"}); {
 					case err != nil:
 						t.Error(err)
 					case a.status == http.StatusOK:
@@ -262,9 +262,9 @@ func TestTwoNodesShareALimit(t *testing.T) {
 			})
 		}
 		clients.Wait()
-		for _, w := range []*world{one, two} {
-			a := w.send(request{path: "invoices"})
-			if _, remaining, end := shown(t, a); a.status != http.StatusTooManyRequests || remaining != 0 {
+		for _, e := range []*env{one, two} {
+			a := e.send(request{path: "invoices"})
+			if _, remaining, end := rateLimitHeaders(t, a); a.status != http.StatusTooManyRequests || remaining != 0 {
 				t.Errorf("a node of a full window: %s, %d remaining", a, remaining)
 			} else {
 				reset = end
@@ -288,39 +288,39 @@ func TestTwoNodesShareALimit(t *testing.T) {
 
 // A clock that was an hour ahead and is put right must not leave the shared
 // window in the future, where it would stay full for that hour.
-func TestP81TheSharedWindowRecoversFromAClockSetBack(t *testing.T) {
-	each(t, options{rateLimit: 10}, func(t *testing.T, w *world) {
-		w.clock.advance(time.Hour)
+func TestSharedWindowRecoversWhenTheClockIsSetBack(t *testing.T) {
+	eachEngine(t, envOptions{rateLimit: 10}, func(t *testing.T, e *env) {
+		e.clock.advance(time.Hour)
 		for range 12 {
-			w.send(request{path: "invoices"})
+			e.send(request{path: "invoices"})
 		}
-		w.clock.advance(-time.Hour)
+		e.clock.advance(-time.Hour)
 		for window := range 3 {
 			for i := range 10 {
-				if a := w.send(request{path: "invoices"}); a.status != http.StatusOK {
+				if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
 					t.Fatalf("window %d after the clock was put right, request %d: %s", window+1, i+1, a)
 				}
 			}
-			w.clock.advance(time.Minute)
+			e.clock.advance(time.Minute)
 		}
 	})
 }
 
 // Guessing costs the guesser, not the others.
-func TestP110WrongKeys(t *testing.T) {
-	each(t, options{rateLimit: 1000}, func(t *testing.T, w *world) {
+func TestGuessingKeysDoesNotAffectOthers(t *testing.T) {
+	eachEngine(t, envOptions{rateLimit: 1000}, func(t *testing.T, e *env) {
 		var unauthorized, limited atomic.Int64
 		var guessers sync.WaitGroup
 		keys := make([]string, 700)
 		for i := range keys {
-			if keys[i] = stranger(t, fiscal.Sandbox); i%2 == 0 {
-				keys[i] = forge(t, w.key)
+			if keys[i] = unknownKey(t, fiscal.Sandbox); i%2 == 0 {
+				keys[i] = forgeKey(t, e.key)
 			}
 		}
 		for g := range 8 {
 			guessers.Go(func() {
 				for i := g; i < len(keys); i += 8 {
-					switch a, err := w.try(request{path: "invoices", key: keys[i]}); {
+					switch a, err := e.try(request{path: "invoices", key: keys[i]}); {
 					case err != nil:
 						t.Error(err)
 					case a.status == http.StatusUnauthorized:
@@ -334,7 +334,7 @@ func TestP110WrongKeys(t *testing.T) {
 			})
 		}
 		for range 50 {
-			if a := w.send(request{path: "invoices"}); a.status != http.StatusOK {
+			if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
 				t.Errorf("a good key meanwhile: %s", a)
 			}
 		}

@@ -13,19 +13,19 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-func TestP10MalformedIDs(t *testing.T) {
-	each(t, liveOptions(), func(t *testing.T, w *world) {
-		id := w.created(w.create("k", body("complete"))).ID
+func TestMalformedIDsAreRefused(t *testing.T) {
+	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
+		id := e.created(e.create("k", invoiceBody("complete"))).ID
 		bad := map[string]string{
 			"no UUID":                 "1",
 			"version 9":               "0192f3c1-7a4e-9b21-9c55-3d2e8f6a1b40",
 			"another variant":         "0192f3c1-7a4e-7b21-cc55-3d2e8f6a1b40",
-			"braces":                  "{" + w.taxpayer + "}",
-			"no hyphens":              strings.ReplaceAll(w.taxpayer, "-", ""),
-			"urn":                     "urn:uuid:" + w.taxpayer,
+			"braces":                  "{" + e.taxpayer + "}",
+			"no hyphens":              strings.ReplaceAll(e.taxpayer, "-", ""),
+			"urn":                     "urn:uuid:" + e.taxpayer,
 			"a word":                  "me",
-			"a quote":                 w.taxpayer + "'",
-			"the good one, cut short": w.taxpayer[:35],
+			"a quote":                 e.taxpayer + "'",
+			"the good one, cut short": e.taxpayer[:35],
 		}
 		for _, o := range operations(t) {
 			if !o.ofTaxpayer() {
@@ -38,19 +38,19 @@ func TestP10MalformedIDs(t *testing.T) {
 			for name, text := range bad {
 				// Braces have no spelling in a path without percent signs, and those are no path of ours.
 				if name != "braces" {
-					if a := w.send(o.complete(o.at(text, id))); a.status != wantStatus || a.code() != wantCode {
+					if a := e.send(o.validRequest(o.pathFor(text, id))); a.status != wantStatus || a.code() != wantCode {
 						t.Errorf("%s of taxpayer %s: want %d, got %s", o, name, wantStatus, a)
 					}
 				}
 				if o.named() {
-					if a := w.send(o.complete(o.at(w.taxpayer, text))); a.status != http.StatusNotFound || a.code() != "not_found" {
+					if a := e.send(o.validRequest(o.pathFor(e.taxpayer, text))); a.status != http.StatusNotFound || a.code() != "not_found" {
 						t.Errorf("%s with resource %s: %s", o, name, a)
 					}
 				}
 			}
 		}
-		for _, text := range []string{"{" + w.taxpayer + "}", "%7B" + w.taxpayer + "%7D"} {
-			a := w.dial(t).ask(t, http.MethodGet, w.sentText(http.MethodGet, "/v1/taxpayers/"+text+"/invoices", w.key))
+		for _, text := range []string{"{" + e.taxpayer + "}", "%7B" + e.taxpayer + "%7D"} {
+			a := e.dial(t).exchange(t, http.MethodGet, e.rawRequest(http.MethodGet, "/v1/taxpayers/"+text+"/invoices", e.key))
 			if a.status != http.StatusBadRequest && a.status != http.StatusNotFound {
 				t.Errorf("%s: %s", text, a)
 			}
@@ -58,71 +58,71 @@ func TestP10MalformedIDs(t *testing.T) {
 	})
 }
 
-func TestP10UpperCaseIDsWork(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestUpperCaseIDsWork(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		upper := strings.ToUpper
-		a := w.send(request{method: http.MethodPost, path: "/v1/taxpayers/" + upper(w.taxpayer) + "/invoices", idem: "k", body: body("A")})
-		made := w.created(a)
-		if want := "/v1/taxpayers/" + w.taxpayer + "/invoices/" + made.ID; a.header.Get("Location") != want {
+		a := e.send(request{method: http.MethodPost, path: "/v1/taxpayers/" + upper(e.taxpayer) + "/invoices", idem: "k", body: invoiceBody("A")})
+		made := e.created(a)
+		if want := "/v1/taxpayers/" + e.taxpayer + "/invoices/" + made.ID; a.header.Get("Location") != want {
 			t.Errorf("Location %s, want %s", a.header.Get("Location"), want)
 		}
 		for _, path := range []string{
 			"/invoices", "/invoices/" + upper(made.ID), "/fiscal-documents?external_id=A", "/fiscal-documents/" + upper(made.FiscalDocumentID),
 		} {
-			a := w.send(request{path: "/v1/taxpayers/" + upper(w.taxpayer) + path})
-			if a.status != http.StatusOK || !bytes.Contains(a.body, []byte(made.ID)) || bytes.Contains(a.body, []byte(upper(w.taxpayer))) {
+			a := e.send(request{path: "/v1/taxpayers/" + upper(e.taxpayer) + path})
+			if a.status != http.StatusOK || !bytes.Contains(a.body, []byte(made.ID)) || bytes.Contains(a.body, []byte(upper(e.taxpayer))) {
 				t.Errorf("%s: %s", path, a)
 			}
 		}
-		if again := w.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: body("A")}); again.header.Get("Idempotency-Replayed") != "true" {
+		if again := e.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A")}); again.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("the other spelling is another creation: %s", again)
 		}
 	})
 }
 
-func TestP11APathHasOneSpelling(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		made := w.created(w.create("k", body("A")))
-		own := "/v1/taxpayers/" + w.taxpayer
+func TestPathHasOneSpelling(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		made := e.created(e.create("k", invoiceBody("A")))
+		own := "/v1/taxpayers/" + e.taxpayer
 		targets := []string{
-			"/", "//", "/v1", "/v1/", "/v2/", "/v2/taxpayers/" + w.taxpayer + "/invoices", "/V1/taxpayers/" + w.taxpayer + "/invoices",
+			"/", "//", "/v1", "/v1/", "/v2/", "/v2/taxpayers/" + e.taxpayer + "/invoices", "/V1/taxpayers/" + e.taxpayer + "/invoices",
 			"/v1/taxpayers", "/v1/taxpayers/", own, own + "/", own + "/invoices/", own + "/invoices/" + made.ID + "/",
-			own + "/Invoices", own + "/invoice", own + "/invoices.json", own + "//invoices", "/" + own + "/invoices", "/v1//taxpayers/" + w.taxpayer + "/invoices",
-			"/v1/taxpayers//invoices", "/v1/./taxpayers/" + w.taxpayer + "/invoices", "/./v1/taxpayers/" + w.taxpayer + "/invoices",
-			own + "/x/../invoices", own + "/../" + w.taxpayer + "/invoices", "/v1/taxpayers/../invoices", "/v1/taxpayers/./invoices",
+			own + "/Invoices", own + "/invoice", own + "/invoices.json", own + "//invoices", "/" + own + "/invoices", "/v1//taxpayers/" + e.taxpayer + "/invoices",
+			"/v1/taxpayers//invoices", "/v1/./taxpayers/" + e.taxpayer + "/invoices", "/./v1/taxpayers/" + e.taxpayer + "/invoices",
+			own + "/x/../invoices", own + "/../" + e.taxpayer + "/invoices", "/v1/taxpayers/../invoices", "/v1/taxpayers/./invoices",
 			own + "/%2e/invoices", own + "/x/%2e%2e/invoices", own + "/x/%2E%2E/invoices", own + "%2Finvoices", own + "%2finvoices/" + made.ID,
 			own + "/invoices/" + made.ID + "%00", own + "/invoices%00", own + "/%69nvoices", own + "/invoices/" + made.ID + "%2Fxml",
 			own + "/invoices;a=b", own + ";a=b/invoices", own + "/invoices%3B", own + "/invoices%20", own + "/invoices/" + made.ID + "/xml",
 			own + "/fiscal-documents/" + made.FiscalDocumentID + "/XML", own + "/fiscal-documents/" + made.FiscalDocumentID + "/xml/",
 			own + "/fiscal-documents/" + made.FiscalDocumentID + "/html", "/v1/openapi.json/", "/v1/openapi.yaml", "/livez/", "/metrics/", "/readyz%00", "*",
-			"/fe/recepcion", "/../../etc/passwd", "/..%2f..%2fetc/passwd", `\v1\taxpayers`, "/v1/taxpayers/" + w.taxpayer + `\invoices`,
+			"/fe/recepcion", "/../../etc/passwd", "/..%2f..%2fetc/passwd", `\v1\taxpayers`, "/v1/taxpayers/" + e.taxpayer + `\invoices`,
 		}
-		c := w.dial(t)
+		c := e.dial(t)
 		for _, target := range targets {
 			method := http.MethodGet
 			if target == "*" {
 				method = http.MethodOptions // the only one that has this form
 			}
 			if target[0] == '\\' {
-				c = w.dial(t) // not a target at all: the server itself refuses and closes
-				if a := c.ask(t, method, w.sentText(method, target, w.key)); a.status != http.StatusBadRequest {
+				c = e.dial(t) // not a target at all: the server itself refuses and closes
+				if a := c.exchange(t, method, e.rawRequest(method, target, e.key)); a.status != http.StatusBadRequest {
 					t.Errorf("%s: %s", target, a)
 				}
-				c = w.dial(t)
+				c = e.dial(t)
 				continue
 			}
-			a := c.ask(t, method, w.sentText(method, target, w.key))
+			a := c.exchange(t, method, e.rawRequest(method, target, e.key))
 			if a.status != http.StatusNotFound || a.code() != "not_found" || a.header.Get("Location") != "" {
 				t.Errorf("%s: %s %v", target, a, a.header)
 			}
-			wantCommon(t, w.clock.now(), a)
+			wantCommonHeaders(t, e.clock.now(), a)
 		}
 	})
 }
 
-func TestP12OtherMethods(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		made := w.created(w.create("k", body("A")))
+func TestOtherMethodsAreRefused(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		made := e.created(e.create("k", invoiceBody("A")))
 		known := make(map[string][]string)
 		for _, o := range operations(t) {
 			known[o.path] = append(known[o.path], o.method)
@@ -139,22 +139,22 @@ func TestP12OtherMethods(t *testing.T) {
 				if slices.Contains(allowed, method) {
 					continue
 				}
-				a := w.send(request{method: method, path: operation{method, path}.at(w.taxpayer, made.ID)})
+				a := e.send(request{method: method, path: operation{method, path}.pathFor(e.taxpayer, made.ID)})
 				if a.status != http.StatusMethodNotAllowed || a.code() != "bad_request" || a.header.Get("Allow") != want {
 					t.Errorf("%s %s: %s, Allow %q, want %q", method, path, a, a.header.Get("Allow"), want)
 				}
-				wantCommon(t, w.clock.now(), a)
+				wantCommonHeaders(t, e.clock.now(), a)
 			}
 		}
-		if a := w.send(request{path: "invoices/" + made.ID}); a.status != http.StatusOK {
+		if a := e.send(request{path: "invoices/" + made.ID}); a.status != http.StatusOK {
 			t.Errorf("after all of it the invoice is gone: %s", a)
 		}
 	})
 }
 
-func TestP13HeadIsGetWithoutABody(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		made := w.created(w.create("k", body("complete")))
+func TestHeadIsGetWithoutBody(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		made := e.created(e.create("k", invoiceBody("complete")))
 		paths := []string{
 			"/v1/taxpayers/x/invoices", "/v1/nothing", "/v1/taxpayers/" + store.NewID() + "/invoices", "invoices?limit=0", "fiscal-documents",
 			"invoices/" + store.NewID(),
@@ -167,12 +167,12 @@ func TestP13HeadIsGetWithoutABody(t *testing.T) {
 			if strings.Contains(o.path, "{document_id}") {
 				resource = made.FiscalDocumentID
 			}
-			paths = append(paths, o.complete(o.at(w.taxpayer, resource)).path)
+			paths = append(paths, o.validRequest(o.pathFor(e.taxpayer, resource)).path)
 		}
 		for _, path := range paths {
-			for _, key := range []string{w.key, "-"} {
-				get := w.send(withID(request{path: path, key: key}))
-				head := w.send(withID(request{method: http.MethodHead, path: path, key: key}))
+			for _, key := range []string{e.key, "-"} {
+				get := e.send(withID(request{path: path, key: key}))
+				head := e.send(withID(request{method: http.MethodHead, path: path, key: key}))
 				get.header.Del("Date")
 				head.header.Del("Date")
 				if head.status != get.status || !reflect.DeepEqual(head.header, get.header) {
@@ -186,10 +186,10 @@ func TestP13HeadIsGetWithoutABody(t *testing.T) {
 	})
 }
 
-func TestP14BrowsersAreGivenNothing(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestNoCORSHeadersAreSent(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, method := range []string{http.MethodOptions, http.MethodGet, http.MethodPost} {
-			a := w.send(request{method: method, path: "invoices", idem: "k", body: body("A"), header: http.Header{
+			a := e.send(request{method: method, path: "invoices", idem: "k", body: invoiceBody("A"), header: http.Header{
 				"Origin": {"https://shop.example"}, "Access-Control-Request-Method": {"POST"}, "Access-Control-Request-Headers": {"authorization"},
 			}})
 			if (a.status == http.StatusMethodNotAllowed) != (method == http.MethodOptions) {
@@ -207,8 +207,8 @@ func TestP14BrowsersAreGivenNothing(t *testing.T) {
 	})
 }
 
-func TestP15MediaTypes(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestMediaTypes(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		tests := []struct {
 			name     string
 			lines    []string
@@ -233,9 +233,9 @@ func TestP15MediaTypes(t *testing.T) {
 			{"nonsense", []string{"application/json; ="}, false},
 		}
 		for i, tt := range tests {
-			text := body(fmt.Sprint("media-", i))
+			text := invoiceBody(fmt.Sprint("media-", i))
 			r := request{method: http.MethodPost, path: "invoices", idem: fmt.Sprint("k", i), body: text, header: http.Header{"Content-Type": tt.lines}}
-			a := w.send(r)
+			a := e.send(r)
 			switch {
 			case tt.accepted && a.status != http.StatusAccepted:
 				t.Errorf("%s: %s", tt.name, a)
@@ -247,71 +247,71 @@ func TestP15MediaTypes(t *testing.T) {
 			}
 		}
 		for _, accept := range []string{"text/html", "application/xml", "", "nonsense"} {
-			if a := w.send(request{path: "invoices", header: http.Header{"Accept": {accept}}}); a.status != http.StatusOK {
+			if a := e.send(request{path: "invoices", header: http.Header{"Accept": {accept}}}); a.status != http.StatusOK {
 				t.Errorf("Accept %q: %s", accept, a)
 			}
 		}
 	})
 }
 
-func TestP16CodedBodies(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestCompressedBodiesAreRefused(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		var bomb bytes.Buffer
 		z := gzip.NewWriter(&bomb)
 		_, err := z.Write(make([]byte, 1<<21)) // more would take longer to make, not to refuse
-		w.must(err)
-		w.must(z.Close())
+		e.must(err)
+		e.must(z.Close())
 		for _, coding := range [][]string{{"gzip"}, {"GZIP"}, {"deflate"}, {"br"}, {"identity", "gzip"}, {"identity, gzip"}, {"gzip", "identity"}, {"x"}} {
-			a := w.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: bomb.Bytes(), header: http.Header{"Content-Encoding": coding}})
+			a := e.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: bomb.Bytes(), header: http.Header{"Content-Encoding": coding}})
 			if a.status != http.StatusUnsupportedMediaType || a.code() != "bad_request" || a.header.Get("Accept-Encoding") != "identity" {
 				t.Errorf("%v: %s %v", coding, a, a.header)
 			}
 		}
 		for i, coding := range []string{"identity", "Identity"} {
-			a := w.send(request{method: http.MethodPost, path: "invoices", idem: fmt.Sprint(i), body: body(fmt.Sprint("plain-", i)), header: http.Header{"Content-Encoding": {coding}}})
+			a := e.send(request{method: http.MethodPost, path: "invoices", idem: fmt.Sprint(i), body: invoiceBody(fmt.Sprint("plain-", i)), header: http.Header{"Content-Encoding": {coding}}})
 			if a.status != http.StatusAccepted {
 				t.Errorf("%s: %s", coding, a)
 			}
 		}
 		// Answers are not compressed either: what a tenant sent and what it keeps secret would share a length.
-		if a := w.send(request{path: "invoices", header: http.Header{"Accept-Encoding": {"gzip"}}}); a.header.Get("Content-Encoding") != "" {
+		if a := e.send(request{path: "invoices", header: http.Header{"Accept-Encoding": {"gzip"}}}); a.header.Get("Content-Encoding") != "" {
 			t.Errorf("Content-Encoding %s", a.header.Get("Content-Encoding"))
 		}
 	})
 }
 
-// sized is a valid invoice of exactly that many bytes.
-func sized(externalID string, size int) []byte {
-	text := body(externalID)
+// bodyOfSize is a valid invoice of exactly that many bytes.
+func bodyOfSize(externalID string, size int) []byte {
+	text := invoiceBody(externalID)
 	return append(text, bytes.Repeat([]byte{' '}, size-len(text))...)
 }
 
-func TestP17BodySize(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestBodySizeIsLimited(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		const most = 1_048_576
-		if a := w.create("k1", sized("A", most)); a.status != http.StatusAccepted {
+		if a := e.create("k1", bodyOfSize("A", most)); a.status != http.StatusAccepted {
 			t.Errorf("the largest body: %s", a)
 		}
-		a := w.create("k2", sized("B", most+1))
+		a := e.create("k2", bodyOfSize("B", most+1))
 		if a.status != http.StatusRequestEntityTooLarge || a.code() != "bad_request" {
 			t.Errorf("one byte more: %s", a)
 		}
 		post := func(key string, more ...string) string {
-			return w.sentText(http.MethodPost, "/v1/taxpayers/"+w.taxpayer+"/invoices", w.key, append(more, "Idempotency-Key: "+key, "Content-Type: application/json")...)
+			return e.rawRequest(http.MethodPost, "/v1/taxpayers/"+e.taxpayer+"/invoices", e.key, append(more, "Idempotency-Key: "+key, "Content-Type: application/json")...)
 		}
 		// Not one byte of the body is sent: the length alone must be enough.
-		c := w.dial(t)
-		if a := c.ask(t, http.MethodPost, post("k3", "Content-Length: 1048577")); a.status != http.StatusRequestEntityTooLarge || a.header.Get("Connection") != "close" {
+		c := e.dial(t)
+		if a := c.exchange(t, http.MethodPost, post("k3", "Content-Length: 1048577")); a.status != http.StatusRequestEntityTooLarge || a.header.Get("Connection") != "close" {
 			t.Errorf("by its length: %s %v", a, a.header)
 		}
-		if !c.over() {
+		if !c.closed() {
 			t.Error("the connection is kept")
 		}
-		chunked := func(key string, size int) answer {
-			c := w.dial(t)
-			text := sized("chunked-"+key, size)
-			a := c.ask(t, http.MethodPost, post(key, "Transfer-Encoding: chunked")+fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text))
-			if a.status != http.StatusAccepted && !c.over() {
+		chunked := func(key string, size int) response {
+			c := e.dial(t)
+			text := bodyOfSize("chunked-"+key, size)
+			a := c.exchange(t, http.MethodPost, post(key, "Transfer-Encoding: chunked")+fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text))
+			if a.status != http.StatusAccepted && !c.closed() {
 				t.Error("the connection is kept")
 			}
 			return a
@@ -323,12 +323,12 @@ func TestP17BodySize(t *testing.T) {
 			t.Errorf("one byte more in chunks: %s %v", a, a.header)
 		}
 		// Without an end: refused once the limit is passed, not when the client is done.
-		c = w.dial(t)
+		c = e.dial(t)
 		chunk := fmt.Sprintf("%x\r\n%s\r\n", 1<<16, strings.Repeat(" ", 1<<16))
-		if a := c.ask(t, http.MethodPost, post("k6", "Transfer-Encoding: chunked")+strings.Repeat(chunk, 17)); a.status != http.StatusRequestEntityTooLarge {
+		if a := c.exchange(t, http.MethodPost, post("k6", "Transfer-Encoding: chunked")+strings.Repeat(chunk, 17)); a.status != http.StatusRequestEntityTooLarge {
 			t.Errorf("without an end: %s", a)
 		}
-		if a := w.send(request{path: "fiscal-documents?external_id=B"}); !bytes.Contains(a.body, []byte(`"data":[]`)) {
+		if a := e.send(request{path: "fiscal-documents?external_id=B"}); !bytes.Contains(a.body, []byte(`"data":[]`)) {
 			t.Errorf("what was refused is stored: %s", a)
 		}
 	})
@@ -336,40 +336,40 @@ func TestP17BodySize(t *testing.T) {
 
 // What the server refuses before there is a request has no envelope; it ends
 // the connection, so that nothing behind it is taken for a request.
-func TestP64MalformedHTTP(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		path := "/v1/taxpayers/" + w.taxpayer + "/invoices"
-		get := func(more ...string) string { return w.sentText(http.MethodGet, path, w.key, more...) }
+func TestMalformedHTTPClosesTheConnection(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		path := "/v1/taxpayers/" + e.taxpayer + "/invoices"
+		get := func(more ...string) string { return e.rawRequest(http.MethodGet, path, e.key, more...) }
 		tests := []struct {
 			name, text string
 			want       int
 		}{
 			{"headers of 17 KiB", get("X-Long: " + strings.Repeat("a", 17<<10)), http.StatusRequestHeaderFieldsTooLarge},
 			{"many headers", get(strings.Split(strings.Repeat("X-A: b\n", 4000), "\n")[:4000]...), http.StatusRequestHeaderFieldsTooLarge},
-			{"a target of 17 KiB", w.sentText(http.MethodGet, path+"?a="+strings.Repeat("a", 17<<10), w.key), http.StatusRequestHeaderFieldsTooLarge},
-			{"two lengths", w.sentText(http.MethodPost, path, w.key, "Content-Length: 5", "Content-Length: 6") + "hello", http.StatusBadRequest},
-			{"a length with a sign", w.sentText(http.MethodPost, path, w.key, "Content-Length: +5") + "hello", http.StatusBadRequest},
-			{"a list of lengths", w.sentText(http.MethodPost, path, w.key, "Content-Length: 5, 5") + "hello", http.StatusBadRequest},
+			{"a target of 17 KiB", e.rawRequest(http.MethodGet, path+"?a="+strings.Repeat("a", 17<<10), e.key), http.StatusRequestHeaderFieldsTooLarge},
+			{"two lengths", e.rawRequest(http.MethodPost, path, e.key, "Content-Length: 5", "Content-Length: 6") + "hello", http.StatusBadRequest},
+			{"a length with a sign", e.rawRequest(http.MethodPost, path, e.key, "Content-Length: +5") + "hello", http.StatusBadRequest},
+			{"a list of lengths", e.rawRequest(http.MethodPost, path, e.key, "Content-Length: 5, 5") + "hello", http.StatusBadRequest},
 			{"a bare CR in a value", get("X-A: b\rX-C: d"), http.StatusBadRequest},
 			{"a bare CR for a line end", "GET " + path + " HTTP/1.1\rHost: a\r\r\n\r\n", http.StatusBadRequest},
 			{"a space before the colon", get("X-A : b"), http.StatusBadRequest},
 			{"a NUL in a value", get("X-A: \x00"), http.StatusBadRequest},
 			{"no Host", "GET " + path + " HTTP/1.1\r\n\r\n", http.StatusBadRequest},
 			{"two Hosts", get("Host: other.example"), http.StatusBadRequest},
-			{"an unknown transfer coding", w.sentText(http.MethodPost, path, w.key, "Transfer-Encoding: gzip, chunked"), http.StatusNotImplemented},
-			{"two transfer codings", w.sentText(http.MethodPost, path, w.key, "Transfer-Encoding: chunked", "Transfer-Encoding: identity"), http.StatusNotImplemented},
+			{"an unknown transfer coding", e.rawRequest(http.MethodPost, path, e.key, "Transfer-Encoding: gzip, chunked"), http.StatusNotImplemented},
+			{"two transfer codings", e.rawRequest(http.MethodPost, path, e.key, "Transfer-Encoding: chunked", "Transfer-Encoding: identity"), http.StatusNotImplemented},
 			{"no HTTP at all", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", http.StatusBadRequest},
 		}
 		for _, tt := range tests {
-			c := w.dial(t)
+			c := e.dial(t)
 			// A second request waits behind the first: it must never be answered.
-			if a := c.ask(t, http.MethodGet, tt.text+get()); a.status != tt.want {
+			if a := c.exchange(t, http.MethodGet, tt.text+get()); a.status != tt.want {
 				t.Errorf("%s: want %d, got %s", tt.name, tt.want, a)
 			}
-			if !c.over() {
+			if !c.closed() {
 				t.Errorf("%s: the connection goes on", tt.name)
 			}
-			if a := w.send(request{path: "invoices"}); a.status != http.StatusOK {
+			if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
 				t.Errorf("%s: the next client gets %s", tt.name, a)
 			}
 		}
@@ -378,18 +378,18 @@ func TestP64MalformedHTTP(t *testing.T) {
 
 // A proxy in front may believe the length where the server believes the
 // chunks; what follows on the connection would then be somebody else's.
-func TestP64LengthAndChunksEndTheConnection(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		path := "/v1/taxpayers/" + w.taxpayer + "/invoices"
-		text := body("A")
-		c := w.dial(t)
-		smuggled := w.sentText(http.MethodGet, path, w.key)
-		a := c.ask(t, http.MethodPost, w.sentText(http.MethodPost, path, w.key, "Content-Length: 6", "Transfer-Encoding: chunked",
+func TestLengthAndChunksCloseTheConnection(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		path := "/v1/taxpayers/" + e.taxpayer + "/invoices"
+		text := invoiceBody("A")
+		c := e.dial(t)
+		smuggled := e.rawRequest(http.MethodGet, path, e.key)
+		a := c.exchange(t, http.MethodPost, e.rawRequest(http.MethodPost, path, e.key, "Content-Length: 6", "Transfer-Encoding: chunked",
 			"Content-Type: application/json", "Idempotency-Key: k")+fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text)+smuggled)
-		if a.status != http.StatusBadRequest || a.header.Get("Connection") != "close" || !c.over() {
+		if a.status != http.StatusBadRequest || a.header.Get("Connection") != "close" || !c.closed() {
 			t.Errorf("want 400 and the end of the connection, got %s", a)
 		}
-		if a := w.send(request{path: "invoices"}); a.status != http.StatusOK {
+		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
 			t.Errorf("the next client gets %s", a)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,19 +24,19 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// relay keeps what it hears.
-type relay struct {
-	mu    sync.Mutex
-	heard []live.Inbound
-	err   error
+// stubInbox keeps what it hears.
+type stubInbox struct {
+	mu       sync.Mutex
+	received []live.Inbound
+	err      error
 }
 
 // Hear keeps the message.
-func (r *relay) Receive(_ context.Context, in live.Inbound) (live.Received, error) {
+func (r *stubInbox) Receive(_ context.Context, in live.Inbound) (live.Received, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := slices.ContainsFunc(r.heard, func(m live.Inbound) bool { return m.MessageID == in.MessageID })
-	r.heard = append(r.heard, in)
+	known := slices.ContainsFunc(r.received, func(m live.Inbound) bool { return m.MessageID == in.MessageID })
+	r.received = append(r.received, in)
 	return live.Received{EventID: "evt_" + strings.Repeat("0", 32), Duplicate: known}, r.err
 }
 
@@ -50,27 +51,27 @@ func inboundBody(encf, xml string) []byte {
 	return b
 }
 
-// eachRelay runs a test with a source of the world's taxpayer.
-func eachRelay(t *testing.T, rateLimit int64, test func(t *testing.T, w *world, r *relay, source store.Source, secret webhook.Secret)) {
+// eachEngineWithSource runs a test with a source of the world's taxpayer.
+func eachEngineWithSource(t *testing.T, rateLimit int64, test func(t *testing.T, e *env, r *stubInbox, source store.Source, secret webhook.Secret)) {
 	t.Helper()
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		r := &relay{}
+		r := &stubInbox{}
 		opt := liveOptions()
-		opt.relay, opt.rateLimit = r, rateLimit
-		w := start(t, address, opt)
-		source, secret, err := w.sources().Create(t.Context(), w.scope())
-		w.must(err)
-		test(t, w, r, source, secret)
+		opt.inbox, opt.rateLimit = r, rateLimit
+		e := newEnv(t, address, opt)
+		source, secret, err := e.sources().Create(t.Context(), e.scope())
+		e.must(err)
+		test(t, e, r, source, secret)
 	})
 }
 
-func TestP106OnlyWhatASourceHasSignedNowIsHeard(t *testing.T) {
-	eachRelay(t, 0, func(t *testing.T, w *world, r *relay, source store.Source, secret webhook.Secret) {
-		body, now := inboundBody("E310000000001", "<x/>"), w.clock.now()
-		good := func() request { return signed(source.ID, "msg_1", now, body, secret) }
-		other, otherSecret, err := w.sources().Create(t.Context(), w.scope())
-		w.must(err)
+func TestInboundNeedsAFreshSignatureOfTheSource(t *testing.T) {
+	eachEngineWithSource(t, 0, func(t *testing.T, e *env, r *stubInbox, source store.Source, secret webhook.Secret) {
+		body, now := inboundBody("E310000000001", "<x/>"), e.clock.now()
+		good := func() request { return signedMessage(source.ID, "msg_1", now, body, secret) }
+		other, otherSecret, err := e.sources().Create(t.Context(), e.scope())
+		e.must(err)
 		without := func(header string) request {
 			r := good()
 			r.header.Del(header)
@@ -87,81 +88,81 @@ func TestP106OnlyWhatASourceHasSignedNowIsHeard(t *testing.T) {
 			"no id":                without("Webhook-Id"),
 			"no time":              without("Webhook-Timestamp"),
 			"two signatures":       twice,
-			"a wrong secret":       signed(source.ID, "msg_1", now, body, webhook.NewSecret()),
-			"another source's":     signed(source.ID, "msg_1", now, body, otherSecret),
-			"six minutes old":      signed(source.ID, "msg_1", now.Add(-6*time.Minute), body, secret),
-			"six minutes early":    signed(source.ID, "msg_1", now.Add(6*time.Minute), body, secret),
+			"a wrong secret":       signedMessage(source.ID, "msg_1", now, body, webhook.NewSecret()),
+			"another source's":     signedMessage(source.ID, "msg_1", now, body, otherSecret),
+			"six minutes old":      signedMessage(source.ID, "msg_1", now.Add(-6*time.Minute), body, secret),
+			"six minutes early":    signedMessage(source.ID, "msg_1", now.Add(6*time.Minute), body, secret),
 			"another body":         changed,
 			"another id":           renamed,
 			"an unsigned non-JSON": {method: http.MethodPost, path: "/v1/events/inbound/" + source.ID, key: "-", body: []byte("{")},
 		} {
-			a := w.send(q)
+			a := e.send(q)
 			if a.status != http.StatusUnauthorized || a.code() != "unauthorized" || a.header.Get("WWW-Authenticate") != `Signature realm="fh-inbound"` {
 				t.Errorf("%s: %s %v", name, a, a.header)
 			}
 		}
-		if len(r.heard) > 0 {
-			t.Fatalf("heard %+v", r.heard)
+		if len(r.received) > 0 {
+			t.Fatalf("heard %+v", r.received)
 		}
 		for i, duplicate := range []bool{false, true} {
-			a := w.send(good())
+			a := e.send(good())
 			if want := fmt.Sprintf(`202 {"data":{"event_id":"evt_%s","duplicate":%v},"meta":`, strings.Repeat("0", 32), duplicate); !strings.HasPrefix(a.String(), want) {
 				t.Errorf("time %d: want %s, got %s", i+1, want, a)
 			}
 		}
-		in := r.heard[0]
-		if in.Source.ID != source.ID || in.Source.Scope != w.scope() || in.MessageID != "msg_1" || in.Kind != event.InboundCommercial ||
+		in := r.received[0]
+		if in.Source.ID != source.ID || in.Source.Scope != e.scope() || in.MessageID != "msg_1" || in.Kind != event.InboundCommercial ||
 			in.ENCF != "E310000000001" || string(in.XML) != "<x/>" {
 			t.Errorf("heard %+v", in)
 		}
 		// During a rotation both secrets are good.
-		_, next, err := w.sources().Rotate(t.Context(), source.ID)
-		w.must(err)
+		_, next, err := e.sources().Rotate(t.Context(), source.ID)
+		e.must(err)
 		for name, s := range map[string]webhook.Secret{"old": secret, "new": next} {
-			if a := w.send(signed(source.ID, "msg_"+name, now, body, s)); a.status != http.StatusAccepted {
+			if a := e.send(signedMessage(source.ID, "msg_"+name, now, body, s)); a.status != http.StatusAccepted {
 				t.Errorf("the %s secret: %s", name, a)
 			}
 		}
-		w.must(w.sources().Revoke(t.Context(), other.ID))
+		e.must(e.sources().Revoke(t.Context(), other.ID))
 		for name, q := range map[string]request{
-			"a source that is revoked": signed(other.ID, "m", now, body, otherSecret),
-			"no such source":           signed(store.NewID(), "m", now, body, secret),
-			"no UUID":                  signed("x", "m", now, body, secret),
+			"a source that is revoked": signedMessage(other.ID, "m", now, body, otherSecret),
+			"no such source":           signedMessage(store.NewID(), "m", now, body, secret),
+			"no UUID":                  signedMessage("x", "m", now, body, secret),
 		} {
-			if a := w.send(q); a.status != http.StatusNotFound || a.code() != "not_found" {
+			if a := e.send(q); a.status != http.StatusNotFound || a.code() != "not_found" {
 				t.Errorf("%s: %s", name, a)
 			}
 		}
 	})
 }
 
-func TestP106WhatCannotBeHeard(t *testing.T) {
-	eachRelay(t, 0, func(t *testing.T, w *world, r *relay, source store.Source, secret webhook.Secret) {
-		now := w.clock.now()
+func TestInboundRefusesInvalidMessages(t *testing.T) {
+	eachEngineWithSource(t, 0, func(t *testing.T, e *env, r *stubInbox, source store.Source, secret webhook.Secret) {
+		now := e.clock.now()
 		for text, want := range map[string]string{
 			`{`: "400 invalid_json", ``: "400 invalid_json", `{"type":"a","type":"b"}`: "400 invalid_json", "{\"type\":\"\xff\"}": "400 invalid_json",
 			`[]`: "400 bad_request", `null`: "400 bad_request", `{}`: "400 bad_request", `{"type":1,"data":{"encf":"E","xml_base64":""}}`: "400 bad_request",
 			`{"type":"a","data":[]}`: "400 bad_request", `{"type":"a","encf":"E","xml_base64":""}`: "400 bad_request",
 			`{"type":"a","data":{"encf":"E"}}`: "400 bad_request", `{"type":"a","data":{"encf":"E","xml_base64":"?"}}`: "422 validation_error",
 		} {
-			if a := w.send(signed(source.ID, "m", now, []byte(text), secret)); fmt.Sprint(a.status, " ", a.code()) != want {
+			if a := e.send(signedMessage(source.ID, "m", now, []byte(text), secret)); fmt.Sprint(a.status, " ", a.code()) != want {
 				t.Errorf("%s: want %s, got %s", text, want, a)
 			}
 		}
-		large := signed(source.ID, "m", now, bytes.Repeat([]byte(" "), 256<<10+1), secret)
-		if a := w.send(large); a.status != http.StatusRequestEntityTooLarge {
+		large := signedMessage(source.ID, "m", now, bytes.Repeat([]byte(" "), 256<<10+1), secret)
+		if a := e.send(large); a.status != http.StatusRequestEntityTooLarge {
 			t.Errorf("too large: %s", a)
 		}
-		plain := signed(source.ID, "m", now, inboundBody("E", ""), secret)
+		plain := signedMessage(source.ID, "m", now, inboundBody("E", ""), secret)
 		plain.header.Set("Content-Type", "text/xml")
-		if a := w.send(plain); a.status != http.StatusUnsupportedMediaType {
+		if a := e.send(plain); a.status != http.StatusUnsupportedMediaType {
 			t.Errorf("no JSON: %s", a)
 		}
-		if a := w.send(signed(source.ID, "m\xff", now, inboundBody("E", ""), secret)); a.status != http.StatusBadRequest {
+		if a := e.send(signedMessage(source.ID, "m\xff", now, inboundBody("E", ""), secret)); a.status != http.StatusBadRequest {
 			t.Errorf("an id that no table takes: %s", a)
 		}
-		if len(r.heard) > 0 {
-			t.Fatalf("heard %+v", r.heard)
+		if len(r.received) > 0 {
+			t.Fatalf("heard %+v", r.received)
 		}
 		for _, tt := range []struct {
 			err  error
@@ -172,7 +173,7 @@ func TestP106WhatCannotBeHeard(t *testing.T) {
 			{errors.New("a bug"), "500 internal_error"},
 		} {
 			r.err = tt.err
-			a := w.send(signed(source.ID, "m", now, inboundBody("E310000000001", ""), secret))
+			a := e.send(signedMessage(source.ID, "m", now, inboundBody("E310000000001", ""), secret))
 			if fmt.Sprint(a.status, " ", a.code()) != tt.want || (a.status == 422 && (a.details(t)[0].Field != "data.xml_base64" || a.details(t)[0].Message != "not so")) {
 				t.Errorf("%v: want %s, got %s", tt.err, tt.want, a)
 			}
@@ -181,24 +182,24 @@ func TestP106WhatCannotBeHeard(t *testing.T) {
 }
 
 // Who fails is counted by address; who is known has a window of its own.
-func TestP106FailuresAreLimitedAndSourcesAreNotByThem(t *testing.T) {
-	eachRelay(t, 20, func(t *testing.T, w *world, _ *relay, source store.Source, secret webhook.Secret) {
-		body, now := inboundBody("E310000000001", ""), w.clock.now()
-		bad := signed(source.ID, "m", now, body, webhook.NewSecret())
+func TestInboundRateLimits(t *testing.T) {
+	eachEngineWithSource(t, 20, func(t *testing.T, e *env, _ *stubInbox, source store.Source, secret webhook.Secret) {
+		body, now := inboundBody("E310000000001", ""), e.clock.now()
+		bad := signedMessage(source.ID, "m", now, body, webhook.NewSecret())
 		for i := range 300 {
-			if a := w.send(bad); a.status != http.StatusUnauthorized {
+			if a := e.send(bad); a.status != http.StatusUnauthorized {
 				t.Fatalf("failure %d: %s", i+1, a)
 			}
 		}
-		if a := w.send(bad); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+		if a := e.send(bad); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
 			t.Errorf("failure 301: %s", a)
 		}
 		for i := range 20 {
-			if a := w.send(signed(source.ID, "m", now, body, secret)); a.status != http.StatusAccepted || a.header.Get("RateLimit-Limit") != "20" {
+			if a := e.send(signedMessage(source.ID, "m", now, body, secret)); a.status != http.StatusAccepted || a.header.Get("RateLimit-Limit") != "20" {
 				t.Fatalf("message %d: %s %v", i+1, a, a.header)
 			}
 		}
-		if a := w.send(signed(source.ID, "m", now, body, secret)); a.status != http.StatusTooManyRequests {
+		if a := e.send(signedMessage(source.ID, "m", now, body, secret)); a.status != http.StatusTooManyRequests {
 			t.Errorf("message 21: %s", a)
 		}
 	})
@@ -206,33 +207,33 @@ func TestP106FailuresAreLimitedAndSourcesAreNotByThem(t *testing.T) {
 
 // What a source tells about the document of another is answered as if there were
 // none.
-func TestP106AnotherTenantsDocument(t *testing.T) {
+func TestInboundDoesNotReachDocumentsOfOtherTaxpayers(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		opt := liveOptions()
 		peer := xmlsigtest.Must(t, xmlsigtest.Options{})
 		opt.roots, opt.now = peer.CA.Pool(), time.Now // its certificate is of today
-		w := start(t, address, opt)
-		other := *w
-		other.taxpayer = w.newTaxpayer()
-		other.key = w.newKey(other.taxpayer, w.opt.env, "invoices.write", "ecf.submit", "ecf.read")
-		made := other.created(other.create("k", body("A", credit)))
-		w.must(w.store.Update(t.Context(), func(tx *store.Tx) error {
+		e := newEnv(t, address, opt)
+		other := *e
+		other.taxpayer = e.newTaxpayer()
+		other.key = e.newKey(other.taxpayer, e.opt.environment, "invoices.write", "ecf.submit", "ecf.read")
+		made := other.created(other.create("k", invoiceBody("A", asFiscalCredit)))
+		e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
 			return tx.Issue(t.Context(), store.Issued{
 				Scope: other.scope(), RNC: "199000013", ENCF: "E310000000058", InvoiceID: made.ID, DocumentID: made.FiscalDocumentID, NumberRangeID: store.NewID(), State: store.NumberIssued,
 				BuyerRNC: "199000021", SignedAt: time.Now(), CreatedAt: time.Now(), XMLDigest: []byte{1}, SentDigest: []byte{1}, XML: []byte("<x/>"),
 			})
 		}))
-		source, secret, err := w.sources().Create(t.Context(), w.scope())
-		w.must(err)
-		tell := func(id, encf string) answer {
+		source, secret, err := e.sources().Create(t.Context(), e.scope())
+		e.must(err)
+		tell := func(id, encf string) response {
 			xml := signedXML(t, peer.Identity, `<ACECF><DetalleAprobacionComercial><Version>1.0</Version><RNCEmisor>199000013</RNCEmisor><eNCF>`+encf+
 				`</eNCF><FechaEmision>14-11-2026</FechaEmision><MontoTotal>590.00</MontoTotal><RNCComprador>199000021</RNCComprador><Estado>1</Estado>`+
 				`<FechaHoraAprobacionComercial>`+time.Now().Add(-6*time.Hour).Format("02-01-2006 15:04:05")+`</FechaHoraAprobacionComercial></DetalleAprobacionComercial></ACECF>`)
-			return w.send(signed(source.ID, id, time.Now(), inboundBody(encf, xml), secret))
+			return e.send(signedMessage(source.ID, id, time.Now(), inboundBody(encf, xml), secret))
 		}
 		theirs, nobodys := tell("m1", "E310000000058"), tell("m2", "E310000000059")
-		shape := func(a answer) string {
+		shape := func(a response) string {
 			return fmt.Sprint(a.status, len(a.body), strings.Contains(string(a.body), `"duplicate":false`))
 		}
 		if theirs.status != http.StatusAccepted || shape(theirs) != shape(nobodys) {
@@ -241,8 +242,8 @@ func TestP106AnotherTenantsDocument(t *testing.T) {
 		if a := tell("m1", "E310000000058"); !strings.Contains(string(a.body), `"duplicate":true`) {
 			t.Errorf("the same again: %s", a)
 		}
-		parked, err := w.store.Parked(t.Context(), w.scope(), "E310000000058", time.Now())
-		w.must(err)
+		parked, err := e.store.Parked(t.Context(), e.scope(), "E310000000058", time.Now())
+		e.must(err)
 		if len(parked) != 1 {
 			t.Errorf("%d messages are kept", len(parked))
 		}
@@ -264,4 +265,14 @@ func signedXML(t *testing.T, id *xmlsig.Identity, document string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// signedMessage is a message of a source.
+func signedMessage(source, id string, at time.Time, body []byte, secrets ...webhook.Secret) request {
+	return request{
+		method: http.MethodPost, path: "/v1/events/inbound/" + source, key: "-", body: body,
+		header: http.Header{
+			"Webhook-Id": {id}, "Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}, "Webhook-Signature": {webhook.Sign(id, at, body, secrets...)},
+		},
+	}
 }

@@ -18,55 +18,55 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// neighbours are two taxpayers of one service, and the first one's other self
+// tenants are two taxpayers of one service, and the first one's other self
 // in another environment of the same database.
-type neighbours struct {
-	*world           // of the one who asks
-	foreign []string // every text that belongs to the others
-	ids     map[string]resource
-	hooks   map[string]store.Endpoint
-	cursor  string // of the other's list
+type tenants struct {
+	*env                 // of the one who asks
+	foreign     []string // every text that belongs to the others
+	ids         map[string]resource
+	endpointsOf map[string]store.Endpoint
+	cursor      string // of the other's list
 }
 
-// newNeighbours starts them in an environment and in the one beside it.
-func newNeighbours(t *testing.T, address string, env, beside fiscal.Environment) *neighbours {
+// newTenants starts them in an environment and in the one beside it.
+func newTenants(t *testing.T, address string, environment, otherEnvironment fiscal.Environment) *tenants {
 	t.Helper()
-	opt := options{
-		masterKey: filepath.Join(t.TempDir(), "master.key"), clock: newClock(), env: env, poster: &poster{},
-		plan: scripted{check: func(context.Context, *fiscal.Invoice) error { return nil }},
+	opt := envOptions{
+		masterKey: filepath.Join(t.TempDir(), "master.key"), clock: newClock(), environment: environment, poster: &stubPoster{},
+		plan: stubPlan{check: func(context.Context, *fiscal.Invoice) error { return nil }},
 	}
-	w := start(t, address, opt)
-	n := &neighbours{world: w, ids: make(map[string]resource), hooks: make(map[string]store.Endpoint)}
+	e := newEnv(t, address, opt)
+	n := &tenants{env: e, ids: make(map[string]resource), endpointsOf: make(map[string]store.Endpoint)}
 	mark := func(v map[string]any) {
 		v["buyer"] = map[string]any{"legal_name": "Comprador ajeno", "email": "ajeno@example.com"}
 	}
-	settle := func(of *world, name string) {
+	settle := func(of *env, name string) {
 		for i := range 3 { // enough for a page to follow another
-			a := of.create(fmt.Sprint(name, "-key-", i), body(fmt.Sprint(name, "-invoice-", i), mark))
+			a := of.create(fmt.Sprint(name, "-key-", i), invoiceBody(fmt.Sprint(name, "-invoice-", i), mark))
 			r := of.created(a)
 			n.ids[fmt.Sprint(name, i)] = r
 			n.foreign = append(n.foreign, r.ID, r.FiscalDocumentID, r.ExternalID)
 		}
-		if of.opt.env == fiscal.Sandbox {
+		if of.opt.environment == fiscal.Sandbox {
 			return // it sends no events
 		}
-		scope := store.Scope{Environment: of.opt.env, TaxpayerID: of.taxpayer}
+		scope := store.Scope{Environment: of.opt.environment, TaxpayerID: of.taxpayer}
 		made, err := of.endpoints().Create(t.Context(), notify.NewEndpoint{Scope: scope, URL: "https://ajeno.example/" + name, Kinds: []string{"*"}}, notify.Intent{})
 		n.must(err)
-		told := of.tell("taxpayer.contingency_started")
-		n.hooks[name] = made.Endpoint
+		told := of.addEvent("taxpayer.contingency_started")
+		n.endpointsOf[name] = made.Endpoint
 		n.foreign = append(n.foreign, made.Endpoint.ID, made.Secret.Reveal(), "ajeno.example", told.ID)
 	}
-	other := *w
-	other.taxpayer = w.newTaxpayer()
-	other.key = w.newKey(other.taxpayer, env, apikey.AllScopes()...)
+	other := *e
+	other.taxpayer = e.newTaxpayer()
+	other.key = e.newKey(other.taxpayer, environment, apikey.AllScopes()...)
 	settle(&other, "other")
 	n.foreign = append(n.foreign, other.taxpayer, other.key, "Comprador ajeno", "ajeno@example.com")
 
-	opt.env = beside
-	elsewhere := node(t, address, opt)
-	elsewhere.taxpayer = w.taxpayer
-	elsewhere.key = elsewhere.newKey(w.taxpayer, beside, apikey.AllScopes()...)
+	opt.environment = otherEnvironment
+	elsewhere := newNode(t, address, opt)
+	elsewhere.taxpayer = e.taxpayer
+	elsewhere.key = elsewhere.newKey(e.taxpayer, otherEnvironment, apikey.AllScopes()...)
 	settle(elsewhere, "elsewhere")
 
 	var page struct {
@@ -82,8 +82,8 @@ func newNeighbours(t *testing.T, address string, env, beside fiscal.Environment)
 	return n
 }
 
-// sees fails when an answer holds anything of the others.
-func (n *neighbours) sees(t *testing.T, what string, a answer) {
+// wantNothingForeign fails when an answer holds anything of the others.
+func (n *tenants) wantNothingForeign(t *testing.T, what string, a response) {
 	t.Helper()
 	for _, text := range n.foreign {
 		if bytes.Contains(a.body, []byte(text)) || strings.Contains(fmt.Sprint(a.header), text) {
@@ -93,25 +93,25 @@ func (n *neighbours) sees(t *testing.T, what string, a answer) {
 }
 
 // The sweep is made of the document, so that a new operation is swept as well.
-func TestP108NothingOfOthersIsSeen(t *testing.T) {
+func TestNoOperationShowsDataOfOthers(t *testing.T) {
 	t.Parallel()
 	for env, beside := range map[fiscal.Environment]fiscal.Environment{
 		fiscal.Sandbox: fiscal.Certification, fiscal.Certification: fiscal.Production,
 	} {
 		t.Run(string(env), func(t *testing.T) {
 			t.Parallel()
-			storetest.EachAddress(t, func(t *testing.T, address string) { newNeighbours(t, address, env, beside).sweep(t) })
+			storetest.EachAddress(t, func(t *testing.T, address string) { newTenants(t, address, env, beside).sweep(t) })
 		})
 	}
 }
 
-func (n *neighbours) sweep(t *testing.T) {
+func (n *tenants) sweep(t *testing.T) {
 	t.Helper()
-	own := n.created(n.create("own-key", body("own")))
+	own := n.created(n.create("own-key", invoiceBody("own")))
 	other := n.ids["other0"].TaxpayerID
 	keys := map[apikey.Scope]string{}
 	for _, s := range []apikey.Scope{apikey.WebhooksManage, apikey.InvoicesRead} {
-		keys[s] = n.newKey(n.taxpayer, n.opt.env, s)
+		keys[s] = n.newKey(n.taxpayer, n.opt.environment, s)
 	}
 	swept := 0
 	for _, o := range operations(t) {
@@ -121,7 +121,7 @@ func (n *neighbours) sweep(t *testing.T) {
 		for _, name := range []string{"other", "elsewhere"} {
 			r := n.ids[name+"0"]
 			theirs := []string{r.ID, r.FiscalDocumentID}
-			if hook := n.hooks[name].ID; hook != "" {
+			if hook := n.endpointsOf[name].ID; hook != "" {
 				theirs = append(theirs, hook)
 			}
 			resources := append(slices.Clone(theirs), own.ID, own.FiscalDocumentID)
@@ -130,17 +130,17 @@ func (n *neighbours) sweep(t *testing.T) {
 			}
 			for _, id := range resources {
 				for _, taxpayer := range []string{n.taxpayer, other, store.NewID()} {
-					for _, key := range []string{n.key, keys[o.unneeded()]} {
+					for _, key := range []string{n.key, keys[o.uselessScope()]} {
 						swept++
-						path := o.at(taxpayer, id) + "?external_id=" + url.QueryEscape(r.ExternalID)
-						q := o.complete(path)
+						path := o.pathFor(taxpayer, id) + "?external_id=" + url.QueryEscape(r.ExternalID)
+						q := o.validRequest(path)
 						q.path, q.key, q.idem = path, key, "sweep"
 						if strings.HasSuffix(o.path, "/invoices") {
-							q.body = body(r.ExternalID)
+							q.body = invoiceBody(r.ExternalID)
 						}
 						a := n.send(q)
 						what := fmt.Sprintf("%s %s of %s", o.method, path, name)
-						n.sees(t, what, a)
+						n.wantNothingForeign(t, what, a)
 						mine := taxpayer == n.taxpayer && key == n.key
 						refused := a.status == http.StatusForbidden || a.status == http.StatusNotFound
 						if foreign := o.named() && slices.Contains(theirs, id); (foreign || !mine) && !refused {
@@ -154,12 +154,12 @@ func (n *neighbours) sweep(t *testing.T) {
 	if swept < 250 {
 		t.Errorf("only %d requests", swept)
 	}
-	found, err := n.store.ListInvoices(t.Context(), store.Scope{Environment: n.opt.env, TaxpayerID: n.taxpayer}, store.InvoiceFilter{Limit: 10})
+	found, err := n.store.ListInvoices(t.Context(), store.Scope{Environment: n.opt.environment, TaxpayerID: n.taxpayer}, store.InvoiceFilter{Limit: 10})
 	n.must(err)
 	if len(found) != 1 {
 		t.Errorf("the sweep wrote %d invoices", len(found)-1)
 	}
-	for name, before := range n.hooks {
+	for name, before := range n.endpointsOf {
 		after, err := n.store.Endpoint(t.Context(), before.Scope, before.ID)
 		n.must(err)
 		if after.Status != store.EndpointEnabled || after.Secret.Version != 1 || !after.UpdatedAt.Equal(before.UpdatedAt) {
@@ -170,16 +170,16 @@ func (n *neighbours) sweep(t *testing.T) {
 
 // What is unique, remembered or pointed at is so within one taxpayer of one
 // environment.
-func TestP108KeysCursorsAndNamesAreEachOnesOwn(t *testing.T) {
+func TestKeysCursorsAndExternalIDsAreSeparate(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		n := newNeighbours(t, address, fiscal.Sandbox, fiscal.Certification)
+		n := newTenants(t, address, fiscal.Sandbox, fiscal.Certification)
 		if a := n.send(request{path: "invoices?cursor=" + n.cursor}); a.status != http.StatusBadRequest {
 			t.Errorf("another's cursor: %s", a)
 		}
 		for _, name := range []string{"other", "elsewhere"} {
 			// The other's key, external id and body: a creation of one's own, neither a replay nor a conflict.
-			a := n.create(name+"-key-0", body(name+"-invoice-0"))
+			a := n.create(name+"-key-0", invoiceBody(name+"-invoice-0"))
 			r := n.created(a)
 			if a.header.Get("Idempotency-Replayed") != "" || r.ID == n.ids[name+"0"].ID || r.TaxpayerID != n.taxpayer {
 				t.Errorf("%s: %s", name, a)

@@ -26,8 +26,8 @@ func withID(r request) request {
 	return r
 }
 
-func TestP01NoCredential(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestRequestsWithoutCredentialAreRefused(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		tests := []struct {
 			name string
 			r    request
@@ -37,16 +37,16 @@ func TestP01NoCredential(t *testing.T) {
 			{"a scheme alone", request{path: "invoices", header: http.Header{"Authorization": {"Bearer"}}}},
 			{"a scheme and spaces", request{path: "invoices", header: http.Header{"Authorization": {"Bearer   "}}}},
 			{"another scheme", request{path: "invoices", header: http.Header{"Authorization": {"Basic dXNlcjpwYXNz"}}}},
-			{"the key as user of another scheme", request{path: "invoices", header: http.Header{"Authorization": {"Token " + w.key}}}},
-			{"the key without a scheme", request{path: "invoices", header: http.Header{"Authorization": {w.key}}}},
-			{"the key in the query", request{path: "invoices?api_key=" + w.key}},
-			{"the key as a token in the query", request{path: "invoices?access_token=" + w.key}},
-			{"the key in another header", request{path: "invoices", header: http.Header{"X-Api-Key": {w.key}}}},
-			{"the key in the body", request{method: http.MethodPost, path: "invoices", idem: "k", body: []byte(`{"api_key":"` + w.key + `"}`)}},
+			{"the key as user of another scheme", request{path: "invoices", header: http.Header{"Authorization": {"Token " + e.key}}}},
+			{"the key without a scheme", request{path: "invoices", header: http.Header{"Authorization": {e.key}}}},
+			{"the key in the query", request{path: "invoices?api_key=" + e.key}},
+			{"the key as a token in the query", request{path: "invoices?access_token=" + e.key}},
+			{"the key in another header", request{path: "invoices", header: http.Header{"X-Api-Key": {e.key}}}},
+			{"the key in the body", request{method: http.MethodPost, path: "invoices", idem: "k", body: []byte(`{"api_key":"` + e.key + `"}`)}},
 		}
 		for _, tt := range tests {
 			tt.r.key = "-"
-			a := w.send(tt.r)
+			a := e.send(tt.r)
 			if a.status != http.StatusUnauthorized || a.code() != "unauthorized" {
 				t.Errorf("%s: %s", tt.name, a)
 			}
@@ -57,10 +57,10 @@ func TestP01NoCredential(t *testing.T) {
 	})
 }
 
-func TestTheSchemeOfACredentialHasNoCase(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestBearerSchemeIsCaseInsensitive(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, scheme := range []string{"Bearer ", "bearer ", "BEARER ", "bEaReR   "} {
-			a := w.send(request{path: "invoices", key: "-", header: http.Header{"Authorization": {scheme + w.key}}})
+			a := e.send(request{path: "invoices", key: "-", header: http.Header{"Authorization": {scheme + e.key}}})
 			if a.status != http.StatusOK {
 				t.Errorf("%q: %s", scheme, a)
 			}
@@ -69,13 +69,13 @@ func TestTheSchemeOfACredentialHasNoCase(t *testing.T) {
 }
 
 // The database is gone here, so that whoever asked it would be told 503.
-func TestP02MalformedCredentialIsRefusedWithoutTheDatabase(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		s, cut := w.lost(t)
-		blind := w.beside(t, func(o *api.Options, _ *http.Server) { o.Store = s })
+func TestMalformedCredentialsAreRefusedWithoutTheDatabase(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		s, cut := e.breakableStore(t)
+		blind := e.withService(t, func(o *api.Options, _ *http.Server) { o.Store = s })
 		cut()
 		flip := func(at int) string {
-			b := []byte(w.key)
+			b := []byte(e.key)
 			if b[at]++; b[at] > 'z' || b[at] == ':' || b[at] == '[' {
 				b[at] = 'a'
 			}
@@ -89,15 +89,15 @@ func TestP02MalformedCredentialIsRefusedWithoutTheDatabase(t *testing.T) {
 			{"another product's key", []string{"Bearer sk_live_0123456789abcdefghij"}},
 			{"a character of the prefix changed", []string{flip(5)}},
 			{"a character of the secret changed", []string{flip(20)}},
-			{"a character of the checksum changed", []string{flip(len(w.key) - 1)}},
-			{"cut short", []string{"Bearer " + w.key[:len(w.key)-1]}},
-			{"one character more", []string{"Bearer " + w.key + "0"}},
-			{"an environment that is none", []string{"Bearer fh_x" + w.key[4:]}},
-			{"in upper case", []string{"Bearer " + strings.ToUpper(w.key)}},
-			{"two words", []string{"Bearer " + w.key + " " + w.key}},
+			{"a character of the checksum changed", []string{flip(len(e.key) - 1)}},
+			{"cut short", []string{"Bearer " + e.key[:len(e.key)-1]}},
+			{"one character more", []string{"Bearer " + e.key + "0"}},
+			{"an environment that is none", []string{"Bearer fh_x" + e.key[4:]}},
+			{"in upper case", []string{"Bearer " + strings.ToUpper(e.key)}},
+			{"two words", []string{"Bearer " + e.key + " " + e.key}},
 			{"10 KB", []string{"Bearer fh_" + strings.Repeat("a", 10_000)}},
-			{"good keys in two lines", []string{"Bearer " + w.key, "Bearer " + w.key}},
-			{"a good key and another line", []string{"Bearer " + w.key, "Basic dXNlcjpwYXNz"}},
+			{"good keys in two lines", []string{"Bearer " + e.key, "Bearer " + e.key}},
+			{"a good key and another line", []string{"Bearer " + e.key, "Basic dXNlcjpwYXNz"}},
 		}
 		for _, tt := range tests {
 			a := blind.send(request{path: "invoices", key: "-", header: http.Header{"Authorization": tt.lines}})
@@ -108,163 +108,163 @@ func TestP02MalformedCredentialIsRefusedWithoutTheDatabase(t *testing.T) {
 				t.Errorf("%s: WWW-Authenticate %s", tt.name, got)
 			}
 		}
-		if a := blind.send(request{path: "invoices", key: stranger(t, fiscal.Sandbox)}); a.status < 500 {
+		if a := blind.send(request{path: "invoices", key: unknownKey(t, fiscal.Sandbox)}); a.status < 500 {
 			t.Errorf("the database is there after all: %s", a)
 		}
 	})
 }
 
-func TestP03AllBadCredentialsLookAlike(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		revoked := w.newKey(w.taxpayer, fiscal.Sandbox, apikey.AllScopes()...)
-		w.must(w.credentials().Revoke(t.Context(), w.credentialOf(revoked).ID))
-		key, _, err := w.credentials().Issue(t.Context(), access.Terms{
-			TaxpayerID: w.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), ExpiresAt: w.clock.now(),
+func TestAllBadCredentialsGetTheSameAnswer(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		revoked := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.AllScopes()...)
+		e.must(e.credentials().Revoke(t.Context(), e.storedCredential(revoked).ID))
+		key, _, err := e.credentials().Issue(t.Context(), access.Terms{
+			TaxpayerID: e.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), ExpiresAt: e.clock.now(),
 		})
-		w.must(err)
+		e.must(err)
 		tests := []struct{ name, key string }{
-			{"unknown", stranger(t, fiscal.Sandbox)},
-			{"unknown of another environment", stranger(t, fiscal.Production)},
-			{"a good prefix with another secret", forge(t, w.key)},
+			{"unknown", unknownKey(t, fiscal.Sandbox)},
+			{"unknown of another environment", unknownKey(t, fiscal.Production)},
+			{"a good prefix with another secret", forgeKey(t, e.key)},
 			{"revoked", revoked},
 			{"expired", key.Reveal()},
-			{"malformed", w.key[:40]},
+			{"malformed", e.key[:40]},
 		}
-		want := w.send(withID(request{path: "invoices", key: tests[0].key}))
+		want := e.send(withID(request{path: "invoices", key: tests[0].key}))
 		if want.status != http.StatusUnauthorized {
 			t.Fatal(want)
 		}
 		for _, tt := range tests {
-			a := w.send(withID(request{path: "invoices", key: tt.key}))
+			a := e.send(withID(request{path: "invoices", key: tt.key}))
 			if a.String() != want.String() || a.header.Get("WWW-Authenticate") != want.header.Get("WWW-Authenticate") || len(a.header) != len(want.header) {
 				t.Errorf("%s: %s %v\nwant %s %v", tt.name, a, a.header, want, want.header)
 			}
 		}
-		if a := w.send(request{path: "invoices"}); a.status != http.StatusOK {
+		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
 			t.Errorf("the good key: %s", a)
 		}
 	})
 }
 
-func TestP04RotationOverlaps(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestRotatedCredentialWorksDuringTheOverlap(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		wants := func(key string, status int) {
 			t.Helper()
-			if a := w.send(request{path: "invoices", key: key}); a.status != status {
-				t.Errorf("at %s: want %d, got %s", w.clock.now().Format(time.TimeOnly), status, a)
+			if a := e.send(request{path: "invoices", key: key}); a.status != status {
+				t.Errorf("at %s: want %d, got %s", e.clock.now().Format(time.TimeOnly), status, a)
 			}
 		}
-		old := w.credentialOf(w.key)
-		key, made, err := w.credentials().Rotate(t.Context(), old.ID, time.Hour)
-		w.must(err)
+		old := e.storedCredential(e.key)
+		key, made, err := e.credentials().Rotate(t.Context(), old.ID, time.Hour)
+		e.must(err)
 		next := key.Reveal()
 		if len(made.Scopes) != len(old.Scopes) || made.TaxpayerID != old.TaxpayerID || made.Environment != old.Environment {
 			t.Errorf("the successor is %+v of %+v", made, old)
 		}
-		rotated := w.clock.now()
-		wants(w.key, http.StatusOK)
+		rotated := e.clock.now()
+		wants(e.key, http.StatusOK)
 		wants(next, http.StatusOK)
-		w.clock.set(rotated.Add(time.Hour - time.Millisecond))
-		wants(w.key, http.StatusOK)
-		w.clock.set(rotated.Add(time.Hour))
-		wants(w.key, http.StatusUnauthorized)
+		e.clock.set(rotated.Add(time.Hour - time.Millisecond))
+		wants(e.key, http.StatusOK)
+		e.clock.set(rotated.Add(time.Hour))
+		wants(e.key, http.StatusUnauthorized)
 		wants(next, http.StatusOK)
 
 		// A leak: no overlap at all, within the time that a node relies on what it read.
-		key, _, err = w.credentials().Rotate(t.Context(), w.credentialOf(next).ID, 0)
-		w.must(err)
-		w.clock.advance(5 * time.Second)
+		key, _, err = e.credentials().Rotate(t.Context(), e.storedCredential(next).ID, 0)
+		e.must(err)
+		e.clock.advance(5 * time.Second)
 		wants(next, http.StatusUnauthorized)
 		wants(key.Reveal(), http.StatusOK)
 
-		if _, _, err := w.credentials().Rotate(t.Context(), old.ID, time.Hour); err == nil {
+		if _, _, err := e.credentials().Rotate(t.Context(), old.ID, time.Hour); err == nil {
 			t.Error("a credential that has ended was rotated")
 		}
 	})
 }
 
-func TestRotationKeepsItsBounds(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		id := w.credentialOf(w.key).ID
+func TestRotationOverlapHasLimits(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		id := e.storedCredential(e.key).ID
 		for _, overlap := range []time.Duration{-time.Second, 30*24*time.Hour + time.Second} {
-			if _, _, err := w.credentials().Rotate(t.Context(), id, overlap); err == nil {
+			if _, _, err := e.credentials().Rotate(t.Context(), id, overlap); err == nil {
 				t.Errorf("an overlap of %s was accepted", overlap)
 			}
 		}
 		// A credential that ends sooner is not given more time by its rotation.
-		key, made, err := w.credentials().Issue(t.Context(), access.Terms{
-			TaxpayerID: w.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), ExpiresAt: w.clock.now().Add(time.Minute),
+		key, made, err := e.credentials().Issue(t.Context(), access.Terms{
+			TaxpayerID: e.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), ExpiresAt: e.clock.now().Add(time.Minute),
 		})
-		w.must(err)
-		_, _, err = w.credentials().Rotate(t.Context(), made.ID, 24*time.Hour)
-		w.must(err)
-		w.clock.advance(time.Minute)
-		if a := w.send(request{path: "invoices", key: key.Reveal()}); a.status != http.StatusUnauthorized {
+		e.must(err)
+		_, _, err = e.credentials().Rotate(t.Context(), made.ID, 24*time.Hour)
+		e.must(err)
+		e.clock.advance(time.Minute)
+		if a := e.send(request{path: "invoices", key: key.Reveal()}); a.status != http.StatusUnauthorized {
 			t.Errorf("after its own end: %s", a)
 		}
 	})
 }
 
-func TestP05RevocationEndsAKeptConnection(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		c := w.dial(t)
-		text := w.sentText(http.MethodGet, "/v1/taxpayers/"+w.taxpayer+"/invoices", w.key)
-		if a := c.ask(t, http.MethodGet, text); a.status != http.StatusOK {
+func TestRevokedCredentialIsRefusedOnAnOpenConnection(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		c := e.dial(t)
+		text := e.rawRequest(http.MethodGet, "/v1/taxpayers/"+e.taxpayer+"/invoices", e.key)
+		if a := c.exchange(t, http.MethodGet, text); a.status != http.StatusOK {
 			t.Fatal(a)
 		}
-		w.must(w.credentials().Revoke(t.Context(), w.credentialOf(w.key).ID))
-		w.clock.advance(5 * time.Second)
-		if a := c.ask(t, http.MethodGet, text); a.status != http.StatusUnauthorized {
+		e.must(e.credentials().Revoke(t.Context(), e.storedCredential(e.key).ID))
+		e.clock.advance(5 * time.Second)
+		if a := c.exchange(t, http.MethodGet, text); a.status != http.StatusUnauthorized {
 			t.Errorf("5 seconds after the revocation: %s", a)
 		}
-		w.must(w.credentials().Revoke(t.Context(), w.credentialOf(w.key).ID)) // again, which changes nothing
+		e.must(e.credentials().Revoke(t.Context(), e.storedCredential(e.key).ID)) // again, which changes nothing
 	})
 }
 
 // Whoever guesses at a prefix must not lock its owner out.
-func TestAWrongSecretDoesNotSpoilTheRightOne(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		key := w.newKey(w.taxpayer, fiscal.Sandbox, apikey.InvoicesRead)
+func TestWrongSecretDoesNotBlockTheCredential(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		key := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.InvoicesRead)
 		for range 3 {
-			if a := w.send(request{path: "invoices", key: forge(t, key)}); a.status != http.StatusUnauthorized {
+			if a := e.send(request{path: "invoices", key: forgeKey(t, key)}); a.status != http.StatusUnauthorized {
 				t.Errorf("another secret: %s", a)
 			}
-			if a := w.send(request{path: "invoices", key: key}); a.status != http.StatusOK {
+			if a := e.send(request{path: "invoices", key: key}); a.status != http.StatusOK {
 				t.Errorf("the right one: %s", a)
 			}
 		}
 	})
 }
 
-func TestP07KeyOfAnotherEnvironment(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestCredentialOfAnotherEnvironmentIsRefused(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, env := range []fiscal.Environment{fiscal.Production, fiscal.Certification} {
-			key := w.newKey(w.taxpayer, env, apikey.AllScopes()...)
+			key := e.newKey(e.taxpayer, env, apikey.AllScopes()...)
 			for _, o := range operations(t) {
 				if !o.ofTaxpayer() {
 					continue
 				}
-				r := o.complete(o.at(w.taxpayer, store.NewID()))
+				r := o.validRequest(o.pathFor(e.taxpayer, store.NewID()))
 				r.key = key
-				a := w.send(r)
+				a := e.send(r)
 				if a.status != http.StatusForbidden || a.code() != "forbidden" || a.header.Get("WWW-Authenticate") != "" {
 					t.Errorf("%s with a key of %s: %s %v", o, env, a, a.header)
 				}
 			}
-			found, err := w.store.ListInvoices(t.Context(), store.Scope{Environment: env, TaxpayerID: w.taxpayer}, store.InvoiceFilter{Limit: 1})
-			w.must(err)
+			found, err := e.store.ListInvoices(t.Context(), store.Scope{Environment: env, TaxpayerID: e.taxpayer}, store.InvoiceFilter{Limit: 1})
+			e.must(err)
 			if len(found) > 0 {
 				t.Errorf("an invoice was written in %s", env)
 			}
 		}
-		if a := w.send(request{path: "invoices"}); strings.Contains(string(a.body), "complete") {
+		if a := e.send(request{path: "invoices"}); strings.Contains(string(a.body), "complete") {
 			t.Errorf("an invoice was written: %s", a)
 		}
 	})
 }
 
-func TestP08MissingScopesAreNamed(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestAnswerNamesTheMissingScopes(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		const create, documents = "invoices", "fiscal-documents/00000000-0000-0000-0000-000000000000"
 		all := func(but ...apikey.Scope) []apikey.Scope {
 			var rest []apikey.Scope
@@ -296,19 +296,19 @@ func TestP08MissingScopesAreNamed(t *testing.T) {
 			{http.MethodDelete, "webhook-endpoints/00000000-0000-0000-0000-000000000000", all(apikey.WebhooksManage), "webhooks.manage"},
 		}
 		for _, tt := range tests {
-			key := w.newKey(w.taxpayer, fiscal.Sandbox, tt.scopes...)
+			key := e.newKey(e.taxpayer, fiscal.Sandbox, tt.scopes...)
 			r := request{method: tt.method, path: tt.path, key: key}
 			if tt.method == http.MethodPost {
-				r.idem, r.body = "k", body("unscoped")
+				r.idem, r.body = "k", invoiceBody("unscoped")
 			}
-			a := w.send(r)
+			a := e.send(r)
 			if a.status != http.StatusForbidden || (tt.method != http.MethodHead && a.code() != "forbidden") {
 				t.Errorf("%s %s without %s: %s", tt.method, tt.path, tt.missing, a)
 			}
 			if got, want := a.header.Get("WWW-Authenticate"), `Bearer error="insufficient_scope", scope="`+tt.missing+`"`; got != want {
 				t.Errorf("%s %s: WWW-Authenticate %s, want %s", tt.method, tt.path, got, want)
 			}
-			w.must(w.credentials().Revoke(t.Context(), w.credentialOf(key).ID)) // a taxpayer has at most 20
+			e.must(e.credentials().Revoke(t.Context(), e.storedCredential(key).ID)) // a taxpayer has at most 20
 		}
 	})
 }
@@ -323,11 +323,11 @@ func joinScopes(scopes []apikey.Scope) string {
 
 // The taxpayer of the path is judged without the database, so one that exists
 // and one that does not are answered alike, to the byte.
-func TestP09TaxpayersOfOthersAreAllAlike(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		other := w.newTaxpayer()
-		owner := w.newKey(other, fiscal.Sandbox, apikey.AllScopes()...)
-		made := w.created(w.send(request{method: http.MethodPost, path: "/v1/taxpayers/" + other + "/invoices", key: owner, idem: "k", body: body("complete")}))
+func TestAllOtherTaxpayersGetTheSameAnswer(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		other := e.newTaxpayer()
+		owner := e.newKey(other, fiscal.Sandbox, apikey.AllScopes()...)
+		made := e.created(e.send(request{method: http.MethodPost, path: "/v1/taxpayers/" + other + "/invoices", key: owner, idem: "k", body: invoiceBody("complete")}))
 		for _, o := range operations(t) {
 			if !o.ofTaxpayer() {
 				continue
@@ -340,7 +340,7 @@ func TestP09TaxpayersOfOthersAreAllAlike(t *testing.T) {
 			if strings.Contains(o.path, "{document_id}") {
 				resource = made.FiscalDocumentID
 			}
-			a := w.send(withID(o.complete(o.at(other, resource))))
+			a := e.send(withID(o.validRequest(o.pathFor(other, resource))))
 			if a.status != want || a.header.Get("WWW-Authenticate") != "" {
 				t.Errorf("%s of another taxpayer: %s", o, a)
 			}
@@ -349,7 +349,7 @@ func TestP09TaxpayersOfOthersAreAllAlike(t *testing.T) {
 				"the nil UUID":            "00000000-0000-0000-0000-000000000000",
 				"the max UUID":            "ffffffff-ffff-ffff-ffff-ffffffffffff",
 			} {
-				if b := w.send(withID(o.complete(o.at(id, resource)))); b.String() != a.String() || len(b.header) != len(a.header) {
+				if b := e.send(withID(o.validRequest(o.pathFor(id, resource)))); b.String() != a.String() || len(b.header) != len(a.header) {
 					t.Errorf("%s: %s differs from one that exists:\n%s\n%s", o, name, b, a)
 				}
 			}
@@ -357,35 +357,35 @@ func TestP09TaxpayersOfOthersAreAllAlike(t *testing.T) {
 	})
 }
 
-func TestCredentialsAreBounded(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		terms := access.Terms{TaxpayerID: w.taxpayer, Environment: fiscal.Sandbox, Scopes: []apikey.Scope{apikey.InvoicesRead}}
+func TestTaxpayerHasAtMostTwentyCredentials(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		terms := access.Terms{TaxpayerID: e.taxpayer, Environment: fiscal.Sandbox, Scopes: []apikey.Scope{apikey.InvoicesRead}}
 		var last store.Credential
 		for n := 2; n <= 20; n++ { // the world has one
 			var err error
-			_, last, err = w.credentials().Issue(t.Context(), terms)
-			w.must(err)
+			_, last, err = e.credentials().Issue(t.Context(), terms)
+			e.must(err)
 		}
 		issue := func(terms access.Terms) error {
-			_, _, err := w.credentials().Issue(t.Context(), terms)
+			_, _, err := e.credentials().Issue(t.Context(), terms)
 			return err
 		}
 		if err := issue(terms); !errors.Is(err, store.ErrTooManyCredentials) {
 			t.Errorf("the 21st: %v", err)
 		}
 		elsewhere, others := terms, terms
-		elsewhere.Environment, others.TaxpayerID = fiscal.Production, w.newTaxpayer()
+		elsewhere.Environment, others.TaxpayerID = fiscal.Production, e.newTaxpayer()
 		for name, terms := range map[string]access.Terms{"another environment": elsewhere, "another taxpayer": others} {
 			if err := issue(terms); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		w.must(w.credentials().Revoke(t.Context(), last.ID))
+		e.must(e.credentials().Revoke(t.Context(), last.ID))
 		if err := issue(terms); err != nil {
 			t.Errorf("after a revocation: %v", err)
 		}
 		// A leaked key is replaced at once even where there is no room for two.
-		if _, _, err := w.credentials().Rotate(t.Context(), w.credentialOf(w.key).ID, 0); err != nil {
+		if _, _, err := e.credentials().Rotate(t.Context(), e.storedCredential(e.key).ID, 0); err != nil {
 			t.Errorf("rotation without an overlap: %v", err)
 		}
 	})

@@ -49,37 +49,37 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // awaitStatus waits until an invoice has a status.
-func (w *world) awaitStatus(id, status string) {
-	w.t.Helper()
-	eventually(w.t, "status "+status, func() bool {
-		inv, err := w.store.Invoice(w.t.Context(), w.scope(), id)
-		w.must(err)
+func (e *env) awaitStatus(id, status string) {
+	e.t.Helper()
+	eventually(e.t, "status "+status, func() bool {
+		inv, err := e.store.Invoice(e.t.Context(), e.scope(), id)
+		e.must(err)
 		return string(inv.Status) == status
 	})
 	var shown resource
-	w.send(request{path: "invoices/" + id}).data(w.t, &shown)
+	e.send(request{path: "invoices/" + id}).data(e.t, &shown)
 	if shown.Status != status {
-		w.t.Errorf("the API shows %s, want %s", shown.Status, status)
+		e.t.Errorf("the API shows %s, want %s", shown.Status, status)
 	}
 }
 
-// second lets a second pass. The runner sleeps by the real clock, so it is woken
+// advanceSecond lets a advanceSecond pass. The runner sleeps by the real clock, so it is woken
 // by work of another taxpayer.
-func (w *world) second() {
-	w.t.Helper()
-	w.clock.advance(time.Second)
-	other := *w
-	other.taxpayer = w.newTaxpayer()
-	other.key = w.newKey(other.taxpayer, w.opt.env, apikey.AllScopes()...)
-	other.created(other.send(request{method: http.MethodPost, path: "invoices", idem: "wake", body: body("wake"), header: scenarioHeader("submitted")}))
+func (e *env) advanceSecond() {
+	e.t.Helper()
+	e.clock.advance(time.Second)
+	other := *e
+	other.taxpayer = e.newTaxpayer()
+	other.key = e.newKey(other.taxpayer, e.opt.environment, apikey.AllScopes()...)
+	other.created(other.send(request{method: http.MethodPost, path: "invoices", idem: "wake", body: invoiceBody("wake"), header: scenarioHeader("submitted")}))
 }
 
-// walk takes a document through its scenario.
-func (w *world) walk(id, scenario string) {
-	w.t.Helper()
+// walkScenario takes a document through its scenario.
+func (e *env) walkScenario(id, scenario string) {
+	e.t.Helper()
 	for _, status := range scenarioWalks()[scenario] {
-		w.second()
-		w.awaitStatus(id, status)
+		e.advanceSecond()
+		e.awaitStatus(id, status)
 	}
 }
 
@@ -97,99 +97,99 @@ type documentData struct {
 	UpdatedAt      string            `json:"updated_at"`
 }
 
-func (w *world) readDocument(id string) documentData {
-	w.t.Helper()
+func (e *env) readDocument(id string) documentData {
+	e.t.Helper()
 	var d documentData
-	a := w.send(request{path: "fiscal-documents/" + id})
+	a := e.send(request{path: "fiscal-documents/" + id})
 	if a.status != http.StatusOK {
-		w.t.Fatalf("read the document: %s", a)
+		e.t.Fatalf("read the document: %s", a)
 	}
-	a.data(w.t, &d)
+	a.data(e.t, &d)
 	return d
 }
 
-func TestP69MinimumChecksOfTheSandbox(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		first := w.create("k", body("A-1", credit))
-		inv := w.created(first)
+func TestMinimumChecksOfTheSandbox(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		first := e.create("k", invoiceBody("A-1", asFiscalCredit))
+		inv := e.created(first)
 		if inv.Status != "accepted" {
 			t.Errorf("one accepted operation: the status is %s", inv.Status)
 		}
-		wantInvalid(t, "one failed validation", w.create("bad", body("A-2", set("lines.0.unit_price", "abc"))), "lines.0.unit_price invalid_decimal")
-		wantReplay(t, "the same request with the same key", first, w.create("k", body("A-1", credit)))
-		wantCode(t, "the same key with a different body", w.create("k", body("A-2", credit)), http.StatusConflict, "idempotency_mismatch")
+		wantInvalid(t, "one failed validation", e.create("bad", invoiceBody("A-2", setField("lines.0.unit_price", "abc"))), "lines.0.unit_price invalid_decimal")
+		wantReplay(t, "the same request with the same key", first, e.create("k", invoiceBody("A-1", asFiscalCredit)))
+		wantCode(t, "the same key with a different body", e.create("k", invoiceBody("A-2", asFiscalCredit)), http.StatusConflict, "idempotency_mismatch")
 		var list []resource
-		w.send(request{path: "invoices?external_id=A-1"}).data(t, &list)
+		e.send(request{path: "invoices?external_id=A-1"}).data(t, &list)
 		if len(list) != 1 || list[0].ID != inv.ID {
 			t.Errorf("lookup by external_id: %+v", list)
 		}
-		d := w.readDocument(inv.FiscalDocumentID)
+		d := e.readDocument(inv.FiscalDocumentID)
 		if d.InvoiceID != inv.ID || d.Status != "accepted" || d.ENCF != nil || d.TrackID != nil {
 			t.Errorf("the synthetic fiscal document: %+v", d)
 		}
 		for _, artifact := range []string{"xml", "pdf"} {
-			a := w.send(request{path: "fiscal-documents/" + d.ID + "/" + artifact})
+			a := e.send(request{path: "fiscal-documents/" + d.ID + "/" + artifact})
 			wantCode(t, artifact, a, http.StatusConflict, "artifact_not_ready")
 		}
 	})
 }
 
-func TestP70DocumentsAreFoundAtOnce(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestDocumentsAreFoundAtOnce(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		nobody := "fiscal-documents/" + store.NewID()
 		for i := range 5 {
 			id := fmt.Sprintf("D-%d", i)
-			inv := w.created(w.create(id, body(id)))
+			inv := e.created(e.create(id, invoiceBody(id)))
 			var found []documentData
-			w.send(request{path: "fiscal-documents?external_id=" + id}).data(t, &found)
+			e.send(request{path: "fiscal-documents?external_id=" + id}).data(t, &found)
 			if len(found) != 1 || found[0].ID != inv.FiscalDocumentID || found[0].InvoiceID != inv.ID {
 				t.Errorf("%s: %+v", id, found)
 			}
 		}
-		a := w.send(request{path: "fiscal-documents?external_id=none"})
+		a := e.send(request{path: "fiscal-documents?external_id=none"})
 		if a.status != http.StatusOK || !strings.Contains(string(a.body), `"data":[]`) {
 			t.Errorf("no match: %s", a)
 		}
-		waiting := w.created(w.send(request{method: http.MethodPost, path: "invoices", idem: "w", body: body("W"), header: scenarioHeader("processing")}))
+		waiting := e.created(e.send(request{method: http.MethodPost, path: "invoices", idem: "w", body: invoiceBody("W"), header: scenarioHeader("processing")}))
 		var done []documentData
-		w.send(request{path: "fiscal-documents?external_id=D-0"}).data(t, &done)
+		e.send(request{path: "fiscal-documents?external_id=D-0"}).data(t, &done)
 		for _, artifact := range []string{"/xml", "/pdf"} {
-			a := w.send(request{path: "fiscal-documents/" + done[0].ID + artifact})
+			a := e.send(request{path: "fiscal-documents/" + done[0].ID + artifact})
 			wantCode(t, artifact, a, http.StatusConflict, "artifact_not_ready")
 			if a.header.Get("Retry-After") != "" {
 				t.Errorf("%s of a document at its end: Retry-After %q", artifact, a.header.Get("Retry-After"))
 			}
-			a = w.send(request{path: "fiscal-documents/" + waiting.FiscalDocumentID + artifact})
+			a = e.send(request{path: "fiscal-documents/" + waiting.FiscalDocumentID + artifact})
 			wantCode(t, artifact, a, http.StatusConflict, "artifact_not_ready")
 			if a.header.Get("Retry-After") != "5" {
 				t.Errorf("%s of a document under way: Retry-After %q", artifact, a.header.Get("Retry-After"))
 			}
-			wantCode(t, artifact, w.send(request{path: nobody + artifact}), http.StatusNotFound, "not_found")
+			wantCode(t, artifact, e.send(request{path: nobody + artifact}), http.StatusNotFound, "not_found")
 			// The id of the invoice is not the id of its document.
-			wantCode(t, artifact, w.send(request{path: "fiscal-documents/" + waiting.ID + artifact}), http.StatusNotFound, "not_found")
+			wantCode(t, artifact, e.send(request{path: "fiscal-documents/" + waiting.ID + artifact}), http.StatusNotFound, "not_found")
 		}
 	})
 }
 
 // Every scenario walks its way one step a second and stays at its end. The
 // history tells it step by step.
-func TestP73ScenariosWalkStepByStep(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		began := w.clock.now()
+func TestScenariosWalkStepByStep(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		began := e.clock.now()
 		made := map[string]resource{}
-		answers := map[string]answer{}
+		answers := map[string]response{}
 		for name := range scenarioWalks() {
-			a := w.send(request{method: http.MethodPost, path: "invoices", idem: name, body: body(name, credit), header: scenarioHeader(name)})
-			made[name], answers[name] = w.created(a), a
+			a := e.send(request{method: http.MethodPost, path: "invoices", idem: name, body: invoiceBody(name, asFiscalCredit), header: scenarioHeader(name)})
+			made[name], answers[name] = e.created(a), a
 			if made[name].Status != "queued" {
 				t.Errorf("%s starts %s", name, made[name].Status)
 			}
 		}
 		const steps = 5 // one more than the longest walk: they stay where they ended
 		for step := range steps {
-			w.second()
+			e.advanceSecond()
 			for name, walk := range scenarioWalks() {
-				w.awaitStatus(made[name].ID, walk[min(step, len(walk)-1)])
+				e.awaitStatus(made[name].ID, walk[min(step, len(walk)-1)])
 			}
 		}
 		for name, walk := range scenarioWalks() {
@@ -198,10 +198,10 @@ func TestP73ScenariosWalkStepByStep(t *testing.T) {
 			for i, status := range walk {
 				want = append(want, fmt.Sprintf("status_changed %s +%ds ", status, i+1))
 			}
-			if diff := cmp.Diff(want, w.history(made[name].ID, began)); diff != "" {
+			if diff := cmp.Diff(want, e.history(made[name].ID, began)); diff != "" {
 				t.Errorf("%s: history (-want +got):\n%s", name, diff)
 			}
-			d := w.readDocument(made[name].FiscalDocumentID)
+			d := e.readDocument(made[name].FiscalDocumentID)
 			if d.ENCF != nil || d.TrackID != nil || d.Status != walk[len(walk)-1] {
 				t.Errorf("%s: document %+v", name, d)
 			}
@@ -215,57 +215,58 @@ func TestP73ScenariosWalkStepByStep(t *testing.T) {
 			if len(notes) != 1 || !strings.Contains(notes[0], "ynthetic") || !strings.Contains(notes[0], "scenario "+name+";") {
 				t.Errorf("%s: messages %q", name, notes)
 			}
-			wantReplay(t, name, answers[name], w.send(request{method: http.MethodPost, path: "invoices", idem: name, body: body(name, credit), header: scenarioHeader(name)}))
+			wantReplay(t, name, answers[name], e.send(request{method: http.MethodPost, path: "invoices", idem: name, body: invoiceBody(name, asFiscalCredit), header: scenarioHeader(name)}))
 		}
-		if n := rowCount(t, w.database(t), "jobs WHERE taxpayer_id = '"+w.taxpayer+"'"); n != 0 {
+		if n := rowCount(t, e.database(t), "jobs WHERE taxpayer_id = '"+e.taxpayer+"'"); n != 0 {
 			t.Errorf("%d jobs remain", n)
 		}
 	})
 }
 
-// history is what happened to an invoice, in short. Times are from a moment on.
-func (w *world) history(id string, from time.Time) []string {
-	w.t.Helper()
-	events, err := w.store.History(w.t.Context(), w.scope(), id)
-	w.must(err)
+// history returns the history of an invoice, one line for each entry, with times
+// relative to from.
+func (e *env) history(id string, from time.Time) []string {
+	e.t.Helper()
+	entries, err := e.store.History(e.t.Context(), e.scope(), id)
+	e.must(err)
 	var list []string
-	for _, e := range events {
-		list = append(list, fmt.Sprintf("%s %s +%s %s", e.Kind, e.Status, e.At.Sub(from), e.RequestID))
-		if e.Detail == "" {
-			w.t.Errorf("event %s says nothing", e.Kind)
+	for _, entry := range entries {
+		list = append(list, fmt.Sprintf("%s %s +%s %s", entry.Kind, entry.Status, entry.At.Sub(from), entry.RequestID))
+		if entry.Detail == "" {
+			e.t.Errorf("the history entry %s has no detail", entry.Kind)
 		}
 	}
 	return list
 }
 
-func TestHistoryTellsWhoMetTheInvoice(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		began := w.clock.now()
+func TestHistoryListsEveryRequestForTheInvoice(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		began := e.clock.now()
 		var want []string
 		var id string
 		for _, tt := range []struct {
 			kind, idem string
 			body       []byte
 		}{
-			{"created", "k", body("H-1")}, {"replayed", "k", body("H-1")}, {"idempotency_mismatch", "k", body("H-2")},
-			{"external_id_conflict", "other", body("H-1")}, {"replayed", "k", body("H-1")},
+			{"created", "k", invoiceBody("H-1")}, {"replayed", "k", invoiceBody("H-1")}, {"idempotency_mismatch", "k", invoiceBody("H-2")},
+			{"external_id_conflict", "other", invoiceBody("H-1")}, {"replayed", "k", invoiceBody("H-1")},
 		} {
-			a := w.create(tt.idem, tt.body)
+			a := e.create(tt.idem, tt.body)
 			if id == "" {
-				id = w.created(a).ID
+				id = e.created(a).ID
 			}
-			want = append(want, fmt.Sprintf("%s accepted +%s %s", tt.kind, w.clock.now().Sub(began), a.header.Get("X-Request-Id")))
-			w.clock.advance(time.Second)
+			want = append(want, fmt.Sprintf("%s accepted +%s %s", tt.kind, e.clock.now().Sub(began), a.header.Get("X-Request-Id")))
+			e.clock.advance(time.Second)
 		}
-		eventually(t, "five events", func() bool { return len(w.history(id, began)) == 5 })
-		if diff := cmp.Diff(want, w.history(id, began)); diff != "" {
+		eventually(t, "five events", func() bool { return len(e.history(id, began)) == 5 })
+		if diff := cmp.Diff(want, e.history(id, began)); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
 		// Each exchange leads back to the invoice, which is how an integrator's
 		// own records are rebuilt.
 		for _, event := range want {
 			request := event[strings.LastIndex(event, " ")+1:]
-			if got, err := w.store.InvoiceOfRequest(t.Context(), w.scope(), request); err != nil || got != id {
+			if got, err := e.store.InvoiceOfRequest(t.Context(), e.scope(), request); err != nil || got != id {
 				t.Errorf("%s leads to %q, %v", request, got, err)
 			}
 		}
@@ -273,44 +274,44 @@ func TestHistoryTellsWhoMetTheInvoice(t *testing.T) {
 }
 
 func TestScenarioHeader(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		post := func(idem string, b []byte, values ...string) answer {
-			return w.send(request{method: http.MethodPost, path: "invoices", idem: idem, body: b, header: scenarioHeader(values...)})
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		post := func(idem string, b []byte, values ...string) response {
+			return e.send(request{method: http.MethodPost, path: "invoices", idem: idem, body: b, header: scenarioHeader(values...)})
 		}
 		for _, bad := range [][]string{
 			{"queued"}, {"Accepted"}, {"accept"}, {""}, {"accepted,rejected"}, {"accepted", "accepted"}, {"accepted", "rejected"}, {"accepted;q=1"}, {"\xff"},
 		} {
-			wantCode(t, fmt.Sprintf("%q", bad), post("bad", body("bad"), bad...), http.StatusBadRequest, "bad_request")
+			wantCode(t, fmt.Sprintf("%q", bad), post("bad", invoiceBody("bad"), bad...), http.StatusBadRequest, "bad_request")
 		}
-		wantCode(t, "a 32 is never delivered", post("bad", body("bad"), "delivered"), http.StatusBadRequest, "bad_request")
-		if n := w.stored(1); n != 0 {
+		wantCode(t, "a 32 is never delivered", post("bad", invoiceBody("bad"), "delivered"), http.StatusBadRequest, "bad_request")
+		if n := e.stored(1); n != 0 {
 			t.Fatalf("%d invoices", n)
 		}
-		w.created(post("bad", body("bad", credit), "delivered"))
+		e.created(post("bad", invoiceBody("bad", asFiscalCredit), "delivered"))
 
 		// The header is part of what a key stands for.
-		with := post("with", body("with"), "rejected")
-		w.created(with)
-		wantReplay(t, "the same scenario", with, post("with", body("with"), "rejected"))
-		wantCode(t, "another scenario", post("with", body("with"), "accepted"), http.StatusConflict, "idempotency_mismatch")
-		wantCode(t, "no scenario", w.create("with", body("with")), http.StatusConflict, "idempotency_mismatch")
-		w.created(w.create("without", body("without")))
-		wantCode(t, "a scenario after none", post("without", body("without"), "accepted"), http.StatusConflict, "idempotency_mismatch")
-		wantCode(t, "a header that is wrong comes before the key", post("without", body("without"), "x"), http.StatusBadRequest, "bad_request")
+		with := post("with", invoiceBody("with"), "rejected")
+		e.created(with)
+		wantReplay(t, "the same scenario", with, post("with", invoiceBody("with"), "rejected"))
+		wantCode(t, "another scenario", post("with", invoiceBody("with"), "accepted"), http.StatusConflict, "idempotency_mismatch")
+		wantCode(t, "no scenario", e.create("with", invoiceBody("with")), http.StatusConflict, "idempotency_mismatch")
+		e.created(e.create("without", invoiceBody("without")))
+		wantCode(t, "a scenario after none", post("without", invoiceBody("without"), "accepted"), http.StatusConflict, "idempotency_mismatch")
+		wantCode(t, "a header that is wrong comes before the key", post("without", invoiceBody("without"), "x"), http.StatusBadRequest, "bad_request")
 	})
 }
 
-func TestScenarioMeansNothingOutsideTheSandbox(t *testing.T) {
-	each(t, options{env: fiscal.Certification, plan: pipeline.Sandbox{}}, func(t *testing.T, w *world) {
-		first := w.create("k", body("S"))
-		if inv := w.created(first); inv.Status != "accepted" {
+func TestScenarioIsIgnoredOutsideTheSandbox(t *testing.T) {
+	eachEngine(t, envOptions{environment: fiscal.Certification, plan: pipeline.Sandbox{}}, func(t *testing.T, e *env) {
+		first := e.create("k", invoiceBody("S"))
+		if inv := e.created(first); inv.Status != "accepted" {
 			t.Fatalf("the plan of this test answers at once, got %s", inv.Status)
 		}
 		for _, values := range [][]string{{"rejected"}, {"nonsense"}, {"accepted", "accepted"}, {""}} {
-			a := w.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: body("S"), header: scenarioHeader(values...)})
+			a := e.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("S"), header: scenarioHeader(values...)})
 			wantReplay(t, fmt.Sprintf("%q", values), first, a)
 		}
-		if n := rowCount(t, w.database(t), "jobs"); n != 0 {
+		if n := rowCount(t, e.database(t), "jobs"); n != 0 {
 			t.Errorf("%d jobs", n)
 		}
 	})
@@ -318,17 +319,17 @@ func TestScenarioMeansNothingOutsideTheSandbox(t *testing.T) {
 
 // A load of the sandbox takes no number, makes no job without a scenario, and
 // says of each document that it is synthetic.
-func TestP73SandboxTakesNothing(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		db := w.database(t)
+func TestSandboxTakesNoNumbers(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		db := e.database(t)
 		const n = 20
 		for i := range n {
 			id := fmt.Sprintf("L-%d", i)
 			change := []func(map[string]any){}
 			if i%2 == 0 {
-				change = append(change, credit)
+				change = append(change, asFiscalCredit)
 			}
-			d := w.readDocument(w.created(w.create(id, body(id, change...))).FiscalDocumentID)
+			d := e.readDocument(e.created(e.create(id, invoiceBody(id, change...))).FiscalDocumentID)
 			if d.ENCF != nil || d.TrackID != nil || len(d.StatusMessages) != 1 || !strings.Contains(d.StatusMessages[0], "Synthetic") {
 				t.Errorf("document %+v", d)
 			}
@@ -336,12 +337,12 @@ func TestP73SandboxTakesNothing(t *testing.T) {
 		if jobs := rowCount(t, db, "jobs"); jobs != 0 {
 			t.Errorf("%d jobs without a scenario", jobs)
 		}
-		w.created(w.send(request{method: http.MethodPost, path: "invoices", idem: "s", body: body("S"), header: scenarioHeader("submitted")}))
+		e.created(e.send(request{method: http.MethodPost, path: "invoices", idem: "s", body: invoiceBody("S"), header: scenarioHeader("submitted")}))
 		if jobs := rowCount(t, db, "jobs"); jobs != 1 {
 			t.Errorf("%d jobs of one scenario", jobs)
 		}
 		var taken int
-		w.must(db.QueryRowContext(context.WithoutCancel(t.Context()), `SELECT count(*) FROM invoices WHERE encf IS NOT NULL OR track_id IS NOT NULL`).Scan(&taken))
+		e.must(db.QueryRowContext(context.WithoutCancel(t.Context()), `SELECT count(*) FROM invoices WHERE encf IS NOT NULL OR track_id IS NOT NULL`).Scan(&taken))
 		if rows := rowCount(t, db, "invoices"); taken != 0 || rows != n+1 {
 			t.Errorf("%d of %d invoices have a number or a track", taken, rows)
 		}
@@ -355,15 +356,15 @@ var instantForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
 // Invoice and document show the same moments, which only ever grow.
 func TestUpdatedAtGrowsWithEachChange(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		inv := w.created(w.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: body("T", credit), header: scenarioHeader("delivered")}))
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		inv := e.created(e.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("T", asFiscalCredit), header: scenarioHeader("delivered")}))
 		seen := []string{inv.UpdatedAt}
 		for _, status := range scenarioWalks()["delivered"] {
-			w.second()
-			w.awaitStatus(inv.ID, status)
+			e.advanceSecond()
+			e.awaitStatus(inv.ID, status)
 			var now resource
-			w.send(request{path: "invoices/" + inv.ID}).data(t, &now)
-			d := w.readDocument(inv.FiscalDocumentID)
+			e.send(request{path: "invoices/" + inv.ID}).data(t, &now)
+			d := e.readDocument(inv.FiscalDocumentID)
 			if d.UpdatedAt != now.UpdatedAt || d.CreatedAt != inv.CreatedAt || now.CreatedAt != inv.CreatedAt {
 				t.Errorf("invoice %s/%s, document %s/%s", now.CreatedAt, now.UpdatedAt, d.CreatedAt, d.UpdatedAt)
 			}

@@ -92,20 +92,20 @@ func TestTotalsOfTheWorkedExamples(t *testing.T) {
 		{"H: at the edge", "211864.41 0 38135.59 250000.00", []item{{"1", "211864.41", "", full}}, "", []string{"buyer.tax_id required_for_type"}},
 		{"I: free line", "1000.00 1000.00 0.00 0.00", []item{{"2", "500.00", "100", full}}, "0.00", nil},
 	}
-	each(t, options{}, func(t *testing.T, w *world) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, tt := range tests {
-			a := w.create(tt.name, body(tt.name, itemised(tt.totals, tt.items...)))
+			a := e.create(tt.name, invoiceBody(tt.name, itemised(tt.totals, tt.items...)))
 			if tt.document == "" {
 				wantInvalid(t, tt.name, a, tt.problems...)
 				continue
 			}
-			inv := w.created(a)
+			inv := e.created(a)
 			declared := strings.Fields(tt.totals)
 			got := []string{inv.Totals["subtotal"], inv.Totals["discount_total"], inv.Totals["tax_total"], inv.Totals["total"]}
 			if diff := cmp.Diff(declared, got); diff != "" {
 				t.Errorf("%s: declared totals do not come back (-want +got):\n%s", tt.name, diff)
 			}
-			d := w.readDocument(inv.FiscalDocumentID)
+			d := e.readDocument(inv.FiscalDocumentID)
 			if d.Total != tt.document {
 				t.Errorf("%s: the document's total is %s, want %s", tt.name, d.Total, tt.document)
 			}
@@ -119,23 +119,23 @@ func TestTotalsOfTheWorkedExamples(t *testing.T) {
 	})
 }
 
-func TestP71PaidAndBalance(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestPaidAndBalance(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, total := range []string{"590.00", "590", "590.0", "590.000"} {
 			nothing := strings.Replace(total, "590", "0", 1)
 			for payment, want := range map[string][2]string{
 				"cash": {total, nothing}, "credit": {nothing, total}, "free_of_charge": {nothing, nothing},
 			} {
 				id := payment + " " + total
-				inv := w.created(w.create(id, body(id, set("payment_type", payment), set("due_date", "2026-12-01"), set("declared_totals.total", total))))
+				inv := e.created(e.create(id, invoiceBody(id, setField("payment_type", payment), setField("due_date", "2026-12-01"), setField("declared_totals.total", total))))
 				var read resource
-				w.send(request{path: "invoices/" + inv.ID}).data(t, &read)
+				e.send(request{path: "invoices/" + inv.ID}).data(t, &read)
 				for _, got := range []map[string]string{inv.Totals, read.Totals} {
 					if got["paid"] != want[0] || got["balance"] != want[1] || got["total"] != total {
 						t.Errorf("%s: totals %v, want paid %s and balance %s", id, got, want[0], want[1])
 					}
 				}
-				if d := w.readDocument(inv.FiscalDocumentID); d.Total != "590.00" {
+				if d := e.readDocument(inv.FiscalDocumentID); d.Total != "590.00" {
 					t.Errorf("%s: the document's total is %s", id, d.Total)
 				}
 			}
@@ -143,8 +143,8 @@ func TestP71PaidAndBalance(t *testing.T) {
 	})
 }
 
-func TestInstantsHaveMillisecondsInUTC(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
+func TestTimesAreUTCWithMilliseconds(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for i, tt := range []struct{ at, want string }{
 			{"2026-11-15T12:00:00Z", "2026-11-15T12:00:00.000Z"},
 			{"2026-11-15T12:00:00.1Z", "2026-11-15T12:00:00.100Z"},
@@ -152,13 +152,13 @@ func TestInstantsHaveMillisecondsInUTC(t *testing.T) {
 			{"2026-11-15T23:59:59.999999-04:00", "2026-11-16T03:59:59.999Z"},
 		} {
 			now, err := time.Parse(time.RFC3339Nano, tt.at)
-			w.must(err)
-			w.clock.set(now)
+			e.must(err)
+			e.clock.set(now)
 			id := fmt.Sprint("T-", i)
-			inv := w.created(w.create(id, body(id)))
+			inv := e.created(e.create(id, invoiceBody(id)))
 			var read resource
-			w.send(request{path: "invoices/" + inv.ID}).data(t, &read)
-			d := w.readDocument(inv.FiscalDocumentID)
+			e.send(request{path: "invoices/" + inv.ID}).data(t, &read)
+			d := e.readDocument(inv.FiscalDocumentID)
 			for _, got := range []string{inv.CreatedAt, inv.UpdatedAt, read.CreatedAt, read.UpdatedAt, d.CreatedAt, d.UpdatedAt} {
 				if got != tt.want {
 					t.Errorf("at %s: got %s, want %s", tt.at, got, tt.want)
@@ -170,15 +170,15 @@ func TestInstantsHaveMillisecondsInUTC(t *testing.T) {
 
 // Links are of the configured address, whatever a client or proxy says.
 func TestLinksComeFromTheConfiguredAddress(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		inv := w.created(w.create("k", body("L")))
-		self := "https://invoices.example/v1/taxpayers/" + w.taxpayer + "/fiscal-documents/" + inv.FiscalDocumentID
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		inv := e.created(e.create("k", invoiceBody("L")))
+		self := "https://invoices.example/v1/taxpayers/" + e.taxpayer + "/fiscal-documents/" + inv.FiscalDocumentID
 		want := map[string]string{"self": self, "xml": self + "/xml", "pdf": self + "/pdf"}
 		// The request text of the wire names another host than the server's own.
-		text := w.sentText(http.MethodGet, "/v1/taxpayers/"+strings.ToUpper(w.taxpayer)+"/fiscal-documents/"+strings.ToUpper(inv.FiscalDocumentID), w.key,
+		text := e.rawRequest(http.MethodGet, "/v1/taxpayers/"+strings.ToUpper(e.taxpayer)+"/fiscal-documents/"+strings.ToUpper(inv.FiscalDocumentID), e.key,
 			"X-Forwarded-Host: evil.example", "X-Forwarded-Proto: gopher", "Forwarded: host=evil.example")
 		text = strings.Replace(text, "Host: invoices.example", "Host: evil.example:666", 1)
-		a := w.dial(t).ask(t, http.MethodGet, text)
+		a := e.dial(t).exchange(t, http.MethodGet, text)
 		if a.status != http.StatusOK || strings.Contains(string(a.body), "evil") {
 			t.Fatalf("got %s", a)
 		}
@@ -191,26 +191,26 @@ func TestLinksComeFromTheConfiguredAddress(t *testing.T) {
 }
 
 func TestLocationIsLowerCaseWhateverThePath(t *testing.T) {
-	each(t, options{}, func(t *testing.T, w *world) {
-		upper := "/v1/taxpayers/" + strings.ToUpper(w.taxpayer) + "/invoices"
-		first := w.send(request{method: http.MethodPost, path: upper, idem: "k", body: body("L")})
-		inv := w.created(first)
-		want := "/v1/taxpayers/" + w.taxpayer + "/invoices/" + inv.ID
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		upper := "/v1/taxpayers/" + strings.ToUpper(e.taxpayer) + "/invoices"
+		first := e.send(request{method: http.MethodPost, path: upper, idem: "k", body: invoiceBody("L")})
+		inv := e.created(first)
+		want := "/v1/taxpayers/" + e.taxpayer + "/invoices/" + inv.ID
 		if got := first.header.Get("Location"); got != want || got != strings.ToLower(got) {
 			t.Errorf("Location is %q, want %q", got, want)
 		}
-		if inv.TaxpayerID != w.taxpayer {
+		if inv.TaxpayerID != e.taxpayer {
 			t.Errorf("taxpayer_id is %q", inv.TaxpayerID)
 		}
-		wantReplay(t, "the same taxpayer in lower case", first, w.create("k", body("L")))
-		conflict := w.send(request{method: http.MethodPost, path: upper, idem: "k2", body: body("L")})
+		wantReplay(t, "the same taxpayer in lower case", first, e.create("k", invoiceBody("L")))
+		conflict := e.send(request{method: http.MethodPost, path: upper, idem: "k2", body: invoiceBody("L")})
 		if got := conflict.header.Get("Location"); got != want {
 			t.Errorf("of the conflict: Location is %q, want %q", got, want)
 		}
-		if a := w.send(request{path: first.header.Get("Location")}); a.status != http.StatusOK {
+		if a := e.send(request{path: first.header.Get("Location")}); a.status != http.StatusOK {
 			t.Errorf("following it: %s", a)
 		}
-		if a := w.send(request{path: upper + "/" + strings.ToUpper(inv.ID)}); a.status != http.StatusOK {
+		if a := e.send(request{path: upper + "/" + strings.ToUpper(inv.ID)}); a.status != http.StatusOK {
 			t.Errorf("in upper case: %s", a)
 		}
 	})

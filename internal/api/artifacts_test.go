@@ -19,41 +19,41 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// still is a plan that leaves invoices queued.
-type still struct{ pipeline.Sandbox }
+// queuedPlan is a plan that leaves invoices queued.
+type queuedPlan struct{ pipeline.Sandbox }
 
-func (still) Start(inv *fiscal.Invoice, _ pipeline.Scenario) pipeline.Start {
+func (queuedPlan) Start(inv *fiscal.Invoice, _ pipeline.Scenario) pipeline.Start {
 	return pipeline.Start{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "test"}
 }
 
-// issued signs the document of an invoice and stores it, as the live plan does,
+// createSigned signs the document of an invoice and stores it, as the live plan does,
 // and moves it along statuses.
-func (w *world) issued(n int, path ...fiscal.Status) (resource, []byte) {
-	w.t.Helper()
-	ctx, name := w.t.Context(), fmt.Sprintf("artifact-%d", n)
-	raw := body(name)
-	made := w.created(w.create(name, raw))
+func (e *env) createSigned(n int, path ...fiscal.Status) (resource, []byte) {
+	e.t.Helper()
+	ctx, name := e.t.Context(), fmt.Sprintf("artifact-%d", n)
+	raw := invoiceBody(name)
+	made := e.created(e.create(name, raw))
 	parsed, err := strictjson.Parse(raw)
-	w.must(err)
+	e.must(err)
 	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
-	w.must(err)
+	e.must(err)
 	encf, err := fiscal.NewENCF(inv.Type, int64(n))
-	w.must(err)
+	e.must(err)
 	number := ecf.Number{ENCF: encf}
 	if inv.Type == fiscal.FiscalCredit {
 		number.Expires = inv.IssueDate
 	}
 	issuer := ecf.Issuer{RNC: "199000013", LegalName: "Distribuidora Palma Clara, SRL", Address: "Av. Inventada 1", IncomeType: "01"}
-	draft, err := ecf.New(issuer, number, inv, w.opt.now())
-	w.must(err)
-	xml, code, err := draft.Sign(xmlsigtest.Must(w.t, xmlsigtest.Options{}).Identity)
-	w.must(err)
+	draft, err := ecf.New(issuer, number, inv, e.opt.now())
+	e.must(err)
+	xml, code, err := draft.Sign(xmlsigtest.Must(e.t, xmlsigtest.Options{}).Identity)
+	e.must(err)
 	sum := sha256.Sum256(xml)
-	scope := store.Scope{Environment: w.opt.env, TaxpayerID: w.taxpayer}
-	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
+	scope := store.Scope{Environment: e.opt.environment, TaxpayerID: e.taxpayer}
+	e.must(e.store.Update(ctx, func(tx *store.Tx) error {
 		err := tx.Issue(ctx, store.Issued{
 			Scope: scope, RNC: issuer.RNC, ENCF: encf.String(), InvoiceID: made.ID, DocumentID: made.FiscalDocumentID, SecurityCode: code.String(),
-			SignedAt: w.opt.now(), CreatedAt: w.opt.now(), XML: xml, XMLDigest: sum[:], SentDigest: sum[:],
+			SignedAt: e.opt.now(), CreatedAt: e.opt.now(), XML: xml, XMLDigest: sum[:], SentDigest: sum[:],
 		})
 		if err != nil {
 			return err
@@ -74,17 +74,17 @@ func (w *world) issued(n int, path ...fiscal.Status) (resource, []byte) {
 	return made, xml
 }
 
-func (w *world) fetch(made resource, file string, header ...string) answer {
-	w.t.Helper()
+func (e *env) getArtifact(made resource, file string, header ...string) response {
+	e.t.Helper()
 	h := http.Header{}
 	for i := 0; i+1 < len(header); i += 2 {
 		h.Add(header[i], header[i+1])
 	}
-	return w.send(request{path: "fiscal-documents/" + made.FiscalDocumentID + "/" + file, header: h})
+	return e.send(request{path: "fiscal-documents/" + made.FiscalDocumentID + "/" + file, header: h})
 }
 
-func TestP62ArtifactsByState(t *testing.T) {
-	each(t, options{plan: still{}}, func(t *testing.T, w *world) {
+func TestArtifactsDependOnTheStatus(t *testing.T) {
+	eachEngine(t, envOptions{plan: queuedPlan{}}, func(t *testing.T, e *env) {
 		for i, tt := range []struct {
 			path     []fiscal.Status
 			xml, pdf bool
@@ -99,9 +99,9 @@ func TestP62ArtifactsByState(t *testing.T) {
 			{[]fiscal.Status{fiscal.AcceptedConditional}, true, true},
 			{[]fiscal.Status{fiscal.Accepted, fiscal.Delivered}, true, true},
 		} {
-			made, xml := w.issued(i+1, tt.path...)
+			made, xml := e.createSigned(i+1, tt.path...)
 			for file, there := range map[string]bool{"xml": tt.xml, "pdf": tt.pdf} {
-				a := w.fetch(made, file)
+				a := e.getArtifact(made, file)
 				switch {
 				case !there:
 					wantCode(t, fmt.Sprint(tt.path, file), a, http.StatusConflict, "artifact_not_ready")
@@ -115,11 +115,11 @@ func TestP62ArtifactsByState(t *testing.T) {
 	})
 }
 
-func TestP62ArtifactsStayTheSame(t *testing.T) {
-	each(t, options{plan: still{}}, func(t *testing.T, w *world) {
-		made, _ := w.issued(7, fiscal.Accepted)
+func TestArtifactsNeverChange(t *testing.T) {
+	eachEngine(t, envOptions{plan: queuedPlan{}}, func(t *testing.T, e *env) {
+		made, _ := e.createSigned(7, fiscal.Accepted)
 		for file, media := range map[string]string{"xml": "application/xml", "pdf": "application/pdf"} {
-			first := w.fetch(made, file)
+			first := e.getArtifact(made, file)
 			sum := sha256.Sum256(first.body)
 			etag := `"sha256:` + hex.EncodeToString(sum[:]) + `"`
 			for name, want := range map[string]string{
@@ -132,39 +132,39 @@ func TestP62ArtifactsStayTheSame(t *testing.T) {
 				}
 			}
 			for _, tag := range []string{etag, "W/" + etag, `"other", ` + etag, "*"} {
-				a := w.fetch(made, file, "If-None-Match", tag)
+				a := e.getArtifact(made, file, "If-None-Match", tag)
 				if a.status != http.StatusNotModified || len(a.body) > 0 || a.header.Get("ETag") != etag || a.header.Get("RateLimit-Limit") == "" {
 					t.Errorf("%s: If-None-Match %s: %s", file, tag, a)
 				}
 			}
-			if a := w.fetch(made, file, "If-None-Match", `"other"`); a.status != http.StatusOK || !bytes.Equal(a.body, first.body) {
+			if a := e.getArtifact(made, file, "If-None-Match", `"other"`); a.status != http.StatusOK || !bytes.Equal(a.body, first.body) {
 				t.Errorf("%s: %d with another validator", file, a.status)
 			}
-			head := w.send(request{method: http.MethodHead, path: "fiscal-documents/" + made.FiscalDocumentID + "/" + file})
+			head := e.send(request{method: http.MethodHead, path: "fiscal-documents/" + made.FiscalDocumentID + "/" + file})
 			if head.status != http.StatusOK || len(head.body) > 0 || head.header.Get("ETag") != etag {
 				t.Errorf("%s: HEAD: %s", file, head)
 			}
 			// After a restart, and for those who may not read it.
-			again := node(t, w.address, w.opt)
-			again.taxpayer, again.key = w.taxpayer, w.key
-			if a := again.fetch(made, file); !bytes.Equal(a.body, first.body) || a.header.Get("ETag") != etag {
+			again := newNode(t, e.address, e.opt)
+			again.taxpayer, again.key = e.taxpayer, e.key
+			if a := again.getArtifact(made, file); !bytes.Equal(a.body, first.body) || a.header.Get("ETag") != etag {
 				t.Errorf("%s: other bytes after a restart", file)
 			}
-			weak := w.newKey(w.taxpayer, w.opt.env, apikey.InvoicesRead)
-			a := w.send(request{path: "fiscal-documents/" + made.FiscalDocumentID + "/" + file, key: weak, header: http.Header{"If-None-Match": {etag}}})
+			weak := e.newKey(e.taxpayer, e.opt.environment, apikey.InvoicesRead)
+			a := e.send(request{path: "fiscal-documents/" + made.FiscalDocumentID + "/" + file, key: weak, header: http.Header{"If-None-Match": {etag}}})
 			wantCode(t, file, a, http.StatusForbidden, "forbidden")
 		}
 	})
 }
 
 // Many who ask for a page at once get the same bytes.
-func TestP62OnePageForAll(t *testing.T) {
-	each(t, options{plan: still{}}, func(t *testing.T, w *world) {
-		made, _ := w.issued(9, fiscal.Accepted)
+func TestConcurrentReadsGetTheSamePDF(t *testing.T) {
+	eachEngine(t, envOptions{plan: queuedPlan{}}, func(t *testing.T, e *env) {
+		made, _ := e.createSigned(9, fiscal.Accepted)
 		var wait sync.WaitGroup
 		bodies := make([][]byte, 8)
 		for i := range bodies {
-			wait.Go(func() { bodies[i] = w.fetch(made, "pdf").body })
+			wait.Go(func() { bodies[i] = e.getArtifact(made, "pdf").body })
 		}
 		wait.Wait()
 		for _, b := range bodies {
