@@ -26,8 +26,8 @@ func (queuedPlan) Start(inv *fiscal.Invoice, _ pipeline.Scenario) pipeline.Start
 	return pipeline.Start{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "test"}
 }
 
-// createSigned signs the document of an invoice and stores it, as the live plan does,
-// and moves it along statuses.
+// createSigned creates an invoice, signs and stores its document as the live plan
+// does, and gives it the statuses of path one after the other.
 func (e *env) createSigned(n int, path ...fiscal.Status) (resource, []byte) {
 	e.t.Helper()
 	ctx, name := e.t.Context(), fmt.Sprintf("artifact-%d", n)
@@ -108,7 +108,7 @@ func TestArtifactsDependOnTheStatus(t *testing.T) {
 				case a.status != http.StatusOK:
 					t.Errorf("%v %s: %d", tt.path, file, a.status)
 				case file == "xml" && !bytes.Equal(a.body, xml):
-					t.Errorf("%v: other bytes than were signed", tt.path)
+					t.Errorf("%v: the XML is not the signed one", tt.path)
 				}
 			}
 		}
@@ -144,11 +144,11 @@ func TestArtifactsNeverChange(t *testing.T) {
 			if head.status != http.StatusOK || len(head.body) > 0 || head.header.Get("ETag") != etag {
 				t.Errorf("%s: HEAD: %s", file, head)
 			}
-			// After a restart, and for those who may not read it.
+			// The same after a restart, and 403 without the scope.
 			again := newNode(t, e.address, e.opt)
 			again.taxpayer, again.key = e.taxpayer, e.key
 			if a := again.getArtifact(made, file); !bytes.Equal(a.body, first.body) || a.header.Get("ETag") != etag {
-				t.Errorf("%s: other bytes after a restart", file)
+				t.Errorf("%s: the bytes changed after a restart", file)
 			}
 			weak := e.newKey(e.taxpayer, e.opt.environment, apikey.InvoicesRead)
 			a := e.send(request{path: "fiscal-documents/" + made.FiscalDocumentID + "/" + file, key: weak, header: http.Header{"If-None-Match": {etag}}})
@@ -157,7 +157,7 @@ func TestArtifactsNeverChange(t *testing.T) {
 	})
 }
 
-// Many who ask for a page at once get the same bytes.
+// Concurrent requests for the PDF get the same bytes.
 func TestConcurrentReadsGetTheSamePDF(t *testing.T) {
 	eachEngine(t, envOptions{plan: queuedPlan{}}, func(t *testing.T, e *env) {
 		made, _ := e.createSigned(9, fiscal.Accepted)
@@ -169,7 +169,7 @@ func TestConcurrentReadsGetTheSamePDF(t *testing.T) {
 		wait.Wait()
 		for _, b := range bodies {
 			if !bytes.Equal(b, bodies[0]) || !bytes.HasPrefix(b, []byte("%PDF-")) {
-				t.Fatal("the pages differ")
+				t.Fatal("the PDFs differ")
 			}
 		}
 	})

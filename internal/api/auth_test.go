@@ -16,7 +16,7 @@ import (
 
 const fixedID = "req_0123456789abcdef0123456789abcdef"
 
-// withID makes the answers to equal requests equal to the byte.
+// withID gives a request a fixed id, so that answers can be compared byte by byte.
 func withID(r request) request {
 	r.header = r.header.Clone()
 	if r.header == nil {
@@ -68,7 +68,7 @@ func TestBearerSchemeIsCaseInsensitive(t *testing.T) {
 	})
 }
 
-// The database is gone here, so that whoever asked it would be told 503.
+// The database is cut off, so a request that needs it would get 503.
 func TestMalformedCredentialsAreRefusedWithoutTheDatabase(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		s, cut := e.breakableStore(t)
@@ -92,7 +92,7 @@ func TestMalformedCredentialsAreRefusedWithoutTheDatabase(t *testing.T) {
 			{"a character of the checksum changed", []string{flip(len(e.key) - 1)}},
 			{"cut short", []string{"Bearer " + e.key[:len(e.key)-1]}},
 			{"one character more", []string{"Bearer " + e.key + "0"}},
-			{"an environment that is none", []string{"Bearer fh_x" + e.key[4:]}},
+			{"an unknown environment", []string{"Bearer fh_x" + e.key[4:]}},
 			{"in upper case", []string{"Bearer " + strings.ToUpper(e.key)}},
 			{"two words", []string{"Bearer " + e.key + " " + e.key}},
 			{"10 KB", []string{"Bearer fh_" + strings.Repeat("a", 10_000)}},
@@ -109,7 +109,7 @@ func TestMalformedCredentialsAreRefusedWithoutTheDatabase(t *testing.T) {
 			}
 		}
 		if a := blind.send(request{path: "invoices", key: unknownKey(t, fiscal.Sandbox)}); a.status < 500 {
-			t.Errorf("the database is there after all: %s", a)
+			t.Errorf("the database is not cut off: %s", a)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestRotatedCredentialWorksDuringTheOverlap(t *testing.T) {
 		e.must(err)
 		next := key.Reveal()
 		if len(made.Scopes) != len(old.Scopes) || made.TaxpayerID != old.TaxpayerID || made.Environment != old.Environment {
-			t.Errorf("the successor is %+v of %+v", made, old)
+			t.Errorf("rotated %+v to %+v", old, made)
 		}
 		rotated := e.clock.now()
 		wants(e.key, http.StatusOK)
@@ -170,7 +170,7 @@ func TestRotatedCredentialWorksDuringTheOverlap(t *testing.T) {
 		wants(e.key, http.StatusUnauthorized)
 		wants(next, http.StatusOK)
 
-		// A leak: no overlap at all, within the time that a node relies on what it read.
+		// Rotation without overlap, as after a leak. A node caches credentials for 5 seconds.
 		key, _, err = e.credentials().Rotate(t.Context(), e.storedCredential(next).ID, 0)
 		e.must(err)
 		e.clock.advance(5 * time.Second)
@@ -178,7 +178,7 @@ func TestRotatedCredentialWorksDuringTheOverlap(t *testing.T) {
 		wants(key.Reveal(), http.StatusOK)
 
 		if _, _, err := e.credentials().Rotate(t.Context(), old.ID, time.Hour); err == nil {
-			t.Error("a credential that has ended was rotated")
+			t.Error("an expired credential was rotated")
 		}
 	})
 }
@@ -191,7 +191,7 @@ func TestRotationOverlapHasLimits(t *testing.T) {
 				t.Errorf("an overlap of %s was accepted", overlap)
 			}
 		}
-		// A credential that ends sooner is not given more time by its rotation.
+		// Rotation does not extend the life of a credential that expires earlier.
 		key, made, err := e.credentials().Issue(t.Context(), access.Terms{
 			TaxpayerID: e.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), ExpiresAt: e.clock.now().Add(time.Minute),
 		})
@@ -200,7 +200,7 @@ func TestRotationOverlapHasLimits(t *testing.T) {
 		e.must(err)
 		e.clock.advance(time.Minute)
 		if a := e.send(request{path: "invoices", key: key.Reveal()}); a.status != http.StatusUnauthorized {
-			t.Errorf("after its own end: %s", a)
+			t.Errorf("after its expiry: %s", a)
 		}
 	})
 }
@@ -217,20 +217,20 @@ func TestRevokedCredentialIsRefusedOnAnOpenConnection(t *testing.T) {
 		if a := c.exchange(t, http.MethodGet, text); a.status != http.StatusUnauthorized {
 			t.Errorf("5 seconds after the revocation: %s", a)
 		}
-		e.must(e.credentials().Revoke(t.Context(), e.storedCredential(e.key).ID)) // again, which changes nothing
+		e.must(e.credentials().Revoke(t.Context(), e.storedCredential(e.key).ID)) // a second revocation changes nothing
 	})
 }
 
-// Whoever guesses at a prefix must not lock its owner out.
+// Guessing the secret of a prefix must not lock its owner out.
 func TestWrongSecretDoesNotBlockTheCredential(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		key := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.InvoicesRead)
 		for range 3 {
 			if a := e.send(request{path: "invoices", key: forgeKey(t, key)}); a.status != http.StatusUnauthorized {
-				t.Errorf("another secret: %s", a)
+				t.Errorf("wrong secret: %s", a)
 			}
 			if a := e.send(request{path: "invoices", key: key}); a.status != http.StatusOK {
-				t.Errorf("the right one: %s", a)
+				t.Errorf("right secret: %s", a)
 			}
 		}
 	})
@@ -321,8 +321,8 @@ func joinScopes(scopes []apikey.Scope) string {
 	return b.String()
 }
 
-// The taxpayer of the path is judged without the database, so one that exists
-// and one that does not are answered alike, to the byte.
+// The taxpayer of the path is checked without the database, so the answer is the
+// same, byte by byte, whether the taxpayer exists or not.
 func TestAllOtherTaxpayersGetTheSameAnswer(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		other := e.newTaxpayer()
@@ -361,7 +361,7 @@ func TestTaxpayerHasAtMostTwentyCredentials(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		terms := access.Terms{TaxpayerID: e.taxpayer, Environment: fiscal.Sandbox, Scopes: []apikey.Scope{apikey.InvoicesRead}}
 		var last store.Credential
-		for n := 2; n <= 20; n++ { // the world has one
+		for n := 2; n <= 20; n++ { // the environment has one already
 			var err error
 			_, last, err = e.credentials().Issue(t.Context(), terms)
 			e.must(err)
@@ -371,7 +371,7 @@ func TestTaxpayerHasAtMostTwentyCredentials(t *testing.T) {
 			return err
 		}
 		if err := issue(terms); !errors.Is(err, store.ErrTooManyCredentials) {
-			t.Errorf("the 21st: %v", err)
+			t.Errorf("credential 21: %v", err)
 		}
 		elsewhere, others := terms, terms
 		elsewhere.Environment, others.TaxpayerID = fiscal.Production, e.newTaxpayer()
@@ -384,7 +384,7 @@ func TestTaxpayerHasAtMostTwentyCredentials(t *testing.T) {
 		if err := issue(terms); err != nil {
 			t.Errorf("after a revocation: %v", err)
 		}
-		// A leaked key is replaced at once even where there is no room for two.
+		// A leaked key can be replaced at once even when the limit is reached.
 		if _, _, err := e.credentials().Rotate(t.Context(), e.storedCredential(e.key).ID, 0); err != nil {
 			t.Errorf("rotation without an overlap: %v", err)
 		}

@@ -16,34 +16,34 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// creation is a creation under construction: good, until defects are put in.
+// creation is the request of a creation. It is valid until a test adds defects.
 type creation struct {
 	method, taxpayer, tail, query string
 	idem                          string
 	header                        http.Header
 	invoice                       map[string]any
-	raw                           func([]byte) []byte // of the body, last
+	raw                           func([]byte) []byte // changes the bytes of the body at the end
 	chunked                       bool
 
-	// The credential is made of all its defects at once.
+	// Defects of the credential.
 	noCredential, broken, forged    bool
 	elsewhere, exhausted, scopeless bool
 	draining                        bool
 }
 
-// defect is one way to break a creation, and what the check of its step says.
+// defect is one way to make a creation fail, and the answer of the check.
 type defect struct {
-	step   float64 // those of one step have no order among them
+	step   float64 // position of the check; defects of one step have no order
 	name   string
 	put    func(*creation)
 	status int
 	code   string
-	detail string // code of a detail that must be there
-	needs  string // a part of the request that another defect takes away
+	detail string // field of a detail that the answer must have
+	needs  string // part of the request that another defect removes
 	takes  string
 }
 
-// defects lists them by step. The order in which they are answered is the list.
+// defects lists the defects in the order of the checks.
 func defects() []defect {
 	set := func(name, value string) func(*creation) {
 		return func(a *creation) { a.header.Set(name, value) }
@@ -78,7 +78,7 @@ func defects() []defect {
 	}
 }
 
-// checkEnv is a world in which every check can fail.
+// checkEnv is an environment in which every check can fail.
 type checkEnv struct {
 	*env
 	drained *env
@@ -89,7 +89,7 @@ func checkEnvOptions() envOptions {
 	c := newClock()
 	return envOptions{
 		clock: c, rateLimit: 1_000_000,
-		// Both checks depend on what is stored and on the day, as in production.
+		// Both checks depend on stored data and on the date, as in production.
 		plan: stubPlan{
 			check: func(_ context.Context, inv *fiscal.Invoice) error { return inv.CheckDate(c.now(), fiscal.Date{}) },
 			ready: func(t fiscal.Type) fiscal.Problems {
@@ -112,7 +112,8 @@ func newCheckEnv(t *testing.T, e *env) *checkEnv {
 	return o
 }
 
-// credential makes a key with the defects of a trial, once.
+// credential returns a key with the defects of a creation. It issues each kind of
+// key once.
 func (o *checkEnv) credential(t *testing.T, a *creation) string {
 	t.Helper()
 	if a.noCredential {
@@ -213,7 +214,7 @@ func (d defect) wants(t *testing.T, name string, a response) {
 	t.Errorf("%s: no detail of %s in %s", name, d.detail, a)
 }
 
-// A request with two defects is answered for the one whose check comes first.
+// The answer to a request with two defects is that of the check that comes first.
 func TestFirstCheckDecidesTheAnswer(t *testing.T) {
 	eachEngine(t, checkEnvOptions(), func(t *testing.T, e *env) {
 		o := newCheckEnv(t, e)
@@ -228,7 +229,7 @@ func TestFirstCheckDecidesTheAnswer(t *testing.T) {
 		for i, first := range list {
 			for _, second := range list[i+1:] {
 				if first.step == second.step || (first.takes != "" && (first.takes == second.needs || first.takes == second.takes)) {
-					continue // not two checks, or not in one request
+					continue // they are one check, or cannot be in one request
 				}
 				first.wants(t, first.name+" and "+second.name, o.with(t, n, first, second))
 				n++
@@ -240,7 +241,7 @@ func TestFirstCheckDecidesTheAnswer(t *testing.T) {
 	})
 }
 
-// An address that failed too often is told so in place of 401 and of nothing else.
+// An address that failed too often gets 429 instead of 401; other answers stay.
 func TestRateLimitOfAnAddressReplacesOnly401(t *testing.T) {
 	eachEngine(t, checkEnvOptions(), func(t *testing.T, e *env) {
 		o := newCheckEnv(t, e)
@@ -256,7 +257,8 @@ func TestRateLimitOfAnAddressReplacesOnly401(t *testing.T) {
 	})
 }
 
-// Reads have fewer checks, in the same order; what names a resource hides it.
+// Reads have fewer checks, in the same order. A path that names a resource answers
+// 404 instead of 403.
 func TestReadsCheckInTheSameOrder(t *testing.T) {
 	eachEngine(t, checkEnvOptions(), func(t *testing.T, e *env) {
 		keys := map[apikey.Scope]string{}
@@ -273,7 +275,7 @@ func TestReadsCheckInTheSameOrder(t *testing.T) {
 				malformed, foreign, query = http.StatusNotFound, http.StatusNotFound, http.StatusNotFound
 			}
 			if o.webhooks() {
-				query = http.StatusForbidden // of everything, in the sandbox
+				query = http.StatusForbidden // the sandbox refuses all webhook operations
 			}
 			scopeless := keys[o.uselessScope()]
 			for _, tt := range []struct {
@@ -294,7 +296,7 @@ func TestReadsCheckInTheSameOrder(t *testing.T) {
 	})
 }
 
-// statuses makes one answer of every status that the service gives.
+// statuses returns, for each status of the API, a function that causes it.
 func statuses(t *testing.T, e *env) map[int]func(http.Header) response {
 	t.Helper()
 	post := func(idem string, text []byte, change ...func(http.Header)) func(http.Header) response {
@@ -332,12 +334,12 @@ func statuses(t *testing.T, e *env) map[int]func(http.Header) response {
 		422: post("k", []byte(`{}`)),
 		429: get(e, limited.Reveal(), "invoices"),
 		500: post("k", invoiceBody("panic")),
-		501: post("k", invoiceBody("fail")), // also 500, by another way
+		501: post("k", invoiceBody("fail")), // 500 by an error instead of a panic
 		503: get(drained, "", "invoices"),
 	}
 }
 
-// newFaultyPlan is a plan that has bugs.
+// newFaultyPlan returns a plan that panics or fails for some external ids.
 func newFaultyPlan() stubPlan {
 	return stubPlan{check: func(_ context.Context, inv *fiscal.Invoice) error {
 		switch inv.ExternalID {
@@ -399,7 +401,7 @@ func TestEveryAnswerHasTheCommonHeaders(t *testing.T) {
 	})
 }
 
-// The probes and the pages beside the API are not under its limits.
+// Probes, metrics and documentation are not counted.
 func TestProbesHaveNoRateLimit(t *testing.T) {
 	eachEngine(t, envOptions{rateLimit: 1000}, func(t *testing.T, e *env) {
 		for _, path := range []string{"/livez", "/readyz", "/metrics", "/docs"} {
@@ -409,7 +411,7 @@ func TestProbesHaveNoRateLimit(t *testing.T) {
 			}
 		}
 		if a := e.send(request{path: "/v1/openapi.json", key: "-"}); a.status != http.StatusOK || a.header.Get("RateLimit-Limit") != "300" {
-			t.Errorf("the document: %d %v", a.status, a.header)
+			t.Errorf("the OpenAPI document: %d %v", a.status, a.header)
 		}
 	})
 }

@@ -131,7 +131,7 @@ func TestEndpointCreationIsIdempotent(t *testing.T) {
 		if a := create("k", `{"url":"http://localhost/","events":["*"]}`); a.status != http.StatusUnprocessableEntity {
 			t.Errorf("refused: %s", a)
 		}
-		first := create("k", body) // a refusal has not used the key
+		first := create("k", body) // a refusal does not use up the key
 		if first.status != http.StatusCreated || first.header.Get("Idempotency-Replayed") != "" {
 			t.Fatalf("%s", first)
 		}
@@ -145,11 +145,11 @@ func TestEndpointCreationIsIdempotent(t *testing.T) {
 		again("the same bytes", create("k", body))
 		again("the same JSON", create("k", "{ \"events\" : [\"*\"], \"url\":\"https://erp.example.com/\\u00e9\" }"))
 		for name, other := range map[string]string{
-			"another URL":                      `{"url":"https://erp.example.com/e","events":["*"]}`,
-			"a body that breaks the schema":    `{"url":7}`,
-			"a body that breaks a rule":        `{"url":"http://localhost/","events":["*"]}`,
-			"a member more":                    `{"url":"https://erp.example.com/é","events":["*"],"description":"d"}`,
-			"a body that is no object, though": `[]`,
+			"another URL":                   `{"url":"https://erp.example.com/e","events":["*"]}`,
+			"a body that breaks the schema": `{"url":7}`,
+			"a body that breaks a rule":     `{"url":"http://localhost/","events":["*"]}`,
+			"a member more":                 `{"url":"https://erp.example.com/é","events":["*"],"description":"d"}`,
+			"a body that is no object":      `[]`,
 		} {
 			if a := create("k", other); a.status != http.StatusConflict || a.code() != "idempotency_mismatch" {
 				t.Errorf("%s: %s", name, a)
@@ -163,20 +163,20 @@ func TestEndpointCreationIsIdempotent(t *testing.T) {
 		}
 		a := create("k11", `{"url":"https://erp.example.com/11","events":["*"]}`)
 		if a.status != http.StatusUnprocessableEntity || a.code() != "validation_error" || a.details(t)[0].Code != fiscal.CodeTooManyItems {
-			t.Errorf("the eleventh: %s", a)
+			t.Errorf("endpoint 11: %s", a)
 		}
-		again("when there is no room for another", create("k", body))
+		again("when the limit is reached", create("k", body))
 		var made endpoint
 		first.data(t, &made)
 		e.must(e.endpoints().Delete(t.Context(), e.scope(), made.ID))
 		again("after its deletion", create("k", body))
 		if a := create("k11", `{"url":"https://erp.example.com/11","events":["*"]}`); a.status != http.StatusCreated {
-			t.Errorf("the eleventh, once there is room: %s", a)
+			t.Errorf("endpoint 11 after a deletion: %s", a)
 		}
 		stored, err := e.store.Answer(t.Context(), e.scope(), "create_webhook_endpoint", "k")
 		e.must(err)
 		if len(stored.Body) > 0 {
-			t.Errorf("the answer is stored in the clear: %s", stored.Body)
+			t.Errorf("the answer is stored without encryption: %s", stored.Body)
 		}
 	})
 }
@@ -263,7 +263,7 @@ func TestEndpointTestIsPostedOnceAndLogged(t *testing.T) {
 			{webhook.Result{Status: http.StatusGone, Error: "status_410", Gone: true}, `{"delivered":false,"http_status":410,"error":"status_410"}`},
 			{webhook.Result{Error: "dns"}, `{"delivered":false,"http_status":null,"error":"dns"}`},
 		} {
-			post.say(tt.result)
+			post.setResult(tt.result)
 			if a := e.post(path+"/test", ""); a.status != http.StatusOK || !strings.HasPrefix(string(a.body), `{"data":`+tt.want+`,`) {
 				t.Errorf("want %s, got %s", tt.want, a)
 			}
@@ -290,11 +290,11 @@ func TestEndpointTestIsPostedOnceAndLogged(t *testing.T) {
 		next := *log.Meta.NextCursor
 		decode(t, e.send(request{path: path + "/deliveries?limit=2&cursor=" + next}).body, &log)
 		if len(log.Data) != 1 || log.Data[0]["event_id"] != post.posted[0].ID || log.Meta.NextCursor != nil {
-			t.Errorf("its last page: %+v", log)
+			t.Errorf("the last page of the log: %+v", log)
 		}
 		other := e.createEndpoint("other")
 		if a := e.send(request{path: "webhook-endpoints/" + other.ID + "/deliveries?cursor=" + next}); a.status != http.StatusBadRequest {
-			t.Errorf("the cursor of another's log: %s", a)
+			t.Errorf("the cursor of another endpoint's log: %s", a)
 		}
 		if stored, err := e.store.Endpoint(t.Context(), e.scope(), made.ID); err != nil || stored.Status != store.EndpointEnabled || stored.Failures != 0 {
 			t.Errorf("a failed test counts as a failed delivery: %+v, %v", stored, err)
@@ -302,7 +302,7 @@ func TestEndpointTestIsPostedOnceAndLogged(t *testing.T) {
 	})
 }
 
-// An endpoint that hangs takes its time from nobody.
+// A test of an endpoint that does not answer does not delay other requests.
 func TestEndpointTestThatHangsHoldsNoSlot(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -315,7 +315,7 @@ func TestEndpointTestThatHangsHoldsNoSlot(t *testing.T) {
 		e := newEnv(t, address, opt)
 		path := "webhook-endpoints/" + e.createEndpoint("k").ID + "/test"
 		var under []<-chan response
-		for range 70 { // more than a credential has places
+		for range 70 { // more than a credential has slots
 			under = append(under, e.sendAsync(request{method: http.MethodPost, path: path}))
 		}
 		for range under {
@@ -327,7 +327,7 @@ func TestEndpointTestThatHangsHoldsNoSlot(t *testing.T) {
 		e.api.Drain()
 		for _, c := range under {
 			if a := receive(t, "the end of a test", c); a.status != http.StatusServiceUnavailable {
-				t.Errorf("a test under way at the end: %s", a)
+				t.Errorf("a test that runs during the drain: %s", a)
 			}
 		}
 	})
@@ -336,7 +336,7 @@ func TestEndpointTestThatHangsHoldsNoSlot(t *testing.T) {
 func TestReplayOfEvents(t *testing.T) {
 	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		path := "webhook-endpoints/" + e.createEndpoint("k", "taxpayer.contingency_started").ID + "/replay"
-		first := e.addEvent("taxpayer.contingency_ended") // not asked for
+		first := e.addEvent("taxpayer.contingency_ended") // of another kind than the endpoint wants
 		e.clock.advance(time.Hour)
 		e.addEvent("taxpayer.contingency_started")
 		e.addEvent("taxpayer.contingency_started")
@@ -366,14 +366,14 @@ func TestReplayOfEvents(t *testing.T) {
 	})
 }
 
-// A request for an endpoint has the checks of one for an invoice, in their order.
+// The creation of an endpoint has the same checks as that of an invoice.
 func TestEndpointCreationChecksInOrder(t *testing.T) {
 	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		for i := range store.MaxEndpoints {
 			e.createEndpoint(fmt.Sprint("k", i))
 		}
 		scopeless := e.newKey(e.taxpayer, e.opt.environment, apikey.InvoicesRead)
-		// From the last check to the first; each request has the defects of all before it as well.
+		// From the last check to the first; each request keeps the defects of the steps before.
 		r := request{method: http.MethodPost, path: "webhook-endpoints", idem: "new", header: http.Header{}, body: endpointBody("https://a.example/")}
 		for _, step := range []struct {
 			name   string
@@ -429,12 +429,12 @@ func TestSandboxRefusesWebhookOperations(t *testing.T) {
 			t.Errorf("the feed: %+v", f)
 		}
 		if again := e.events("?cursor=" + f.Meta.NextCursor); again.Meta.NextCursor != f.Meta.NextCursor {
-			t.Errorf("the feed from its end: %+v", again)
+			t.Errorf("the feed after its end: %+v", again)
 		}
 		secret := webhook.NewSecret()
 		r := signedMessage(store.NewID(), "m", e.clock.now(), inboundBody("E310000000001", "x"), secret)
 		if a := e.send(r); a.status != http.StatusNotFound {
-			t.Errorf("the relay: %s", a)
+			t.Errorf("inbound message: %s", a)
 		}
 	})
 }

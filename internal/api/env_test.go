@@ -45,7 +45,8 @@ func (c *clock) now() time.Time          { return time.UnixMicro(c.micros.Load()
 func (c *clock) set(t time.Time)         { c.micros.Store(t.UnixMicro()) }
 func (c *clock) advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
-// envOptions say how a world differs from the usual one: a sandbox without limits.
+// envOptions configure an environment. The zero value is a sandbox without rate
+// limits.
 type envOptions struct {
 	environment fiscal.Environment
 	rateLimit   int64
@@ -54,39 +55,39 @@ type envOptions struct {
 	now         func() time.Time
 	plan        pipeline.Plan
 	masterKey   string
-	poster      notify.Poster // of tests of endpoints
-	inbox       api.Inbox     // nil: the pipeline
+	poster      notify.Poster // posts the test events of endpoints
+	inbox       api.Inbox     // nil: a live.Inbox
 	roots       *x509.CertPool
 }
 
 // env is a running service on an empty database, with one taxpayer and a
-// credential that may do everything.
+// credential that has all scopes.
 type env struct {
 	t        *testing.T
 	opt      envOptions
 	clock    *clock
-	address  string // of the database
+	address  string // of the database, as store.Open takes it
 	store    *store.Store
 	ring     *access.Keyring
 	pipeline *pipeline.Pipeline
 	feed     *notify.Feed
 	api      *api.API
 	registry *prometheus.Registry
-	base     string // of the service
+	base     string // URL of the service
 	taxpayer string
 	key      string
 	client   *http.Client
 	openapi  *openapitest.Validator
 }
 
-// eachEngine runs a test on a world of every engine.
+// eachEngine runs a test in a new environment on each database engine.
 func eachEngine(t *testing.T, opt envOptions, test func(t *testing.T, e *env)) {
 	t.Helper()
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) { test(t, newEnv(t, address, opt)) })
 }
 
-// newEnv starts a service on a database and gives it a taxpayer.
+// newEnv starts a service on a database, with a taxpayer and a credential.
 func newEnv(t *testing.T, address string, opt envOptions) *env {
 	t.Helper()
 	if opt.masterKey == "" {
@@ -98,7 +99,8 @@ func newEnv(t *testing.T, address string, opt envOptions) *env {
 	return e
 }
 
-// newNode starts a service on a database that another one may be using.
+// newNode starts a service on a database that other nodes may use. It has no
+// taxpayer and no credential.
 func newNode(t *testing.T, address string, opt envOptions) *env {
 	t.Helper()
 	if opt.environment == "" {
@@ -149,7 +151,7 @@ func newNode(t *testing.T, address string, opt envOptions) *env {
 	return e
 }
 
-// apiOptions are what the world's service is made of.
+// apiOptions returns the options of the API of the environment.
 func (e *env) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.Options {
 	opt := api.Options{
 		Store: e.store, Pipeline: e.pipeline, Keyring: e.ring, Environment: e.opt.environment, BaseURL: "https://invoices.example",
@@ -205,7 +207,7 @@ func (e *env) newKey(taxpayer string, env fiscal.Environment, scopes ...apikey.S
 	return key.Reveal()
 }
 
-// request is what a test sends. What is empty is what a good client would say.
+// request is what a test sends. Empty fields get the values of a correct client.
 type request struct {
 	method string
 	path   string // below the taxpayer, or absolute with a leading slash
@@ -215,7 +217,7 @@ type request struct {
 	body   []byte
 }
 
-// response is what came back.
+// response is the answer of the service.
 type response struct {
 	status int
 	header http.Header
@@ -224,7 +226,7 @@ type response struct {
 
 func (a response) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
 
-// code is the code of an error answer.
+// code returns the error code.
 func (a response) code() string {
 	var e struct {
 		Error struct {
@@ -235,7 +237,7 @@ func (a response) code() string {
 	return e.Error.Code
 }
 
-// data decodes the data of an answer.
+// data decodes the member data.
 func (a response) data(t *testing.T, into any) {
 	t.Helper()
 	e := struct {
@@ -246,7 +248,7 @@ func (a response) data(t *testing.T, into any) {
 	}
 }
 
-// details are the problems of an error answer.
+// details returns the details of an error.
 func (a response) details(t *testing.T) []fiscal.Problem {
 	t.Helper()
 	var e struct {
@@ -260,7 +262,7 @@ func (a response) details(t *testing.T) []fiscal.Problem {
 	return e.Error.Details
 }
 
-// send makes one exchange and holds its answer against the OpenAPI document.
+// send sends a request and checks the exchange against the OpenAPI document.
 func (e *env) send(r request) response {
 	e.t.Helper()
 	a, err := e.try(r)
@@ -270,7 +272,7 @@ func (e *env) send(r request) response {
 	return a
 }
 
-// try is send for exchanges that may fail, and for other goroutines.
+// try is send for requests that may fail, and for other goroutines.
 func (e *env) try(r request) (response, error) {
 	if r.method == "" {
 		r.method = http.MethodGet
@@ -316,7 +318,7 @@ func (e *env) create(idem string, body []byte) response {
 	return e.send(request{method: http.MethodPost, path: "invoices", idem: idem, body: body})
 }
 
-// newInvoice is a valid request of type 32 as a value that tests change.
+// newInvoice returns a valid invoice of type 32, which tests may change.
 func newInvoice(externalID string) map[string]any {
 	var v map[string]any
 	if err := json.Unmarshal([]byte(`{
@@ -332,7 +334,7 @@ func newInvoice(externalID string) map[string]any {
 	return v
 }
 
-// invoiceBody is an invoice as bytes.
+// invoiceBody returns a valid invoice with changes, as JSON.
 func invoiceBody(externalID string, change ...func(map[string]any)) []byte {
 	v := newInvoice(externalID)
 	for _, c := range change {
@@ -345,13 +347,13 @@ func invoiceBody(externalID string, change ...func(map[string]any)) []byte {
 	return b
 }
 
-// asFiscalCredit makes an invoice one of type 31.
+// asFiscalCredit changes an invoice to type 31.
 func asFiscalCredit(v map[string]any) {
 	v["ecf_type"] = "31"
 	v["buyer"] = map[string]any{"legal_name": "Ferretería El Tornillo Azul, SRL", "tax_id": "199000021"}
 }
 
-// resource is an invoice as the API answers it.
+// resource is an invoice in the form of the contract.
 type resource struct {
 	ID               string            `json:"id"`
 	TaxpayerID       string            `json:"taxpayer_id"`
@@ -364,7 +366,8 @@ type resource struct {
 	UpdatedAt        string            `json:"updated_at"`
 }
 
-// created asserts that a creation was accepted, and returns it.
+// created fails the test unless a creation was answered 202, and returns the
+// invoice.
 func (e *env) created(a response) resource {
 	e.t.Helper()
 	if a.status != http.StatusAccepted {

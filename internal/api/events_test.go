@@ -22,19 +22,20 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-// liveOptions are those of a service that sends events. Its authority accepts all at once.
+// liveOptions configure an environment that sends events. Its plan accepts every
+// invoice at once.
 func liveOptions() envOptions {
 	return envOptions{environment: fiscal.Certification, plan: stubPlan{}, poster: &stubPoster{}}
 }
 
-// stubPoster stands for the network: it keeps what is posted, and answers as told.
+// stubPoster records messages instead of posting them.
 type stubPoster struct {
 	mu     sync.Mutex
 	posted []webhook.Message
 	answer func(context.Context, webhook.Message) webhook.Result // nil: 204
 }
 
-// Post keeps the message.
+// Post records the message.
 func (p *stubPoster) Post(ctx context.Context, m webhook.Message) webhook.Result {
 	p.mu.Lock()
 	p.posted = append(p.posted, m)
@@ -46,13 +47,13 @@ func (p *stubPoster) Post(ctx context.Context, m webhook.Message) webhook.Result
 	return answer(ctx, m)
 }
 
-func (p *stubPoster) say(r webhook.Result) {
+func (p *stubPoster) setResult(r webhook.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = func(context.Context, webhook.Message) webhook.Result { return r }
 }
 
-// addEvent tells the taxpayer something.
+// addEvent stores an event of the taxpayer.
 func (e *env) addEvent(kind string) store.Event {
 	e.t.Helper()
 	n := e.newEvent(kind)
@@ -67,7 +68,7 @@ func (e *env) newEvent(kind string) store.Event {
 	return n
 }
 
-// addDocumentEvent tells of a document, with a link.
+// addDocumentEvent stores an event about a document, with a link.
 func (e *env) addDocumentEvent() store.Event {
 	e.t.Helper()
 	document := store.NewID()
@@ -82,7 +83,7 @@ func (e *env) addDocumentEvent() store.Event {
 	return n
 }
 
-// endpoint is a webhook endpoint as the API answers it.
+// endpoint is a webhook endpoint in the form of the contract.
 type endpoint struct {
 	ID          string   `json:"id"`
 	URL         string   `json:"url"`
@@ -147,7 +148,7 @@ func (e *env) events(query string) feed {
 func TestFeedIsInOrder(t *testing.T) {
 	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		if f := e.events(""); len(f.Data) != 0 || f.Meta.HasMore || f.Meta.NextCursor == "" {
-			t.Fatalf("an empty feed: %+v", f)
+			t.Fatalf("empty feed: %+v", f)
 		}
 		start := e.events("").Meta.NextCursor
 		var want []string
@@ -155,7 +156,7 @@ func TestFeedIsInOrder(t *testing.T) {
 			e.clock.advance(time.Millisecond)
 			want = append(want, e.addEvent("taxpayer.contingency_started").ID)
 			if i == 2 {
-				e.events("") // the places of those so far are given by a reader
+				e.events("") // reading gives the events so far their positions
 			}
 		}
 		var got []string
@@ -170,11 +171,11 @@ func TestFeedIsInOrder(t *testing.T) {
 		}
 		end := strings.TrimPrefix(query, "?limit=2&cursor=")
 		if f := e.events(query); len(f.Data) != 0 || f.Meta.HasMore || f.Meta.NextCursor != end {
-			t.Errorf("behind the last: %+v", f)
+			t.Errorf("after the last event: %+v", f)
 		}
 		late := e.addEvent("taxpayer.contingency_ended").ID
 		if f := e.events("?cursor=" + end); len(f.Data) != 1 || f.Data[0].ID != late || f.Meta.HasMore {
-			t.Errorf("behind the last, after another: %+v", f)
+			t.Errorf("after the last event, with a new one: %+v", f)
 		}
 		if diff := cmp.Diff(append(want, late), e.events("?limit=100").ids()); diff != "" {
 			t.Errorf("all (-want +got):\n%s", diff)
@@ -182,7 +183,7 @@ func TestFeedIsInOrder(t *testing.T) {
 	})
 }
 
-// What is read is what was written, but for the link.
+// The feed shows the stored bytes, with an absolute link.
 func TestFeedShowsEventsAsTheyAreSent(t *testing.T) {
 	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		n := e.addDocumentEvent()
@@ -198,32 +199,32 @@ func TestFeedWaitsForAnEvent(t *testing.T) {
 	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		first := e.addEvent("taxpayer.contingency_started").ID
 		if f := e.events("?wait=30"); len(f.Data) != 1 || f.Data[0].ID != first {
-			t.Errorf("there is something: %+v", f)
+			t.Errorf("with an event: %+v", f)
 		}
 		cursor := e.events("").Meta.NextCursor
 		waiting := e.sendAsync(request{path: "events?wait=30&cursor=" + cursor})
 		e.awaitWaits(t, 1)
-		told := e.addEvent("taxpayer.contingency_ended").ID
+		added := e.addEvent("taxpayer.contingency_ended").ID
 		a := receive(t, "an event", waiting)
 		var f feed
 		decode(t, a.body, &f)
-		if len(f.Data) != 1 || f.Data[0].ID != told {
-			t.Errorf("what came: %s", a)
+		if len(f.Data) != 1 || f.Data[0].ID != added {
+			t.Errorf("got %s", a)
 		}
-		// When nothing comes it ends as well.
+		// Without an event the wait ends after its time.
 		cursor = f.Meta.NextCursor
 		if f := e.events("?wait=1&cursor=" + cursor); len(f.Data) != 0 || f.Meta.NextCursor != cursor || f.Meta.HasMore {
-			t.Errorf("nothing came: %+v", f)
+			t.Errorf("without an event: %+v", f)
 		}
 	})
 }
 
-// Another process has nobody to tell of what it has written.
+// A node is not notified of events that another node stores.
 func TestFeedSeesEventsOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		if !strings.HasPrefix(address, "postgres") {
-			return // one process has the file
+			return // only one process may use an SQLite file
 		}
 		opt := liveOptions()
 		opt.masterKey = filepath.Join(t.TempDir(), "master.key")
@@ -232,9 +233,9 @@ func TestFeedSeesEventsOfAnotherNode(t *testing.T) {
 		other.taxpayer = e.taxpayer
 		waiting := e.sendAsync(request{path: "events?wait=30"})
 		e.awaitWaits(t, 1)
-		told := other.addEvent("taxpayer.contingency_started").ID
-		if a := receive(t, "an event", waiting); !bytes.Contains(a.body, []byte(told)) {
-			t.Errorf("what came: %s", a)
+		added := other.addEvent("taxpayer.contingency_started").ID
+		if a := receive(t, "an event", waiting); !bytes.Contains(a.body, []byte(added)) {
+			t.Errorf("got %s", a)
 		}
 	})
 }
@@ -248,7 +249,7 @@ func TestFeedRefusesBadParameters(t *testing.T) {
 		foreign := other.events("").Meta.NextCursor
 		own := e.events("").Meta.NextCursor
 		if foreign == own {
-			t.Fatal("two taxpayers have one cursor")
+			t.Fatal("two taxpayers have the same cursor")
 		}
 		e.createEndpoint("a")
 		e.createEndpoint("b")
@@ -275,12 +276,12 @@ func TestFeedRefusesBadParameters(t *testing.T) {
 			}
 		}
 		if f := other.events(""); len(f.Data) != 0 {
-			t.Errorf("another taxpayer's: %+v", f)
+			t.Errorf("feed of another taxpayer: %+v", f)
 		}
 	})
 }
 
-// awaitWaits waits until so many requests wait for news.
+// awaitWaits returns when n requests wait.
 func (e *env) awaitWaits(t *testing.T, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprint(n, " requests wait"), func() bool { return e.api.Waiting() == n })

@@ -16,7 +16,7 @@ func (e *env) goClient() *client.Client {
 	return c
 }
 
-// The Go client manages endpoints and follows events of the service itself.
+// These tests use the Go client against the service.
 func TestGoClientManagesEndpoints(t *testing.T) {
 	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		c, ctx := e.goClient(), t.Context()
@@ -43,8 +43,8 @@ func TestGoClientManagesEndpoints(t *testing.T) {
 		if log, err := c.WebhookDeliveries(ctx, id, client.PageOptions{}); err != nil || len(log.Data) != 1 || log.Data[0].Type != "webhook.test" {
 			t.Errorf("log %+v, %v", log, err)
 		}
-		told := e.addEvent("taxpayer.contingency_started")
-		for want, r := range map[int64]client.Replay{1: {EventID: told.ID}, 0: {Since: e.clock.now().Add(time.Second)}} {
+		added := e.addEvent("taxpayer.contingency_started")
+		for want, r := range map[int64]client.Replay{1: {EventID: added.ID}, 0: {Since: e.clock.now().Add(time.Second)}} {
 			if n, err := c.ReplayWebhookEvents(ctx, id, r); err != nil || n.Data != want {
 				t.Errorf("replayed %+v, %v, want %d", n, err, want)
 			}

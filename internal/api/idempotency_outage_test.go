@@ -19,8 +19,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// Somebody else holds the lock on what a creation must write, longer than it
-// waits. Both engines share a test because nearly all of its time is waiting.
+// Another connection holds the lock that a creation needs for longer than the
+// creation waits. Both engines share a test because most of its time is waiting.
 func TestLockedDatabaseIsAnswered503(t *testing.T) {
 	t.Parallel()
 	locks := map[string][]string{
@@ -35,12 +35,12 @@ func TestLockedDatabaseIsAnswered503(t *testing.T) {
 		conn, err := e.database(t).Conn(ctx)
 		e.must(err)
 		executeAll(t, conn, locks[engine]...)
-		// Who asks again for what was accepted needs nobody to write.
+		// A replay works, because it does not write.
 		var replays sync.WaitGroup
 		replays.Go(func() {
 			a, err := e.try(request{method: http.MethodPost, path: "invoices", idem: "known", body: invoiceBody("A-0")})
 			if err != nil || a.status != http.StatusAccepted || a.header.Get("Idempotency-Replayed") != "true" {
-				t.Errorf("%s: a replay while nobody can write: %s, %v", engine, a, err)
+				t.Errorf("%s: a replay while the database is locked: %s, %v", engine, a, err)
 			}
 		})
 		all.Go(func() {
@@ -55,7 +55,7 @@ func TestLockedDatabaseIsAnswered503(t *testing.T) {
 			}
 			list, err := e.try(request{path: "invoices"})
 			if err != nil || list.status != http.StatusOK || strings.Count(string(list.body), `"external_id"`) != 1 {
-				t.Errorf("%s: reading while nobody can write: %s, %v", engine, list, err)
+				t.Errorf("%s: a read while the database is locked: %s, %v", engine, list, err)
 			}
 			replays.Wait()
 			executeAll(t, conn, `ROLLBACK`)
@@ -77,8 +77,8 @@ func executeAll(t *testing.T, conn *sql.Conn, statements ...string) {
 	}
 }
 
-// commitCutter stands between the service and PostgreSQL and cuts one connection at
-// the commit of a transaction that wrote a marked text.
+// commitCutter is a proxy in front of PostgreSQL. It closes one connection at the
+// commit of a transaction that wrote a marked text.
 type commitCutter struct {
 	marker []byte
 	mode   atomic.Int32
@@ -91,33 +91,34 @@ const (
 	cutAnswer        // the commit arrives, its answer does not
 )
 
-// carry passes messages both ways until an end closes, or is cut.
-func (c *commitCutter) carry(near, far net.Conn) {
-	var deaf atomic.Bool // what the server answers no longer gets through
+// carry copies messages in both directions until one side closes or the
+// connection is cut.
+func (c *commitCutter) carry(client, server net.Conn) {
+	var deaf atomic.Bool // answers of the server are dropped
 	var back sync.WaitGroup
 	back.Go(func() {
-		defer func() { _ = near.Close() }()
+		defer func() { _ = client.Close() }()
 		buffer := make([]byte, 32<<10)
 		for {
-			n, err := far.Read(buffer)
+			n, err := server.Read(buffer)
 			if err != nil || deaf.Load() {
-				return // the answer to a commit says that it is done
+				return // the dropped answer shows that the commit is done
 			}
-			if _, err := near.Write(buffer[:n]); err != nil {
+			if _, err := client.Write(buffer[:n]); err != nil {
 				return
 			}
 		}
 	})
-	c.forward(bufio.NewReader(near), far, &deaf)
+	c.forward(bufio.NewReader(client), server, &deaf)
 	if deaf.Load() {
 		back.Wait()
 	}
-	_, _ = near.Close(), far.Close()
+	_, _ = client.Close(), server.Close()
 	back.Wait()
 }
 
-// forward passes the client's messages: a first one without a type, then each
-// with a type and a length (PostgreSQL, frontend/backend protocol).
+// forward copies the messages of the client. The first one has no type; each other
+// one has a type and a length (PostgreSQL, frontend/backend protocol).
 func (c *commitCutter) forward(from *bufio.Reader, to io.Writer, deaf *atomic.Bool) {
 	marked := false
 	for head := 4; ; head = 5 {
@@ -131,8 +132,8 @@ func (c *commitCutter) forward(from *bufio.Reader, to io.Writer, deaf *atomic.Bo
 		}
 		marked = marked || bytes.Contains(rest, c.marker)
 		if text := bytes.ToLower(rest); message[0] == 'Q' && (bytes.HasPrefix(text, []byte("begin")) || bytes.HasPrefix(text, []byte("rollback"))) {
-			// What was marked was a read or a replay; the next commit on this
-			// connection is the journal's. Creations begin within their batch.
+			// The marked text belonged to a read or a replay; the next commit on this
+			// connection is that of the journal. A creation begins within its batch.
 			marked = false
 		}
 		if marked && message[0] == 'Q' && bytes.HasPrefix(bytes.ToLower(rest), []byte("commit")) {
@@ -191,7 +192,8 @@ func TestRetryAfterAConnectionLostDuringCommit(t *testing.T) {
 	e.wantRows(5)
 }
 
-// Blanks around a key are HTTP's and no part of it. No HTTP library sends them.
+// HTTP ignores blanks around a header value. HTTP libraries do not send them, so
+// the test writes the bytes itself.
 func TestBlanksAroundAnIdempotencyKeyAreIgnored(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		first := e.create("k", invoiceBody("A-1"))

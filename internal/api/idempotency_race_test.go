@@ -19,7 +19,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// sendTogether makes n requests at the same time.
+// sendTogether sends n requests at the same time.
 func (e *env) sendTogether(n int, of func(i int) request) []response {
 	e.t.Helper()
 	answers, errs := make([]response, n), make([]error, n)
@@ -38,7 +38,7 @@ func (e *env) sendTogether(n int, of func(i int) request) []response {
 	return answers
 }
 
-// newBarrier lets n goroutines go on when the last has come.
+// newBarrier returns a function that blocks until n goroutines have called it.
 func newBarrier(n int) func() {
 	var waiting sync.WaitGroup
 	waiting.Add(n)
@@ -62,7 +62,7 @@ func TestConcurrentEqualRequestsCreateOneInvoice(t *testing.T) {
 				replayed++
 			}
 			if string(a.body) != text || a.header.Get("Location") != answers[0].header.Get("Location") {
-				t.Errorf("two answers: %s and %s", text, a.body)
+				t.Errorf("the answers differ: %s and %s", text, a.body)
 			}
 		}
 		if replayed != concurrentRequests-1 {
@@ -72,7 +72,7 @@ func TestConcurrentEqualRequestsCreateOneInvoice(t *testing.T) {
 	})
 }
 
-// wantRows asserts how many creations have left rows, in all tables alike.
+// wantRows checks how many creations are stored, in each table.
 func (e *env) wantRows(n int) {
 	e.t.Helper()
 	db := e.database(e.t)
@@ -83,8 +83,8 @@ func (e *env) wantRows(n int) {
 	}
 }
 
-// wantOneCreated asserts that one creation was accepted and all others refused with a
-// code, and returns the one.
+// wantOneCreated checks that one creation was accepted and that all others were
+// refused with a code. It returns the accepted one.
 func (e *env) wantOneCreated(answers []response, code string) response {
 	e.t.Helper()
 	var winners []response
@@ -125,7 +125,7 @@ func TestConcurrentKeysForOneExternalIDCreateOneInvoice(t *testing.T) {
 	})
 }
 
-// flakyPlan is a sandbox that is now and then unavailable before anything is stored.
+// flakyPlan is a sandbox plan that sometimes fails before the invoice is stored.
 type flakyPlan struct {
 	pipeline.Sandbox
 	failures *atomic.Int64
@@ -142,7 +142,7 @@ func (f flakyPlan) Check(context.Context, store.Scope, *fiscal.Invoice) error {
 	return nil
 }
 
-// exchangeRecord is one exchange of a history: who asked for what, when, and the answer.
+// exchangeRecord is one request of TestIdempotencyIsLinearizable and its answer.
 type exchangeRecord struct {
 	key, variant int
 	began, ended int64
@@ -151,14 +151,14 @@ type exchangeRecord struct {
 	replayed     bool
 }
 
-// Whatever the order in which requests meet, there is one order that explains
-// all answers: the first commit under a key decides, before it nothing is
-// known, after it every equal request gets its answer and every other 409.
+// For each key there is one order of the requests that explains all answers: the
+// first commit decides; after it every equal request gets the stored answer and
+// every other request gets 409.
 func TestIdempotencyIsLinearizable(t *testing.T) {
 	failures := new(atomic.Int64)
 	eachEngine(t, envOptions{plan: flakyPlan{failures: failures}}, func(t *testing.T, e *env) {
 		const clients, rounds, keys, variants = 16, 25, 12, 3
-		var clockwork atomic.Int64
+		var order atomic.Int64
 		results := make([][]exchangeRecord, clients)
 		ready := newBarrier(clients)
 		var all sync.WaitGroup
@@ -168,9 +168,9 @@ func TestIdempotencyIsLinearizable(t *testing.T) {
 				for range rounds {
 					one := exchangeRecord{key: rand.IntN(keys), variant: rand.IntN(variants)}
 					b := invoiceBody(fmt.Sprintf("E-%d", one.key), setField("notes", fmt.Sprintf("variant %d", one.variant)))
-					one.began = clockwork.Add(1)
+					one.began = order.Add(1)
 					a, err := e.try(request{method: http.MethodPost, path: "invoices", idem: fmt.Sprintf("k-%d", one.key), body: b})
-					one.ended = clockwork.Add(1)
+					one.ended = order.Add(1)
 					if err != nil {
 						t.Error(err)
 						return
@@ -204,7 +204,8 @@ func TestIdempotencyIsLinearizable(t *testing.T) {
 	})
 }
 
-// checkKeyHistory checks the history of one key, and tells whether it got an invoice.
+// checkKeyHistory checks the records of one key, and reports whether an invoice
+// was created.
 func checkKeyHistory(t *testing.T, key int, list []exchangeRecord) bool {
 	t.Helper()
 	var creator *exchangeRecord
@@ -219,14 +220,14 @@ func checkKeyHistory(t *testing.T, key int, list []exchangeRecord) bool {
 	for _, one := range list {
 		switch {
 		case one.status == http.StatusServiceUnavailable:
-			continue // it may or may not have happened
+			continue // the outcome is not known
 		case one.status == http.StatusUnprocessableEntity:
-			// No rule stands above a known key.
+			// A known key is answered before any rule.
 			if creator != nil && one.began > creator.ended {
-				t.Errorf("key %d is known and yet %+v", key, one)
+				t.Errorf("key %d is known, but %+v", key, one)
 			}
 		case creator == nil:
-			t.Errorf("key %d was never created and yet %+v", key, one)
+			t.Errorf("key %d was never created, but %+v", key, one)
 			return false
 		case one.ended < creator.began:
 			t.Errorf("key %d: %+v was answered before the creation began at %d", key, one, creator.began)
@@ -239,14 +240,14 @@ func checkKeyHistory(t *testing.T, key int, list []exchangeRecord) bool {
 	return creator != nil
 }
 
-// rawCreation is a rawCreation as bytes: its head and its body.
+// rawCreation returns the header and the body of a creation as bytes.
 func (e *env) rawCreation(idem string, b []byte) (head string, body []byte) {
 	return e.rawRequest(http.MethodPost, "/v1/taxpayers/"+e.taxpayer+"/invoices", e.key,
 		"Idempotency-Key: "+idem, "Content-Type: application/json", "Content-Length: "+strconv.Itoa(len(b))), b
 }
 
-// wantOneInvoice retries a creation of which the client knows nothing, and asserts
-// that there is one invoice.
+// wantOneInvoice retries a creation whose outcome the client does not know, and
+// checks that there is one invoice.
 func (e *env) wantOneInvoice(name, idem, externalID string) {
 	e.t.Helper()
 	first := e.create(idem, invoiceBody(externalID))
@@ -261,8 +262,8 @@ func (e *env) wantOneInvoice(name, idem, externalID string) {
 }
 
 func TestRetryAfterTheClientDisconnected(t *testing.T) {
-	kept := newBlockingPlan()
-	eachEngine(t, envOptions{plan: kept.plan()}, func(t *testing.T, e *env) {
+	blocking := newBlockingPlan()
+	eachEngine(t, envOptions{plan: blocking.plan()}, func(t *testing.T, e *env) {
 		made := 0
 		for name, sent := range map[string]func(head, body int) int{
 			"before anything":            func(int, int) int { return 0 },
@@ -283,17 +284,17 @@ func TestRetryAfterTheClientDisconnected(t *testing.T) {
 			made++
 			e.wantRows(made)
 		}
-		// The client leaves while its creation is on its way to the database.
+		// The client disconnects before its creation is stored.
 		head, text := e.rawCreation("slow", invoiceBody("slow"))
 		c := e.dial(t)
 		_, err := c.Write(append([]byte(head), text...))
 		e.must(err)
-		kept.await(t, 1)
+		blocking.await(t, 1)
 		e.must(c.Close())
-		eventually(t, "the creation is given up", func() bool { return e.inFlight() == 0 })
+		eventually(t, "the creation is cancelled", func() bool { return e.inFlight() == 0 })
 		e.wantRows(made)
 
-		// The client leaves after the answer has come, without reading it.
+		// The client disconnects after the answer has arrived, without reading it.
 		id := "answered"
 		head, text = e.rawCreation(id, invoiceBody(id))
 		c = e.dial(t)
@@ -305,13 +306,13 @@ func TestRetryAfterTheClientDisconnected(t *testing.T) {
 		a := e.create(id, invoiceBody(id))
 		e.created(a)
 		if a.header.Get("Idempotency-Replayed") != "true" {
-			t.Errorf("the answer had been given, and yet %s", a)
+			t.Errorf("want a replay, got %s", a)
 		}
 		e.wantRows(made + 1)
 	})
 }
 
-// inFlight is how many requests the service is answering.
+// inFlight returns how many requests the service is answering.
 func (e *env) inFlight() int {
 	e.t.Helper()
 	families, err := e.registry.Gather()
@@ -321,11 +322,11 @@ func (e *env) inFlight() int {
 			return int(f.GetMetric()[0].GetGauge().GetValue())
 		}
 	}
-	e.t.Fatal("there is no such figure")
+	e.t.Fatal("the metric of requests in flight does not exist")
 	return 0
 }
 
-// The service ends after the commit and before anybody has read the answer.
+// The service stops after the commit, before the client reads the answer.
 func TestRetryAfterTheServiceStoppedBeforeItsAnswerWasRead(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {

@@ -21,7 +21,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// wantReplay asserts that an answer is the stored one of an earlier creation.
+// wantReplay checks that an answer is the stored answer of an earlier creation.
 func wantReplay(t *testing.T, name string, first, again response) {
 	t.Helper()
 	switch {
@@ -66,7 +66,7 @@ func TestReplayReturnsTheStoredAnswer(t *testing.T) {
 	})
 }
 
-// reverseMembers writes JSON with the members of every object in falling order.
+// reverseMembers writes JSON with the members of every object in reverse order.
 func reverseMembers(v any) []byte {
 	var b bytes.Buffer
 	switch v := v.(type) {
@@ -112,20 +112,20 @@ func TestReplayIgnoresTheSpellingOfTheJSON(t *testing.T) {
 		var indented bytes.Buffer
 		e.must(json.Indent(&indented, plain, " \t", "\t  "))
 		for name, spelling := range map[string][]byte{
-			"members in another order":     reverseMembers(v),
-			"other white space":            append([]byte("\r\n\t "), append(indented.Bytes(), " \n"...)...),
-			"letters as escapes":           bytes.ReplaceAll(plain, []byte("é"), []byte(`\u00e9`)),
-			"escapes in upper case":        bytes.ReplaceAll(plain, []byte("é"), []byte(`\u00E9`)),
-			"ASCII as escapes":             bytes.ReplaceAll(plain, []byte(`"DOP"`), []byte(`"\u0044\u004fP"`)),
-			"an escape in a name":          bytes.ReplaceAll(plain, []byte(`"notes"`), []byte(`"n\u006ftes"`)),
-			"an escape in another name":    bytes.ReplaceAll(plain, []byte(`"currency"`), []byte(`"c\u0075rrency"`)),
-			"numbers with a fraction":      bytes.ReplaceAll(plain, []byte(`"billing_indicator":1`), []byte(`"billing_indicator":1.0`)),
-			"numbers with an exponent":     bytes.ReplaceAll(plain, []byte(`"unit_code":43`), []byte(`"unit_code":4.3e+1`)),
-			"numbers with a sign in it":    bytes.ReplaceAll(plain, []byte(`"unit_code":43`), []byte(`"unit_code":430E-1`)),
-			"all of it at the same time":   bytes.ReplaceAll(reverseMembers(v), []byte(":"), []byte(" :\n")),
-			"the very same bytes, at last": plain,
+			"members in another order":         reverseMembers(v),
+			"other white space":                append([]byte("\r\n\t "), append(indented.Bytes(), " \n"...)...),
+			"letters as escapes":               bytes.ReplaceAll(plain, []byte("é"), []byte(`\u00e9`)),
+			"escapes in upper case":            bytes.ReplaceAll(plain, []byte("é"), []byte(`\u00E9`)),
+			"ASCII as escapes":                 bytes.ReplaceAll(plain, []byte(`"DOP"`), []byte(`"\u0044\u004fP"`)),
+			"an escape in a name":              bytes.ReplaceAll(plain, []byte(`"notes"`), []byte(`"n\u006ftes"`)),
+			"an escape in another name":        bytes.ReplaceAll(plain, []byte(`"currency"`), []byte(`"c\u0075rrency"`)),
+			"numbers with a fraction":          bytes.ReplaceAll(plain, []byte(`"billing_indicator":1`), []byte(`"billing_indicator":1.0`)),
+			"numbers with an exponent":         bytes.ReplaceAll(plain, []byte(`"unit_code":43`), []byte(`"unit_code":4.3e+1`)),
+			"numbers with a negative exponent": bytes.ReplaceAll(plain, []byte(`"unit_code":43`), []byte(`"unit_code":430E-1`)),
+			"several changes at the same time": bytes.ReplaceAll(reverseMembers(v), []byte(":"), []byte(" :\n")),
+			"the same bytes":                   plain,
 		} {
-			if name != "the very same bytes, at last" && bytes.Equal(spelling, plain) {
+			if name != "the same bytes" && bytes.Equal(spelling, plain) {
 				t.Errorf("%s: the spelling is the same", name)
 			}
 			wantReplay(t, name, first, e.create("k", spelling))
@@ -133,8 +133,8 @@ func TestReplayIgnoresTheSpellingOfTheJSON(t *testing.T) {
 	})
 }
 
-// What differs in meaning, or might, is another request: the key is refused
-// and nothing is written.
+// A body with another meaning is another request: the key is refused and nothing
+// is stored.
 func TestAnotherRequestUnderAKnownKeyIsRefused(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		twoTaxes := func(v map[string]any) {
@@ -161,16 +161,16 @@ func TestAnotherRequestUnderAKnownKeyIsRefused(t *testing.T) {
 			"composed and decomposed letters":  base(setField("notes", "cafe\u0301")),
 			"the order of an array":            base(swapped),
 			"a space at the end":               base(setField("notes", "café ")),
-			"a body that is not even valid":    base(setField("lines", []any{})),
-			"a body that is another's type":    []byte(`[]`),
+			"a body that is not valid":         base(setField("lines", []any{})),
+			"a body of another JSON type":      []byte(`[]`),
 			"an empty object":                  []byte(`{}`),
-			"a member more that is not known":  base(setField("extra", 1)),
-			"the number that looks like it":    base(setField("lines.0.quantity", 2)),
+			"an unknown member":                base(setField("extra", 1)),
+			"a number instead of a string":     base(setField("lines.0.quantity", 2)),
 			"another letter case of a literal": base(setField("currency", "dop")),
 		} {
 			wantCode(t, name, e.create("k", other), http.StatusConflict, "idempotency_mismatch")
 		}
-		wantCode(t, "what is no JSON has no meaning to compare", e.create("k", []byte(`{`)), http.StatusBadRequest, "invalid_json")
+		wantCode(t, "a body that is not JSON", e.create("k", []byte(`{`)), http.StatusBadRequest, "invalid_json")
 		if n := e.stored(9); n != 1 {
 			t.Errorf("%d invoices", n)
 		}
@@ -178,8 +178,8 @@ func TestAnotherRequestUnderAKnownKeyIsRefused(t *testing.T) {
 	})
 }
 
-// A repetition never becomes a second invoice, however late it comes and
-// whatever was restarted.
+// A repeated request never creates a second invoice, even after a year and a
+// restart.
 func TestReplayAfterAYearAndARestart(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -216,7 +216,7 @@ func TestCorrectedBodyMayUseTheSameKey(t *testing.T) {
 		a := e.create("k", invoiceBody("V-1"))
 		e.created(a)
 		if a.header.Get("Idempotency-Replayed") != "" {
-			t.Error("a failed validation was remembered")
+			t.Error("a failed validation is stored under the key")
 		}
 	})
 }
@@ -254,15 +254,15 @@ func TestExternalIDsAreNeverFreed(t *testing.T) {
 			a = e.send(request{method: http.MethodPost, path: "invoices", idem: "k2", body: b, key: writer})
 			wantCode(t, name, a, http.StatusConflict, "external_id_conflict")
 			if a.header.Get("Location") != "" {
-				t.Errorf("%s: a credential that may not read is told %q", name, a.header.Get("Location"))
+				t.Errorf("%s: a credential without the scope gets Location %q", name, a.header.Get("Location"))
 			}
 		}
-		// The refused key is free, and near misses are other identifiers.
+		// The key of the refused request is free, and similar identifiers are different.
 		e.created(e.create("k2", invoiceBody("Ext-1 ")))
 		for i, other := range []string{"ext-1", " Ext-1", "Ext-1\u200b", "E\u0301", "\u00c9", "Ｅxt-1", "Ext-1%"} {
 			e.created(e.create("near"+string(rune('a'+i)), invoiceBody(other)))
 		}
-		// Neither a rejection nor a failed validation gives an identifier back.
+		// A rejection or a failed validation does not free the identifier.
 		for _, s := range []string{"rejected", "validation_failed"} {
 			inv := e.created(e.send(request{method: http.MethodPost, path: "invoices", idem: s, body: invoiceBody(s), header: scenarioHeader(s)}))
 			e.walkScenario(inv.ID, s)
@@ -279,11 +279,11 @@ func TestReplayAfterACredentialRotation(t *testing.T) {
 		e.must(err)
 		fresh, _, err := e.credentials().Rotate(t.Context(), all[0].ID, 0)
 		e.must(err)
-		e.clock.advance(6 * time.Second) // what is remembered of a credential is forgotten by then
+		e.clock.advance(6 * time.Second) // longer than a node caches a credential
 		wantCode(t, "the old key", e.create("k", invoiceBody("C-1")), http.StatusUnauthorized, "unauthorized")
 		e.key = fresh.Reveal()
 		wantReplay(t, "the new key", first, e.create("k", invoiceBody("C-1")))
-		// A stored answer is for those who may create.
+		// A replay needs the scopes of a creation.
 		reader := e.newKey(e.taxpayer, e.opt.environment, apikey.InvoicesRead, apikey.InvoicesWrite)
 		wantCode(t, "a credential without the scopes", e.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("C-1"), key: reader}),
 			http.StatusForbidden, "forbidden")
@@ -298,21 +298,20 @@ func TestKeysAreSeparateForEachTaxpayerAndEnvironment(t *testing.T) {
 		other := *e
 		other.taxpayer = e.newTaxpayer()
 		other.key = e.newKey(other.taxpayer, e.opt.environment, apikey.AllScopes()...)
-		// The other environment plays the sandbox, because no taxpayer is ready
-		// for the real one yet.
+		// The other environment uses the sandbox plan, which needs no readiness.
 		elsewhere := newNode(t, address, envOptions{environment: fiscal.Certification, plan: pipeline.Sandbox{}, masterKey: master})
 		elsewhere.taxpayer = e.taxpayer
 		elsewhere.key = elsewhere.newKey(e.taxpayer, fiscal.Certification, apikey.AllScopes()...)
 
 		ids := map[string]bool{}
-		for _, place := range []*env{e, &other, elsewhere} {
-			a := place.create("k", invoiceBody("same"))
-			ids[place.created(a).ID] = true
+		for _, node := range []*env{e, &other, elsewhere} {
+			a := node.create("k", invoiceBody("same"))
+			ids[node.created(a).ID] = true
 			if a.header.Get("Idempotency-Replayed") != "" {
-				t.Errorf("a replay across the border: %s", a)
+				t.Errorf("a replay of another taxpayer or environment: %s", a)
 			}
-			wantReplay(t, "within", a, place.create("k", invoiceBody("same")))
-			wantCode(t, "within", place.create("k", invoiceBody("else")), http.StatusConflict, "idempotency_mismatch")
+			wantReplay(t, "within", a, node.create("k", invoiceBody("same")))
+			wantCode(t, "within", node.create("k", invoiceBody("else")), http.StatusConflict, "idempotency_mismatch")
 		}
 		if len(ids) != 3 {
 			t.Errorf("three creations made %d invoices", len(ids))
@@ -320,7 +319,7 @@ func TestKeysAreSeparateForEachTaxpayerAndEnvironment(t *testing.T) {
 	})
 }
 
-// refusingPlan is a plan under which nothing is accepted any more.
+// refusingPlan is a plan that refuses every invoice.
 type refusingPlan struct{ pipeline.Sandbox }
 
 func (refusingPlan) Check(context.Context, store.Scope, *fiscal.Invoice) error {
@@ -349,7 +348,7 @@ func TestReplayUnderStricterRules(t *testing.T) {
 	})
 }
 
-// All that is missing is told at once, and nothing of it is kept under the key.
+// The answer lists everything that is missing, and is not stored under the key.
 func TestReadinessFailureIsNotStoredUnderTheKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -359,32 +358,32 @@ func TestReadinessFailureIsNotStoredUnderTheKey(t *testing.T) {
 		taxpayer, err := e.store.Taxpayer(ctx, e.taxpayer)
 		e.must(err)
 		want := []string{"certificate certificate.missing", "sequence sequence.missing"}
-		for _, home := range []string{"", "Av. Inventada 1"} {
-			taxpayer.Address = home
+		for _, address := range []string{"", "Av. Inventada 1"} {
+			taxpayer.Address = address
 			e.must(e.store.Update(ctx, func(tx *store.Tx) error { return tx.UpdateTaxpayer(ctx, taxpayer) }))
 			a := e.create("k", invoiceBody("R-1"))
 			wantCode(t, "not ready", a, http.StatusConflict, "operational_readiness_failed")
 			expected := want
-			if home == "" {
+			if address == "" {
 				expected = append([]string{"taxpayer taxpayer.profile_incomplete"}, want...)
 			}
 			if got := problemsOf(t, a); !slices.Equal(got, expected) {
-				t.Errorf("address %q: details %q, want %q", home, got, expected)
+				t.Errorf("address %q: details %q, want %q", address, got, expected)
 			}
 			if _, err := e.store.Answer(ctx, e.scope(), pipeline.CreateInvoice, "k"); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("something is stored under the key: %v", err)
+				t.Errorf("want nothing stored under the key, got: %v", err)
 			}
 		}
 		if n := e.stored(1); n != 0 {
 			t.Errorf("%d invoices", n)
 		}
-		opt.plan = pipeline.Sandbox{} // everything has been repaired
+		opt.plan = pipeline.Sandbox{} // every readiness problem is solved
 		ready := newNode(t, address, opt)
 		ready.taxpayer, ready.key = e.taxpayer, e.key
 		a := ready.create("k", invoiceBody("R-1"))
 		ready.created(a)
 		if a.header.Get("Idempotency-Replayed") != "" {
-			t.Error("the refusal was remembered")
+			t.Error("the refusal is stored under the key")
 		}
 	})
 }
@@ -425,7 +424,7 @@ func TestIdempotencyKeysAreValidated(t *testing.T) {
 	})
 }
 
-// Credentials that expire do not take their answers with them.
+// A stored answer outlives the credential that created the invoice.
 func TestReplayWithAnotherCredentialOfTheTaxpayer(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		short, _, err := e.credentials().Issue(t.Context(), access.Terms{

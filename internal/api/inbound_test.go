@@ -24,14 +24,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// stubInbox keeps what it hears.
+// stubInbox records messages.
 type stubInbox struct {
 	mu       sync.Mutex
 	received []live.Inbound
 	err      error
 }
 
-// Hear keeps the message.
+// Receive records the message.
 func (r *stubInbox) Receive(_ context.Context, in live.Inbound) (live.Received, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +51,8 @@ func inboundBody(encf, xml string) []byte {
 	return b
 }
 
-// eachEngineWithSource runs a test with a source of the world's taxpayer.
+// eachEngineWithSource runs a test with a source of the taxpayer on each database
+// engine.
 func eachEngineWithSource(t *testing.T, rateLimit int64, test func(t *testing.T, e *env, r *stubInbox, source store.Source, secret webhook.Secret)) {
 	t.Helper()
 	t.Parallel()
@@ -102,7 +103,7 @@ func TestInboundNeedsAFreshSignatureOfTheSource(t *testing.T) {
 			}
 		}
 		if len(r.received) > 0 {
-			t.Fatalf("heard %+v", r.received)
+			t.Fatalf("received %+v", r.received)
 		}
 		for i, duplicate := range []bool{false, true} {
 			a := e.send(good())
@@ -113,9 +114,9 @@ func TestInboundNeedsAFreshSignatureOfTheSource(t *testing.T) {
 		in := r.received[0]
 		if in.Source.ID != source.ID || in.Source.Scope != e.scope() || in.MessageID != "msg_1" || in.Kind != event.InboundCommercial ||
 			in.ENCF != "E310000000001" || string(in.XML) != "<x/>" {
-			t.Errorf("heard %+v", in)
+			t.Errorf("received %+v", in)
 		}
-		// During a rotation both secrets are good.
+		// After a rotation both secrets are accepted for a day.
 		_, next, err := e.sources().Rotate(t.Context(), source.ID)
 		e.must(err)
 		for name, s := range map[string]webhook.Secret{"old": secret, "new": next} {
@@ -156,13 +157,13 @@ func TestInboundRefusesInvalidMessages(t *testing.T) {
 		plain := signedMessage(source.ID, "m", now, inboundBody("E", ""), secret)
 		plain.header.Set("Content-Type", "text/xml")
 		if a := e.send(plain); a.status != http.StatusUnsupportedMediaType {
-			t.Errorf("no JSON: %s", a)
+			t.Errorf("not JSON: %s", a)
 		}
 		if a := e.send(signedMessage(source.ID, "m\xff", now, inboundBody("E", ""), secret)); a.status != http.StatusBadRequest {
-			t.Errorf("an id that no table takes: %s", a)
+			t.Errorf("an id that is not ASCII: %s", a)
 		}
 		if len(r.received) > 0 {
-			t.Fatalf("heard %+v", r.received)
+			t.Fatalf("received %+v", r.received)
 		}
 		for _, tt := range []struct {
 			err  error
@@ -181,7 +182,7 @@ func TestInboundRefusesInvalidMessages(t *testing.T) {
 	})
 }
 
-// Who fails is counted by address; who is known has a window of its own.
+// Failed requests are counted by address; each source has a window of its own.
 func TestInboundRateLimits(t *testing.T) {
 	eachEngineWithSource(t, 20, func(t *testing.T, e *env, _ *stubInbox, source store.Source, secret webhook.Secret) {
 		body, now := inboundBody("E310000000001", ""), e.clock.now()
@@ -205,14 +206,14 @@ func TestInboundRateLimits(t *testing.T) {
 	})
 }
 
-// What a source tells about the document of another is answered as if there were
-// none.
+// A message about the document of another taxpayer gets the same answer as one
+// about a document that does not exist.
 func TestInboundDoesNotReachDocumentsOfOtherTaxpayers(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		opt := liveOptions()
 		peer := xmlsigtest.Must(t, xmlsigtest.Options{})
-		opt.roots, opt.now = peer.CA.Pool(), time.Now // its certificate is of today
+		opt.roots, opt.now = peer.CA.Pool(), time.Now // its certificate is valid now
 		e := newEnv(t, address, opt)
 		other := *e
 		other.taxpayer = e.newTaxpayer()
@@ -226,30 +227,30 @@ func TestInboundDoesNotReachDocumentsOfOtherTaxpayers(t *testing.T) {
 		}))
 		source, secret, err := e.sources().Create(t.Context(), e.scope())
 		e.must(err)
-		tell := func(id, encf string) response {
+		send := func(id, encf string) response {
 			xml := signedXML(t, peer.Identity, `<ACECF><DetalleAprobacionComercial><Version>1.0</Version><RNCEmisor>199000013</RNCEmisor><eNCF>`+encf+
 				`</eNCF><FechaEmision>14-11-2026</FechaEmision><MontoTotal>590.00</MontoTotal><RNCComprador>199000021</RNCComprador><Estado>1</Estado>`+
 				`<FechaHoraAprobacionComercial>`+time.Now().Add(-6*time.Hour).Format("02-01-2006 15:04:05")+`</FechaHoraAprobacionComercial></DetalleAprobacionComercial></ACECF>`)
 			return e.send(signedMessage(source.ID, id, time.Now(), inboundBody(encf, xml), secret))
 		}
-		theirs, nobodys := tell("m1", "E310000000058"), tell("m2", "E310000000059")
+		theirs, unknown := send("m1", "E310000000058"), send("m2", "E310000000059")
 		shape := func(a response) string {
 			return fmt.Sprint(a.status, len(a.body), strings.Contains(string(a.body), `"duplicate":false`))
 		}
-		if theirs.status != http.StatusAccepted || shape(theirs) != shape(nobodys) {
-			t.Errorf("another's: %s\nnobody's: %s", theirs, nobodys)
+		if theirs.status != http.StatusAccepted || shape(theirs) != shape(unknown) {
+			t.Errorf("of another taxpayer: %s\nof no taxpayer: %s", theirs, unknown)
 		}
-		if a := tell("m1", "E310000000058"); !strings.Contains(string(a.body), `"duplicate":true`) {
-			t.Errorf("the same again: %s", a)
+		if a := send("m1", "E310000000058"); !strings.Contains(string(a.body), `"duplicate":true`) {
+			t.Errorf("the same message again: %s", a)
 		}
 		parked, err := e.store.Parked(t.Context(), e.scope(), "E310000000058", time.Now())
 		e.must(err)
 		if len(parked) != 1 {
-			t.Errorf("%d messages are kept", len(parked))
+			t.Errorf("%d messages are stored, want 1", len(parked))
 		}
 		a := other.send(request{path: "fiscal-documents/" + made.FiscalDocumentID})
 		if a.status != http.StatusOK || strings.Contains(string(a.body), "comercial") {
-			t.Errorf("it had an effect: %s", a)
+			t.Errorf("the message changed the document: %s", a)
 		}
 	})
 }
@@ -267,7 +268,7 @@ func signedXML(t *testing.T, id *xmlsig.Identity, document string) string {
 	return string(text)
 }
 
-// signedMessage is a message of a source.
+// signedMessage returns a signed message of a source.
 func signedMessage(source, id string, at time.Time, body []byte, secrets ...webhook.Secret) request {
 	return request{
 		method: http.MethodPost, path: "/v1/events/inbound/" + source, key: "-", body: body,

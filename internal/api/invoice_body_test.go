@@ -32,8 +32,8 @@ func problemsOf(t *testing.T, a response) []string {
 	return list
 }
 
-// wantInvalid asserts that an invoice was refused with exactly these problems,
-// each "field code".
+// wantInvalid checks that an invoice was refused with exactly these problems, each
+// "field code".
 func wantInvalid(t *testing.T, name string, a response, want ...string) {
 	t.Helper()
 	if a.status != http.StatusUnprocessableEntity || a.code() != "validation_error" {
@@ -45,12 +45,12 @@ func wantInvalid(t *testing.T, name string, a response, want ...string) {
 	}
 }
 
-// scope is whose invoices the world's credential sees.
+// scope is the environment and the taxpayer of the credential.
 func (e *env) scope() store.Scope {
 	return store.Scope{Environment: e.opt.environment, TaxpayerID: e.taxpayer}
 }
 
-// stored counts the invoices of the world's taxpayer, up to the given number.
+// stored counts the invoices of the taxpayer, up to the given number.
 func (e *env) stored(atMost int) int {
 	e.t.Helper()
 	list, err := e.store.ListInvoices(context.WithoutCancel(e.t.Context()), e.scope(), store.InvoiceFilter{Limit: atMost})
@@ -58,7 +58,7 @@ func (e *env) stored(atMost int) int {
 	return len(list)
 }
 
-// withLines gives an invoice n equal lines, and the totals that go with them.
+// withLines gives an invoice n equal lines and the matching totals.
 func withLines(n int) func(map[string]any) {
 	return func(v map[string]any) {
 		line := v["lines"].([]any)[0]
@@ -119,8 +119,8 @@ func removeField(path string) func(map[string]any) {
 	}
 }
 
-// Everything that is not one unambiguous JSON text is refused before anybody
-// asks what it means, and stores nothing.
+// A body that is not one unambiguous JSON text is refused before validation, and
+// nothing is stored.
 func TestBodiesThatAreNotJSONAreRefused(t *testing.T) {
 	good := string(invoiceBody("J-1"))
 	fourLines := string(invoiceBody("J-2", withLines(4)))
@@ -133,39 +133,39 @@ func TestBodiesThatAreNotJSONAreRefused(t *testing.T) {
 	}
 	text := func(s string) string { return strings.Replace(good, "Café molido", s, 1) }
 	tests := []struct{ name, body string }{
-		{"P-18 nothing", ""},
-		{"P-18 spaces", " \t\r\n  "},
-		{"P-19 byte order mark", "\xef\xbb\xbf" + good},
-		{"P-19 UTF-16 big endian with mark", string(utf16BE)},
-		{"P-19 UTF-16 little endian with mark", string(utf16LE)},
-		{"P-19 UTF-16 without mark", string(utf16LE[2:])},
-		{"P-20 text after the value", `{}x`},
-		{"P-20 a letter after a whole invoice", good + "x"},
-		{"P-20 two documents", `{}{}`},
-		{"P-20 two invoices on two lines", good + "\n" + good},
-		{"P-20 trailing comma in an object", good[:len(good)-1] + ",}"},
-		{"P-20 trailing comma in an array", strings.Replace(good, "}],", "},],", 1)},
-		{"P-20 comment", "/* x */" + good},
-		{"P-20 comment at the end", good + " // x"},
-		{"P-20 not a number", strings.Replace(good, `"DOP"`, "NaN", 1)},
-		{"P-20 infinity", strings.Replace(good, `"DOP"`, "-Infinity", 1)},
-		{"P-20 number with leading zero", strings.Replace(good, `"DOP"`, "01", 1)},
-		{"P-20 single quotes", strings.Replace(good, `"DOP"`, "'DOP'", 1)},
-		{"P-20 raw line break in a string", text("a\nb")},
-		{"P-20 unknown escape", text(`a\x41`)},
-		{"P-20 cut short", good[:len(good)-1]},
-		{"P-20 NUL after the value", good + "\x00"},
-		{"P-21 duplicate member at the top", `{"external_id":"other",` + good[1:]},
-		{"P-21 duplicate member spelt with an escape", `{"external\u005fid":"other",` + good[1:]},
-		{"P-21 duplicate member in a tax of the last line", inTax},
-		{"P-21 duplicate of an unknown member", `{"x":1,"x":1}`},
-		{"P-22 byte ff in a string", text("a\xffb")},
-		{"P-22 overlong encoding", text("a\xc0\x80b")},
-		{"P-22 surrogate in UTF-8", text("a\xed\xa0\x80b")},
-		{"P-22 lone high surrogate", text(`\ud800`)},
-		{"P-22 lone low surrogate", text(`\udc00`)},
-		{"P-22 surrogates the wrong way round", text(`\udc00\ud800`)},
-		{"P-22 invalid UTF-8 in a name", "{\"\xff\":1}"},
+		{"nothing", ""},
+		{"spaces", " \t\r\n  "},
+		{"byte order mark", "\xef\xbb\xbf" + good},
+		{"UTF-16 big endian with mark", string(utf16BE)},
+		{"UTF-16 little endian with mark", string(utf16LE)},
+		{"UTF-16 without mark", string(utf16LE[2:])},
+		{"text after the value", `{}x`},
+		{"a letter after a whole invoice", good + "x"},
+		{"two documents", `{}{}`},
+		{"two invoices on two lines", good + "\n" + good},
+		{"trailing comma in an object", good[:len(good)-1] + ",}"},
+		{"trailing comma in an array", strings.Replace(good, "}],", "},],", 1)},
+		{"comment", "/* x */" + good},
+		{"comment at the end", good + " // x"},
+		{"not a number", strings.Replace(good, `"DOP"`, "NaN", 1)},
+		{"infinity", strings.Replace(good, `"DOP"`, "-Infinity", 1)},
+		{"number with leading zero", strings.Replace(good, `"DOP"`, "01", 1)},
+		{"single quotes", strings.Replace(good, `"DOP"`, "'DOP'", 1)},
+		{"raw line break in a string", text("a\nb")},
+		{"unknown escape", text(`a\x41`)},
+		{"cut short", good[:len(good)-1]},
+		{"NUL after the value", good + "\x00"},
+		{"duplicate member at the top", `{"external_id":"other",` + good[1:]},
+		{"duplicate member spelt with an escape", `{"external\u005fid":"other",` + good[1:]},
+		{"duplicate member in a tax of the last line", inTax},
+		{"duplicate of an unknown member", `{"x":1,"x":1}`},
+		{"byte ff in a string", text("a\xffb")},
+		{"overlong encoding", text("a\xc0\x80b")},
+		{"surrogate in UTF-8", text("a\xed\xa0\x80b")},
+		{"lone high surrogate", text(`\ud800`)},
+		{"lone low surrogate", text(`\udc00`)},
+		{"surrogates the wrong way round", text(`\udc00\ud800`)},
+		{"invalid UTF-8 in a name", "{\"\xff\":1}"},
 		{"nesting of 17", strings.Repeat("[", 17) + strings.Repeat("]", 17)},
 		{"nesting of 17 inside an invoice", strings.Replace(good, `"DOP"`, strings.Repeat("[", 16)+strings.Repeat("]", 16), 1)},
 	}
@@ -176,18 +176,18 @@ func TestBodiesThatAreNotJSONAreRefused(t *testing.T) {
 				t.Errorf("%s: want 400 invalid_json, got %s", tt.name, a)
 			}
 			if len(a.body) > 600 {
-				t.Errorf("%s: the answer has %d bytes; what was sent must not fill it", tt.name, len(a.body))
+				t.Errorf("%s: the answer has %d bytes; it must not repeat what was sent", tt.name, len(a.body))
 			}
 		}
 		if n := e.stored(1); n != 0 {
-			t.Errorf("%d invoices were stored", n)
+			t.Errorf("%d invoices are stored", n)
 		}
-		// Nothing was remembered under the key either.
+		// The key is still free.
 		e.created(e.create("json", []byte(good)))
 	})
 }
 
-// A nesting of sixteen is still read, so that the bound is where it is said.
+// Sixteen levels of nesting are the documented limit.
 func TestNestingOfSixteenLevelsIsParsed(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		a := e.create("k", []byte(strings.Repeat("[", 16)+strings.Repeat("]", 16)))
@@ -195,8 +195,8 @@ func TestNestingOfSixteenLevelsIsParsed(t *testing.T) {
 	})
 }
 
-// A hostile body costs memory in proportion to its size, whatever is in it.
-// The test is not parallel, because it measures the whole process.
+// The memory that a hostile body needs is proportional to its size. The test is
+// not parallel, because it measures the whole process.
 func TestHostileBodiesUseLittleMemory(t *testing.T) {
 	e := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
 	const size = 100_000
@@ -222,14 +222,14 @@ func TestHostileBodiesUseLittleMemory(t *testing.T) {
 			}
 		}
 		runtime.ReadMemStats(&after)
-		// Client, server and the checks of the harness together.
+		// The limit includes the client and the checks of the test environment.
 		if each := (after.TotalAlloc - before.TotalAlloc) / rounds; each > 100*size {
 			t.Errorf("%s: a request of %d bytes allocated %d bytes", name, size, each)
 		}
 	}
 }
 
-// hostileObject is an object of unknown members.
+// hostileObject returns an object of unknown members.
 func hostileObject(size int) []byte {
 	b := []byte("{")
 	for i := 0; len(b) < size; i++ {
@@ -264,7 +264,7 @@ func TestDecimalsHaveOneSpelling(t *testing.T) {
 	}
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for i, value := range wrong {
-			// Every spelling in one field, and the fields in turn.
+			// Each spelling is tried in one of the fields.
 			field := fields[i%len(fields)]
 			wantInvalid(t, field, e.create("dec", invoiceBody("D", allFields, setField(field, value))), field+" invalid_decimal")
 		}
@@ -275,7 +275,7 @@ func TestDecimalsHaveOneSpelling(t *testing.T) {
 		for field, value := range map[string]string{"lines.0.quantity": "2.001", "lines.0.unit_price": "250.00001"} {
 			wantInvalid(t, "too many decimals", e.create("dec", invoiceBody("D", allFields, setField(field, value))), field+" invalid_decimal")
 		}
-		// Trailing zeros are no more precision.
+		// Trailing zeros do not count as decimals.
 		e.created(e.create("dec", invoiceBody("D", allFields, setField("lines.0.quantity", "2.000000"), setField("lines.0.unit_price", "250.000000"))))
 	})
 }
@@ -287,10 +287,10 @@ func TestLongDecimalsAreRefused(t *testing.T) {
 			a := e.create("long", invoiceBody("L", setField("lines.0.quantity", value)))
 			wantInvalid(t, "100 000 digits", a, "lines.0.quantity invalid_decimal")
 			if len(a.body) > 1000 {
-				t.Errorf("the answer repeats what was sent: %d bytes", len(a.body))
+				t.Errorf("the answer is too long: %d bytes", len(a.body))
 			}
 		}
-		// The same in a field that takes JSON numbers, where an exponent is cheap to write.
+		// The same in a field of JSON numbers, where a short exponent makes a large number.
 		for _, value := range []string{long, "1e" + long[:9], "1e-" + long[:9], "0." + long, "-1", "1.5", "1e400"} {
 			a := e.create("long", invoiceBody("L", setField("lines.0.unit_code", json.Number(value))))
 			wantInvalid(t, "unit_code", a, "lines.0.unit_code invalid_enum")
@@ -302,7 +302,7 @@ func TestLongDecimalsAreRefused(t *testing.T) {
 	})
 }
 
-// allFields makes an invoice one of type 31 that has every field of the contract.
+// allFields changes an invoice to one of type 31 with every field of the contract.
 func allFields(v map[string]any) {
 	var all map[string]any
 	if err := json.Unmarshal([]byte(`{

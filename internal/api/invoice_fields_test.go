@@ -39,7 +39,7 @@ func stringPaths(v any, at string) []string {
 	return list
 }
 
-// textFields are the fields of free text, with the characters that each may have.
+// textFields are the fields of free text and their maximum lengths.
 func textFields() map[string]int {
 	return map[string]int{
 		"external_id": 200, "purchase_order": 120, "payment_terms": 500, "notes": 2000,
@@ -59,7 +59,7 @@ func TestUnknownMembersAreRefusedAtEachLevel(t *testing.T) {
 		long := strings.Repeat("n", 5000)
 		a := e.create("extra", invoiceBody("X", allFields, setField(long, 1)))
 		if len(a.body) > 500 || a.details(t)[0].Code != "unknown_field" {
-			t.Errorf("a long name comes back: %d bytes", len(a.body))
+			t.Errorf("the answer repeats the long name: %d bytes", len(a.body))
 		}
 		wantInvalid(t, "a name with a NUL", e.create("extra", invoiceBody("X", setField("a\x00b", 1))), "a\x00b unknown_field")
 	})
@@ -74,8 +74,8 @@ func TestMemberNamesAreCaseSensitive(t *testing.T) {
 	})
 }
 
-// PostgreSQL refuses NUL in text and XML refuses the controls: neither may be
-// what finds out.
+// PostgreSQL refuses NUL in text and XML refuses control characters. The API must
+// refuse both before.
 func TestControlCharactersAreRefusedInEveryString(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		v := newInvoice("C-1")
@@ -95,7 +95,7 @@ func TestControlCharactersAreRefusedInEveryString(t *testing.T) {
 		multiline := []string{"notes", "payment_terms", "lines.0.description"}
 		i := 0
 		for field := range textFields() {
-			// Each control in some field, and each white one in every field of one line.
+			// Each control character in one field, and tab and line breaks in every single-line field.
 			controls := []rune{rune(i % 0x20), rune((i + 17) % 0x20)}
 			i++
 			if !slices.Contains(multiline, field) {
@@ -130,7 +130,7 @@ func TestBidiOverridesAndBlankTextsAreRefused(t *testing.T) {
 			}
 			wantInvalid(t, field+" empty", e.create("blank", invoiceBody("B", allFields, setField(field, ""))), field+" too_short")
 		}
-		// The marks that languages need are no overrides.
+		// Other directional marks are allowed.
 		e.created(e.create("marks", invoiceBody("marks \u200f\u200e\u061c\u200d", allFields)))
 	})
 }
@@ -179,7 +179,7 @@ func TestInvoiceFieldsHaveLimits(t *testing.T) {
 		wantInvalid(t, "201 characters", e.create("b", invoiceBody(strings.Repeat("x", 201))), "external_id too_long")
 		wantInvalid(t, "201 emoji", e.create("b", invoiceBody(emoji+"🧾")), "external_id too_long")
 		if n := e.stored(1); n != 0 {
-			t.Fatalf("%d invoices were stored", n)
+			t.Fatalf("%d invoices are stored", n)
 		}
 		e.created(e.create("1000", invoiceBody("1000", withLines(1000), setField("buyer.tax_id", "199000021"))))
 		e.created(e.create("200", invoiceBody(strings.Repeat("x", 200))))
@@ -196,7 +196,7 @@ func TestInvoiceFieldsHaveLimits(t *testing.T) {
 	})
 }
 
-// conflicts are the problems of equal ITBIS entries after the first.
+// conflicts returns the problems of repeated ITBIS entries.
 func conflicts(n int) []string {
 	var list []string
 	for i := 1; i < n; i++ {
@@ -244,14 +244,14 @@ func TestDatesMustExist(t *testing.T) {
 		wantInvalid(t, "due before issue", e.create("date", invoiceBody("date", setField("due_date", "2026-11-13"))), "due_date date_order")
 		e.created(e.create("same", invoiceBody("same", setField("due_date", "2026-11-14"))))
 		e.created(e.create("leap", invoiceBody("leap", setField("issue_date", "2024-02-29"))))
-		// The sandbox asks for a day of the calendar and nothing more.
+		// The sandbox accepts every existing date.
 		e.created(e.create("future", invoiceBody("future", setField("issue_date", "9999-12-31"))))
 		e.created(e.create("past", invoiceBody("past", setField("issue_date", "0001-01-01"))))
 	})
 }
 
-// The day changes at 04:00 UTC, midnight in Santo Domingo. A good date goes on
-// to readiness, which nobody can have in this version.
+// The day changes at 04:00 UTC, midnight in Santo Domingo. A valid date reaches the
+// readiness check, which fails here.
 func TestProductionRefusesDatesInTheFuture(t *testing.T) {
 	eachEngine(t, envOptions{environment: fiscal.Production}, func(t *testing.T, e *env) {
 		for _, tt := range []struct {
@@ -281,7 +281,7 @@ func TestProductionRefusesDatesInTheFuture(t *testing.T) {
 			}
 		}
 		if n := e.stored(1); n != 0 {
-			t.Errorf("%d invoices were stored", n)
+			t.Errorf("%d invoices are stored", n)
 		}
 	})
 }
@@ -303,9 +303,9 @@ func TestAtMostAHundredProblemsAreListed(t *testing.T) {
 		wantInvalid(t, "500 problems", first, append(want, "too_many_errors")...)
 		last := first.details(t)[100]
 		if !strings.Contains(last.Message, "400") {
-			t.Errorf("the last detail does not tell how many were left out: %+v", last)
+			t.Errorf("the last detail does not say how many were left out: %+v", last)
 		}
-		// The same whatever the order of the members, and every time.
+		// The list does not depend on the order of the members.
 		want = want[:0]
 		for i := range 50 {
 			want = append(want, "lines."+strconv.Itoa(i)+".x unknown_field", "lines."+strconv.Itoa(i)+".y unknown_field")
@@ -323,7 +323,7 @@ func TestAtMostAHundredProblemsAreListed(t *testing.T) {
 	})
 }
 
-// payloads are texts that mean something to a machine further on.
+// payloads are texts that have a meaning for databases, XML, shells or browsers.
 func payloads() []string {
 	return []string{
 		`'; DROP TABLE invoices; --`, `" OR "1"="1`, `$1::text || pg_sleep(9)`, `\'); SELECT 1; --`,
@@ -342,7 +342,7 @@ func TestTextsAreStoredVerbatim(t *testing.T) {
 			for field, limit := range textFields() {
 				text := payload
 				for utf8.RuneCountInString(text) < 5 {
-					text += payload // a phone has five characters
+					text += payload // a phone has at least five characters
 				}
 				if r := []rune(text); len(r) > limit {
 					text = strings.TrimSpace(string(r[:limit]))
@@ -376,7 +376,7 @@ func TestTextsAreStoredVerbatim(t *testing.T) {
 			var want map[string]any
 			e.must(json.Unmarshal(b, &want))
 			if diff := cmp.Diff(want, there); diff != "" {
-				t.Errorf("%q was stored otherwise (-sent +stored):\n%s", payload, diff)
+				t.Errorf("%q was changed (-sent +stored):\n%s", payload, diff)
 			}
 		}
 	})

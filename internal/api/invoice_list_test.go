@@ -19,7 +19,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// page is a page of the list.
+// page is a page of invoices.
 type page struct {
 	Data []resource `json:"data"`
 	Meta struct {
@@ -27,7 +27,7 @@ type page struct {
 	} `json:"meta"`
 }
 
-// list reads a page with a query.
+// list reads a page of invoices.
 func (e *env) list(query string) page {
 	e.t.Helper()
 	a := e.send(request{path: "invoices?" + query})
@@ -39,7 +39,7 @@ func (e *env) list(query string) page {
 	return p
 }
 
-// newInvoices are n invoices, oldest first.
+// newInvoices returns n invoices, oldest first.
 func (e *env) newInvoices(prefix string, n int, status func(i int) fiscal.Status) []store.Invoice {
 	list := make([]store.Invoice, n)
 	for i := range n {
@@ -64,7 +64,7 @@ func (e *env) storeInvoices(prefix string, n int, status func(i int) fiscal.Stat
 func accepted(int) fiscal.Status { return fiscal.Accepted }
 
 func TestInvalidQueriesAreRefused(t *testing.T) {
-	tests := map[string]string{ // the query, and the problems it has
+	tests := map[string]string{ // query and expected problems
 		"limit=0": "limit out_of_range", "limit=101": "limit out_of_range", "limit=-1": "limit out_of_range", "limit=999999": "limit out_of_range",
 		"limit=abc": "limit invalid_format", "limit=1.0": "limit invalid_format", "limit=05": "limit invalid_format", "limit=%2B5": "limit invalid_format",
 		"limit=+5": "limit invalid_format", "limit=1e1": "limit invalid_format", "limit=0x5": "limit invalid_format", "limit=5%20": "limit invalid_format",
@@ -114,7 +114,7 @@ func TestInvalidQueriesAreRefused(t *testing.T) {
 	})
 }
 
-// A query of two bytes each must not become an answer of a hundred.
+// Two bytes of a query must not cause a hundred bytes of the answer.
 func TestQueryOfManyParametersGetsAShortAnswer(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		a := e.send(request{path: "invoices?" + strings.Repeat("a&", 5000)})
@@ -125,8 +125,8 @@ func TestQueryOfManyParametersGetsAShortAnswer(t *testing.T) {
 	})
 }
 
-// Pages together are the list as it was when paging began, whatever is stored
-// meanwhile and however the page size changes.
+// The pages together are the list as it was when paging began, although invoices
+// are stored meanwhile and the page size changes.
 func TestPagingWhileInvoicesAreStored(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		const before = 2000
@@ -170,7 +170,7 @@ func TestPagingWhileInvoicesAreStored(t *testing.T) {
 			}
 			cursor = "&cursor=" + *p.Meta.NextCursor
 		}
-		// The first page may have begun with what was stored before it was read.
+		// The first page may begin with invoices that were stored before it was read.
 		start := slices.Index(got, want[0])
 		if start < 0 || start > sizes[0] {
 			t.Fatalf("the newest of the old invoices is at %d of %d", start, len(got))
@@ -179,7 +179,7 @@ func TestPagingWhileInvoicesAreStored(t *testing.T) {
 			t.Errorf("%d invoices in %d pages, want the %d that were there", len(got)-start, pages, before)
 		}
 		if !slices.IsSortedFunc(got, func(a, b string) int { return strings.Compare(b, a) }) {
-			t.Error("the newest do not come first")
+			t.Error("the list is not newest first")
 		}
 		if pages < 20 {
 			t.Errorf("only %d pages", pages)
@@ -198,7 +198,7 @@ func TestListFilters(t *testing.T) {
 			inv := e.created(e.create(fmt.Sprintf("k%d", i), invoiceBody(id)))
 			for _, spelt := range []string{url.QueryEscape(id), url.PathEscape(id)} {
 				if strings.ContainsAny(spelt, "+&;") && spelt != url.QueryEscape(id) {
-					continue // PathEscape leaves these, which mean something else in a query
+					continue // PathEscape does not escape these, and they have a meaning in a query
 				}
 				p := e.list("external_id=" + spelt)
 				if len(p.Data) != 1 || p.Data[0].ID != inv.ID || p.Data[0].ExternalID != id || p.Meta.NextCursor != nil {
@@ -241,7 +241,7 @@ func TestListFilters(t *testing.T) {
 		if p := e.list(""); len(p.Data) != 25 || p.Meta.NextCursor == nil {
 			t.Errorf("a page has %d by default", len(p.Data))
 		}
-		// A page that is exactly full is the last one when nothing follows.
+		// A full page without a successor has no cursor.
 		if p := e.list("status=queued&limit=5"); len(p.Data) != 5 || p.Meta.NextCursor != nil {
 			t.Errorf("%d and a cursor %v", len(p.Data), p.Meta.NextCursor)
 		}
@@ -296,7 +296,7 @@ func TestCursorsOfAnotherListAreRefused(t *testing.T) {
 		elsewhere.taxpayer = e.taxpayer
 		elsewhere.key = elsewhere.newKey(e.taxpayer, fiscal.Certification, apikey.AllScopes()...)
 		refused(elsewhere, "another environment", "status=accepted&cursor="+cursor)
-		// Another node of the same environment reads it.
+		// Another node of the same environment accepts the cursor.
 		twin := newNode(t, address, envOptions{masterKey: master})
 		twin.taxpayer, twin.key = e.taxpayer, e.key
 		if p := twin.list("status=accepted&cursor=" + cursor); len(p.Data) != 7 {

@@ -20,11 +20,12 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// promptly is how long a request that waits for nothing may take on a machine
-// that is busy with the other tests.
+// promptly is how long a request may take that does not wait, on a machine that
+// runs other tests.
 const promptly = 5 * time.Second
 
-// wantServed asks as a normal client does, and wants an answer soon.
+// wantServed sends the request of a normal client and checks that it is answered
+// promptly.
 func (e *env) wantServed(t *testing.T, key string) {
 	t.Helper()
 	began := time.Now()
@@ -34,19 +35,19 @@ func (e *env) wantServed(t *testing.T, key string) {
 	}
 }
 
-// The slow of every kind come at the same time, so that one test waits for all.
+// All kinds of slow clients come at the same time, so that only one test waits.
 func TestSlowClientsDoNotBlockOthers(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		headersCutOff := e.slowHeaders(t, 300)
-		e.slowStrangers(t, 300)
+		e.slowAnonymous(t, 300)
 		e.slowBodies(t, 300)
 		headersCutOff()
 		e.wantServed(t, "")
 	})
 }
 
-// slowHeaders opens connections whose headers do not end; the result waits for
-// them to be cut off.
+// slowHeaders opens connections whose headers do not end. The returned function
+// waits until the server has closed them.
 func (e *env) slowHeaders(t *testing.T, crowd int) (cutOff func()) {
 	t.Helper()
 	slow := make([]*rawConn, crowd)
@@ -63,7 +64,7 @@ func (e *env) slowHeaders(t *testing.T, crowd int) (cutOff func()) {
 			_, err := c.answer(http.MethodGet)
 			took := time.Since(began)
 			if ended := err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); !ended || took < 3*time.Second || took > 12*time.Second {
-				t.Errorf("after %s, want about 5: %v", took, err)
+				t.Errorf("closed after %s, want about 5 s: %v", took, err)
 			}
 		})
 	}
@@ -71,8 +72,8 @@ func (e *env) slowHeaders(t *testing.T, crowd int) (cutOff func()) {
 	return waiting.Wait
 }
 
-// slowBodies sends creations whose body does not end. The service waits 30 s
-// for one; here it waits less.
+// slowBodies sends creations whose body does not end. The service waits 30 s for a
+// body; here it waits less.
 func (e *env) slowBodies(t *testing.T, crowd int) {
 	t.Helper()
 	hasty := e.withService(t, func(_ *api.Options, s *http.Server) { s.ReadTimeout = 1500 * time.Millisecond })
@@ -86,7 +87,7 @@ func (e *env) slowBodies(t *testing.T, crowd int) {
 		e.must(err)
 	}
 	hasty.wantServed(t, e.key)
-	told := make(map[int]int)
+	byStatus := make(map[int]int)
 	for _, c := range slow {
 		a, err := c.answer(http.MethodPost)
 		switch {
@@ -94,26 +95,26 @@ func (e *env) slowBodies(t *testing.T, crowd int) {
 			t.Error(err)
 			continue
 		case a.status == http.StatusRequestTimeout && a.code() == "bad_request" && a.header.Get("Connection") == "close" && c.closed():
-		case a.status == http.StatusTooManyRequests && a.header.Get("Retry-After") == "1": // its credential has 64 others under way
+		case a.status == http.StatusTooManyRequests && a.header.Get("Retry-After") == "1": // its credential has used its 64 slots
 		default:
 			t.Errorf("%s %v", a, a.header)
 		}
 		wantCommonHeaders(t, e.clock.now(), a)
-		told[a.status]++
+		byStatus[a.status]++
 	}
-	if told[http.StatusRequestTimeout] < 64 {
-		t.Errorf("answers by status: %v", told)
+	if byStatus[http.StatusRequestTimeout] < 64 {
+		t.Errorf("answers by status: %v", byStatus)
 	}
-	// All places are free again, and nothing of it was stored.
+	// All slots are free again, and nothing is stored.
 	hasty.wantServed(t, slowKey)
 	if a := hasty.send(request{path: "fiscal-documents?external_id=slow"}); !bytes.Contains(a.body, []byte(`"data":[]`)) {
 		t.Error(a)
 	}
 }
 
-// slowStrangers do the same without a credential. They are judged before their
-// body comes: they hold their own connections and no place in the service.
-func (e *env) slowStrangers(t *testing.T, crowd int) {
+// slowAnonymous does the same without a credential. The service refuses these
+// requests before their body arrives, so they hold connections but no slots.
+func (e *env) slowAnonymous(t *testing.T, crowd int) {
 	t.Helper()
 	hasty := e.withService(t, func(_ *api.Options, s *http.Server) { s.ReadTimeout = time.Second })
 	slow := make([]*rawConn, crowd)
@@ -125,22 +126,22 @@ func (e *env) slowStrangers(t *testing.T, crowd int) {
 	}
 	hasty.wantServed(t, e.key)
 	for _, c := range slow {
-		// The server waits for the body before it says what it decided.
+		// net/http waits for the body before it sends the answer.
 		if a, err := c.answer(http.MethodPost); err != nil || a.status != http.StatusUnauthorized || !c.closed() {
 			t.Errorf("%v %s", err, a)
 		}
 	}
 }
 
-// outcome is what became of one creation.
+// outcome is the answer to one creation.
 type outcome struct {
 	externalID, idem string
 	response
 	took time.Duration
 }
 
-// createMany sends creations at the same time, one for each key of the list, and
-// tells of each that the service has no room for.
+// createMany sends creations at the same time, one for each key, and calls refused
+// for each one that is answered 503. The returned function waits for all answers.
 func (e *env) createMany(t *testing.T, keys []string, externalID string, refused ...func()) (wait func() []outcome) {
 	t.Helper()
 	results := make([]outcome, len(keys))
@@ -156,8 +157,8 @@ func (e *env) createMany(t *testing.T, keys []string, externalID string, refused
 				t.Error(err)
 			}
 			if o.status == http.StatusServiceUnavailable {
-				for _, tell := range refused {
-					tell()
+				for _, call := range refused {
+					call()
 				}
 			}
 			results[i] = o
@@ -169,9 +170,9 @@ func (e *env) createMany(t *testing.T, keys []string, externalID string, refused
 	}
 }
 
-// checkOutcomes checks the answers of a flood: each is a 202 that is stored as it was
-// answered, or a refusal that came soon, says when to come back and left
-// nothing behind. It returns how many there are of each status.
+// checkOutcomes checks the answers of createMany. Each is either a 202 that is
+// stored as it was answered, or a refusal that came soon, has Retry-After and
+// stored nothing. It returns the number of answers by status.
 func (e *env) checkOutcomes(t *testing.T, results []outcome, soon time.Duration) map[int]int {
 	t.Helper()
 	scope := store.Scope{Environment: e.opt.environment, TaxpayerID: e.taxpayer}
@@ -198,7 +199,7 @@ func (e *env) checkOutcomes(t *testing.T, results []outcome, soon time.Duration)
 				t.Errorf("refused after %s: %s", o.took, o.response)
 			}
 			if id := stored[o.externalID]; id != "" {
-				t.Errorf("%s, and yet it is stored as %s", o.response, id)
+				t.Errorf("%s, but it is stored as %s", o.response, id)
 			}
 		default:
 			t.Errorf("%s: %s", o.externalID, o.response)
@@ -209,7 +210,7 @@ func (e *env) checkOutcomes(t *testing.T, results []outcome, soon time.Duration)
 
 func TestOverloadIsRefusedAndLosesNothing(t *testing.T) {
 	eachEngineBlocking(t, envOptions{}, func(t *testing.T, e *env, h *blockingPlan) {
-		// Five times what fits, from enough credentials to fill the service.
+		// Five times as many requests as slots, from enough credentials to take all slots.
 		keys := make([]string, 5*256)
 		own := make([]string, 16)
 		for i := range own {
@@ -221,7 +222,7 @@ func TestOverloadIsRefusedAndLosesNothing(t *testing.T) {
 		wait := e.createMany(t, keys, "slow")
 		h.await(t, 256)
 		began := time.Now()
-		a := e.send(request{path: "invoices"}) // with the service full, even a good key is told so
+		a := e.send(request{path: "invoices"}) // all slots are taken, also for other credentials
 		if took := time.Since(began); a.status != http.StatusServiceUnavailable || took > promptly {
 			t.Errorf("%s after %s", a, took)
 		}
@@ -234,16 +235,16 @@ func TestOverloadIsRefusedAndLosesNothing(t *testing.T) {
 	})
 }
 
-// P-80: slow queries hold every connection to the database. Those for whom there
-// is no room are told soon, nobody opens more connections, and all goes on once
-// they are free.
+// Slow transactions hold every connection to the database. Requests without a slot
+// are refused soon, no more connections are opened, and the service continues when
+// the connections are free.
 func TestAllDatabaseConnectionsInUse(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, storetest.Address(t, "postgres"), envOptions{})
 	own := make([]string, 16)
 	for i := range own {
 		own[i] = e.newKey(e.taxpayer, fiscal.Sandbox, apikey.AllScopes()...)
-		e.wantServed(t, own[i]) // it is known, and needs no look at the database
+		e.wantServed(t, own[i]) // now the node has the credential in its cache
 	}
 	const pool = 16
 	taken, release := make(chan struct{}, pool), make(chan struct{})
@@ -275,9 +276,9 @@ func TestAllDatabaseConnectionsInUse(t *testing.T) {
 		}
 	})
 	select {
-	case <-enough: // all but those that the service has room for
+	case <-enough: // all requests without a slot
 	case <-time.After(2 * promptly):
-		t.Errorf("%d of %d were refused, and 256 fit", refused.Load(), len(keys))
+		t.Errorf("%d of %d were refused, want all but 256", refused.Load(), len(keys))
 	}
 	var connections int
 	e.must(e.database(t).QueryRowContext(t.Context(),
@@ -294,7 +295,7 @@ func TestAllDatabaseConnectionsInUse(t *testing.T) {
 	e.wantServed(t, "")
 }
 
-// readMany sends reads at the same time and counts those that were answered.
+// readMany sends n reads at the same time and counts those answered 200.
 func (e *env) readMany(t *testing.T, key string, n int) int {
 	t.Helper()
 	var ok atomic.Int64
@@ -315,7 +316,7 @@ func (e *env) readMany(t *testing.T, key string, n int) int {
 	return int(ok.Load())
 }
 
-// eachEngineBlocking runs a test on a world of every engine whose plan keeps slow creations.
+// eachEngineBlocking runs a test with a blockingPlan on each database engine.
 func eachEngineBlocking(t *testing.T, opt envOptions, test func(t *testing.T, e *env, h *blockingPlan)) {
 	t.Helper()
 	t.Parallel()
@@ -340,31 +341,31 @@ func TestOneCredentialCannotTakeAllSlots(t *testing.T) {
 		}
 		select {
 		case <-h.entered:
-			t.Error("a credential has 65 requests under way")
-		case <-time.After(1500 * time.Millisecond): // longer than any of them waits for a slot
+			t.Error("65 requests of a credential execute")
+		case <-time.After(1500 * time.Millisecond): // longer than a request waits for a slot
 		}
 		close(h.release)
 		count := e.checkOutcomes(t, wait(), promptly)
 		if count[http.StatusAccepted] != 64 || count[http.StatusTooManyRequests] != 336 {
 			t.Errorf("answers by status: %v", count)
 		}
-		// A 429 cost nothing: 64 creations, and this question.
+		// Refusals are not counted: 64 creations and this request.
 		if limit, remaining, _ := rateLimitHeaders(t, e.send(request{path: "invoices", key: greedy})); limit-remaining != 65 {
-			t.Errorf("64 creations and 336 refusals cost %d", limit-remaining-1)
+			t.Errorf("64 creations and 336 refusals count as %d", limit-remaining-1)
 		}
-		// A burst of quick ones finds its places within the second, unless the
-		// machine is too busy with other tests to answer a hundred in that time.
+		// A hundred short requests get their slots within a second, unless the machine
+		// is too busy with other tests.
 		var served int
 		for try := 0; try < 5 && served < 100; try++ {
 			served = e.readMany(t, greedy, 100)
 		}
 		if served < 100 {
-			t.Errorf("%d of 100 quick ones were served", served)
+			t.Errorf("%d of 100 short requests were served", served)
 		}
 	})
 }
 
-// The process as a whole, with its signals, is tested where its main is.
+// The tests of cmd/fiscalhub cover signals and the whole process.
 func TestStoppingAndDraining(t *testing.T) {
 	eachEngineBlocking(t, envOptions{}, func(t *testing.T, e *env, h *blockingPlan) {
 		probe := func(path string, status int, state string) {
@@ -381,7 +382,7 @@ func TestStoppingAndDraining(t *testing.T) {
 		e.api.Stopping()
 		probe("/readyz", http.StatusServiceUnavailable, "stopping")
 		probe("/livez", http.StatusOK, "ok")
-		e.wantServed(t, "") // those who have not looked yet are still served
+		e.wantServed(t, "") // requests are still served
 
 		e.api.Drain()
 		probe("/readyz", http.StatusServiceUnavailable, "stopping")
@@ -398,13 +399,13 @@ func TestStoppingAndDraining(t *testing.T) {
 			t.Errorf("while draining: %s", refused)
 		}
 
-		close(h.release) // what was under way is finished
+		close(h.release) // requests that execute are finished
 		next := e.withService(t, func(*api.Options, *http.Server) {})
 		if count := next.checkOutcomes(t, wait(), promptly); count[http.StatusAccepted] != 3 {
-			t.Errorf("under way: %v", count)
+			t.Errorf("executing requests: %v", count)
 		}
 		if a := next.create("late", invoiceBody("late")); a.status != http.StatusAccepted || a.header.Get("Idempotency-Replayed") != "" {
-			t.Errorf("sent again elsewhere: %s", a)
+			t.Errorf("sent again to another node: %s", a)
 		}
 	})
 }
@@ -427,7 +428,7 @@ func TestProbesWithoutTheDatabase(t *testing.T) {
 		cut()
 		want("/livez", http.StatusOK)
 		want("/readyz", http.StatusServiceUnavailable)
-		// Reads are told to come back; the credential is known from before.
+		// Reads are answered 503; the credential is cached.
 		for _, r := range []request{
 			{path: "invoices"}, {path: "invoices/" + store.NewID()}, {path: "fiscal-documents?external_id=a"},
 			{path: "invoices", key: unknownKey(t, fiscal.Sandbox)},

@@ -36,7 +36,7 @@ func TestMalformedIDsAreRefused(t *testing.T) {
 				wantStatus, wantCode = http.StatusNotFound, "not_found"
 			}
 			for name, text := range bad {
-				// Braces have no spelling in a path without percent signs, and those are no path of ours.
+				// Braces must be percent-encoded, and paths with percent signs are unknown paths.
 				if name != "braces" {
 					if a := e.send(o.validRequest(o.pathFor(text, id))); a.status != wantStatus || a.code() != wantCode {
 						t.Errorf("%s of taxpayer %s: want %d, got %s", o, name, wantStatus, a)
@@ -75,7 +75,7 @@ func TestUpperCaseIDsWork(t *testing.T) {
 			}
 		}
 		if again := e.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A")}); again.header.Get("Idempotency-Replayed") != "true" {
-			t.Errorf("the other spelling is another creation: %s", again)
+			t.Errorf("the other spelling created another invoice: %s", again)
 		}
 	})
 }
@@ -101,10 +101,10 @@ func TestPathHasOneSpelling(t *testing.T) {
 		for _, target := range targets {
 			method := http.MethodGet
 			if target == "*" {
-				method = http.MethodOptions // the only one that has this form
+				method = http.MethodOptions // only OPTIONS has this form
 			}
 			if target[0] == '\\' {
-				c = e.dial(t) // not a target at all: the server itself refuses and closes
+				c = e.dial(t) // not a request target: net/http refuses it and closes
 				if a := c.exchange(t, method, e.rawRequest(method, target, e.key)); a.status != http.StatusBadRequest {
 					t.Errorf("%s: %s", target, a)
 				}
@@ -147,7 +147,7 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 			}
 		}
 		if a := e.send(request{path: "invoices/" + made.ID}); a.status != http.StatusOK {
-			t.Errorf("after all of it the invoice is gone: %s", a)
+			t.Errorf("the invoice no longer exists: %s", a)
 		}
 	})
 }
@@ -243,7 +243,7 @@ func TestMediaTypes(t *testing.T) {
 				t.Errorf("%s: %s %v", tt.name, a, a.header)
 			}
 			if a.header.Get("Content-Type") != "application/json; charset=utf-8" || a.header.Get("Cache-Control") != "no-store" {
-				t.Errorf("%s: answers %v", tt.name, a.header)
+				t.Errorf("%s: headers %v", tt.name, a.header)
 			}
 		}
 		for _, accept := range []string{"text/html", "application/xml", "", "nonsense"} {
@@ -258,7 +258,7 @@ func TestCompressedBodiesAreRefused(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		var bomb bytes.Buffer
 		z := gzip.NewWriter(&bomb)
-		_, err := z.Write(make([]byte, 1<<21)) // more would take longer to make, not to refuse
+		_, err := z.Write(make([]byte, 1<<21)) // a larger body would only make the test slower
 		e.must(err)
 		e.must(z.Close())
 		for _, coding := range [][]string{{"gzip"}, {"GZIP"}, {"deflate"}, {"br"}, {"identity", "gzip"}, {"identity, gzip"}, {"gzip", "identity"}, {"x"}} {
@@ -273,14 +273,14 @@ func TestCompressedBodiesAreRefused(t *testing.T) {
 				t.Errorf("%s: %s", coding, a)
 			}
 		}
-		// Answers are not compressed either: what a tenant sent and what it keeps secret would share a length.
+		// Answers are not compressed either: their length could reveal secrets (BREACH).
 		if a := e.send(request{path: "invoices", header: http.Header{"Accept-Encoding": {"gzip"}}}); a.header.Get("Content-Encoding") != "" {
 			t.Errorf("Content-Encoding %s", a.header.Get("Content-Encoding"))
 		}
 	})
 }
 
-// bodyOfSize is a valid invoice of exactly that many bytes.
+// bodyOfSize returns a valid invoice of exactly that many bytes.
 func bodyOfSize(externalID string, size int) []byte {
 	text := invoiceBody(externalID)
 	return append(text, bytes.Repeat([]byte{' '}, size-len(text))...)
@@ -299,20 +299,20 @@ func TestBodySizeIsLimited(t *testing.T) {
 		post := func(key string, more ...string) string {
 			return e.rawRequest(http.MethodPost, "/v1/taxpayers/"+e.taxpayer+"/invoices", e.key, append(more, "Idempotency-Key: "+key, "Content-Type: application/json")...)
 		}
-		// Not one byte of the body is sent: the length alone must be enough.
+		// No byte of the body is sent: Content-Length is enough to refuse it.
 		c := e.dial(t)
 		if a := c.exchange(t, http.MethodPost, post("k3", "Content-Length: 1048577")); a.status != http.StatusRequestEntityTooLarge || a.header.Get("Connection") != "close" {
 			t.Errorf("by its length: %s %v", a, a.header)
 		}
 		if !c.closed() {
-			t.Error("the connection is kept")
+			t.Error("the connection stays open")
 		}
 		chunked := func(key string, size int) response {
 			c := e.dial(t)
 			text := bodyOfSize("chunked-"+key, size)
 			a := c.exchange(t, http.MethodPost, post(key, "Transfer-Encoding: chunked")+fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text))
 			if a.status != http.StatusAccepted && !c.closed() {
-				t.Error("the connection is kept")
+				t.Error("the connection stays open")
 			}
 			return a
 		}
@@ -322,20 +322,20 @@ func TestBodySizeIsLimited(t *testing.T) {
 		if a := chunked("k5", most+1); a.status != http.StatusRequestEntityTooLarge || a.header.Get("Connection") != "close" {
 			t.Errorf("one byte more in chunks: %s %v", a, a.header)
 		}
-		// Without an end: refused once the limit is passed, not when the client is done.
+		// A body without an end is refused as soon as it exceeds the limit.
 		c = e.dial(t)
 		chunk := fmt.Sprintf("%x\r\n%s\r\n", 1<<16, strings.Repeat(" ", 1<<16))
 		if a := c.exchange(t, http.MethodPost, post("k6", "Transfer-Encoding: chunked")+strings.Repeat(chunk, 17)); a.status != http.StatusRequestEntityTooLarge {
 			t.Errorf("without an end: %s", a)
 		}
 		if a := e.send(request{path: "fiscal-documents?external_id=B"}); !bytes.Contains(a.body, []byte(`"data":[]`)) {
-			t.Errorf("what was refused is stored: %s", a)
+			t.Errorf("a refused invoice is stored: %s", a)
 		}
 	})
 }
 
-// What the server refuses before there is a request has no envelope; it ends
-// the connection, so that nothing behind it is taken for a request.
+// net/http refuses malformed requests without our envelope. It closes the
+// connection, so that the bytes that follow are not taken for a request.
 func TestMalformedHTTPClosesTheConnection(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		path := "/v1/taxpayers/" + e.taxpayer + "/invoices"
@@ -362,12 +362,12 @@ func TestMalformedHTTPClosesTheConnection(t *testing.T) {
 		}
 		for _, tt := range tests {
 			c := e.dial(t)
-			// A second request waits behind the first: it must never be answered.
+			// A second request follows on the connection. It must not be answered.
 			if a := c.exchange(t, http.MethodGet, tt.text+get()); a.status != tt.want {
 				t.Errorf("%s: want %d, got %s", tt.name, tt.want, a)
 			}
 			if !c.closed() {
-				t.Errorf("%s: the connection goes on", tt.name)
+				t.Errorf("%s: the connection stays open", tt.name)
 			}
 			if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
 				t.Errorf("%s: the next client gets %s", tt.name, a)
@@ -376,8 +376,8 @@ func TestMalformedHTTPClosesTheConnection(t *testing.T) {
 	})
 }
 
-// A proxy in front may believe the length where the server believes the
-// chunks; what follows on the connection would then be somebody else's.
+// A proxy may use Content-Length where the server uses the chunks. The bytes that
+// follow could then be taken for the request of another client.
 func TestLengthAndChunksCloseTheConnection(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		path := "/v1/taxpayers/" + e.taxpayer + "/invoices"
@@ -387,7 +387,7 @@ func TestLengthAndChunksCloseTheConnection(t *testing.T) {
 		a := c.exchange(t, http.MethodPost, e.rawRequest(http.MethodPost, path, e.key, "Content-Length: 6", "Transfer-Encoding: chunked",
 			"Content-Type: application/json", "Idempotency-Key: k")+fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text)+smuggled)
 		if a.status != http.StatusBadRequest || a.header.Get("Connection") != "close" || !c.closed() {
-			t.Errorf("want 400 and the end of the connection, got %s", a)
+			t.Errorf("want 400 and a closed connection, got %s", a)
 		}
 		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
 			t.Errorf("the next client gets %s", a)

@@ -18,7 +18,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// rateLimitHeaders reads the rate-limit headers.
+// rateLimitHeaders reads the RateLimit headers.
 func rateLimitHeaders(t *testing.T, a response) (limit, remaining, reset int64) {
 	t.Helper()
 	for name, into := range map[string]*int64{"RateLimit-Limit": &limit, "RateLimit-Remaining": &remaining, "RateLimit-Reset": &reset} {
@@ -57,7 +57,7 @@ func TestRateLimitOfAWindow(t *testing.T) {
 				t.Errorf("Retry-After %s, want %s", retry, want)
 			}
 		}
-		for range 30 { // a refusal costs nothing, and no number of them gets through
+		for range 30 { // refusals are not counted
 			refused()
 		}
 		e.clock.set(time.Unix(reset, 0).Add(-time.Millisecond))
@@ -70,13 +70,13 @@ func TestRateLimitOfAWindow(t *testing.T) {
 	})
 }
 
-// Whatever is asked with a good key costs one, whatever becomes of it.
+// Every request with a valid credential counts once, whatever its answer is.
 func TestWhichRequestsAreCounted(t *testing.T) {
 	eachEngine(t, envOptions{rateLimit: 100}, func(t *testing.T, e *env) {
 		e.created(e.create("k", invoiceBody("A")))
 		left := func() int64 {
 			_, remaining, _ := rateLimitHeaders(t, e.send(request{path: "invoices"}))
-			return remaining + 1 // as it was before asking
+			return remaining + 1 // without this request
 		}
 		scopeless := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.WebhooksManage)
 		for name, r := range map[string]request{
@@ -91,8 +91,8 @@ func TestWhichRequestsAreCounted(t *testing.T) {
 		} {
 			before := left()
 			e.send(r)
-			if after := left(); before-after != 2 { // itself, and the question before
-				t.Errorf("%s costs %d", name, before-after-1)
+			if after := left(); before-after != 2 { // the request and one call of left
+				t.Errorf("%s counts as %d", name, before-after-1)
 			}
 		}
 		for name, r := range map[string]request{
@@ -137,7 +137,7 @@ func TestRateLimitThatIsOff(t *testing.T) {
 			TaxpayerID: e.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(), RateLimit: 1,
 		})
 		e.must(err)
-		for i := range 310 { // more than an address may fail
+		for i := range 310 { // more failures than an address may have
 			a := e.send(request{path: "invoices", key: "-"})
 			if limit, remaining, _ := rateLimitHeaders(t, a); a.status != http.StatusUnauthorized || limit != 1000000 || remaining != 1000000 {
 				t.Fatalf("failure %d: %s %v", i+1, a, a.header)
@@ -181,10 +181,10 @@ func TestAddressMayFailThreeHundredTimes(t *testing.T) {
 			reset = end
 		}
 		if a := e.send(fails[3]); a.status != http.StatusNotFound {
-			t.Errorf("an unknown path stays one: %s", a)
+			t.Errorf("an unknown path: %s", a)
 		}
 		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK || a.header.Get("RateLimit-Limit") != "100" {
-			t.Errorf("a good key from the same address: %s", a)
+			t.Errorf("a valid key from the same address: %s", a)
 		}
 		e.clock.set(time.Unix(reset, 0))
 		if a := e.send(fails[0]); a.status != http.StatusUnauthorized {
@@ -193,8 +193,8 @@ func TestAddressMayFailThreeHundredTimes(t *testing.T) {
 	})
 }
 
-// Behind a proxy that was configured every client has a window of its own, and
-// none can borrow another's.
+// Each client behind a configured proxy has a window of its own, and cannot use
+// that of another client.
 func TestClientsBehindAProxyAreCountedSeparately(t *testing.T) {
 	eachEngine(t, envOptions{rateLimit: 100}, func(t *testing.T, e *env) {
 		proxied := e.withService(t, func(o *api.Options, _ *http.Server) {
@@ -204,7 +204,7 @@ func TestClientsBehindAProxyAreCountedSeparately(t *testing.T) {
 			return e.send(request{path: "invoices", key: "-", header: http.Header{"X-Forwarded-For": {forwarded}}}).status
 		}
 		for i := range 301 {
-			// What the client itself puts in front changes nothing.
+			// Addresses that the client adds itself are ignored.
 			want := http.StatusUnauthorized
 			if i == 300 {
 				want = http.StatusTooManyRequests
@@ -213,7 +213,7 @@ func TestClientsBehindAProxyAreCountedSeparately(t *testing.T) {
 				t.Fatalf("failure %d: %d", i+1, got)
 			}
 			if got := fail(e, fmt.Sprintf("203.0.113.%d", i%250)); got != want {
-				t.Fatalf("failure %d with a header that nobody may send: %d", i+1, got)
+				t.Fatalf("failure %d with X-Forwarded-For of an unknown proxy: %d", i+1, got)
 			}
 		}
 		if got := fail(proxied, "203.0.113.2"); got != http.StatusUnauthorized {
@@ -222,8 +222,7 @@ func TestClientsBehindAProxyAreCountedSeparately(t *testing.T) {
 	})
 }
 
-// Two nodes share one window: together they never let more in than the limit,
-// and all of it when both are asked.
+// Two nodes share one window: together they allow exactly the limit.
 func TestTwoNodesShareARateLimit(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
@@ -233,7 +232,7 @@ func TestTwoNodesShareARateLimit(t *testing.T) {
 	two := newNode(t, address, opt)
 	two.taxpayer, two.key = one.taxpayer, one.key
 
-	// Every write of the limiter leaves a mark.
+	// A trigger counts the writes of the rate limiter.
 	db := one.database(t)
 	for _, statement := range []string{
 		`CREATE TABLE lease_marks (n INT)`,
@@ -249,7 +248,7 @@ func TestTwoNodesShareARateLimit(t *testing.T) {
 		for i := range 8 {
 			e := []*env{one, two}[i%2]
 			clients.Go(func() {
-				for range limit / 4 { // twice the limit in all
+				for range limit / 4 { // twice the limit in total
 					switch a, err := e.try(request{path: "invoices"}); {
 					case err != nil:
 						t.Error(err)
@@ -265,7 +264,7 @@ func TestTwoNodesShareARateLimit(t *testing.T) {
 		for _, e := range []*env{one, two} {
 			a := e.send(request{path: "invoices"})
 			if _, remaining, end := rateLimitHeaders(t, a); a.status != http.StatusTooManyRequests || remaining != 0 {
-				t.Errorf("a node of a full window: %s, %d remaining", a, remaining)
+				t.Errorf("a node whose window is full: %s, %d remaining", a, remaining)
 			} else {
 				reset = end
 			}
@@ -275,7 +274,7 @@ func TestTwoNodesShareARateLimit(t *testing.T) {
 	for range 2 {
 		in, reset := load()
 		if in != limit {
-			t.Errorf("two nodes let %d in, want %d", in, limit)
+			t.Errorf("two nodes allow %d, want %d", in, limit)
 		}
 		opt.clock.set(time.Unix(reset, 0))
 	}
@@ -286,8 +285,8 @@ func TestTwoNodesShareARateLimit(t *testing.T) {
 	}
 }
 
-// A clock that was an hour ahead and is put right must not leave the shared
-// window in the future, where it would stay full for that hour.
+// A clock that was an hour ahead and is corrected must not leave a full window in
+// the future.
 func TestSharedWindowRecoversWhenTheClockIsSetBack(t *testing.T) {
 	eachEngine(t, envOptions{rateLimit: 10}, func(t *testing.T, e *env) {
 		e.clock.advance(time.Hour)
@@ -298,7 +297,7 @@ func TestSharedWindowRecoversWhenTheClockIsSetBack(t *testing.T) {
 		for window := range 3 {
 			for i := range 10 {
 				if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
-					t.Fatalf("window %d after the clock was put right, request %d: %s", window+1, i+1, a)
+					t.Fatalf("window %d after the clock was corrected, request %d: %s", window+1, i+1, a)
 				}
 			}
 			e.clock.advance(time.Minute)
@@ -306,7 +305,7 @@ func TestSharedWindowRecoversWhenTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// Guessing costs the guesser, not the others.
+// Guessing keys is limited by address and does not affect other clients.
 func TestGuessingKeysDoesNotAffectOthers(t *testing.T) {
 	eachEngine(t, envOptions{rateLimit: 1000}, func(t *testing.T, e *env) {
 		var unauthorized, limited atomic.Int64
@@ -335,12 +334,12 @@ func TestGuessingKeysDoesNotAffectOthers(t *testing.T) {
 		}
 		for range 50 {
 			if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
-				t.Errorf("a good key meanwhile: %s", a)
+				t.Errorf("a valid key meanwhile: %s", a)
 			}
 		}
 		guessers.Wait()
 		if unauthorized.Load() != 300 || limited.Load() != 400 {
-			t.Errorf("%d told 401 and %d told 429", unauthorized.Load(), limited.Load())
+			t.Errorf("%d got 401 and %d got 429", unauthorized.Load(), limited.Load())
 		}
 	})
 }

@@ -21,14 +21,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// registerPlan is the live plan up to the answer: what it has accepted stays queued.
+// registerPlan is the live plan, but accepted invoices stay queued.
 type registerPlan struct{ *live.Plan }
 
 func (registerPlan) Start(inv *fiscal.Invoice, s pipeline.Scenario) pipeline.Start {
 	return queuedPlan{}.Start(inv, s)
 }
 
-// stubSigners are an authority and an identity that know of one signer.
+// stubSigners is an authority and a source of identities with one signer.
 type stubSigners struct {
 	live.Authority
 	id          *xmlsig.Identity
@@ -43,8 +43,8 @@ func (s *stubSigners) Undelegated(*xmlsig.Identity, string) (string, bool) {
 	return "El RNC no está delegado", s.undelegated
 }
 
-// newRegisterOnlyPlan is a live plan that only registers: its authority and its signers are
-// never called.
+// newRegisterOnlyPlan returns a live plan whose authority and identities are never
+// called.
 func newRegisterOnlyPlan(t *testing.T, s *store.Store, opt envOptions) *live.Plan {
 	t.Helper()
 	unused := &stubSigners{}
@@ -57,16 +57,16 @@ func newRegisterOnlyPlan(t *testing.T, s *store.Store, opt envOptions) *live.Pla
 	return plan
 }
 
-// P-58: each fact of readiness is broken in turn, told by its code, and repaired;
-// then the same key is accepted.
+// Each readiness problem is caused, reported by its code, and solved. The same key
+// is accepted then.
 func TestEachReadinessProblem(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		opt := envOptions{environment: fiscal.Production, masterKey: filepath.Join(t.TempDir(), "master.key")}
 		first := newEnv(t, address, opt)
-		people := &stubSigners{id: xmlsigtest.Must(t, xmlsigtest.Options{}).Identity}
+		signers := &stubSigners{id: xmlsigtest.Must(t, xmlsigtest.Options{}).Identity}
 		plan, err := live.New(live.Options{
-			Store: first.store, Authority: people, Identities: people, Now: first.opt.now, Log: slog.New(slog.DiscardHandler), Env: fiscal.Production,
+			Store: first.store, Authority: signers, Identities: signers, Now: first.opt.now, Log: slog.New(slog.DiscardHandler), Env: fiscal.Production,
 		})
 		first.must(err)
 		opt.plan = registerPlan{plan}
@@ -99,7 +99,7 @@ func TestEachReadinessProblem(t *testing.T) {
 			{"sequence.exhausted", set(`UPDATE sequences SET next_number = last_number + 1`), func() { e.addNumberRange(101) }},
 			{"sequence.expired", set(`UPDATE sequences SET expires = '2026-11-14' WHERE next_number <= last_number`), set(`UPDATE sequences SET expires = '2026-11-15'`)},
 			{"sequence.fenced", set(`UPDATE sequences SET fenced_at = $1`, now.UnixMicro()), set(`UPDATE sequences SET fenced_at = NULL`)},
-			{"dgii.delegation_rejected", func() { people.undelegated = true }, func() { people.undelegated = false; e.clock.advance(time.Second) }},
+			{"dgii.delegation_rejected", func() { signers.undelegated = true }, func() { signers.undelegated = false; e.clock.advance(time.Second) }},
 		} {
 			key, name := fmt.Sprintf("k-%d", i), fmt.Sprintf("R-%d", i)
 			tt.breaks()
@@ -107,22 +107,22 @@ func TestEachReadinessProblem(t *testing.T) {
 			wantCode(t, tt.code, a, http.StatusConflict, "operational_readiness_failed")
 			field, _, _ := strings.Cut(tt.code, ".")
 			if got := a.details(t); len(got) != 1 || got[0].Code != tt.code || got[0].Field != field || got[0].Message == "" {
-				t.Errorf("%s is told as %+v", tt.code, got)
+				t.Errorf("%s: details %+v", tt.code, got)
 			}
 			if _, err := e.store.Answer(t.Context(), e.scope(), pipeline.CreateInvoice, key); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("%s: something is stored under the key: %v", tt.code, err)
+				t.Errorf("%s: want nothing stored under the key, got %v", tt.code, err)
 			}
 			tt.restores()
 			a = e.create(key, invoiceBody(name))
 			e.created(a)
 			if a.header.Get("Idempotency-Replayed") != "" {
-				t.Errorf("%s: the refusal was remembered", tt.code)
+				t.Errorf("%s: the refusal is stored under the key", tt.code)
 			}
 		}
 	})
 }
 
-// addCertificate gives the taxpayer a certificate that is good for an hour more.
+// addCertificate gives the taxpayer a certificate that is valid for another hour.
 func (e *env) addCertificate(now time.Time) {
 	e.t.Helper()
 	ctx := e.t.Context()
@@ -146,7 +146,7 @@ func (e *env) addNumberRange(from int64) {
 	}))
 }
 
-// execute changes what no part of the service does.
+// execute runs a statement, and fails when it changes nothing.
 func execute(ctx context.Context, conn *sql.Conn, statement string, args ...any) error {
 	done, err := conn.ExecContext(ctx, statement, args...)
 	if err != nil {

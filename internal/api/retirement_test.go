@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// What is retired says so on every answer, and is gone when its day has come.
+// A retired operation announces its end on every answer, and answers 404 from its
+// sunset on.
 func TestRetiredOperationAnnouncesItsEnd(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		deprecated := e.clock.now().Add(-24 * time.Hour)
@@ -26,14 +27,14 @@ func TestRetiredOperationAnnouncesItsEnd(t *testing.T) {
 			t.Errorf("got %s with %v", a, a.header)
 		}
 		if a := e.send(request{path: read.path, key: "-"}); a.status != http.StatusUnauthorized || a.header.Get("Sunset") == "" {
-			t.Errorf("a refusal says nothing of it: %v", a.header)
+			t.Errorf("a refusal does not announce the end: %v", a.header)
 		}
 		if a := e.send(request{path: "invoices"}); a.header.Get("Deprecation") != "" || a.header.Get("Sunset") != "" {
-			t.Errorf("another operation is announced too: %v", a.header)
+			t.Errorf("another operation announces an end: %v", a.header)
 		}
 		e.clock.set(sunset)
 		if a := e.send(read); a.status != http.StatusNotFound || a.code() != "not_found" {
-			t.Errorf("after its day it answers %s", a)
+			t.Errorf("after the sunset: %s", a)
 		}
 	})
 }

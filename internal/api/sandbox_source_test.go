@@ -14,25 +14,25 @@ import (
 
 const module = "github.com/fiscalhub/fiscalhub/"
 
-// dialers are the names by which a program calls out. The packages that have
-// them also serve, so that importing one says nothing yet.
+// dialers are the names with which a program opens connections. Their packages
+// also have names for servers, so an import alone is allowed.
 func dialers() map[string][]string {
 	return map[string][]string{
 		"net":        {"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialUnix", "DialIP", "Dialer", "Resolver", "LookupHost", "LookupIP", "LookupAddr"},
 		"net/http":   {"Client", "DefaultClient", "DefaultTransport", "Transport", "Get", "Head", "Post", "PostForm", "NewRequest", "NewRequestWithContext"},
 		"crypto/tls": {"Dial", "DialWithDialer", "Dialer", "Client"},
-		"net/smtp":   nil, // any use
+		"net/smtp":   nil, // every name
 		"net/rpc":    nil,
 		"os/exec":    nil,
 
-		// What posts events is made by the program alone, and not for the sandbox.
+		// Only the program creates the sender of events, and not for the sandbox.
 		module + "internal/webhook":  {"New", "Sender"},
 		module + "internal/netguard": {"Transport"},
 	}
 }
 
-// P-73: what the sandbox is made of holds nothing that calls out. Only the
-// store connects, to its own database, by its drivers.
+// The packages of the sandbox contain no code that opens connections. Only the
+// store connects to its database, with its drivers.
 func TestSandboxCodeCannotDialOut(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -44,16 +44,16 @@ func TestSandboxCodeCannotDialOut(t *testing.T) {
 			continue
 		}
 		seen[dir] = true
-		todo = append(todo, callsOut(t, dir)...)
+		todo = append(todo, checkDialers(t, dir)...)
 	}
 	if !seen["internal/store"] || !seen["internal/fiscal"] || len(seen) < 6 {
-		t.Errorf("only looked at %v", seen)
+		t.Errorf("only these packages were checked: %v", seen)
 	}
 }
 
-// callsOut reports what a package of ours calls out with, and returns the
-// packages of ours that it imports.
-func callsOut(t *testing.T, dir string) []string {
+// checkDialers reports the dialers that a package of this module uses, and returns
+// the packages of this module that it imports.
+func checkDialers(t *testing.T, dir string) []string {
 	t.Helper()
 	root := filepath.Join("..", "..", dir)
 	entries, err := os.ReadDir(root)
@@ -69,7 +69,7 @@ func callsOut(t *testing.T, dir string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names := map[string][]string{} // the local name of a package, and what of it is forbidden
+		names := map[string][]string{} // forbidden names by local package name
 		for _, imported := range file.Imports {
 			path, err := strconv.Unquote(imported.Path.Value)
 			if err != nil {

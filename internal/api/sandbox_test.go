@@ -19,7 +19,7 @@ import (
 
 func scenarioHeader(values ...string) http.Header { return http.Header{"Sandbox-Scenario": values} }
 
-// scenarioWalks are the statuses that each scenario shows, one a second.
+// scenarioWalks are the statuses of each scenario, one per second.
 func scenarioWalks() map[string][]string {
 	return map[string][]string{
 		"submitted":            {"submitted"},
@@ -33,7 +33,7 @@ func scenarioWalks() map[string][]string {
 	}
 }
 
-// eventually waits for a condition that other goroutines bring about.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -43,7 +43,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("never came about: %s", what)
+			t.Fatalf("not within 30 seconds: %s", what)
 		}
 	}
 }
@@ -63,8 +63,8 @@ func (e *env) awaitStatus(id, status string) {
 	}
 }
 
-// advanceSecond lets a advanceSecond pass. The runner sleeps by the real clock, so it is woken
-// by work of another taxpayer.
+// advanceSecond advances the clock by a second. The runner sleeps by the real
+// clock, so an invoice of another taxpayer wakes it.
 func (e *env) advanceSecond() {
 	e.t.Helper()
 	e.clock.advance(time.Second)
@@ -74,7 +74,8 @@ func (e *env) advanceSecond() {
 	other.created(other.send(request{method: http.MethodPost, path: "invoices", idem: "wake", body: invoiceBody("wake"), header: scenarioHeader("submitted")}))
 }
 
-// walkScenario takes a document through its scenario.
+// walkScenario advances the clock until the document has reached the end of its
+// scenario.
 func (e *env) walkScenario(id, scenario string) {
 	e.t.Helper()
 	for _, status := range scenarioWalks()[scenario] {
@@ -136,7 +137,7 @@ func TestMinimumChecksOfTheSandbox(t *testing.T) {
 
 func TestDocumentsAreFoundAtOnce(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
-		nobody := "fiscal-documents/" + store.NewID()
+		unknown := "fiscal-documents/" + store.NewID()
 		for i := range 5 {
 			id := fmt.Sprintf("D-%d", i)
 			inv := e.created(e.create(id, invoiceBody(id)))
@@ -157,22 +158,22 @@ func TestDocumentsAreFoundAtOnce(t *testing.T) {
 			a := e.send(request{path: "fiscal-documents/" + done[0].ID + artifact})
 			wantCode(t, artifact, a, http.StatusConflict, "artifact_not_ready")
 			if a.header.Get("Retry-After") != "" {
-				t.Errorf("%s of a document at its end: Retry-After %q", artifact, a.header.Get("Retry-After"))
+				t.Errorf("%s of a final document: Retry-After %q", artifact, a.header.Get("Retry-After"))
 			}
 			a = e.send(request{path: "fiscal-documents/" + waiting.FiscalDocumentID + artifact})
 			wantCode(t, artifact, a, http.StatusConflict, "artifact_not_ready")
 			if a.header.Get("Retry-After") != "5" {
-				t.Errorf("%s of a document under way: Retry-After %q", artifact, a.header.Get("Retry-After"))
+				t.Errorf("%s of a document that is not final: Retry-After %q", artifact, a.header.Get("Retry-After"))
 			}
-			wantCode(t, artifact, e.send(request{path: nobody + artifact}), http.StatusNotFound, "not_found")
+			wantCode(t, artifact, e.send(request{path: unknown + artifact}), http.StatusNotFound, "not_found")
 			// The id of the invoice is not the id of its document.
 			wantCode(t, artifact, e.send(request{path: "fiscal-documents/" + waiting.ID + artifact}), http.StatusNotFound, "not_found")
 		}
 	})
 }
 
-// Every scenario walks its way one step a second and stays at its end. The
-// history tells it step by step.
+// Every scenario takes one step per second and stays at its end. The history
+// lists the steps.
 func TestScenariosWalkStepByStep(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		began := e.clock.now()
@@ -185,7 +186,7 @@ func TestScenariosWalkStepByStep(t *testing.T) {
 				t.Errorf("%s starts %s", name, made[name].Status)
 			}
 		}
-		const steps = 5 // one more than the longest walk: they stay where they ended
+		const steps = 5 // one more than the longest scenario, to see that all stay at their end
 		for step := range steps {
 			e.advanceSecond()
 			for name, walk := range scenarioWalks() {
@@ -208,7 +209,7 @@ func TestScenariosWalkStepByStep(t *testing.T) {
 			notes := d.StatusMessages
 			if name == "accepted_conditional" {
 				if notes[0] != "[4] Aceptado Condicional" {
-					t.Errorf("%s: the verdict does not lead: %q", name, notes)
+					t.Errorf("%s: the verdict is not the first message: %q", name, notes)
 				}
 				notes = notes[1:]
 			}
@@ -258,12 +259,12 @@ func TestHistoryListsEveryRequestForTheInvoice(t *testing.T) {
 			want = append(want, fmt.Sprintf("%s accepted +%s %s", tt.kind, e.clock.now().Sub(began), a.header.Get("X-Request-Id")))
 			e.clock.advance(time.Second)
 		}
-		eventually(t, "five events", func() bool { return len(e.history(id, began)) == 5 })
+		eventually(t, "five history entries", func() bool { return len(e.history(id, began)) == 5 })
 		if diff := cmp.Diff(want, e.history(id, began)); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
-		// Each exchange leads back to the invoice, which is how an integrator's
-		// own records are rebuilt.
+		// Each request id leads to the invoice, so that integrators can rebuild their
+		// records.
 		for _, event := range want {
 			request := event[strings.LastIndex(event, " ")+1:]
 			if got, err := e.store.InvoiceOfRequest(t.Context(), e.scope(), request); err != nil || got != id {
@@ -289,7 +290,7 @@ func TestScenarioHeader(t *testing.T) {
 		}
 		e.created(post("bad", invoiceBody("bad", asFiscalCredit), "delivered"))
 
-		// The header is part of what a key stands for.
+		// The header is part of the comparison of requests.
 		with := post("with", invoiceBody("with"), "rejected")
 		e.created(with)
 		wantReplay(t, "the same scenario", with, post("with", invoiceBody("with"), "rejected"))
@@ -297,7 +298,7 @@ func TestScenarioHeader(t *testing.T) {
 		wantCode(t, "no scenario", e.create("with", invoiceBody("with")), http.StatusConflict, "idempotency_mismatch")
 		e.created(e.create("without", invoiceBody("without")))
 		wantCode(t, "a scenario after none", post("without", invoiceBody("without"), "accepted"), http.StatusConflict, "idempotency_mismatch")
-		wantCode(t, "a header that is wrong comes before the key", post("without", invoiceBody("without"), "x"), http.StatusBadRequest, "bad_request")
+		wantCode(t, "an invalid header is refused before the key", post("without", invoiceBody("without"), "x"), http.StatusBadRequest, "bad_request")
 	})
 }
 
@@ -317,8 +318,8 @@ func TestScenarioIsIgnoredOutsideTheSandbox(t *testing.T) {
 	})
 }
 
-// A load of the sandbox takes no number, makes no job without a scenario, and
-// says of each document that it is synthetic.
+// The sandbox takes no numbers, adds jobs only for scenarios, and marks each
+// document as synthetic.
 func TestSandboxTakesNoNumbers(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		db := e.database(t)
@@ -339,12 +340,12 @@ func TestSandboxTakesNoNumbers(t *testing.T) {
 		}
 		e.created(e.send(request{method: http.MethodPost, path: "invoices", idem: "s", body: invoiceBody("S"), header: scenarioHeader("submitted")}))
 		if jobs := rowCount(t, db, "jobs"); jobs != 1 {
-			t.Errorf("%d jobs of one scenario", jobs)
+			t.Errorf("%d jobs for one scenario", jobs)
 		}
 		var taken int
 		e.must(db.QueryRowContext(context.WithoutCancel(t.Context()), `SELECT count(*) FROM invoices WHERE encf IS NOT NULL OR track_id IS NOT NULL`).Scan(&taken))
 		if rows := rowCount(t, db, "invoices"); taken != 0 || rows != n+1 {
-			t.Errorf("%d of %d invoices have a number or a track", taken, rows)
+			t.Errorf("%d of %d invoices have an e-NCF or a track id", taken, rows)
 		}
 		if answers := rowCount(t, db, "idempotency"); answers != n+1 {
 			t.Errorf("%d answers", answers)
@@ -354,7 +355,7 @@ func TestSandboxTakesNoNumbers(t *testing.T) {
 
 var instantForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
-// Invoice and document show the same moments, which only ever grow.
+// Invoice and document show the same times, and updated_at only grows.
 func TestUpdatedAtGrowsWithEachChange(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		inv := e.created(e.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("T", asFiscalCredit), header: scenarioHeader("delivered")}))

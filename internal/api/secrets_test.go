@@ -21,7 +21,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// logBuffer collects a log.
+// logBuffer collects log lines.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -39,7 +39,7 @@ func (p *logBuffer) String() string {
 	return p.b.String()
 }
 
-// eachEngineLogging runs a test on a world of every engine whose log is kept.
+// eachEngineLogging runs a test with a logBuffer on each database engine.
 func eachEngineLogging(t *testing.T, opt envOptions, test func(t *testing.T, e *env, log *logBuffer)) {
 	t.Helper()
 	t.Parallel()
@@ -50,18 +50,18 @@ func eachEngineLogging(t *testing.T, opt envOptions, test func(t *testing.T, e *
 	})
 }
 
-// wantAbsent fails for each canary that is in a text, or its secret part alone.
-func wantAbsent(t *testing.T, where, text string, canaries map[string]string) {
+// wantAbsent reports each secret that a text contains.
+func wantAbsent(t *testing.T, where, text string, secrets map[string]string) {
 	t.Helper()
-	for name, canary := range canaries {
-		if strings.Contains(text, canary) {
-			at := strings.Index(text, canary)
-			t.Errorf("%s tells the %s: …%s…", where, name, text[max(0, at-200):min(len(text), at+len(canary)+50)])
+	for name, secret := range secrets {
+		if strings.Contains(text, secret) {
+			at := strings.Index(text, secret)
+			t.Errorf("%s contains the %s: …%s…", where, name, text[max(0, at-200):min(len(text), at+len(secret)+50)])
 		}
 	}
 }
 
-// dumpTable is every value of a table as text.
+// dumpTable returns all values of a table as text.
 func (e *env) dumpTable(t *testing.T, table string) string {
 	t.Helper()
 	rows, err := e.database(t).QueryContext(t.Context(), `SELECT * FROM `+table)
@@ -98,14 +98,14 @@ func TestNoSecretIsStored(t *testing.T) {
 		e.send(request{path: "invoices", key: successor.Reveal()})
 		for _, key := range []string{e.key, successor.Reveal()} {
 			plainHash := sha256.Sum256([]byte(key))
-			canaries := map[string]string{
+			secrets := map[string]string{
 				"key": key, "secret": key[16:], "secret without its checksum": key[16:59],
 				"hash without the pepper": fmt.Sprintf("%x", plainHash),
 			}
 			for _, table := range []string{"credentials", "secrets", "history", "idempotency", "invoices", "jobs", "rate_windows"} {
-				wantAbsent(t, table, e.dumpTable(t, table), canaries)
+				wantAbsent(t, table, e.dumpTable(t, table), secrets)
 			}
-			wantAbsent(t, "log", log.String(), canaries)
+			wantAbsent(t, "log", log.String(), secrets)
 			if !strings.Contains(e.dumpTable(t, "credentials"), key[3:15]) {
 				t.Error("the table was not read")
 			}
@@ -116,16 +116,15 @@ func TestNoSecretIsStored(t *testing.T) {
 				for _, suffix := range []string{"", "-wal"} {
 					raw, err := os.ReadFile(path + suffix)
 					e.must(err)
-					wantAbsent(t, "the file "+suffix, string(raw), canaries)
+					wantAbsent(t, "the file "+suffix, string(raw), secrets)
 				}
 			}
 		}
 	})
 }
 
-// Every way to an error, with secrets in all places where a client puts them.
-// The buyer's data may be in answers to the buyer's own side of the contract
-// only, which shows none of them; so no answer has them either.
+// The test causes every kind of error with secrets in every part of a request
+// where a client may put them. No answer, log line or metric may contain them.
 func TestSecretsAreNotInAnswersLogsOrMetrics(t *testing.T) {
 	const mail, phone, idem = "canary.mail@buyer.example", "809-555-0199-77", "canary-idempotency-key-5531"
 	plan := stubPlan{check: func(_ context.Context, inv *fiscal.Invoice) error {
@@ -146,7 +145,7 @@ func TestSecretsAreNotInAnswersLogsOrMetrics(t *testing.T) {
 			v["buyer"] = map[string]any{"legal_name": "Consumidor final", "email": mail, "phone": phone}
 		}
 		bad := unknownKey(t, fiscal.Sandbox)
-		canaries := map[string]string{
+		secrets := map[string]string{
 			"key": e.key, "secret": e.key[16:], "unknown key": bad, "unknown secret": bad[16:], "e-mail": mail, "phone": phone, "idempotency key": idem,
 			"authorization": "Bearer " + e.key[:8],
 		}
@@ -155,7 +154,7 @@ func TestSecretsAreNotInAnswersLogsOrMetrics(t *testing.T) {
 		cut()
 		scopeless := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.WebhooksManage)
 		elsewhere := e.newKey(e.taxpayer, fiscal.Production, apikey.AllScopes()...)
-		canaries["key without scopes"], canaries["key of production"] = scopeless[16:], elsewhere[16:]
+		secrets["key without scopes"], secrets["key of production"] = scopeless[16:], elsewhere[16:]
 		n := 0
 		create := func(to *env, key string, header http.Header, change ...func(map[string]any)) response {
 			n++
@@ -215,7 +214,7 @@ func TestSecretsAreNotInAnswersLogsOrMetrics(t *testing.T) {
 			"invoice":               e.send(request{path: "invoices/" + made.ID}),
 			"document":              e.send(request{path: "fiscal-documents/" + made.FiscalDocumentID}),
 			"list":                  e.send(request{path: "invoices"}),
-			"resource of nobody":    e.send(request{path: "invoices/" + store.NewID()}),
+			"unknown resource":      e.send(request{path: "invoices/" + store.NewID()}),
 			"artifact not produced": e.send(request{path: "fiscal-documents/" + made.FiscalDocumentID + "/xml"}),
 		}
 		for _, name := range slices.Sorted(maps.Keys(answers)) {
@@ -223,21 +222,21 @@ func TestSecretsAreNotInAnswersLogsOrMetrics(t *testing.T) {
 			if strings.HasPrefix(name, "panic") && a.status != http.StatusInternalServerError {
 				t.Errorf("%s: %s", name, a)
 			}
-			wantAbsent(t, "the answer to "+name, fmt.Sprintf("%s %v", a.body, a.header), canaries)
+			wantAbsent(t, "the answer to "+name, fmt.Sprintf("%s %v", a.body, a.header), secrets)
 		}
 		for _, of := range []*env{e, blind} {
-			figures, err := of.getPlain(t, "/metrics")
+			metrics, err := of.getPlain(t, "/metrics")
 			e.must(err)
-			if !bytes.Contains(figures.body, []byte("fiscalhub_http_requests_total")) {
-				t.Error("no figures")
+			if !bytes.Contains(metrics.body, []byte("fiscalhub_http_requests_total")) {
+				t.Error("no metrics")
 			}
-			wantAbsent(t, "metrics", string(figures.body), canaries)
-			wantAbsent(t, "metrics", string(figures.body), map[string]string{"taxpayer": e.taxpayer, "invoice": made.ID, "prefix": e.key[3:15]})
+			wantAbsent(t, "metrics", string(metrics.body), secrets)
+			wantAbsent(t, "metrics", string(metrics.body), map[string]string{"taxpayer": e.taxpayer, "invoice": made.ID, "prefix": e.key[3:15]})
 		}
 		text := log.String()
-		if !strings.Contains(text, `"msg":"panic"`) || !strings.Contains(text, e.key[3:15]) || !strings.Contains(text, made.ID) {
-			t.Error("the log does not tell what it should")
+		if !strings.Contains(text, `"msg":"panic in a handler`) || !strings.Contains(text, e.key[3:15]) || !strings.Contains(text, made.ID) {
+			t.Error("the log does not have the expected lines")
 		}
-		wantAbsent(t, "the log", text, canaries)
+		wantAbsent(t, "the log", text, secrets)
 	})
 }

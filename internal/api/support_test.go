@@ -30,8 +30,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
-// withService starts another service on a world's database, with what a test wants
-// different about it.
+// withService starts another API on the store and the pipeline of the environment,
+// with changed options.
 func (e *env) withService(t *testing.T, change func(*api.Options, *http.Server)) *env {
 	t.Helper()
 	other := *e
@@ -117,7 +117,7 @@ func copyBothWays(client, server net.Conn) {
 	directions.Wait()
 }
 
-// database is the world's database without the store in between.
+// database opens the database of the environment without the store.
 func (e *env) database(t *testing.T) *sql.DB {
 	t.Helper()
 	driver, source := "pgx", e.address
@@ -130,14 +130,14 @@ func (e *env) database(t *testing.T) *sql.DB {
 	return db
 }
 
-// stubPlan is the sandbox's plan with checks that a test writes.
+// stubPlan is the sandbox plan with checks of a test.
 type stubPlan struct {
 	pipeline.Sandbox
 	check func(context.Context, *fiscal.Invoice) error
 	ready func(fiscal.Type) fiscal.Problems
 }
 
-// Check asks the test.
+// Check calls the function of the test.
 func (s stubPlan) Check(ctx context.Context, _ store.Scope, inv *fiscal.Invoice) error {
 	if s.check == nil {
 		return nil
@@ -145,7 +145,7 @@ func (s stubPlan) Check(ctx context.Context, _ store.Scope, inv *fiscal.Invoice)
 	return s.check(ctx, inv)
 }
 
-// Ready asks the test.
+// Ready calls the function of the test.
 func (s stubPlan) Ready(_ context.Context, _ store.Scope, t fiscal.Type) (fiscal.Problems, error) {
 	if s.ready == nil {
 		return nil, nil
@@ -153,10 +153,10 @@ func (s stubPlan) Ready(_ context.Context, _ store.Scope, t fiscal.Type) (fiscal
 	return s.ready(t), nil
 }
 
-// blockingPlan is a plan that keeps creations whose external id starts with "slow"
-// until they are released.
+// blockingPlan is a plan that blocks creations whose external id starts with "slow"
+// until release is closed.
 type blockingPlan struct {
-	entered chan struct{} // one for each that is kept
+	entered chan struct{} // receives one value for each blocked creation
 	release chan struct{}
 }
 
@@ -179,7 +179,7 @@ func (h *blockingPlan) plan() pipeline.Plan {
 	}}
 }
 
-// await waits until n creations are kept.
+// await waits until n creations are blocked.
 func (h *blockingPlan) await(t *testing.T, n int) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -187,12 +187,13 @@ func (h *blockingPlan) await(t *testing.T, n int) {
 		select {
 		case <-h.entered:
 		case <-deadline:
-			t.Fatalf("%d of %d requests got to the plan", i, n)
+			t.Fatalf("%d of %d requests reached the plan", i, n)
 		}
 	}
 }
 
-// rawRequest is a request as bytes, for what no HTTP library would send.
+// rawRequest returns the header of a request as text, for requests that no HTTP
+// library sends.
 func (e *env) rawRequest(method, target, key string, more ...string) string {
 	lines := append([]string{method + " " + target + " HTTP/1.1", "Host: invoices.example"}, more...)
 	if key != "" {
@@ -201,7 +202,7 @@ func (e *env) rawRequest(method, target, key string, more ...string) string {
 	return strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 
-// rawConn is a connection on which a test writes bytes.
+// rawConn is a connection to which a test writes bytes.
 type rawConn struct {
 	net.Conn
 	r *bufio.Reader
@@ -216,10 +217,10 @@ func (e *env) dial(t *testing.T) *rawConn {
 	return &rawConn{conn, bufio.NewReader(conn)}
 }
 
-// exchange writes a text and reads the answer to it.
+// exchange writes a request and reads its answer.
 func (c *rawConn) exchange(t *testing.T, method, text string) response {
 	t.Helper()
-	// A server that refuses early may close while a long text is still being written.
+	// A server that refuses early may close while a long request is still being written.
 	_, _ = io.WriteString(c, text)
 	a, err := c.answer(method)
 	if err != nil {
@@ -241,7 +242,8 @@ func (c *rawConn) answer(method string) (response, error) {
 	return response{resp.StatusCode, resp.Header, text}, err
 }
 
-// closed tells whether the server has closed the connection.
+// closed waits for more bytes and reports whether the server has closed the
+// connection.
 func (c *rawConn) closed() bool {
 	_, err := c.r.ReadByte()
 	return err != nil
@@ -249,21 +251,22 @@ func (c *rawConn) closed() bool {
 
 var requestIDForm = regexp.MustCompile(`^req_[0-9a-f]{32}$`)
 
-// wantCommonHeaders checks what every answer below /v1 and on unknown routes carries.
+// wantCommonHeaders checks the headers that every answer below /v1 and on unknown
+// paths has.
 func wantCommonHeaders(t *testing.T, now time.Time, a response) {
 	t.Helper()
 	id := a.header.Get("X-Request-Id")
 	if !requestIDForm.MatchString(id) {
 		t.Errorf("X-Request-Id %q in %s", id, a)
 	}
-	var told struct {
+	var body struct {
 		Error struct {
 			RequestID string `json:"request_id"`
 		} `json:"error"`
 	}
 	if a.status >= 400 && len(a.body) > 0 {
-		if err := json.Unmarshal(a.body, &told); err != nil || told.Error.RequestID != id {
-			t.Errorf("the body tells another request than %s: %s", id, a)
+		if err := json.Unmarshal(a.body, &body); err != nil || body.Error.RequestID != id {
+			t.Errorf("the body has another request id than %s: %s", id, a)
 		}
 	}
 	number := func(name string) int64 {
@@ -282,11 +285,12 @@ func wantCommonHeaders(t *testing.T, now time.Time, a response) {
 	}
 }
 
-// forgeKey makes a well-formed key with the prefix of another and a secret of its own.
+// forgeKey returns a well-formed key with the prefix of another key and a new
+// secret.
 func forgeKey(t *testing.T, key string) string {
 	t.Helper()
 	const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
-	var prefix []byte // the first character is made of the environment
+	var prefix []byte // without its first character, which names the environment
 	for _, c := range []byte(key[len("fh_")+1 : len("fh_")+12]) {
 		prefix = append(prefix, byte(strings.IndexByte(alphabet, c)))
 	}
@@ -296,12 +300,12 @@ func forgeKey(t *testing.T, key string) string {
 		t.Fatal(err)
 	}
 	if forged.Reveal()[:16] != key[:16] || forged.Reveal() == key {
-		t.Fatalf("%s is no forgery of %s", forged.Reveal(), key)
+		t.Fatalf("%s does not have the prefix of %s, or is equal", forged.Reveal(), key)
 	}
 	return forged.Reveal()
 }
 
-// unknownKey is a well-formed key that nobody issued.
+// unknownKey returns a well-formed key that was never issued.
 func unknownKey(t *testing.T, env fiscal.Environment) string {
 	t.Helper()
 	key, err := apikey.New(string(env), rand.Reader)
@@ -311,7 +315,7 @@ func unknownKey(t *testing.T, env fiscal.Environment) string {
 	return key.Reveal()
 }
 
-// storedCredential finds what is stored of a key.
+// storedCredential returns the stored credential of a key.
 func (e *env) storedCredential(key string) store.Credential {
 	e.t.Helper()
 	c, err := e.store.CredentialByPrefix(e.t.Context(), key[3:15])
@@ -322,7 +326,7 @@ func (e *env) storedCredential(key string) store.Credential {
 // operation is a path and method of the OpenAPI document.
 type operation struct{ method, path string }
 
-// operations lists what the document knows, so that a new one is not forgotten.
+// operations lists the operations of the document, so that tests cover new ones.
 func operations(t *testing.T) []operation {
 	t.Helper()
 	text, err := openapi.JSON()
@@ -349,21 +353,21 @@ func operations(t *testing.T) []operation {
 	return all
 }
 
-// path fills the parameters of a path.
+// pathFor fills in the parameters of the path.
 func (o operation) pathFor(taxpayer, resource string) string {
 	return strings.NewReplacer("{taxpayer_id}", taxpayer, "{invoice_id}", resource, "{document_id}", resource,
 		"{endpoint_id}", resource, "{source_id}", resource).Replace(o.path)
 }
 
-// ofTaxpayer tells whether the operation is below a taxpayer, named whether it
-// names one resource, and emits whether the sandbox refuses it.
+// ofTaxpayer reports whether the path has a taxpayer, named whether it names one
+// resource, and webhooks whether it manages webhook endpoints.
 func (o operation) ofTaxpayer() bool { return strings.Contains(o.path, "{taxpayer_id}") }
 func (o operation) webhooks() bool   { return strings.Contains(o.path, "/webhook-endpoints") }
 func (o operation) named() bool {
 	return strings.Contains(o.path, "{invoice_id}") || strings.Contains(o.path, "{document_id}") || strings.Contains(o.path, "{endpoint_id}")
 }
 
-// uselessScope is a scope that does not help with the operation.
+// uselessScope returns a scope that does not allow the operation.
 func (o operation) uselessScope() apikey.Scope {
 	if o.webhooks() {
 		return apikey.InvoicesRead
@@ -371,7 +375,7 @@ func (o operation) uselessScope() apikey.Scope {
 	return apikey.WebhooksManage
 }
 
-// validRequest makes a request of an operation good except for what a test spoils.
+// validRequest returns a valid request of the operation.
 func (o operation) validRequest(path string) request {
 	r := request{method: o.method, path: path}
 	switch {
@@ -388,7 +392,7 @@ func (o operation) validRequest(path string) request {
 	return r
 }
 
-// endpointBody is a valid request for an endpoint.
+// endpointBody returns a valid body for the creation of an endpoint.
 func endpointBody(url string, kinds ...string) []byte {
 	if len(kinds) == 0 {
 		kinds = []string{"*"}
@@ -402,7 +406,7 @@ func endpointBody(url string, kinds ...string) []byte {
 
 func (o operation) String() string { return fmt.Sprintf("%s %s", o.method, o.path) }
 
-// getPlain asks for a page that the OpenAPI document does not know.
+// getPlain gets a page that is not in the OpenAPI document.
 func (e *env) getPlain(t *testing.T, path string) (response, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.base+path, nil)
@@ -423,7 +427,7 @@ func decode(t *testing.T, text []byte, into any) {
 	}
 }
 
-// receive fails when something that should happen now does not.
+// receive receives from a channel, and fails the test after 20 seconds.
 func receive[T any](t *testing.T, what string, c <-chan T) T {
 	t.Helper()
 	select {
@@ -435,7 +439,7 @@ func receive[T any](t *testing.T, what string, c <-chan T) T {
 	}
 }
 
-// sendAsync makes an exchange in the background.
+// sendAsync sends a request in the background.
 func (e *env) sendAsync(r request) <-chan response {
 	c := make(chan response, 1)
 	go func() {

@@ -18,17 +18,18 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// tenants are two taxpayers of one service, and the first one's other self
-// in another environment of the same database.
+// tenants is an environment with three owners of data: its own taxpayer, another
+// taxpayer ("other"), and its own taxpayer in another environment of the same
+// database ("elsewhere").
 type tenants struct {
-	*env                 // of the one who asks
-	foreign     []string // every text that belongs to the others
+	*env                 // of the own taxpayer
+	foreign     []string // texts that belong to the others
 	ids         map[string]resource
 	endpointsOf map[string]store.Endpoint
-	cursor      string // of the other's list
+	cursor      string // of the list of the other taxpayer
 }
 
-// newTenants starts them in an environment and in the one beside it.
+// newTenants starts a service in each of the two environments.
 func newTenants(t *testing.T, address string, environment, otherEnvironment fiscal.Environment) *tenants {
 	t.Helper()
 	opt := envOptions{
@@ -40,34 +41,34 @@ func newTenants(t *testing.T, address string, environment, otherEnvironment fisc
 	mark := func(v map[string]any) {
 		v["buyer"] = map[string]any{"legal_name": "Comprador ajeno", "email": "ajeno@example.com"}
 	}
-	settle := func(of *env, name string) {
-		for i := range 3 { // enough for a page to follow another
+	addData := func(of *env, name string) {
+		for i := range 3 { // enough for a second page
 			a := of.create(fmt.Sprint(name, "-key-", i), invoiceBody(fmt.Sprint(name, "-invoice-", i), mark))
 			r := of.created(a)
 			n.ids[fmt.Sprint(name, i)] = r
 			n.foreign = append(n.foreign, r.ID, r.FiscalDocumentID, r.ExternalID)
 		}
 		if of.opt.environment == fiscal.Sandbox {
-			return // it sends no events
+			return // the sandbox sends no events
 		}
 		scope := store.Scope{Environment: of.opt.environment, TaxpayerID: of.taxpayer}
 		made, err := of.endpoints().Create(t.Context(), notify.NewEndpoint{Scope: scope, URL: "https://ajeno.example/" + name, Kinds: []string{"*"}}, notify.Intent{})
 		n.must(err)
-		told := of.addEvent("taxpayer.contingency_started")
+		added := of.addEvent("taxpayer.contingency_started")
 		n.endpointsOf[name] = made.Endpoint
-		n.foreign = append(n.foreign, made.Endpoint.ID, made.Secret.Reveal(), "ajeno.example", told.ID)
+		n.foreign = append(n.foreign, made.Endpoint.ID, made.Secret.Reveal(), "ajeno.example", added.ID)
 	}
 	other := *e
 	other.taxpayer = e.newTaxpayer()
 	other.key = e.newKey(other.taxpayer, environment, apikey.AllScopes()...)
-	settle(&other, "other")
+	addData(&other, "other")
 	n.foreign = append(n.foreign, other.taxpayer, other.key, "Comprador ajeno", "ajeno@example.com")
 
 	opt.environment = otherEnvironment
 	elsewhere := newNode(t, address, opt)
 	elsewhere.taxpayer = e.taxpayer
 	elsewhere.key = elsewhere.newKey(e.taxpayer, otherEnvironment, apikey.AllScopes()...)
-	settle(elsewhere, "elsewhere")
+	addData(elsewhere, "elsewhere")
 
 	var page struct {
 		Meta struct {
@@ -82,25 +83,25 @@ func newTenants(t *testing.T, address string, environment, otherEnvironment fisc
 	return n
 }
 
-// wantNothingForeign fails when an answer holds anything of the others.
+// wantNothingForeign reports every text of the others in an answer.
 func (n *tenants) wantNothingForeign(t *testing.T, what string, a response) {
 	t.Helper()
 	for _, text := range n.foreign {
 		if bytes.Contains(a.body, []byte(text)) || strings.Contains(fmt.Sprint(a.header), text) {
-			t.Errorf("%s tells %s: %s %v", what, text, a, a.header)
+			t.Errorf("%s shows %s: %s %v", what, text, a, a.header)
 		}
 	}
 }
 
-// The sweep is made of the document, so that a new operation is swept as well.
+// The operations come from the OpenAPI document, so that new ones are tested too.
 func TestNoOperationShowsDataOfOthers(t *testing.T) {
 	t.Parallel()
-	for env, beside := range map[fiscal.Environment]fiscal.Environment{
+	for environment, other := range map[fiscal.Environment]fiscal.Environment{
 		fiscal.Sandbox: fiscal.Certification, fiscal.Certification: fiscal.Production,
 	} {
-		t.Run(string(env), func(t *testing.T) {
+		t.Run(string(environment), func(t *testing.T) {
 			t.Parallel()
-			storetest.EachAddress(t, func(t *testing.T, address string) { newTenants(t, address, env, beside).sweep(t) })
+			storetest.EachAddress(t, func(t *testing.T, address string) { newTenants(t, address, environment, other).sweep(t) })
 		})
 	}
 }
@@ -126,7 +127,7 @@ func (n *tenants) sweep(t *testing.T) {
 			}
 			resources := append(slices.Clone(theirs), own.ID, own.FiscalDocumentID)
 			if !o.named() {
-				resources = resources[:1] // it is not in the path
+				resources = resources[:1] // the path has no resource
 			}
 			for _, id := range resources {
 				for _, taxpayer := range []string{n.taxpayer, other, store.NewID()} {
@@ -168,17 +169,17 @@ func (n *tenants) sweep(t *testing.T) {
 	}
 }
 
-// What is unique, remembered or pointed at is so within one taxpayer of one
+// Idempotency keys, cursors and external ids are separate for each taxpayer and
 // environment.
 func TestKeysCursorsAndExternalIDsAreSeparate(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		n := newTenants(t, address, fiscal.Sandbox, fiscal.Certification)
 		if a := n.send(request{path: "invoices?cursor=" + n.cursor}); a.status != http.StatusBadRequest {
-			t.Errorf("another's cursor: %s", a)
+			t.Errorf("cursor of another taxpayer: %s", a)
 		}
 		for _, name := range []string{"other", "elsewhere"} {
-			// The other's key, external id and body: a creation of one's own, neither a replay nor a conflict.
+			// Key, external id and body of the other: a new creation, no replay and no conflict.
 			a := n.create(name+"-key-0", invoiceBody(name+"-invoice-0"))
 			r := n.created(a)
 			if a.header.Get("Idempotency-Replayed") != "" || r.ID == n.ids[name+"0"].ID || r.TaxpayerID != n.taxpayer {
@@ -193,7 +194,7 @@ func TestKeysCursorsAndExternalIDsAreSeparate(t *testing.T) {
 		var all []resource
 		n.send(request{path: "invoices?limit=100"}).data(t, &all)
 		if len(all) != 2 {
-			t.Errorf("%d invoices in the list of one's own two", len(all))
+			t.Errorf("%d invoices in the list, want 2", len(all))
 		}
 	})
 }

@@ -10,15 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// item is a line in short: how many, at what price, less how many percent, with
-// which taxes. A tax is "code=rate".
+// item is a line: quantity, unit price, discount in percent and taxes, each
+// "code=rate".
 type item struct {
 	quantity, price, percent string
 	taxes                    []string
 }
 
-// itemised gives an invoice these lines and these totals: subtotal, discount,
-// tax and total.
+// itemised gives an invoice lines and totals: subtotal, discount, tax and total.
 func itemised(totals string, items ...item) func(map[string]any) {
 	return func(v map[string]any) {
 		var lines []any
@@ -42,8 +41,8 @@ func itemised(totals string, items ...item) func(map[string]any) {
 	}
 }
 
-// The worked examples of the totals, through the API: the invoice echoes what
-// was declared and the document carries what was computed.
+// Worked examples of totals: the invoice shows the declared totals, and the
+// document shows the computed one.
 func TestTotalsOfTheWorkedExamples(t *testing.T) {
 	full := []string{"ITBIS=18"}
 	seven := make([]item, 7)
@@ -65,7 +64,7 @@ func TestTotalsOfTheWorkedExamples(t *testing.T) {
 		totals   string
 		items    []item
 		document string   // empty: refused
-		problems []string // when it is
+		problems []string // of a refused invoice
 	}{
 		{"A: one line", "3750.00 0.00 675.00 4425.00", []item{{"3", "1250.00", "", full}}, "4425.00", nil},
 		{"A: without decimals", "3750 0 675 4425", []item{{"3", "1250", "", full}}, "4425.00", nil},
@@ -109,7 +108,7 @@ func TestTotalsOfTheWorkedExamples(t *testing.T) {
 			if d.Total != tt.document {
 				t.Errorf("%s: the document's total is %s, want %s", tt.name, d.Total, tt.document)
 			}
-			// The note about cents is there exactly when there are any.
+			// There is a note about cents when the totals differ.
 			cents := strings.TrimSuffix(declared[3], ".00") != strings.TrimSuffix(tt.document, ".00")
 			noted := len(d.StatusMessages) == 2 && strings.Contains(d.StatusMessages[0], tt.document) && strings.Contains(d.StatusMessages[0], declared[3])
 			if cents != noted || !cents && len(d.StatusMessages) != 1 {
@@ -168,13 +167,13 @@ func TestTimesAreUTCWithMilliseconds(t *testing.T) {
 	})
 }
 
-// Links are of the configured address, whatever a client or proxy says.
+// Links start with the configured address, whatever a client or a proxy sends.
 func TestLinksComeFromTheConfiguredAddress(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		inv := e.created(e.create("k", invoiceBody("L")))
 		self := "https://invoices.example/v1/taxpayers/" + e.taxpayer + "/fiscal-documents/" + inv.FiscalDocumentID
 		want := map[string]string{"self": self, "xml": self + "/xml", "pdf": self + "/pdf"}
-		// The request text of the wire names another host than the server's own.
+		// The request names another host.
 		text := e.rawRequest(http.MethodGet, "/v1/taxpayers/"+strings.ToUpper(e.taxpayer)+"/fiscal-documents/"+strings.ToUpper(inv.FiscalDocumentID), e.key,
 			"X-Forwarded-Host: evil.example", "X-Forwarded-Proto: gopher", "Forwarded: host=evil.example")
 		text = strings.Replace(text, "Host: invoices.example", "Host: evil.example:666", 1)
@@ -205,10 +204,10 @@ func TestLocationIsLowerCaseWhateverThePath(t *testing.T) {
 		wantReplay(t, "the same taxpayer in lower case", first, e.create("k", invoiceBody("L")))
 		conflict := e.send(request{method: http.MethodPost, path: upper, idem: "k2", body: invoiceBody("L")})
 		if got := conflict.header.Get("Location"); got != want {
-			t.Errorf("of the conflict: Location is %q, want %q", got, want)
+			t.Errorf("Location of the conflict is %q, want %q", got, want)
 		}
 		if a := e.send(request{path: first.header.Get("Location")}); a.status != http.StatusOK {
-			t.Errorf("following it: %s", a)
+			t.Errorf("reading Location: %s", a)
 		}
 		if a := e.send(request{path: upper + "/" + strings.ToUpper(inv.ID)}); a.status != http.StatusOK {
 			t.Errorf("in upper case: %s", a)

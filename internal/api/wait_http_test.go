@@ -13,13 +13,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// createPending creates an invoice whose verdict does not come before the clock goes on.
+// createPending creates an invoice that has no verdict until the clock advances.
 func (e *env) createPending() resource {
 	e.t.Helper()
 	return e.created(e.send(request{method: http.MethodPost, path: "invoices", idem: "unsettled", body: invoiceBody("unsettled"), header: scenarioHeader("accepted")}))
 }
 
-// awaitVerdict lets the clock go on until everything has its verdict.
+// awaitVerdict advances the clock until the invoices have their verdicts.
 func (e *env) awaitVerdict(ids ...string) {
 	e.t.Helper()
 	eventually(e.t, "the verdict", func() bool {
@@ -63,10 +63,10 @@ func TestWaitEndsWithTheVerdict(t *testing.T) {
 		reading := e.sendAsync(request{path: "invoices/" + found.ID, header: prefer("wait=20")})
 		e.awaitWaits(t, 2)
 
-		// The stored answer is the original, and whoever repeats the request has it at once.
+		// The stored answer is the original one. A repeated request gets it at once.
 		again := e.send(creation)
 		if r := e.created(again); r.Status != "queued" || again.header.Get("Idempotency-Replayed") != "true" || again.header.Get("Preference-Applied") != "" {
-			t.Errorf("a repetition: %s %v", again, again.header)
+			t.Errorf("a replay: %s %v", again, again.header)
 		}
 		e.awaitVerdict(found.ID)
 		for name, c := range map[string]<-chan response{"creation": creating, "reading": reading} {
@@ -81,7 +81,7 @@ func TestWaitEndsWithTheVerdict(t *testing.T) {
 			}
 		}
 		if later := e.send(creation); !bytes.Equal(later.body, again.body) {
-			t.Errorf("a repetition after the verdict: %s", later)
+			t.Errorf("a replay after the verdict: %s", later)
 		}
 	})
 }
@@ -106,13 +106,13 @@ func TestMalformedPreferenceIsIgnored(t *testing.T) {
 				t.Errorf("%q: %s %v", lines, a, a.header)
 			}
 		}
-		for _, path := range []string{"invoices", "fiscal-documents/" + made.FiscalDocumentID} { // where it has no meaning
+		for _, path := range []string{"invoices", "fiscal-documents/" + made.FiscalDocumentID} { // these operations ignore the preference
 			if a := e.send(request{path: path, header: prefer("wait=20")}); a.status != http.StatusOK || a.header.Get("Preference-Applied") != "" {
 				t.Errorf("%s: %s %v", path, a, a.header)
 			}
 		}
 		if a := e.send(request{path: "invoices/" + store.NewID(), header: prefer("wait=20")}); a.status != http.StatusNotFound {
-			t.Errorf("an invoice that is not there: %s", a)
+			t.Errorf("an unknown invoice: %s", a)
 		}
 	})
 }
@@ -136,13 +136,13 @@ func TestDrainEndsEveryWait(t *testing.T) {
 	})
 }
 
-// Those who wait keep nobody out, and are bounded.
+// Waiting requests hold no slots, and their number is limited.
 func TestWaitingRequestsDoNotBlockOthers(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		const most, all = 256, 300
 		made := e.createPending()
 		var waiting []<-chan response
-		for len(waiting) < most { // not all at once: a credential has 64 places
+		for len(waiting) < most { // not all at once: a credential has 64 slots
 			for range 32 {
 				waiting = append(waiting, e.sendAsync(request{path: "invoices/" + made.ID, header: prefer("wait=20")}))
 			}
@@ -154,7 +154,7 @@ func TestWaitingRequestsDoNotBlockOthers(t *testing.T) {
 				path, header = "events?wait=30", nil
 			}
 			if a := e.send(request{path: path, header: header}); a.status != http.StatusOK || a.header.Get("Preference-Applied") != "" {
-				t.Errorf("the %dth: %s %v", i+1, a, a.header)
+				t.Errorf("request %d: %s %v", i+1, a, a.header)
 			}
 		}
 		for i := range 5 {
@@ -162,7 +162,7 @@ func TestWaitingRequestsDoNotBlockOthers(t *testing.T) {
 		}
 		other := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.InvoicesRead)
 		more := e.sendAsync(request{path: "invoices/" + made.ID, header: prefer("wait=20"), key: other})
-		e.awaitWaits(t, most+1) // another credential has waits of its own
+		e.awaitWaits(t, most+1) // another credential has its own limit
 		e.awaitVerdict(made.ID)
 		for i, c := range append(waiting, more) {
 			a := receive(t, "an answer", c)
@@ -174,7 +174,7 @@ func TestWaitingRequestsDoNotBlockOthers(t *testing.T) {
 	})
 }
 
-// The times that the server gives a request do not count while it waits.
+// The timeouts of the server do not apply while a request waits.
 func TestWaitsOutlastTheTimeoutsOfTheServer(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		made := e.createPending()
