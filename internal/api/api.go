@@ -167,7 +167,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve makes the checks in their order. A request with several faults is
+// serve makes the checks in their order. A request with several problems is
 // answered for the first one.
 func (a *API) serve(x *exchange) error {
 	if hasLengthAndChunks(x.r) {

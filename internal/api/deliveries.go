@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"time"
@@ -38,13 +39,7 @@ func newDeliveryResource(d store.DeliveryAttempt) deliveryResource {
 
 // listDeliveries answers one page of the delivery log of an endpoint, newest
 // first.
-func (a *API) listDeliveries(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.endpoint(ctx, x)
-	if err != nil {
-		return err
-	}
+func (a *API) listDeliveries(ctx context.Context, x *exchange, e store.Endpoint) error {
 	query, err := readQuery(x.r, "cursor", "limit")
 	if err != nil {
 		return err
@@ -69,13 +64,7 @@ type replayResource struct {
 }
 
 // replayEvents sends events to an endpoint again.
-func (a *API) replayEvents(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.endpoint(ctx, x)
-	if err != nil {
-		return err
-	}
+func (a *API) replayEvents(ctx context.Context, x *exchange, e store.Endpoint) error {
 	_, document, err := readJSON(x.r)
 	if err != nil {
 		return err

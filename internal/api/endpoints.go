@@ -15,7 +15,7 @@ import (
 )
 
 // endpointResource is a webhook endpoint in the form of the contract. Secret is
-// shown only by the answer that created it.
+// set only in the answers that create or rotate it.
 type endpointResource struct {
 	ID          string               `json:"id"`
 	URL         string               `json:"url"`
@@ -134,35 +134,63 @@ func (a *API) listEndpoints(x *exchange) error {
 	})
 }
 
-// endpoint finds the endpoint that the path names. Handlers call it before they
-// read the body, so that the answer to an unknown endpoint is always 404.
-func (a *API) endpoint(ctx context.Context, x *exchange) (store.Endpoint, error) {
-	id, ok := parseUUID(x.params["endpoint_id"])
-	if !ok {
-		return store.Endpoint{}, notFound()
+// endpointHandler handles a request for an endpoint that exists.
+type endpointHandler func(ctx context.Context, x *exchange, e store.Endpoint) error
+
+// withEndpoint returns a handler that finds the endpoint of the path and calls
+// handle. It does so before the body is read, so that the answer for an unknown
+// endpoint is always 404.
+func (a *API) withEndpoint(handle endpointHandler) func(*exchange) error {
+	return func(x *exchange) error {
+		id, ok := parseUUID(x.params["endpoint_id"])
+		if !ok {
+			return notFound()
+		}
+		ctx, cancel := x.deadline()
+		defer cancel()
+		e, err := a.store.Endpoint(ctx, x.scope, id)
+		if err != nil {
+			return err
+		}
+		return handle(ctx, x, e)
 	}
-	return a.store.Endpoint(ctx, x.scope, id)
 }
 
-// readEndpoint answers one endpoint.
-func (a *API) readEndpoint(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.endpoint(ctx, x)
+// withCommand is withEndpoint for commands. A command takes no arguments: its
+// body must be absent or an empty object.
+func (a *API) withCommand(handle endpointHandler) func(*exchange) error {
+	return a.withEndpoint(func(ctx context.Context, x *exchange, e store.Endpoint) error {
+		if err := checkNoArguments(x.r); err != nil {
+			return err
+		}
+		return handle(ctx, x, e)
+	})
+}
+
+func checkNoArguments(r *http.Request) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	body, err := readJSONBytes(r)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	document, err := strictjson.Parse(body)
 	if err != nil {
 		return err
 	}
+	var d bodyDecoder
+	d.object(document.Root())
+	return d.err()
+}
+
+// readEndpoint answers one endpoint.
+func (a *API) readEndpoint(_ context.Context, x *exchange, e store.Endpoint) error {
 	return x.respond(newEndpointResource(e, webhook.Secret{}))
 }
 
 // deleteEndpoint deletes an endpoint.
-func (a *API) deleteEndpoint(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.endpoint(ctx, x)
-	if err != nil {
-		return err
-	}
+func (a *API) deleteEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
 	if err := a.endpoints.Delete(ctx, x.scope, e.ID); err != nil {
 		return err
 	}
@@ -171,13 +199,7 @@ func (a *API) deleteEndpoint(x *exchange) error {
 }
 
 // rotateEndpoint gives an endpoint a new secret and answers it.
-func (a *API) rotateEndpoint(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.commandedEndpoint(ctx, x)
-	if err != nil {
-		return err
-	}
+func (a *API) rotateEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
 	e, secret, err := a.endpoints.Rotate(ctx, x.scope, e.ID)
 	if err != nil {
 		return err
@@ -186,14 +208,9 @@ func (a *API) rotateEndpoint(x *exchange) error {
 }
 
 // enableEndpoint makes the sender deliver to a disabled endpoint again.
-func (a *API) enableEndpoint(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.commandedEndpoint(ctx, x)
+func (a *API) enableEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
+	e, err := a.endpoints.Enable(ctx, x.scope, e.ID)
 	if err != nil {
-		return err
-	}
-	if e, err = a.endpoints.Enable(ctx, x.scope, e.ID); err != nil {
 		return err
 	}
 	return x.respond(newEndpointResource(e, webhook.Secret{}))
@@ -208,14 +225,11 @@ type testResource struct {
 
 // testEndpoint posts a test event and answers the result. The request gives its
 // slots back while it waits for the server of the endpoint.
-func (a *API) testEndpoint(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.commandedEndpoint(ctx, x)
-	if err != nil {
-		return err
-	}
-	var result webhook.Result
+func (a *API) testEndpoint(_ context.Context, x *exchange, e store.Endpoint) error {
+	var (
+		result webhook.Result
+		err    error
+	)
 	waited := a.wait(x, handlerTime, func(ctx context.Context) {
 		result, err = a.endpoints.Test(ctx, x.scope, e.ID)
 	})
@@ -234,24 +248,4 @@ func zeroAsNull(n int64) *int64 {
 		return nil
 	}
 	return &n
-}
-
-// commandedEndpoint finds the endpoint of a command. A command takes no
-// arguments: its body must be absent or an empty object.
-func (a *API) commandedEndpoint(ctx context.Context, x *exchange) (store.Endpoint, error) {
-	e, err := a.endpoint(ctx, x)
-	if err != nil || x.r.ContentLength == 0 {
-		return e, err
-	}
-	body, err := readJSONBytes(x.r)
-	if err != nil || len(body) == 0 {
-		return e, err
-	}
-	document, err := strictjson.Parse(body)
-	if err != nil {
-		return e, err
-	}
-	var d bodyDecoder
-	d.object(document.Root())
-	return e, d.err()
 }

@@ -406,13 +406,13 @@ func TestEndpointCreationChecksInOrder(t *testing.T) {
 
 func TestSandboxRefusesWebhookOperations(t *testing.T) {
 	eachEngine(t, envOptions{poster: &stubPoster{}}, func(t *testing.T, e *env) {
-		swept := 0
+		requests := 0
 		for _, o := range operations(t) {
 			if !o.webhooks() {
 				continue
 			}
 			for _, id := range []string{store.NewID(), "x"} {
-				swept++
+				requests++
 				if a := e.send(o.validRequest(o.pathFor(e.taxpayer, id))); a.status != http.StatusForbidden || a.code() != "forbidden" || a.header.Get("WWW-Authenticate") != "" {
 					t.Errorf("%s: %s", o, a)
 				}
@@ -421,8 +421,8 @@ func TestSandboxRefusesWebhookOperations(t *testing.T) {
 				t.Errorf("%s of another taxpayer: %s", o, a)
 			}
 		}
-		if swept != 18 {
-			t.Errorf("%d requests", swept)
+		if requests != 18 {
+			t.Errorf("%d requests", requests)
 		}
 		f := e.events("")
 		if len(f.Data) != 0 || f.Meta.HasMore || f.Meta.NextCursor == "" {

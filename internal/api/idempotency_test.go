@@ -157,7 +157,7 @@ func TestAnotherRequestUnderAKnownKeyIsRefused(t *testing.T) {
 			"one character of a value":         base(setField("lines.0.description", "Café molidO")),
 			"another external id":              base(setField("external_id", "M-2")),
 			"another scale of a decimal":       base(setField("lines.0.quantity", "2.0")),
-			"null in place of nothing":         base(setField("due_date", nil)),
+			"null instead of an absent member": base(setField("due_date", nil)),
 			"composed and decomposed letters":  base(setField("notes", "cafe\u0301")),
 			"the order of an array":            base(swapped),
 			"a space at the end":               base(setField("notes", "café ")),

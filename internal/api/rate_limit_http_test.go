@@ -173,7 +173,7 @@ func TestAddressMayFailThreeHundredTimes(t *testing.T) {
 			a := e.send(r)
 			_, remaining, end := rateLimitHeaders(t, a)
 			if a.status != http.StatusTooManyRequests || a.code() != "rate_limited" || remaining != 0 || a.header.Get("WWW-Authenticate") != "" {
-				t.Errorf("want 429 in place of 401, got %s %v", a, a.header)
+				t.Errorf("want 429 instead of 401, got %s %v", a, a.header)
 			}
 			if retry := a.header.Get("Retry-After"); retry != strconv.FormatInt(end-e.clock.now().Unix(), 10) {
 				t.Errorf("Retry-After %s, reset in %d", retry, end-e.clock.now().Unix())

@@ -114,7 +114,7 @@ func (n *tenants) sweep(t *testing.T) {
 	for _, s := range []apikey.Scope{apikey.WebhooksManage, apikey.InvoicesRead} {
 		keys[s] = n.newKey(n.taxpayer, n.opt.environment, s)
 	}
-	swept := 0
+	requests := 0
 	for _, o := range operations(t) {
 		if !o.ofTaxpayer() {
 			continue
@@ -132,7 +132,7 @@ func (n *tenants) sweep(t *testing.T) {
 			for _, id := range resources {
 				for _, taxpayer := range []string{n.taxpayer, other, store.NewID()} {
 					for _, key := range []string{n.key, keys[o.uselessScope()]} {
-						swept++
+						requests++
 						path := o.pathFor(taxpayer, id) + "?external_id=" + url.QueryEscape(r.ExternalID)
 						q := o.validRequest(path)
 						q.path, q.key, q.idem = path, key, "sweep"
@@ -152,8 +152,8 @@ func (n *tenants) sweep(t *testing.T) {
 			}
 		}
 	}
-	if swept < 250 {
-		t.Errorf("only %d requests", swept)
+	if requests < 250 {
+		t.Errorf("only %d requests", requests)
 	}
 	found, err := n.store.ListInvoices(t.Context(), store.Scope{Environment: n.opt.environment, TaxpayerID: n.taxpayer}, store.InvoiceFilter{Limit: 10})
 	n.must(err)
