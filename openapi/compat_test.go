@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// TestP66NoBreakingChange compares the document with the one last released.
-// What it reports needs a new path prefix, not a new baseline.
+// TestNoBreakingChange compares the document with the last released one. A
+// breaking change needs a new path prefix, not a new baseline.
 //
-// At a release, and only then, the document becomes the baseline:
+// Only a release replaces the baseline:
 //
 //	cp openapi/openapi.yaml openapi/released.yaml
 //
-// in the commit that sets the version and its entry in the changelog.
-func TestP66NoBreakingChange(t *testing.T) {
+// in the commit that sets the version and adds its entry to the changelog.
+func TestNoBreakingChange(t *testing.T) {
 	t.Parallel()
 	released, err := os.ReadFile("released.yaml")
 	if err != nil {
@@ -33,14 +33,13 @@ func TestP66NoBreakingChange(t *testing.T) {
 
 type object = map[string]any
 
-// comparison walks two documents side by side, along the older one.
+// comparison compares two documents, item by item of the older one.
 type comparison struct {
 	old, new object
 	changes  []string
 }
 
-// breaking lists what in the newer document would break a client that was
-// written against the older one.
+// breaking lists the changes that would break a client of the older document.
 func breaking(old, new object) []string {
 	c := &comparison{old: old, new: new}
 	c.items("path", get(old, "paths"), get(new, "paths"), c.operation)
@@ -73,7 +72,8 @@ func (c *comparison) items(kind string, old, new object, each func(at string, ol
 	}
 }
 
-// operation is called by the client: it may not be asked for more, nor given less.
+// operation compares an operation that the client calls. It must not require more
+// from the client, and must not return less.
 func (c *comparison) operation(at string, oldItem, newItem, old, new object) {
 	c.parameters(at, c.params(c.old, oldItem, old), c.params(c.new, newItem, new))
 	oldBody, newBody := resolve(c.old, get(old, "requestBody")), resolve(c.new, get(new, "requestBody"))
@@ -84,7 +84,7 @@ func (c *comparison) operation(at string, oldItem, newItem, old, new object) {
 	oldAnswers, newAnswers := get(old, "responses"), get(new, "responses")
 	for _, status := range slices.Sorted(maps.Keys(oldAnswers)) {
 		if newAnswers[status] == nil {
-			// A client is not broken by an error that no longer happens.
+			// An error that no longer happens breaks no client.
 			if status < "400" {
 				c.report("%s: success status %s removed", at, status)
 			}
@@ -94,7 +94,7 @@ func (c *comparison) operation(at string, oldItem, newItem, old, new object) {
 	}
 }
 
-// webhook is answered by the client: its body is something that it reads.
+// webhook compares a request that the client serves. The client reads its body.
 func (c *comparison) webhook(at string, _, _, old, new object) {
 	oldBody, newBody := resolve(c.old, get(old, "requestBody")), resolve(c.new, get(new, "requestBody"))
 	c.content(at, get(oldBody, "content"), get(newBody, "content"), false)
@@ -136,7 +136,7 @@ func (c *comparison) response(at string, old, new object) {
 		oldHeader := resolve(c.old, get(get(old, "headers"), name))
 		newHeader := resolve(c.new, get(get(new, "headers"), name))
 		if oldHeader["required"] == true && newHeader["required"] != true {
-			c.report("%s: header %s is no longer promised", at, name)
+			c.report("%s: header %s is no longer required", at, name)
 		}
 		c.schema(at+" header "+name, get(oldHeader, "schema"), get(newHeader, "schema"), false)
 	}
@@ -183,8 +183,8 @@ func (c *comparison) schema(at string, old, new object, request bool) {
 	}
 }
 
-// limits takes a tighter limit for a break in answers too: the same schemas
-// serve both directions, and nobody needs to tighten an answer.
+// limits reports tighter limits in requests and answers, because both use the same
+// schemas.
 func (c *comparison) limits(at string, old, new object) {
 	for keyword, tighter := range map[string]int{
 		"maxLength": -1, "maxItems": -1, "maximum": -1, "maxProperties": -1, "exclusiveMaximum": -1,
@@ -201,8 +201,7 @@ func (c *comparison) limits(at string, old, new object) {
 	}
 }
 
-// enum lets values be added, except to the sets that clients may take for
-// complete: the status and the error code.
+// enum allows new values, except in the closed sets: status and error code.
 func (c *comparison) enum(at string, old, new object, closed bool) {
 	before, wasListed := old["enum"].([]any)
 	after, listed := new["enum"].([]any)
@@ -232,12 +231,12 @@ func (c *comparison) members(at string, old, new object, request bool) {
 		c.schema(at+"."+name, get(before, name), get(after, name), request)
 	}
 	required, wasRequired := texts(new["required"]), texts(old["required"])
-	if !request { // an answer may promise more, not less
+	if !request { // an answer may have more required members, not fewer
 		required, wasRequired = wasRequired, required
 	}
 	for _, name := range required {
 		if !slices.Contains(wasRequired, name) {
-			c.report("%s.%s: its being required changed", at, name)
+			c.report("%s.%s: whether it is required changed", at, name)
 		}
 	}
 	if new["additionalProperties"] == false && old["additionalProperties"] != false {
@@ -250,7 +249,8 @@ func get(o object, name string) object {
 	return member
 }
 
-// resolve follows a reference; what stands beside it (3.1 allows that) wins.
+// resolve follows a reference. Members beside the reference, which 3.1 allows,
+// replace those of its target.
 func resolve(doc, o object) object {
 	ref, ok := o["$ref"].(string)
 	if !ok {
@@ -285,7 +285,7 @@ func texts(list any) []string {
 	return out
 }
 
-// clone makes a deep copy, so that a test may spoil it.
+// clone returns a deep copy that a test may change.
 func clone(t *testing.T, doc object) object {
 	t.Helper()
 	text, err := json.Marshal(doc)

@@ -9,8 +9,8 @@ import (
 	"github.com/swaggest/swgui/v5emb"
 )
 
-// The page is our own and takes only the viewer's files from swgui: without
-// scripts in the page itself, the policy below can forbid inline scripts.
+// Only the files of the viewer come from swgui. The page has no script inside, so
+// that docsPolicy can forbid inline scripts.
 var (
 	//go:embed docs.html
 	docsPage string
@@ -18,7 +18,7 @@ var (
 	docsScript []byte
 )
 
-// docsBase is where the page lives; the addresses inside it are absolute, so
+// docsBase is the path of the page. The addresses inside the page are absolute, so
 // that it works with and without a trailing slash.
 const docsBase = "/docs"
 
@@ -30,8 +30,8 @@ const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'uns
 
 // Docs returns the handler of /docs and of everything below it: a page that
 // shows the document found at specURL, a path on the same host such as
-// /v1/openapi.json. All files come from the binary; the page asks no other
-// origin for anything.
+// /v1/openapi.json. All files come from the binary; the page loads nothing from
+// another origin.
 func Docs(specURL string) http.Handler {
 	page := []byte(strings.ReplaceAll(docsPage, "{{spec}}", html.EscapeString(specURL)))
 	assets := v5emb.NewHandler("", specURL, docsBase)
@@ -53,7 +53,7 @@ func Docs(specURL string) http.Handler {
 			write(w, r, "text/javascript; charset=utf-8", docsScript)
 		case "/swagger-ui.css", "/swagger-ui-bundle.js", "/favicon-16x16.png", "/favicon-32x32.png":
 			assets.ServeHTTP(w, r)
-		default: // the viewer brings files that the page does not use
+		default: // swgui has more files, which the page does not use
 			http.NotFound(w, r)
 		}
 	})
@@ -64,5 +64,5 @@ func write(w http.ResponseWriter, r *http.Request, mediaType string, body []byte
 	if r.Method == http.MethodHead {
 		return
 	}
-	_, _ = w.Write(body) // the client is gone; nobody is left to tell
+	_, _ = w.Write(body) // if it fails the client has left
 }

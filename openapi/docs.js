@@ -4,9 +4,9 @@ SwaggerUIBundle({
   url: spec,
   dom_id: '#docs',
   deepLinking: true,
-  validatorUrl: null, // no badge of a foreign service
-  persistAuthorization: false, // a key must not outlive the page
-  queryConfigEnabled: false, // a link must not make the page load another document
+  validatorUrl: null, // no badge from another site
+  persistAuthorization: false, // forget the key when the page is closed
+  queryConfigEnabled: false, // a link must not load another document into the page
   defaultModelsExpandDepth: 0,
   docExpansion: 'list',
   presets: [SwaggerUIBundle.presets.apis],

@@ -29,14 +29,14 @@ func docsServer(t *testing.T) *httptest.Server {
 	mux.Handle("/docs/", docs)
 	mux.HandleFunc("/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_, _ = w.Write(text) // a broken answer shows in the page
+		_, _ = w.Write(text) // the test sees a failure in the page
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server
 }
 
-// fetched is an answer that has been read.
+// fetched is a response with its whole body.
 type fetched struct {
 	status int
 	header http.Header
@@ -63,7 +63,7 @@ func fetch(t *testing.T, method, url string) fetched {
 
 var addressPattern = regexp.MustCompile(`(?:src|href|data-spec)="([^"]*)"`)
 
-func TestDocsPageNamesOnlyItsOwnFiles(t *testing.T) {
+func TestDocsPageUsesOnlyItsOwnFiles(t *testing.T) {
 	t.Parallel()
 	server := docsServer(t)
 	for _, path := range []string{"/docs", "/docs/"} {
@@ -73,7 +73,7 @@ func TestDocsPageNamesOnlyItsOwnFiles(t *testing.T) {
 			t.Fatalf("%s answered %d: %s", path, resp.status, page)
 		}
 		if strings.Contains(page, "://") {
-			t.Errorf("%s names another origin: %s", path, page)
+			t.Errorf("%s contains the address of another origin: %s", path, page)
 		}
 		for _, m := range addressPattern.FindAllStringSubmatch(page, -1) {
 			if resp := fetch(t, "GET", server.URL+m[1]); resp.status != 200 {
@@ -115,29 +115,29 @@ func TestDocsHeadersAndMethods(t *testing.T) {
 			t.Errorf("%s %s: policy is %q", c.method, c.path, policy)
 		}
 		if resp.header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s %s may be sniffed", c.method, c.path)
+			t.Errorf("%s %s has no X-Content-Type-Options: nosniff", c.method, c.path)
 		}
 	}
 }
 
-func TestDocsEscapeTheAddressOfTheDocument(t *testing.T) {
+func TestDocsEscapeTheSpecURL(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
 	Docs(`/x"><script>`).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/docs", nil))
 	if strings.Contains(w.Body.String(), `"><script>`) {
-		t.Error("the address of the document breaks out of its attribute")
+		t.Error("the URL of the document is not escaped")
 	}
 }
 
-// browser starts a headless Chromium that can reach this machine alone.
+// browser starts a headless Chromium that can connect only to this machine.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	const path = "/usr/bin/chromium"
 	if _, err := exec.LookPath(path); err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatalf("Chromium is needed here: %v", err)
+			t.Fatalf("CI needs Chromium: %v", err)
 		}
-		t.Skipf("SKIPPED: no Chromium to look at the page with: %v", err)
+		t.Skipf("SKIPPED: Chromium is not installed: %v", err)
 	}
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(),
 		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
@@ -171,7 +171,7 @@ func TestDocsInABrowser(t *testing.T) {
 
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	var requests, complaints []string
+	var requests, messages []string
 	done := make(chan struct{}, 2)
 	sent, console := chromedp.Events(reading, network.RequestWillBeSent), chromedp.Console(reading)
 	go func() {
@@ -188,7 +188,7 @@ func TestDocsInABrowser(t *testing.T) {
 			if err != nil {
 				break
 			}
-			complaints = append(complaints, m.String())
+			messages = append(messages, m.String())
 		}
 		done <- struct{}{}
 	}()
@@ -219,14 +219,14 @@ func TestDocsInABrowser(t *testing.T) {
 		case strings.HasPrefix(url, server.URL+"/"):
 			own++
 		case !strings.HasPrefix(url, "data:"):
-			t.Errorf("the page asked for %s", url)
+			t.Errorf("the page requested %s", url)
 		}
 	}
 	if own < 5 {
 		t.Errorf("only %d requests were seen: %v", own, requests)
 	}
-	for _, c := range complaints {
-		t.Errorf("the browser says: %s", c)
+	for _, c := range messages {
+		t.Errorf("message on the console: %s", c)
 	}
 }
 

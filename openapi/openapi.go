@@ -1,7 +1,7 @@
 // Package openapi owns the description of the public API, version 1: the
 // OpenAPI 3.1 document that is its source of truth, the same document as JSON,
-// and the page on which people read it. It does not check requests; the api
-// package does, and its tests compare what it answers with this document.
+// and the page that shows it. It does not check requests: package api does, and
+// its tests compare the answers with this document.
 package openapi
 
 import (
@@ -17,15 +17,15 @@ import (
 //go:embed openapi.yaml
 var source []byte
 
-// JSON returns the document as JSON, its members in the order in which they are
-// written. The bytes are everybody's, and not to be changed.
+// JSON returns the document as JSON, with its members in the order of the YAML
+// file. All callers get the same bytes and must not change them.
 func JSON() ([]byte, error) { return converted() }
 
-// converted converts the document once, which takes a while.
+// converted converts the document once, because the conversion is slow.
 var converted = sync.OnceValues(func() ([]byte, error) { return toJSON(source) })
 
-// toJSON works on nodes, not on Go maps, because a map would forget the order
-// that the document was written in, and the page shows operations in it.
+// toJSON converts nodes, not Go maps: a map loses the order of the members, in
+// which the page shows the operations.
 func toJSON(text []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -74,8 +74,8 @@ func writeNode(out *bytes.Buffer, n *yaml.Node) error {
 	case yaml.ScalarNode:
 		return writeScalar(out, n)
 	default:
-		// Anchors would make the document harder to read than the repetition they save.
-		return fmt.Errorf("openapi: line %d: aliases are not used in this document", n.Line)
+		// The document repeats itself instead of using anchors: it is easier to read.
+		return fmt.Errorf("openapi: line %d: aliases are not allowed in this document", n.Line)
 	}
 }
 
@@ -93,7 +93,7 @@ func writeScalar(out *bytes.Buffer, n *yaml.Node) error {
 		out.Write(text)
 		return nil
 	}
-	// Everything else is text, an unquoted date included: JSON has no dates.
+	// Everything else is text, also an unquoted date, because JSON has no dates.
 	return writeString(out, n.Value)
 }
 

@@ -33,8 +33,8 @@ func loadSpec(text []byte) (*openapi3.T, error) {
 	return doc, doc.Validate(context.Background(), openapi3.EnableMultiError(), openapi3.EnableExamplesValidation())
 }
 
-// sharedSpec exists because validating every example takes half a second under
-// the race detector.
+// sharedSpec is loaded once, because validating every example takes half a second
+// under the race detector.
 var sharedSpec = sync.OnceValues(func() (*openapi3.T, error) { return loadSpec(source) })
 
 func spec(t *testing.T) *openapi3.T {
@@ -71,8 +71,8 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// Validation that lets a wrong example pass would make the test above empty.
-func TestValidationReadsExamples(t *testing.T) {
+// TestDocumentIsValid is worth something only if the validation checks examples.
+func TestValidationChecksExamples(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ old, text string }{
 		{"tax_id: '199000021'", "tax_id: '1990'"},
@@ -85,7 +85,7 @@ func TestValidationReadsExamples(t *testing.T) {
 			t.Fatalf("the document has no %q", c.old)
 		}
 		if _, err := loadSpec(bytes.Replace(source, []byte(c.old), []byte(c.text), 1)); err == nil {
-			t.Errorf("%q in the place of %q was not noticed", c.text, c.old)
+			t.Errorf("validation accepts %q instead of %q", c.text, c.old)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestOperationsAreDescribed(t *testing.T) {
 		for method, op := range item.Operations() {
 			where := method + " " + at
 			if op.OperationID == "" || op.Summary == "" || op.Description == "" {
-				t.Errorf("%s lacks an operationId, a summary or a description", where)
+				t.Errorf("%s needs an operationId, a summary and a description", where)
 			}
 			if seen[op.OperationID] {
 				t.Errorf("%s: operationId %s is used twice", where, op.OperationID)
@@ -112,7 +112,7 @@ func TestOperationsAreDescribed(t *testing.T) {
 				t.Errorf("%s: tags are %v, want one that is declared", where, op.Tags)
 			}
 			if op.Security == nil {
-				t.Errorf("%s does not say its security", where)
+				t.Errorf("%s has no security", where)
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func TestStatusesAndCommonHeaders(t *testing.T) {
 			for status, ref := range op.Responses.Map() {
 				for _, name := range []string{"X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
 					if h := ref.Value.Headers[name]; h == nil || !h.Value.Required {
-						t.Errorf("%s %s does not promise %s", op.OperationID, status, name)
+						t.Errorf("%s %s does not require the header %s", op.OperationID, status, name)
 					}
 				}
 			}
@@ -187,8 +187,7 @@ func TestEveryComponentIsUsed(t *testing.T) {
 	}
 }
 
-// A code without an example or a row in the tables is one that nobody can
-// prepare for.
+// Each code needs an example and a row in the tables of the description.
 func TestEveryCodeIsExplained(t *testing.T) {
 	t.Parallel()
 	doc := spec(t)
@@ -212,11 +211,11 @@ func TestEveryCodeIsExplained(t *testing.T) {
 	}
 }
 
-// An event without an example is one that nobody can write a handler for.
-func TestEveryKindOfEventIsShown(t *testing.T) {
+// Each kind of event needs an example.
+func TestEveryEventKindHasAnExample(t *testing.T) {
 	t.Parallel()
 	doc := spec(t)
-	shown := map[string]bool{"*": true} // stands for all
+	shown := map[string]bool{"*": true} // means all kinds
 	for _, item := range doc.Webhooks {
 		for _, ref := range item.Post.RequestBody.Value.Content["application/json"].Examples {
 			shown[ref.Value.Value.(map[string]any)["type"].(string)] = true
@@ -229,7 +228,7 @@ func TestEveryKindOfEventIsShown(t *testing.T) {
 		delete(shown, kind.(string))
 	}
 	for kind := range shown {
-		t.Errorf("the kind %s is shown and cannot be asked for", kind)
+		t.Errorf("there is an example of the unknown kind %s", kind)
 	}
 }
 
@@ -242,7 +241,7 @@ func TestEveryErrorResponseHasAnExample(t *testing.T) {
 	}
 }
 
-func TestRequestsAreClosedAndAnswersOpen(t *testing.T) {
+func TestOnlyRequestsRefuseUnknownMembers(t *testing.T) {
 	t.Parallel()
 	requests := []string{"InvoiceRequest", "Buyer", "Address", "Line", "Discount", "Tax", "DeclaredTotals", "EstimatedWithholdings",
 		"WebhookEndpointRequest", "WebhookReplayRequest", "Nothing"}
@@ -311,7 +310,7 @@ func linesAddUp(t *testing.T, at string, lines []any, totals map[string]any) {
 	}
 	for name, sum := range map[string]*big.Rat{"subtotal": gross, "discount_total": discount, "tax_total": tax} {
 		if got := sum.FloatString(2); got != totals[name] {
-			t.Errorf("%s: %s is %v, the lines make %s", at, name, totals[name], got)
+			t.Errorf("%s: %s is %v, the lines add up to %s", at, name, totals[name], got)
 		}
 	}
 }
@@ -362,7 +361,7 @@ func TestJSONKeepsTheOrderAndTheTypes(t *testing.T) {
 	}
 }
 
-func TestJSONRefusesWhatIsNoDocument(t *testing.T) {
+func TestJSONRefusesInvalidDocuments(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "a: [", "a: &x 1\nb: *x\n"} {
 		if out, err := toJSON([]byte(text)); err == nil {

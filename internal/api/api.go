@@ -1,16 +1,16 @@
-// Package api is the public HTTP API: it reads requests, asks the domain and
-// the pipeline, and answers in the contract's envelopes. The checks of a
-// request come in one order, told by serve; one table in errors.go turns
-// errors into answers.
+// Package api is the public HTTP API. It reads requests, calls the domain and
+// the pipeline, and answers with the envelopes of the contract. The method
+// serve makes the checks of a request in one fixed order; the function
+// toAPIError in errors.go turns every error into an answer.
 package api
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
-	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
@@ -28,80 +27,128 @@ import (
 	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
-// Options are what an API is made of.
+// Options configure an API.
 type Options struct {
 	Store       *store.Store
 	Pipeline    *pipeline.Pipeline
 	Keyring     *access.Keyring
 	Environment fiscal.Environment
-	BaseURL     string // of links, without a slash at the end
-	RateLimit   int64  // requests a minute and credential; 0: off
+	BaseURL     string // start of all links, without a slash at the end
+	RateLimit   int64  // requests per minute for each credential; 0 switches all limits off
 	Proxies     []netip.Prefix
 	TLS         bool
 	Now         func() time.Time
 	Log         *slog.Logger
-	Metrics     prometheus.Registerer
+	Metrics     prometheus.Registerer // nil: metrics are not registered
 
-	// What tells integrators, and hears others. The sandbox has none of it.
+	// The services below send and receive events. The sandbox does not use
+	// them, and they may be nil.
 	Endpoints *notify.Endpoints
 	Feed      *notify.Feed
 	Sources   *notify.Sources
 	Inbox     Inbox
 }
 
-// Inbox takes in the messages that sources pass on.
+// check returns an error for the first option that is missing or not valid.
+func (o Options) check() error {
+	switch {
+	case o.Store == nil:
+		return errors.New("api: options: Store is missing")
+	case o.Pipeline == nil:
+		return errors.New("api: options: Pipeline is missing")
+	case o.Keyring == nil:
+		return errors.New("api: options: Keyring is missing")
+	case o.Now == nil:
+		return errors.New("api: options: Now is missing")
+	case o.Log == nil:
+		return errors.New("api: options: Log is missing")
+	case o.BaseURL == "" || strings.HasSuffix(o.BaseURL, "/"):
+		return fmt.Errorf("api: options: BaseURL %q must be an address without a slash at the end", o.BaseURL)
+	case o.RateLimit < 0:
+		return fmt.Errorf("api: options: RateLimit %d must not be negative", o.RateLimit)
+	}
+	if _, err := fiscal.ParseEnvironment(string(o.Environment)); err != nil {
+		return fmt.Errorf("api: options: Environment: %w", err)
+	}
+	return nil
+}
+
+// Inbox stores and processes the messages that sources forward.
 type Inbox interface {
 	Receive(ctx context.Context, in live.Inbound) (live.Received, error)
 }
 
-// API answers requests.
+// API is the HTTP handler of the public API.
 type API struct {
-	Options
-	auth     *access.Authenticator
-	cursors  cursor.Keys
-	windows  *windows
-	gate     *gate // of all requests
-	gates    *gates
-	waits    waits
-	held     atomic.Int64 // connections that wait before they are read again
-	metrics  *metrics
-	routes   []route
-	openapi  []byte
-	stopping atomic.Bool // not ready for more, but still answering
-	draining atomic.Bool // refusing
+	store       *store.Store
+	pipeline    *pipeline.Pipeline
+	environment fiscal.Environment
+	baseURL     string
+	rateLimit   int64
+	proxies     []netip.Prefix
+	tls         bool
+	now         func() time.Time
+	log         *slog.Logger
+
+	endpoints *notify.Endpoints
+	feed      *notify.Feed
+	sources   *notify.Sources
+	inbox     Inbox
+
+	auth                  *access.Authenticator
+	cursors               cursor.Keys
+	rateLimiter           *rateLimiter
+	concurrency           *concurrencyLimiter // of all requests
+	credentialConcurrency *credentialLimiters
+	waits                 waits
+	delayed               atomic.Int64 // connections that delayNextRead holds now
+	metrics               *metrics
+	routes                []route
+	openapi               []byte
+	stopping              atomic.Bool // /readyz answers 503; requests are still served
+	draining              atomic.Bool // new requests are refused
 }
 
-// New makes an API.
+// New returns an API. It fails when an option is missing or not valid, or when
+// the embedded OpenAPI document cannot be read.
 func New(opt Options) (*API, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
 	document, err := openapi.JSON()
 	if err != nil {
 		return nil, err
 	}
 	a := &API{
-		openapi: document,
-		Options: opt,
-		cursors: opt.Keyring.Cursors(),
-		windows: newWindows(opt),
-		gate:    newGate(maxExecuting, maxWaiting),
-		gates:   newGates(),
-		metrics: newMetrics(opt.Metrics),
+		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL,
+		rateLimit: opt.RateLimit, proxies: opt.Proxies, tls: opt.TLS, now: opt.Now, log: opt.Log,
+		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
+
+		cursors:               opt.Keyring.Cursors(),
+		rateLimiter:           newRateLimiter(opt.RateLimit, opt.Now, opt.Store),
+		concurrency:           newConcurrencyLimiter(maxExecuting, maxWaiting),
+		credentialConcurrency: newCredentialLimiters(),
+		metrics:               newMetrics(opt.Metrics),
+		openapi:               document,
 	}
-	a.auth = access.NewAuthenticator(opt.Store, opt.Keyring, opt.Now, a.touch)
+	a.auth = access.NewAuthenticator(opt.Store, opt.Keyring, opt.Now, a.recordUse)
 	a.routes = a.table()
 	return a, nil
 }
 
-func (a *API) touch(id string, at time.Time) {
-	a.Pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error {
-		return tx.TouchCredential(ctx, id, at)
+// recordUse stores when a credential was last used, after the request.
+func (a *API) recordUse(credentialID string, at time.Time) {
+	a.pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error {
+		return tx.TouchCredential(ctx, credentialID, at)
 	})
 }
 
-// Stopping tells those who ask that no more requests should be sent here.
+// Stopping makes /readyz answer 503, so that load balancers send no more
+// requests here. Requests that arrive are still served.
 func (a *API) Stopping() { a.stopping.Store(true) }
 
-// Drain refuses new requests from now on. Those under way are finished, and
-// those that wait for news are answered without.
+// Drain refuses new requests from now on. Requests that are executing finish;
+// requests that wait for an event or a verdict are answered without it.
 func (a *API) Drain() {
 	a.draining.Store(true)
 	a.waits.end()
@@ -110,33 +157,33 @@ func (a *API) Drain() {
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := a.begin(w, r)
-	if err := a.attempt(x); err != nil {
-		a.refuse(x, err)
+	if err := a.serveRecovering(x); err != nil {
+		a.respondError(x, err)
 	}
-	a.end(x)
-	nextHead(r)
+	a.finish(x)
+	expectHeader(r)
 	if x.shed {
-		a.hold(x)
+		a.delayNextRead(x)
 	}
 }
 
-// serve makes the checks in their order. A request with several defects is
-// answered for the first of them.
+// serve makes the checks in their order. A request with several problems is
+// answered for the first one.
 func (a *API) serve(x *exchange) error {
-	if ambiguous(x.r) {
-		return badRequest("a request has a Content-Length or chunks, not both")
+	if hasLengthAndChunks(x.r) {
+		return badRequest("the request has both Content-Length and Transfer-Encoding; send only one of them")
 	}
 	if err := a.admit(x); err != nil {
 		return err
 	}
-	defer x.places.leave()
+	defer x.slots.release()
 
 	route, params, err := a.match(x)
 	if err != nil {
 		return err
 	}
 	x.route, x.params = route.name, params
-	if route.ends.announce(x.w.Header(), a.Now()) {
+	if route.retirement.announce(x.w.Header(), a.now()) {
 		return notFound() // the closed list of codes has no "gone"
 	}
 	if route.public != nil {
@@ -145,122 +192,35 @@ func (a *API) serve(x *exchange) error {
 	if err := a.authenticate(x); err != nil {
 		return err
 	}
-	allowed := a.takePlace(x)
-	if x.credential.Environment != a.Environment {
-		return forbidden("this credential belongs to the environment %s and this is %s", x.credential.Environment, a.Environment)
+	allowed := a.countRequest(x)
+	if x.credential.Environment != a.environment {
+		return forbidden("this credential belongs to the environment %s, but this service is %s", x.credential.Environment, a.environment)
 	}
 	if !allowed {
-		return rateLimited(x.window.reset-a.Now().Unix(), "the limit of requests in this window is used up")
+		return a.rateLimitExceeded(x)
 	}
-	if err := a.slot(x); err != nil {
+	if err := a.takeCredentialSlot(x); err != nil {
 		return err
 	}
 	if err := a.authorize(x, route); err != nil {
 		return err
 	}
-	if route.emits && (a.Environment == fiscal.Sandbox || a.Endpoints == nil) {
-		return forbidden("the environment %s sends no events", a.Environment)
+	if route.webhooks && (a.environment == fiscal.Sandbox || a.endpoints == nil) {
+		return forbidden("the environment %s does not send events", a.environment)
 	}
 	return route.handle(x)
 }
 
-// admit lets a bounded number of requests in.
+// admit takes a slot of the service for the request. It fails while the service
+// drains, and when no slot becomes free in time.
 func (a *API) admit(x *exchange) (err error) {
 	if a.draining.Load() {
 		x.w.Header().Set("Connection", "close")
 		return unavailable("the service is stopping; send the same request again")
 	}
-	x.places.service, err = a.gate.enter(x.r.Context())
+	x.slots.service, err = a.concurrency.acquire(x.r.Context())
 	if err != nil {
 		return a.overloaded()
 	}
 	return nil
-}
-
-// authenticate reads and checks the credential.
-func (a *API) authenticate(x *exchange) error {
-	key, err := bearer(x.r)
-	if err != nil {
-		return a.denied(x, err)
-	}
-	x.credential, err = a.auth.Authenticate(x.r.Context(), key)
-	if errors.Is(err, access.ErrDenied) {
-		return a.denied(x, errToken)
-	}
-	if err != nil {
-		return err
-	}
-	x.authenticated = true
-	return nil
-}
-
-// denied answers 401 while the client's address may still fail.
-func (a *API) denied(x *exchange, err error) error {
-	if !a.anonymous(x) {
-		return rateLimited(x.window.reset-a.Now().Unix(), "too many failed requests from this address")
-	}
-	return err
-}
-
-// authorize checks the scopes of the operation and the taxpayer of the path.
-// It looks at nothing stored, so a taxpayer that exists and one that does not
-// are answered alike.
-func (a *API) authorize(x *exchange, route *route) error {
-	var missing []string
-	for _, s := range route.scopes {
-		if !slices.Contains(x.credential.Scopes, s) {
-			missing = append(missing, string(s))
-		}
-	}
-	if len(missing) > 0 {
-		return insufficientScope(missing)
-	}
-	id, ok := parseUUID(x.params["taxpayer_id"])
-	switch {
-	case !ok && route.named:
-		return notFound()
-	case !ok:
-		return badRequest("the taxpayer_id of the path is not a UUID",
-			fiscal.Problem{Field: "taxpayer_id", Code: fiscal.CodeInvalidFormat, Message: "want a UUID"})
-	case id != x.credential.TaxpayerID && route.named:
-		return notFound()
-	case id != x.credential.TaxpayerID:
-		return forbidden("this credential is not allowed for this taxpayer")
-	}
-	x.scope = store.Scope{Environment: a.Environment, TaxpayerID: id}
-	return nil
-}
-
-var (
-	// errNoCredential: nothing was presented, so no error code is told (RFC 6750 §3.1).
-	errNoCredential = unauthorized(`Bearer realm="fh"`, "a credential is needed: Authorization: Bearer <API_KEY>")
-	errToken        = unauthorized(`Bearer realm="fh", error="invalid_token"`, "the credential is not valid")
-)
-
-// maxAuthorization bounds the header that is looked at.
-const maxAuthorization = 256
-
-// bearer reads the key of a request. Nothing is looked up for one that is
-// malformed.
-func bearer(r *http.Request) (apikey.Key, error) {
-	lines := r.Header.Values("Authorization")
-	if len(lines) > 1 {
-		return apikey.Key{}, errToken
-	}
-	if len(lines) == 0 {
-		return apikey.Key{}, errNoCredential
-	}
-	if len(lines[0]) > maxAuthorization {
-		return apikey.Key{}, errToken
-	}
-	scheme, token, _ := strings.Cut(lines[0], " ")
-	token = strings.Trim(token, " ")
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return apikey.Key{}, errNoCredential
-	}
-	key, err := apikey.Parse(token)
-	if err != nil {
-		return apikey.Key{}, errToken
-	}
-	return key, nil
 }

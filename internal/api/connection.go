@@ -15,9 +15,10 @@ const (
 	maxAddressConnections = 256
 )
 
-// LimitConnections closes what exceeds the bounds at once: a listener that
-// waited would let the slow keep everybody else out. Connections of the
-// machine itself come from a proxy and are bounded in total only.
+// LimitConnections returns a listener that closes a connection at once when
+// there are too many, in total or from its address. It does not make them wait:
+// slow clients could then keep all others out. Connections from the same machine
+// come from a proxy, so only the total counts for them.
 func LimitConnections(l net.Listener) net.Listener {
 	return &limitedListener{Listener: l, open: make(map[netip.Addr]int)}
 }
@@ -29,7 +30,7 @@ type limitedListener struct {
 	open  map[netip.Addr]int
 }
 
-// Accept waits for a connection within the bounds.
+// Accept returns the next connection that is within the limits.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -37,10 +38,10 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		address := remoteAddress(conn)
-		if l.enter(address) {
-			return &limitedConn{Conn: conn, leave: sync.OnceFunc(func() { l.leave(address) })}, nil
+		if l.add(address) {
+			return &limitedConn{Conn: conn, onClose: sync.OnceFunc(func() { l.remove(address) })}, nil
 		}
-		_ = conn.Close() // it was refused
+		_ = conn.Close() // there are too many connections
 	}
 }
 
@@ -52,7 +53,7 @@ func remoteAddress(conn net.Conn) netip.Addr {
 	return address.Addr().Unmap()
 }
 
-func (l *limitedListener) enter(address netip.Addr) bool {
+func (l *limitedListener) add(address netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.total >= maxConnections || (l.open[address] >= maxAddressConnections && !address.IsLoopback()) {
@@ -63,7 +64,7 @@ func (l *limitedListener) enter(address netip.Addr) bool {
 	return true
 }
 
-func (l *limitedListener) leave(address netip.Addr) {
+func (l *limitedListener) remove(address netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total--
@@ -72,68 +73,71 @@ func (l *limitedListener) leave(address netip.Addr) {
 	}
 }
 
-// limitedConn is a connection with a place. It looks at the heads of requests
-// for what the server no longer shows: a length that stood beside chunks.
+// limitedConn is a connection that a limitedListener counts. It reads the
+// headers of requests along with the server, to find requests that have both
+// Content-Length and Transfer-Encoding: net/http hides the former.
 type limitedConn struct {
 	net.Conn
-	leave func()
+	onClose func()
 
-	past      atomic.Bool // the head has been read: what comes is no head
-	ambiguous atomic.Bool // the last head had a length and chunks
-	length    bool        // of the head under way; the reader's
-	chunks    bool
+	inBody    atomic.Bool // the header of the current request has been read
+	ambiguous atomic.Bool // the last header had both Content-Length and Transfer-Encoding
+	length    bool        // the current header has Content-Length; used by Read only
+	chunks    bool        // the current header has Transfer-Encoding; used by Read only
 }
 
-// Read reads, and looks at what belongs to a head.
+// Read reads from the connection and inspects the bytes of headers.
 func (c *limitedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if !c.past.Load() {
-		c.look(b[:n])
+	if !c.inBody.Load() {
+		c.inspectHeader(b[:n])
 	}
 	return n, err
 }
 
-// look notes how the head under way gives the length of its body. A client that
-// hides a name by sending it in pieces gets past here, and gains nothing: the
-// server goes by the chunks, and the connection ends with the answer.
-func (c *limitedConn) look(b []byte) {
-	head, _, ended := bytes.Cut(b, []byte("\r\n\r\n"))
-	for line := range bytes.Lines(head) {
+// inspectHeader records which header fields give the length of the body. It
+// misses a name that the client sends in two pieces. That is harmless: the
+// server reads the chunks, and closes the connection after the answer.
+func (c *limitedConn) inspectHeader(b []byte) {
+	header, _, ended := bytes.Cut(b, []byte("\r\n\r\n"))
+	for line := range bytes.Lines(header) {
 		name, _, _ := bytes.Cut(line, []byte(":"))
 		c.length = c.length || bytes.EqualFold(name, []byte("Content-Length"))
 		c.chunks = c.chunks || bytes.EqualFold(name, []byte("Transfer-Encoding"))
 	}
 	if ended {
 		c.ambiguous.Store(c.length && c.chunks)
-		c.past.Store(true)
+		c.inBody.Store(true)
 		c.length, c.chunks = false, false
 	}
 }
 
 type connKey struct{}
 
-// rememberConn lets the requests of a plain connection find it.
+// rememberConn puts the connection into the context of its requests.
 func rememberConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// ambiguous tells that a proxy may have read another body than we do, by a
-// length that stood beside the chunks (RFC 9112 §6.1).
-func ambiguous(r *http.Request) bool {
+// hasLengthAndChunks reports whether the request has both Content-Length and
+// Transfer-Encoding. A proxy may then see another body than the server does
+// (RFC 9112 §6.1).
+func hasLengthAndChunks(r *http.Request) bool {
 	c, ok := r.Context().Value(connKey{}).(*limitedConn)
 	return ok && len(r.TransferEncoding) > 0 && c.ambiguous.Load()
 }
 
-// nextHead says that what is read from now on is the head of another request.
-func nextHead(r *http.Request) {
+// expectHeader makes the connection of r inspect the next bytes as the header
+// of a new request.
+func expectHeader(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
-		c.past.Store(false)
+		c.inBody.Store(false)
 	}
 }
 
-// CloseWrite ends what is sent. The server asks for it before it closes on a
-// client that is still sending: a close alone would be a reset, and the answer
-// would be lost with it.
+// CloseWrite closes the sending side. net/http calls it before it closes the
+// connection of a client that is still sending: Close alone would reset the
+// connection, and the client would lose the answer.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -141,8 +145,8 @@ func (c *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection and frees its place.
+// Close closes the connection and no longer counts it.
 func (c *limitedConn) Close() error {
-	defer c.leave()
+	defer c.onClose()
 	return c.Conn.Close()
 }

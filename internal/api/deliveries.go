@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
-// deliveryResource is one attempt to tell an endpoint something.
+// deliveryResource is one attempt to deliver an event to an endpoint.
 type deliveryResource struct {
 	EventID       string  `json:"event_id"`
 	Type          string  `json:"type"`
@@ -27,7 +28,7 @@ type deliveryResource struct {
 func newDeliveryResource(d store.DeliveryAttempt) deliveryResource {
 	r := deliveryResource{
 		EventID: d.EventID, Type: d.Kind, Attempt: d.Number, AttemptedAt: fiscal.FormatInstant(d.At),
-		HTTPStatus: orNone64(d.HTTPStatus), Error: orNull(d.Error),
+		HTTPStatus: zeroAsNull(d.HTTPStatus), Error: emptyAsNull(d.Error),
 	}
 	if !d.NextAt.IsZero() {
 		next := fiscal.FormatInstant(d.NextAt)
@@ -36,67 +37,43 @@ func newDeliveryResource(d store.DeliveryAttempt) deliveryResource {
 	return r
 }
 
-// listDeliveries answers one page of an endpoint's log, the newest first.
-func (a *API) listDeliveries(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.endpoint(ctx, x)
-	if err != nil {
-		return err
-	}
+// listDeliveries answers one page of the delivery log of an endpoint, newest
+// first.
+func (a *API) listDeliveries(ctx context.Context, x *exchange, e store.Endpoint) error {
 	query, err := readQuery(x.r, "cursor", "limit")
 	if err != nil {
 		return err
 	}
 	list := cursor.NewList("deliveries", string(x.scope.Environment), x.scope.TaxpayerID, e.ID)
-	before, page, err := a.pageOf(query, list)
+	page, err := a.unfilteredPage(query, list)
 	if err != nil {
 		return err
 	}
-	log, err := a.Endpoints.Log(ctx, x.scope, e.ID, before, page+1)
+	attempts, err := a.endpoints.Log(ctx, x.scope, e.ID, page.before, page.limit+1)
 	if err != nil {
 		return err
 	}
-	m := pageMeta{RequestID: x.id}
-	if len(log) > page {
-		log = log[:page]
-		if m, err = a.nextPage(x, log[page-1].ID, list); err != nil {
-			return err
-		}
-	}
-	data := make([]deliveryResource, len(log))
-	for i, d := range log {
-		data[i] = newDeliveryResource(d)
-	}
-	return x.respondWith(data, m)
+	return respondPage(x, page, attempts, func(d store.DeliveryAttempt) (string, deliveryResource) {
+		return d.ID, newDeliveryResource(d)
+	})
 }
 
-// replayResource tells of how many events an endpoint will be told once more.
+// replayResource is how many events will be sent to the endpoint again.
 type replayResource struct {
 	Events int64 `json:"events"`
 }
 
-// replayEvents has an endpoint told of events once more.
-func (a *API) replayEvents(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.endpoint(ctx, x)
+// replayEvents sends events to an endpoint again.
+func (a *API) replayEvents(ctx context.Context, x *exchange, e store.Endpoint) error {
+	_, document, err := readJSON(x.r)
 	if err != nil {
 		return err
 	}
-	body, err := readJSON(x.r)
+	replay, err := decodeReplay(document)
 	if err != nil {
 		return err
 	}
-	document, err := strictjson.Parse(body)
-	if err != nil {
-		return err
-	}
-	what, err := decodeReplay(document)
-	if err != nil {
-		return err
-	}
-	n, err := a.Endpoints.Replay(ctx, x.scope, e.ID, what)
+	n, err := a.endpoints.Replay(ctx, x.scope, e.ID, replay)
 	if err != nil {
 		return err
 	}
@@ -105,26 +82,27 @@ func (a *API) replayEvents(x *exchange) error {
 
 var eventIDForm = regexp.MustCompile(`^evt_[0-9a-f]{32}$`)
 
-// decodeReplay reads which events: one of three members says.
-func decodeReplay(document *strictjson.Document) (what notify.Replay, err error) {
-	var s shape
-	members := s.object(document.Root(), "event_id", "since", "failed")
+// decodeReplay reads which events to send again. The body must have exactly one
+// of its three members.
+func decodeReplay(document *strictjson.Document) (replay notify.Replay, err error) {
+	var d bodyDecoder
+	members := d.object(document.Root(), "event_id", "since", "failed")
 	for name, v := range members {
 		switch name {
 		case "event_id":
-			if what.NoticeID = s.text(v, name); what.NoticeID != "" && !eventIDForm.MatchString(what.NoticeID) {
-				s.add(name, fiscal.CodeInvalidFormat, "want the id of an event")
+			if replay.NoticeID = d.text(v, name); replay.NoticeID != "" && !eventIDForm.MatchString(replay.NoticeID) {
+				d.add(name, fiscal.CodeInvalidFormat, "must be the id of an event: evt_ and 32 hexadecimal digits")
 			}
 		case "since":
-			if text := s.text(v, name); text != "" {
-				what.Since, err = time.Parse(time.RFC3339, text)
-				if err != nil || what.Since.Year() < 1 {
-					s.add(name, fiscal.CodeInvalidDate, "want an instant such as 2026-03-05T14:02:11Z")
+			if text := d.text(v, name); text != "" {
+				replay.Since, err = time.Parse(time.RFC3339, text)
+				if err != nil || replay.Since.Year() < 1 {
+					d.add(name, fiscal.CodeInvalidDate, "must be a date and time such as 2026-03-05T14:02:11Z")
 				}
 			}
 		case "failed":
-			if what.Failed = v.Text() == "true" && v.Kind() == strictjson.Bool; !what.Failed {
-				s.add(name, fiscal.CodeInvalidEnum, "want true")
+			if replay.Failed = v.Text() == "true" && v.Kind() == strictjson.Bool; !replay.Failed {
+				d.add(name, fiscal.CodeInvalidEnum, "must be true")
 			}
 		}
 	}
@@ -133,7 +111,7 @@ func decodeReplay(document *strictjson.Document) (what notify.Replay, err error)
 		if len(members) > 1 {
 			code = fiscal.CodeDuplicated
 		}
-		s.add("", code, "want one of event_id, since and failed")
+		d.add("", code, "must have exactly one of event_id, since and failed")
 	}
-	return what, s.err()
+	return replay, d.err()
 }

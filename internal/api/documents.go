@@ -13,7 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// documentResource is a fiscal document as integrators see it.
+// documentResource is a fiscal document in the form of the contract.
 type documentResource struct {
 	ID             string        `json:"id"`
 	TaxpayerID     string        `json:"taxpayer_id"`
@@ -39,29 +39,31 @@ type documentLinks struct {
 }
 
 func (a *API) newDocumentResource(inv store.Invoice) documentResource {
-	// Links are made of the configured address, never of what a client says.
-	self := a.BaseURL + "/v1/taxpayers/" + inv.TaxpayerID + "/fiscal-documents/" + inv.DocumentID
+	// Links start with the configured address, never with one that a client sends.
+	self := a.baseURL + "/v1/taxpayers/" + inv.TaxpayerID + "/fiscal-documents/" + inv.DocumentID
 	messages := inv.Messages
 	if messages == nil {
 		messages = []string{}
 	}
 	return documentResource{
 		ID: inv.DocumentID, TaxpayerID: inv.TaxpayerID, InvoiceID: inv.ID, ExternalID: inv.ExternalID,
-		ECFType: inv.Type, Status: inv.Status, ENCF: orNull(inv.ENCF), TrackID: orNull(inv.TrackID),
+		ECFType: inv.Type, Status: inv.Status, ENCF: emptyAsNull(inv.ENCF), TrackID: emptyAsNull(inv.TrackID),
 		Currency: inv.Currency, IssueDate: inv.IssueDate, Total: inv.DocumentTotal, StatusMessages: messages,
 		Links:     documentLinks{Self: self, XML: self + "/xml", PDF: self + "/pdf"},
 		CreatedAt: fiscal.FormatInstant(inv.CreatedAt), UpdatedAt: fiscal.FormatInstant(inv.UpdatedAt),
 	}
 }
 
-func orNull(s string) *string {
+// emptyAsNull returns nil for an empty text, which JSON shows as null.
+func emptyAsNull(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// findDocument answers the document of an external id, if there is one.
+// findDocument answers a list with the document of an external id, or an empty
+// list.
 func (a *API) findDocument(x *exchange) error {
 	query, err := readQuery(x.r, "external_id")
 	if err != nil {
@@ -74,7 +76,7 @@ func (a *API) findDocument(x *exchange) error {
 	ctx, cancel := x.deadline()
 	defer cancel()
 	found := []documentResource{}
-	inv, err := a.Store.InvoiceByExternalID(ctx, x.scope, externalID)
+	inv, err := a.store.InvoiceByExternalID(ctx, x.scope, externalID)
 	switch {
 	case err == nil:
 		x.invoiceID = inv.ID
@@ -94,18 +96,19 @@ func (a *API) readDocument(x *exchange) error {
 	return x.respond(a.newDocumentResource(inv))
 }
 
-// readXML answers the signed bytes.
+// readXML answers the signed XML.
 func (a *API) readXML(x *exchange) error {
-	return a.artifact(x, a.Pipeline.XML, ".xml", "application/xml")
+	return a.artifact(x, a.pipeline.XML, ".xml", "application/xml")
 }
 
-// readPDF answers the printed page.
+// readPDF answers the printed representation.
 func (a *API) readPDF(x *exchange) error {
-	return a.artifact(x, a.Pipeline.PDF, ".pdf", "application/pdf")
+	return a.artifact(x, a.pipeline.PDF, ".pdf", "application/pdf")
 }
 
-// artifact answers a file that never changes, or that it has not changed.
-func (a *API) artifact(x *exchange, read func(context.Context, store.Invoice) (pipeline.Artifact, error), ending, media string) error {
+// artifact answers a file of a document. The file never changes: a client that
+// has it already is answered 304.
+func (a *API) artifact(x *exchange, read func(context.Context, store.Invoice) (pipeline.Artifact, error), extension, mediaType string) error {
 	inv, err := a.document(x)
 	if err != nil {
 		return err
@@ -124,20 +127,20 @@ func (a *API) artifact(x *exchange, read func(context.Context, store.Invoice) (p
 	h.Set("ETag", etag)
 	h.Set("Cache-Control", "private, no-cache")
 	h.Set("Accept-Ranges", "none")
-	if matches(x.r.Header.Values("If-None-Match"), etag) {
-		x.writeNothing(http.StatusNotModified)
+	if matchesETag(x.r.Header.Values("If-None-Match"), etag) {
+		x.writeEmpty(http.StatusNotModified)
 		return nil
 	}
 	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(file.Digest)+":")
-	h.Set("Content-Disposition", `attachment; filename="`+file.Name+ending+`"`)
-	h.Set("Content-Type", media)
+	h.Set("Content-Disposition", `attachment; filename="`+file.Name+extension+`"`)
+	h.Set("Content-Type", mediaType)
 	x.write(http.StatusOK, file.Bytes)
 	return nil
 }
 
-// matches tells whether a client has the file already (RFC 9110, 13.1.2). A weak
-// validator compares like a strong one here.
-func matches(lines []string, etag string) bool {
+// matchesETag reports whether the lines of If-None-Match contain an ETag
+// (RFC 9110 §13.1.2). Weak ETags are compared like strong ones.
+func matchesETag(lines []string, etag string) bool {
 	for _, line := range lines {
 		for tag := range strings.SplitSeq(line, ",") {
 			if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); tag == etag || tag == "*" {
@@ -148,6 +151,7 @@ func matches(lines []string, etag string) bool {
 	return false
 }
 
+// document finds the invoice whose document the path names.
 func (a *API) document(x *exchange) (store.Invoice, error) {
 	id, ok := parseUUID(x.params["document_id"])
 	if !ok {
@@ -155,7 +159,7 @@ func (a *API) document(x *exchange) (store.Invoice, error) {
 	}
 	ctx, cancel := x.deadline()
 	defer cancel()
-	inv, err := a.Store.InvoiceOfDocument(ctx, x.scope, id)
+	inv, err := a.store.InvoiceOfDocument(ctx, x.scope, id)
 	if err != nil {
 		return store.Invoice{}, err
 	}

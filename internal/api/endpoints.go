@@ -14,8 +14,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-// endpointResource is a webhook endpoint as integrators see it. Its secret is
-// shown when it is made, and never again.
+// endpointResource is a webhook endpoint in the form of the contract. Secret is
+// set only in the answers that create or rotate it.
 type endpointResource struct {
 	ID          string               `json:"id"`
 	URL         string               `json:"url"`
@@ -29,7 +29,7 @@ type endpointResource struct {
 
 func newEndpointResource(e store.Endpoint, secret webhook.Secret) endpointResource {
 	return endpointResource{
-		ID: e.ID, URL: e.URL, Events: e.Kinds, Description: orNull(e.Description), Status: e.Status,
+		ID: e.ID, URL: e.URL, Events: e.Kinds, Description: emptyAsNull(e.Description), Status: e.Status,
 		Secret: secret.Reveal(), CreatedAt: fiscal.FormatInstant(e.CreatedAt), UpdatedAt: fiscal.FormatInstant(e.UpdatedAt),
 	}
 }
@@ -38,27 +38,19 @@ func endpointPath(e store.Endpoint) string {
 	return "/v1/taxpayers/" + e.TaxpayerID + "/webhook-endpoints/" + e.ID
 }
 
-// createEndpoint makes an endpoint. Its answer holds the secret, and is repeated
-// for as long as the key is known.
+// createEndpoint creates an endpoint. The answer contains its secret. A request
+// with the same key and body gets the same answer again.
 func (a *API) createEndpoint(x *exchange) error {
-	if _, err := readQuery(x.r); err != nil {
-		return err
-	}
-	key, err := idempotencyKey(x.r.Header)
+	key, err := creationKey(x)
 	if err != nil {
 		return err
 	}
-	x.keyDigest = shortDigest(key)
-	body, err := readJSON(x.r)
-	if err != nil {
-		return err
-	}
-	document, err := strictjson.Parse(body)
+	raw, document, err := readJSON(x.r)
 	if err != nil {
 		return err
 	}
 	intent := notify.Intent{
-		Key: key, Fingerprint: digest(document.Canonical()), RawDigest: digest(body), RequestID: x.id,
+		Key: key, Fingerprint: digest(document.Canonical()), RawDigest: digest(raw), RequestID: x.id,
 		Answer: func(e store.Endpoint, secret webhook.Secret) (string, []byte, error) {
 			body, err := pipeline.EncodeAnswer(newEndpointResource(e, secret), pipeline.Meta{RequestID: x.id})
 			return endpointPath(e), body, err
@@ -66,208 +58,194 @@ func (a *API) createEndpoint(x *exchange) error {
 	}
 	ctx, cancel := x.deadline()
 	defer cancel()
-	made, err := a.makeEndpoint(ctx, x.scope, document, intent)
+	created, err := a.storeEndpoint(ctx, x.scope, document, intent)
 	if err != nil {
 		return err
 	}
-	x.replayed = made.Replayed
-	x.w.Header().Set("Location", made.Answer.Location)
-	if made.Replayed {
+	x.replayed = created.Replayed
+	x.w.Header().Set("Location", created.Answer.Location)
+	if created.Replayed {
 		x.w.Header().Set("Idempotency-Replayed", "true")
 	}
-	x.write(made.Answer.HTTPStatus, made.Answer.Body)
+	x.write(created.Answer.HTTPStatus, created.Answer.Body)
 	return nil
 }
 
-// makeEndpoint judges the request. A key that is known is answered above every
-// rule.
-func (a *API) makeEndpoint(ctx context.Context, scope store.Scope, document *strictjson.Document, in notify.Intent) (notify.Created, error) {
-	wanted, err := decodeEndpoint(document)
+// storeEndpoint validates the request and stores the endpoint. A known key
+// returns its stored answer, even when the request breaks a rule by now.
+func (a *API) storeEndpoint(ctx context.Context, scope store.Scope, document *strictjson.Document, in notify.Intent) (notify.Created, error) {
+	endpoint, err := decodeEndpoint(document)
 	if err != nil {
-		known, unknown := a.Endpoints.Recall(ctx, scope, in)
-		if errors.Is(unknown, store.ErrNotFound) {
+		known, recallErr := a.endpoints.Recall(ctx, scope, in)
+		if errors.Is(recallErr, store.ErrNotFound) {
 			return notify.Created{}, err
 		}
-		return known, unknown
+		return known, recallErr
 	}
-	wanted.Scope = scope
-	made, err := a.Endpoints.Create(ctx, wanted, in)
+	endpoint.Scope = scope
+	created, err := a.endpoints.Create(ctx, endpoint, in)
 	var problems fiscal.Problems
 	if errors.As(err, &problems) {
 		return notify.Created{}, invalid(problems...)
 	}
-	return made, err
+	return created, err
 }
 
 func decodeEndpoint(document *strictjson.Document) (n notify.NewEndpoint, err error) {
-	var s shape
-	members := s.object(document.Root(), "url", "events", "description")
+	var d bodyDecoder
+	members := d.object(document.Root(), "url", "events", "description")
 	for name, v := range members {
 		switch name {
 		case "url":
-			n.URL = s.text(v, name)
+			n.URL = d.text(v, name)
 		case "events":
-			n.Kinds = s.texts(v, name)
+			n.Kinds = d.texts(v, name)
 		case "description":
-			n.Description = s.text(v, name)
+			n.Description = d.text(v, name)
 		}
 	}
 	for _, name := range []string{"url", "events"} {
 		if _, ok := members[name]; !ok && members != nil {
-			s.add(name, fiscal.CodeRequired, "is required")
+			d.add(name, fiscal.CodeRequired, "is required")
 		}
 	}
-	return n, s.err()
+	return n, d.err()
 }
 
-// listEndpoints answers one page, the newest first.
+// listEndpoints answers one page of endpoints, newest first.
 func (a *API) listEndpoints(x *exchange) error {
 	query, err := readQuery(x.r, "cursor", "limit")
 	if err != nil {
 		return err
 	}
 	list := cursor.NewList("webhook_endpoints", string(x.scope.Environment), x.scope.TaxpayerID)
-	before, page, err := a.pageOf(query, list)
+	page, err := a.unfilteredPage(query, list)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := x.deadline()
 	defer cancel()
-	endpoints, err := a.Store.Endpoints(ctx, x.scope, before, page+1)
+	endpoints, err := a.store.Endpoints(ctx, x.scope, page.before, page.limit+1)
 	if err != nil {
 		return err
 	}
-	m := pageMeta{RequestID: x.id}
-	if len(endpoints) > page {
-		endpoints = endpoints[:page]
-		if m, err = a.nextPage(x, endpoints[page-1].ID, list); err != nil {
-			return err
-		}
-	}
-	data := make([]endpointResource, len(endpoints))
-	for i, e := range endpoints {
-		data[i] = newEndpointResource(e, webhook.Secret{})
-	}
-	return x.respondWith(data, m)
+	return respondPage(x, page, endpoints, func(e store.Endpoint) (string, endpointResource) {
+		return e.ID, newEndpointResource(e, webhook.Secret{})
+	})
 }
 
-// endpoint finds what the path names. It comes before what is in the body: of
-// what is another's nothing is told.
-func (a *API) endpoint(ctx context.Context, x *exchange) (store.Endpoint, error) {
-	id, ok := parseUUID(x.params["endpoint_id"])
-	if !ok {
-		return store.Endpoint{}, notFound()
+// endpointHandler handles a request for an endpoint that exists.
+type endpointHandler func(ctx context.Context, x *exchange, e store.Endpoint) error
+
+// withEndpoint returns a handler that finds the endpoint of the path and calls
+// handle. It does so before the body is read, so that the answer for an unknown
+// endpoint is always 404.
+func (a *API) withEndpoint(handle endpointHandler) func(*exchange) error {
+	return func(x *exchange) error {
+		id, ok := parseUUID(x.params["endpoint_id"])
+		if !ok {
+			return notFound()
+		}
+		ctx, cancel := x.deadline()
+		defer cancel()
+		e, err := a.store.Endpoint(ctx, x.scope, id)
+		if err != nil {
+			return err
+		}
+		return handle(ctx, x, e)
 	}
-	return a.Store.Endpoint(ctx, x.scope, id)
+}
+
+// withCommand is withEndpoint for commands. A command takes no arguments: its
+// body must be absent or an empty object.
+func (a *API) withCommand(handle endpointHandler) func(*exchange) error {
+	return a.withEndpoint(func(ctx context.Context, x *exchange, e store.Endpoint) error {
+		if err := checkNoArguments(x.r); err != nil {
+			return err
+		}
+		return handle(ctx, x, e)
+	})
+}
+
+func checkNoArguments(r *http.Request) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	body, err := readJSONBytes(r)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	document, err := strictjson.Parse(body)
+	if err != nil {
+		return err
+	}
+	var d bodyDecoder
+	d.object(document.Root())
+	return d.err()
 }
 
 // readEndpoint answers one endpoint.
-func (a *API) readEndpoint(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.endpoint(ctx, x)
-	if err != nil {
-		return err
-	}
+func (a *API) readEndpoint(_ context.Context, x *exchange, e store.Endpoint) error {
 	return x.respond(newEndpointResource(e, webhook.Secret{}))
 }
 
-// deleteEndpoint ends an endpoint.
-func (a *API) deleteEndpoint(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.endpoint(ctx, x)
-	if err != nil {
+// deleteEndpoint deletes an endpoint.
+func (a *API) deleteEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
+	if err := a.endpoints.Delete(ctx, x.scope, e.ID); err != nil {
 		return err
 	}
-	if err := a.Endpoints.Delete(ctx, x.scope, e.ID); err != nil {
-		return err
-	}
-	x.writeNothing(http.StatusNoContent)
+	x.writeEmpty(http.StatusNoContent)
 	return nil
 }
 
-// rotateEndpoint answers an endpoint with a new secret.
-func (a *API) rotateEndpoint(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.commanded(ctx, x)
-	if err != nil {
-		return err
-	}
-	e, secret, err := a.Endpoints.Rotate(ctx, x.scope, e.ID)
+// rotateEndpoint gives an endpoint a new secret and answers it.
+func (a *API) rotateEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
+	e, secret, err := a.endpoints.Rotate(ctx, x.scope, e.ID)
 	if err != nil {
 		return err
 	}
 	return x.respond(newEndpointResource(e, secret))
 }
 
-// enableEndpoint has an endpoint sent to again.
-func (a *API) enableEndpoint(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.commanded(ctx, x)
+// enableEndpoint makes the sender deliver to a disabled endpoint again.
+func (a *API) enableEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
+	e, err := a.endpoints.Enable(ctx, x.scope, e.ID)
 	if err != nil {
-		return err
-	}
-	if e, err = a.Endpoints.Enable(ctx, x.scope, e.ID); err != nil {
 		return err
 	}
 	return x.respond(newEndpointResource(e, webhook.Secret{}))
 }
 
-// testResource is how a test of an endpoint ended.
+// testResource is the result of a test of an endpoint.
 type testResource struct {
 	Delivered  bool    `json:"delivered"`
 	HTTPStatus *int64  `json:"http_status"`
 	Error      *string `json:"error"`
 }
 
-// testEndpoint posts a test event. It is another's server that takes the time,
-// so that the places are for others meanwhile.
-func (a *API) testEndpoint(x *exchange) error {
-	ctx, cancel := x.deadline()
-	defer cancel()
-	e, err := a.commanded(ctx, x)
-	if err != nil {
-		return err
-	}
-	var result webhook.Result
+// testEndpoint posts a test event and answers the result. The request gives its
+// slots back while it waits for the server of the endpoint.
+func (a *API) testEndpoint(_ context.Context, x *exchange, e store.Endpoint) error {
+	var (
+		result webhook.Result
+		err    error
+	)
 	waited := a.wait(x, handlerTime, func(ctx context.Context) {
-		result, err = a.Endpoints.Test(ctx, x.scope, e.ID)
+		result, err = a.endpoints.Test(ctx, x.scope, e.ID)
 	})
 	if !waited {
-		return rateLimited(1, "too many requests of this credential are waiting")
+		return rateLimited(1, "too many requests of this credential are waiting; try again after Retry-After seconds")
 	}
 	if err != nil {
 		return err
 	}
-	return x.respond(testResource{Delivered: result.OK(), HTTPStatus: orNone64(int64(result.Status)), Error: orNull(result.Error)})
+	return x.respond(testResource{Delivered: result.OK(), HTTPStatus: zeroAsNull(int64(result.Status)), Error: emptyAsNull(result.Error)})
 }
 
-func orNone64(n int64) *int64 {
+// zeroAsNull returns nil for zero, which JSON shows as null.
+func zeroAsNull(n int64) *int64 {
 	if n == 0 {
 		return nil
 	}
 	return &n
-}
-
-// commanded finds the endpoint of a request that says all with its path: a body
-// is none or an empty object.
-func (a *API) commanded(ctx context.Context, x *exchange) (store.Endpoint, error) {
-	e, err := a.endpoint(ctx, x)
-	if err != nil || x.r.ContentLength == 0 {
-		return e, err
-	}
-	body, err := readJSON(x.r)
-	if err != nil || len(body) == 0 {
-		return e, err
-	}
-	document, err := strictjson.Parse(body)
-	if err != nil {
-		return e, err
-	}
-	var s shape
-	s.object(document.Root())
-	return e, s.err()
 }

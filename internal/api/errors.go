@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
@@ -16,142 +17,145 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
-// fault is an error as the integrator is told it. The code is one of the
-// contract's closed list; the status may be more specific.
-type fault struct {
+// apiError is an error in the form of the contract. The code is one of a closed
+// list; the HTTP status may be more specific.
+type apiError struct {
 	status  int
 	code    string
 	message string
 	details fiscal.Problems
 	headers map[string]string
-	invoice string // of an external id conflict
-	shed    bool   // refused for want of room, not for what was asked
+	invoice string // id of the existing invoice of an external id conflict
+	shed    bool   // refused because no slot was free
 }
 
-func (f *fault) Error() string { return f.code + ": " + f.message }
+func (e *apiError) Error() string { return e.code + ": " + e.message }
 
-func badRequest(message string, details ...fiscal.Problem) *fault {
-	return &fault{status: http.StatusBadRequest, code: "bad_request", message: message, details: details}
+func badRequest(message string, details ...fiscal.Problem) *apiError {
+	return &apiError{status: http.StatusBadRequest, code: "bad_request", message: message, details: details}
 }
 
-func unauthorized(challenge, message string) *fault {
-	return &fault{status: http.StatusUnauthorized, code: "unauthorized", message: message,
+func unauthorized(challenge, message string) *apiError {
+	return &apiError{status: http.StatusUnauthorized, code: "unauthorized", message: message,
 		headers: map[string]string{"WWW-Authenticate": challenge}}
 }
 
-func forbidden(format string, args ...any) *fault {
-	return &fault{status: http.StatusForbidden, code: "forbidden", message: fmt.Sprintf(format, args...)}
+func forbidden(format string, args ...any) *apiError {
+	return &apiError{status: http.StatusForbidden, code: "forbidden", message: fmt.Sprintf(format, args...)}
 }
 
-func insufficientScope(missing []string) *fault {
-	f := forbidden("the credential lacks the scope %s", strings.Join(missing, " and "))
-	f.headers = map[string]string{
+func insufficientScope(missing []string) *apiError {
+	e := forbidden("the credential does not have the scope %s", strings.Join(missing, " and "))
+	e.headers = map[string]string{
 		"WWW-Authenticate": `Bearer error="insufficient_scope", scope="` + strings.Join(missing, " ") + `"`,
 	}
-	return f
+	return e
 }
 
-func notFound() *fault {
-	return &fault{status: http.StatusNotFound, code: "not_found", message: "there is no such resource"}
+func notFound() *apiError {
+	return &apiError{status: http.StatusNotFound, code: "not_found", message: "the resource does not exist"}
 }
 
-func methodNotAllowed(allow string) *fault {
-	f := badRequest("this path answers " + allow)
-	f.status, f.headers = http.StatusMethodNotAllowed, map[string]string{"Allow": allow}
-	return f
+func methodNotAllowed(allow string) *apiError {
+	e := badRequest("this path allows only the methods " + allow)
+	e.status, e.headers = http.StatusMethodNotAllowed, map[string]string{"Allow": allow}
+	return e
 }
 
-func tooLarge(limit int64) *fault {
-	f := badRequest(fmt.Sprintf("the body is larger than %d bytes", limit))
-	f.status, f.headers = http.StatusRequestEntityTooLarge, map[string]string{"Connection": "close"}
-	return f
+func tooLarge(limit int64) *apiError {
+	e := badRequest(fmt.Sprintf("the body is larger than the limit of %d bytes", limit))
+	e.status, e.headers = http.StatusRequestEntityTooLarge, map[string]string{"Connection": "close"}
+	return e
 }
 
-func tooSlow() *fault {
-	f := badRequest("the body did not arrive in time; send the same request again")
-	f.status, f.headers = http.StatusRequestTimeout, map[string]string{"Connection": "close"}
-	return f
+func tooSlow() *apiError {
+	e := badRequest("the body did not arrive in time; send the same request again")
+	e.status, e.headers = http.StatusRequestTimeout, map[string]string{"Connection": "close"}
+	return e
 }
 
-func unsupportedMedia(message string) *fault {
-	f := badRequest(message)
-	f.status = http.StatusUnsupportedMediaType
-	return f
+func unsupportedMedia(message string) *apiError {
+	e := badRequest(message)
+	e.status = http.StatusUnsupportedMediaType
+	return e
 }
 
-func rateLimited(seconds int64, message string) *fault {
-	return &fault{status: http.StatusTooManyRequests, code: "rate_limited", message: message,
+func rateLimited(seconds int64, message string) *apiError {
+	return &apiError{status: http.StatusTooManyRequests, code: "rate_limited", message: message,
 		headers: map[string]string{"Retry-After": strconv.FormatInt(max(1, seconds), 10)}}
 }
 
-func unavailable(message string) *fault {
-	return &fault{status: http.StatusServiceUnavailable, code: "service_unavailable", message: message,
+func unavailable(message string) *apiError {
+	return &apiError{status: http.StatusServiceUnavailable, code: "service_unavailable", message: message,
 		headers: map[string]string{"Retry-After": "1"}}
 }
 
-// invalid says what is wrong with a body that is no invoice.
-func invalid(details ...fiscal.Problem) *fault {
-	return &fault{status: http.StatusUnprocessableEntity, code: "validation_error",
+// invalid returns the problems of a body other than an invoice.
+func invalid(details ...fiscal.Problem) *apiError {
+	return &apiError{status: http.StatusUnprocessableEntity, code: "validation_error",
 		message: "the request is not valid; see details", details: details}
 }
 
-// crowded marks a refusal as one for want of room.
-func crowded(f *fault) *fault {
-	f.shed = true
-	return f
+// shed marks a refusal as one for lack of a free slot.
+func shed(e *apiError) *apiError {
+	e.shed = true
+	return e
 }
 
-func artifactNotReady(final bool) *fault {
-	f := &fault{status: http.StatusConflict, code: "artifact_not_ready",
-		message: "the document has no such artifact in this environment or state"}
+// artifactNotReady refuses a file that does not exist. A client may ask again
+// until the status of the document is final.
+func artifactNotReady(final bool) *apiError {
+	e := &apiError{status: http.StatusConflict, code: "artifact_not_ready",
+		message: "this file of the document does not exist in the current environment or status"}
 	if !final {
-		f.headers = map[string]string{"Retry-After": "5"}
+		e.headers = map[string]string{"Retry-After": "5"}
 	}
-	return f
+	return e
 }
 
 var errPanic = errors.New("panic")
 
-// faultOf is the one table from errors to answers. What is not in it is a bug.
-func faultOf(err error) *fault {
+// toAPIError maps every error to an answer. An error that is not in this table is
+// a bug and is answered internal_error.
+func toAPIError(err error) *apiError {
 	var (
-		known    *fault
-		problems fiscal.Problems
-		syntax   *strictjson.SyntaxError
-		conflict *pipeline.ConflictError
-		notReady *pipeline.NotReadyError
-		unfit    *live.InvalidMessageError
+		known          *apiError
+		problems       fiscal.Problems
+		syntax         *strictjson.SyntaxError
+		conflict       *pipeline.ConflictError
+		notReady       *pipeline.NotReadyError
+		invalidMessage *live.InvalidMessageError
 	)
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &syntax):
-		return &fault{status: http.StatusBadRequest, code: "invalid_json", message: syntax.Error()}
+		return &apiError{status: http.StatusBadRequest, code: "invalid_json", message: syntax.Error()}
 	case errors.As(err, &notReady):
-		return &fault{status: http.StatusConflict, code: "operational_readiness_failed",
-			message: "the taxpayer cannot issue yet; see details, and send the same request again once they are settled",
+		return &apiError{status: http.StatusConflict, code: "operational_readiness_failed",
+			message: "the taxpayer cannot issue invoices yet; correct what details lists, then send the same request again",
 			details: notReady.Problems}
 	case errors.As(err, &problems):
-		return &fault{status: http.StatusUnprocessableEntity, code: "validation_error",
+		return &apiError{status: http.StatusUnprocessableEntity, code: "validation_error",
 			message: "the invoice is not valid; see details", details: problems}
 	case errors.Is(err, pipeline.ErrMismatch), errors.Is(err, notify.ErrMismatch):
-		return &fault{status: http.StatusConflict, code: "idempotency_mismatch",
-			message: "this Idempotency-Key was used with a different request; use a new key for a new one"}
+		return &apiError{status: http.StatusConflict, code: "idempotency_mismatch",
+			message: "this Idempotency-Key was used with a different request; use a new key for a new request"}
 	case errors.Is(err, store.ErrTooManyEndpoints):
 		return invalid(fiscal.Problem{Code: fiscal.CodeTooManyItems, Message: store.ErrTooManyEndpoints.Error()})
-	case errors.As(err, &unfit):
-		return invalid(fiscal.Problem{Field: "data.xml_base64", Code: fiscal.CodeInvalidFormat, Message: unfit.Reason})
+	case errors.As(err, &invalidMessage):
+		return invalid(fiscal.Problem{Field: "data.xml_base64", Code: fiscal.CodeInvalidFormat, Message: invalidMessage.Reason})
 	case errors.As(err, &conflict):
-		return &fault{status: http.StatusConflict, code: "external_id_conflict",
-			message: "an invoice with this external_id exists already", invoice: conflict.InvoiceID,
-			details: fiscal.Problems{{Field: "external_id", Code: fiscal.CodeAlreadyExists, Message: "used by another invoice of this taxpayer"}}}
+		return &apiError{status: http.StatusConflict, code: "external_id_conflict",
+			message: "an invoice with this external_id already exists", invoice: conflict.InvoiceID,
+			details: fiscal.Problems{{Field: "external_id", Code: fiscal.CodeAlreadyExists, Message: "another invoice of this taxpayer has this external_id"}}}
 	case errors.Is(err, store.ErrNotFound):
 		return notFound()
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return unavailable("the service cannot complete this now; send the same request again")
+		return unavailable("the service cannot complete the request now; send the same request again after Retry-After seconds")
 	}
-	return &fault{status: http.StatusInternalServerError, code: "internal_error",
-		message: "internal failure; keep the request_id for support"}
+	return &apiError{status: http.StatusInternalServerError, code: "internal_error",
+		message: "internal error; give the request_id to support"}
 }
 
 type errorEnvelope struct {
@@ -171,34 +175,34 @@ type detail struct {
 	Message string `json:"message"`
 }
 
-// refuse answers with an error, unless something has been answered.
-func (a *API) refuse(x *exchange, err error) {
+// respondError answers with an error, unless the handler has answered already.
+func (a *API) respondError(x *exchange, err error) {
 	if x.status != 0 {
 		return
 	}
-	f := faultOf(err)
-	gone := x.r.Context().Err() != nil // nobody to fail
-	if f.status >= http.StatusInternalServerError && !gone && !errors.As(err, new(*fault)) {
-		a.Log.Error("request failed", "request_id", x.id, "route", x.route, "status", f.status, "error", err.Error())
+	e := toAPIError(err)
+	clientGone := x.r.Context().Err() != nil // its cancelled context explains the error
+	if e.status >= http.StatusInternalServerError && !clientGone && !errors.As(err, new(*apiError)) {
+		a.log.Error("request failed", "request_id", x.id, "route", x.route, "status", e.status, "error", err.Error())
 	}
 	if !x.authenticated {
-		a.anonymous(x)
+		a.countAnonymous(x)
 	}
-	for name, value := range f.headers {
+	for name, value := range e.headers {
 		x.w.Header().Set(name, value)
 	}
-	if f.invoice != "" && x.may(readInvoices) {
-		x.w.Header().Set("Location", pipeline.InvoicePath(store.Invoice{Scope: x.scope, ID: f.invoice}))
+	if e.invoice != "" && x.hasScope(apikey.InvoicesRead) {
+		x.w.Header().Set("Location", pipeline.InvoicePath(store.Invoice{Scope: x.scope, ID: e.invoice}))
 	}
-	details := make([]detail, len(f.details))
-	for i, p := range f.details {
+	details := make([]detail, len(e.details))
+	for i, p := range e.details {
 		details[i] = detail(p)
 	}
-	x.code = f.code
-	body, err := strictjson.Encode(errorEnvelope{errorBody{f.code, f.message, x.id, details}})
+	x.code = e.code
+	body, err := strictjson.Encode(errorEnvelope{errorBody{e.code, e.message, x.id, details}})
 	if err != nil {
-		a.Log.Error("error could not be encoded", "request_id", x.id, "error", err.Error())
+		a.log.Error("cannot encode the error answer; the body is empty", "request_id", x.id, "error", err.Error())
 	}
-	x.write(f.status, body)
-	x.shed = f.shed
+	x.write(e.status, body)
+	x.shed = e.shed
 }

@@ -14,114 +14,108 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// feedMeta says where to go on reading, also where nothing is left to read.
+// feedMeta is the meta member of a page of the feed. Unlike in other lists, the
+// last page has a next_cursor too: later events follow it.
 type feedMeta struct {
 	RequestID  string `json:"request_id"`
 	NextCursor string `json:"next_cursor"`
 	HasMore    bool   `json:"has_more"`
 }
 
-// feedPage is what is asked of a feed.
-type feedPage struct {
-	after int64
-	limit int
-	wait  time.Duration
+// feedRequest is the part of the feed that a client asks for.
+type feedRequest struct {
+	after int64         // position of the last event that the client has; 0: none
+	limit int           // events of a page
+	wait  time.Duration // how long to wait for an event when there is none
 }
 
-// listEvents answers what the taxpayer has been told behind a place, in order,
-// and waits for something if there is nothing.
+// listEvents answers the events of the taxpayer after a position of the feed,
+// oldest first. When there are none it waits for one, if the client asks for it.
 func (a *API) listEvents(x *exchange) error {
 	query, err := readQuery(x.r, "cursor", "limit", "wait")
 	if err != nil {
 		return err
 	}
-	page, err := a.feedPage(x.scope, query)
+	page, err := a.feedRequest(x.scope, query)
 	if err != nil {
 		return err
 	}
-	notices, err := a.readFeed(x, page)
+	events, err := a.readFeed(x, page)
 	if err != nil {
 		return err
 	}
 	m := feedMeta{RequestID: x.id, NextCursor: query["cursor"]}
-	if m.HasMore = len(notices) > page.limit; m.HasMore {
-		notices = notices[:page.limit]
+	if m.HasMore = len(events) > page.limit; m.HasMore {
+		events = events[:page.limit]
 	}
-	data := make([]json.RawMessage, len(notices))
-	for i, n := range notices {
-		data[i] = event.Absolute(n.Body, a.BaseURL)
-		page.after = n.Number
+	data := make([]json.RawMessage, len(events))
+	for i, e := range events {
+		data[i] = event.Absolute(e.Body, a.baseURL)
+		page.after = e.Number
 	}
-	if m.NextCursor == "" || len(notices) > 0 {
-		m.NextCursor = a.cursors.Make(placeID(page.after), feedList(x.scope))
+	if m.NextCursor == "" || len(events) > 0 {
+		m.NextCursor = a.cursors.Make(positionID(page.after), feedList(x.scope))
 	}
 	return x.respondWith(data, m)
 }
 
-// readFeed reads one notice more than a page has. A request that has waited is
-// one of those that execute again once there is something.
-func (a *API) readFeed(x *exchange, page feedPage) ([]store.Event, error) {
+// readFeed reads one event more than the page holds. When there is none and the
+// client wants to wait, the request gives its slots back and waits; it takes
+// slots again to read the event that came.
+func (a *API) readFeed(x *exchange, page feedRequest) ([]store.Event, error) {
 	read := func() ([]store.Event, error) {
 		ctx, cancel := x.deadline()
 		defer cancel()
-		return a.Feed.Read(ctx, x.scope, page.after, page.limit+1)
+		return a.feed.Read(ctx, x.scope, page.after, page.limit+1)
 	}
-	look := func(ctx context.Context) error { return a.Feed.Wait(ctx, x.scope, page.after) }
-	if a.Environment == fiscal.Sandbox || a.Feed == nil {
+	await := func(ctx context.Context) error { return a.feed.Wait(ctx, x.scope, page.after) }
+	if a.environment == fiscal.Sandbox || a.feed == nil {
 		read = func() ([]store.Event, error) { return nil, nil }
-		look = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		await = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	}
-	notices, err := read()
-	if err != nil || len(notices) > 0 || page.wait == 0 {
-		return notices, err
+	events, err := read()
+	if err != nil || len(events) > 0 || page.wait == 0 {
+		return events, err
 	}
-	var nothing error
+	var waitErr error
 	waited := a.wait(x, page.wait, func(ctx context.Context) {
-		nothing = look(ctx)
+		waitErr = await(ctx)
 		if ctx.Err() != nil {
-			nothing = ctx.Err() // that the time was up is no fault of the database
+			waitErr = ctx.Err() // the time is over; the database did not fail
 		}
 	})
-	if !waited || nothing != nil {
+	if !waited || waitErr != nil {
 		return nil, nil
 	}
-	if err := a.enter(x); err != nil {
+	if err := a.takeSlots(x); err != nil {
 		return nil, err
 	}
 	return read()
 }
 
-// feedPage reads the parameters of the feed.
-func (a *API) feedPage(scope store.Scope, q query) (feedPage, error) {
-	var problems fiscal.Problems
-	problem := func(field, code, message string) {
-		problems = append(problems, fiscal.Problem{Field: field, Code: code, Message: message})
+// feedRequest reads the parameters of the feed.
+func (a *API) feedRequest(scope store.Scope, q query) (feedRequest, error) {
+	var problems queryProblems
+	page := feedRequest{limit: q.limit(&problems)}
+	page.wait = time.Duration(q.number("wait", 0, 0, maxFeedWait, &problems)) * time.Second
+	if id, ok := a.readCursor(q, feedList(scope), "must be a next_cursor of the events of this taxpayer", &problems); ok {
+		page.after = positionOf(id)
 	}
-	page := feedPage{limit: q.limit(problem)}
-	page.wait = time.Duration(q.number("wait", 0, 0, maxFeedWait, problem)) * time.Second
-	if text, ok := q["cursor"]; ok {
-		if id, ok := a.cursors.Read(text, feedList(scope)); ok {
-			page.after = placeOf(id)
-		} else {
-			problem("cursor", fiscal.CodeInvalidCursor, "want the next_cursor of this taxpayer's events")
-		}
-	}
-	if len(problems) > 0 {
-		return feedPage{}, badRequest("the query string is not valid; see details", problems...)
-	}
-	return page, nil
+	return page, problems.err()
 }
 
+// feedList identifies the feed of a taxpayer in its cursors.
 func feedList(scope store.Scope) cursor.List {
 	return cursor.NewList("events", string(scope.Environment), scope.TaxpayerID)
 }
 
-// placeID is a place in the feed as a cursor can hold it.
-func placeID(n int64) (id uuid.UUID) {
-	binary.BigEndian.PutUint64(id[8:], uint64(n)) //nolint:gosec // places are counted from 1
+// positionID returns a position in the feed in the form that a cursor holds.
+func positionID(n int64) (id uuid.UUID) {
+	binary.BigEndian.PutUint64(id[8:], uint64(n)) //nolint:gosec // positions start at 1
 	return id
 }
 
-func placeOf(id uuid.UUID) int64 {
-	return int64(binary.BigEndian.Uint64(id[8:])) //nolint:gosec // nobody else makes a cursor
+// positionOf is the inverse of positionID.
+func positionOf(id uuid.UUID) int64 {
+	return int64(binary.BigEndian.Uint64(id[8:])) //nolint:gosec // cursors are authenticated: the value comes from positionID
 }

@@ -15,72 +15,73 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// exchange is one request and what is known of it so far.
+// exchange is one request, the state of its checks, and its answer.
 type exchange struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	id    string // request id
 	start time.Time
 
-	places        places
-	route         string // the pattern, for logs and metrics
+	slots         slots
+	route         string // pattern of the path, for logs and metrics
 	params        map[string]string
 	credential    store.Credential
 	authenticated bool
 	scope         store.Scope
-	window        window // what the rate-limit headers show
-	counted       bool   // the window has been counted
+	window        window // shown by the RateLimit headers
+	counted       bool   // the request has been counted in window
 
 	status    int
 	bytes     int
 	code      string // error code
 	invoiceID string
-	keyDigest string // a short print of the idempotency key
+	keyDigest string // short digest of the idempotency key
 	replayed  bool
-	shed      bool // refused for want of room
+	shed      bool // refused because no slot was free
 }
 
-// handlerTime bounds what a handler does once the request has been read.
+// handlerTime limits the work of a handler after the request has been read.
 const handlerTime = 20 * time.Second
 
-// deadline is the context of a handler's work.
+// deadline returns the context for the work of a handler.
 func (x *exchange) deadline() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(x.r.Context(), handlerTime)
 }
 
+// begin sets the headers that every answer has.
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.Now(), route: "unknown"}
+	x := &exchange{w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: "unknown"}
 	a.metrics.inFlight.Inc()
 	h := w.Header()
 	h.Set("X-Request-Id", x.id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	if a.TLS {
+	if a.tls {
 		h.Set("Strict-Transport-Security", "max-age=63072000")
 	}
 	if len(r.TransferEncoding) > 0 {
-		// A length may have stood beside the chunks, unseen, and a proxy may
-		// have gone by it: nothing more is read from the connection.
+		// The request may have a Content-Length too, which net/http hides. A
+		// proxy may have used it, so the connection must not be used again.
 		h.Set("Connection", "close")
 	}
 	return x
 }
 
-// attempt serves the request, and turns a panic into an error.
-func (a *API) attempt(x *exchange) (err error) {
+// serveRecovering serves the request and turns a panic into an error.
+func (a *API) serveRecovering(x *exchange) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			// The value may hold what a client sent; its type and the stack do not.
-			a.Log.Error("panic", "request_id", x.id, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			// The panic value may contain data of the client; its type and the stack do not.
+			a.log.Error("panic in a handler; the request is answered 500", "request_id", x.id, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 			err = errPanic
 		}
 	}()
 	return a.serve(x)
 }
 
-// end tells the request in one line.
-func (a *API) end(x *exchange) {
-	took := a.Now().Sub(x.start)
+// finish logs the request in one line and updates the metrics.
+func (a *API) finish(x *exchange) {
+	took := a.now().Sub(x.start)
 	a.metrics.inFlight.Dec()
 	a.metrics.observe(x, took)
 	attrs := make([]slog.Attr, 0, 13)
@@ -98,10 +99,11 @@ func (a *API) end(x *exchange) {
 	if x.replayed {
 		attrs = append(attrs, slog.Bool("replayed", true))
 	}
-	a.Log.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
+	a.log.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
 }
 
-// methodLabel keeps what a client may invent out of logs and labels.
+// methodLabel returns a known method, or OTHER: a client must not choose the
+// text of logs and labels.
 func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
@@ -111,7 +113,7 @@ func methodLabel(m string) string {
 	return "OTHER"
 }
 
-// requestID takes a well-formed id over and makes one otherwise.
+// requestID returns the id of the client if it is well-formed, or a new one.
 func requestID(lines []string) string {
 	if len(lines) == 1 && validRequestID(lines[0]) {
 		return lines[0]
@@ -133,20 +135,17 @@ func validRequestID(s string) bool {
 	return true
 }
 
-type pageMeta struct {
-	RequestID  string  `json:"request_id"`
-	NextCursor *string `json:"next_cursor"`
-}
-
-// respond writes a resource, or several.
+// respond answers 200 with a resource or a list.
 func (x *exchange) respond(data any) error {
 	return x.respondWith(data, pipeline.Meta{RequestID: x.id})
 }
 
+// respondWith answers 200 with a meta member of its own.
 func (x *exchange) respondWith(data, meta any) error {
 	return x.respondAs(http.StatusOK, data, meta)
 }
 
+// respondAs answers with a status, data and meta.
 func (x *exchange) respondAs(status int, data, meta any) error {
 	body, err := pipeline.EncodeAnswer(data, meta)
 	if err != nil {
@@ -156,24 +155,24 @@ func (x *exchange) respondAs(status int, data, meta any) error {
 	return nil
 }
 
-// write sends a JSON body with the headers that every answer carries. The
-// server leaves the body of a HEAD out by itself.
+// write sends a body, as JSON unless the handler has set another Content-Type.
+// net/http does not send the body when the method is HEAD.
 func (x *exchange) write(status int, body []byte) {
 	h := x.w.Header()
 	if h.Get("Content-Type") == "" {
 		h.Set("Content-Type", "application/json; charset=utf-8")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	x.head(status, len(body))
-	_, _ = x.w.Write(body) // a client that is gone asks again
+	x.writeHeader(status, len(body))
+	_, _ = x.w.Write(body) // if it fails the client has left, and will retry
 }
 
-// writeNothing sends an answer that has no body, nor a length of one.
-func (x *exchange) writeNothing(status int) { x.head(status, 0) }
+// writeEmpty sends an answer without body and Content-Length.
+func (x *exchange) writeEmpty(status int) { x.writeHeader(status, 0) }
 
-func (x *exchange) head(status, size int) {
+func (x *exchange) writeHeader(status, size int) {
 	h := x.w.Header()
-	// Not through Set, which would spell them Ratelimit-….
+	// Header.Set would write these names as Ratelimit-….
 	h["RateLimit-Limit"] = []string{strconv.FormatInt(x.window.limit, 10)}
 	h["RateLimit-Remaining"] = []string{strconv.FormatInt(x.window.remaining, 10)}
 	h["RateLimit-Reset"] = []string{strconv.FormatInt(x.window.reset, 10)}

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the figures of the API. Labels are route patterns and closed
-// lists, never what a client sent.
+// metrics are the Prometheus metrics of the API. Label values are route patterns
+// and members of closed lists, never text of a client.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -30,10 +30,10 @@ func newMetrics(to prometheus.Registerer) *metrics {
 			Name: "fiscalhub_http_requests_in_flight", Help: "Requests being answered now.",
 		}),
 		shed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fiscalhub_http_shed_total", Help: "Requests refused because too many were under way.",
+			Name: "fiscalhub_http_shed_total", Help: "Requests refused because too many were executing.",
 		}, []string{"bound"}),
 		replays: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "fiscalhub_idempotent_replays_total", Help: "Creations answered with the stored answer of an earlier one.",
+			Name: "fiscalhub_idempotent_replays_total", Help: "Creations answered with the stored answer of an earlier request.",
 		}),
 	}
 	if to != nil {
@@ -42,6 +42,7 @@ func newMetrics(to prometheus.Registerer) *metrics {
 	return m
 }
 
+// observe counts a request that has been answered.
 func (m *metrics) observe(x *exchange, took time.Duration) {
 	method := methodLabel(x.r.Method)
 	m.requests.WithLabelValues(x.route, method, strconv.Itoa(x.status), x.code).Inc()

@@ -2,27 +2,28 @@ package api
 
 import "net/http"
 
-// Mount serves some paths by another handler, on the listener of the API and
-// with what it asks of every connection.
+// Mount returns a handler that serves the paths for which serves returns true
+// with other, and all other paths with next. Like the API it refuses a request
+// that has both Content-Length and Transfer-Encoding.
 func Mount(next http.Handler, serves func(path string) bool, other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !serves(r.URL.Path):
 			next.ServeHTTP(w, r)
 			return
-		case ambiguous(r):
+		case hasLengthAndChunks(r):
 			w.Header().Set("Connection", "close")
 			w.WriteHeader(http.StatusBadRequest)
 		default:
 			other.ServeHTTP(w, r)
 		}
-		nextHead(r)
+		expectHeader(r)
 	})
 }
 
-// Admit counts a request of somebody who has no credential, by the address that
-// it comes from, and tells whether it may be served.
+// Admit counts a request without a credential by the address of its client, and
+// reports whether it is within the limit.
 func (a *API) Admit(r *http.Request) bool {
-	_, ok := a.windows.fail(r.Context(), "other "+clientNetwork(r, a.Proxies))
+	_, ok := a.rateLimiter.countAddress(r.Context(), "other "+clientNetwork(r, a.proxies))
 	return ok
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// What is served beside the API is held to the same: whatever came before on a
-// connection, a body of two lengths is refused.
-func TestBesideLooksAtEveryHead(t *testing.T) {
+// A mounted handler must not get a request with Content-Length and
+// Transfer-Encoding, even after other requests on the same connection.
+func TestMountInspectsEveryHeader(t *testing.T) {
 	t.Parallel()
 	answers := func(status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
@@ -27,7 +27,7 @@ func TestBesideLooksAtEveryHead(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(LimitConnections(listener)) // until it is closed
+		_ = server.Serve(LimitConnections(listener)) // returns when the server is closed
 	}()
 	t.Cleanup(func() {
 		_ = server.Close()
@@ -65,12 +65,12 @@ func TestBesideLooksAtEveryHead(t *testing.T) {
 	}
 }
 
-// Those who have no credential are counted by their address, apart from what
-// fails at the API.
+// Admit counts requests by client address, apart from the failed requests of the
+// API.
 func TestAdmitCountsByAddress(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	a := &API{windows: &windows{limit: 1, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
+	a := &API{rateLimiter: &rateLimiter{limit: 1, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
 	from := func(address string) *http.Request {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/fe/x", nil)
 		r.RemoteAddr = address
@@ -82,16 +82,16 @@ func TestAdmitCountsByAddress(t *testing.T) {
 		}
 	}
 	if a.Admit(from("198.51.100.7:1001")) {
-		t.Error("one more is admitted")
+		t.Error("one request too many is admitted")
 	}
 	if !a.Admit(from("198.51.100.8:1000")) {
 		t.Error("another address is refused")
 	}
-	if _, ok := a.windows.fail(t.Context(), "address 198.51.100.7"); !ok {
-		t.Error("the API counts it as a failure of its own")
+	if _, ok := a.rateLimiter.countAddress(t.Context(), "address 198.51.100.7"); !ok {
+		t.Error("Admit used up the limit of failed API requests")
 	}
 	now = now.Add(time.Minute)
 	if !a.Admit(from("198.51.100.7:1000")) {
-		t.Error("the next minute is refused")
+		t.Error("a request of the next minute is refused")
 	}
 }

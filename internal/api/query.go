@@ -8,44 +8,51 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
-	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 const (
 	defaultLimit = 25
 	maxLimit     = 100
-	maxText      = 200
-
-	// maxQueryProblems keeps a short query from having a long answer.
-	maxQueryProblems = 100
+	maxText      = 200 // characters of a text parameter
 )
+
+const tooLongText = "must have at most 200 characters"
 
 // query holds the parameters of a request, each given once and not empty.
 type query map[string]string
 
-// readQuery reads the query string strictly: a parameter that is misspelt must
-// not silently list everything.
+// queryProblems collects what is wrong with the parameters of a request.
+type queryProblems struct{ list fiscal.Problems }
+
+func (p *queryProblems) add(field, code, message string) {
+	p.list = append(p.list, fiscal.Problem{Field: field, Code: code, Message: message})
+}
+
+// err returns the collected problems as one error, or nil when there are none.
+func (p *queryProblems) err() error {
+	if len(p.list) == 0 {
+		return nil
+	}
+	return badRequest("the query string is not valid; see details", p.list...)
+}
+
+// readQuery reads the query string. It refuses parameters that are not allowed:
+// a misspelt filter must not return the whole list.
 func readQuery(r *http.Request, allowed ...string) (query, error) {
 	found := make(query)
-	var problems fiscal.Problems
-	problem := func(field, code, message string) {
-		problems = append(problems, fiscal.Problem{Field: field, Code: code, Message: message})
-	}
+	var problems queryProblems
 	raw := r.URL.RawQuery
 	if strings.Contains(raw, ";") {
-		problem("", fiscal.CodeInvalidFormat, "parameters are separated by &")
+		problems.add("", fiscal.CodeInvalidFormat, "separate parameters with &, not with ;")
 		raw = ""
 	}
 	for part := range strings.SplitSeq(raw, "&") {
 		if raw == "" {
 			break
 		}
-		if len(problems) == maxQueryProblems {
-			problem("", fiscal.CodeTooManyErrors, "only the first problems are listed")
+		if len(problems.list) == maxProblems { // a short query must not cause a long answer
+			problems.add("", fiscal.CodeTooManyErrors, onlyFirstProblems)
 			break
 		}
 		rawName, rawValue, _ := strings.Cut(part, "=")
@@ -54,42 +61,43 @@ func readQuery(r *http.Request, allowed ...string) (query, error) {
 		_, repeated := found[name]
 		switch {
 		case !ok:
-			problem("", fiscal.CodeInvalidFormat, "a parameter's name is not percent-encoded UTF-8 text")
+			problems.add("", fiscal.CodeInvalidFormat, "the name of a parameter must be percent-encoded UTF-8 text")
 		case !slices.Contains(allowed, name):
-			problem(cut(name), fiscal.CodeUnknownParameter, "this operation knows "+orNone(allowed))
+			problems.add(shorten(name), fiscal.CodeUnknownParameter, unknownParameter(allowed))
 		case repeated:
-			problem(name, fiscal.CodeDuplicateParameter, "give it once")
+			problems.add(name, fiscal.CodeDuplicateParameter, "send the parameter only once")
 		case !okValue:
-			problem(name, fiscal.CodeInvalidFormat, "the value is not percent-encoded UTF-8 text without control characters")
+			problems.add(name, fiscal.CodeInvalidFormat, "must be percent-encoded UTF-8 text without control characters")
 		case value == "":
-			problem(name, fiscal.CodeTooShort, "the value is empty")
+			problems.add(name, fiscal.CodeTooShort, "must not be empty")
 		}
 		if ok {
 			found[name] = value
 		}
 	}
-	if len(problems) > 0 {
-		return nil, badRequest("the query string is not valid; see details", problems...)
+	if err := problems.err(); err != nil {
+		return nil, err
 	}
 	return found, nil
 }
 
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "no parameters"
+func unknownParameter(allowed []string) string {
+	if len(allowed) == 0 {
+		return "this operation has no query parameters"
 	}
-	return strings.Join(names, ", ")
+	return "this operation has only the parameters " + strings.Join(allowed, ", ")
 }
 
-// cut keeps what a client sent from filling an answer.
-func cut(s string) string {
+// shorten limits the text of a client that an answer repeats.
+func shorten(s string) string {
 	if r := []rune(s); len(r) > 64 {
 		return string(r[:63]) + "…"
 	}
 	return s
 }
 
-// unescape decodes a part of the query to plain text.
+// unescape decodes a name or a value of the query. It returns false unless the
+// result is UTF-8 text without control characters.
 func unescape(s string) (string, bool) {
 	text, err := url.QueryUnescape(s)
 	if err != nil || !utf8.ValidString(text) {
@@ -103,113 +111,39 @@ func unescape(s string) (string, bool) {
 	return text, true
 }
 
-// required is a text parameter that must be there.
+// required returns a text parameter that must be present.
 func (q query) required(name string) (string, error) {
 	value, ok := q[name]
 	if !ok {
 		return "", badRequest("the parameter "+name+" is required",
-			fiscal.Problem{Field: name, Code: fiscal.CodeRequired, Message: "give " + name})
+			fiscal.Problem{Field: name, Code: fiscal.CodeRequired, Message: "is required"})
 	}
 	if utf8.RuneCountInString(value) > maxText {
 		return "", badRequest("the parameter "+name+" is too long",
-			fiscal.Problem{Field: name, Code: fiscal.CodeTooLong, Message: "at most 200 characters"})
+			fiscal.Problem{Field: name, Code: fiscal.CodeTooLong, Message: tooLongText})
 	}
 	return value, nil
 }
 
-// limit is the size of a page.
-func (q query) limit(problem func(field, code, message string)) int {
-	return q.number("limit", defaultLimit, 1, maxLimit, problem)
+// limit returns the size of a page.
+func (q query) limit(problems *queryProblems) int {
+	return q.number("limit", defaultLimit, 1, maxLimit, problems)
 }
 
-// number is a parameter in plain digits, within bounds.
-func (q query) number(name string, otherwise, least, most int, problem func(field, code, message string)) int {
+// number returns a parameter in plain decimal digits from least to most, or
+// otherwise when it is absent.
+func (q query) number(name string, otherwise, least, most int, problems *queryProblems) int {
 	text, ok := q[name]
 	if !ok {
 		return otherwise
 	}
-	want := "want a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+	message := "must be a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil || strconv.Itoa(n) != text:
-		problem(name, fiscal.CodeInvalidFormat, want)
+		problems.add(name, fiscal.CodeInvalidFormat, message)
 	case n < least || n > most:
-		problem(name, fiscal.CodeOutOfRange, want)
+		problems.add(name, fiscal.CodeOutOfRange, message)
 	}
 	return n
-}
-
-// pageOf reads the parameters of a list that is not filtered: behind which id it
-// goes on, empty for its beginning, and how many items.
-func (a *API) pageOf(q query, list cursor.List) (before string, limit int, err error) {
-	var problems fiscal.Problems
-	problem := func(field, code, message string) {
-		problems = append(problems, fiscal.Problem{Field: field, Code: code, Message: message})
-	}
-	limit = q.limit(problem)
-	if text, ok := q["cursor"]; ok {
-		if id, ok := a.cursors.Read(text, list); ok {
-			before = id.String()
-		} else {
-			problem("cursor", fiscal.CodeInvalidCursor, "want the next_cursor of a page of this list")
-		}
-	}
-	if len(problems) > 0 {
-		return "", 0, badRequest("the query string is not valid; see details", problems...)
-	}
-	return before, limit, nil
-}
-
-// nextPage is what a page says of the one behind it, which begins after an id.
-func (a *API) nextPage(x *exchange, last string, list cursor.List) (pageMeta, error) {
-	id, err := uuid.Parse(last)
-	if err != nil {
-		return pageMeta{}, err
-	}
-	next := a.cursors.Make(id, list)
-	return pageMeta{RequestID: x.id, NextCursor: &next}, nil
-}
-
-// invoiceFilter reads the parameters of the list.
-func (a *API) invoiceFilter(scope store.Scope, q query) (store.InvoiceFilter, error) {
-	f := store.InvoiceFilter{ExternalID: q["external_id"]}
-	var problems fiscal.Problems
-	problem := func(field, code, message string) {
-		problems = append(problems, fiscal.Problem{Field: field, Code: code, Message: message})
-	}
-	if utf8.RuneCountInString(f.ExternalID) > maxText {
-		problem("external_id", fiscal.CodeTooLong, "at most 200 characters")
-	}
-	if text, ok := q["status"]; ok {
-		if f.Status, ok = fiscal.ParseStatus(text); !ok {
-			problem("status", fiscal.CodeInvalidEnum, "want one of "+statusNames())
-		}
-	}
-	f.Limit = q.limit(problem)
-	if text, ok := q["cursor"]; ok {
-		if id, ok := a.cursors.Read(text, invoiceList(scope, f)); ok {
-			f.Before = id.String()
-		} else {
-			problem("cursor", fiscal.CodeInvalidCursor, "want the next_cursor of a page of this list, with the same filters")
-		}
-	}
-	if len(problems) > 0 {
-		return store.InvoiceFilter{}, badRequest("the query string is not valid; see details", problems...)
-	}
-	return f, nil
-}
-
-// invoiceList names a list of invoices. The page size may change from page to
-// page.
-func invoiceList(scope store.Scope, f store.InvoiceFilter) cursor.List {
-	return cursor.NewList("invoices", string(scope.Environment), scope.TaxpayerID, f.ExternalID, string(f.Status))
-}
-
-func statusNames() string {
-	all := fiscal.Statuses()
-	names := make([]string, len(all))
-	for i, s := range all {
-		names[i] = string(s)
-	}
-	return strings.Join(names, ", ")
 }

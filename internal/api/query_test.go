@@ -46,19 +46,19 @@ func TestReadQueryDecodesOnce(t *testing.T) {
 	}
 }
 
-func TestUnknownNamesAreCutInAnswers(t *testing.T) {
+func TestAnswersShortenUnknownNames(t *testing.T) {
 	t.Parallel()
 	_, err := listQuery(strings.Repeat("é", 1000) + "=1")
-	var f *fault
+	var f *apiError
 	if !errors.As(err, &f) || utf8.RuneCountInString(f.details[0].Field) > 64 || !utf8.ValidString(f.details[0].Field) {
 		t.Errorf("got %+v", err)
 	}
 }
 
-// Whatever the query, reading it never panics; what is read is plain text under
-// names that are known, as the standard library reads it, and makes a filter
-// within its bounds.
-func TestAnyQuery(t *testing.T) {
+// No query makes readQuery panic. What it accepts is plain text under known
+// names, equal to the result of the standard library, and gives a filter within
+// its limits.
+func TestReadQueryOfAnyText(t *testing.T) {
 	t.Parallel()
 	a := &API{cursors: cursor.Keys{bytes.Repeat([]byte{1}, 32)}}
 	scope := store.Scope{Environment: fiscal.Sandbox, TaxpayerID: "t"}
@@ -72,7 +72,7 @@ func TestAnyQuery(t *testing.T) {
 		raw := strings.Join(rapid.SliceOfN(parts, 1, 4).Draw(t, "parts"), "&")
 		q, err := listQuery(raw)
 		if err != nil {
-			var refused *fault
+			var refused *apiError
 			if !errors.As(err, &refused) || refused.status != http.StatusBadRequest || len(refused.details) == 0 || len(refused.details) > 101 {
 				t.Fatalf("%q: %+v", raw, err)
 			}
@@ -80,19 +80,19 @@ func TestAnyQuery(t *testing.T) {
 		}
 		standard, err := url.ParseQuery(raw)
 		if err != nil || len(standard) != len(q) {
-			t.Fatalf("%q: we read %q, the library %q, %v", raw, q, standard, err)
+			t.Fatalf("%q: got %q, the standard library %q, %v", raw, q, standard, err)
 		}
 		for name, value := range q {
 			if !slices.Equal(standard[name], []string{value}) || value == "" || !utf8.ValidString(value) || strings.ContainsAny(value, "\x00\n\r\t") {
-				t.Errorf("%q: %s is %q, and for the library %q", raw, name, value, standard[name])
+				t.Errorf("%q: %s is %q, the standard library has %q", raw, name, value, standard[name])
 			}
 		}
-		filter, err := a.invoiceFilter(scope, q)
+		filter, page, err := a.invoiceFilter(scope, q)
 		if err != nil {
 			return
 		}
-		if filter.Limit < 1 || filter.Limit > 100 || utf8.RuneCountInString(filter.ExternalID) > 200 || filter.Before != "" && filter.Before != id.String() {
-			t.Errorf("%q: %+v", raw, filter)
+		if page.limit < 1 || page.limit > 100 || utf8.RuneCountInString(filter.ExternalID) > 200 || page.before != "" && page.before != id.String() {
+			t.Errorf("%q: %+v, %+v", raw, filter, page)
 		}
 		if _, known := fiscal.ParseStatus(string(filter.Status)); filter.Status != "" && !known {
 			t.Errorf("%q: %+v", raw, filter)

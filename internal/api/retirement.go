@@ -9,13 +9,14 @@ import (
 // retirement announces the end of an operation on each of its answers, a year
 // or more ahead (RFC 9745, RFC 8594).
 type retirement struct {
-	deprecated time.Time // since when it should not be used
-	sunset     time.Time // when it ends
-	page       string    // what to read about it
-	successor  string    // what to use instead
+	deprecated time.Time // from then on clients should not use it
+	sunset     time.Time // from then on it is not served
+	page       string    // address of a page that explains the change
+	successor  string    // address of the operation to use instead
 }
 
-// announce sets the headers; ended tells that the day has come.
+// announce sets the headers. It returns true from the sunset on. A nil
+// retirement announces nothing.
 func (r *retirement) announce(h http.Header, now time.Time) (ended bool) {
 	if r == nil {
 		return false

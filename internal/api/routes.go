@@ -10,22 +10,20 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 )
 
-const readInvoices = apikey.InvoicesRead
-
-// route is one operation. Its pattern's segments in braces are parameters.
+// route is one operation of the API.
 type route struct {
-	method string
-	name   string // the pattern
-	parts  []string
-	scopes []apikey.Scope
-	named  bool // the path names one resource: what may not be seen is not found
-	emits  bool // it is about events that are sent: the sandbox sends none
-	handle func(*exchange) error
-	public func(*exchange) error // needs no credential
-	ends   *retirement           // nil: it is here to stay
+	method     string
+	name       string   // pattern of the path; segments in braces are parameters
+	parts      []string // segments of name
+	scopes     []apikey.Scope
+	named      bool // the path names one resource; without access the answer is 404, not 403
+	webhooks   bool // it manages webhook endpoints, which the sandbox does not have
+	handle     func(*exchange) error
+	public     func(*exchange) error // handles the request without a credential
+	retirement *retirement           // nil: the operation stays
 }
 
-// table lists every operation. Tests that sweep all routes read it too.
+// table lists every operation. A test compares it with the OpenAPI document.
 func (a *API) table() []route {
 	const (
 		taxpayer  = "/v1/taxpayers/{taxpayer_id}"
@@ -39,9 +37,9 @@ func (a *API) table() []route {
 		{method: http.MethodPost, name: invoices, handle: a.createInvoice,
 			scopes: []apikey.Scope{apikey.InvoicesWrite, apikey.ECFSubmit}},
 		{method: http.MethodGet, name: invoices, handle: a.listInvoices,
-			scopes: []apikey.Scope{readInvoices}},
+			scopes: []apikey.Scope{apikey.InvoicesRead}},
 		{method: http.MethodGet, name: invoices + "/{invoice_id}", handle: a.readInvoice, named: true,
-			scopes: []apikey.Scope{readInvoices}},
+			scopes: []apikey.Scope{apikey.InvoicesRead}},
 		{method: http.MethodGet, name: documents, handle: a.findDocument,
 			scopes: []apikey.Scope{apikey.ECFRead}},
 		{method: http.MethodGet, name: documents + "/{document_id}", handle: a.readDocument, named: true,
@@ -52,15 +50,15 @@ func (a *API) table() []route {
 			scopes: []apikey.Scope{apikey.ECFRead}},
 		{method: http.MethodGet, name: taxpayer + "/events", handle: a.listEvents,
 			scopes: []apikey.Scope{apikey.ECFRead}},
-		{method: http.MethodPost, name: endpoints, handle: a.createEndpoint, emits: true, scopes: manage},
-		{method: http.MethodGet, name: endpoints, handle: a.listEndpoints, emits: true, scopes: manage},
-		{method: http.MethodGet, name: endpoint, handle: a.readEndpoint, emits: true, named: true, scopes: manage},
-		{method: http.MethodDelete, name: endpoint, handle: a.deleteEndpoint, emits: true, named: true, scopes: manage},
-		{method: http.MethodPost, name: endpoint + "/rotate-secret", handle: a.rotateEndpoint, emits: true, named: true, scopes: manage},
-		{method: http.MethodPost, name: endpoint + "/enable", handle: a.enableEndpoint, emits: true, named: true, scopes: manage},
-		{method: http.MethodPost, name: endpoint + "/test", handle: a.testEndpoint, emits: true, named: true, scopes: manage},
-		{method: http.MethodPost, name: endpoint + "/replay", handle: a.replayEvents, emits: true, named: true, scopes: manage},
-		{method: http.MethodGet, name: endpoint + "/deliveries", handle: a.listDeliveries, emits: true, named: true, scopes: manage},
+		{method: http.MethodPost, name: endpoints, handle: a.createEndpoint, webhooks: true, scopes: manage},
+		{method: http.MethodGet, name: endpoints, handle: a.listEndpoints, webhooks: true, scopes: manage},
+		{method: http.MethodGet, name: endpoint, handle: a.withEndpoint(a.readEndpoint), webhooks: true, named: true, scopes: manage},
+		{method: http.MethodDelete, name: endpoint, handle: a.withEndpoint(a.deleteEndpoint), webhooks: true, named: true, scopes: manage},
+		{method: http.MethodPost, name: endpoint + "/rotate-secret", handle: a.withCommand(a.rotateEndpoint), webhooks: true, named: true, scopes: manage},
+		{method: http.MethodPost, name: endpoint + "/enable", handle: a.withCommand(a.enableEndpoint), webhooks: true, named: true, scopes: manage},
+		{method: http.MethodPost, name: endpoint + "/test", handle: a.withCommand(a.testEndpoint), webhooks: true, named: true, scopes: manage},
+		{method: http.MethodPost, name: endpoint + "/replay", handle: a.withEndpoint(a.replayEvents), webhooks: true, named: true, scopes: manage},
+		{method: http.MethodGet, name: endpoint + "/deliveries", handle: a.withEndpoint(a.listDeliveries), webhooks: true, named: true, scopes: manage},
 		{method: http.MethodPost, name: "/v1/events/inbound/{source_id}", public: a.receiveInbound},
 		{method: http.MethodGet, name: "/v1/openapi.json", public: a.readOpenAPI},
 	}
@@ -70,8 +68,8 @@ func (a *API) table() []route {
 	return routes
 }
 
-// match finds the operation of a request. A path has exactly one spelling:
-// nothing is cleaned, decoded or redirected.
+// match finds the operation of a request. Each path has exactly one spelling:
+// match does not clean or decode paths, and does not redirect.
 func (a *API) match(x *exchange) (*route, map[string]string, error) {
 	path := x.r.URL.EscapedPath()
 	if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "%;") {
@@ -104,6 +102,8 @@ func (a *API) match(x *exchange) (*route, map[string]string, error) {
 	return nil, nil, notFound()
 }
 
+// params returns the parameters of a path, or false when the path is not that of
+// the route.
 func (r *route) params(parts []string) (map[string]string, bool) {
 	if len(parts) != len(r.parts) {
 		return nil, false
@@ -123,28 +123,25 @@ func (r *route) params(parts []string) (map[string]string, bool) {
 	return params, true
 }
 
-// may tells whether the credential has a scope.
-func (x *exchange) may(s apikey.Scope) bool { return slices.Contains(x.credential.Scopes, s) }
-
-// parseUUID reads a UUID in its plain form, in any letter case: versions 1 to 8
-// of the RFC's variant, or all zeros, or all ones.
+// parseUUID parses a UUID in either letter case and returns it in lower case. It
+// accepts versions 1 to 8 of the variant of RFC 9562, all zeros and all ones.
 func parseUUID(s string) (string, bool) {
 	if len(s) != 36 {
-		return "", false // no braces, no urn:uuid:
+		return "", false // uuid.Parse accepts longer forms with braces or urn:uuid:
 	}
 	id, err := uuid.Parse(s)
 	if err != nil {
 		return "", false
 	}
-	plain := id != uuid.Nil && id != uuid.Max
-	if plain && (id.Variant() != uuid.RFC4122 || id.Version() < 1 || id.Version() > 8) {
+	ordinary := id != uuid.Nil && id != uuid.Max
+	if ordinary && (id.Variant() != uuid.RFC4122 || id.Version() < 1 || id.Version() > 8) {
 		return "", false
 	}
 	return id.String(), true
 }
 
 func (a *API) readOpenAPI(x *exchange) error {
-	a.anonymous(x)
+	a.countAnonymous(x)
 	x.write(http.StatusOK, a.openapi)
 	return nil
 }

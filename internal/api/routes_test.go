@@ -31,7 +31,7 @@ func TestParseUUID(t *testing.T) {
 		{"urn", "urn:uuid:" + plain, ""},
 		{"no hyphens", strings.ReplaceAll(plain, "-", ""), ""},
 		{"hyphens elsewhere", "0192f3c17-a4e-7b21-9c55-3d2e8f6a1b40", ""},
-		{"a digit that is none", "0192f3c1-7a4e-7b21-9c55-3d2e8f6a1b4g", ""},
+		{"a letter that is no digit", "0192f3c1-7a4e-7b21-9c55-3d2e8f6a1b4g", ""},
 		{"a space for a digit", " " + plain[1:], ""},
 		{"too short", plain[:35], ""},
 		{"too long", plain + "0", ""},
@@ -48,8 +48,8 @@ func TestParseUUID(t *testing.T) {
 	}
 }
 
-// What is served and what is documented are one list.
-func TestEveryRouteIsDocumentedAndEveryDocumentedOneServed(t *testing.T) {
+// The OpenAPI document lists exactly the operations that are served.
+func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	text, err := openapi.JSON()
 	if err != nil {
@@ -72,7 +72,7 @@ func TestEveryRouteIsDocumentedAndEveryDocumentedOneServed(t *testing.T) {
 	for _, r := range (&API{}).table() {
 		served = append(served, r.method+" "+r.name)
 		if r.public == nil && len(r.scopes) == 0 {
-			t.Errorf("%s %s asks for no scope", r.method, r.name)
+			t.Errorf("%s %s requires no scope", r.method, r.name)
 		}
 	}
 	slices.Sort(documented)
@@ -82,8 +82,8 @@ func TestEveryRouteIsDocumentedAndEveryDocumentedOneServed(t *testing.T) {
 	}
 }
 
-// What may be asked for and what is documented are one list.
-func TestEveryKindOfEventIsDocumented(t *testing.T) {
+// The OpenAPI document lists exactly the kinds of events that exist.
+func TestEventKindsAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	text, err := openapi.JSON()
 	if err != nil {

@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// maxHeaderBytes makes 16 KiB in all: the server allows 4 KiB more than told.
+	// maxHeaderBytes makes 16 KiB in total, because net/http adds 4 KiB.
 	maxHeaderBytes = 12 << 10
 
-	readTime  = 30 * time.Second // of a whole request
-	writeTime = 60 * time.Second // from the end of its head to that of its answer; waits come on top
+	readTime  = 30 * time.Second // to read a whole request
+	writeTime = 60 * time.Second // from the end of the request header to the end of the answer; waits are added
 )
 
-// Handler serves the API and the pages beside it: probes, metrics for the
-// machine itself, and the documentation.
+// Handler serves the API, the health probes, the documentation, and the metrics
+// to clients on the same machine.
 func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
 	docs := openapi.Docs("/v1/openapi.json")
-	figures := MetricsHandler(metrics)
+	metricsHandler := MetricsHandler(metrics)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {
 		case path == "/livez":
 			a.probe(w, r, nil)
 		case path == "/readyz":
 			a.probe(w, r, a.ready)
-		case path == "/metrics" && loopback(r):
-			figures.ServeHTTP(w, r)
+		case path == "/metrics" && isLocal(r):
+			metricsHandler.ServeHTTP(w, r)
 		case path == "/docs" || strings.HasPrefix(path, "/docs/"):
 			docs.ServeHTTP(w, r)
 		default:
@@ -44,46 +44,49 @@ func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
 	})
 }
 
-// MetricsHandler serves the figures for Prometheus.
+// MetricsHandler serves metrics in the format of Prometheus.
 func MetricsHandler(from prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(from, promhttp.HandlerOpts{})
 }
 
-func loopback(r *http.Request) bool {
+// isLocal reports whether a request comes from the same machine, and not through
+// a proxy on it.
+func isLocal(r *http.Request) bool {
 	address, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && address.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == ""
 }
 
-// probe answers whether the process lives, or whether it may be sent requests.
+// probe answers a health probe: 200, or 503 when check returns a reason.
 func (a *API) probe(w http.ResponseWriter, r *http.Request, check func(context.Context) string) {
 	status, state := http.StatusOK, "ok"
 	if check != nil {
-		if why := check(r.Context()); why != "" {
-			status, state = http.StatusServiceUnavailable, why
+		if reason := check(r.Context()); reason != "" {
+			status, state = http.StatusServiceUnavailable, reason
 		}
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": state}) // a prober that is gone asks again
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": state}) // if it fails the client has left, and will probe again
 }
 
-// ready looks at the database alone: an authority that is down keeps nobody
-// from registering invoices.
+// ready returns why the service should get no requests, or an empty text. Only
+// the database counts: invoices can be registered while the tax authority is
+// down.
 func (a *API) ready(ctx context.Context) string {
 	if a.stopping.Load() || a.draining.Load() {
 		return "stopping"
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := a.Store.Ready(ctx); err != nil {
-		a.Log.Warn("not ready", "error", err.Error())
+	if err := a.store.Ready(ctx); err != nil {
+		a.log.Warn("the database is unavailable; /readyz answers 503", "error", err.Error())
 		return "database unavailable"
 	}
 	return ""
 }
 
-// NewServer makes an HTTP server with the limits of the service.
+// NewServer returns an HTTP server with the timeouts and limits of the service.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -100,6 +103,6 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		ConnContext:       rememberConn,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 
-		DisableGeneralOptionsHandler: true, // OPTIONS * is an unknown path as any other
+		DisableGeneralOptionsHandler: true, // the API answers OPTIONS * like any unknown path
 	}
 }

@@ -17,79 +17,81 @@ const (
 	maxCredentialWaits = 256
 )
 
-// waits are the requests that wait for news. They hold no place, and are bounded
-// for each credential. The zero waits are none.
+// waits counts the requests that wait for an event, a verdict or the server of an
+// endpoint. They hold no slots. Their number is limited for each credential. The
+// zero value is ready to use.
 type waits struct {
-	mu       sync.Mutex
-	of       map[string]int // by the prefix of the credential
-	underWay map[*context.CancelFunc]struct{}
-	ended    bool
+	mu      sync.Mutex
+	count   map[string]int                   // by the prefix of the credential
+	cancels map[*context.CancelFunc]struct{} // of all current waits
+	ended   bool
 }
 
-// begin counts a wait, whose context ends after a time or with all of them. It
-// tells whether there is one: there may be too many.
+// begin starts a wait. Its context ends after d, or when end is called; the
+// caller must call done. begin returns false when the credential has too many
+// waits, and after end.
 func (w *waits) begin(ctx context.Context, prefix string, d time.Duration) (waiting context.Context, done func(), ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended || w.of[prefix] >= maxCredentialWaits {
+	if w.ended || w.count[prefix] >= maxCredentialWaits {
 		return nil, nil, false
 	}
-	if w.of == nil {
-		w.of, w.underWay = make(map[string]int), make(map[*context.CancelFunc]struct{})
+	if w.count == nil {
+		w.count, w.cancels = make(map[string]int), make(map[*context.CancelFunc]struct{})
 	}
 	waiting, cancel := context.WithTimeout(ctx, d)
-	w.of[prefix]++
-	w.underWay[&cancel] = struct{}{}
+	w.count[prefix]++
+	w.cancels[&cancel] = struct{}{}
 	return waiting, func() {
 		cancel()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.underWay, &cancel)
-		if w.of[prefix]--; w.of[prefix] == 0 {
-			delete(w.of, prefix)
+		delete(w.cancels, &cancel)
+		if w.count[prefix]--; w.count[prefix] == 0 {
+			delete(w.count, prefix)
 		}
 	}, true
 }
 
-// end ends all waits, and those to come.
+// end ends all waits and allows no more.
 func (w *waits) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
-	for cancel := range w.underWay {
+	for cancel := range w.cancels {
 		(*cancel)()
 	}
 }
 
-// wait gives the places of a request back and does something that takes time and
-// little else, until it is done, its time is up or the service drains. It tells
-// whether it was done at all: there may be too many that wait.
+// wait gives the slots of a request back and calls do, whose context ends after
+// d or when the service drains. It returns false, without calling do, when too
+// many requests of the credential wait.
 func (a *API) wait(x *exchange, d time.Duration, do func(context.Context)) bool {
 	ctx, done, ok := a.waits.begin(x.r.Context(), x.credential.Prefix, d)
 	if !ok {
 		return false
 	}
 	defer done()
-	x.places.leave()
-	x.outlast(d)
+	x.slots.release()
+	x.extendDeadlines(d)
 	do(ctx)
 	return true
 }
 
-// outlast has the connection live for so much longer. Past its time to be read
-// the server takes the client for gone.
-func (x *exchange) outlast(d time.Duration) {
-	now := time.Now() //nolint:forbidigo // deadlines of a connection are by the clock of the machine
+// extendDeadlines extends the deadlines of the connection by d. When the read
+// deadline passes, net/http cancels the context of the request.
+func (x *exchange) extendDeadlines(d time.Duration) {
+	now := time.Now() //nolint:forbidigo // the deadlines of a connection use the clock of the machine
 	c := http.NewResponseController(x.w)
-	// What is not a connection has no deadline either.
+	// These fail only for a writer that is not a connection and has no deadlines.
 	_ = c.SetReadDeadline(now.Add(d + readTime))
 	_ = c.SetWriteDeadline(now.Add(d + writeTime))
 }
 
-// awaitInvoice waits until the authority has judged an invoice, if that is what
-// the client prefers, and returns it as it is then. It tells whether it has
-// waited: it does not when too many do, and a reading that fails is no reason to
-// fail what was done before.
+// awaitInvoice waits for the verdict on an invoice if the client asks for it with
+// Prefer: wait, and returns the invoice as it is then. It returns false when the
+// client does not ask, when too many requests wait, and when the invoice cannot
+// be read: the caller then answers with what it has.
 func (a *API) awaitInvoice(x *exchange, id string) (inv store.Invoice, ok bool) {
 	seconds, ok := preferredWait(x.r.Header)
 	if !ok {
@@ -97,7 +99,7 @@ func (a *API) awaitInvoice(x *exchange, id string) (inv store.Invoice, ok bool) 
 	}
 	var err error
 	waited := a.wait(x, time.Duration(seconds)*time.Second, func(ctx context.Context) {
-		inv, err = a.Pipeline.Await(ctx, x.scope, id)
+		inv, err = a.pipeline.Await(ctx, x.scope, id)
 	})
 	if !waited || err != nil {
 		return store.Invoice{}, false
@@ -106,12 +108,12 @@ func (a *API) awaitInvoice(x *exchange, id string) (inv store.Invoice, ok bool) 
 	return inv, true
 }
 
-// preferredWait is how many seconds a client would wait (RFC 7240 §4.3), as far
-// as we go along. Of several the first counts; what cannot be read is no
-// preference.
+// preferredWait returns the seconds of the preference wait (RFC 7240 §4.3), at
+// most maxPreferredWait. Of several the first one counts. It returns false when
+// there is none or when it is malformed.
 func preferredWait(h http.Header) (seconds int, ok bool) {
 	for _, preference := range splitUnquoted(strings.Join(h.Values("Prefer"), ","), ',') {
-		main := splitUnquoted(preference, ';')[0] // what follows are its parameters
+		main := splitUnquoted(preference, ';')[0] // without the parameters of the preference
 		name, value, _ := strings.Cut(main, "=")
 		if !strings.EqualFold(strings.Trim(name, " \t"), "wait") {
 			continue
@@ -124,7 +126,7 @@ func preferredWait(h http.Header) (seconds int, ok bool) {
 			return 0, false
 		}
 		n, err := strconv.Atoi(value)
-		if err != nil { // more than a number holds
+		if err != nil { // larger than an int
 			n = maxPreferredWait
 		}
 		return min(n, maxPreferredWait), true
@@ -132,7 +134,7 @@ func preferredWait(h http.Header) (seconds int, ok bool) {
 	return 0, false
 }
 
-// splitUnquoted splits a header at a separator that is not within quotes.
+// splitUnquoted splits the value of a header at separators outside quotes.
 func splitUnquoted(s string, separator byte) []string {
 	var parts []string
 	quoted, from := false, 0

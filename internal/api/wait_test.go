@@ -15,7 +15,7 @@ func TestPreferredWait(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		lines []string
-		want  int // -1: none
+		want  int // -1: no preference
 	}{
 		{nil, -1},
 		{[]string{""}, -1},
@@ -55,7 +55,7 @@ func TestPreferredWait(t *testing.T) {
 	}
 }
 
-func TestAnyPreferenceIsBounded(t *testing.T) {
+func TestPreferredWaitIsLimited(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.StringMatching(`([a-z"\\=;, 0-9]|wait=[0-9]{0,12}|WAIT ?= ?"[0-9]*"){0,6}`).Draw(t, "line")
@@ -66,7 +66,7 @@ func TestAnyPreferenceIsBounded(t *testing.T) {
 	})
 }
 
-func TestWaitsAreBoundedAndEndTogether(t *testing.T) {
+func TestWaitsAreLimitedAndEndTogether(t *testing.T) {
 	t.Parallel()
 	w := &waits{}
 	var all []context.Context
@@ -74,42 +74,42 @@ func TestWaitsAreBoundedAndEndTogether(t *testing.T) {
 	for i := range maxCredentialWaits {
 		ctx, end, ok := w.begin(t.Context(), "a", time.Hour)
 		if !ok {
-			t.Fatalf("no room after %d", i)
+			t.Fatalf("refused after %d waits", i)
 		}
 		all, done = append(all, ctx), append(done, end)
 	}
 	if _, _, ok := w.begin(t.Context(), "a", time.Hour); ok {
-		t.Error("one too many")
+		t.Error("one wait too many was allowed")
 	}
 	_, other, ok := w.begin(t.Context(), "b", time.Hour)
 	if !ok {
-		t.Fatal("another credential has no room")
+		t.Fatal("a wait of another credential was refused")
 	}
 	other()
 	done[0]()
 	again, end, ok := w.begin(t.Context(), "a", time.Hour)
 	if !ok {
-		t.Fatal("no room although one has ended")
+		t.Fatal("a wait was refused although another one had ended")
 	}
 	done[0] = end
 	for _, ctx := range append(all[1:], again) {
 		if ctx.Err() != nil {
-			t.Fatal("ended before its time")
+			t.Fatal("a wait ended too early")
 		}
 	}
 	w.end()
 	for _, ctx := range append(all[1:], again) {
 		if ctx.Err() == nil {
-			t.Fatal("goes on after the end of all")
+			t.Fatal("a wait goes on after end")
 		}
 	}
 	if _, _, ok := w.begin(t.Context(), "c", time.Hour); ok {
-		t.Error("one began after the end")
+		t.Error("a wait began after end")
 	}
 	for _, end := range done {
 		end()
 	}
-	if len(w.of) != 0 || len(w.underWay) != 0 {
-		t.Errorf("left behind: %v, %d", w.of, len(w.underWay))
+	if len(w.count) != 0 || len(w.cancels) != 0 {
+		t.Errorf("still counted: %v, %d", w.count, len(w.cancels))
 	}
 }

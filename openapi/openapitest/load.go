@@ -16,12 +16,12 @@ import (
 	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
-// resource names the document inside the schema compiler; nothing is fetched.
+// resource is the name of the document in the schema compiler. Nothing is fetched.
 const resource = "file:///openapi.json"
 
-// load reads the document twice, for two jobs: kin-openapi resolves it and
-// finds routes; the compiler turns each schema into a checker, once, where
-// kin-openapi would compile it again for every value.
+// load reads the document with two libraries: kin-openapi resolves references and
+// finds routes; jsonschema compiles each schema once, while kin-openapi would
+// compile it again for every value.
 func load() (*Validator, error) {
 	text, err := openapi.JSON()
 	if err != nil {
@@ -31,7 +31,7 @@ func load() (*Validator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
-	doc.Servers = nil // tests listen on ports of their own
+	doc.Servers = nil // tests listen on other ports
 	router, err := gorillamux.NewRouter(doc)
 	if err != nil {
 		return nil, fmt.Errorf("make router: %w", err)
@@ -54,7 +54,7 @@ func load() (*Validator, error) {
 		http.StatusInternalServerError: c.component(doc, "InternalError"),
 		http.StatusServiceUnavailable:  c.component(doc, "ServiceUnavailable"),
 	}
-	// An internal error has the common headers and no other.
+	// An internal error has only the common headers.
 	v.envelope = &response{
 		headers: v.outside[http.StatusInternalServerError].headers,
 		bodies:  map[string]*jsonschema.Schema{"application/json": c.schema("#/components/schemas/Error")},
@@ -65,7 +65,7 @@ func load() (*Validator, error) {
 	return v, nil
 }
 
-// compiler keeps the first error, so that the walk above stays readable.
+// compiler keeps the first error, so that load need not check each call.
 type compiler struct {
 	*jsonschema.Compiler
 	err error
@@ -104,7 +104,7 @@ func (c *compiler) operation(at, method string, item *openapi3.PathItem, op *ope
 	for status, ref := range op.Responses.Map() {
 		code, err := strconv.Atoi(status)
 		if err != nil && c.err == nil {
-			c.err = fmt.Errorf("%s: status %q: the API answers exact statuses", here, status)
+			c.err = fmt.Errorf("%s: status %q: want an exact status", here, status)
 		}
 		o.responses[code] = c.response(target(ref.Ref, here+"/responses/"+status), ref.Value)
 	}
@@ -115,7 +115,7 @@ func (c *compiler) parameters(at string, params openapi3.Parameters) []value {
 	var values []value
 	for i, ref := range params {
 		p := ref.Value
-		if p.In == openapi3.ParameterInHeader && forgiven(p.Name) {
+		if p.In == openapi3.ParameterInHeader && ignored(p.Name) {
 			continue
 		}
 		values = append(values, value{
@@ -157,7 +157,7 @@ func (c *compiler) response(at string, r *openapi3.Response) *response {
 	return out
 }
 
-// target is where a thing is written: at its reference, or in place.
+// target returns the target of a reference, or inPlace without a reference.
 func target(ref, inPlace string) string {
 	if ref != "" {
 		return ref
@@ -165,7 +165,7 @@ func target(ref, inPlace string) string {
 	return inPlace
 }
 
-// escape makes a name a token of a JSON pointer inside a URL fragment.
+// escape returns a name as a token of a JSON pointer in a URL fragment.
 func escape(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(name)
 }

@@ -1,6 +1,5 @@
-// Package openapitest checks exchanges with the API against the OpenAPI
-// document: that what the server answers is what the document promises. It is
-// for tests alone and must not be linked into the server.
+// Package openapitest checks requests and answers of the API against the OpenAPI
+// document. It is for tests only and must not be linked into the server.
 package openapitest
 
 import (
@@ -21,21 +20,21 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Validator compares exchanges with the document. It does not change after it
-// was made, so any number of tests may use it at once.
+// Validator compares exchanges with the document. It is immutable, so tests may use
+// it concurrently.
 type Validator struct {
 	router     routers.Router
 	operations map[*openapi3.Operation]*operation
-	// outside holds what a path or method outside the document may answer, by
-	// status; other statuses need the common headers and the envelope alone.
+	// outside holds the answers of paths and methods that are not in the document,
+	// by status. Other statuses need only the common headers and the envelope.
 	outside  map[int]*response
 	envelope *response
 }
 
 type operation struct {
 	parameters []value
-	body       *jsonschema.Schema // nil when the operation takes none
-	bodyless   bool               // it may be left out
+	body       *jsonschema.Schema // nil: the operation has no body
+	bodyless   bool               // the body is optional
 	responses  map[int]*response
 }
 
@@ -44,7 +43,7 @@ type response struct {
 	bodies  map[string]*jsonschema.Schema // by media type; a nil schema allows any bytes
 }
 
-// value is a header or a parameter: text on the wire that stands for a value.
+// value is a header or a parameter.
 type value struct {
 	name     string
 	in       string
@@ -53,8 +52,8 @@ type value struct {
 	schema   *jsonschema.Schema
 }
 
-// shared is loaded once for the whole test binary: compiling takes longer than
-// a thousand checks.
+// shared is loaded once for the whole test binary, because compiling takes longer
+// than a thousand checks.
 var shared = sync.OnceValues(load)
 
 // New returns the validator of the embedded document.
@@ -67,14 +66,14 @@ func New(t testing.TB) *Validator {
 	return v
 }
 
-// Check reports, with t.Errorf, everything in which the exchange departs from
-// the document: an undocumented status, headers that are missing or malformed,
-// a body that does not fit. A request that was answered with success must fit
-// the document too, else the server takes what the document forbids.
+// Check reports, with t.Errorf, every difference between the exchange and the
+// document: an undocumented status, missing or malformed headers, a body that does
+// not match its schema. A request that was answered with success must match the
+// document too; otherwise the server accepts what the document forbids.
 //
-// Paths and methods that the document does not know must be answered with an
-// error envelope and the common headers. HEAD is checked as GET without a body.
-// The bodies are given apart because those of req and resp may be spent.
+// Paths and methods that are not in the document must be answered with the error
+// envelope and the common headers. HEAD is checked like GET without a body. The
+// bodies are parameters because those of req and resp may have been read already.
 func (v *Validator) Check(t testing.TB, req *http.Request, reqBody []byte, resp *http.Response, respBody []byte) {
 	t.Helper()
 	for _, problem := range v.problems(req, reqBody, resp, respBody) {
@@ -92,7 +91,7 @@ func (v *Validator) problems(req *http.Request, reqBody []byte, resp *http.Respo
 	}
 	want, ok := op.responses[resp.StatusCode]
 	if !ok {
-		return []string{"the document does not give this status to the operation"}
+		return []string{"the document does not list this status for the operation"}
 	}
 	problems := want.problems(req, resp, respBody)
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
@@ -101,7 +100,7 @@ func (v *Validator) problems(req *http.Request, reqBody []byte, resp *http.Respo
 	return problems
 }
 
-// find returns no operation for a path or method outside the document.
+// find returns a nil operation for a path or method that is not in the document.
 func (v *Validator) find(req *http.Request) (*operation, map[string]string, string) {
 	lookup := req.Clone(req.Context())
 	if lookup.Method == http.MethodHead {
@@ -117,15 +116,15 @@ func (v *Validator) find(req *http.Request) (*operation, map[string]string, stri
 	return v.operations[route.Operation], params, ""
 }
 
-// literal says whether a path is in the only spelling that the API takes.
-// Other spellings are unknown paths, even where the router sees through them.
+// literal reports whether a path has the spelling that the API accepts. Other
+// spellings are unknown paths, even when the router finds an operation for them.
 func literal(p string) bool {
 	return path.Clean(p) == p && !strings.ContainsAny(p, "%;")
 }
 
 func (v *Validator) outsideProblems(req *http.Request, resp *http.Response, body []byte) []string {
 	if resp.StatusCode < 400 {
-		return []string{"the document knows no such path and method, yet it was not refused"}
+		return []string{"the document has no such path and method, but it was not refused"}
 	}
 	want, ok := v.outside[resp.StatusCode]
 	if !ok {
@@ -141,7 +140,7 @@ func (r *response) problems(req *http.Request, resp *http.Response, body []byte)
 	}
 	if req.Method == http.MethodHead || len(r.bodies) == 0 {
 		if len(body) > 0 {
-			problems = append(problems, "there is a body where none may be")
+			problems = append(problems, "there is a body where none is allowed")
 		}
 		return problems
 	}
@@ -167,8 +166,8 @@ func (r *response) problems(req *http.Request, resp *http.Response, body []byte)
 	return append(problems, requestIDProblems(resp.Header, doc)...)
 }
 
-// requestIDProblems compares the id in the header with the one in the body.
-// They differ on a replay alone, where the body is that of the first exchange.
+// requestIDProblems compares the request id of the header with that of the body.
+// They may differ only in a replay, which has the body of the first answer.
 func requestIDProblems(h http.Header, doc any) []string {
 	if h.Get("Idempotency-Replayed") != "" {
 		return nil
@@ -235,8 +234,8 @@ func (v value) problems(what string, given []string) []string {
 	return nil
 }
 
-// forgiven lists request headers that the server replaces or ignores when they
-// do not fit, so that success says nothing about them.
-func forgiven(name string) bool {
+// ignored lists request headers that the server replaces or ignores when they are
+// not valid. They may be invalid in a request that succeeds.
+func ignored(name string) bool {
 	return slices.Contains([]string{"X-Request-Id", "Sandbox-Scenario", "If-None-Match", "Prefer"}, name)
 }

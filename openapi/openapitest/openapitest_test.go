@@ -33,7 +33,7 @@ func problem(code string) string {
 	return `{"error":{"code":"` + code + `","message":"No.","request_id":"` + requestID + `"}}`
 }
 
-// exchange is one request and its answer; the tests below spoil good ones.
+// exchange is a request and its answer.
 type exchange struct {
 	method, target string
 	reqHeader      http.Header
@@ -76,7 +76,7 @@ func with(x exchange, name, value string) exchange {
 	return x
 }
 
-func TestCheckTakesWhatTheDocumentPromises(t *testing.T) {
+func TestCheckAcceptsDocumentedExchanges(t *testing.T) {
 	t.Parallel()
 	v := New(t)
 	artifact := answered("GET", documents+"/"+invoiceID+"/pdf", 200, "%PDF-1.7")
@@ -98,25 +98,25 @@ func TestCheckTakesWhatTheDocumentPromises(t *testing.T) {
 	ownID.reqHeader.Set("X-Request-Id", "mine")
 
 	cases := map[string]exchange{
-		"a creation":                     created(),
-		"a replay, with the older id":    replay,
-		"a request id that is replaced":  ownID,
-		"a page":                         answered("GET", invoices+"?limit=5&status=accepted", 200, page),
-		"an invoice, id in upper case":   answered("GET", invoices+"/"+strings.ToUpper(invoiceID), 200, one),
-		"HEAD":                           answered("HEAD", invoices, 200, ""),
-		"a malformed id":                 answered("GET", invoices+"/x", 404, problem("not_found")),
-		"a PDF":                          artifact,
-		"not modified":                   notModified,
-		"an artifact of the sandbox":     answered("GET", documents+"/"+invoiceID+"/xml", 409, problem("artifact_not_ready")),
-		"no credential":                  with(answered("GET", invoices, 401, problem("unauthorized")), "WWW-Authenticate", `Bearer realm="fh"`),
-		"a missing scope":                with(answered("GET", invoices, 403, problem("forbidden")), "WWW-Authenticate", `Bearer error="insufficient_scope", scope="invoices.write ecf.submit"`),
-		"an unknown path":                answered("GET", "/v2/x", 404, problem("not_found")),
-		"another spelling of a path":     answered("GET", "/v1/taxpayers/a%2Fb/invoices", 404, problem("not_found")),
-		"another method":                 with(answered("DELETE", invoices, 405, problem("bad_request")), "Allow", "GET, HEAD, POST"),
-		"HEAD of an unknown path":        answered("HEAD", "/nothing", 404, ""),
-		"an absolute address":            answered("GET", "http://127.0.0.1:49152"+invoices, 200, page),
-		"the document":                   answered("GET", "/v1/openapi.json", 200, `{"openapi":"3.1.0","info":{},"paths":{}}`),
-		"overload before the path known": with(answered("GET", "/x", 503, problem("service_unavailable")), "Retry-After", "1"),
+		"a creation":                    created(),
+		"a replay, with the older id":   replay,
+		"a request id that is replaced": ownID,
+		"a page":                        answered("GET", invoices+"?limit=5&status=accepted", 200, page),
+		"an invoice, id in upper case":  answered("GET", invoices+"/"+strings.ToUpper(invoiceID), 200, one),
+		"HEAD":                          answered("HEAD", invoices, 200, ""),
+		"a malformed id":                answered("GET", invoices+"/x", 404, problem("not_found")),
+		"a PDF":                         artifact,
+		"not modified":                  notModified,
+		"an artifact of the sandbox":    answered("GET", documents+"/"+invoiceID+"/xml", 409, problem("artifact_not_ready")),
+		"no credential":                 with(answered("GET", invoices, 401, problem("unauthorized")), "WWW-Authenticate", `Bearer realm="fh"`),
+		"a missing scope":               with(answered("GET", invoices, 403, problem("forbidden")), "WWW-Authenticate", `Bearer error="insufficient_scope", scope="invoices.write ecf.submit"`),
+		"an unknown path":               answered("GET", "/v2/x", 404, problem("not_found")),
+		"another spelling of a path":    answered("GET", "/v1/taxpayers/a%2Fb/invoices", 404, problem("not_found")),
+		"another method":                with(answered("DELETE", invoices, 405, problem("bad_request")), "Allow", "GET, HEAD, POST"),
+		"HEAD of an unknown path":       answered("HEAD", "/nothing", 404, ""),
+		"an absolute address":           answered("GET", "http://127.0.0.1:49152"+invoices, 200, page),
+		"the document":                  answered("GET", "/v1/openapi.json", 200, `{"openapi":"3.1.0","info":{},"paths":{}}`),
+		"overload on an unknown path":   with(answered("GET", "/x", 503, problem("service_unavailable")), "Retry-After", "1"),
 	}
 	for name, x := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestCheckTakesWhatTheDocumentPromises(t *testing.T) {
 	}
 }
 
-func TestCheckTellsEveryViolation(t *testing.T) {
+func TestCheckReportsEveryViolation(t *testing.T) {
 	t.Parallel()
 	v := New(t)
 	body := func(old, text string) exchange {
@@ -156,36 +156,36 @@ func TestCheckTellsEveryViolation(t *testing.T) {
 		exchange exchange
 		want     []string
 	}{
-		"undocumented status":        {answered("GET", invoices, 404, problem("not_found")), []string{"does not give this status"}},
-		"missing common header":      {without("RateLimit-Reset"), []string{"RateLimit-Reset is missing"}},
-		"missing Location":           {without("Location"), []string{"Location is missing"}},
-		"several at once":            {with(with(without("Location"), "RateLimit-Limit", "0"), "X-Request-Id", "x"), []string{"Location is missing", "RateLimit-Limit is", "X-Request-Id is"}},
-		"header is no integer":       {with(created(), "RateLimit-Remaining", "many"), []string{"not an integer"}},
-		"header given twice":         {twice, []string{"2 times"}},
-		"replay says something else": {with(created(), "Idempotency-Replayed", "false"), []string{"Idempotency-Replayed"}},
-		"unknown status of invoice":  {body(`"accepted"`, `"done"`), []string{"/data/status"}},
-		"null where none is allowed": {body(`"2026-04-10"`, `null`), []string{"/data/issue_date"}},
-		"missing member":             {body(`"currency":"DOP",`, ``), []string{"currency"}},
-		"two faults in one body":     {body(`"31","status":"accepted"`, `"33","status":"done"`), []string{"/data/status", "/data/ecf_type"}},
-		"a number for a decimal":     {body(`"tax_total":"1.80"`, `"tax_total":1.80`), []string{"/data/totals/tax_total"}},
-		"not JSON":                   {body(`{`, ``), []string{"not JSON"}},
-		"other media type":           {with(created(), "Content-Type", "text/plain"), []string{"not documented"}},
-		"other request id":           {with(created(), "X-Request-Id", "req_"+strings.Repeat("0", 32)), []string{"but the body says"}},
-		"code of another status":     {with(answered("GET", invoices, 401, problem("forbidden")), "WWW-Authenticate", `Bearer realm="fh"`), []string{"/error/code"}},
-		"validation without details": {func() exchange { x := created(); x.status, x.body = 422, details; return x }(), []string{"details"}},
+		"undocumented status":              {answered("GET", invoices, 404, problem("not_found")), []string{"does not list this status"}},
+		"missing common header":            {without("RateLimit-Reset"), []string{"RateLimit-Reset is missing"}},
+		"missing Location":                 {without("Location"), []string{"Location is missing"}},
+		"several at once":                  {with(with(without("Location"), "RateLimit-Limit", "0"), "X-Request-Id", "x"), []string{"Location is missing", "RateLimit-Limit is", "X-Request-Id is"}},
+		"header is no integer":             {with(created(), "RateLimit-Remaining", "many"), []string{"not an integer"}},
+		"header given twice":               {twice, []string{"2 times"}},
+		"replay header with another value": {with(created(), "Idempotency-Replayed", "false"), []string{"Idempotency-Replayed"}},
+		"unknown status of invoice":        {body(`"accepted"`, `"done"`), []string{"/data/status"}},
+		"null where none is allowed":       {body(`"2026-04-10"`, `null`), []string{"/data/issue_date"}},
+		"missing member":                   {body(`"currency":"DOP",`, ``), []string{"currency"}},
+		"two problems in one body":         {body(`"31","status":"accepted"`, `"33","status":"done"`), []string{"/data/status", "/data/ecf_type"}},
+		"a number for a decimal":           {body(`"tax_total":"1.80"`, `"tax_total":1.80`), []string{"/data/totals/tax_total"}},
+		"not JSON":                         {body(`{`, ``), []string{"not JSON"}},
+		"other media type":                 {with(created(), "Content-Type", "text/plain"), []string{"not documented"}},
+		"other request id":                 {with(created(), "X-Request-Id", "req_"+strings.Repeat("0", 32)), []string{"but the body says"}},
+		"code of another status":           {with(answered("GET", invoices, 401, problem("forbidden")), "WWW-Authenticate", `Bearer realm="fh"`), []string{"/error/code"}},
+		"validation without details":       {func() exchange { x := created(); x.status, x.body = 422, details; return x }(), []string{"details"}},
 		"unknown detail code": {func() exchange {
 			x := created()
 			x.status = 422
 			x.body = strings.Replace(details, `"}}`, `","details":[{"field":"x","code":"odd","message":"x"}]}}`, 1)
 			return x
 		}(), []string{"/error/details/0/code"}},
-		"body after HEAD":           {answered("HEAD", invoices, 200, page), []string{"a body where none may be"}},
+		"body after HEAD":           {answered("HEAD", invoices, 200, page), []string{"a body where none is allowed"}},
 		"success outside":           {answered("GET", "/v1/other", 200, `{}`), []string{"not refused"}},
 		"405 without Allow":         {answered("PUT", invoices, 405, problem("bad_request")), []string{"Allow is missing"}},
 		"plain text outside":        {with(answered("GET", "/x", 404, "404 page not found"), "Content-Type", "text/plain"), []string{"not documented"}},
 		"forbidden member accepted": {sent(`{"external_id"`, `{"extra":1,"external_id"`), []string{"breaks the document"}},
 		"59 accepted as unit code":  {sent(`"item_kind"`, `"unit_code":59,"item_kind"`), []string{"/lines/0/unit_code"}},
-		"no key, yet accepted":      {keyless, []string{"Idempotency-Key is missing"}},
+		"accepted without a key":    {keyless, []string{"Idempotency-Key is missing"}},
 		"limit 101 accepted":        {answered("GET", invoices+"?limit=101", 200, page), []string{"limit"}},
 	}
 	for name, c := range cases {
@@ -204,7 +204,7 @@ func TestCheckTellsEveryViolation(t *testing.T) {
 	}
 }
 
-func TestNullIsTakenWhereItIsAllowed(t *testing.T) {
+func TestCheckAcceptsNullWhereItIsAllowed(t *testing.T) {
 	t.Parallel()
 	v := New(t)
 	x := created()
@@ -215,34 +215,34 @@ func TestNullIsTakenWhereItIsAllowed(t *testing.T) {
 	}
 }
 
-// fake records what Check reports.
-type fake struct {
+// recorder counts the errors that Check reports.
+type recorder struct {
 	testing.TB
 	mu     sync.Mutex
 	errors int
 }
 
-func (f *fake) Helper() {}
+func (r *recorder) Helper() {}
 
-func (f *fake) Errorf(string, ...any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.errors++
+func (r *recorder) Errorf(string, ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors++
 }
 
 func TestCheckReportsFromManyGoroutines(t *testing.T) {
 	t.Parallel()
-	v, f := New(t), &fake{TB: t}
+	v, r := New(t), &recorder{TB: t}
 	var wg sync.WaitGroup
 	for range 32 {
 		wg.Go(func() {
 			req := httptest.NewRequestWithContext(t.Context(), "GET", invoices, nil)
-			v.Check(f, req, nil, &http.Response{StatusCode: 404}, nil)
+			v.Check(r, req, nil, &http.Response{StatusCode: 404}, nil)
 		})
 	}
 	wg.Wait()
-	if f.errors != 32 {
-		t.Errorf("reported %d problems, want 32", f.errors)
+	if r.errors != 32 {
+		t.Errorf("reported %d problems, want 32", r.errors)
 	}
 }
 

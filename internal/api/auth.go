@@ -1,0 +1,107 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+var (
+	// errNoCredential has no error code in its challenge, because the request
+	// has no credential (RFC 6750 §3.1).
+	errNoCredential = unauthorized(`Bearer realm="fh"`, "a credential is required: send the header Authorization: Bearer <API_KEY>")
+	errToken        = unauthorized(`Bearer realm="fh", error="invalid_token"`, "the credential is not valid")
+)
+
+// maxAuthorization is the length in bytes of the longest Authorization header
+// that is parsed.
+const maxAuthorization = 256
+
+// authenticate reads the credential of the request and verifies it.
+func (a *API) authenticate(x *exchange) error {
+	key, err := bearerKey(x.r)
+	if err != nil {
+		return a.failedAuthentication(x, err)
+	}
+	x.credential, err = a.auth.Authenticate(x.r.Context(), key)
+	if errors.Is(err, access.ErrDenied) {
+		return a.failedAuthentication(x, errToken)
+	}
+	if err != nil {
+		return err
+	}
+	x.authenticated = true
+	return nil
+}
+
+// failedAuthentication counts a failed request of the client's address. It
+// returns err, or 429 once the address has failed too often.
+func (a *API) failedAuthentication(x *exchange, err error) error {
+	if !a.countAnonymous(x) {
+		return rateLimited(x.window.reset-a.now().Unix(), "too many failed requests from this address; try again after Retry-After seconds")
+	}
+	return err
+}
+
+// authorize checks the scopes of the operation and the taxpayer of the path.
+// It reads nothing from the database, so the answer for another taxpayer is the
+// same whether that taxpayer exists or not.
+func (a *API) authorize(x *exchange, route *route) error {
+	var missing []string
+	for _, s := range route.scopes {
+		if !x.hasScope(s) {
+			missing = append(missing, string(s))
+		}
+	}
+	if len(missing) > 0 {
+		return insufficientScope(missing)
+	}
+	id, ok := parseUUID(x.params["taxpayer_id"])
+	switch {
+	case !ok && route.named:
+		return notFound()
+	case !ok:
+		return badRequest("taxpayer_id in the path must be a UUID",
+			fiscal.Problem{Field: "taxpayer_id", Code: fiscal.CodeInvalidFormat, Message: "must be a UUID"})
+	case id != x.credential.TaxpayerID && route.named:
+		return notFound()
+	case id != x.credential.TaxpayerID:
+		return forbidden("this credential does not give access to this taxpayer")
+	}
+	x.scope = store.Scope{Environment: a.environment, TaxpayerID: id}
+	return nil
+}
+
+// hasScope reports whether the credential of the request has a scope.
+func (x *exchange) hasScope(s apikey.Scope) bool { return slices.Contains(x.credential.Scopes, s) }
+
+// bearerKey parses the API key of a request. It does not use the database, so a
+// malformed key costs little.
+func bearerKey(r *http.Request) (apikey.Key, error) {
+	lines := r.Header.Values("Authorization")
+	if len(lines) > 1 {
+		return apikey.Key{}, errToken
+	}
+	if len(lines) == 0 {
+		return apikey.Key{}, errNoCredential
+	}
+	if len(lines[0]) > maxAuthorization {
+		return apikey.Key{}, errToken
+	}
+	scheme, token, _ := strings.Cut(lines[0], " ")
+	token = strings.Trim(token, " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return apikey.Key{}, errNoCredential
+	}
+	key, err := apikey.Parse(token)
+	if err != nil {
+		return apikey.Key{}, errToken
+	}
+	return key, nil
+}

@@ -1,0 +1,197 @@
+package api_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// createPending creates an invoice that has no verdict until the clock advances.
+func (e *env) createPending() resource {
+	e.t.Helper()
+	return e.created(e.send(request{method: http.MethodPost, path: "invoices", idem: "unsettled", body: invoiceBody("unsettled"), header: scenarioHeader("accepted")}))
+}
+
+// awaitVerdict advances the clock until the invoices have their verdicts.
+func (e *env) awaitVerdict(ids ...string) {
+	e.t.Helper()
+	eventually(e.t, "the verdict", func() bool {
+		e.clock.advance(time.Second)
+		for _, id := range ids {
+			inv, err := e.store.Invoice(e.t.Context(), e.scope(), id)
+			e.must(err)
+			if !inv.Status.Final() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func prefer(values ...string) http.Header { return http.Header{"Prefer": values} }
+
+func TestFinalInvoiceIsAnsweredAtOnce(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		a := e.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A"), header: prefer("wait=100")})
+		made := e.created(a)
+		if made.Status != "accepted" || a.header.Get("Preference-Applied") != "wait=20" || a.header.Get("Location") == "" {
+			t.Errorf("%s %v", a, a.header)
+		}
+		a = e.send(request{path: "invoices/" + made.ID, header: prefer("respond-async, wait=7")})
+		if a.status != http.StatusOK || a.header.Get("Preference-Applied") != "wait=7" {
+			t.Errorf("%s %v", a, a.header)
+		}
+	})
+}
+
+func TestWaitEndsWithTheVerdict(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		header := scenarioHeader("accepted")
+		header.Set("Prefer", "wait=20")
+		creation := request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A"), header: header}
+		creating := e.sendAsync(creation)
+		e.awaitWaits(t, 1)
+		found, err := e.store.InvoiceByExternalID(t.Context(), e.scope(), "A")
+		e.must(err)
+		reading := e.sendAsync(request{path: "invoices/" + found.ID, header: prefer("wait=20")})
+		e.awaitWaits(t, 2)
+
+		// The stored answer is the original one. A repeated request gets it at once.
+		again := e.send(creation)
+		if r := e.created(again); r.Status != "queued" || again.header.Get("Idempotency-Replayed") != "true" || again.header.Get("Preference-Applied") != "" {
+			t.Errorf("a replay: %s %v", again, again.header)
+		}
+		e.awaitVerdict(found.ID)
+		for name, c := range map[string]<-chan response{"creation": creating, "reading": reading} {
+			a := receive(t, name, c)
+			var r resource
+			a.data(t, &r)
+			if r.ID != found.ID || r.Status != "accepted" || a.header.Get("Preference-Applied") != "wait=20" || a.header.Get("Idempotency-Replayed") != "" {
+				t.Errorf("%s: %s %v", name, a, a.header)
+			}
+			if (a.status == http.StatusAccepted) != (name == "creation") || (a.header.Get("Location") != "") != (name == "creation") {
+				t.Errorf("%s: %s %v", name, a, a.header)
+			}
+		}
+		if later := e.send(creation); !bytes.Equal(later.body, again.body) {
+			t.Errorf("a replay after the verdict: %s", later)
+		}
+	})
+}
+
+func TestWaitEndsAfterItsTime(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		header := scenarioHeader("accepted")
+		header.Set("Prefer", "wait=1")
+		a := e.send(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A"), header: header})
+		if r := e.created(a); r.Status != "queued" || a.header.Get("Preference-Applied") != "wait=1" {
+			t.Errorf("%s %v", a, a.header)
+		}
+	})
+}
+
+func TestMalformedPreferenceIsIgnored(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		made := e.createPending()
+		for _, lines := range [][]string{{"wait"}, {"wait=x"}, {"wait=-5"}, {"wait=1.5"}, {"wait=x, wait=20"}, {"handling=strict"}, {""}} {
+			a := e.send(request{path: "invoices/" + made.ID, header: prefer(lines...)})
+			if a.status != http.StatusOK || a.header.Get("Preference-Applied") != "" {
+				t.Errorf("%q: %s %v", lines, a, a.header)
+			}
+		}
+		for _, path := range []string{"invoices", "fiscal-documents/" + made.FiscalDocumentID} { // these operations ignore the preference
+			if a := e.send(request{path: path, header: prefer("wait=20")}); a.status != http.StatusOK || a.header.Get("Preference-Applied") != "" {
+				t.Errorf("%s: %s %v", path, a, a.header)
+			}
+		}
+		if a := e.send(request{path: "invoices/" + store.NewID(), header: prefer("wait=20")}); a.status != http.StatusNotFound {
+			t.Errorf("an unknown invoice: %s", a)
+		}
+	})
+}
+
+func TestDrainEndsEveryWait(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		made := e.createPending()
+		old := e.withService(t, func(*api.Options, *http.Server) {})
+		var waiting []<-chan response
+		for range 10 {
+			waiting = append(waiting, old.sendAsync(request{path: "invoices/" + made.ID, header: prefer("wait=20")}),
+				old.sendAsync(request{path: "events?wait=30"}))
+		}
+		old.awaitWaits(t, len(waiting))
+		old.api.Drain()
+		for i, c := range waiting {
+			if a := receive(t, "an answer", c); a.status != http.StatusOK {
+				t.Errorf("%d: %s", i, a)
+			}
+		}
+	})
+}
+
+// Waiting requests hold no slots, and their number is limited.
+func TestWaitingRequestsDoNotBlockOthers(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		const most, all = 256, 300
+		made := e.createPending()
+		var waiting []<-chan response
+		for len(waiting) < most { // not all at once: a credential has 64 slots
+			for range 32 {
+				waiting = append(waiting, e.sendAsync(request{path: "invoices/" + made.ID, header: prefer("wait=20")}))
+			}
+			e.awaitWaits(t, len(waiting))
+		}
+		for i := most; i < all; i++ {
+			path, header := "invoices/"+made.ID, prefer("wait=20")
+			if i%2 == 0 {
+				path, header = "events?wait=30", nil
+			}
+			if a := e.send(request{path: path, header: header}); a.status != http.StatusOK || a.header.Get("Preference-Applied") != "" {
+				t.Errorf("request %d: %s %v", i+1, a, a.header)
+			}
+		}
+		for i := range 5 {
+			e.created(e.create(fmt.Sprint("k", i), invoiceBody(fmt.Sprint("B", i))))
+		}
+		other := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.InvoicesRead)
+		more := e.sendAsync(request{path: "invoices/" + made.ID, header: prefer("wait=20"), key: other})
+		e.awaitWaits(t, most+1) // another credential has its own limit
+		e.awaitVerdict(made.ID)
+		for i, c := range append(waiting, more) {
+			a := receive(t, "an answer", c)
+			var r resource
+			if a.data(t, &r); a.status != http.StatusOK || r.Status != "accepted" || a.header.Get("Preference-Applied") != "wait=20" {
+				t.Errorf("%d: %s %v", i, a, a.header)
+			}
+		}
+	})
+}
+
+// The timeouts of the server do not apply while a request waits.
+func TestWaitsOutlastTheTimeoutsOfTheServer(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		made := e.createPending()
+		hasty := e.withService(t, func(_ *api.Options, s *http.Server) {
+			s.ReadTimeout, s.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+		})
+		header := scenarioHeader("accepted")
+		header.Set("Prefer", "wait=1")
+		waiting := []<-chan response{
+			hasty.sendAsync(request{path: "events?wait=1"}),
+			hasty.sendAsync(request{path: "invoices/" + made.ID, header: prefer("wait=1")}),
+			hasty.sendAsync(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("B"), header: header}),
+		}
+		for i, c := range waiting {
+			if a := receive(t, "an answer", c); a.status != http.StatusOK && a.status != http.StatusAccepted {
+				t.Errorf("%d: %s", i, a)
+			}
+		}
+	})
+}
