@@ -61,6 +61,8 @@ func goldens(t *testing.T) []golden {
 			documentWant("accepted", "", `"reason":"the buyer's \"server\" is down",`)},
 		{CommercialResponse, document(fiscal.Delivered, func(d *Document) { d.Result, d.Reason = "rejected", "Monto" }),
 			documentWant("delivered", "", `"result":"rejected","reason":"Monto",`)},
+		{VerdictOverdue, document(fiscal.Processing, func(d *Document) { d.Reason = NoVerdictFor15Minutes }),
+			documentWant("processing", "", `"reason":"no_verdict_for_15_minutes",`)},
 		{CertificateExpiring, NewCertificate("t1", "c1", at),
 			`{"object":"taxpayer","id":"t1","certificate_id":"c1","expires_at":"2026-11-15T12:00:00.000Z"}`},
 		{SequenceLow, NewNumberRange("t1", fiscal.Consumer, 12, fiscal.Date{}),
