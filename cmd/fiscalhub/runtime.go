@@ -2,16 +2,11 @@ package main
 
 import (
 	"crypto/x509"
-	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
-	"path/filepath"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
-	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
@@ -21,134 +16,85 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
-// liveFlags are how the live environments speak to the authority.
-type liveFlags struct {
-	Authority            string  `help:"Base address of a simulator in place of the tax authority's own hosts. The sandbox calls nobody." placeholder:"URL"`
-	AuthorityEnvironment string  `help:"The authority's environment, testecf, certecf or ecf; by default certecf in certification and ecf in production." placeholder:"AMB"`
-	Trust                string  `help:"Roots in PEM that signatures of others (ARECF, ACECF) must chain to. Without it none is trusted." placeholder:"FILE"`
-	NoWitness            bool    `help:"Run without the witness of sent numbers, which tells a restored database; for development."`
-	Pace                 float64 `help:"Divides every background wait by N; for development and tests, refused in production." default:"1" placeholder:"N"`
-}
-
-// environment is the authority's environment.
-func (c liveFlags) authorityEnvironment(env fiscal.Environment) (ecf.Authority, error) {
-	switch amb := ecf.Authority(c.AuthorityEnvironment); {
-	case amb == "":
-		return ecf.AuthorityOf(env), nil
-	case env == fiscal.Production && amb != ecf.ProductionAuthority:
-		return "", usageError("--authority-environment: production speaks to ecf alone")
-	case env == fiscal.Certification && amb == ecf.ProductionAuthority:
-		return "", usageError("--authority-environment: certification speaks to certecf or testecf")
-	case amb == ecf.TestAuthority, amb == ecf.CertificationAuthority, amb == ecf.ProductionAuthority:
-		return amb, nil
-	}
-	return "", usageError("--authority-environment: want testecf, certecf or ecf")
-}
-
-func (c liveFlags) check(env fiscal.Environment) error {
-	if c.Pace < 1 {
-		return usageError("--pace: want 1 or more")
-	}
-	if c.Pace > 1 && env == fiscal.Production {
-		return usageError("--pace: production keeps its time")
-	}
-	if c.Authority != "" {
-		u, err := url.Parse(c.Authority)
-		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return usageError("--authority: want an address like http://127.0.0.1:9090")
-		}
-		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return usageError("--authority: http is for an address of this machine; elsewhere want https")
-		}
-	}
-	_, err := c.authorityEnvironment(env)
-	return err
-}
-
-// An envRuntime is what the service needs in its environment.
+// envRuntime processes the documents of one environment. The sandbox has only the
+// pipeline and the inbox; the other fields are nil there.
 type envRuntime struct {
-	pipeline   *pipeline.Pipeline
-	inbox      *live.Inbox
-	roots      *x509.CertPool // trusted for signatures of others
-	identities *access.Certificates
-	close      func()
+	pipeline     *pipeline.Pipeline
+	inbox        *live.Inbox
+	roots        *x509.CertPool // roots that other parties' signatures must chain to
+	certificates *access.Certificates
+	authority    *dgii.Client
 }
 
-// open opens what the environment works with. The caller closes it.
-func (c liveFlags) open(env fiscal.Environment, s *store.Store, keys *seal.Keys, f *fence.Fence, e *events, log *slog.Logger) (envRuntime, error) {
-	pace := wake.Pace(c.Pace)
-	o := pipeline.Options{Store: s, Plan: pipeline.Sandbox{}, Env: env, Now: time.Now, Log: log, Pace: pace, OnCommit: e.committed}
-	r := envRuntime{close: func() {}}
-	if env != fiscal.Sandbox {
-		plan, amb, err := c.plan(&r, env, s, keys, f, log)
-		if err != nil {
-			return envRuntime{}, err
-		}
-		o.Plan, o.Watcher, o.Stamp = plan, plan, amb
-	}
-	var err error
-	if r.pipeline, err = pipeline.New(o); err == nil {
-		r.inbox, err = live.NewInbox(live.InboxOptions{Store: s, Env: env, Pipeline: r.pipeline, Now: time.Now, Log: log, Pace: pace, Roots: r.roots})
-	}
-	if err != nil {
+// runtimeOptions are what newRuntime needs beside the flags.
+type runtimeOptions struct {
+	env      fiscal.Environment
+	store    *store.Store
+	keys     *seal.Keys
+	fence    *fence.Fence      // nil without a witness
+	onCommit func(store.Scope) // called after events of a taxpayer were committed
+	log      *slog.Logger
+}
+
+// newRuntime builds the pipeline of an environment. The caller closes the
+// runtime.
+func (c liveFlags) newRuntime(o runtimeOptions) (*envRuntime, error) {
+	r := &envRuntime{}
+	if err := c.build(r, o); err != nil {
 		r.close()
-		return envRuntime{}, err
+		return nil, err
 	}
 	return r, nil
 }
 
-// plan returns the plan of a live environment and the authority's environment. It
-// fills in what the plan needs.
-func (c liveFlags) plan(r *envRuntime, env fiscal.Environment, s *store.Store, keys *seal.Keys, f *fence.Fence, log *slog.Logger) (*live.Plan, ecf.Authority, error) {
-	if c.Trust == "" {
-		log.Warn("No trusted roots are configured (--trust). The service believes no acknowledgement and no response of a buyer.")
+// build sets the fields of a runtime. After an error the caller closes what was
+// built.
+func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
+	pace := wake.Pace(c.Pace)
+	engine := pipeline.Options{
+		Store: o.store, Plan: pipeline.Sandbox{}, Env: o.env, Now: time.Now, Log: o.log, Pace: pace, OnCommit: o.onCommit,
 	}
-	var err error
-	if r.roots, err = readRoots(c.Trust); err != nil {
-		return nil, "", err
-	}
-	client, amb, err := c.client(env, log)
-	if err != nil {
-		return nil, "", err
-	}
-	r.close, r.identities = client.Close, access.NewCertificates(s, keys, time.Now)
-	plan, err := live.New(live.Options{
-		Store: s, Env: env, Authority: client, Identities: r.identities, Now: time.Now, Log: log, Pace: wake.Pace(c.Pace), Fence: f,
-	})
-	return plan, amb, err
-}
-
-// client speaks to the authority. It is for the caller to close.
-func (c liveFlags) client(env fiscal.Environment, log *slog.Logger) (*dgii.Client, ecf.Authority, error) {
-	amb, err := c.authorityEnvironment(env)
-	if err != nil {
-		return nil, "", err
-	}
-	roots, err := readRoots(c.Trust)
-	if err != nil {
-		return nil, "", err
-	}
-	hosts := dgii.ProductionHosts(string(amb))
-	if c.Authority != "" {
-		if hosts, err = dgii.SimulatorHosts(c.Authority, string(amb)); err != nil {
-			return nil, "", fmt.Errorf("--authority: %w", err)
+	if o.env != fiscal.Sandbox {
+		plan, err := c.buildPlan(r, o)
+		if err != nil {
+			return err
+		}
+		engine.Plan, engine.Watcher = plan, plan
+		if engine.Stamp, err = c.authorityEnvironment(o.env); err != nil {
+			return err
 		}
 	}
-	client, err := dgii.New(dgii.Options{Hosts: hosts, Now: time.Now, Roots: roots, Log: log, Pace: c.Pace, AllowOrigin: c.Authority})
-	return client, amb, err
+	if r.pipeline, err = pipeline.New(engine); err != nil {
+		return err
+	}
+	r.inbox, err = live.NewInbox(live.InboxOptions{
+		Store: o.store, Env: o.env, Pipeline: r.pipeline, Now: time.Now, Log: o.log, Pace: pace, Roots: r.roots,
+	})
+	return err
 }
 
-// fence opens the witness of the environment in the data folder, and fences what
-// is behind it. The sandbox sends nothing and has none.
-func (c liveFlags) fence(t *terminal, env fiscal.Environment, s *store.Store, log *slog.Logger) (*fence.Fence, error) {
-	if env == fiscal.Sandbox {
-		return nil, nil
+// buildPlan builds the plan of a live environment, and sets the fields of r that
+// the plan uses.
+func (c liveFlags) buildPlan(r *envRuntime, o runtimeOptions) (plan *live.Plan, err error) {
+	if c.Trust == "" {
+		o.log.Warn("No trusted roots are configured (--trust). The service refuses every acknowledgement and every response of a buyer.")
 	}
-	if c.NoWitness {
-		log.Warn("The service runs without a witness (--no-witness). After a restore of the database it may issue numbers a second time.")
-		return nil, nil
+	if r.roots, err = c.roots(); err != nil {
+		return nil, err
 	}
-	return fence.Open(t.ctx, fence.Options{
-		Store: s, Env: env, Path: filepath.Join(t.cli.Data, "witness-"+string(env)), Now: time.Now, Log: log,
+	if r.authority, err = c.newClient(o.env, r.roots, o.log); err != nil {
+		return nil, err
+	}
+	r.certificates = access.NewCertificates(o.store, o.keys, time.Now)
+	return live.New(live.Options{
+		Store: o.store, Env: o.env, Authority: r.authority, Identities: r.certificates, Now: time.Now, Log: o.log,
+		Pace: wake.Pace(c.Pace), Fence: o.fence,
 	})
+}
+
+// close closes the connections to the authority.
+func (r *envRuntime) close() {
+	if r.authority != nil {
+		r.authority.Close()
+	}
 }
