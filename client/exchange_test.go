@@ -190,7 +190,11 @@ func TestUntrustedCertificateIsNotRetried(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	c, err := New(server.URL, testKey, taxpayer)
+	// On a busy machine the handshake may take longer than the default of ten seconds,
+	// and the client would retry for that reason.
+	transport := &http.Transport{TLSHandshakeTimeout: time.Minute}
+	t.Cleanup(transport.CloseIdleConnections)
+	c, err := New(server.URL, testKey, taxpayer, WithHTTPClient(&http.Client{Transport: transport}))
 	if err != nil {
 		t.Fatal(err)
 	}

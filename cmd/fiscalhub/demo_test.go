@@ -24,7 +24,7 @@ var demoStatuses = map[string]string{
 
 func TestDemoPrintsJSON(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "files")
 	var out, errOut bytes.Buffer
@@ -73,7 +73,7 @@ func TestDemoServesUntilStopped(t *testing.T) {
 	defer stop()
 	out, errOut, ended := &output{}, &output{}, make(chan int, 1)
 	go func() { ended <- run(ctx, []string{"demo"}, out, errOut) }()
-	eventually(t, 30*time.Second, "the demo prints its result", func() bool {
+	eventually(t, 2*time.Minute, "the demo prints its result", func() bool {
 		if len(ended) > 0 {
 			t.Fatalf("the demo has ended:\n%s%s", out, errOut)
 		}
@@ -111,7 +111,7 @@ func TestDemoServesUntilStopped(t *testing.T) {
 		if code != exitOK {
 			t.Errorf("exit code %d\n%s", code, errOut)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the demo does not stop")
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
