@@ -1,6 +1,8 @@
 module github.com/fiscalhub/fiscalhub
 
-go 1.26.8
+go 1.26.1
+
+toolchain go1.26.8
 
 require (
 	codeberg.org/go-pdf/fpdf v0.12.0

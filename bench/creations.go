@@ -23,8 +23,8 @@ const (
 	typicalLines = 3
 )
 
-// creations compares creations through the API with a bare loop that commits
-// the same rows.
+// creations compares creations through the API with a loop that only commits the
+// same rows.
 func (b *bench) creations(ctx context.Context) error {
 	for _, engine := range storetest.Engines() {
 		b.say("creations on %s", engine)
@@ -40,42 +40,41 @@ func (b *bench) creations(ctx context.Context) error {
 		if err := errors.Join(err, s.stop()); err != nil {
 			return err
 		}
-		// One commit for each on SQLite has one writer; a server has as many as
-		// its clients.
+		// SQLite has one writer at a time, PostgreSQL one for each client.
 		writers := map[string]int{"sqlite": 1, "postgres": clients}[engine]
-		bare, err := b.bareCommits(ctx, engine, "bare", writers)
+		plain, err := b.plainCommits(ctx, engine, "plain", writers)
 		if err != nil {
 			return err
 		}
-		b.row("creations/s, 64 clients, "+engine, fmt.Sprintf("%.0f", got.rate(http.StatusAccepted)), fmt.Sprintf("%.0f", bare),
-			got.rate(http.StatusAccepted)/bare, "≥ 0.6", "the same rows in a bare loop, a commit each")
+		b.row("creations/s, 64 clients, "+engine, fmt.Sprintf("%.0f", got.rate(http.StatusAccepted)), fmt.Sprintf("%.0f", plain),
+			got.rate(http.StatusAccepted)/plain, "≥ 0.6", "only the same rows, one commit each")
 		if engine == "sqlite" {
-			grouped, err := b.bareCommits(ctx, engine, "grouped", clients)
+			grouped, err := b.plainCommits(ctx, engine, "grouped", clients)
 			if err != nil {
 				return err
 			}
 			b.row("  the same", fmt.Sprintf("%.0f", got.rate(http.StatusAccepted)), fmt.Sprintf("%.0f", grouped),
-				got.rate(http.StatusAccepted)/grouped, "", "the same rows, 64 writers sharing commits")
+				got.rate(http.StatusAccepted)/grouped, "", "only the same rows, 64 writers share commits")
 		}
 	}
 	return nil
 }
 
-// newInvoices makes requests that each create another invoice. They are all cut
-// from one, so that making them costs little.
+// newInvoices returns a function that makes creation requests, each for another
+// invoice. It copies one request and replaces the id, which takes little CPU.
 func (s *service) newInvoices(key string) func(client, n int) []byte {
-	const place = "00000000-0000000000"
+	const placeholder = "00000000-0000000000"
 	prefix := key[3:15] + "-"
-	sample := s.post(key, prefix+place, invoiceBody(prefix+place, typicalLines))
+	sample := s.post(key, prefix+placeholder, invoiceBody(prefix+placeholder, typicalLines))
 	return func(client, n int) []byte {
 		id := fmt.Appendf(nil, "%08d-%010d", client, n)
-		return bytes.ReplaceAll(sample, []byte(place), id)
+		return bytes.ReplaceAll(sample, []byte(placeholder), id)
 	}
 }
 
-// bareCommits is how many creations a second the store takes from a loop that
-// does nothing else.
-func (b *bench) bareCommits(ctx context.Context, engine, name string, writers int) (rate float64, err error) {
+// plainCommits returns how many creations per second the store commits without the
+// service.
+func (b *bench) plainCommits(ctx context.Context, engine, name string, writers int) (rate float64, err error) {
 	address, err := b.database(engine, name)
 	if err != nil {
 		return 0, err
@@ -111,11 +110,11 @@ func (b *bench) bareCommits(ctx context.Context, engine, name string, writers in
 	return float64(n.Load()) / time.Since(start).Seconds(), nil
 }
 
-// rows are the rows of a creation, as the service commits them.
+// rows are the values of the rows that a creation commits.
 type rows struct {
 	scope   store.Scope
 	request []byte
-	print   []byte
+	digest  []byte
 	answer  []byte
 }
 
@@ -132,8 +131,8 @@ func newRows(ctx context.Context, s *store.Store) (rows, error) {
 	if err != nil {
 		return rows{}, err
 	}
-	print := sha256.Sum256([]byte(scope.TaxpayerID))
-	return rows{scope: scope, request: document.Canonical(), print: print[:], answer: make([]byte, 620)}, nil
+	digest := sha256.Sum256([]byte(scope.TaxpayerID))
+	return rows{scope: scope, request: document.Canonical(), digest: digest[:], answer: make([]byte, 620)}, nil
 }
 
 func (r rows) commit(ctx context.Context, s *store.Store) error {
@@ -147,7 +146,7 @@ func (r rows) commit(ctx context.Context, s *store.Store) error {
 	}
 	_, err := s.Register(ctx, store.Registration{
 		Answer: store.Answer{
-			Scope: r.scope, Operation: "create_invoice", Key: inv.ExternalID, Fingerprint: r.print, RawDigest: r.print,
+			Scope: r.scope, Operation: "create_invoice", Key: inv.ExternalID, Fingerprint: r.digest, RawDigest: r.digest,
 			ObjectID: inv.ID, HTTPStatus: http.StatusAccepted, Location: "/v1/taxpayers/" + r.scope.TaxpayerID + "/invoices/" + inv.ID,
 			RequestID: "req_0123456789abcdef0123456789abcdef", CreatedAt: now, Body: r.answer,
 		},

@@ -18,20 +18,20 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// documentRounds is how often figure and floor take turns, so that both see the
-// same moods of the machine.
+// documentRounds is how many times figure and baseline are measured in turn, so that
+// a slow moment of the machine affects both.
 const documentRounds = 25
 
-// documents compares building and signing with the bare RSA signature, and
-// measures verification, the check of the structure and the printed page, all
-// on one core.
+// documents compares building and signing a document with the RSA signature alone. It
+// also measures verification, the format check and the printed page. All on one
+// core.
 func (b *bench) documents(_ context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	leaf, err := xmlsigtest.New(xmlsigtest.Options{})
 	if err != nil {
 		return err
 	}
-	digest := sha256.Sum256([]byte("floor"))
+	digest := sha256.Sum256([]byte("baseline"))
 	raw := func() error {
 		_, err := leaf.Key.Sign(nil, digest[:], crypto.SHA256)
 		return err
@@ -39,7 +39,7 @@ func (b *bench) documents(_ context.Context) error {
 	for _, size := range []struct {
 		name string
 		body []byte
-		aim  string
+		goal string
 	}{
 		{"1 line", mixedBody(1), ""},
 		{"10 lines", mixedBody(10), "≥ 0.9"},
@@ -48,14 +48,14 @@ func (b *bench) documents(_ context.Context) error {
 		{"1000 long lines", invoiceBody("bench", 1000), ""},
 	} {
 		b.say("documents of %s", size.name)
-		if err := b.document(leaf.Identity, raw, size.name, size.body, size.aim); err != nil {
+		if err := b.document(leaf.Identity, raw, size.name, size.body, size.goal); err != nil {
 			return fmt.Errorf("%s: %w", size.name, err)
 		}
 	}
 	return nil
 }
 
-func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, body []byte, aim string) error {
+func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, body []byte, goal string) error {
 	parsed, err := strictjson.Parse(body)
 	if err != nil {
 		return err
@@ -109,21 +109,20 @@ func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, bod
 	if err != nil {
 		return err
 	}
-	b.row(fmt.Sprintf("documents signed/s, %s, %d KB", name, len(xml)/1000), perSecond(took[1]), perSecond(took[0]), float64(took[0])/float64(took[1]), aim, "bare RSA-2048 signatures/s")
+	b.row(fmt.Sprintf("documents signed/s, %s, %d KB", name, len(xml)/1000), perSecond(took[1]), perSecond(took[0]), float64(took[0])/float64(took[1]), goal, "RSA-2048 signatures/s alone")
 	b.fact("  allocations for one", fmt.Sprintf("%d, %d KB", allocs, size/1000), "")
 	if took, err = rounds(1, verify, check, read, render); err != nil {
 		return err
 	}
 	b.fact("  verified in", milliseconds(took[0]), "")
-	b.fact("  structure checked in", milliseconds(took[1]), "")
+	b.fact("  format checked in", milliseconds(took[1]), "")
 	pages := countPages(page)
 	b.fact("  pages printed/s", fmt.Sprintf("%.0f (%d pages in %s, %d KB)", float64(pages)/took[3].Seconds(), pages, milliseconds(took[3]), len(page)/1000), "")
 	return nil
 }
 
-// rounds lets functions take turns, each so many times a turn, and returns what
-// one run of each takes: the median of its turns, so that one which the machine
-// slept through does not count.
+// rounds runs functions in turn, each batch times, and returns the time of one run of
+// each: the median of the rounds, so that a single slow round does not count.
 func rounds(batch int, fns ...func() error) ([]time.Duration, error) {
 	turns := make([][]time.Duration, len(fns))
 	for range documentRounds {
@@ -145,7 +144,7 @@ func rounds(batch int, fns ...func() error) ([]time.Duration, error) {
 	return taken, nil
 }
 
-// allocations returns how often and how much one run allocates.
+// allocations returns the allocations of one run: their count and bytes.
 func allocations(fn func() error) (count, bytes uint64, err error) {
 	const runs = 20
 	var before, after runtime.MemStats
@@ -161,10 +160,10 @@ func allocations(fn func() error) (count, bytes uint64, err error) {
 
 func perSecond(d time.Duration) string { return fmt.Sprintf("%.0f", float64(time.Second)/float64(d)) }
 
-// countPages counts the pages of a PDF by their objects.
+// countPages counts the page objects of a PDF.
 func countPages(pdf []byte) int { return bytes.Count(pdf, []byte("/Type /Page\n")) }
 
-// signingRate is how many documents of ten lines one core signs in a second.
+// signingRate returns how many documents of ten lines one core signs per second.
 func signingRate() (float64, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	leaf, err := xmlsigtest.New(xmlsigtest.Options{})

@@ -22,14 +22,14 @@ import (
 
 const (
 	eventEndpoints = 4
-	eventNotices   = 500 // told to each endpoint
-	eventPosts     = 4   // at a time to one endpoint
-	eventRate      = 25  // documents a second, for the time to the first attempt
+	eventCount     = 500 // for each endpoint
+	eventPosts     = 4   // parallel posts to one endpoint
+	eventRate      = 25  // documents per second, for the time to the first attempt
 	eventTime      = 8 * time.Second
 )
 
-// events measures how fast endpoints are told of what waits for them, and how
-// soon of what has just happened.
+// events measures how fast the service delivers waiting events, and how soon after a
+// change it sends the event.
 func (b *bench) events(ctx context.Context) error {
 	for _, engine := range storetest.Engines() {
 		b.say("events on %s", engine)
@@ -43,14 +43,14 @@ func (b *bench) events(ctx context.Context) error {
 	return nil
 }
 
-// A listener is where events go: it remembers when each came.
+// A listener is the server of an endpoint. It records when each event arrives.
 type listener struct {
 	url    string
 	server *http.Server
 	mu     sync.Mutex
-	came   []time.Time
-	waits  []time.Duration // from the moment that an event tells to its arrival
-	told   chan struct{}
+	times  []time.Time     // of the arrivals
+	waits  []time.Duration // from the time of the change to the arrival
+	arrive chan struct{}
 }
 
 func listen(ctx context.Context) (*listener, error) {
@@ -58,7 +58,7 @@ func listen(ctx context.Context) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{url: "http://" + socket.Addr().String() + "/hook", told: make(chan struct{}, 1)}
+	l := &listener{url: "http://" + socket.Addr().String() + "/hook", arrive: make(chan struct{}, 1)}
 	l.server = &http.Server{Handler: l, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = l.server.Serve(socket) }()
 	return l, nil
@@ -74,35 +74,35 @@ func (l *listener) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l.mu.Lock()
-	l.came, l.waits = append(l.came, now), append(l.waits, now.Sub(event.Timestamp))
+	l.times, l.waits = append(l.times, now), append(l.waits, now.Sub(event.Timestamp))
 	l.mu.Unlock()
 	select {
-	case l.told <- struct{}{}:
+	case l.arrive <- struct{}{}:
 	default:
 	}
 }
 
-// wait waits for a number of events, or until no more come.
+// wait waits for a number of events. It fails when none arrives for 20 seconds.
 func (l *listener) wait(ctx context.Context, count int) error {
 	for {
 		l.mu.Lock()
-		n := len(l.came)
+		n := len(l.times)
 		l.mu.Unlock()
 		if n >= count {
 			return nil
 		}
 		select {
-		case <-l.told:
+		case <-l.arrive:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(20 * time.Second):
-			return fmt.Errorf("%d of %d events came", n, count)
+			return fmt.Errorf("%d of %d events arrived", n, count)
 		}
 	}
 }
 
-// backlog is how many events a second reach endpoints for which many wait,
-// beside bare posts of the same size, as many at a time.
+// backlog measures how many waiting events per second the service delivers. The
+// baseline is posts of the same size without the service.
 func (b *bench) backlog(ctx context.Context, engine string) error {
 	address, err := b.database(engine, "events")
 	if err != nil {
@@ -123,7 +123,7 @@ func (b *bench) backlog(ctx context.Context, engine string) error {
 			return err
 		}
 	}
-	body, err := writeNotices(ctx, address, taxpayer)
+	body, err := writeEvents(ctx, address, taxpayer)
 	if err != nil {
 		return err
 	}
@@ -131,43 +131,43 @@ func (b *bench) backlog(ctx context.Context, engine string) error {
 	if err != nil {
 		return err
 	}
-	err = l.wait(ctx, eventEndpoints*eventNotices)
+	err = l.wait(ctx, eventEndpoints*eventCount)
 	if err := errors.Join(err, s.stop()); err != nil {
 		return err
 	}
-	rate := float64(len(l.came)-1) / l.came[len(l.came)-1].Sub(l.came[0]).Seconds()
-	floor, err := barePosts(ctx, l.url, body)
+	rate := float64(len(l.times)-1) / l.times[len(l.times)-1].Sub(l.times[0]).Seconds()
+	baseline, err := plainPosts(ctx, l.url, body)
 	if err != nil {
 		return err
 	}
-	b.row("events delivered/s, "+engine, fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.0f", floor), rate/floor, "",
-		fmt.Sprintf("bare posts of the same size, %d at a time", eventEndpoints*eventPosts))
+	b.row("events delivered/s, "+engine, fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.0f", baseline), rate/baseline, "",
+		fmt.Sprintf("posts of the same size without the service, %d at a time", eventEndpoints*eventPosts))
 	return nil
 }
 
-// writeNotices leaves events to be told, and returns what one looks like.
-func writeNotices(ctx context.Context, address, taxpayer string) ([]byte, error) {
+// writeEvents stores events that wait for delivery, and returns the body of the last.
+func writeEvents(ctx context.Context, address, taxpayer string) ([]byte, error) {
 	s, err := openStore(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	scope := store.Scope{Environment: fiscal.Certification, TaxpayerID: taxpayer}
 	var body []byte
-	for n := range eventNotices {
+	for n := range eventCount {
 		at := time.Now()
-		notice := store.Event{Scope: scope, ID: event.NewID(), Kind: "fiscal_document.accepted", DocumentID: store.NewID(), Revision: int64(n), At: at}
+		stored := store.Event{Scope: scope, ID: event.NewID(), Kind: "fiscal_document.accepted", DocumentID: store.NewID(), Revision: int64(n), At: at}
 		body, err = json.Marshal(map[string]any{
-			"id": notice.ID, "type": notice.Kind, "timestamp": at.UTC().Format(time.RFC3339Nano), "api_version": "v1",
+			"id": stored.ID, "type": stored.Kind, "timestamp": at.UTC().Format(time.RFC3339Nano), "api_version": "v1",
 			"environment": scope.Environment, "taxpayer_id": taxpayer,
 			"data": map[string]any{
-				"object": "fiscal_document", "id": notice.DocumentID, "invoice_id": store.NewID(), "external_id": "INV-0001", "ecf_type": "31",
+				"object": "fiscal_document", "id": stored.DocumentID, "invoice_id": store.NewID(), "external_id": "INV-0001", "ecf_type": "31",
 				"status": "accepted", "previous_status": "processing", "sequence": n, "encf": "E310000000001", "track_id": store.NewID(),
-				"issue_date": "2026-11-14", "total": "1180.00", "links": map[string]any{"self": "/v1/taxpayers/" + taxpayer + "/fiscal-documents/" + notice.DocumentID},
+				"issue_date": "2026-11-14", "total": "1180.00", "links": map[string]any{"self": "/v1/taxpayers/" + taxpayer + "/fiscal-documents/" + stored.DocumentID},
 			},
 		})
 		if err == nil {
-			notice.Body = body
-			err = s.Update(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, notice) })
+			stored.Body = body
+			err = s.Update(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, stored) })
 		}
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
@@ -176,8 +176,8 @@ func writeNotices(ctx context.Context, address, taxpayer string) ([]byte, error)
 	return body, s.Close()
 }
 
-// barePosts is how many posts of the body a second this process makes.
-func barePosts(ctx context.Context, url string, body []byte) (float64, error) {
+// plainPosts returns how many posts of a body per second this process sends.
+func plainPosts(ctx context.Context, url string, body []byte) (float64, error) {
 	const clients, each = eventEndpoints * eventPosts, 200
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
 	defer transport.CloseIdleConnections()
@@ -210,15 +210,15 @@ func barePosts(ctx context.Context, url string, body []byte) (float64, error) {
 	return clients * each / time.Since(start).Seconds(), err
 }
 
-// firstAttempt is the time from a change to its event's arrival, while documents
-// are issued at a steady rate.
+// firstAttempt measures the time from a change to the arrival of its event, while the
+// service issues documents at a steady rate.
 func (b *bench) firstAttempt(ctx context.Context, engine string) error {
 	l, err := listen(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = l.server.Close() }()
-	w, err := b.startTown(ctx, engine, "first_attempt", 0, "--webhook-allow-private")
+	w, err := b.startLive(ctx, engine, "first_attempt", 0, "--webhook-allow-private")
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (b *bench) firstAttempt(ctx context.Context, engine string) error {
 	return nil
 }
 
-// endpoint has a taxpayer's events told to an address.
+// endpoint creates a webhook endpoint for every kind of event.
 func (b *bench) endpoint(ctx context.Context, database, taxpayer, url string) error {
 	_, err := b.field(ctx, database, "id", "webhook", "create", "--taxpayer", taxpayer, "--environment", "certification",
 		"--url", url, "--event", "*", "--webhook-allow-private")

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// invoiceBody is a creation request with a number of lines of 100.00 and ITBIS.
-// A thousand lines are about 400 KB, as real ones are: with a stock code, a
-// unit and a description.
+// invoiceBody returns a creation request with lines of 100.00 and ITBIS. A thousand
+// lines are about 400 KB: each has a stock code, a unit and a long description.
 func invoiceBody(externalID string, lines int) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"external_id":%q,"ecf_type":"31","issue_date":"2026-11-14","currency":"DOP","payment_type":"cash",`+
@@ -26,9 +25,8 @@ func invoiceBody(externalID string, lines int) []byte {
 	return []byte(b.String())
 }
 
-// mixedBody is a creation request as they mostly are: of each five lines two
-// have a stock code, one a discount and one a description that is longer than a
-// name may be.
+// mixedBody returns a typical creation request: two of five lines have a stock code,
+// one a discount, and one a description that is too long for the name of an item.
 func mixedBody(lines int) []byte {
 	kinds := [...]string{
 		`"description":"Tornillo galvanizado 1/4, línea %d","sku":"TOR-14","unit":"unidad","item_kind":"product","quantity":"10","unit_price":"10.00","discount":null`,

@@ -17,8 +17,8 @@ const (
 	largeRuns  = 60
 )
 
-// large compares the creation of a thousand-line invoice with the bare decoding
-// of the same bytes, and measures what it takes of memory.
+// large compares the creation of an invoice of a thousand lines with decoding the
+// same bytes, and measures the memory that the service allocates for it.
 func (b *bench) large(ctx context.Context) error {
 	b.say("an invoice of %d lines", largeLines)
 	address, err := b.database("sqlite", "large")
@@ -65,7 +65,7 @@ type timing struct {
 	err  error
 }
 
-// median runs fn several times.
+// median returns the median time of several runs.
 func median(times int, fn func() error) timing {
 	taken := make([]time.Duration, 0, times)
 	for range times {
@@ -79,8 +79,7 @@ func median(times int, fn func() error) timing {
 	return timing{took: taken[times/2]}
 }
 
-// allocated is how many bytes the service has allocated since it started, by
-// its own metrics.
+// allocated returns how many bytes the service has allocated since its start.
 func (s *service) allocated(ctx context.Context) (float64, error) {
 	return s.metric(ctx, "go_memstats_alloc_bytes_total")
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-const steadyRate = 100
+const steadyRate = 100 // creations per second
 
-// latency compares how long a creation takes at a steady rate with how long a
-// bare commit of its rows takes at the same rate.
+// latency compares the time of a creation at a steady rate with the time of only a
+// commit of its rows at the same rate.
 func (b *bench) latency(ctx context.Context) error {
 	for _, engine := range storetest.Engines() {
 		b.say("latency on %s", engine)
@@ -31,7 +31,7 @@ func (b *bench) latency(ctx context.Context) error {
 		if err := errors.Join(err, s.stop()); err != nil {
 			return err
 		}
-		bare, err := b.bareLatency(ctx, engine)
+		plain, err := b.commitLatency(ctx, engine)
 		if err != nil {
 			return err
 		}
@@ -39,17 +39,17 @@ func (b *bench) latency(ctx context.Context) error {
 			name string
 			at   float64
 		}{{"p50", 0.50}, {"p99", 0.99}} {
-			measured, floor := got.quantile(http.StatusAccepted, q.at), bare.quantile(http.StatusAccepted, q.at)
-			b.row(fmt.Sprintf("creation %s at %d/s, %s", q.name, steadyRate, engine), milliseconds(measured), milliseconds(floor),
-				float64(measured)/float64(floor), "", "a bare commit of the same rows at the same rate")
+			measured, baseline := got.quantile(http.StatusAccepted, q.at), plain.quantile(http.StatusAccepted, q.at)
+			b.row(fmt.Sprintf("creation %s at %d/s, %s", q.name, steadyRate, engine), milliseconds(measured), milliseconds(baseline),
+				float64(measured)/float64(baseline), "", "only a commit of the same rows at the same rate")
 		}
 	}
 	return nil
 }
 
-// bareLatency commits the rows of a creation at the steady rate.
-func (b *bench) bareLatency(ctx context.Context, engine string) (r result, err error) {
-	address, err := b.database(engine, "bare_latency")
+// commitLatency commits the rows of a creation at the steady rate.
+func (b *bench) commitLatency(ctx context.Context, engine string) (r result, err error) {
+	address, err := b.database(engine, "commit_latency")
 	if err != nil {
 		return r, err
 	}

@@ -19,8 +19,8 @@ const (
 	pageSize     = 25
 )
 
-// list compares pages of a list of a million invoices with the page of a store
-// that holds nothing but that page.
+// list compares pages of a list of a million invoices with the page of a database
+// that has only 25 invoices.
 func (b *bench) list(ctx context.Context) error {
 	for _, engine := range storetest.Engines() {
 		empty, err := b.pages(ctx, engine, 0)
@@ -36,12 +36,12 @@ func (b *bench) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		floor := "the page of a store with 25 invoices in all"
+		baseline := "the page of a database with 25 invoices"
 		b.row("first page of a million, "+engine, milliseconds(full.first), milliseconds(small.first),
-			float64(full.first)/float64(small.first), "≤ 1.5", floor)
+			float64(full.first)/float64(small.first), "≤ 1.5", baseline)
 		b.row("page in the middle of it, "+engine, milliseconds(full.deep), milliseconds(small.first),
-			float64(full.deep)/float64(small.first), "≤ 1.5", floor)
-		b.fact("  the page of a store with none, "+engine, milliseconds(empty.first), "")
+			float64(full.deep)/float64(small.first), "≤ 1.5", baseline)
+		b.fact("  the page of an empty database, "+engine, milliseconds(empty.first), "")
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (b *bench) pages(ctx context.Context, engine string, invoices int) (t pageT
 	return t, deep.err
 }
 
-// walk pages through a list and returns the cursor after that many pages.
+// walk reads some pages of a list and returns the next cursor.
 func (s *service) walk(ctx context.Context, pages int) (cursor string, err error) {
 	for range pages {
 		path := "invoices?limit=100"
@@ -116,7 +116,7 @@ func (s *service) walk(ctx context.Context, pages int) (cursor string, err error
 	return cursor, nil
 }
 
-// fill stores invoices directly, many in a transaction.
+// fill stores invoices without the service, many in a transaction.
 func (b *bench) fill(ctx context.Context, address, taxpayer string, invoices int) (err error) {
 	s, err := openStore(ctx, address)
 	if err != nil {

@@ -22,13 +22,13 @@ import (
 
 const (
 	liveDocuments = 2000
-	liveRate      = 50 // documents a second, for the time from 202 to accepted
+	liveRate      = 50 // documents per second, for the time from 202 to accepted
 	liveTime      = 10 * time.Second
-	liveDelay     = 300 * time.Millisecond // of the simulator's validation, then
+	liveDelay     = 300 * time.Millisecond // of the simulator's validation, at that rate
 )
 
-// live measures documents through the whole plan: registered, numbered, signed,
-// submitted to a simulator in a process of its own, and judged.
+// live measures documents through the whole pipeline: registered, numbered, signed,
+// sent to a simulator in a process of its own, and accepted.
 func (b *bench) live(ctx context.Context) error {
 	for _, engine := range storetest.Engines() {
 		b.say("live on %s", engine)
@@ -42,10 +42,10 @@ func (b *bench) live(ctx context.Context) error {
 	return nil
 }
 
-// throughput is how many documents are finished a second when all are there at
-// once, beside how many one core signs.
+// throughput measures how many documents per second the service finishes when all are
+// created at once. The baseline is the documents that one core signs.
 func (b *bench) throughput(ctx context.Context, engine string) error {
-	w, err := b.startTown(ctx, engine, "live", 0)
+	w, err := b.startLive(ctx, engine, "live", 0)
 	if err != nil {
 		return err
 	}
@@ -65,19 +65,19 @@ func (b *bench) throughput(ctx context.Context, engine string) error {
 	if err := errors.Join(err, w.stop()); err != nil {
 		return err
 	}
-	floor, err := signingRate()
+	baseline, err := signingRate()
 	if err != nil {
 		return err
 	}
 	rate := liveDocuments / took.Seconds()
-	b.row("documents finished/s, "+engine, fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.0f", floor), rate/floor, "≥ 0.4", "documents of 10 lines signed/s on one core")
+	b.row("documents finished/s, "+engine, fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.0f", baseline), rate/baseline, "≥ 0.4", "documents of 10 lines signed/s on one core")
 	return nil
 }
 
-// toVerdict is the time from the creation to the acceptance at a steady rate,
-// beside the authority's own delay.
+// toVerdict measures the time from the creation to the acceptance at a steady rate.
+// The baseline is the delay of the authority.
 func (b *bench) toVerdict(ctx context.Context, engine string) error {
-	w, err := b.startTown(ctx, engine, "verdict", liveDelay)
+	w, err := b.startLive(ctx, engine, "verdict", liveDelay)
 	if err != nil {
 		return err
 	}
@@ -95,31 +95,32 @@ func (b *bench) toVerdict(ctx context.Context, engine string) error {
 	}
 	slices.Sort(took)
 	p50, p99 := took[len(took)/2], took[len(took)*99/100]
-	b.row(fmt.Sprintf("202 to accepted at %d/s, p50, %s", liveRate, engine), milliseconds(p50), milliseconds(liveDelay), float64(p50)/float64(liveDelay), "", "the simulator's own delay; the first question comes after 1 s")
+	b.row(fmt.Sprintf("202 to accepted at %d/s, p50, %s", liveRate, engine), milliseconds(p50), milliseconds(liveDelay), float64(p50)/float64(liveDelay), "", "the simulator's delay; the service asks first after 1 s")
 	b.fact("  p99", milliseconds(p99), "")
 	return nil
 }
 
-// A benchTown is a live service and the simulator that it speaks to.
-type benchTown struct {
+// A liveService is a service in certification and the simulator that it sends to.
+type liveService struct {
 	*service
 	simulator *exec.Cmd
 }
 
-func (w *benchTown) stop() error {
+func (w *liveService) stop() error {
 	err := w.service.stop()
 	_ = w.simulator.Process.Signal(syscall.SIGTERM)
-	_ = w.simulator.Wait() // it has nothing to say
+	_ = w.simulator.Wait() // it ends by the signal
 	return err
 }
 
-// startTown starts a simulator and a service with all that it needs to issue.
-func (b *bench) startTown(ctx context.Context, engine, name string, delay time.Duration, flags ...string) (*benchTown, error) {
+// startLive starts a simulator and a service, with everything that the taxpayer needs
+// to issue.
+func (b *bench) startLive(ctx context.Context, engine, name string, delay time.Duration, flags ...string) (*liveService, error) {
 	cmd, authority, control, err := b.startSimulator(ctx, delay)
 	if err != nil {
 		return nil, err
 	}
-	w := &benchTown{simulator: cmd}
+	w := &liveService{simulator: cmd}
 	p12, password := filepath.Join(b.dir, "signer.p12"), filepath.Join(b.dir, "signer.password")
 	err = prepareSimulator(ctx, control, p12, password)
 	if err != nil {
@@ -129,7 +130,7 @@ func (b *bench) startTown(ctx context.Context, engine, name string, delay time.D
 	if err != nil {
 		return nil, err
 	}
-	// A database of its own has a witness of its own.
+	// The witness belongs to one database, so each run has its own data folder.
 	b.data = filepath.Join(b.dir, "data-"+engine+"-"+name)
 	w.service, err = b.startIn(ctx, "certification", address, append(flags, "--authority", authority, "--authority-environment", "testecf")...)
 	if err != nil {
@@ -170,13 +171,13 @@ func (b *bench) startSimulator(ctx context.Context, delay time.Duration) (cmd *e
 		return nil, "", "", errors.New("the simulator did not start")
 	}
 	go func() {
-		for lines.Scan() { // keeps the pipe empty
+		for lines.Scan() { // the simulator would block on a full pipe
 		}
 	}()
 	return cmd, authority, control, nil
 }
 
-// prepareSimulator makes the taxpayer known and gets a certificate.
+// prepareSimulator adds the taxpayer to the simulator and gets a certificate.
 func prepareSimulator(ctx context.Context, control, p12, password string) error {
 	err := postJSON(ctx, control+"/taxpayers", map[string]any{
 		"rnc": "199000013", "name": "Banco de Pruebas, SRL", "delegates": []any{map[string]any{"id": "00112345678", "roles": []string{"signer"}}},
@@ -246,9 +247,9 @@ type invoicePage struct {
 	} `json:"meta"`
 }
 
-// wait waits until no document is under way any more.
-func (w *benchTown) wait(ctx context.Context, most time.Duration) error {
-	end := time.Now().Add(most)
+// wait waits until every document has a final status.
+func (w *liveService) wait(ctx context.Context, limit time.Duration) error {
+	end := time.Now().Add(limit)
 	for time.Now().Before(end) {
 		left := 0
 		for _, status := range []string{"queued", "submitted", "processing", "outcome_unknown"} {
@@ -263,11 +264,11 @@ func (w *benchTown) wait(ctx context.Context, most time.Duration) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return errors.New("documents are still under way")
+	return errors.New("some documents have no final status")
 }
 
-// times are how long each document took from its creation to its last change.
-func (w *benchTown) times(ctx context.Context) ([]time.Duration, error) {
+// times returns the time from the creation to the last change of each document.
+func (w *liveService) times(ctx context.Context) ([]time.Duration, error) {
 	var all []time.Duration
 	for cursor := ""; ; {
 		path := "invoices?limit=100&status=accepted"

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// conn is a lean HTTP/1.1 client connection: the load must cost less than what
-// it measures.
+// conn is a small HTTP/1.1 client. It uses little CPU, which it shares with the
+// service that it measures.
 type conn struct {
 	net.Conn
 	r *bufio.Reader
@@ -67,19 +67,19 @@ func (c *conn) exchange(request []byte) (int, error) {
 	return status, err
 }
 
-// post is a prepared creation.
+// post returns the bytes of a creation request.
 func (s *service) post(key, idempotencyKey string, body []byte) []byte {
 	return fmt.Appendf(nil, "POST /v1/taxpayers/%s/invoices HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
 		"Idempotency-Key: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		s.taxpayer, s.address, key, idempotencyKey, len(body), body)
 }
 
-// get is a prepared read.
+// get returns the bytes of a read request.
 func (s *service) get(path string) []byte {
 	return fmt.Appendf(nil, "GET /v1/taxpayers/%s/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", s.taxpayer, path, s.address, s.key)
 }
 
-// result counts what a load got.
+// result is the count and the durations of the answers to a load.
 type result struct {
 	took      time.Duration
 	statuses  map[int]int
@@ -88,7 +88,7 @@ type result struct {
 
 func (r result) rate(status int) float64 { return float64(r.statuses[status]) / r.took.Seconds() }
 
-// quantile of the durations of a status.
+// quantile returns a quantile of the durations of the answers with a status.
 func (r result) quantile(status int, q float64) time.Duration {
 	d := r.durations[status]
 	if len(d) == 0 {
@@ -98,8 +98,8 @@ func (r result) quantile(status int, q float64) time.Duration {
 	return d[min(len(d)-1, int(q*float64(len(d))))]
 }
 
-// closed runs clients that each send the next request when the last is
-// answered, for a time.
+// closed runs clients for a time. Each sends its next request after the answer to
+// the last one.
 func (s *service) closed(ctx context.Context, clients int, d time.Duration, next func(client, n int) []byte) (result, error) {
 	return s.drive(ctx, clients, d, func(client int) func() ([]byte, time.Duration) {
 		n := 0
@@ -107,22 +107,22 @@ func (s *service) closed(ctx context.Context, clients int, d time.Duration, next
 	})
 }
 
-// open sends requests at a steady rate, whether or not earlier ones have been
-// answered, over a number of connections.
+// open sends requests at a steady rate over some connections. It does not wait for
+// the answers to earlier requests.
 func (s *service) open(ctx context.Context, connections int, perSecond float64, d time.Duration, next func(n int) []byte) (result, error) {
-	var ticket atomic.Int64
+	var count atomic.Int64
 	start := time.Now()
 	return s.drive(ctx, connections, d, func(int) func() ([]byte, time.Duration) {
 		return func() ([]byte, time.Duration) {
-			n := ticket.Add(1)
+			n := count.Add(1)
 			due := start.Add(time.Duration(float64(n) / perSecond * float64(time.Second)))
 			return next(int(n)), time.Until(due)
 		}
 	})
 }
 
-// drive runs connections until the time is over. A source gives the next
-// request and how long to wait before it.
+// drive sends requests over connections for a time. A source returns the next request
+// and how long to wait before it.
 func (s *service) drive(ctx context.Context, connections int, d time.Duration, source func(client int) func() ([]byte, time.Duration)) (result, error) {
 	var mu sync.Mutex
 	var failure error

@@ -1,8 +1,9 @@
-// Command bench measures the service and prints each figure beside its floor,
-// taken in the same run: machines differ and are noisy, ratios are not.
+// Command bench measures the service. It prints each figure with a baseline, the
+// same work without the service, from the same run: machines differ, but the ratio
+// of both is stable.
 //
-// The service runs as its own process, on SQLite and on a throw-away
-// PostgreSQL; this process is the load. Name measurements to run only those:
+// The service runs in a process of its own, on SQLite and on a temporary PostgreSQL
+// server; this process produces the load. Arguments select measurements:
 // go run ./bench documents creations latency large list overload live events.
 package main
 
@@ -33,10 +34,10 @@ func main() {
 	}
 }
 
-// bench is one run: where it keeps its files and what it has measured.
+// bench is one run: its temporary files and the table of its results.
 type bench struct {
 	dir      string
-	data     string // the service's own folder
+	data     string // data folder of the service
 	binary   string
 	table    *tabwriter.Writer
 	progress io.Writer
@@ -80,7 +81,7 @@ func run(ctx context.Context, names []string, out, progress io.Writer) (err erro
 		return err
 	}
 	defer b.postgres.Stop()
-	_, _ = fmt.Fprintln(b.table, "figure\tmeasured\tfloor\tratio\taim\twhat the floor is\t")
+	_, _ = fmt.Fprintln(b.table, "figure\tmeasured\tbaseline\tratio\tgoal\tbaseline is\t")
 	for _, m := range measurements() {
 		if len(names) > 0 && !slices.Contains(names, m.name) {
 			continue
@@ -95,22 +96,22 @@ func run(ctx context.Context, names []string, out, progress io.Writer) (err erro
 	return nil
 }
 
-// say tells people what is going on.
+// say prints one line of progress.
 func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.progress, "· "+format+"\n", args...)
 }
 
-// row adds a figure with its floor.
-func (b *bench) row(figure, measured, floor string, ratio float64, aim, what string) {
-	_, _ = fmt.Fprintf(b.table, "%s\t%s\t%s\t%.2f\t%s\t%s\t\n", figure, measured, floor, ratio, aim, what)
+// row adds a figure with its baseline.
+func (b *bench) row(figure, measured, baseline string, ratio float64, goal, about string) {
+	_, _ = fmt.Fprintf(b.table, "%s\t%s\t%s\t%.2f\t%s\t%s\t\n", figure, measured, baseline, ratio, goal, about)
 }
 
-// fact adds a figure that has no floor.
-func (b *bench) fact(figure, measured, aim string) {
-	_, _ = fmt.Fprintf(b.table, "%s\t%s\t\t\t%s\t\t\n", figure, measured, aim)
+// fact adds a figure without a baseline.
+func (b *bench) fact(figure, measured, goal string) {
+	_, _ = fmt.Fprintf(b.table, "%s\t%s\t\t\t%s\t\t\n", figure, measured, goal)
 }
 
-// database is a new, empty database of an engine.
+// database creates an empty database and returns its address.
 func (b *bench) database(engine, name string) (string, error) {
 	if engine == "sqlite" {
 		return "sqlite:" + filepath.Join(b.dir, name+".db"), nil

@@ -9,8 +9,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// overload offers five times what the service can carry and compares what it
-// then carries with its best.
+// overload sends five times the requests that the service can process. It compares
+// the rate of accepted requests with the best rate.
 func (b *bench) overload(ctx context.Context) error {
 	const times, connections = 5, 1500
 	for _, engine := range storetest.Engines() {
@@ -36,7 +36,7 @@ func (b *bench) overload(ctx context.Context) error {
 		refused := got.rate(http.StatusTooManyRequests) + got.rate(http.StatusServiceUnavailable)
 		b.row("creations/s at 5 times the load, "+engine, fmt.Sprintf("%.0f", got.rate(http.StatusAccepted)),
 			fmt.Sprintf("%.0f", best.rate(http.StatusAccepted)), got.rate(http.StatusAccepted)/best.rate(http.StatusAccepted), "≥ 0.8",
-			"its best with 64 clients")
+			"the best rate, with 64 clients")
 		b.fact("  refused/s, p50 and p99 for clients that ignore Retry-After", fmt.Sprintf("%.0f, %s, %s", refused,
 			milliseconds(got.quantile(http.StatusTooManyRequests, 0.5)), milliseconds(got.quantile(http.StatusTooManyRequests, 0.99))), "")
 		b.fact("  p99 of an accepted one", milliseconds(got.quantile(http.StatusAccepted, 0.99)), "")

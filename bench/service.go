@@ -26,12 +26,13 @@ type service struct {
 	database    string
 }
 
-// startService serves a sandbox on a database, without limits, on a free port.
+// startService starts a sandbox without a rate limit on a free port, with a taxpayer
+// and an API key.
 func (b *bench) startService(ctx context.Context, database string) (*service, error) {
 	return b.startIn(ctx, "sandbox", database)
 }
 
-// startIn serves an environment.
+// startIn is startService in any environment, with more flags.
 func (b *bench) startIn(ctx context.Context, environment, database string, flags ...string) (*service, error) {
 	s := &service{database: database, environment: environment}
 	s.cmd = exec.CommandContext(ctx, b.binary, append([]string{"serve", "--data", b.data, "--database", database, "--environment", environment,
@@ -59,7 +60,7 @@ func (b *bench) startIn(ctx context.Context, environment, database string, flags
 		return nil, errors.New("the service did not start; its log is service.log")
 	}
 	go func() {
-		for lines.Scan() { // keeps the pipe empty
+		for lines.Scan() { // the service would block on a full pipe
 		}
 	}()
 	if s.taxpayer, err = b.field(ctx, database, "id", "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Banco de Pruebas, SRL",
@@ -70,7 +71,7 @@ func (b *bench) startIn(ctx context.Context, environment, database string, flags
 	return s, err
 }
 
-// newKey issues another credential of the service's taxpayer.
+// newKey issues an API key for the service's taxpayer.
 func (b *bench) newKey(ctx context.Context, s *service) (string, error) {
 	return b.field(ctx, s.database, "api_key", "credential", "create", "--taxpayer", s.taxpayer, "--environment", s.environment,
 		"--scope", "invoices.write,invoices.read,ecf.submit,ecf.read")
@@ -94,7 +95,7 @@ func (b *bench) field(ctx context.Context, database, field string, args ...strin
 	return text, nil
 }
 
-// stop ends the service as a person would.
+// stop stops the service as Ctrl-C does.
 func (s *service) stop() error {
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (s *service) getJSON(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(answer.Body).Decode(into)
 }
 
-// metric reads one of the service's own figures.
+// metric reads a metric of the service.
 func (s *service) metric(ctx context.Context, name string) (float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+"/metrics", nil)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package client is the Go client of the fiscalhub public API, version 1. It
-// repeats what may be repeated, with the same idempotency key and the same
-// body, and tells a refusal from an outage.
+// retries requests that are safe to repeat, with the same idempotency key and the
+// same body. A refusal of the API is an *Error; a failed connection is not.
 package client
 
 import (
@@ -14,11 +14,11 @@ import (
 
 const (
 	defaultAttempts = 5
-	defaultTimeout  = 60 * time.Second // of one attempt; the service answers well before
+	defaultTimeout  = 60 * time.Second // of one attempt; the service answers sooner
 )
 
-// Client speaks for one taxpayer with one credential. It is safe for use by
-// several goroutines, and never prints its credential.
+// Client sends requests for one taxpayer with one credential. It is safe for
+// concurrent use, and never prints its credential.
 type Client struct {
 	base     string  // address of the taxpayer, without a slash at its end
 	bearer   *string // behind a pointer: fmt prints an address, not the credential
@@ -31,20 +31,20 @@ type Client struct {
 type Option func(*Client)
 
 // WithHTTPClient sends requests through h, whose Timeout bounds one attempt.
-// Redirects are not followed whatever h says: the API makes none, and a
-// credential should not travel.
+// The client does not follow redirects, whatever h says: the API has none, and the
+// credential must not reach another host.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *Client) { c.http = h }
 }
 
-// WithAttempts sets how often one request is sent at most; 1 turns retries
-// off. The default is 5.
+// WithAttempts sets how many times the client sends one request at most; 1 turns
+// retries off. The default is 5.
 func WithAttempts(n int) Option {
 	return func(c *Client) { c.attempts = n }
 }
 
-// New returns a Client of the service at baseURL, for the taxpayer to which
-// the credential apiKey is bound.
+// New returns a Client of the service at baseURL for the taxpayer of the credential
+// apiKey. It fails when an argument cannot be valid, and sends nothing.
 func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil {
@@ -55,7 +55,7 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 		return nil, errors.New("client: the base URL must be http or https, with a host and no user, query or fragment")
 	}
 	if apiKey == "" || !visible(apiKey) {
-		return nil, errors.New("client: the API key is empty or has characters that no key has")
+		return nil, errors.New("client: the API key is empty or has invalid characters")
 	}
 	if !isUUID(taxpayerID) {
 		return nil, fmt.Errorf("client: taxpayer id %q is not a UUID", taxpayerID)
@@ -72,7 +72,7 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 		opt(c)
 	}
 	if c.http == nil || c.attempts < 1 {
-		return nil, errors.New("client: an HTTP client and at least one attempt are needed")
+		return nil, errors.New("client: the HTTP client must not be nil, and the attempts must be 1 or more")
 	}
 	h := *c.http
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -80,35 +80,35 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// String names the address the client speaks to, and not its credential.
+// String returns the address of the service, without the credential.
 func (c *Client) String() string { return "client of " + c.base }
 
-// Meta is what an answer says beside its data.
+// Meta is the part of an answer beside its data.
 type Meta struct {
-	// RequestID names this exchange. Keep it: support asks for it.
+	// RequestID identifies this request. Log it: support needs it.
 	RequestID string
-	// OriginRequestID names the exchange that made the answer. It differs from
-	// RequestID when the answer was replayed.
+	// OriginRequestID identifies the request that produced the answer. It differs
+	// from RequestID when the answer was replayed.
 	OriginRequestID string
-	// Location is the path of what was created.
+	// Location is the path of the created object.
 	Location string
-	// Replayed says that the answer is that of an earlier request with the
+	// Replayed reports that the answer is the one of an earlier request with the
 	// same idempotency key and body.
 	Replayed bool
-	// NextCursor leads to the next page of a list; it is empty on the last. That
-	// of events is never empty: it leads to those to come.
+	// NextCursor is the cursor of the next page. It is empty on the last page of a
+	// list. In the feed of events it is never empty: later events follow it.
 	NextCursor string
-	// HasMore says that there are more events already.
+	// HasMore reports that the feed has more events already.
 	HasMore bool
 }
 
-// Response is an answer of the API with its data.
+// Response is an answer of the API.
 type Response[T any] struct {
 	Data T
 	Meta Meta
 }
 
-// visible says whether text is printable ASCII without blanks.
+// visible reports whether text is printable ASCII without spaces.
 func visible(text string) bool {
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] > '~' {
@@ -118,7 +118,8 @@ func visible(text string) bool {
 	return true
 }
 
-// isUUID keeps an id from meaning another path.
+// isUUID reports whether text is a UUID. Other texts could change the path of a
+// request.
 func isUUID(text string) bool {
 	if len(text) != 36 {
 		return false

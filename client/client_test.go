@@ -14,7 +14,7 @@ const (
 	someID   = "01890a5d-ac96-774b-bcce-b302099a8058"
 )
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRefusesInvalidArguments(t *testing.T) {
 	t.Parallel()
 	const base = "https://api.example.com"
 	tests := []struct {
@@ -39,10 +39,10 @@ func TestNewRefuses(t *testing.T) {
 			t.Parallel()
 			_, err := New(tt.base, tt.key, tt.taxpayer, tt.opts...)
 			if err == nil {
-				t.Fatal("New made a client")
+				t.Fatal("New returned a client")
 			}
 			if strings.Contains(err.Error(), testKey) {
-				t.Errorf("the error holds the key: %v", err)
+				t.Errorf("the error contains the key: %v", err)
 			}
 		})
 	}
@@ -66,7 +66,7 @@ func TestNewLeavesTheHTTPClientAlone(t *testing.T) {
 	}
 }
 
-func TestClientDoesNotLeak(t *testing.T) {
+func TestClientNeverPrintsItsKey(t *testing.T) {
 	t.Parallel()
 	c, err := New("https://api.example.com", testKey, taxpayer)
 	if err != nil {

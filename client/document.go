@@ -16,8 +16,8 @@ type Document struct {
 	ExternalID     string    `json:"external_id"`
 	ECFType        string    `json:"ecf_type"`
 	Status         Status    `json:"status"`
-	ENCF           string    `json:"encf"`     // empty until it has a number
-	TrackID        string    `json:"track_id"` // empty until the authority gave one
+	ENCF           string    `json:"encf"`     // empty before the document has a number
+	TrackID        string    `json:"track_id"` // empty before the authority has given one
 	Currency       string    `json:"currency"`
 	IssueDate      string    `json:"issue_date"`
 	Total          string    `json:"total"`
@@ -34,8 +34,8 @@ type Links struct {
 	PDF  string `json:"pdf"`
 }
 
-// FindDocument returns the fiscal document of the invoice with an external id,
-// or ErrNoDocument.
+// FindDocument returns the fiscal document of the invoice with an external id. It
+// returns ErrNoDocument when there is none.
 func (c *Client) FindDocument(ctx context.Context, externalID string) (Response[Document], error) {
 	list, err := fetch[[]Document](ctx, c, call{
 		method: http.MethodGet, path: "/fiscal-documents",
@@ -59,14 +59,14 @@ func (c *Client) Document(ctx context.Context, id string) (Response[Document], e
 	return fetch[Document](ctx, c, call{method: http.MethodGet, path: path, want: http.StatusOK})
 }
 
-// DocumentXML downloads the signed XML of a fiscal document. The error has
-// CodeArtifactNotReady until there is one.
+// DocumentXML downloads the signed XML of a fiscal document. It fails with
+// CodeArtifactNotReady while the document has none.
 func (c *Client) DocumentXML(ctx context.Context, id string) (Response[[]byte], error) {
 	return c.artifact(ctx, id, "/xml", maxXML)
 }
 
-// DocumentPDF downloads the printed representation of a fiscal document. The
-// error has CodeArtifactNotReady until there is one.
+// DocumentPDF downloads the printed representation of a fiscal document. It fails
+// with CodeArtifactNotReady while the document has none.
 func (c *Client) DocumentPDF(ctx context.Context, id string) (Response[[]byte], error) {
 	return c.artifact(ctx, id, "/pdf", maxPDF)
 }

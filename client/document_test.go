@@ -24,7 +24,7 @@ func TestDocument(t *testing.T) {
 		t.Errorf("asked for %s, want %s", s.seen[0].uri, want)
 	}
 	if _, err := c.Document(t.Context(), ".."); err == nil {
-		t.Error("a path was sent as an id")
+		t.Error("a path was accepted as an id")
 	}
 }
 
@@ -50,7 +50,7 @@ func TestFindDocument(t *testing.T) {
 	}
 }
 
-func TestArtifacts(t *testing.T) {
+func TestArtifactsAreDownloaded(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil,
 		reply(http.StatusOK, "<ECF/>"),
@@ -72,6 +72,6 @@ func TestArtifacts(t *testing.T) {
 		}
 	}
 	if _, err := c.DocumentXML(t.Context(), "x"); err == nil {
-		t.Error("no id was sent")
+		t.Error("an empty id was accepted")
 	}
 }

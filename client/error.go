@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Code tells errors of the API apart.
+// Code identifies an error of the API.
 type Code string
 
-// The codes there are. An answer that did not come from the API has none.
+// The codes of the API. An answer of a proxy has none.
 const (
 	CodeBadRequest           Code = "bad_request"
 	CodeInvalidJSON          Code = "invalid_json"
@@ -29,22 +29,22 @@ const (
 	CodeInternalError        Code = "internal_error"
 )
 
-// ErrNoDocument says that no fiscal document has the external id asked for.
+// ErrNoDocument is the error when no fiscal document has the external id.
 var ErrNoDocument = errors.New("client: no fiscal document has that external id")
 
-// ErrTooLarge says that a body is over the limit: 1 MiB for a request, and for
-// an answer more than the client is ready to hold.
+// ErrTooLarge is the error when a request is over 1 MiB, or an answer is larger
+// than the client reads.
 var ErrTooLarge = errors.New("client: body over the limit")
 
-// Error is an answer that is not a success. Branch on Code.
+// Error is an answer that is not a success. Decide by its Code.
 type Error struct {
 	HTTPStatus int
 	Code       Code
 	Message    string
 	RequestID  string
 	Details    []Detail
-	// RetryAfter is how long to wait at least before another try; zero when
-	// the answer did not say.
+	// RetryAfter is how long to wait before another try. It is zero when the answer
+	// has no such header.
 	RetryAfter time.Duration
 	// Location is the path of the invoice that already has the external id,
 	// when Code is CodeExternalIDConflict and the credential may read it.
@@ -58,7 +58,7 @@ type Detail struct {
 	Message string `json:"message"`
 }
 
-// Error says what was answered, in one line.
+// Error describes the answer in one line.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("client: answer %d", e.HTTPStatus)
 	if e.Code != "" {
@@ -84,7 +84,7 @@ func newError(a answer) *Error {
 			Details   []Detail `json:"details"`
 		} `json:"error"`
 	}
-	// A proxy may answer in its own words; the status then says it all.
+	// The answer of a proxy has another body; its status is the message.
 	if err := json.Unmarshal(a.body, &body); err != nil || body.Error.Message == "" {
 		body.Error.Message = http.StatusText(a.status)
 	}
@@ -105,7 +105,7 @@ func newError(a answer) *Error {
 	return e
 }
 
-// temporary says whether the same request may pass later.
+// temporary reports whether the same request may succeed later.
 func (e *Error) temporary() bool {
 	return e.HTTPStatus == http.StatusServiceUnavailable || e.HTTPStatus == http.StatusTooManyRequests
 }

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// maxEventWait is how long the service lets a reader of events wait.
+// maxEventWait is the longest wait that the service allows.
 const maxEventWait = 30 * time.Second
 
-// Event is something that the service tells, the same in the feed and in what it
-// posts. Kinds may be added: pass over those that you do not know.
+// Event is an event of the service. The feed and the webhooks have the same events.
+// The service may add types: ignore the ones that you do not know.
 type Event struct {
 	ID          string          `json:"id"`
 	Type        string          `json:"type"`
@@ -23,15 +23,15 @@ type Event struct {
 	Data        json.RawMessage `json:"data"`
 }
 
-// EventOptions say from where to read events.
+// EventOptions select the events to read.
 type EventOptions struct {
-	Cursor string        // NextCursor of the page before; empty: from the first event
-	Limit  int           // events in a page, 1 to 100; 0 leaves it to the service
-	Wait   time.Duration // how long to wait for an event when there is none, up to 30 seconds
+	Cursor string        // NextCursor of the previous page; empty for the first event
+	Limit  int           // events per page, 1 to 100; 0 for the default of the service
+	Wait   time.Duration // how long to wait when there is no event, up to 30 seconds
 }
 
-// Events reads one page of events, oldest first. Its Meta.NextCursor leads on
-// from there, also when the page is empty.
+// Events reads one page of events, oldest first. Use its Meta.NextCursor for the
+// next page, also when the page is empty.
 func (c *Client) Events(ctx context.Context, o EventOptions) (Response[[]Event], error) {
 	query := PageOptions{o.Cursor, o.Limit}.query()
 	if o.Wait > 0 {
@@ -40,20 +40,20 @@ func (c *Client) Events(ctx context.Context, o EventOptions) (Response[[]Event],
 	return fetch[[]Event](ctx, c, call{method: http.MethodGet, path: "/events", query: query, want: http.StatusOK})
 }
 
-// FollowEvents goes through all events and waits for more, a page at a time. Keep
-// Meta.NextCursor with what was made of a page: from there a later call goes on.
-// It stops after the first error, which it yields with an empty page. Without a
-// Wait it waits for as long as the service lets it.
+// FollowEvents yields pages of events and waits for new ones. Store Meta.NextCursor
+// together with the result of each page, so that a later call can continue there. It
+// stops after the first error, which it yields with an empty page. Without a Wait it
+// uses the longest wait of the service.
 func (c *Client) FollowEvents(ctx context.Context, o EventOptions) iter.Seq2[Response[[]Event], error] {
 	if o.Wait == 0 {
 		o.Wait = maxEventWait
 	}
 	return func(yield func(Response[[]Event], error) bool) {
-		o := o // each loop over the sequence starts from the same place
+		o := o // each loop over the sequence starts at the same cursor
 		for {
 			page, err := c.Events(ctx, o)
 			if err == nil && len(page.Data) == 0 {
-				err = c.wait(ctx, firstWait) // a service that is ending answers at once
+				err = c.wait(ctx, firstWait) // a service that stops answers without waiting
 			}
 			if err != nil {
 				yield(Response[[]Event]{}, err)

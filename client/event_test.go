@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// told answers with events and a cursor.
-func told(cursor string, more bool, ids ...string) http.HandlerFunc {
+// eventPage answers with events and a cursor.
+func eventPage(cursor string, more bool, ids ...string) http.HandlerFunc {
 	events := make([]string, len(ids))
 	for i, id := range ids {
 		events[i] = fmt.Sprintf(`{"id":%q,"type":"fiscal_document.accepted","timestamp":"2026-11-14T12:00:00.000Z","data":{"object":"fiscal_document"}}`, id)
@@ -20,7 +20,7 @@ func told(cursor string, more bool, ids ...string) http.HandlerFunc {
 
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	c, s := start(t, nil, told("n", true, "evt_1", "evt_2"))
+	c, s := start(t, nil, eventPage("n", true, "evt_1", "evt_2"))
 	got, err := c.Events(t.Context(), EventOptions{Cursor: "c&", Limit: 2, Wait: 1500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestEvents(t *testing.T) {
 
 func TestFollowEvents(t *testing.T) {
 	t.Parallel()
-	c, s := start(t, nil, told("1", true, "a", "b"), told("2", false, "c"), told("2", false), told("3", false, "d"), reply(403, failure(CodeForbidden)))
+	c, s := start(t, nil, eventPage("1", true, "a", "b"), eventPage("2", false, "c"), eventPage("2", false), eventPage("3", false, "d"), reply(403, failure(CodeForbidden)))
 	var got []string
 	var cursor string
 	var last error

@@ -11,10 +11,10 @@ import (
 )
 
 func Example() {
-	// Stands for the service; use its address and your own credential.
+	// This server replaces the service. Use the address of yours and your credential.
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
-		_, _ = fmt.Fprint(w, `{"data":{"external_id":"F-1","status":"accepted"},"meta":{"request_id":"req_0123456789abcdef0123456789abcdef"}}`) // a stand-in may fail
+		_, _ = fmt.Fprint(w, `{"data":{"external_id":"F-1","status":"accepted"},"meta":{"request_id":"req_0123456789abcdef0123456789abcdef"}}`) // the example ignores the error
 	}))
 	defer service.Close()
 

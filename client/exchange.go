@@ -17,41 +17,41 @@ import (
 
 const (
 	maxRequest = 1 << 20  // the API's own limit
-	maxJSON    = 8 << 20  // a full page of invoices is far below
-	maxXML     = 16 << 20 // a document of 1000 lines is below 1 MiB
+	maxJSON    = 8 << 20  // a full page of invoices is much smaller
+	maxXML     = 16 << 20 // a document of 1000 lines is under 1 MiB
 	maxPDF     = 64 << 20
 	maxError   = 1 << 20
 
 	firstWait = 200 * time.Millisecond
 	lastWait  = 10 * time.Second
-	// A service that asks for more is not coming back while a caller waits.
+	// A service that asks for a longer wait will not be back in time for the caller.
 	maxRetryAfter = 2 * time.Minute
 )
 
-// waitFunc waits for d, or until ctx is done and then returns its error.
+// waitFunc waits for d. It returns the error of ctx when ctx ends first.
 type waitFunc func(ctx context.Context, d time.Duration) error
 
-// call is one request of the API, sent as often as needed.
+// call is one request of the API. The client may send it several times.
 type call struct {
 	method string
-	path   string // below the taxpayer
+	path   string // relative to the taxpayer
 	query  url.Values
 	body   []byte
 	key    string // idempotency key
 	want   int    // status of success
-	limit  int64  // bytes of the answer
+	limit  int64  // of the answer, in bytes
 	prefer string // header Prefer
-	once   bool   // it is not the same when it is done twice
+	once   bool   // the request has another effect when it is repeated
 }
 
-// answer is an HTTP answer read to its end.
+// answer is a complete HTTP answer.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// meta returns what the headers say.
+// meta returns the metadata in the headers.
 func (a answer) meta() Meta {
 	id := a.header.Get("X-Request-Id")
 	return Meta{
@@ -88,8 +88,8 @@ func fetch[T any](ctx context.Context, c *Client, l call) (Response[T], error) {
 	return Response[T]{Data: envelope.Data, Meta: meta}, nil
 }
 
-// send sends a call until it is answered for good, the attempts are used up or
-// ctx is done.
+// send sends a call until it succeeds or fails for good, no attempt is left, or ctx
+// ends.
 func (c *Client) send(ctx context.Context, l call) (answer, error) {
 	for attempt := 1; ; attempt++ {
 		a, err := c.try(ctx, l)
@@ -98,7 +98,7 @@ func (c *Client) send(ctx context.Context, l call) (answer, error) {
 		}
 		wait, again := retry(err, attempt)
 		if l.once && !refused(err) {
-			again = false // it may have been done
+			again = false // the service may have executed it
 		}
 		if !again || attempt == c.attempts || ctx.Err() != nil {
 			return answer{}, err
@@ -153,8 +153,8 @@ func (c *Client) try(ctx context.Context, l call) (answer, error) {
 	return a, nil
 }
 
-// transportError says that no whole answer came: the request may have arrived
-// or not.
+// transportError is the error when no complete answer arrived. The service may have
+// received the request.
 type transportError struct {
 	id  string
 	err error
@@ -165,9 +165,9 @@ func (e *transportError) Error() string {
 }
 func (e *transportError) Unwrap() error { return e.err }
 
-// retry says whether the same request may be sent again after err, and how
-// long to wait first. The wait is partly random, so that clients stopped by
-// one outage do not come back at one instant.
+// retry reports whether to send the same request again after err, and how long to
+// wait before. Half of the wait is random, so that the clients do not all return at
+// the same time after an outage.
 func retry(err error, attempt int) (wait time.Duration, again bool) {
 	wait = min(firstWait<<min(attempt-1, 16), lastWait)
 	wait = wait/2 + jitter(wait/2)
@@ -184,18 +184,18 @@ func retry(err error, attempt int) (wait time.Duration, again bool) {
 	return wait, again
 }
 
-// refused says that nothing was done.
+// refused reports whether the service certainly did not execute the request.
 func refused(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.HTTPStatus == http.StatusTooManyRequests
 }
 
 func jitter(d time.Duration) time.Duration {
-	return mathrand.N(d + 1) //nolint:gosec // spreads load, guards nothing
+	return mathrand.N(d + 1) //nolint:gosec // spreads load, protects nothing
 }
 
-// sleep is the waitFunc of every Client but those of tests. It does not begin
-// a wait that ctx cannot outlast.
+// sleep is the waitFunc of every Client outside of tests. It fails at once when the
+// deadline of ctx is before the end of the wait.
 func sleep(ctx context.Context, d time.Duration) error {
 	ctx2, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// seen is a request as the test server received it.
+// seen is a request that the test server received.
 type seen struct {
 	method, uri, body string
 	header            http.Header
 }
 
-// script answers requests one after the other, the last step for all that
-// follow, and remembers them.
+// script is a server that answers the first request with the first step and so on.
+// The last step answers all later requests. It keeps the requests.
 type script struct {
 	mu    sync.Mutex
 	steps []http.HandlerFunc
@@ -43,8 +43,8 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	step(w, r)
 }
 
-// start returns a client of a server that answers with steps. The client does
-// not wait between attempts: the script remembers for how long it would.
+// start returns a client of a server that answers with steps. The client does not
+// wait between attempts; the script records the waits.
 func start(t *testing.T, opts []Option, steps ...http.HandlerFunc) (*Client, *script) {
 	t.Helper()
 	s := &script{steps: steps}
@@ -147,7 +147,7 @@ func TestRetries(t *testing.T) {
 
 var requestID = regexp.MustCompile(`^req_[0-9a-f]{32}$`)
 
-// checkSameRequest fails unless every attempt was the same but for its id.
+// checkSameRequest checks that all attempts are equal except for the request id.
 func checkSameRequest(t *testing.T, all []seen) {
 	t.Helper()
 	ids := map[string]bool{}
@@ -165,41 +165,45 @@ func checkSameRequest(t *testing.T, all []seen) {
 	}
 }
 
-func TestTransportFailure(t *testing.T) {
+func TestLostAnswerIsRetriedAndNamesTheRequest(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, []Option{WithAttempts(3)}, drop)
 	_, err := c.CreateInvoiceJSON(t.Context(), "key-1", []byte(`{"a":1}`))
 	if err == nil || !strings.Contains(err.Error(), "req_") {
-		t.Errorf("err = %v, want one that names the request", err)
+		t.Errorf("err = %v, want the request id in it", err)
 	}
 	if _, ok := errors.AsType[*Error](err); ok {
-		t.Errorf("an outage reads as an answer: %v", err)
+		t.Errorf("a lost answer became an *Error: %v", err)
 	}
 	if strings.Contains(fmt.Sprintf("%+v %#v", err, err), testKey) {
-		t.Error("the error holds the key")
+		t.Error("the error contains the key")
 	}
 	if len(s.waits) != 2 {
 		t.Errorf("waited %d times, want 2", len(s.waits))
 	}
 }
 
-func TestCertificateIsNotRetried(t *testing.T) {
+func TestUntrustedCertificateIsNotRetried(t *testing.T) {
 	t.Parallel()
 	s := &script{steps: []http.HandlerFunc{reply(200, "{}")}}
 	server := httptest.NewUnstartedServer(s)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	c, err := New(server.URL, testKey, taxpayer)
+	// On a busy machine the handshake may take longer than the default of ten seconds,
+	// and the client would retry for that reason.
+	transport := &http.Transport{TLSHandshakeTimeout: time.Minute}
+	t.Cleanup(transport.CloseIdleConnections)
+	c, err := New(server.URL, testKey, taxpayer, WithHTTPClient(&http.Client{Transport: transport}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.wait = func(context.Context, time.Duration) error {
-		t.Error("tried again")
+		t.Error("the client retried")
 		return nil
 	}
 	if _, err := c.Invoice(t.Context(), someID); err == nil {
-		t.Error("a certificate of no one was trusted")
+		t.Error("the client trusted an unknown certificate")
 	}
 }
 
@@ -222,7 +226,7 @@ func TestContextEndsRetries(t *testing.T) {
 			t.Errorf("err = %v, want the last answer in it", err)
 		}
 	})
-	t.Run("a wait that the deadline cuts is not begun", func(t *testing.T) {
+	t.Run("a wait beyond the deadline is not started", func(t *testing.T) {
 		t.Parallel()
 		c, s := start(t, nil, busy)
 		c.wait = sleep
@@ -246,7 +250,7 @@ func TestContextEndsRetries(t *testing.T) {
 	})
 }
 
-func TestSleep(t *testing.T) {
+func TestSleepEndsAfterTheWait(t *testing.T) {
 	t.Parallel()
 	if err := sleep(t.Context(), time.Millisecond); err != nil {
 		t.Errorf("err = %v", err)
@@ -285,7 +289,7 @@ func TestError(t *testing.T) {
 	}
 }
 
-func TestErrorOfAProxy(t *testing.T) {
+func TestErrorOfAProxyHasItsStatus(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "<html>", "null", `{"error":null}`, `[]`, `{"error":"text"}`} {
 		c, _ := start(t, nil, reply(http.StatusBadGateway, body, "Retry-After", "soon"))
@@ -297,7 +301,7 @@ func TestErrorOfAProxy(t *testing.T) {
 	}
 }
 
-func TestReadsAreBounded(t *testing.T) {
+func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	endless := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Status is where an invoice and its fiscal document stand.
+// Status is the status of an invoice and its fiscal document.
 type Status string
 
-// The states there are. In the sandbox Accepted is a synthetic result, never
-// an acceptance of the tax authority.
+// The statuses. In the sandbox Accepted is a synthetic result, not an acceptance by
+// the tax authority.
 const (
 	Queued              Status = "queued"
 	ValidationFailed    Status = "validation_failed"
@@ -29,7 +29,7 @@ const (
 	Delivered           Status = "delivered"
 )
 
-// Invoice is an invoice as the service holds it.
+// Invoice is an invoice in the service.
 type Invoice struct {
 	ID               string        `json:"id"`
 	TaxpayerID       string        `json:"taxpayer_id"`
@@ -51,9 +51,9 @@ type InvoiceTotals struct {
 	Balance string `json:"balance"`
 }
 
-// CreateInvoice registers an invoice for processing. Choose the idempotency
-// key once per invoice and keep it: sent again with the same request, after
-// whatever happened, it gives the answer of the first time and never a second
+// CreateInvoice registers an invoice for processing. Choose one idempotency key per
+// invoice and store it before the call. After any failure, send the same request
+// with the same key: the answer is that of the first request, and there is no second
 // invoice.
 func (c *Client) CreateInvoice(ctx context.Context, idempotencyKey string, r InvoiceRequest, opts ...CallOption) (Response[Invoice], error) {
 	body, err := json.Marshal(r)
@@ -63,7 +63,7 @@ func (c *Client) CreateInvoice(ctx context.Context, idempotencyKey string, r Inv
 	return c.CreateInvoiceJSON(ctx, idempotencyKey, body, opts...)
 }
 
-// CreateInvoiceJSON is CreateInvoice for a body that is already encoded.
+// CreateInvoiceJSON is CreateInvoice with an encoded body.
 func (c *Client) CreateInvoiceJSON(ctx context.Context, idempotencyKey string, body json.RawMessage, opts ...CallOption) (Response[Invoice], error) {
 	if err := checkIdempotencyKey(idempotencyKey); err != nil {
 		return Response[Invoice]{}, err
@@ -83,14 +83,14 @@ func (c *Client) CreateInvoiceJSON(ctx context.Context, idempotencyKey string, b
 // CallOption changes one call.
 type CallOption func(*call)
 
-// WithWait has the service answer once the tax authority's verdict is known, or
-// after d with what is known then. It waits for 20 seconds at most; the HTTP
-// client must have more patience than d.
+// WithWait asks the service to answer when the tax authority's verdict is known, or
+// after d with the status at that time. The service waits 20 seconds at most. The
+// timeout of the HTTP client must be longer than d.
 func WithWait(d time.Duration) CallOption {
 	return func(l *call) { l.prefer = "wait=" + strconv.Itoa(seconds(d)) }
 }
 
-// seconds rounds up: whoever waits a little does not mean not at all.
+// seconds rounds up, so that a short wait does not become no wait.
 func seconds(d time.Duration) int { return int((max(d, 0) + time.Second - 1) / time.Second) }
 
 func (l call) with(opts []CallOption) call {
@@ -110,16 +110,16 @@ func (c *Client) Invoice(ctx context.Context, id string, opts ...CallOption) (Re
 	}.with(opts))
 }
 
-// ListOptions narrow a list of invoices; the zero value narrows nothing.
+// ListOptions filter a list of invoices. The zero value selects all of them.
 type ListOptions struct {
 	ExternalID string
 	Status     Status
-	Cursor     string // NextCursor of the page before
-	Limit      int    // invoices in a page, 1 to 100; 0 leaves it to the service
+	Cursor     string // NextCursor of the previous page
+	Limit      int    // invoices per page, 1 to 100; 0 for the default of the service
 }
 
-// ListInvoices reads one page of invoices, newest first. The page is the last
-// when its Meta.NextCursor is empty.
+// ListInvoices reads one page of invoices, newest first. Meta.NextCursor is empty on
+// the last page.
 func (c *Client) ListInvoices(ctx context.Context, o ListOptions) (Response[[]Invoice], error) {
 	query := url.Values{}
 	for name, value := range map[string]string{
@@ -137,11 +137,11 @@ func (c *Client) ListInvoices(ctx context.Context, o ListOptions) (Response[[]In
 	})
 }
 
-// AllInvoices goes through every page of a list. It stops after the first
+// AllInvoices yields the invoices of every page of a list. It stops after the first
 // error, which it yields with an empty invoice.
 func (c *Client) AllInvoices(ctx context.Context, o ListOptions) iter.Seq2[Invoice, error] {
 	return func(yield func(Invoice, error) bool) {
-		o := o // each loop over the sequence starts from the same place
+		o := o // each loop over the sequence starts at the same cursor
 		for {
 			page, err := c.ListInvoices(ctx, o)
 			if err != nil {
@@ -161,18 +161,18 @@ func (c *Client) AllInvoices(ctx context.Context, o ListOptions) iter.Seq2[Invoi
 	}
 }
 
-// checkIdempotencyKey refuses here what could not be sent as a header.
+// checkIdempotencyKey returns an error when the API would refuse the key.
 func checkIdempotencyKey(key string) error {
 	if len(key) < 1 || len(key) > 200 {
-		return errors.New("client: an idempotency key has 1 to 200 characters")
+		return errors.New("client: the idempotency key must have 1 to 200 characters")
 	}
 	for i := range len(key) {
 		if key[i] < ' ' || key[i] > '~' {
-			return errors.New("client: an idempotency key is printable ASCII")
+			return errors.New("client: the idempotency key must be printable ASCII")
 		}
 	}
 	if key[0] == ' ' || key[len(key)-1] == ' ' {
-		return errors.New("client: an idempotency key neither starts nor ends with a blank")
+		return errors.New("client: the idempotency key must not start or end with a space")
 	}
 	return nil
 }

@@ -53,11 +53,11 @@ func TestCreateInvoiceRefusesBeforeSending(t *testing.T) {
 	c, s := start(t, nil, reply(http.StatusAccepted, created))
 	for _, key := range []string{"", " a", "a ", "a\nb", "é", strings.Repeat("a", 201)} {
 		if _, err := c.CreateInvoiceJSON(t.Context(), key, json.RawMessage(`{}`)); err == nil {
-			t.Errorf("key %q was sent", key)
+			t.Errorf("key %q was accepted", key)
 		}
 	}
 	if _, err := c.CreateInvoiceJSON(t.Context(), "k", nil); err == nil {
-		t.Error("no body was sent")
+		t.Error("an empty body was accepted")
 	}
 	if _, err := c.CreateInvoiceJSON(t.Context(), "k", make([]byte, maxRequest+1)); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a body over 1 MiB: err = %v, want ErrTooLarge", err)
@@ -82,12 +82,12 @@ func TestInvoice(t *testing.T) {
 	}
 	for _, id := range []string{"", "..", "x", someID + "/", strings.Replace(someID, "-", "/", 1)} {
 		if _, err := c.Invoice(t.Context(), id); err == nil {
-			t.Errorf("id %q was sent", id)
+			t.Errorf("id %q was accepted", id)
 		}
 	}
 }
 
-func TestUnreadableAnswer(t *testing.T) {
+func TestUnreadableAnswerIsAnErrorWithItsRequestID(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, reply(http.StatusOK, "<html>"))
 	got, err := c.Invoice(t.Context(), someID)
@@ -134,7 +134,7 @@ func TestAllInvoices(t *testing.T) {
 	}
 }
 
-func TestAllInvoicesStops(t *testing.T) {
+func TestAllInvoicesStopsAfterBreakOrError(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, page("a", `"1"`), reply(500, failure(CodeInternalError)))
 	list := c.AllInvoices(t.Context(), ListOptions{})
@@ -152,6 +152,6 @@ func TestAllInvoicesStops(t *testing.T) {
 		t.Errorf("ended with %v after %d requests", last, len(s.seen))
 	}
 	if strings.Contains(s.seen[1].uri, "cursor") {
-		t.Errorf("the second loop began at %s", s.seen[1].uri)
+		t.Errorf("the second loop started at %s", s.seen[1].uri)
 	}
 }

@@ -2,9 +2,9 @@ package client
 
 import "encoding/json"
 
-// InvoiceRequest is an invoice to be created. Decimals are strings of digits
-// with an optional fraction, as in "118.00"; dates are YYYY-MM-DD. Optional
-// fields are left out when empty.
+// InvoiceRequest is the body of a creation. Decimals are strings of digits with an
+// optional fraction, like "118.00"; dates are YYYY-MM-DD. Empty optional fields are
+// not sent.
 type InvoiceRequest struct {
 	ExternalID            string        `json:"external_id"`
 	ECFType               string        `json:"ecf_type"` // "31" or "32"
@@ -22,17 +22,17 @@ type InvoiceRequest struct {
 	EstimatedWithholdings *Withholdings `json:"estimated_withholdings,omitempty"`
 }
 
-// PaymentType is how an invoice is paid.
+// PaymentType is the kind of payment of an invoice.
 type PaymentType string
 
-// The payment types there are.
+// The payment types.
 const (
 	Cash         PaymentType = "cash"
 	Credit       PaymentType = "credit"
 	FreeOfCharge PaymentType = "free_of_charge"
 )
 
-// Buyer is who an invoice is for.
+// Buyer is the buyer of an invoice.
 type Buyer struct {
 	LegalName string   `json:"legal_name"`
 	TaxID     string   `json:"tax_id,omitempty"`
@@ -41,7 +41,7 @@ type Buyer struct {
 	Address   *Address `json:"address,omitempty"`
 }
 
-// Address is where a buyer is.
+// Address is the address of a buyer.
 type Address struct {
 	Line1           string `json:"line1"`
 	Line2           string `json:"line2,omitempty"`
@@ -51,10 +51,10 @@ type Address struct {
 	CountryCode     string `json:"country_code"`
 }
 
-// ItemKind tells goods from services.
+// ItemKind says whether an item is a product or a service.
 type ItemKind string
 
-// The kinds of item there are.
+// The kinds of items.
 const (
 	Product ItemKind = "product"
 	Service ItemKind = "service"
@@ -75,8 +75,8 @@ type Line struct {
 	Taxes            []Tax     `json:"taxes"`    // empty for none
 }
 
-// MarshalJSON encodes a line; the API wants a list of taxes even where there
-// are none.
+// MarshalJSON encodes a line. A line without taxes gets an empty list, because the
+// API requires one.
 func (l Line) MarshalJSON() ([]byte, error) {
 	type plain Line
 	if l.Taxes == nil {

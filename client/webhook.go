@@ -10,37 +10,37 @@ import (
 	"time"
 )
 
-// EndpointStatus is whether a webhook endpoint is sent to.
+// EndpointStatus says whether the service sends events to an endpoint.
 type EndpointStatus string
 
-// The states of a webhook endpoint.
+// The statuses of a webhook endpoint.
 const (
 	EndpointEnabled  EndpointStatus = "enabled"
 	EndpointDisabled EndpointStatus = "disabled"
 )
 
-// WebhookEndpoint is where the service posts events.
+// WebhookEndpoint is an address that receives events.
 type WebhookEndpoint struct {
 	ID          string         `json:"id"`
 	URL         string         `json:"url"`
 	Events      []string       `json:"events"`
 	Description string         `json:"description"`
 	Status      EndpointStatus `json:"status"`
-	Secret      string         `json:"secret"` // what events are signed with; only when it is new
+	Secret      string         `json:"secret"` // signs the events; set only when it is new
 	CreatedAt   time.Time      `json:"created_at"`
 	UpdatedAt   time.Time      `json:"updated_at"`
 }
 
-// WebhookEndpointRequest is an endpoint to be created. Events are kinds of
-// events, or "*" for all of them.
+// WebhookEndpointRequest is the body of a creation. Events are types of events, or
+// "*" for all of them.
 type WebhookEndpointRequest struct {
 	URL         string   `json:"url"`
 	Events      []string `json:"events"`
 	Description string   `json:"description,omitempty"`
 }
 
-// CreateWebhookEndpoint has events posted to an address. The answer holds the
-// secret that they are signed with.
+// CreateWebhookEndpoint adds an endpoint. The answer contains the secret that signs
+// its events.
 func (c *Client) CreateWebhookEndpoint(ctx context.Context, idempotencyKey string, r WebhookEndpointRequest) (Response[WebhookEndpoint], error) {
 	if err := checkIdempotencyKey(idempotencyKey); err != nil {
 		return Response[WebhookEndpoint]{}, err
@@ -59,11 +59,10 @@ func (c *Client) WebhookEndpoint(ctx context.Context, id string) (Response[Webho
 	return command[WebhookEndpoint](ctx, c, id, call{method: http.MethodGet})
 }
 
-// PageOptions say which part of a list to read; the zero value says its first
-// page.
+// PageOptions select a page of a list. The zero value is the first page.
 type PageOptions struct {
-	Cursor string // NextCursor of the page before
-	Limit  int    // items in a page, 1 to 100; 0 leaves it to the service
+	Cursor string // NextCursor of the previous page
+	Limit  int    // items per page, 1 to 100; 0 for the default of the service
 }
 
 func (o PageOptions) query() url.Values {
@@ -82,7 +81,7 @@ func (c *Client) ListWebhookEndpoints(ctx context.Context, o PageOptions) (Respo
 	return fetch[[]WebhookEndpoint](ctx, c, call{method: http.MethodGet, path: "/webhook-endpoints", query: o.query(), want: http.StatusOK})
 }
 
-// DeleteWebhookEndpoint ends an endpoint.
+// DeleteWebhookEndpoint deletes an endpoint.
 func (c *Client) DeleteWebhookEndpoint(ctx context.Context, id string) error {
 	path, err := endpointPath(id)
 	if err != nil {
@@ -92,39 +91,39 @@ func (c *Client) DeleteWebhookEndpoint(ctx context.Context, id string) error {
 	return err
 }
 
-// RotateWebhookSecret gives an endpoint a new secret, which the answer holds. The
-// one before signs as well for a day. It is not repeated when its answer is lost:
-// that would be one rotation more.
+// RotateWebhookSecret gives an endpoint a new secret, which the answer contains. The
+// old secret signs too for a day. The client does not retry when the answer is lost,
+// because a retry would rotate again.
 func (c *Client) RotateWebhookSecret(ctx context.Context, id string) (Response[WebhookEndpoint], error) {
 	return command[WebhookEndpoint](ctx, c, id, call{method: http.MethodPost, path: "/rotate-secret", once: true})
 }
 
-// EnableWebhookEndpoint has an endpoint sent to again.
+// EnableWebhookEndpoint enables a disabled endpoint.
 func (c *Client) EnableWebhookEndpoint(ctx context.Context, id string) (Response[WebhookEndpoint], error) {
 	return command[WebhookEndpoint](ctx, c, id, call{method: http.MethodPost, path: "/enable"})
 }
 
-// WebhookTest is how a test of an endpoint ended.
+// WebhookTest is the result of a test event.
 type WebhookTest struct {
 	Delivered  bool   `json:"delivered"`
-	HTTPStatus int    `json:"http_status"` // 0: there was no answer
+	HTTPStatus int    `json:"http_status"` // 0 without an answer
 	Error      string `json:"error"`       // class of the failure
 }
 
-// TestWebhookEndpoint has a test event posted once.
+// TestWebhookEndpoint makes the service send one test event.
 func (c *Client) TestWebhookEndpoint(ctx context.Context, id string) (Response[WebhookTest], error) {
 	return command[WebhookTest](ctx, c, id, call{method: http.MethodPost, path: "/test", once: true})
 }
 
-// Replay says which events to post once more: one, all since an instant, or all
-// that were missed. One of the three is set.
+// Replay selects the events to send again: one, all since an instant, or all that
+// failed or were missed. Set exactly one field.
 type Replay struct {
 	EventID string
 	Since   time.Time
 	Failed  bool
 }
 
-// ReplayWebhookEvents has events posted once more, and tells how many.
+// ReplayWebhookEvents makes the service send events again, and returns how many.
 func (c *Client) ReplayWebhookEvents(ctx context.Context, id string, r Replay) (Response[int64], error) {
 	wire := map[string]any{}
 	if r.EventID != "" {
@@ -146,23 +145,23 @@ func (c *Client) ReplayWebhookEvents(ctx context.Context, id string, r Replay) (
 	return Response[int64]{Data: got.Data.Events, Meta: got.Meta}, err
 }
 
-// WebhookDelivery is one attempt to post an event.
+// WebhookDelivery is one attempt to deliver an event.
 type WebhookDelivery struct {
 	EventID       string    `json:"event_id"`
 	Type          string    `json:"type"`
 	Attempt       int       `json:"attempt"`
 	AttemptedAt   time.Time `json:"attempted_at"`
-	NextAttemptAt time.Time `json:"next_attempt_at"` // zero: none follows
-	HTTPStatus    int       `json:"http_status"`     // 0: there was no answer
-	Error         string    `json:"error"`           // empty: it was delivered
+	NextAttemptAt time.Time `json:"next_attempt_at"` // zero without a next attempt
+	HTTPStatus    int       `json:"http_status"`     // 0 without an answer
+	Error         string    `json:"error"`           // empty when the event was delivered
 }
 
-// WebhookDeliveries reads one page of an endpoint's log, newest first.
+// WebhookDeliveries reads one page of an endpoint's delivery attempts, newest first.
 func (c *Client) WebhookDeliveries(ctx context.Context, id string, o PageOptions) (Response[[]WebhookDelivery], error) {
 	return command[[]WebhookDelivery](ctx, c, id, call{method: http.MethodGet, path: "/deliveries", query: o.query()})
 }
 
-// command sends a call whose path is below an endpoint.
+// command sends a call whose path is relative to an endpoint.
 func command[T any](ctx context.Context, c *Client, id string, l call) (Response[T], error) {
 	path, err := endpointPath(id)
 	if err != nil {

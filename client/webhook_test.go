@@ -82,19 +82,18 @@ func TestWebhookEndpointsRefuseBeforeSending(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, reply(http.StatusOK, one(hook)))
 	if _, err := c.CreateWebhookEndpoint(t.Context(), "", WebhookEndpointRequest{}); err == nil {
-		t.Error("no key was sent")
+		t.Error("an empty key was accepted")
 	}
 	if _, err := c.WebhookEndpoint(t.Context(), ".."); err == nil {
-		t.Error("a path was sent as an id")
+		t.Error("a path was accepted as an id")
 	}
 	if err := c.DeleteWebhookEndpoint(t.Context(), ""); err == nil || len(s.seen) != 0 {
-		t.Errorf("the list was to be deleted: %v", err)
+		t.Errorf("an empty id was accepted: %v", err)
 	}
 }
 
-// What is not the same when it is done twice is repeated only when it is certain
-// that it was not done.
-func TestRotationsAreNotRepeatedBlindly(t *testing.T) {
+// A rotation is retried only when the service certainly did not execute it.
+func TestRotationIsRetriedOnlyAfterARefusal(t *testing.T) {
 	t.Parallel()
 	good := reply(http.StatusOK, one(hook))
 	for name, tt := range map[string]struct {

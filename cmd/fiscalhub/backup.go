@@ -10,17 +10,17 @@ import (
 )
 
 type backupCmd struct {
-	File string `arg:"" help:"File to make; one that exists is never replaced." placeholder:"FILE"`
+	File string `arg:"" help:"File to create. The command never replaces an existing file." placeholder:"FILE"`
 }
 
 // Run copies the database.
 func (c backupCmd) Run(t *terminal) error {
-	bytes, err := store.Backup(t.ctx, t.address(), c.File)
+	bytes, err := store.Backup(t.ctx, t.databaseAddress(), c.File)
 	switch {
 	case errors.Is(err, store.ErrHasOwnTools):
-		return errors.New("a PostgreSQL database is copied with its own tools: see pg_dump, or a base backup with pg_basebackup")
+		return errors.New("this command copies SQLite databases only: for PostgreSQL use pg_dump or pg_basebackup")
 	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s exists, and a backup replaces nothing: name another file", c.File)
+		return fmt.Errorf("%s exists already: name another file", c.File)
 	case err != nil:
 		return err
 	}
@@ -30,6 +30,6 @@ func (c backupCmd) Run(t *terminal) error {
 	}{c.File, bytes}
 	return t.answer(made, func(w io.Writer) {
 		line(w, fmt.Sprintf("%s: %d bytes", c.File, bytes))
-		line(w, "The master key and the witness are not part of it, and should not lie beside it.")
+		line(w, "The backup contains neither the master key nor the witness. Keep those in another place.")
 	})
 }

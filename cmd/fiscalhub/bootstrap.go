@@ -10,8 +10,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// greet says where the service is, and where it receives, if that is elsewhere.
-func (t *terminal) greet(env fiscal.Environment, baseURL, receiverURL, engine string) {
+// printAddresses prints the addresses of the service. The receiver has one only
+// when it listens apart from the API.
+func (t *terminal) printAddresses(env fiscal.Environment, baseURL, receiverURL, engine string) {
 	_, _ = fmt.Fprintf(t.out, "fiscalhub %s, %s on %s\n  API  %s/v1\n", version, env, engine, baseURL)
 	if receiverURL != "" {
 		_, _ = fmt.Fprintf(t.out, "  Receiver %s/fe\n", receiverURL)
@@ -19,13 +20,8 @@ func (t *terminal) greet(env fiscal.Environment, baseURL, receiverURL, engine st
 	_, _ = fmt.Fprintf(t.out, "  Docs %s/docs\n", baseURL)
 }
 
-// demonstration is the taxpayer and key that an empty sandbox starts with.
-type demonstration struct {
-	store       *store.Store
-	credentials *access.Credentials
-}
-
-// request is a complete invoice of RD$590.00: 500.00 and ITBIS.
+// demonstrationRequest is the body of a complete invoice of RD$590.00: 500.00
+// and 18 % ITBIS. Its verb takes the issue date.
 const demonstrationRequest = `{
   "external_id": "DEMO-0001",
   "ecf_type": "32",
@@ -41,10 +37,11 @@ const demonstrationRequest = `{
   "declared_totals": { "subtotal": "500.00", "discount_total": "0.00", "tax_total": "90.00", "total": "590.00" }
 }`
 
-// make creates the demonstration on an empty database and shows a request that
-// is ready to paste. On any other database it does nothing.
-func (d demonstration) make(t *terminal, baseURL string) error {
-	all, err := d.store.Taxpayers(t.ctx)
+// bootstrap creates a demonstration taxpayer with an API key in an empty
+// database, and prints a request that is ready to paste. In any other database
+// it does nothing.
+func (t *terminal) bootstrap(s *store.Store, credentials *access.Credentials, baseURL string) error {
+	all, err := s.Taxpayers(t.ctx)
 	if err != nil || len(all) > 0 {
 		return err
 	}
@@ -53,18 +50,18 @@ func (d demonstration) make(t *terminal, baseURL string) error {
 		ID: store.NewID(), RNC: "199000102", LegalName: "Comercial Demostración, SRL", IncomeType: "01",
 		Address: "Calle Ficticia 1, Santo Domingo", Phones: []string{}, CreatedAt: now, UpdatedAt: now,
 	}
-	err = d.store.Update(t.ctx, func(tx *store.Tx) error { return tx.CreateTaxpayer(t.ctx, taxpayer) })
+	err = s.Update(t.ctx, func(tx *store.Tx) error { return tx.CreateTaxpayer(t.ctx, taxpayer) })
 	if err != nil {
 		return err
 	}
-	key, _, err := d.credentials.Issue(t.ctx, access.Terms{
+	key, _, err := credentials.Issue(t.ctx, access.Terms{
 		TaxpayerID: taxpayer.ID, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(),
 	})
 	if err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintf(t.out, `
-The database was empty. A demonstration taxpayer and its key, shown this once:
+The database was empty, so it has a demonstration taxpayer now. Its API key is shown only this time:
   taxpayer  %[2]s
   api key   %[3]s
 

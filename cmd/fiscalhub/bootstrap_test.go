@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// The request that an empty sandbox prints must work as it is pasted. Without
-// curl its parts are sent by other means.
-func TestThePrintedRequestWorks(t *testing.T) {
+// The request that an empty sandbox prints must work when it is pasted into a
+// shell. The test first sends its parts with the HTTP client.
+func TestPrintedRequestWorks(t *testing.T) {
 	t.Parallel()
 	server := serve(t, "--data", t.TempDir())
 	_, command, found := strings.Cut(server.greeting, "Create an invoice:\n\n")
 	if !found {
-		t.Fatalf("no request in\n%s", server.greeting)
+		t.Fatalf("the server printed no request:\n%s", server.greeting)
 	}
 	url, body := submatch(command, `curl -i (\S+)`), submatch(command, `(?s)-d '(.*)'`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -32,7 +32,7 @@ func TestThePrintedRequestWorks(t *testing.T) {
 		t.Errorf("%d %s, %v", got.status, got.body, err)
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Logf("not pasted: %v", err)
+		t.Logf("the request was not pasted: %v", err)
 		return
 	}
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
@@ -41,26 +41,26 @@ func TestThePrintedRequestWorks(t *testing.T) {
 	}
 	head, pasted, _ := strings.Cut(string(out), "\r\n\r\n")
 	if !strings.HasPrefix(head, "HTTP/1.1 202 ") || !strings.Contains(head, "Idempotency-Replayed: true") || pasted != got.body {
-		t.Errorf("pasted after the first it got\n%s\nand not the replay of\n%s", out, got.body)
+		t.Errorf("the pasted request got\n%s\nwant the replay of\n%s", out, got.body)
 	}
 }
 
-func TestADemonstrationIsMadeOnceAndOnlyWhenWanted(t *testing.T) {
+func TestBootstrapCreatesOneTaxpayerInAnEmptySandbox(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		starts [][]string
-		want   int // taxpayers in the end
+		want   int // taxpayers after the last start
 	}{
-		"two starts make one":             {[][]string{nil, {"--no-bootstrap=false"}}, 1},
-		"it can be turned off":            {[][]string{{"--no-bootstrap"}}, 0},
-		"other environments have no such": {[][]string{{"--no-bootstrap=false", "--environment", "production"}}, 0},
+		"two starts create one":       {[][]string{nil, {"--no-bootstrap=false"}}, 1},
+		"--no-bootstrap creates none": {[][]string{{"--no-bootstrap"}}, 0},
+		"production has none":         {[][]string{{"--no-bootstrap=false", "--environment", "production"}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			for _, flags := range tt.starts {
 				server := serve(t, append(flags, "--data", dir)...)
-				eventually(t, 10*time.Second, "it serves", func() bool { // after whatever it makes
+				eventually(t, 10*time.Second, "the server answers", func() bool { // it creates the taxpayer before it answers
 					status, err := get(t.Context(), server.base+"/livez")
 					return err == nil && status == http.StatusOK
 				})
@@ -69,7 +69,7 @@ func TestADemonstrationIsMadeOnceAndOnlyWhenWanted(t *testing.T) {
 			list.Env = environment()
 			out, err := list.Output()
 			if err != nil || strings.Count(string(out), "\n") != tt.want {
-				t.Errorf("it lists %q, %v; want %d taxpayers", out, err, tt.want)
+				t.Errorf("taxpayer list prints %q, %v; want %d taxpayers", out, err, tt.want)
 			}
 		})
 	}

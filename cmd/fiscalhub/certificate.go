@@ -8,6 +8,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -16,10 +17,10 @@ type certificateCmd struct {
 	List   certificateListCmd   `cmd:"" help:"List the certificates, without their keys."`
 }
 
-// expiryNotice is how long before its end a certificate is warned about.
-const expiryNotice = 60 * 24 * time.Hour
+// expiryWarning is how long before the end of a certificate the import warns.
+const expiryWarning = 60 * 24 * time.Hour
 
-// certificateView is a certificate in JSON. Nothing of its key is there.
+// certificateView is a certificate in JSON, without its private key.
 type certificateView struct {
 	ID          string                 `json:"id"`
 	Subject     string                 `json:"subject"`
@@ -36,8 +37,8 @@ type certificateView struct {
 func newCertificateView(c store.Certificate, now time.Time) certificateView {
 	return certificateView{
 		ID: c.ID, Subject: c.Subject, Serial: c.Serial, Person: c.Person,
-		NotBefore: moment(c.NotBefore), NotAfter: moment(c.NotAfter),
-		TaxpayerID: c.TaxpayerID, Environment: c.Environment, State: c.State(now), CreatedAt: moment(c.CreatedAt),
+		NotBefore: formatTime(c.NotBefore), NotAfter: formatTime(c.NotAfter),
+		TaxpayerID: c.TaxpayerID, Environment: c.Environment, State: c.State(now), CreatedAt: formatTime(c.CreatedAt),
 	}
 }
 
@@ -48,51 +49,53 @@ type certificateImportCmd struct {
 	File         string `arg:"" name:"file" help:"PKCS#12 file (.p12 or .pfx) with the certificate and its private key."`
 }
 
-// Run imports a certificate. Of the file it keeps the certificate and, sealed,
-// the private key; of the password nothing.
+// Run imports a certificate. It stores the certificate and the encrypted private
+// key, and does not store the password.
 func (c certificateImportCmd) Run(t *terminal) error {
-	env := fiscal.Environment(c.Environment)
-	if env != fiscal.Certification && env != fiscal.Production {
-		return usageError("--environment: want certification or production; the sandbox signs nothing and needs no certificate")
+	env, err := liveEnvironment(c.Environment, "the sandbox signs nothing and needs no certificate")
+	if err != nil {
+		return err
 	}
 	t.warnOfReaders(c.PasswordFile)
 	id, err := openP12(c.File, c.PasswordFile)
 	if err != nil {
 		return err
 	}
-	return t.withStore(func(s *store.Store) error {
-		keys := t.masterKeys()
-		if _, err := t.keyring(s, keys); err != nil {
-			return err
-		}
+	return t.withKeys(func(s *store.Store, keys *seal.Keys, _ *access.Keyring) error {
 		scope := store.Scope{Environment: env, TaxpayerID: c.Taxpayer}
 		kept, err := access.NewCertificates(s, keys, time.Now).Import(t.ctx, scope, id)
-		switch {
-		case errors.Is(err, access.ErrCertificateExpired):
-			return fmt.Errorf("%s: %w; import the renewed one", c.File, err)
-		case errors.Is(err, access.ErrCertificateNotYetValid):
-			return fmt.Errorf("%s: %w; import it then, and look whether the clock of this machine is right", c.File, err)
-		case errors.Is(err, access.ErrNoPerson):
-			return fmt.Errorf("%s: %w; ask its issuer for a certificate for tax procedures", c.File, err)
-		case err != nil:
-			return missing(err, "taxpayer", c.Taxpayer)
+		if err != nil {
+			return missing(c.explain(err), "taxpayer", c.Taxpayer)
 		}
 		now := time.Now()
-		if left := kept.NotAfter.Sub(now); left < expiryNotice {
-			t.warn("the certificate ends on %s, in %d days: have it renewed and import the new one beside it", moment(kept.NotAfter), int(left/(24*time.Hour)))
+		if left := kept.NotAfter.Sub(now); left < expiryWarning {
+			t.warn("the certificate ends on %s, in %d days: renew it and import the new one, the old one can stay", formatTime(kept.NotAfter), int(left/(24*time.Hour)))
 		}
 		return t.answer(newCertificateView(kept, now), func(w io.Writer) {
 			line(w, "id", kept.ID)
 			line(w, "subject", kept.Subject)
 			line(w, "serial", kept.Serial)
-			line(w, "valid", moment(kept.NotBefore)+" to "+moment(kept.NotAfter))
+			line(w, "valid", formatTime(kept.NotBefore)+" to "+formatTime(kept.NotAfter))
 		})
 	})
 }
 
+// explain adds what to do to the errors of an import.
+func (c certificateImportCmd) explain(err error) error {
+	switch {
+	case errors.Is(err, access.ErrCertificateExpired):
+		return fmt.Errorf("%s: %w; import the renewed one", c.File, err)
+	case errors.Is(err, access.ErrCertificateNotYetValid):
+		return fmt.Errorf("%s: %w; import it then, and check the clock of this machine", c.File, err)
+	case errors.Is(err, access.ErrNoPerson):
+		return fmt.Errorf("%s: %w; ask the certification authority for a certificate for tax procedures", c.File, err)
+	}
+	return err
+}
+
 type certificateListCmd struct{}
 
-// Run lists certificates.
+// Run lists the certificates of all taxpayers.
 func (certificateListCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
 		all, err := s.Certificates(t.ctx)
@@ -100,10 +103,7 @@ func (certificateListCmd) Run(t *terminal) error {
 			return err
 		}
 		now := time.Now()
-		views := make([]certificateView, len(all))
-		for i, c := range all {
-			views[i] = newCertificateView(c, now)
-		}
+		views := mapEach(all, func(c store.Certificate) certificateView { return newCertificateView(c, now) })
 		return t.answer(views, func(w io.Writer) {
 			for _, v := range views {
 				line(w, v.ID, string(v.Environment), v.TaxpayerID, string(v.State), v.NotAfter, v.Serial, v.Subject)

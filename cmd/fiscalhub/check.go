@@ -15,7 +15,7 @@ import (
 type checkCmd struct {
 	BaseURL  string `name:"base-url" required:"" help:"Address of the service." placeholder:"URL"`
 	Taxpayer string `required:"" help:"Id of the taxpayer." placeholder:"ID"`
-	Key      string `required:"" help:"API key of the sandbox." placeholder:"KEY"`
+	Key      string `required:"" help:"API key of the sandbox, with every scope." placeholder:"KEY"`
 }
 
 type checkView struct {
@@ -28,8 +28,8 @@ type checkResult struct {
 	Detail string `json:"detail"`
 }
 
-// Run makes the checks that the contract expects of an integrator, as a client
-// of the public API and nothing else.
+// Run makes the checks that the contract expects of an integrator. It uses only
+// the public API, and fails when a check fails.
 func (c checkCmd) Run(t *terminal) error {
 	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(3))
 	if err != nil {
@@ -71,7 +71,8 @@ func (c checkCmd) Run(t *terminal) error {
 	return err
 }
 
-// checker holds what earlier checks learnt for later ones.
+// checker runs the checks. Later checks use the invoice that the first one
+// creates.
 type checker struct {
 	t       *terminal
 	api     *client.Client
@@ -99,7 +100,7 @@ func (k *checker) accepted() (string, error) {
 	}
 	k.created = made
 	if made.Data.Status != "accepted" || made.Meta.Replayed || made.Meta.Location == "" {
-		return "", fmt.Errorf("want a new invoice with status accepted and a Location, got status %s", made.Data.Status)
+		return "", fmt.Errorf("the answer must be a new invoice with status accepted and a Location; its status is %s", made.Data.Status)
 	}
 	return "invoice " + made.Data.ID + " is accepted (synthetic)", nil
 }
@@ -127,7 +128,7 @@ func (k *checker) replayed() (string, error) {
 		return "", err
 	}
 	if !again.Meta.Replayed || again.Data != k.created.Data {
-		return "", errors.New("want the original answer with Idempotency-Replayed: true")
+		return "", errors.New("the answer must be the original one with Idempotency-Replayed: true")
 	}
 	return "the original answer, replayed", nil
 }
@@ -148,7 +149,7 @@ func (k *checker) found() (string, error) {
 		return "", err
 	}
 	if len(page.Data) != 1 || page.Data[0].ID != k.created.Data.ID {
-		return "", fmt.Errorf("want the one invoice, got %d", len(page.Data))
+		return "", fmt.Errorf("the list must have the created invoice only, and has %d invoices", len(page.Data))
 	}
 	return "found invoice " + page.Data[0].ID, nil
 }
@@ -176,14 +177,15 @@ func (k *checker) document() (string, error) {
 	return "document " + read.Data.ID + "; XML and PDF answer artifact_not_ready", nil
 }
 
-// refusal asserts that an answer was refused with a code.
+// refusal returns the error of the API when it has a code. It fails when the
+// request succeeded or failed with another error.
 func refusal(err error, code client.Code) (*client.Error, error) {
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Code == code {
 		return refused, nil
 	}
 	if err == nil {
-		err = errors.New("it was not refused")
+		err = errors.New("the request succeeded")
 	}
-	return nil, fmt.Errorf("want %s: %w", code, err)
+	return nil, fmt.Errorf("the request must fail with %s: %w", code, err)
 }

@@ -22,9 +22,9 @@ var demoStatuses = map[string]string{
 	"DEMO-4": "E310000000002 accepted_conditional", "DEMO-5": "E310000000003 rejected", "DEMO-6": "E310000000004 accepted",
 }
 
-func TestDemoInJSON(t *testing.T) {
+func TestDemoPrintsJSON(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "files")
 	var out, errOut bytes.Buffer
@@ -39,20 +39,20 @@ func TestDemoInJSON(t *testing.T) {
 	for _, inv := range v.Invoices {
 		got[inv.ExternalID] = inv.ENCF + " " + string(inv.Status)
 		if inv.XML == nil || !holds(t, *inv.XML, "<eNCF>"+inv.ENCF) {
-			t.Errorf("%s: the XML is not in %s", inv.ExternalID, said(inv.XML))
+			t.Errorf("%s: the XML is not in %s", inv.ExternalID, textOf(inv.XML))
 		}
 		if len(inv.Events) < 2 || !slices.Contains(inv.Events, "fiscal_document."+string(inv.Status)) {
 			t.Errorf("%s is %s and its events are %v", inv.ExternalID, inv.Status, inv.Events)
 		}
 		if valid := inv.Status != "rejected"; valid != (inv.PDF != nil) || valid && !holds(t, *inv.PDF, "%PDF-") {
-			t.Errorf("%s is %s and its page is %s", inv.ExternalID, inv.Status, said(inv.PDF))
+			t.Errorf("%s is %s and its page is %s", inv.ExternalID, inv.Status, textOf(inv.PDF))
 		}
 	}
 	if diff := cmp.Diff(demoStatuses, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !strings.Contains(errOut.String(), "DEMO-6  outcome_unknown") {
-		t.Errorf("nothing was lost on the way:\n%s", errOut.String())
+		t.Errorf("no answer of the authority was lost:\n%s", errOut.String())
 	}
 }
 
@@ -65,17 +65,17 @@ func holds(t *testing.T, path, text string) bool {
 	return bytes.Contains(content, []byte(text))
 }
 
-// Without --exit it stays, its links can be opened without a key, and it leaves
-// nothing behind.
-func TestDemoStays(t *testing.T) {
+// Without --exit the demo serves until it is stopped. Its links must open without an
+// API key, and it must remove its data folder.
+func TestDemoServesUntilStopped(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	out, errOut, ended := &output{}, &output{}, make(chan int, 1)
 	go func() { ended <- run(ctx, []string{"demo"}, out, errOut) }()
-	eventually(t, 30*time.Second, "the tour comes to its end", func() bool {
+	eventually(t, 2*time.Minute, "the demo prints its result", func() bool {
 		if len(ended) > 0 {
-			t.Fatalf("it ended:\n%s%s", out, errOut)
+			t.Fatalf("the demo has ended:\n%s%s", out, errOut)
 		}
 		return strings.Contains(out.String(), "Ctrl-C")
 	})
@@ -87,19 +87,19 @@ func TestDemoStays(t *testing.T) {
 		}
 	}
 	links := regexp.MustCompile(`href="([^"]+)"`).FindAllStringSubmatch(body, -1)
-	if len(links) != 11 { // of 6 documents one has no page
+	if len(links) != 11 { // 6 documents, one of them without a PDF
 		t.Errorf("%d links in\n%s", len(links), body)
 	}
 	for _, m := range links {
 		if want := map[string]string{".xml": "<?xml", ".pdf": "%PDF-"}[filepath.Ext(m[1])]; !bytes.HasPrefix(fetch(t, m[1]), []byte(want)) {
-			t.Errorf("%s is no %s", m[1], want)
+			t.Errorf("%s does not begin with %s", m[1], want)
 		}
 		if !strings.Contains(out.String(), m[1]) {
 			t.Errorf("%s is not in the table", m[1])
 		}
 	}
 	if feed := submatch(out.String(), `events +(\S+)/v1/taxpayers/\S+/events, and by webhook to http://127.0.0.1:\d+`); feed == "" {
-		t.Errorf("it does not say where the events are:\n%s", out)
+		t.Errorf("the demo does not print the address of the events:\n%s", out)
 	}
 	dir := submatch(out.String(), `--data (\S+)`)
 	if _, err := os.Stat(filepath.Join(dir, "fiscalhub.db")); err != nil {
@@ -111,15 +111,15 @@ func TestDemoStays(t *testing.T) {
 		if code != exitOK {
 			t.Errorf("exit code %d\n%s", code, errOut)
 		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("it does not end")
+	case <-time.After(time.Minute):
+		t.Fatal("the demo does not stop")
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("%s is left: %v", dir, err)
+		t.Errorf("the data folder %s still exists: %v", dir, err)
 	}
 }
 
-// fetch reads what anybody may read.
+// fetch reads an address without an API key.
 func fetch(t *testing.T, url string) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// P-76: the disk is full, at whatever write that is met: of a creation, of a
-// signed document, of the log. Nothing is acknowledged that is not kept, what is
-// there can be read, and all goes on by itself once there is room.
-func TestP76AFullDisk(t *testing.T) {
+// The disk is full when the service writes an invoice, a signed document or the
+// log of the database. The service must acknowledge only invoices that it stored,
+// answer reads, and continue when the disk has room again.
+func TestFullDiskLosesNoAcknowledgedInvoice(t *testing.T) {
 	t.Parallel()
 	const inside = "TEST_SMALL_DISK"
 	if os.Getenv(inside) != "" {
 		fillDisk(t)
 		return
 	}
-	// A small disk is one that nobody else sees: the test runs in a namespace of
-	// its own, with a file system of its own.
+	// The test runs itself again in a namespace where it may mount a small file
+	// system.
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
 	cmd.Env = append(os.Environ(), inside+"=1", "TEST_PROGRAM="+program(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -35,7 +35,7 @@ func TestP76AFullDisk(t *testing.T) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
-		t.Skipf("SKIPPED: no namespace of its own for the test: %v", err)
+		t.Skipf("SKIPPED: this machine allows no namespace for the test: %v", err)
 	}
 	err := cmd.Wait()
 	var exit *exec.ExitError
@@ -47,7 +47,7 @@ func TestP76AFullDisk(t *testing.T) {
 	}
 }
 
-const noMount = "no file system of its own for the test"
+const noMount = "this machine allows no file system for the test"
 
 func fillDisk(t *testing.T) {
 	t.Helper()
@@ -55,8 +55,8 @@ func fillDisk(t *testing.T) {
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=8m"); err != nil {
 		t.Fatalf("%s: %v", noMount, err)
 	}
-	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }) // it ends with the namespace
-	w := newLiveTown(t, "sqlite:"+filepath.Join(disk, "fiscalhub.db"), "happy")
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }) // the namespace removes it anyway
+	w := newEnv(t, "sqlite:"+filepath.Join(disk, "fiscalhub.db"), "happy")
 	server := serve(t, w.args...)
 	made := 0
 	create := func() answer {
@@ -73,10 +73,10 @@ func fillDisk(t *testing.T) {
 		}
 		return got
 	}
-	// Room for a few more writes lets different ones be the first that finds none.
+	// With a little room left, another write is the first that fails.
 	for _, room := range []int{0, 56 << 10} {
 		if got := create(); got.status != http.StatusAccepted {
-			t.Fatalf("before: %d %s", got.status, got.body)
+			t.Fatalf("before the disk is full: %d %s", got.status, got.body)
 		}
 		made++
 		ballast := fill(t, disk, room)
@@ -101,14 +101,14 @@ func fillDisk(t *testing.T) {
 		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 30*time.Second, "a creation once there is room", func() bool { return create().status == http.StatusAccepted })
+		eventually(t, 30*time.Second, "a creation succeeds when the disk has room", func() bool { return create().status == http.StatusAccepted })
 		made++
-		eventually(t, time.Minute, "every document comes to its end", func() bool { return w.settled(t, server.base) })
+		eventually(t, time.Minute, "every document has its final status", func() bool { return w.isSettled(t, server.base) })
 	}
-	w.audit(t, made)
+	w.checkDocuments(t, made)
 }
 
-// fill takes what a disk has, but for some room.
+// fill writes a file that leaves only some room on a disk.
 func fill(t *testing.T, disk string, room int) (ballast string) {
 	t.Helper()
 	ballast = filepath.Join(disk, "ballast")

@@ -13,11 +13,11 @@ import (
 type historyCmd struct {
 	Taxpayer       string `required:"" help:"Id of the taxpayer." placeholder:"ID"`
 	Environment    string `required:"" help:"sandbox, certification or production." enum:"sandbox,certification,production"`
-	ExternalID     string `help:"The integrator's identifier of the invoice." xor:"which" required:"" placeholder:"ID"`
-	IdempotencyKey string `help:"The key that the invoice was created with." xor:"which" required:"" placeholder:"KEY"`
+	ExternalID     string `help:"Id of the invoice in the integrator's system." xor:"which" required:"" placeholder:"ID"`
+	IdempotencyKey string `help:"Idempotency key of the creation." xor:"which" required:"" placeholder:"KEY"`
 	Invoice        string `help:"Id of the invoice." xor:"which" required:"" placeholder:"ID"`
 	Document       string `help:"Id of the fiscal document." xor:"which" required:"" placeholder:"ID"`
-	RequestID      string `help:"Request id of the creation, or of any repetition of it." xor:"which" required:"" placeholder:"ID"`
+	RequestID      string `help:"Request id of the creation, or of a repetition of it." xor:"which" required:"" placeholder:"ID"`
 }
 
 type historyView struct {
@@ -36,13 +36,13 @@ type historyEventView struct {
 	Detail    string        `json:"detail"`
 }
 
-// Run prints what happened to one operation.
+// Run prints the history of one invoice.
 func (c historyCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
 		scope := store.Scope{Environment: fiscal.Environment(c.Environment), TaxpayerID: c.Taxpayer}
 		inv, err := c.find(t, s, scope)
 		if errors.Is(err, store.ErrNotFound) {
-			return errors.New("nothing is known of it within this taxpayer and environment")
+			return errors.New("this taxpayer has no such invoice in this environment")
 		}
 		if err != nil {
 			return err
@@ -56,9 +56,8 @@ func (c historyCmd) Run(t *terminal) error {
 			Events: make([]historyEventView, len(events)),
 		}
 		for i, e := range events {
-			v.Events[i] = historyEventView{At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, Status: e.Status, Detail: e.Detail}
-			if e.RequestID != "" {
-				v.Events[i].RequestID = &e.RequestID
+			v.Events[i] = historyEventView{
+				At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, Status: e.Status, RequestID: optional(e.RequestID), Detail: e.Detail,
 			}
 		}
 		return t.answer(v, func(w io.Writer) {
@@ -66,14 +65,14 @@ func (c historyCmd) Run(t *terminal) error {
 			line(w, "document", v.DocumentID)
 			line(w, "external id", v.ExternalID)
 			line(w, "status", string(v.Status))
-			for i, e := range v.Events {
-				line(w, e.At, e.Kind, string(e.Status), events[i].RequestID, e.Detail)
+			for _, e := range v.Events {
+				line(w, e.At, e.Kind, string(e.Status), textOf(e.RequestID), e.Detail)
 			}
 		})
 	})
 }
 
-// find reads the invoice by whichever of its names was given.
+// find reads the invoice by the one identifier that was given.
 func (c historyCmd) find(t *terminal, s *store.Store, scope store.Scope) (store.Invoice, error) {
 	switch {
 	case c.ExternalID != "":

@@ -15,7 +15,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// acknowledged are the answers that clients have got, by idempotency key.
+// acknowledged are the answers 202 that clients have received, by invoice.
 type acknowledged struct {
 	mu sync.Mutex
 	by map[string]answer
@@ -29,16 +29,16 @@ func (a *acknowledged) add(key string, got answer) {
 	a.n.Add(1)
 }
 
-// creators post invoices, each with a key and an external id of its own, and
-// repeat every request until it is acknowledged.
-func creators(ctx context.Context, t *testing.T, c *integrator, base *atomic.Pointer[string], acks *acknowledged) *sync.WaitGroup {
+// createInvoices creates invoices in eight goroutines until ctx ends. Each request
+// is repeated until the service accepts it.
+func createInvoices(ctx context.Context, t *testing.T, c *integrator, base *atomic.Pointer[string], acks *acknowledged) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				id := fmt.Sprintf("%d-%05d", worker, i)
 				for {
-					// Once begun it is repeated to the end, so that no outcome stays open.
+					// The request ignores ctx, so that no result stays unknown.
 					got, err := c.create(t.Context(), *base.Load(), "key-"+id, "ext-"+id)
 					if err == nil && got.status == http.StatusAccepted {
 						acks.add(id, got)
@@ -48,7 +48,7 @@ func creators(ctx context.Context, t *testing.T, c *integrator, base *atomic.Poi
 						t.Errorf("invoice %s: %d %s", id, got.status, got.body)
 						return
 					}
-					time.Sleep(5 * time.Millisecond) // the server is on its way back
+					time.Sleep(5 * time.Millisecond) // the server is starting again
 				}
 			}
 		})
@@ -56,8 +56,9 @@ func creators(ctx context.Context, t *testing.T, c *integrator, base *atomic.Poi
 	return &all
 }
 
-// audit holds a server against everything that was acknowledged.
-func (a *acknowledged) audit(t *testing.T, c *integrator, base string) {
+// checkReplays checks that the server has every acknowledged invoice once, and no
+// other, and replays every answer byte for byte.
+func (a *acknowledged) checkReplays(t *testing.T, c *integrator, base string) {
 	t.Helper()
 	stored := c.invoices(t, base)
 	for external, ids := range stored {
@@ -83,9 +84,9 @@ func (a *acknowledged) audit(t *testing.T, c *integrator, base string) {
 	}
 }
 
-// What was answered with 202 is there after any number of kills, once, and is
-// answered again byte for byte.
-func TestP78KillNine(t *testing.T) {
+// After many kills the server must have every invoice that it answered with 202,
+// once, and replay each answer byte for byte.
+func TestKilledServerKeepsAcknowledgedInvoices(t *testing.T) {
 	t.Parallel()
 	const kills, creations = 8, 600
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -97,22 +98,22 @@ func TestP78KillNine(t *testing.T) {
 		acks := &acknowledged{by: map[string]answer{}}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		working := creators(ctx, t, c, &base, acks)
+		working := createInvoices(ctx, t, c, &base, acks)
 
 		args = append(args, "--no-bootstrap")
 		for killed := 1; killed <= kills && !t.Failed(); killed++ {
 			due := int64(killed*creations/kills) + rand.Int64N(creations/kills/2)
-			eventually(t, 30*time.Second, "creations go on", func() bool { return acks.n.Load() >= due })
-			time.Sleep(rand.N(15 * time.Millisecond)) // at any point of a commit
+			eventually(t, 30*time.Second, "clients create invoices", func() bool { return acks.n.Load() >= due })
+			time.Sleep(rand.N(15 * time.Millisecond)) // the kill meets any point of a commit
 			server.signal(t, syscall.SIGKILL)
 			server.ended(t, 10*time.Second)
 			server = serve(t, args...)
 			base.Store(&server.base)
 		}
-		eventually(t, 30*time.Second, "creations after the last kill", func() bool { return acks.n.Load() >= creations+50 })
+		eventually(t, 30*time.Second, "clients create invoices after the last kill", func() bool { return acks.n.Load() >= creations+50 })
 		stop()
 		working.Wait()
 		t.Logf("%d creations were acknowledged over %d kills", len(acks.by), kills)
-		acks.audit(t, c, server.base)
+		acks.checkReplays(t, c, server.base)
 	})
 }

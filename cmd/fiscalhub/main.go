@@ -32,39 +32,40 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// stopSignal is why the process was asked to stop.
+// stopSignal is the cause of a context that a signal has cancelled.
 type stopSignal struct{ os.Signal }
 
 func (s stopSignal) Error() string { return "stopped by " + s.String() }
 
-// cli is every command and the flags they share.
+// cli has one field for each command, and the flags that all commands share.
 type cli struct {
-	JSON      bool   `name:"json" help:"Answer in JSON on standard output."`
-	Data      string `help:"Folder of the database, the master key and the witness; ./data unless told." default:"./data" placeholder:"DIR"`
+	JSON      bool   `name:"json" help:"Print the answer as JSON on standard output."`
+	Data      string `help:"Folder of the database, the master key and the witness (default ./data)." default:"./data" placeholder:"DIR"`
 	Database  string `help:"Database: sqlite:PATH, or postgres://… for a server. By default a SQLite file in the data folder." placeholder:"URL"`
-	MasterKey string `help:"Master key file; by default in the data folder, and made on first use." placeholder:"FILE"`
+	MasterKey string `help:"Master key file. By default master.key in the data folder, created on first use." placeholder:"FILE"`
 
-	Serve       serveCmd       `cmd:"" help:"Run the API and its workers."`
-	Taxpayer    taxpayerCmd    `cmd:"" help:"Create and show the taxpayers that invoices are issued for."`
+	Serve       serveCmd       `cmd:"" help:"Run the API and the background workers."`
+	Taxpayer    taxpayerCmd    `cmd:"" help:"Create, change and show the taxpayers that issue invoices."`
 	Credential  credentialCmd  `cmd:"" help:"Issue, rotate and revoke the API keys of integrators."`
-	Certificate certificateCmd `cmd:"" help:"Import and list the certificates that taxpayers sign with."`
-	Sequence    sequenceCmd    `cmd:"" help:"Add and list the ranges of fiscal numbers."`
-	ECF         ecfCmd         `cmd:"" name:"ecf" help:"Sign, verify and print single documents, offline."`
-	Check       checkCmd       `cmd:"" help:"Run the checks that an integrator makes against a running sandbox."`
-	History     historyCmd     `cmd:"" help:"Print everything that happened to one operation, in order."`
-	Work        workCmd        `cmd:"" help:"List, show and decide on the documents that wait."`
-	Reconcile   reconcileCmd   `cmd:"" help:"Release ranges of numbers that a restore has fenced, after asking the tax authority."`
-	Webhook     webhookCmd     `cmd:"" help:"Look after the endpoints that are told of events, and what they were told."`
-	Source      sourceCmd      `cmd:"" help:"Look after those who may tell signed events about documents."`
-	Demo        demoCmd        `cmd:"" help:"Show the whole tour in one process, against a simulator of the tax authority."`
+	Certificate certificateCmd `cmd:"" help:"Import and list the certificates that sign documents."`
+	Sequence    sequenceCmd    `cmd:"" help:"Add and list ranges of fiscal numbers (e-NCF)."`
+	ECF         ecfCmd         `cmd:"" name:"ecf" help:"Sign, verify and print single documents offline."`
+	Check       checkCmd       `cmd:"" help:"Check a running sandbox as an integrator would."`
+	History     historyCmd     `cmd:"" help:"Print the history of one invoice, oldest entry first."`
+	Work        workCmd        `cmd:"" help:"List and show documents that are not final, and record an operator's decision."`
+	Reconcile   reconcileCmd   `cmd:"" help:"After a restore: ask the tax authority about the missing numbers, and release the fenced ranges."`
+	Webhook     webhookCmd     `cmd:"" help:"Manage webhook endpoints and their deliveries."`
+	Source      sourceCmd      `cmd:"" help:"Manage the sources that may send signed events about documents."`
+	Demo        demoCmd        `cmd:"" help:"Run a complete demonstration in one process, with a simulator of the tax authority."`
 	Simulator   simulatorCmd   `cmd:"" help:"Run a simulator of the tax authority, with a control API."`
-	Migrate     migrateCmd     `cmd:"" help:"Bring the tables of the database up to date."`
-	Backup      backupCmd      `cmd:"" help:"Copy a SQLite database into a new file, while it runs."`
-	Master      masterCmd      `cmd:"" name:"master-key" help:"Rotate the master key, under which secrets are sealed."`
+	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to the schema of this version."`
+	Backup      backupCmd      `cmd:"" help:"Copy a SQLite database into a new file, also while the service runs."`
+	Master      masterCmd      `cmd:"" name:"master-key" help:"Rotate the master key, which encrypts the stored secrets."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 
-// run executes one command line and returns the exit code.
+// run executes one command line and returns the exit code: 0 on success, 1 when
+// the command failed, 2 when the command line is wrong.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	var c cli
 	stopped, stopCode := false, exitOK
@@ -72,12 +73,12 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		kong.Name("fiscalhub"),
 		kong.Description("Electronic fiscal invoicing for the Dominican Republic.\n\n"+
 			"Start with `fiscalhub serve`: it runs a sandbox and prints a request to try. "+
-			"Every flag can also be set by an environment variable, FISCALHUB_ and the flag's name in capitals."),
+			"Every flag has an environment variable: FISCALHUB_ and the name of the flag in capitals. A flag wins over its variable."),
 		kong.Writers(out, errOut),
 		kong.DefaultEnvars("FISCALHUB"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),
-		kong.Exit(func(code int) { stopped, stopCode = true, code }), // --help has been answered
+		kong.Exit(func(code int) { stopped, stopCode = true, code }), // kong has printed the help
 	)
 	if err != nil {
 		return fail(errOut, err)
@@ -111,7 +112,7 @@ func fail(errOut io.Writer, err error) int {
 	return exitFail
 }
 
-// usageError is a command line that cannot be carried out as it is.
+// usageError is a wrong command line. The process exits with code 2.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }

@@ -10,12 +10,12 @@ import (
 )
 
 type masterCmd struct {
-	Rotate masterRotateCmd `cmd:"" help:"Make a new master key and put every secret under it; API keys and certificates stay good."`
+	Rotate masterRotateCmd `cmd:"" help:"Create a new master key and encrypt every stored secret with it. API keys and certificates stay valid."`
 }
 
 type masterRotateCmd struct{}
 
-// rotationView is a rotation in JSON.
+// rotationView is the result of a rotation in JSON.
 type rotationView struct {
 	Old       string `json:"old"`
 	New       string `json:"new"`
@@ -28,21 +28,21 @@ func (masterRotateCmd) Run(t *terminal) error {
 		keys := t.masterKeys()
 		done, err := access.RotateMaster(t.ctx, s, keys)
 		if errors.Is(err, access.ErrNoKeyring) {
-			return errors.New("nothing is sealed yet, so there is no master key to rotate: the first credential or server start makes one")
+			return errors.New("there is no master key to rotate: the first credential or the first start of a server creates one")
 		}
 		if err != nil {
-			return keyMissing(err, keys)
+			return explainMissingKey(err, keys)
 		}
 		if s.Shared() {
-			t.warn("nodes with a copy of the master key need the new one: copy %s to each of them now", keys.File())
+			t.warn("servers on other machines need the new master key: copy %s to each of them now", keys.File())
 		}
 		v := rotationView(done)
 		return t.answer(v, func(w io.Writer) {
 			line(w, "old", v.Old)
 			line(w, "new", v.New)
 			line(w, "rewrapped", strconv.Itoa(v.Rewrapped))
-			line(w, "", keys.File()+" is the new key; running servers of this machine find it by themselves.")
-			line(w, "", "Backups from before need the old one, which stays in "+keys.FileOf(v.Old)+".")
+			line(w, "", keys.File()+" is the new key. Running servers on this machine load it automatically.")
+			line(w, "", "Older backups need the old key, which stays in "+keys.FileOf(v.Old)+".")
 		})
 	})
 }

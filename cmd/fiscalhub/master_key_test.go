@@ -13,9 +13,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// Rotations are killed at any moment while a server runs: neither it nor
-// whoever comes next loses anything that is sealed.
-func TestAKillWhileRotatingTheMasterKeyLosesNothing(t *testing.T) {
+// Rotations are killed at random moments while a server runs. The server and the
+// next command must still be able to decrypt every secret.
+func TestKilledMasterKeyRotationLosesNoSecret(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		dir := t.TempDir()
@@ -30,13 +30,13 @@ func TestAKillWhileRotatingTheMasterKeyLosesNothing(t *testing.T) {
 			if err := rotate.Start(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(rand.N(200 * time.Millisecond)) // the moment is what the test varies
-			_ = rotate.Process.Kill()                  // one that is done cannot be killed
+			time.Sleep(rand.N(200 * time.Millisecond)) // the kill meets any point of the rotation
+			_ = rotate.Process.Kill()                  // fails when the rotation has ended
 			var exit *exec.ExitError
 			if err := rotate.Wait(); errors.As(err, &exit) {
 				killed++
 			}
-			// Whoever comes next needs the keyring, and finishes what is left.
+			// The next command needs the keyring, and finishes the rotation.
 			next := exec.CommandContext(t.Context(), program(t), append([]string{"credential", "create", "--environment", "certification",
 				"--taxpayer", c.taxpayer, "--scope", "ecf.read"}, flags...)...)
 			next.Env = environment()
@@ -50,7 +50,7 @@ func TestAKillWhileRotatingTheMasterKeyLosesNothing(t *testing.T) {
 		}
 		again := serve(t, append(flags, "--rate-limit", "0", "--no-bootstrap", "--master-key", filepath.Join(dir, "master.key"))...)
 		if found := c.invoices(t, again.base); len(found) != rounds {
-			t.Errorf("a server that starts finds %d invoices, want %d", len(found), rounds)
+			t.Errorf("a new server finds %d invoices, want %d", len(found), rounds)
 		}
 		t.Logf("%d of %d rotations were killed before they were done", killed, rounds)
 	})

@@ -9,7 +9,7 @@ import (
 
 type migrateCmd struct{}
 
-// Run migrates the database; opening it does so.
+// Run prints the schema version. Opening the database has migrated it.
 func (migrateCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
 		v, err := s.SchemaVersion(t.ctx)

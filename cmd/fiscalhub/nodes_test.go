@@ -11,17 +11,17 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// nodes starts two servers on one database, with one master key.
-func nodes(t *testing.T, args ...string) (*integrator, [2]*served, []string) {
+// nodes starts two servers with one database and one master key.
+func nodes(t *testing.T, args ...string) (*integrator, [2]*serverProcess, []string) {
 	t.Helper()
 	shared := []string{"--data", t.TempDir(), "--database", storetest.Postgres(t).Empty(t)}
 	args = append(shared, args...)
 	first := serve(t, args...)
 	second := serve(t, append(args, "--no-bootstrap")...)
-	return newIntegrator(t, first), [2]*served{first, second}, shared
+	return newIntegrator(t, first), [2]*serverProcess{first, second}, shared
 }
 
-func TestTwoNodesAreOneService(t *testing.T) {
+func TestTwoNodesShareIdempotencyAndExternalIDs(t *testing.T) {
 	t.Parallel()
 	c, node, _ := nodes(t, "--rate-limit", "0")
 
@@ -42,7 +42,7 @@ func TestTwoNodesAreOneService(t *testing.T) {
 		t.Errorf("the same external id: %d %s, %v", conflict.status, conflict.body, err)
 	}
 
-	// The same request through both nodes at the same moment makes one invoice.
+	// The same request through both nodes at the same time creates one invoice.
 	for i := range 20 {
 		id := "race-" + string(rune('a'+i))
 		var ids [8]string
@@ -71,10 +71,10 @@ func TestTwoNodesAreOneService(t *testing.T) {
 	}
 }
 
-func TestARevocationReachesEveryNode(t *testing.T) {
+func TestRevocationReachesEveryNode(t *testing.T) {
 	t.Parallel()
 	c, node, shared := nodes(t, "--rate-limit", "0")
-	for _, n := range node { // both know the credential
+	for _, n := range node { // both cache the credential
 		if got, err := c.create(t.Context(), n.base, "key", "ext"); err != nil || got.status != http.StatusAccepted {
 			t.Fatalf("%d %s, %v", got.status, got.body, err)
 		}
@@ -93,18 +93,18 @@ func TestARevocationReachesEveryNode(t *testing.T) {
 	operate("credential", "revoke", id)
 	revoked := time.Now()
 	for i, n := range node {
-		eventually(t, 5*time.Second-time.Since(revoked), "the revocation is in force", func() bool {
+		eventually(t, 5*time.Second-time.Since(revoked), "the node refuses the revoked credential", func() bool {
 			got, err := c.create(t.Context(), n.base, "key", "ext")
 			return err == nil && got.status == http.StatusUnauthorized
 		})
-		t.Logf("node %d knows after %s", i, time.Since(revoked))
+		t.Logf("node %d refuses the credential after %s", i, time.Since(revoked))
 	}
 }
 
-// A limit is of a credential, however many nodes it uses. The test runs alone:
-// a node that waits for the database for a second counts by itself, so that
-// the limiter never keeps an invoice out.
-func TestALimitHoldsOverAllNodes(t *testing.T) {
+// The rate limit of a credential counts the requests of all nodes together. The
+// test does not run in parallel: a node that waits for the database for more than
+// a second counts alone, and would accept more.
+func TestRateLimitHoldsOverAllNodes(t *testing.T) {
 	const limit = 40
 	c, node, _ := nodes(t, "--rate-limit", "40")
 	var mu sync.Mutex
@@ -135,7 +135,7 @@ func TestALimitHoldsOverAllNodes(t *testing.T) {
 	all.Wait()
 	for window, n := range accepted {
 		if n > limit {
-			t.Errorf("%d requests were accepted in the window that ends at %s, and %d may be", n, window, limit)
+			t.Errorf("%d requests were accepted in the window that ends at %s, the limit is %d", n, window, limit)
 		}
 	}
 	if len(accepted) == 1 && (refused != 160-limit || accepted[only(accepted)] != limit) {

@@ -27,12 +27,12 @@ func scriptP12(ts *testscript.TestScript, _ bool, args []string) {
 		"soon":     {NotAfter: now.Add(30*24*time.Hour + time.Hour)},
 		"expired":  {NotBefore: now.AddDate(-2, 0, 0), NotAfter: now.AddDate(-1, 0, 0)},
 		"future":   {NotBefore: now.AddDate(1, 0, 0)},
-		"nobody":   {Subject: "Nadie"},
+		"unnamed":  {Subject: "Nadie"},
 		"weak":     {Bits: 1024},
 		"mismatch": {Bits: 3072},
 	}[kind]
 	if !ok {
-		ts.Fatalf("no certificate is %s", kind)
+		ts.Fatalf("there is no kind of certificate %s", kind)
 	}
 	leaf, err := xmlsigtest.New(options)
 	ts.Check(err)
@@ -50,14 +50,14 @@ func scriptP12(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// scriptHidden fails when a file of a folder holds the key or the password of
-// what scriptP12 made.
+// scriptHidden fails when a file of a folder contains the private key or the
+// password of a certificate that scriptP12 made.
 func scriptHidden(ts *testscript.TestScript, _ bool, args []string) {
 	dir, name := args[0], args[1]
 	key := []byte(ts.ReadFile(name + ".key"))
 	secrets := [][]byte{[]byte(strings.TrimSpace(ts.ReadFile(name + ".password")))}
-	// What comes first is the public key, which the certificate has too. Pieces,
-	// because a database may split what it stores over its pages.
+	// The file begins with the public key, which is no secret. The private part is
+	// searched in pieces, because a database may split it over pages.
 	const private, piece = 330, 32
 	for at := private; at+piece <= len(key); at += piece {
 		secrets = append(secrets, key[at:at+piece])
@@ -79,7 +79,7 @@ func scriptHidden(ts *testscript.TestScript, _ bool, args []string) {
 	}))
 }
 
-func TestThePasswordIsTheFirstLine(t *testing.T) {
+func TestPasswordIsTheFirstLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"secret":             "secret",
@@ -105,6 +105,6 @@ func TestThePasswordIsTheFirstLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readPassword(large); err == nil {
-		t.Error("a file that is no password was read")
+		t.Error("readPassword read a file over the limit")
 	}
 }

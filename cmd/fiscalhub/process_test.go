@@ -23,14 +23,14 @@ import (
 	"time"
 )
 
-// programDir is where the program is built; it is set before the tests run.
+// programDir is the folder of the program under test. TestMain sets it.
 var programDir string
 
-// built is the program as operators run it. It is built once, and not with the
-// race detector: these tests are about what survives the process.
+// built returns the path of the program. It is built once, without the race
+// detector, because the tests kill the process.
 var built = sync.OnceValues(func() (string, error) {
 	if program := os.Getenv("TEST_PROGRAM"); program != "" {
-		return program, nil // of the test that started this one
+		return program, nil // TestFullDisk… starts itself again with the program
 	}
 	program := filepath.Join(programDir, "fiscalhub")
 	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
@@ -49,7 +49,8 @@ func program(t *testing.T) string {
 	return path
 }
 
-// environment is that of this process without what would configure the program.
+// environment returns the environment of this process without the variables that
+// configure the program.
 func environment() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -60,19 +61,19 @@ func environment() []string {
 	return env
 }
 
-// served is a running server.
-type served struct {
+// A serverProcess is a running fiscalhub serve.
+type serverProcess struct {
 	cmd      *exec.Cmd
 	base     string // address of the service
-	taxpayer string // of the demonstration, when one was made
+	taxpayer string // of the demonstration; empty without one
 	key      string
-	greeting string // all that it printed
+	greeting string // standard output
 	log      *output
 	done     chan struct{} // closed once it has ended
-	err      error         // how it ended
+	err      error         // of the process, when it has ended
 }
 
-// output collects what a process writes, for reading meanwhile.
+// output collects the output of a process. It can be read while the process runs.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -90,10 +91,10 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// launch starts a server command and returns once it has said where it is. One
-// that says nothing of the bootstrap is expected to demonstrate.
-func launch(cmd *exec.Cmd) (*served, error) {
-	s := &served{cmd: cmd, log: &output{}, done: make(chan struct{})}
+// launch starts a server and returns when it has printed its address. Without a flag
+// about the bootstrap it waits for the demonstration too.
+func launch(cmd *exec.Cmd) (*serverProcess, error) {
+	s := &serverProcess{cmd: cmd, log: &output{}, done: make(chan struct{})}
 	cmd.Stderr = s.log
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -102,24 +103,24 @@ func launch(cmd *exec.Cmd) (*served, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	last := "}'" // of the demonstration, which comes after the greeting
+	last := "}'" // last line of the demonstration
 	if slices.Contains(cmd.Args, "--no-bootstrap") || slices.Contains(cmd.Args, "--no-bootstrap=false") {
 		last = "  Docs "
 	}
-	greeting, said := &output{}, make(chan struct{})
+	greeting, printed := &output{}, make(chan struct{})
 	go func() {
 		defer close(s.done)
-		tell := sync.OnceFunc(func() { close(said) })
+		complete := sync.OnceFunc(func() { close(printed) })
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			_, _ = fmt.Fprintln(greeting, lines.Text())
 			if strings.HasPrefix(lines.Text(), last) {
-				tell()
+				complete()
 			}
 		}
 		s.err = cmd.Wait()
 	}()
 	select {
-	case <-said:
+	case <-printed:
 	case <-s.done:
 		return nil, fmt.Errorf("the server ended: %w\n%s%s", s.err, greeting, s.log)
 	case <-time.After(30 * time.Second):
@@ -141,8 +142,8 @@ func submatch(text, pattern string) string {
 	return m[1]
 }
 
-// serve starts a server on a free port; the test ends it if nobody else does.
-func serve(t *testing.T, args ...string) *served {
+// serve starts a server on a free port. It is killed when the test ends.
+func serve(t *testing.T, args ...string) *serverProcess {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env = environment()
@@ -157,16 +158,16 @@ func serve(t *testing.T, args ...string) *served {
 	return s
 }
 
-func (s *served) signal(t *testing.T, sig syscall.Signal) {
+func (s *serverProcess) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// ended waits for the end of the process and returns its exit code, -1 when a
-// signal ended it.
-func (s *served) ended(t *testing.T, limit time.Duration) int {
+// ended waits for the end of the process and returns its exit code, which is -1
+// after a signal.
+func (s *serverProcess) ended(t *testing.T, limit time.Duration) int {
 	t.Helper()
 	select {
 	case <-s.done:
@@ -177,23 +178,23 @@ func (s *served) ended(t *testing.T, limit time.Duration) int {
 	}
 }
 
-// integrator is a client with a credential.
+// integrator is a client of the API with a credential.
 type integrator struct {
 	taxpayer, key string
 	http          *http.Client
 }
 
-func newIntegrator(t *testing.T, s *served) *integrator {
+func newIntegrator(t *testing.T, s *serverProcess) *integrator {
 	t.Helper()
 	if s.taxpayer == "" || s.key == "" {
-		t.Fatalf("no demonstration in\n%s", s.greeting)
+		t.Fatalf("the server printed no demonstration:\n%s", s.greeting)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &integrator{taxpayer: s.taxpayer, key: s.key, http: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
 }
 
-// answer is what a request got.
+// answer is an HTTP answer.
 type answer struct {
 	status int
 	header http.Header
@@ -216,7 +217,7 @@ func requestID() string {
 	return "req_" + hex.EncodeToString(b[:])
 }
 
-// create posts an invoice. Its request id may be given, to find it in the log.
+// create posts an invoice. Headers come in pairs of name and value.
 func (c *integrator) create(ctx context.Context, base, key, externalID string, header ...string) (answer, error) {
 	body := strings.Replace(fmt.Sprintf(demonstrationRequest, "2026-11-14"), "DEMO-0001", externalID, 1)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/taxpayers/"+c.taxpayer+"/invoices", strings.NewReader(body))
@@ -242,7 +243,7 @@ func (c *integrator) do(r *http.Request) (answer, error) {
 	return answer{resp.StatusCode, resp.Header, string(body)}, err
 }
 
-// get reads a path of the service.
+// get reads an address and returns the status.
 func get(ctx context.Context, url string) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -256,7 +257,7 @@ func get(ctx context.Context, url string) (int, error) {
 	return resp.StatusCode, errors.Join(err, resp.Body.Close())
 }
 
-// invoices reads the external ids and invoice ids of all invoices, page by page.
+// invoices reads the ids of all invoices, by external id.
 func (c *integrator) invoices(t *testing.T, base string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -295,7 +296,7 @@ func (c *integrator) invoices(t *testing.T, base string) map[string][]string {
 	}
 }
 
-// eventually waits for a condition of another process.
+// eventually waits until a condition holds, and fails the test after a limit.
 func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(limit)

@@ -10,17 +10,19 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 type reconcileCmd struct {
 	Taxpayer    string   `required:"" help:"Id of the taxpayer." placeholder:"ID"`
-	Environment string   `required:"" help:"certification or production; the sandbox takes no numbers." placeholder:"E"`
-	SentUpTo    []string `help:"Highest number that was sent of a range, as in E310000000120, by what you know from elsewhere; may be repeated." placeholder:"ENCF"`
+	Environment string   `required:"" help:"certification or production; the sandbox uses no numbers." placeholder:"E"`
+	SentUpTo    []string `help:"Highest number of a range that you know was sent, like E310000000120; may be repeated." placeholder:"ENCF"`
 	liveFlags
 }
 
-// releasedView is a released range in JSON: its numbers from–to were given up.
+// releasedView is a released range in JSON. The numbers From to To are not used
+// again.
 type releasedView struct {
 	SequenceID string      `json:"sequence_id"`
 	Type       fiscal.Type `json:"type"`
@@ -32,15 +34,15 @@ type releasedView struct {
 	Next       int64       `json:"next"`
 }
 
-// progressEvery is after how many numbers people hear that it goes on.
+// progressEvery is the count of numbers between two lines of progress.
 const progressEvery = 25
 
-// Run asks the authority about the numbers of the taxpayer's fenced ranges, gives
-// them up and releases the ranges.
+// Run asks the authority about the doubtful numbers of the taxpayer's fenced
+// ranges, skips those numbers and releases the ranges.
 func (c reconcileCmd) Run(t *terminal) error {
-	env := fiscal.Environment(c.Environment)
-	if env != fiscal.Certification && env != fiscal.Production {
-		return usageError("--environment: want certification or production; the sandbox takes no numbers")
+	env, err := liveEnvironment(c.Environment, "the sandbox uses no numbers")
+	if err != nil {
+		return err
 	}
 	if err := c.check(env); err != nil {
 		return err
@@ -49,41 +51,37 @@ func (c reconcileCmd) Run(t *terminal) error {
 	for _, text := range c.SentUpTo {
 		encf, err := fiscal.ParseENCF(text)
 		if err != nil {
-			return usageError("--sent-up-to: want a number like E310000000120")
+			return usageError("--sent-up-to must be a number like E310000000120")
 		}
 		stated = append(stated, encf)
 	}
-	return t.withStore(func(s *store.Store) (err error) {
-		scope := store.Scope{Environment: env, TaxpayerID: c.Taxpayer}
+	return t.withKeys(func(s *store.Store, keys *seal.Keys, _ *access.Keyring) (err error) {
 		if _, err := s.Taxpayer(t.ctx, c.Taxpayer); err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
 		}
-		log, keys := t.log(slog.LevelWarn), t.masterKeys()
-		if _, err := t.keyring(s, keys); err != nil {
+		log := t.log(slog.LevelWarn)
+		roots, err := c.roots()
+		if err != nil {
 			return err
 		}
-		client, _, err := c.client(env, log)
+		client, err := c.newClient(env, roots, log)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		opened, err := c.fence(t, env, s, log)
+		opened, err := c.openFence(t, env, s, log)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, opened.Close()) }()
 		releaser := fence.Releaser{
 			Store: s, Authority: client, Identities: access.NewCertificates(s, keys, time.Now), Fence: opened, Now: time.Now, Stated: stated,
-			Progress: func(s store.NumberRange, asked int64) {
-				if asked%progressEvery == 0 {
-					t.say("type %s: %d numbers answered, from %d on", s.Type, asked, s.Next)
-				}
-			},
+			Progress: t.reportReleased,
 		}
-		released, err := releaser.Release(t.ctx, scope)
+		released, err := releaser.Release(t.ctx, store.Scope{Environment: env, TaxpayerID: c.Taxpayer})
 		if err != nil {
 			for _, r := range released {
-				t.say("type %s: released; %s", r.Range.Type, summary(r))
+				t.progress("type %s: released; %s", r.Range.Type, summary(r))
 			}
 			return err
 		}
@@ -91,6 +89,14 @@ func (c reconcileCmd) Run(t *terminal) error {
 	})
 }
 
+// reportReleased prints a line of progress after every 25 numbers.
+func (t *terminal) reportReleased(r store.NumberRange, asked int64) {
+	if asked%progressEvery == 0 {
+		t.progress("type %s: the authority has answered about %d numbers, from %d on", r.Type, asked, r.Next)
+	}
+}
+
+// answerReleased prints the released ranges.
 func (t *terminal) answerReleased(released []fence.Released) error {
 	answer := struct {
 		Ranges []releasedView `json:"ranges"`
@@ -108,10 +114,10 @@ func (t *terminal) answerReleased(released []fence.Released) error {
 	})
 }
 
-// summary is what became of a range, for people.
+// summary describes a released range in one sentence.
 func summary(r fence.Released) string {
 	if r.To < r.From {
-		return fmt.Sprintf("no number is given up; it goes on with %d", r.To+1)
+		return fmt.Sprintf("no number is skipped; the next number is %d", r.To+1)
 	}
-	return fmt.Sprintf("%d–%d given up: %d at the authority, %d not, %d unknown; it goes on with %d", r.From, r.To, r.Found, r.Absent, r.Unknown, r.To+1)
+	return fmt.Sprintf("%d–%d are skipped: the authority has %d of them, has not %d, and did not say for %d; the next number is %d", r.From, r.To, r.Found, r.Absent, r.Unknown, r.To+1)
 }

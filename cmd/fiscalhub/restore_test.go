@@ -16,33 +16,33 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 )
 
-// The operator's way back: a backup while the service runs, a restore of it, and
-// the release of the ranges that are fenced by that.
-func TestARestoreIsFencedUntilReconciled(t *testing.T) {
+// A backup of a running service is restored after more documents were issued. The
+// ranges must be fenced until the operator runs reconcile.
+func TestRestoreIsFencedUntilReconciled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	database := filepath.Join(dir, "live.db")
-	w := newLiveTown(t, "sqlite:"+database, "happy")
+	w := newEnv(t, "sqlite:"+database, "happy")
 	var base atomic.Pointer[string]
-	start := func() *served {
+	start := func() *serverProcess {
 		s := serve(t, w.args...)
 		base.Store(&s.base)
 		return s
 	}
-	sell := func(from, to int) {
+	issue := func(from, to int) {
 		t.Helper()
 		for n := from; n < to; n++ {
-			w.sell(t.Context(), t, &base, n)
+			w.createInvoice(t.Context(), t, &base, n)
 		}
-		eventually(t, 60*time.Second, "every document is done", func() bool { return w.settled(t, *base.Load()) })
+		eventually(t, 60*time.Second, "every document has its final status", func() bool { return w.isSettled(t, *base.Load()) })
 	}
 	server := start()
-	sell(0, 10)
+	issue(0, 10)
 	file := filepath.Join(dir, "backup.db")
 	if got := command(t, "file", "backup", file, "--database", w.address); got != file {
 		t.Errorf("backup: %s", got)
 	}
-	sell(10, 20)
+	issue(10, 20)
 	_ = server.cmd.Process.Kill()
 	<-server.done
 
@@ -51,7 +51,7 @@ func TestARestoreIsFencedUntilReconciled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, end := range []string{"-wal", "-shm"} {
-		_ = os.Remove(database + end) // of the database that was there before
+		_ = os.Remove(database + end) // files of the replaced database
 	}
 	if err := os.WriteFile(database, content, 0o600); err != nil {
 		t.Fatal(err)
@@ -80,10 +80,10 @@ func TestARestoreIsFencedUntilReconciled(t *testing.T) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if err != nil || strings.Count(string(out), "6–10 given up: 5 at the authority, 0 not, 0 unknown; it goes on with 11") != 2 {
+	if err != nil || strings.Count(string(out), "6–10 are skipped: the authority has 5 of them, has not 0, and did not say for 0; the next number is 11") != 2 {
 		t.Fatalf("reconcile: %v\n%s%s", err, out, &stderr)
 	}
-	sell(20, 30)
+	issue(20, 30)
 	contents := map[string]string{}
 	for _, d := range w.sim.Documents(simulator.Filter{}) {
 		if other, seen := contents[d.ENCF]; seen && other != d.SHA256 {
@@ -95,7 +95,7 @@ func TestARestoreIsFencedUntilReconciled(t *testing.T) {
 		t.Errorf("the authority has %d numbers, want 30", len(contents))
 	}
 	for _, v := range w.sim.Violations() {
-		if v.Kind != simulator.TokenAgain { // three processes, each with a token of its own
+		if v.Kind != simulator.TokenAgain { // each process asks for a token of its own
 			t.Errorf("violation: %+v", v)
 		}
 	}

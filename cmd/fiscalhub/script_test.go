@@ -19,35 +19,36 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(tidy{m}, map[string]func(){"fiscalhub": main})
+	testscript.Main(cleaner{m}, map[string]func(){"fiscalhub": main})
 }
 
-// tidy gives the program that the tests build a folder, and removes it.
-type tidy struct{ m *testing.M }
+// cleaner creates the folder of the program under test, and removes it after the
+// tests.
+type cleaner struct{ m *testing.M }
 
-func (t tidy) Run() int {
+func (t cleaner) Run() int {
 	dir, err := os.MkdirTemp("", "fiscalhub-bin-")
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left is in the temporary folder
+	defer func() { _ = os.RemoveAll(dir) }() // an error leaves a temporary folder
 	programDir = dir
 	return t.m.Run()
 }
 
-// TestScripts runs every testdata/*.txtar: command lines as an operator types
-// them, and what they answer. Besides the commands of testscript there are:
+// TestScripts runs every testdata/*.txtar: command lines of an operator and their
+// output. It adds these commands to those of testscript:
 //
 //	exits CODE COMMAND...  runs a command that must end with that exit code
 //	serve FLAGS...         starts a server; sets BASE, TAXPAYER and KEY
-//	limit N                asserts the limit that a server shows
+//	limit N                checks the rate limit that a server announces
 //	post KEY EXTERNAL-ID   creates an invoice; sets INVOICE, DOCUMENT and REQUEST
 //	field NAME PATH        sets NAME from the JSON on standard output
 //	shape FILE             compares names and types of the JSON on standard output
 //	p12 NAME KIND          makes NAME.p12, NAME.password, NAME.key and NAME.roots
-//	hidden DIR NAME        asserts that no file in DIR holds that key or password
-//	simulate               starts an authority that loses summaries; sets AUTHORITY
-//	                       and makes person.p12, person.password and person.roots
+//	hidden DIR NAME        checks that no file in DIR contains that key or password
+//	simulate               starts a simulated authority that loses summaries; sets
+//	                       AUTHORITY, makes person.p12, person.password, person.roots
 //	postgres NAME          sets NAME to the address of an empty database
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -56,8 +57,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			// The race detector would have every command wait for a second
-			// before it ends.
+			// Without this every command waits for a second before it exits.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			return nil
 		},
@@ -122,7 +122,7 @@ func scriptLimit(ctx context.Context, ts *testscript.TestScript, args []string) 
 	got, err := c.do(r)
 	ts.Check(err)
 	if got.status != http.StatusOK || got.header.Get("RateLimit-Limit") != args[0] {
-		ts.Fatalf("%d with a limit of %s, want %s", got.status, got.header.Get("RateLimit-Limit"), args[0])
+		ts.Fatalf("%d with a rate limit of %s, want %s", got.status, got.header.Get("RateLimit-Limit"), args[0])
 	}
 }
 
@@ -172,16 +172,16 @@ func scriptShape(ts *testscript.TestScript, _ bool, args []string) {
 	var got bytes.Buffer
 	ts.Check(shape(d, &got))
 	if _, err := d.Token(); err == nil {
-		ts.Fatalf("there is more than one value on standard output")
+		ts.Fatalf("standard output has more than one value")
 	}
 	want := strings.Join(strings.Fields(ts.ReadFile(args[0])), " ")
 	if got.String() != want {
-		ts.Fatalf("the answer has the shape\n%s\nand not\n%s", got.String(), want)
+		ts.Fatalf("the answer has the shape\n%s\nwant\n%s", got.String(), want)
 	}
 }
 
-// shape writes the names and types of a value, in their order. Of an array the
-// first element stands for all.
+// shape writes the names and types of a value, in order. The first element of an
+// array stands for all.
 func shape(d *json.Decoder, out *bytes.Buffer) error {
 	token, err := d.Token()
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 )
 
 type sequenceCmd struct {
-	Add  sequenceAddCmd  `cmd:"" help:"Add a range of numbers that the authority has granted."`
+	Add  sequenceAddCmd  `cmd:"" help:"Add a range of numbers that the authority has authorized."`
 	List sequenceListCmd `cmd:"" help:"List the ranges, and the next number of each."`
 }
 
-// lastNumber is the largest number that a fiscal number can carry.
+// lastNumber is the largest number of a range: an e-NCF has ten digits for it.
 const lastNumber = 9_999_999_999
 
-// sequenceView is a range in JSON.
+// sequenceView is a range of numbers in JSON.
 type sequenceView struct {
 	ID          string             `json:"id"`
 	TaxpayerID  string             `json:"taxpayer_id"`
@@ -47,21 +47,21 @@ func newSequenceView(s store.NumberRange) sequenceView {
 
 type sequenceAddCmd struct {
 	Taxpayer    string `required:"" help:"Id of the taxpayer." placeholder:"ID"`
-	Environment string `required:"" help:"certification or production; the sandbox takes no numbers." placeholder:"E"`
+	Environment string `required:"" help:"certification or production; the sandbox uses no numbers." placeholder:"E"`
 	Type        string `required:"" help:"Type of document, 31 or 32." enum:"31,32"`
 	From        int64  `required:"" help:"First number of the range." placeholder:"N"`
 	To          int64  `required:"" help:"Last number of the range." placeholder:"N"`
-	Expires     string `help:"Last day on which its numbers may be used; a range of type 31 always has one." placeholder:"DATE"`
+	Expires     string `help:"Last day on which the numbers may be used; required for type 31." placeholder:"DATE"`
 }
 
 // Run adds a range.
 func (c sequenceAddCmd) Run(t *terminal) error {
-	env := fiscal.Environment(c.Environment)
-	if env != fiscal.Certification && env != fiscal.Production {
-		return usageError("--environment: want certification or production; the sandbox takes no numbers")
+	env, err := liveEnvironment(c.Environment, "the sandbox uses no numbers")
+	if err != nil {
+		return err
 	}
 	if c.From < 1 || c.To < c.From || c.To > lastNumber {
-		return usageError("--from, --to: want 1 or more, --to not before --from, and at most ten digits")
+		return usageError("--from and --to must be 1 or more and have at most ten digits, and --to must not be before --from")
 	}
 	now := time.Now()
 	made := store.NumberRange{
@@ -70,19 +70,19 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 	}
 	switch expires, err := fiscal.ParseDate(c.Expires); {
 	case c.Expires == "" && made.Type == fiscal.FiscalCredit:
-		return usageError("--expires: a range of type 31 expires; its documents state the day")
+		return usageError("--expires is required for type 31: its documents state the day")
 	case c.Expires == "":
 	case err != nil:
 		return usageError("--expires: " + err.Error())
 	case expires.Before(fiscal.DateOf(now)):
-		return fmt.Errorf("--expires: %s is past", c.Expires)
+		return fmt.Errorf("--expires: %s is in the past", c.Expires)
 	default:
 		made.Expires = expires
 	}
 	return t.withStore(func(s *store.Store) error {
 		err := s.Update(t.ctx, func(tx *store.Tx) error { return tx.AddNumberRange(t.ctx, made) })
 		if errors.Is(err, store.ErrOverlap) {
-			return fmt.Errorf("a number from %d to %d of type %s is in another range of this RNC: see fiscalhub sequence list", c.From, c.To, c.Type)
+			return fmt.Errorf("some numbers from %d to %d of type %s are in another range of this RNC already: see fiscalhub sequence list", c.From, c.To, c.Type)
 		}
 		if err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
@@ -93,17 +93,14 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 
 type sequenceListCmd struct{}
 
-// Run lists the ranges.
+// Run lists the ranges of all taxpayers.
 func (sequenceListCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
 		all, err := s.NumberRanges(t.ctx)
 		if err != nil {
 			return err
 		}
-		views := make([]sequenceView, len(all))
-		for i, one := range all {
-			views[i] = newSequenceView(one)
-		}
+		views := mapEach(all, newSequenceView)
 		return t.answer(views, func(w io.Writer) {
 			for i, v := range views {
 				state := strconv.FormatInt(v.Left, 10) + " left"

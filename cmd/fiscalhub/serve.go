@@ -6,165 +6,90 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
-	"runtime/debug"
+	"net/url"
 	"strings"
 	"time"
-	_ "time/tzdata" // the country's clock, on machines that have no zone files
+	_ "time/tzdata" // America/Santo_Domingo on machines without zone files
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-
-	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
 type serveCmd struct {
 	Environment    string        `help:"sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
-	Listen         string        `help:"Address to listen on; 127.0.0.1:8080 unless told." default:"127.0.0.1:8080" placeholder:"ADDR"`
-	BaseURL        string        `name:"base-url" help:"Public address of the service, used in links; by default that of --listen." placeholder:"URL"`
+	Listen         string        `help:"Address to listen on (default 127.0.0.1:8080)." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	BaseURL        string        `name:"base-url" help:"Public address of the service, used in links. By default the address of --listen." placeholder:"URL"`
 	RateLimit      *int64        `help:"Requests per minute for each credential; 0 turns the limit off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
-	TLSCert        string        `name:"tls-cert" help:"Certificate chain file; with --tls-key the API speaks TLS itself." placeholder:"FILE"`
+	TLSCert        string        `name:"tls-cert" help:"Certificate chain file. With --tls-key the service answers with TLS." placeholder:"FILE"`
 	TLSKey         string        `name:"tls-key" help:"Private key file of the certificate." placeholder:"FILE"`
 	ConsoleListen  string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
-	ReceiverListen string        `help:"Address of a listener for what other taxpayers call under /fe/; without it the API's listener serves it." placeholder:"ADDR"`
-	MetricsListen  string        `help:"Address of a listener for /metrics; without it they are served to this machine alone." placeholder:"ADDR"`
-	TrustedProxy   []string      `help:"Networks of the proxies whose X-Forwarded-For is believed; may be repeated." placeholder:"CIDR"`
-	NoBootstrap    bool          `help:"Make no demonstration taxpayer and key on an empty sandbox database."`
-	DrainDelay     time.Duration `help:"After SIGTERM, how long to go on answering while /readyz already says no." default:"5s"`
+	ReceiverListen string        `help:"Address of a separate listener for the paths under /fe/, which other taxpayers call. By default the API's listener serves them." placeholder:"ADDR"`
+	MetricsListen  string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
+	TrustedProxy   []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
+	NoBootstrap    bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
+	DrainDelay     time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
 	LogLevel       slog.Level    `help:"debug, info, warn or error." default:"info"`
 	liveFlags
 	privateFlag
 
-	ready func(baseURL string) `kong:"-"` // told where it is, when another command runs it
+	ready func(baseURL string) `kong:"-"` // called when the service listens; nil outside of the demo
 }
 
-// Run serves until the process is asked to stop or the storage fails.
-func (c serveCmd) Run(t *terminal) (err error) {
-	config, err := c.check()
-	if err != nil {
-		return err
-	}
-	if os.Getenv("GOGC") == "" {
-		// The service allocates much and keeps little: collecting less often costs
-		// a few megabytes.
-		debug.SetGCPercent(400)
-	}
-	log := t.log(c.LogLevel)
-	s, err := t.openStore()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	keys := t.masterKeys()
-	ring, err := t.keyring(s, keys)
-	if err != nil {
-		return err
-	}
-	var all listeners
-	defer func() { all.close() }()
-	listener, err := all.open(t.ctx, c.Listen)
-	if err != nil {
-		return err
-	}
-	if config.baseURL == "" {
-		config.baseURL = config.scheme() + "://" + address(c.Listen, listener.Addr())
-	}
-
-	env := fiscal.Environment(c.Environment)
-	fence, err := c.fence(t, env, s, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, fence.Close()) }()
-	events, err := c.events(env, config.baseURL, s, keys, log)
-	if err != nil {
-		return err
-	}
-	defer events.close()
-	opened, err := c.open(env, s, keys, fence, events, log)
-	if err != nil {
-		return err
-	}
-	defer opened.close()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	a, err := api.New(api.Options{
-		Store: s, Pipeline: opened.pipeline, Keyring: ring, Environment: env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
-		Proxies: config.proxies, TLS: config.tls != nil, Now: time.Now, Log: log, Metrics: registry,
-		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: opened.inbox,
-	})
-	if err != nil {
-		return err
-	}
-	received, err := newReceiver(env, s, ring, opened, a, log)
-	if err != nil {
-		return err
-	}
-	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, registry, log)
-	if err != nil {
-		return err
-	}
-	t.greet(env, config.baseURL, receiverURL, s.Engine())
-	if c.ready != nil {
-		c.ready(config.baseURL)
-	}
-	if !c.NoBootstrap && env == fiscal.Sandbox {
-		demo := demonstration{store: s, credentials: access.NewCredentials(s, ring, time.Now)}
-		if err := demo.make(t, config.baseURL); err != nil {
-			return err
-		}
-	}
-	p := process{log: log, store: s, api: a, pipeline: opened.pipeline, events: events, fence: fence, listeners: all, drainDelay: c.DrainDelay}
-	return p.run(t.ctx)
-}
-
-// serveConfig is the command line, understood.
+// serveConfig is the parsed command line of serve.
 type serveConfig struct {
-	baseURL   string
-	rateLimit int64
+	env       fiscal.Environment
+	baseURL   string // empty: the address of the listener
+	rateLimit int64  // requests per minute; 0 for no limit
 	tls       *tls.Config
 	proxies   []netip.Prefix
 }
 
-func (c serveCmd) check() (serveConfig, error) {
-	config := serveConfig{baseURL: strings.TrimRight(c.BaseURL, "/"), rateLimit: api.DefaultRateLimit(fiscal.Environment(c.Environment))}
+// check parses the flags. It fails before anything is created or opened.
+func (c serveCmd) check() (config serveConfig, err error) {
+	config.env, config.baseURL = fiscal.Environment(c.Environment), strings.TrimRight(c.BaseURL, "/")
 	if c.ConsoleListen != "" {
 		return config, errors.New("--console-listen: this version has no console")
 	}
 	if config.baseURL != "" {
-		if err := checkBase(config.baseURL); err != nil {
+		if err := checkBaseURL(config.baseURL); err != nil {
 			return config, err
 		}
 	}
-	env := fiscal.Environment(c.Environment)
-	if err := errors.Join(c.liveFlags.check(env), c.privateFlag.check(env)); err != nil {
+	if err := errors.Join(c.liveFlags.check(config.env), c.privateFlag.check(config.env)); err != nil {
 		return config, err
 	}
+	config.rateLimit = api.DefaultRateLimit(config.env)
 	if c.RateLimit != nil {
 		if config.rateLimit = *c.RateLimit; config.rateLimit < 0 {
-			return config, usageError("--rate-limit: want 0 or a positive number")
+			return config, usageError("--rate-limit must be 0 or more")
 		}
 	}
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return config, usageError("--tls-cert and --tls-key go together")
-	}
-	if c.TLSCert != "" {
-		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
-		if err != nil {
-			return config, fmt.Errorf("--tls-cert, --tls-key: %w", err)
-		}
-		config.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if config.tls, err = c.tlsConfig(); err != nil {
+		return config, err
 	}
 	for _, text := range c.TrustedProxy {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return config, usageError("--trusted-proxy: want a network like 10.0.0.0/8")
+			return config, usageError("--trusted-proxy must be a network like 10.0.0.0/8")
 		}
 		config.proxies = append(config.proxies, network)
 	}
 	return config, checkZone()
+}
+
+// tlsConfig reads the certificate of the service. It returns nil without one.
+func (c serveCmd) tlsConfig() (*tls.Config, error) {
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return nil, usageError("--tls-cert and --tls-key must be given together")
+	}
+	if c.TLSCert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
 func (c serveConfig) scheme() string {
@@ -174,16 +99,28 @@ func (c serveConfig) scheme() string {
 	return "http"
 }
 
-// checkZone asserts what the domain takes for granted: the country is four
-// hours behind UTC the whole year.
+// checkBaseURL returns a usageError when an address cannot be the public address
+// of the service.
+func checkBaseURL(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return usageError("--base-url must be an address like https://invoices.example")
+	}
+	return nil
+}
+
+// checkZone fails when the zone data of this machine contradict fiscal.Zone,
+// which says that the country is four hours behind UTC the whole year.
 func checkZone() error {
 	zone, err := time.LoadLocation("America/Santo_Domingo")
 	if err != nil {
 		return err
 	}
 	for _, month := range []time.Month{time.January, time.July} {
-		if _, offset := time.Date(time.Now().Year(), month, 1, 0, 0, 0, 0, zone).Zone(); offset != -4*60*60 {
-			return errors.New("the zone data give America/Santo_Domingo another offset than UTC-4: this version does not know that rule")
+		instant := time.Date(time.Now().Year(), month, 1, 0, 0, 0, 0, zone)
+		_, offset := instant.Zone()
+		if _, want := instant.In(fiscal.Zone()).Zone(); offset != want {
+			return errors.New("the zone data give America/Santo_Domingo another offset than UTC-4, and this version supports only that: install a version that knows the new offset")
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,11 +14,17 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/receiver"
 )
 
-// listeners are the listeners of the process and their servers.
+// listeners are the open listeners of the process, and the servers that accept
+// on them.
 type listeners struct {
-	opened    []net.Listener
-	listeners []net.Listener // in the order of servers
-	servers   []*http.Server
+	opened  []net.Listener
+	servers []boundServer
+}
+
+// boundServer is an HTTP server and the listener that it accepts on.
+type boundServer struct {
+	server   *http.Server
+	listener net.Listener
 }
 
 func (l *listeners) open(ctx context.Context, address string) (net.Listener, error) {
@@ -28,18 +35,40 @@ func (l *listeners) open(ctx context.Context, address string) (net.Listener, err
 	return listener, err
 }
 
-func (l *listeners) serve(at net.Listener, h http.Handler, log *slog.Logger) {
-	l.listeners, l.servers = append(l.listeners, at), append(l.servers, api.NewServer(h, log))
+// add adds a server, which accepts nothing before start.
+func (l *listeners) add(on net.Listener, h http.Handler, log *slog.Logger) {
+	l.servers = append(l.servers, boundServer{api.NewServer(h, log), on})
 }
 
+// start lets all servers accept. Each server sends its error when it ends.
+func (l *listeners) start() <-chan error {
+	served := make(chan error, len(l.servers))
+	for _, s := range l.servers {
+		go func() { served <- s.server.Serve(s.listener) }()
+	}
+	return served
+}
+
+// shutdown closes the listeners and waits until the open requests have finished
+// or ctx ends.
+func (l *listeners) shutdown(ctx context.Context) error {
+	var err error
+	for _, s := range l.servers {
+		err = errors.Join(err, s.server.Shutdown(ctx))
+	}
+	return err
+}
+
+// close closes the listeners that no server has closed.
 func (l *listeners) close() {
 	for _, one := range l.opened {
-		_ = one.Close() // a server has closed its own listener already
+		_ = one.Close() // an error says that a server has closed it already
 	}
 }
 
-// listen serves the API, the receiver and, if asked, the metrics. It returns the
-// address of the receiver when that has a listener of its own.
+// listen adds the servers of the API, of the receiver and, with --metrics-listen,
+// of the metrics. It returns the address of the receiver when the receiver has a
+// listener of its own.
 func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener, config serveConfig, a *api.API, received http.Handler, registry *prometheus.Registry, log *slog.Logger) (receiverURL string, err error) {
 	handler := a.Handler(registry)
 	if c.ReceiverListen == "" {
@@ -49,10 +78,10 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 		if err != nil {
 			return "", err
 		}
-		receiverURL = config.scheme() + "://" + address(c.ReceiverListen, own.Addr())
-		all.serve(config.wrap(api.LimitConnections(own)), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
+		receiverURL = config.scheme() + "://" + reachable(c.ReceiverListen, own.Addr())
+		all.add(config.wrap(api.LimitConnections(own)), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
 	}
-	all.serve(config.wrap(api.LimitConnections(main)), handler, log)
+	all.add(config.wrap(api.LimitConnections(main)), handler, log)
 	if c.MetricsListen != "" {
 		own, err := all.open(ctx, c.MetricsListen)
 		if err != nil {
@@ -60,13 +89,14 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", api.MetricsHandler(registry))
-		all.serve(own, mux, log)
+		all.add(own, mux, log)
 	}
 	return receiverURL, nil
 }
 
-// address returns the host that was asked for with the port that the listener got.
-func address(asked string, got net.Addr) string {
+// reachable returns the host that the operator asked for with the port that the
+// listener has. They differ when the operator asked for port 0.
+func reachable(asked string, got net.Addr) string {
 	host, _, err := net.SplitHostPort(asked)
 	_, port, errGot := net.SplitHostPort(got.String())
 	if err != nil || errGot != nil {
@@ -78,6 +108,7 @@ func address(asked string, got net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
+// wrap adds TLS to a listener when the service has a certificate.
 func (c serveConfig) wrap(l net.Listener) net.Listener {
 	if c.tls == nil {
 		return l

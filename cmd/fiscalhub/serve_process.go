@@ -5,22 +5,114 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 const (
-	requestGrace = 20 * time.Second
-	workGrace    = 30 * time.Second
+	requestGrace = 20 * time.Second // for open requests when the process stops
+	workGrace    = 30 * time.Second // for stages of the pipeline when the process stops
 )
 
-// process is everything that runs, and the order in which it stops.
+// Run serves until the process is asked to stop or the storage fails.
+func (c serveCmd) Run(t *terminal) error {
+	config, err := c.check()
+	if err != nil {
+		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		// The service allocates much and keeps little: a rarer garbage collection
+		// saves time and costs a few megabytes.
+		debug.SetGCPercent(400)
+	}
+	return t.withKeys(func(s *store.Store, keys *seal.Keys, ring *access.Keyring) error {
+		return c.serve(t, config, s, keys, ring)
+	})
+}
+
+// serve opens the listeners and the parts of the service in the order in which
+// they need each other, and runs them.
+func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *seal.Keys, ring *access.Keyring) (err error) {
+	log := t.log(c.LogLevel)
+	var all listeners
+	defer func() { all.close() }()
+	listener, err := all.open(t.ctx, c.Listen)
+	if err != nil {
+		return err
+	}
+	if config.baseURL == "" {
+		config.baseURL = config.scheme() + "://" + reachable(c.Listen, listener.Addr())
+	}
+	witness, err := c.openFence(t, config.env, s, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, witness.Close()) }()
+	events, err := c.newEvents(config.env, config.baseURL, s, keys, log)
+	if err != nil {
+		return err
+	}
+	defer events.close()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	runtime, err := c.newRuntime(runtimeOptions{
+		env: config.env, store: s, keys: keys, fence: witness, onCommit: events.committed, log: log, metrics: registry,
+	})
+	if err != nil {
+		return err
+	}
+	defer runtime.close()
+	a, err := api.New(api.Options{
+		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
+		Proxies: config.proxies, TLS: config.tls != nil, Now: time.Now, Log: log, Metrics: registry,
+		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: runtime.inbox,
+	})
+	if err != nil {
+		return err
+	}
+	received, err := newReceiver(config.env, s, ring, runtime, a, log)
+	if err != nil {
+		return err
+	}
+	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, registry, log)
+	if err != nil {
+		return err
+	}
+	if err := c.announce(t, config, receiverURL, s, ring); err != nil {
+		return err
+	}
+	p := process{log: log, store: s, api: a, pipeline: runtime.pipeline, events: events, fence: witness, listeners: all, drainDelay: c.DrainDelay}
+	return p.run(t.ctx)
+}
+
+// announce prints the addresses of the service and, in an empty sandbox, the
+// demonstration.
+func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, s *store.Store, ring *access.Keyring) error {
+	t.printAddresses(config.env, config.baseURL, receiverURL, s.Engine())
+	if c.ready != nil {
+		c.ready(config.baseURL)
+	}
+	if c.NoBootstrap || config.env != fiscal.Sandbox {
+		return nil
+	}
+	return t.bootstrap(s, access.NewCredentials(s, ring, time.Now), config.baseURL)
+}
+
+// process is the running parts of the service, and the order in which they stop.
 type process struct {
 	log        *slog.Logger
 	store      *store.Store
@@ -33,24 +125,14 @@ type process struct {
 }
 
 // run serves until the process is asked to stop or a disk fails. It stops in this
-// order: /readyz fails, the listeners close, open requests finish, stages finish.
+// order: /readyz fails, the listeners close, open requests finish, stages of the
+// pipeline finish.
 func (p process) run(ctx context.Context) error {
-	life := context.WithoutCancel(ctx)
-	working, stopWork := context.WithCancel(life)
+	uncancelled := context.WithoutCancel(ctx)
+	working, stopWork := context.WithCancel(uncancelled)
 	defer stopWork()
-	worked := make(chan struct{})
-	go func() {
-		defer close(worked)
-		var others sync.WaitGroup
-		others.Go(func() { p.fence.Run(working) })
-		others.Go(func() { p.events.run(working) })
-		p.pipeline.Run(working)
-		others.Wait()
-	}()
-	served := make(chan error, len(p.listeners.servers))
-	for i, server := range p.listeners.servers {
-		go func() { served <- server.Serve(p.listeners.listeners[i]) }()
-	}
+	worked := p.startWork(working)
+	served := p.listeners.start()
 
 	var failure error
 	select {
@@ -63,28 +145,41 @@ func (p process) run(ctx context.Context) error {
 	case <-ctx.Done():
 		p.log.Info("Stopping.", "reason", context.Cause(ctx).Error())
 		p.api.Stopping()
-		p.pause(ctx)
+		p.drain(ctx)
 	}
 	p.api.Drain()
-	grace, cancel := context.WithTimeout(life, requestGrace)
+	grace, cancel := context.WithTimeout(uncancelled, requestGrace)
 	defer cancel()
-	for _, server := range p.listeners.servers {
-		if err := server.Shutdown(grace); err != nil {
-			p.log.Warn("Some requests did not finish in time and were cut off.", "error", err.Error())
-		}
+	if err := p.listeners.shutdown(grace); err != nil {
+		p.log.Warn("Some requests did not finish in time and were cut off.", "error", err.Error())
 	}
 	stopWork()
 	select {
 	case <-worked:
 	case <-time.After(workGrace):
-		p.log.Warn("Some stages did not finish in time. Their leases end by themselves, and the jobs are claimed again.")
+		p.log.Warn("Some stages did not finish in time. When their leases expire, another process or the next start claims the jobs.")
 	}
 	return failure
 }
 
-// pause gives load balancers time to see that /readyz fails. It does not delay a
-// person who stops the service at a terminal.
-func (p process) pause(ctx context.Context) {
+// startWork starts the background work. The channel is closed when all of it has
+// ended, after ctx.
+func (p process) startWork(ctx context.Context) <-chan struct{} {
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		var all sync.WaitGroup
+		all.Go(func() { p.fence.Run(ctx) })
+		all.Go(func() { p.events.run(ctx) })
+		all.Go(func() { p.pipeline.Run(ctx) })
+		all.Wait()
+	}()
+	return worked
+}
+
+// drain gives load balancers time to see that /readyz fails. It waits only after
+// SIGTERM: a person who presses Ctrl-C needs no delay.
+func (p process) drain(ctx context.Context) {
 	var stop stopSignal
 	if errors.As(context.Cause(ctx), &stop) && stop.Signal == syscall.SIGTERM {
 		time.Sleep(p.drainDelay)

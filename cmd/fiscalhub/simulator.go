@@ -18,22 +18,22 @@ import (
 )
 
 type simulatorCmd struct {
-	Listen          string         `help:"Address of the emulated hosts; 127.0.0.1:9090 unless told." default:"127.0.0.1:9090" placeholder:"ADDR"`
-	Control         string         `help:"Address of the control API; 127.0.0.1:9091 unless told." default:"127.0.0.1:9091" placeholder:"ADDR"`
-	ControlToken    string         `help:"Bearer token that the control API asks for; needed where it listens beyond this machine." placeholder:"TOKEN"`
-	Seed            uint64         `help:"Seed of everything that is drawn." default:"1" placeholder:"N"`
+	Listen          string         `help:"Address of the emulated hosts (default 127.0.0.1:9090)." default:"127.0.0.1:9090" placeholder:"ADDR"`
+	Control         string         `help:"Address of the control API (default 127.0.0.1:9091)." default:"127.0.0.1:9091" placeholder:"ADDR"`
+	ControlToken    string         `help:"Bearer token of the control API; required when it listens beyond this machine." placeholder:"TOKEN"`
+	Seed            uint64         `help:"Seed of every random value." default:"1" placeholder:"N"`
 	Profile         string         `help:"happy, slow-day, flaky, dgii-down, certification-strict or chaos." default:"happy"`
-	Fixture         string         `help:"JSON file of taxpayers, rules and configuration to start with." placeholder:"FILE"`
-	Latency         *time.Duration `help:"Latency of every answer; drawn from 5 to 30 ms unless told." placeholder:"D"`
-	ValidationDelay *time.Duration `help:"How long every document is in process; drawn from 150 ms to 5 min unless told." placeholder:"D"`
-	Lean            bool           `help:"Keep neither a journal nor the bytes of documents, for benches."`
+	Fixture         string         `help:"JSON file with the taxpayers, rules and configuration to start with." placeholder:"FILE"`
+	Latency         *time.Duration `help:"Latency of every answer. By default a random 5 to 30 ms." placeholder:"D"`
+	ValidationDelay *time.Duration `help:"How long every document is in process. By default a random 150 ms to 5 min." placeholder:"D"`
+	Lean            bool           `help:"Keep neither the journal nor the content of documents. For benchmarks."`
 	LogLevel        slog.Level     `help:"debug, info, warn or error." default:"warn"`
 }
 
 // Run serves until the process is asked to stop.
 func (c simulatorCmd) Run(t *terminal) error {
 	if c.ControlToken == "" && !isLoopback(c.Control) {
-		return usageError("--control: " + c.Control + " can be reached from other machines: give a --control-token, or listen on 127.0.0.1")
+		return usageError("--control: " + c.Control + " can be reached from other machines: set --control-token, or listen on 127.0.0.1")
 	}
 	sim, err := c.simulator(t)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c simulatorCmd) Run(t *terminal) error {
 	if err != nil {
 		return errors.Join(err, emulated.Close())
 	}
-	if err := t.tellSimulator(emulated.Addr(), control.Addr()); err != nil {
+	if err := t.answerSimulator(emulated.Addr(), control.Addr()); err != nil {
 		return errors.Join(err, emulated.Close(), control.Close())
 	}
 	log := slog.NewLogLogger(t.log(c.LogLevel).Handler(), slog.LevelDebug)
@@ -63,17 +63,19 @@ func (c simulatorCmd) Run(t *terminal) error {
 	case err = <-served:
 	case <-t.ctx.Done():
 	}
-	sim.Close() // before the servers, which wait for what it keeps waiting
+	sim.Close() // first: it ends the requests that the servers would wait for
 	grace, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
 	defer cancel()
 	for _, server := range servers {
 		if server.Shutdown(grace) != nil {
-			_ = server.Close() // what is still open was asked to end
+			_ = server.Close() // the simulator has ended its requests already
 		}
 	}
 	return err
 }
 
+// simulator builds the simulator from the flags and the fixture. A flag wins over
+// the fixture.
 func (c simulatorCmd) simulator(t *terminal) (*simulator.Simulator, error) {
 	o := simulator.Options{Now: time.Now, Seed: c.Seed, Log: t.log(c.LogLevel), Schemas: os.Getenv("FISCALHUB_XSD"), Fixture: &simulator.Fixture{}}
 	if c.Fixture != "" {
@@ -91,7 +93,7 @@ func (c simulatorCmd) simulator(t *terminal) (*simulator.Simulator, error) {
 		o.Fixture.Config = &simulator.Config{}
 	}
 	config := o.Fixture.Config
-	if config.Profile == "" || c.Profile != "happy" { // a flag wins
+	if config.Profile == "" || c.Profile != "happy" { // the default of the flag does not win over the fixture
 		config.Profile = c.Profile
 	}
 	config.Lean = config.Lean || c.Lean
@@ -110,14 +112,15 @@ func (c simulatorCmd) simulator(t *terminal) (*simulator.Simulator, error) {
 	return sim, nil
 }
 
-// tellSimulator tells people where it listens, and scripts with --json.
-func (t *terminal) tellSimulator(emulated, control net.Addr) error {
+// answerSimulator prints the addresses of the simulator, also as JSON with
+// --json.
+func (t *terminal) answerSimulator(emulated, control net.Addr) error {
 	view := struct {
 		Authority string `json:"authority"`
 		Control   string `json:"control"`
 	}{"http://" + emulated.String(), "http://" + control.String() + "/_sim/v1"}
-	t.say("simulator of the tax authority: give fiscalhub serve --authority %s", view.Authority)
-	t.say("control API: %s", view.Control)
+	t.progress("simulator of the tax authority: run fiscalhub serve --authority %s", view.Authority)
+	t.progress("control API: %s", view.Control)
 	if !t.cli.JSON {
 		return nil
 	}
@@ -133,7 +136,8 @@ func isLoopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// withToken asks for a bearer token, where there is one.
+// withToken refuses requests without the bearer token. An empty token refuses
+// nothing.
 func withToken(h http.Handler, token string) http.Handler {
 	if token == "" {
 		return h
@@ -141,7 +145,7 @@ func withToken(h http.Handler, token string) http.Handler {
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
-			http.Error(w, "the control API asks for its token", http.StatusUnauthorized)
+			http.Error(w, "the control API requires its token", http.StatusUnauthorized)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -2,43 +2,35 @@ package main
 
 import (
 	"io"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
+	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
 type sourceCmd struct {
-	Create sourceCreateCmd `cmd:"" help:"Let somebody tell signed events about the documents of a taxpayer. The secret is shown this once."`
+	Create sourceCreateCmd `cmd:"" help:"Allow a sender to send signed events about the documents of a taxpayer. The secret is shown only this time."`
 	List   sourceListCmd   `cmd:"" help:"List the sources, without their secrets."`
-	Rotate sourceRotateCmd `cmd:"" help:"Give a source a new secret; the old one is good for 24 hours more."`
-	Revoke sourceRevokeCmd `cmd:"" help:"End a source now."`
+	Rotate sourceRotateCmd `cmd:"" help:"Give a source a new secret; the old secret is valid for 24 hours more."`
+	Revoke sourceRevokeCmd `cmd:"" help:"Revoke a source now."`
 }
 
-// inboundFlag is where sources send to.
+// inboundFlag is the address of the service in the URL of a source.
 type inboundFlag struct {
 	BaseURL string `name:"base-url" help:"Public address of the service, as in serve." default:"http://127.0.0.1:8080" placeholder:"URL"`
 }
 
+// address returns the URL that a source sends its events to.
 func (f inboundFlag) address(id string) string {
 	return strings.TrimRight(f.BaseURL, "/") + "/v1/events/inbound/" + id
 }
 
-// checkBase tells whether an address can be the service's own.
-func checkBase(address string) error {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return usageError("--base-url: want an address like https://invoices.example")
-	}
-	return nil
-}
-
-// sourceView is a source in JSON. The secret is there only once.
+// sourceView is a source in JSON. Secret is set only when it is new.
 type sourceView struct {
 	ID          string             `json:"id"`
 	URL         string             `json:"url"`
@@ -53,29 +45,24 @@ type sourceView struct {
 func (f inboundFlag) view(s store.Source) sourceView {
 	return sourceView{
 		ID: s.ID, URL: f.address(s.ID), Events: s.Kinds, TaxpayerID: s.TaxpayerID, Environment: s.Environment,
-		CreatedAt: moment(s.CreatedAt), RevokedAt: optionalMoment(s.RevokedAt),
+		CreatedAt: formatTime(s.CreatedAt), RevokedAt: optionalTime(s.RevokedAt),
 	}
 }
 
-// answer tells a source and its new secret.
-func (f inboundFlag) answer(t *terminal, s store.Source, secret webhook.Secret) error {
+// answerSecret prints a source with its new secret.
+func (f inboundFlag) answerSecret(t *terminal, s store.Source, secret webhook.Secret) error {
 	v := f.view(s)
 	v.Secret = secret.Reveal()
-	return t.answer(v, func(w io.Writer) {
-		line(w, "id", v.ID)
-		line(w, "url", v.URL)
-		line(w, "secret", v.Secret)
-		line(w, "", "Keep it now: it is not shown again.")
-	})
+	return t.answer(v, func(w io.Writer) { printSecret(w, v.ID, v.URL, v.Secret) })
 }
 
-// sources runs fn with what looks after sources.
-func (t *terminal) sources(fn func(*notify.Sources) error) error {
-	return t.withStore(func(s *store.Store) error {
-		keys := t.masterKeys()
-		if _, err := t.keyring(s, keys); err != nil {
-			return err
-		}
+// withSources checks the base address, opens the database and runs fn with the
+// service for sources.
+func (f inboundFlag) withSources(t *terminal, fn func(*notify.Sources) error) error {
+	if err := checkBaseURL(f.BaseURL); err != nil {
+		return err
+	}
+	return t.withKeys(func(s *store.Store, keys *seal.Keys, _ *access.Keyring) error {
 		all, err := notify.NewSources(notify.SourcesOptions{Store: s, Secrets: access.NewSecrets(s, keys), Now: time.Now})
 		if err != nil {
 			return err
@@ -86,33 +73,30 @@ func (t *terminal) sources(fn func(*notify.Sources) error) error {
 
 type sourceCreateCmd struct {
 	Taxpayer    string `required:"" help:"Id of the taxpayer." placeholder:"ID"`
-	Environment string `required:"" help:"certification or production; the sandbox takes no events." enum:"sandbox,certification,production" placeholder:"E"`
+	Environment string `required:"" help:"certification or production; the sandbox receives no events." enum:"sandbox,certification,production" placeholder:"E"`
 	inboundFlag
 }
 
-// Run makes a source.
+// Run adds a source.
 func (c sourceCreateCmd) Run(t *terminal) error {
-	if err := checkBase(c.BaseURL); err != nil {
-		return err
-	}
 	scope := store.Scope{Environment: fiscal.Environment(c.Environment), TaxpayerID: c.Taxpayer}
 	if scope.Environment == fiscal.Sandbox {
 		return notify.ErrSandbox
 	}
-	return t.sources(func(all *notify.Sources) error {
+	return c.withSources(t, func(all *notify.Sources) error {
 		made, secret, err := all.Create(t.ctx, scope)
 		if err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
 		}
-		return c.answer(t, made, secret)
+		return c.answerSecret(t, made, secret)
 	})
 }
 
 type sourceListCmd struct{ inboundFlag }
 
-// Run lists sources.
+// Run lists the sources of all taxpayers.
 func (c sourceListCmd) Run(t *terminal) error {
-	if err := checkBase(c.BaseURL); err != nil {
+	if err := checkBaseURL(c.BaseURL); err != nil {
 		return err
 	}
 	return t.withStore(func(s *store.Store) error {
@@ -120,10 +104,7 @@ func (c sourceListCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		views := make([]sourceView, len(all))
-		for i, one := range all {
-			views[i] = c.view(one)
-		}
+		views := mapEach(all, c.view)
 		return t.answer(views, func(w io.Writer) {
 			if len(views) == 0 {
 				return
@@ -145,17 +126,14 @@ type sourceRotateCmd struct {
 	inboundFlag
 }
 
-// Run rotates the secret of a source.
+// Run gives a source a new secret.
 func (c sourceRotateCmd) Run(t *terminal) error {
-	if err := checkBase(c.BaseURL); err != nil {
-		return err
-	}
-	return t.sources(func(all *notify.Sources) error {
+	return c.withSources(t, func(all *notify.Sources) error {
 		source, secret, err := all.Rotate(t.ctx, c.ID)
 		if err != nil {
 			return missing(err, "source", c.ID)
 		}
-		return c.answer(t, source, secret)
+		return c.answerSecret(t, source, secret)
 	})
 }
 
@@ -166,10 +144,7 @@ type sourceRevokeCmd struct {
 
 // Run revokes a source.
 func (c sourceRevokeCmd) Run(t *terminal) error {
-	if err := checkBase(c.BaseURL); err != nil {
-		return err
-	}
-	return t.sources(func(all *notify.Sources) error {
+	return c.withSources(t, func(all *notify.Sources) error {
 		if err := all.Revoke(t.ctx, c.ID); err != nil {
 			return missing(err, "source", c.ID)
 		}
@@ -177,6 +152,6 @@ func (c sourceRevokeCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		return t.answer(c.view(source), func(w io.Writer) { line(w, "revoked; what it sends is refused") })
+		return t.answer(c.view(source), func(w io.Writer) { line(w, "revoked; the service refuses its events from now on") })
 	})
 }

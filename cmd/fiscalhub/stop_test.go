@@ -13,15 +13,16 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// outcome is what a client knows of one request.
+// outcome is the result of one request for its client.
 type outcome struct {
 	begun  time.Time
-	status int // 0: no answer
+	status int // 0 without an answer
 	err    error
 }
 
-// load sends creations until nobody listens any more, and tells what became of
-// each by its request id. Half of the clients use a new connection each time.
+// load creates invoices until the server stops accepting. The returned function
+// waits for the clients and returns the outcomes by request id. Half of the clients
+// use a new connection for each request.
 func load(t *testing.T, c *integrator, base, prefix string, acks *acknowledged) (wait func() map[string]outcome) {
 	t.Helper()
 	fresh := *c
@@ -52,8 +53,8 @@ func load(t *testing.T, c *integrator, base, prefix string, acks *acknowledged) 
 	}
 }
 
-// answered are the requests that a server says to have answered.
-func (s *served) answered(t *testing.T) map[string]int {
+// answered returns the status of each request by request id, from the server's log.
+func (s *serverProcess) answered(t *testing.T) map[string]int {
 	t.Helper()
 	found := map[string]int{}
 	for line := range strings.Lines(s.log.String()) {
@@ -72,9 +73,9 @@ func (s *served) answered(t *testing.T) map[string]int {
 	return found
 }
 
-// A stop under load: nobody is refused while the delay lasts, every request
-// that the server took on is answered, and no acknowledgement is lost.
-func TestAStopUnderLoadLosesNothing(t *testing.T) {
+// A server that stops under load must accept requests during the drain delay,
+// answer every request that it has read, and keep every acknowledged invoice.
+func TestStopUnderLoadLosesNoRequest(t *testing.T) {
 	t.Parallel()
 	const cycles, delay = 5, 200 * time.Millisecond
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -83,17 +84,17 @@ func TestAStopUnderLoadLosesNothing(t *testing.T) {
 		c := newIntegrator(t, server)
 		acks := &acknowledged{by: map[string]answer{}}
 		args = append(args, "--no-bootstrap")
-		warned := 0
+		notReady := 0
 		for cycle := range cycles {
 			wait := load(t, c, server.base, string(rune('A'+cycle)), acks)
 			before := acks.n.Load()
-			eventually(t, 30*time.Second, "load", func() bool { return acks.n.Load() > before+20 })
+			eventually(t, 30*time.Second, "clients create invoices", func() bool { return acks.n.Load() > before+20 })
 			server.signal(t, syscall.SIGTERM)
 			stopped := time.Now()
 			for {
 				status, err := get(t.Context(), server.base+"/readyz")
 				if err == nil && status == http.StatusServiceUnavailable {
-					warned++
+					notReady++
 				}
 				if err != nil || status != http.StatusOK {
 					break
@@ -121,15 +122,15 @@ func TestAStopUnderLoadLosesNothing(t *testing.T) {
 			}
 			server = serve(t, args...)
 		}
-		if warned == 0 { // a busy machine may miss it at times, but not always
-			t.Error("/readyz never said no while requests were still answered")
+		if notReady == 0 { // on a busy machine a cycle may miss it, but not all cycles
+			t.Error("/readyz never failed while the server still answered requests")
 		}
-		acks.stored(t, c, server.base)
+		acks.checkStored(t, c, server.base)
 	})
 }
 
-// stored asserts that every acknowledged creation is there, once.
-func (a *acknowledged) stored(t *testing.T, c *integrator, base string) {
+// checkStored checks that the server has every acknowledged invoice once.
+func (a *acknowledged) checkStored(t *testing.T, c *integrator, base string) {
 	t.Helper()
 	stored := c.invoices(t, base)
 	for id, first := range a.by {
@@ -139,11 +140,11 @@ func (a *acknowledged) stored(t *testing.T, c *integrator, base string) {
 	}
 }
 
-func TestASecondSignalEndsTheProcessAtOnce(t *testing.T) {
+func TestSecondSignalEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	server := serve(t, "--data", t.TempDir(), "--drain-delay", "1m")
 	server.signal(t, syscall.SIGTERM)
-	eventually(t, 5*time.Second, "the first signal is seen", func() bool {
+	eventually(t, 5*time.Second, "/readyz fails after the first signal", func() bool {
 		status, err := get(t.Context(), server.base+"/readyz")
 		return err == nil && status == http.StatusServiceUnavailable
 	})
@@ -156,8 +157,8 @@ func TestASecondSignalEndsTheProcessAtOnce(t *testing.T) {
 	}
 }
 
-// A person at a terminal is not kept waiting for a load balancer.
-func TestAnInterruptStopsWithoutDelay(t *testing.T) {
+// After Ctrl-C the server does not wait for load balancers.
+func TestInterruptStopsWithoutDrainDelay(t *testing.T) {
 	t.Parallel()
 	server := serve(t, "--data", t.TempDir(), "--drain-delay", "1m")
 	server.signal(t, syscall.SIGINT)

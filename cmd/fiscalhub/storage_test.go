@@ -14,9 +14,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// Probes tell a process that lives from one that can work, and the service
-// comes back by itself with its database.
-func TestP79AServerWithoutItsDatabaseLivesAndIsNotReady(t *testing.T) {
+// While the database is down /livez succeeds and /readyz fails. The service
+// recovers without a restart when the database is back.
+func TestServerWithoutDatabaseIsLiveButNotReady(t *testing.T) {
 	t.Parallel()
 	pg := storetest.Private(t)
 	server := serve(t, "--data", t.TempDir(), "--database", pg.Empty(t), "--rate-limit", "0")
@@ -31,12 +31,12 @@ func TestP79AServerWithoutItsDatabaseLivesAndIsNotReady(t *testing.T) {
 	probe("/readyz", http.StatusOK)
 	first, err := c.create(t.Context(), server.base, "before", "before")
 	if err != nil || first.status != http.StatusAccepted {
-		t.Fatalf("before: %d %s, %v", first.status, first.body, err)
+		t.Fatalf("before the halt: %d %s, %v", first.status, first.body, err)
 	}
 	pg.Halt()
 	probe("/readyz", http.StatusServiceUnavailable)
 	probe("/livez", http.StatusOK)
-	for _, key := range []string{"meanwhile", "before"} {
+	for _, key := range []string{"during", "before"} {
 		got, err := c.create(t.Context(), server.base, key, key)
 		if err != nil || got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
 			t.Errorf("key %s without a database: %d %s, %v; want 503 with Retry-After", key, got.status, got.body, err)
@@ -46,24 +46,25 @@ func TestP79AServerWithoutItsDatabaseLivesAndIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	probe("/readyz", http.StatusOK)
-	eventually(t, 10*time.Second, "creations", func() bool {
-		got, err := c.create(t.Context(), server.base, "meanwhile", "meanwhile")
+	eventually(t, 10*time.Second, "creations succeed again", func() bool {
+		got, err := c.create(t.Context(), server.base, "during", "during")
 		return err == nil && got.status == http.StatusAccepted
 	})
 	again, err := c.create(t.Context(), server.base, "before", "before")
 	if err != nil || again.body != first.body {
-		t.Errorf("what was acknowledged before is replayed as %d %s, %v", again.status, again.body, err)
+		t.Errorf("the first answer is replayed as %d %s, %v", again.status, again.body, err)
 	}
 }
 
-// Another process holds the write lock of the file for too long.
-func TestP74ALockedDatabaseIsToldAtTheLimit(t *testing.T) {
+// Another process holds the write lock of a SQLite file. A creation must fail with
+// 503 after the time limit for the lock.
+func TestLockedDatabaseAnswers503AfterTheLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := serve(t, "--data", dir, "--rate-limit", "0")
 	c := newIntegrator(t, server)
 	if got, err := c.create(t.Context(), server.base, "warm", "warm"); err != nil || got.status != http.StatusAccepted {
-		t.Fatalf("before: %d %s, %v", got.status, got.body, err)
+		t.Fatalf("before the lock: %d %s, %v", got.status, got.body, err)
 	}
 	holder := storetest.Open(t, "sqlite:"+filepath.Join(dir, "fiscalhub.db"), time.Now)
 	held, release := make(chan struct{}), make(chan struct{})
@@ -86,18 +87,18 @@ func TestP74ALockedDatabaseIsToldAtTheLimit(t *testing.T) {
 		t.Errorf("after %s: %d %s, %v; want 503 with Retry-After at about 5 s", took, got.status, got.body, err)
 	}
 	if found := c.invoices(t, server.base); len(found) != 1 {
-		t.Errorf("reading meanwhile finds %v, want the first invoice alone", found)
+		t.Errorf("the list has %v during the lock, want only the first invoice", found)
 	}
 	close(release)
 	holding.Wait()
 	if got, err := c.create(t.Context(), server.base, "key", "ext"); err != nil || got.status != http.StatusAccepted {
-		t.Errorf("once it is free: %d %s, %v", got.status, got.body, err)
+		t.Errorf("after the lock: %d %s, %v", got.status, got.body, err)
 	}
 }
 
-// A limit on the size of files makes writes fail as a broken disk does: with an
-// error that is not "full". Nothing may be acknowledged after it.
-func TestP77AStorageThatFailsEndsTheProcess(t *testing.T) {
+// A limit on the size of files makes a write fail as on a broken disk, with another
+// error than "disk full". The process must end and acknowledge nothing after that.
+func TestFailingStorageEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"-c", `ulimit -f 4096; exec "$0" "$@"`, program(t), "serve", "--listen", "127.0.0.1:0", "--data", dir, "--rate-limit", "0"}
@@ -115,7 +116,7 @@ func TestP77AStorageThatFailsEndsTheProcess(t *testing.T) {
 		got, err := c.create(t.Context(), server.base, "key-"+id, "ext-"+id)
 		if err != nil || got.status != http.StatusAccepted {
 			if err == nil && got.status != http.StatusServiceUnavailable {
-				t.Errorf("the failure is told as %d %s", got.status, got.body)
+				t.Errorf("the failed creation got %d %s, want 503", got.status, got.body)
 			}
 			break
 		}
@@ -125,6 +126,6 @@ func TestP77AStorageThatFailsEndsTheProcess(t *testing.T) {
 		t.Errorf("exit code %d, want 1 and the reason\n%s", code, server.log)
 	}
 	again := serve(t, "--data", dir, "--rate-limit", "0", "--no-bootstrap")
-	acks.stored(t, c, again.base)
+	acks.checkStored(t, c, again.base)
 	t.Logf("%d creations were acknowledged before the failure", len(acks.by))
 }

@@ -19,16 +19,17 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// terminal is what a command works with: its context, the shared flags, and
-// where it writes. Answers go to out, progress and logs to errOut.
+// terminal is what a command runs with: its context, the shared flags and its
+// output. Answers go to out, progress and logs go to errOut.
 type terminal struct {
-	ctx    context.Context //nolint:containedctx // a command lives as long as it
+	ctx    context.Context //nolint:containedctx // a command runs for as long as its context
 	cli    *cli
 	out    io.Writer
 	errOut io.Writer
 }
 
-// answer prints v as JSON, or lets human print it.
+// answer prints v as JSON with --json, and calls human to print it as a table
+// without.
 func (t *terminal) answer(v any, human func(w io.Writer)) error {
 	if !t.cli.JSON {
 		table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
@@ -41,32 +42,33 @@ func (t *terminal) answer(v any, human func(w io.Writer)) error {
 	return e.Encode(v)
 }
 
-// line writes one line for people.
+// line writes one line of a table.
 func line(w io.Writer, cells ...string) {
-	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // Flush tells
+	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // Flush returns the error
 }
 
 func (t *terminal) log(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(t.errOut, &slog.HandlerOptions{Level: level}))
 }
 
-// openStore opens the database of the shared flags, and migrates it.
+// openStore opens the database that the shared flags name, and migrates it. The
+// caller closes it.
 func (t *terminal) openStore() (*store.Store, error) {
 	if err := os.MkdirAll(t.cli.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	return store.Open(t.ctx, t.address(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo)})
+	return store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo)})
 }
 
-// address is that of the database of the shared flags.
-func (t *terminal) address() string {
+// databaseAddress returns the address of the database that the shared flags name.
+func (t *terminal) databaseAddress() string {
 	if t.cli.Database != "" {
 		return t.cli.Database
 	}
 	return "sqlite:" + filepath.Join(t.cli.Data, "fiscalhub.db")
 }
 
-// withStore runs fn on the open database.
+// withStore opens the database, runs fn and closes the database.
 func (t *terminal) withStore(fn func(*store.Store) error) error {
 	s, err := t.openStore()
 	if err != nil {
@@ -75,7 +77,20 @@ func (t *terminal) withStore(fn func(*store.Store) error) error {
 	return errors.Join(fn(s), s.Close())
 }
 
-// masterKeys is where the master key is.
+// withKeys is withStore for commands that read or write secrets. It fails when
+// the master key is not the one of the database.
+func (t *terminal) withKeys(fn func(*store.Store, *seal.Keys, *access.Keyring) error) error {
+	return t.withStore(func(s *store.Store) error {
+		keys := t.masterKeys()
+		ring, err := t.keyring(s, keys)
+		if err != nil {
+			return err
+		}
+		return fn(s, keys, ring)
+	})
+}
+
+// masterKeys returns the master key file that the shared flags name.
 func (t *terminal) masterKeys() *seal.Keys {
 	path := t.cli.MasterKey
 	if path == "" {
@@ -84,59 +99,47 @@ func (t *terminal) masterKeys() *seal.Keys {
 	return seal.NewKeys(path)
 }
 
-// keyring opens the service's own keys with the master key. A rotation of the
-// master key that was interrupted is finished on the way.
+// keyring decrypts the service's own keys with the master key. It also finishes
+// a rotation of the master key that was interrupted.
 func (t *terminal) keyring(s *store.Store, keys *seal.Keys) (*access.Keyring, error) {
 	ring, err := access.LoadKeyring(t.ctx, s, keys)
 	if err != nil {
-		return nil, keyMissing(err, keys)
+		return nil, explainMissingKey(err, keys)
 	}
 	done, err := access.FinishRotation(t.ctx, s, keys)
 	switch {
 	case err != nil:
-		// The key was found where the rotation had left it, so all is well but the file.
-		t.warn("the master key in use could not be put into %s: %s", keys.File(), oneLine(err))
+		// The right key was found beside the file, so the command can go on.
+		t.warn("the master key in use could not be written to %s: %s", keys.File(), oneLine(err))
 	case done:
 		t.warn("%s held another master key than the database needs, after an interrupted rotation or a restore; it holds the right one now", keys.File())
 	}
 	return ring, nil
 }
 
-// keyMissing says what to do when there is no master key file.
-func keyMissing(err error, keys *seal.Keys) error {
+// explainMissingKey adds what to do to the error of a missing master key file.
+func explainMissingKey(err error, keys *seal.Keys) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the master key file %s is missing, and the database was made with one: put it back, or name it with --master-key", keys.File())
+		return fmt.Errorf("the master key file %s is missing, and the database was created with one: put the file back, or name it with --master-key", keys.File())
 	}
 	return err
 }
 
-// warn tells people what does not keep the command from its work.
+// missing replaces ErrNotFound by a message that names the object and the
+// command that lists such objects. It returns other errors as they are.
+func missing(err error, object, id string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no %s %s: see fiscalhub %s list", object, id, object)
+	}
+	return err
+}
+
+// warn prints a warning. The command goes on.
 func (t *terminal) warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.errOut, "fiscalhub: warning: "+format+"\n", args...)
 }
 
-// say tells people what is going on.
-func (t *terminal) say(format string, args ...any) {
+// progress prints one line about what the command is doing.
+func (t *terminal) progress(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.errOut, format+"\n", args...)
-}
-
-// oneLine is an error as one line of text.
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-}
-
-// day and moment are how instants are shown.
-func moment(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-func optionalMoment(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	text := moment(t)
-	return &text
 }

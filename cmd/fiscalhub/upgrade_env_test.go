@@ -23,13 +23,13 @@ const (
 	upgradeIssuer   = "199000013" // has documents in every state
 	upgradeFenced   = "199000048" // has a fenced range
 	upgradeReceiver = "199000021" // a buyer that receives documents
-	upgradeDeaf     = "199000064" // a buyer that does not answer while the fixture is made
+	upgradeDeaf     = "199000064" // a buyer that fails while the fixture is made
 	upgradeBuyer    = "199000056" // a buyer that receives nothing
 	upgradeSigner   = "00112345678"
 )
 
-// upgradeAuthority is what the simulator knows: both issuers with the numbers
-// of the fixture, the buyers, and the root of the signer's certificate.
+// upgradeAuthority returns the fixture of the simulator: both issuers with their
+// ranges, the buyers, and the root of the signer's certificate.
 func upgradeAuthority(roots []byte) any {
 	issuer := func(rnc string) map[string]any {
 		return map[string]any{
@@ -51,15 +51,15 @@ func upgradeAuthority(roots []byte) any {
 	}
 }
 
-// upgradeExpires is the last day of the ranges and of the certificate. Tests
-// run for a long time after the fixture was made.
+// upgradeExpires is the last day of the ranges and of the certificate. It is far
+// away, because the tests must pass for years after the fixture was made.
 const upgradeExpires = "2099-12-31"
 
-// upgradeWitnessed is the last number of type 31 that the witness has of the
+// upgradeWitnessed is the last number of type 31 in the witness file for the
 // taxpayer with the fenced range.
 const upgradeWitnessed = 3
 
-// certificationArgs are the flags of a service that issues to an authority.
+// certificationArgs returns the flags of a service in certification.
 func certificationArgs(shared []string, authority, roots string) []string {
 	return append(append([]string{}, shared...),
 		"--environment", "certification", "--authority", authority, "--authority-environment", "testecf", "--trust", roots,
@@ -70,7 +70,7 @@ func sandboxArgs(shared []string) []string {
 	return append(append([]string{}, shared...), "--environment", "sandbox", "--rate-limit", "0", "--no-bootstrap", "--log-level", "error")
 }
 
-// A sale is what varies between the invoices of the fixture.
+// A sale has the values that differ between the invoices of the fixture.
 type sale struct {
 	externalID string
 	kind       string // 31 or 32
@@ -79,7 +79,7 @@ type sale struct {
 	scenario   string // of the sandbox
 }
 
-// request is the body of the creation.
+// request returns the body of the creation.
 func (s sale) request() string {
 	buyer, price, subtotal, tax, total := `"legal_name":"Consumidor final"`, "250.00", "500.00", "90.00", "590.00"
 	if s.buyer != "" {
@@ -124,21 +124,27 @@ func (c fixtureCredential) becomes(t *testing.T, base, externalID, status string
 // send posts a message of a source, signed now.
 func (s fixtureSource) send(t *testing.T, base string) answer {
 	t.Helper()
-	library, err := standardwebhooks.NewWebhook(s.Secret)
+	return postSigned(t, base+"/v1/events/inbound/"+s.ID, s.Secret, s.MessageID, s.Message)
+}
+
+// postSigned posts a message to the address of a source, signed now with its secret.
+func postSigned(t *testing.T, url, secret, id, body string) answer {
+	t.Helper()
+	library, err := standardwebhooks.NewWebhook(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	signature, err := library.Sign(s.MessageID, now, []byte(s.Message))
+	signature, err := library.Sign(id, now, []byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/events/inbound/"+s.ID, strings.NewReader(s.Message))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("webhook-id", s.MessageID)
+	r.Header.Set("webhook-id", id)
 	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
 	r.Header.Set("webhook-signature", signature)
 	resp, err := http.DefaultClient.Do(r)
@@ -146,15 +152,15 @@ func (s fixtureSource) send(t *testing.T, base string) answer {
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
+	got, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(body)}
+	return answer{resp.StatusCode, resp.Header, string(got)}
 }
 
-// commercialResponse is the message of a source that passes on what a buyer has
-// signed.
+// commercialResponse returns the message of a source with the signed response of a
+// buyer.
 func commercialResponse(encf, xml string) string {
 	return fmt.Sprintf(`{"type":"ecf.commercial_response","timestamp":"2026-11-15T00:00:00Z","data":{"encf":%q,"xml_base64":%q}}`,
 		encf, base64.StdEncoding.EncodeToString([]byte(xml)))
@@ -208,7 +214,7 @@ func (h *hookServer) answer(status int) {
 	h.status = status
 }
 
-// received are the events that were answered with 204.
+// received returns the ids of the events that it answered with 204.
 func (h *hookServer) received() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -239,10 +245,9 @@ func (h *hookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A gatedAuthority stands before a simulator that knows nothing of the fixture.
-// It keeps every call waiting until it is opened. Then it answers itself about
-// the track ids of the fixture, which it says are accepted, and passes the other
-// calls on.
+// A gatedAuthority is a proxy in front of a simulator that does not have the
+// documents of the fixture. It blocks every call until it is opened. Then it answers
+// "accepted" for the track ids of the fixture, and passes the other calls on.
 type gatedAuthority struct {
 	url    string
 	open   func()

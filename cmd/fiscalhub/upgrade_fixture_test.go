@@ -20,9 +20,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// An upgradeFixture is what clients of the previous release know about its
-// database. It stands in expected.json beside the database; testdata/upgrade
-// has one folder for each engine.
+// An upgradeFixture is the content of expected.json: the answers that clients of the
+// previous release received. testdata/upgrade has one folder for each engine.
 type upgradeFixture struct {
 	Credentials []fixtureCredential `json:"credentials"`
 	Creations   []fixtureCreation   `json:"creations"`
@@ -34,7 +33,7 @@ type upgradeFixture struct {
 }
 
 // A fixtureCredential is an API key, and the status that a list of invoices is
-// answered with. Name says what the tests use it for.
+// answered with. Tests find it by Name.
 type fixtureCredential struct {
 	Name        string `json:"name"`
 	Environment string `json:"environment"`
@@ -55,9 +54,9 @@ type fixtureCreation struct {
 	Answer         string `json:"answer"`
 }
 
-// A fixtureInvoice is an invoice and its fiscal document as they were read last:
-// Invoice and Document are the members data of the answers. Final is the status
-// that the document reaches after the upgrade. Stage is where its job waits.
+// A fixtureInvoice is an invoice and its fiscal document before the upgrade. Invoice
+// and Document are the members data of the answers, Stage is the stage of the job,
+// and Final is the status that the document must reach after the upgrade.
 type fixtureInvoice struct {
 	Credential string          `json:"credential"`
 	ID         string          `json:"id"`
@@ -83,8 +82,8 @@ type fixtureRange struct {
 	Fenced     bool   `json:"fenced"`
 }
 
-// A fixtureFeed is the feed of the first taxpayer. Cursor is the one that was
-// given out after the first Read events.
+// A fixtureFeed is the feed of the first taxpayer. Cursor is the cursor after the
+// first Read events.
 type fixtureFeed struct {
 	Read   int      `json:"read"`
 	Cursor string   `json:"cursor"`
@@ -131,11 +130,11 @@ func (f *upgradeFixture) invoice(t *testing.T, externalID string) fixtureInvoice
 	return fixtureInvoice{}
 }
 
-// upgradeDir is the folder of an engine's fixture.
+// upgradeDir returns the folder of an engine's fixture.
 func upgradeDir(engine string) string { return filepath.Join("testdata", "upgrade", engine) }
 
-// loadUpgradeFixture puts the fixture of an engine into a fresh data folder and
-// database, and returns the flags that name both.
+// loadUpgradeFixture copies the fixture of an engine into a new data folder and
+// database. Shared are the flags that name both.
 func loadUpgradeFixture(t *testing.T, engine string) (fixture *upgradeFixture, shared []string) {
 	t.Helper()
 	data := t.TempDir()
@@ -205,7 +204,7 @@ func (c fixtureCredential) get(t *testing.T, base, resource string) string {
 	return got.body
 }
 
-// A documentRead is what the tests read of a fiscal document.
+// A documentRead is a fiscal document in the API, as far as the tests need it.
 type documentRead struct {
 	ID         string `json:"id"`
 	InvoiceID  string `json:"invoice_id"`
@@ -226,8 +225,8 @@ func (c fixtureCredential) document(t *testing.T, base, externalID string) docum
 	return read[0]
 }
 
-// data reads the member data of an answer, without the address of the service:
-// every start has another.
+// data reads the member data of an answer. It removes the address of the service,
+// which changes with every start.
 func (c fixtureCredential) data(t *testing.T, base, resource string) json.RawMessage {
 	t.Helper()
 	var envelope struct {
@@ -237,8 +236,8 @@ func (c fixtureCredential) data(t *testing.T, base, resource string) json.RawMes
 	return envelope.Data
 }
 
-// feed reads the ids of all events after a cursor, and the cursor after the
-// first page of so many events.
+// feed reads the ids of all events after a cursor, in pages of limit events, and the
+// cursor after the first page.
 func (c fixtureCredential) feed(t *testing.T, base, cursor, limit string) (ids []string, first string) {
 	t.Helper()
 	for {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// certification makes documents of a live environment in every state.
+// certification creates documents in every state in certification.
 func (m *fixtureMaker) certification() {
 	t := m.t
 	m.sim = startSimulator(t, upgradeAuthority(readFile(t, m.file("roots.pem"))))
@@ -53,8 +53,8 @@ func (m *fixtureMaker) ready(name, taxpayer string) fixtureCredential {
 	return c
 }
 
-// endedCredentials makes keys that work no more, one with few rights, and one
-// that replaced another.
+// endedCredentials creates keys that have ended, one with few rights, and one that
+// replaces another.
 func (m *fixtureMaker) endedCredentials() {
 	of := m.issuer.TaxpayerID
 	m.credential("expired", "certification", of, upgradeScopes, http.StatusUnauthorized, "--expires", time.Now().Add(2*time.Second).UTC().Format(time.RFC3339))
@@ -90,7 +90,7 @@ func (m *fixtureMaker) endpoints() {
 		"--event", "fiscal_document.rejected", "--webhook-allow-private")
 }
 
-// rule makes the simulator misbehave. Count 0 is for as long as it runs.
+// rule sets a fault of the simulator for the next count calls; 0 means all calls.
 func (m *fixtureMaker) rule(match, action map[string]any, count int) {
 	m.t.Helper()
 	m.sim.call(m.t, http.MethodPost, "/rules", map[string]any{"match": match, "action": action, "count": count})
@@ -102,7 +102,7 @@ func verdict(code int, text string) map[string]any {
 	return map[string]any{"fault": "F17", "verdict": map[string]any{"code": code, "used": true, "messages": []any{map[string]any{"code": 90101, "text": text}}}}
 }
 
-// finals makes documents that are at their end.
+// finals creates documents with a final status.
 func (m *fixtureMaker) finals() {
 	m.create(m.issuer, sale{externalID: "accepted-31", kind: "31", buyer: upgradeBuyer}, "accepted")
 	m.create(m.issuer, sale{externalID: "delivered", kind: "31", buyer: upgradeReceiver}, "delivered")
@@ -116,8 +116,8 @@ func (m *fixtureMaker) finals() {
 	m.create(m.issuer, sale{externalID: "rejected-32", kind: "32"}, "rejected")
 }
 
-// response has the buyer of the delivered document reject it commercially, and
-// a source pass the same on.
+// response sends the buyer's commercial rejection of the delivered document, and the
+// same response through a source.
 func (m *fixtureMaker) response() {
 	t := m.t
 	read := m.issuer.document(t, m.base, "delivered")
@@ -140,8 +140,8 @@ func (m *fixtureMaker) response() {
 	}
 }
 
-// fence leaves a fenced range, as the restore of a backup does: the witness has
-// two numbers more than the database.
+// fence adds two numbers to the witness file, so that the range is fenced as after
+// the restore of a backup.
 func (m *fixtureMaker) fence() {
 	t, path := m.t, filepath.Join(m.shared[1], "witness-certification")
 	record := "sent " + upgradeFenced + " 31 1 "
@@ -153,8 +153,8 @@ func (m *fixtureMaker) fence() {
 	writeFile(t, path, []byte(witness+fmt.Sprintf("%s %08x\n", record, crc32.ChecksumIEEE([]byte(record)))))
 }
 
-// unnumbered leaves a document without a number: the clock of the authority was
-// wrong, and now its taxpayer has no address.
+// unnumbered creates a document without a number: the clock of the authority is
+// wrong at first, and then its taxpayer has no address.
 func (m *fixtureMaker) unnumbered(c fixtureCredential) {
 	t := m.t
 	m.sim.call(t, http.MethodPut, "/config", map[string]any{"clock_skew": "10m"})
@@ -174,7 +174,7 @@ type waitingDocument struct {
 	Attempt    int64  `json:"attempt"`
 }
 
-// stage waits until a document has been tried in vain at a stage of the pipeline.
+// stage waits until an attempt of a stage has failed for a document.
 func (m *fixtureMaker) stage(c fixtureCredential, externalID, stage string) {
 	m.t.Helper()
 	eventually(m.t, time.Minute, externalID+" waits at "+stage, func() bool {
@@ -186,8 +186,8 @@ func (m *fixtureMaker) stage(c fixtureCredential, externalID, stage string) {
 	})
 }
 
-// waiting makes documents that are sent and have no verdict, and one that its
-// buyer does not take.
+// waiting creates documents that were sent and have no verdict, and one that its
+// buyer does not accept.
 func (m *fixtureMaker) waiting() {
 	m.rule(map[string]any{"peer": upgradeDeaf}, map[string]any{"fault": "peer", "variant": "500"}, 0)
 	m.create(m.issuer, sale{externalID: "undelivered", kind: "31", buyer: upgradeDeaf}, "accepted")
@@ -218,7 +218,7 @@ func (m *fixtureMaker) waiting() {
 	}
 }
 
-// outage ends the authority. Documents are signed and wait.
+// outage stops the authority. New documents are signed and wait.
 func (m *fixtureMaker) outage() {
 	m.sim.stop(m.t)
 	m.create(m.issuer, sale{externalID: "queued-31", kind: "31", buyer: upgradeBuyer}, "queued")
@@ -231,8 +231,8 @@ func (m *fixtureMaker) outage() {
 	})
 }
 
-// events notes the feed, and which of its events the endpoint has got and which
-// wait for it.
+// events records the feed, and which of its events are delivered to the endpoint and
+// which wait.
 func (m *fixtureMaker) events() {
 	t, feed, hook := m.t, &m.f.Feed, &m.f.Webhook
 	feed.Read = 5

@@ -36,8 +36,8 @@ func listenAt(t *testing.T, address string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 }
 
-// A fixtureMaker makes a database with documents in every state, and notes what
-// clients are told.
+// A fixtureMaker creates a database with documents in every state, and records the
+// answers to clients.
 type fixtureMaker struct {
 	t       *testing.T
 	shared  []string
@@ -137,7 +137,7 @@ func (m *fixtureMaker) taxpayer(rnc, name string) string {
 	return id
 }
 
-// credential makes an API key that answers a list of invoices with a status.
+// credential creates an API key. Status is the answer to a list of invoices with it.
 func (m *fixtureMaker) credential(name, environment, taxpayer, scopes string, status int, more ...string) (c fixtureCredential, id string) {
 	m.t.Helper()
 	made := m.operate(append([]string{"credential", "create", "--taxpayer", taxpayer, "--environment", environment, "--scope", scopes}, more...)...)
@@ -162,8 +162,8 @@ func (m *fixtureMaker) serve(args []string) (stop func()) {
 	}
 }
 
-// create creates an invoice and waits until it has a status; empty waits for
-// nothing. It notes request and answer.
+// create creates an invoice, records request and answer, and waits until the document
+// has a status. It does not wait for an empty status.
 func (m *fixtureMaker) create(c fixtureCredential, s sale, status string) documentRead {
 	m.t.Helper()
 	got := c.create(m.t, m.base, s)
@@ -181,8 +181,7 @@ func (m *fixtureMaker) create(c fixtureCredential, s sale, status string) docume
 	return c.becomes(m.t, m.base, s.externalID, status)
 }
 
-// note reads the invoices of an environment as they stand before the service
-// stops. A document that is still on its way has no status that is certain.
+// note records the invoices of an environment before the service stops.
 func (m *fixtureMaker) note(environment string) {
 	m.t.Helper()
 	var waiting []waitingDocument
@@ -216,8 +215,8 @@ func (m *fixtureMaker) note(environment string) {
 	}
 }
 
-// sandbox makes documents of the sandbox, one for each scenario and one that is
-// on its way when the service stops.
+// sandbox creates documents in the sandbox: one for each scenario, and one that is
+// not final when the service stops.
 func (m *fixtureMaker) sandbox() {
 	taxpayer := m.taxpayer(upgradeIssuer, "Distribuidora Palma Clara, SRL")
 	c, _ := m.credential("sandbox", "sandbox", taxpayer, upgradeScopes, http.StatusOK)

@@ -17,9 +17,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// A database of the previous release opens, migrates and goes on: clients get
-// the answers that they know, and documents that waited reach their end under
-// the numbers that they have.
+// A service opens and migrates a database of the previous release. Clients must get
+// the same answers, and waiting documents must reach their final status with the
+// numbers that they have.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines() {
@@ -40,7 +40,7 @@ type upgrade struct {
 	base    string   // address of the service
 }
 
-// sandbox asserts that the sandbox goes on, and stops it.
+// sandbox checks the sandbox after the upgrade, and stops it.
 func (u *upgrade) sandbox(t *testing.T) {
 	server := serve(t, sandboxArgs(u.shared)...)
 	u.base = server.base
@@ -54,8 +54,8 @@ func (u *upgrade) sandbox(t *testing.T) {
 	}
 }
 
-// certification asserts that certification goes on. The authority does not
-// answer until everything has been read as it was.
+// certification checks certification after the upgrade. The authority answers only
+// after the stored state has been read.
 func (u *upgrade) certification(t *testing.T, rootsFile string) {
 	roots := readFile(t, rootsFile)
 	sim := startSimulator(t, upgradeAuthority(roots))
@@ -92,13 +92,13 @@ func (u *upgrade) certification(t *testing.T, rootsFile string) {
 	u.webhookGoesOn(t, hooks)
 }
 
-// of returns the credential of a row when it belongs to an environment.
+// of returns a credential, and whether it belongs to an environment.
 func (u *upgrade) of(t *testing.T, name, environment string) (fixtureCredential, bool) {
 	c := u.fixture.credential(t, name)
 	return c, c.Environment == environment
 }
 
-// credentialsAnswer asserts that keys work, and that those that ended do not.
+// credentialsAnswer checks that valid keys work, and that ended keys do not.
 func (u *upgrade) credentialsAnswer(t *testing.T, environment string) {
 	t.Helper()
 	for _, c := range u.fixture.Credentials {
@@ -111,8 +111,8 @@ func (u *upgrade) credentialsAnswer(t *testing.T, environment string) {
 	}
 }
 
-// creationsReplay asserts that each idempotency key gets its stored answer, byte
-// for byte.
+// creationsReplay checks that each idempotency key gets its stored answer, byte for
+// byte.
 func (u *upgrade) creationsReplay(t *testing.T, environment string) {
 	t.Helper()
 	for _, want := range u.fixture.Creations {
@@ -135,13 +135,13 @@ func (u *upgrade) creationsReplay(t *testing.T, environment string) {
 	}
 }
 
-// invoicesRead asserts that invoices and documents read as they did. Members
-// that are new may be there too.
+// invoicesRead checks that invoices and documents have the values of before. They
+// may have new members.
 func (u *upgrade) invoicesRead(t *testing.T, environment string) {
 	t.Helper()
 	for _, want := range u.fixture.Invoices {
 		c, ok := u.of(t, want.Credential, environment)
-		if !ok || want.ExternalID == "sandbox-walking" { // it was moving when it was read
+		if !ok || want.ExternalID == "sandbox-walking" { // its status changed while the fixture was made
 			continue
 		}
 		contains(t, want.ExternalID, want.Invoice, c.data(t, u.base, "invoices/"+want.ID))
@@ -149,8 +149,8 @@ func (u *upgrade) invoicesRead(t *testing.T, environment string) {
 	}
 }
 
-// contains asserts that an object has every member of an older one, with the
-// same value.
+// contains checks that an object has every member of an older one, with the same
+// value.
 func contains(t *testing.T, what string, older, newer json.RawMessage) {
 	t.Helper()
 	var want, got map[string]any
@@ -163,8 +163,7 @@ func contains(t *testing.T, what string, older, newer json.RawMessage) {
 	}
 }
 
-// artifactsRead asserts that signed documents and printed pages are the bytes
-// that they were.
+// artifactsRead checks that signed documents and printed pages have not changed.
 func (u *upgrade) artifactsRead(t *testing.T) {
 	t.Helper()
 	for _, inv := range u.fixture.Invoices {
@@ -180,8 +179,8 @@ func (u *upgrade) artifactsRead(t *testing.T) {
 	}
 }
 
-// feedReads asserts that the feed begins with the events that it had, in their
-// order, and that a cursor from before the upgrade goes on where it was.
+// feedReads checks that the feed begins with the same events in the same order, and
+// that a cursor of before the upgrade continues at the same event.
 func (u *upgrade) feedReads(t *testing.T) {
 	t.Helper()
 	issuer, want := u.fixture.credential(t, "issuer"), u.fixture.Feed
@@ -195,8 +194,8 @@ func (u *upgrade) feedReads(t *testing.T) {
 	}
 }
 
-// rangesRead asserts that ranges have the next numbers that they had, and that a
-// fenced range refuses.
+// rangesRead checks that ranges have the same next numbers, and that the service
+// refuses creations on a fenced range.
 func (u *upgrade) rangesRead(t *testing.T) {
 	t.Helper()
 	var got []fixtureRange
@@ -210,8 +209,8 @@ func (u *upgrade) rangesRead(t *testing.T) {
 	}
 }
 
-// sourceIsKnown asserts that a source signs with its secret, and that a message
-// of before the upgrade counts once.
+// sourceIsKnown checks that the secret of a source is valid, and that a message of
+// before the upgrade is a duplicate.
 func (u *upgrade) sourceIsKnown(t *testing.T) {
 	t.Helper()
 	if got := u.fixture.Source.send(t, u.base); got.status != http.StatusAccepted || !strings.Contains(got.body, `"duplicate":true`) {
@@ -219,15 +218,15 @@ func (u *upgrade) sourceIsKnown(t *testing.T) {
 	}
 }
 
-// addressReturns gives the second taxpayer the address that its document waits
-// for.
+// addressReturns sets the address of the second taxpayer. Its document waits for
+// the address.
 func (u *upgrade) addressReturns(t *testing.T) {
 	t.Helper()
 	commandAnswer(t, append([]string{"taxpayer", "update", u.fixture.credential(t, "fenced").TaxpayerID, "--address", "Calle 2"}, u.shared...)...)
 }
 
-// documentsEnd asserts that each document reaches its final status, under the
-// number and the track id that it had.
+// documentsEnd checks that each document reaches its final status, with the same
+// number and track id.
 func (u *upgrade) documentsEnd(t *testing.T, environment string) {
 	t.Helper()
 	for _, want := range u.fixture.Invoices {
@@ -242,7 +241,7 @@ func (u *upgrade) documentsEnd(t *testing.T, environment string) {
 	}
 }
 
-// next is the number after the last one of a taxpayer before the upgrade.
+// next returns the next number of a taxpayer before the upgrade.
 func (u *upgrade) next(t *testing.T, c fixtureCredential, kind string) int64 {
 	t.Helper()
 	i := slices.IndexFunc(u.fixture.Ranges, func(r fixtureRange) bool { return r.TaxpayerID == c.TaxpayerID && r.Type == kind })
@@ -252,7 +251,7 @@ func (u *upgrade) next(t *testing.T, c fixtureCredential, kind string) int64 {
 	return u.fixture.Ranges[i].Next
 }
 
-// issues asserts that a new invoice is accepted under a number.
+// issues checks that a new invoice is accepted with a number.
 func (u *upgrade) issues(t *testing.T, c fixtureCredential, s sale, number int64) {
 	t.Helper()
 	if got := c.create(t, u.base, s); got.status != http.StatusAccepted {
@@ -264,7 +263,7 @@ func (u *upgrade) issues(t *testing.T, c fixtureCredential, s sale, number int64
 	}
 }
 
-// numbersGoOn asserts that new invoices get the numbers after the last ones.
+// numbersGoOn checks that new invoices get the next numbers.
 func (u *upgrade) numbersGoOn(t *testing.T) {
 	t.Helper()
 	issuer := u.fixture.credential(t, "issuer")
@@ -272,8 +271,8 @@ func (u *upgrade) numbersGoOn(t *testing.T) {
 	u.issues(t, issuer, sale{externalID: "new-32", kind: "32"}, u.next(t, issuer, "32"))
 }
 
-// fenceOpens asserts that the fenced range can be released, and goes on after
-// the last number that the witness has.
+// fenceOpens checks that reconcile releases the fenced range, and that its next
+// number is the one after the last in the witness file.
 func (u *upgrade) fenceOpens(t *testing.T, args []string) {
 	t.Helper()
 	fenced := u.fixture.credential(t, "fenced")
@@ -282,9 +281,9 @@ func (u *upgrade) fenceOpens(t *testing.T, args []string) {
 	u.issues(t, fenced, sale{externalID: "new-fenced", kind: "31", buyer: upgradeBuyer}, upgradeWitnessed+1)
 }
 
-// authorityHasOneContent asserts that the authority got the documents that it
-// had to get, and no number with two contents. What was final or has a track id
-// is not sent again.
+// authorityHasOneContent checks that the authority received exactly the expected
+// documents, one content for each number. Documents that are final or have a track
+// id must not be sent again.
 func (u *upgrade) authorityHasOneContent(t *testing.T, sim *simulatorProcess) {
 	t.Helper()
 	want := map[string]bool{}
@@ -317,11 +316,11 @@ func (u *upgrade) authorityHasOneContent(t *testing.T, sim *simulatorProcess) {
 	}
 }
 
-// webhookGoesOn asserts that events that waited are delivered, with the secret
-// of before, and that those that were delivered are not sent again.
+// webhookGoesOn checks that waiting events are delivered with the same secret, and
+// that delivered events are not sent again.
 func (u *upgrade) webhookGoesOn(t *testing.T, hooks *hookServer) {
 	t.Helper()
-	eventually(t, time.Minute, "the deliveries that waited", func() bool {
+	eventually(t, time.Minute, "the waiting events are delivered", func() bool {
 		got := hooks.received()
 		return !slices.ContainsFunc(u.fixture.Webhook.Pending, func(id string) bool { return !slices.Contains(got, id) })
 	})

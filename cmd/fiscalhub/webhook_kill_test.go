@@ -24,7 +24,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// An arrival is one event as it came to an integrator.
+// An arrival is one event as an integrator received it.
 type arrival struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
@@ -44,30 +44,31 @@ type arrival struct {
 	body []byte
 }
 
-// A listener is the server of an integrator. It verifies all that comes with a
+// A hookListener is the server of an integrator. It verifies each event with a
 // library that is not ours, and keeps it.
-type listener struct {
+type hookListener struct {
 	t        *testing.T
 	url      string
 	endpoint string
 	library  *standardwebhooks.Webhook
-	// before is called with each arrival before it is answered, and what it
-	// returns after that.
+	// before is called before an arrival is answered. The function that it returns
+	// is called after the answer.
 	before func(arrival) (after func())
 
 	mu  sync.Mutex
 	all []arrival
 }
 
-// hook gives the town an integrator that is told of everything.
-func (w *liveTown) hook(t *testing.T) *listener {
+// listen starts the server of an integrator and creates an endpoint for every kind
+// of event.
+func (e *env) listen(t *testing.T) *hookListener {
 	t.Helper()
-	l := &listener{t: t}
+	l := &hookListener{t: t}
 	server := httptest.NewServer(l)
 	t.Cleanup(server.Close)
 	l.url = server.URL
-	w.args = append(w.args, "--webhook-allow-private")
-	made := w.operate(t, "webhook", "create", "--taxpayer", w.client.taxpayer, "--environment", "certification", "--url", l.url, "--event", "*", "--webhook-allow-private")
+	e.args = append(e.args, "--webhook-allow-private")
+	made := e.operate(t, "webhook", "create", "--taxpayer", e.client.taxpayer, "--environment", "certification", "--url", l.url, "--event", "*", "--webhook-allow-private")
 	l.endpoint, _ = made["id"].(string)
 	secret, _ := made["secret"].(string)
 	var err error
@@ -77,17 +78,11 @@ func (w *liveTown) hook(t *testing.T) *listener {
 	return l
 }
 
-// operate runs an operator's command beside the service.
-func (w *liveTown) operate(t *testing.T, args ...string) map[string]any {
-	t.Helper()
-	return commandAnswer(t, append(args, w.shared...)...)
-}
-
-func (l *listener) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (l *hookListener) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	a := arrival{}
 	var err error
 	if a.body, err = io.ReadAll(r.Body); err != nil {
-		return // of a service that was killed
+		return // the service was killed
 	}
 	if err := l.library.Verify(a.body, r.Header); err != nil {
 		l.t.Errorf("%v: %s", err, a.body)
@@ -104,24 +99,24 @@ func (l *listener) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 	}
 	rw.WriteHeader(http.StatusNoContent)
-	_ = http.NewResponseController(rw).Flush() // whoever is gone asks again
+	_ = http.NewResponseController(rw).Flush() // a killed service sends the event again
 }
 
-// arrivals are all that came, or those of a kind.
-func (l *listener) arrivals(kind string) []arrival {
+// arrivals returns the events of a kind that arrived, or all events for an empty
+// kind.
+func (l *hookListener) arrivals(kind string) []arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.all), func(a arrival) bool { return kind != "" && a.Type != kind })
 }
 
-// servicePort is the address of the service in the link of an event: every start
-// has another.
+// servicePort matches the address of the service in the links of an event. It
+// changes with every start.
 var servicePort = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
 
-// missing tells what is missing of the events about the invoices of a town, and
-// asserts that what came is consistent. The creation is the first status of an
-// invoice and has no event.
-func (l *listener) missing(s *store.Store, invoices []store.Invoice) (missing []string) {
+// missing returns which events about the invoices have not arrived, and checks that
+// repeated events have the same content. The creation of an invoice has no event.
+func (l *hookListener) missing(s *store.Store, invoices []store.Invoice) (missing []string) {
 	l.t.Helper()
 	bodies, sequences := map[string][]byte{}, map[string][]int64{}
 	for _, a := range l.arrivals("") {
@@ -157,24 +152,24 @@ func (l *listener) missing(s *store.Store, invoices []store.Invoice) (missing []
 	return missing
 }
 
-// A service that is killed after an event was sent, and before that is recorded,
-// sends the same event again: every change of status arrives, each under one id.
-// LIVE_KILLS and LIVE_DOCUMENTS make it longer.
-func TestP101WebhooksSurviveKillNine(t *testing.T) {
+// The service is killed between the delivery of an event and its record. It must
+// send the same event again, so that every change of status arrives under one id.
+// LIVE_KILLS and LIVE_DOCUMENTS make the test longer.
+func TestKilledServiceDeliversEveryEvent(t *testing.T) {
 	t.Parallel()
 	kills, documents := setting(t, "LIVE_KILLS", 2), setting(t, "LIVE_DOCUMENTS", 8)
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newLiveTown(t, address, "happy")
-		l := w.hook(t)
-		w.args = append(w.args, "--pace", "1000") // what a kill leaves in doubt is asked about soon
-		var server atomic.Pointer[served]
+		w := newEnv(t, address, "happy")
+		l := w.listen(t)
+		w.args = append(w.args, "--pace", "1000") // the service soon asks about documents in doubt
+		var server atomic.Pointer[serverProcess]
 		var base atomic.Pointer[string]
 		start := func() {
 			s := serve(t, w.args...)
 			base.Store(&s.base)
 			server.Store(s)
 		}
-		var again []string // what was sent and cannot have been recorded
+		var unrecorded []string // events that were sent and cannot have been recorded
 		var countdown atomic.Int64
 		fired := make(chan struct{}, 1)
 		var mu sync.Mutex
@@ -188,19 +183,19 @@ func TestP101WebhooksSurviveKillNine(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if len(again) > 0 && rand.IntN(2) == 0 {
-				return kill // it may or may not have been recorded
+			if len(unrecorded) > 0 && rand.IntN(2) == 0 {
+				return kill // after the answer: the event may have been recorded
 			}
-			again = append(again, a.ID)
+			unrecorded = append(unrecorded, a.ID)
 			kill()
 			return nil
 		}
 		start()
-		sold := make(chan struct{})
+		created := make(chan struct{})
 		go func() {
-			defer close(sold)
+			defer close(created)
 			for n := range documents {
-				w.sell(t.Context(), t, &base, n)
+				w.createInvoice(t.Context(), t, &base, n)
 			}
 		}()
 		for range kills {
@@ -208,14 +203,14 @@ func TestP101WebhooksSurviveKillNine(t *testing.T) {
 			select {
 			case <-fired:
 			case <-time.After(time.Minute):
-				t.Fatal("nothing arrives")
+				t.Fatal("no event arrives")
 			}
 			server.Load().ended(t, 10*time.Second)
 			start()
 		}
-		<-sold
-		eventually(t, time.Minute, "every document comes to its end", func() bool { return w.settled(t, *base.Load()) })
-		w.audit(t, documents)
+		<-created
+		eventually(t, time.Minute, "every document has its final status", func() bool { return w.isSettled(t, *base.Load()) })
+		w.checkDocuments(t, documents)
 		s := storetest.Open(t, address, time.Now)
 		var invoices []store.Invoice
 		for n := range documents {
@@ -233,16 +228,16 @@ func TestP101WebhooksSurviveKillNine(t *testing.T) {
 		for _, m := range missing {
 			t.Error(m)
 		}
-		for _, id := range again {
+		for _, id := range unrecorded {
 			if n := len(slices.DeleteFunc(l.arrivals(""), func(a arrival) bool { return a.ID != id })); n < 2 {
-				t.Errorf("%s was never recorded, and came %d times", id, n)
+				t.Errorf("event %s was not recorded and arrived %d times, want 2 or more", id, n)
 			}
 		}
 	})
 }
 
-// What happens in the sandbox is told to nobody, and it receives nothing.
-func TestSandboxTellsNobody(t *testing.T) {
+// The sandbox emits no events and has no receiver.
+func TestSandboxEmitsNoEvents(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		shared := []string{"--data", t.TempDir(), "--database", address}
@@ -253,15 +248,15 @@ func TestSandboxTellsNobody(t *testing.T) {
 		}
 		s := storetest.Open(t, address, time.Now)
 		scope := store.Scope{Environment: fiscal.Sandbox, TaxpayerID: c.taxpayer}
-		eventually(t, 30*time.Second, "the scenario has ended", func() bool {
+		eventually(t, 30*time.Second, "the scenario has reached its status", func() bool {
 			inv, err := s.InvoiceByExternalID(t.Context(), scope, "ext")
 			return err == nil && inv.Status == fiscal.Rejected
 		})
-		if told, err := s.Feed(t.Context(), scope, 0, 10); err != nil || len(told) > 0 {
-			t.Errorf("%d events, %v", len(told), err)
+		if feed, err := s.Feed(t.Context(), scope, 0, 10); err != nil || len(feed) > 0 {
+			t.Errorf("%d events, %v", len(feed), err)
 		}
 		if status, err := get(t.Context(), server.base+"/fe/autenticacion/api/semilla"); err != nil || status != http.StatusNotFound {
-			t.Errorf("a seed: %d, %v", status, err)
+			t.Errorf("the seed of the receiver: %d, %v", status, err)
 		}
 	})
 }

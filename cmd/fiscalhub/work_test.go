@@ -11,8 +11,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 )
 
-// scriptSimulate starts an authority in this process. It takes no summary and
-// answers none, so that what a summary is sent for is never known.
+// scriptSimulate starts a simulated authority in this process. It drops every
+// summary without an answer, so that the outcome of a small invoice stays unknown.
 func scriptSimulate(t *testing.T, ts *testscript.TestScript) {
 	sim, err := simulator.New(simulator.Options{Now: time.Now, Seed: 1, Config: simulator.Quick()})
 	ts.Check(err)

@@ -20,24 +20,24 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-// demoListener is the server of an integrator: it verifies the events that it is
-// sent, and says what they tell.
+// demoListener is the server of an integrator. It verifies the webhooks that it
+// receives, and prints and keeps their events.
 type demoListener struct {
-	say func(format string, args ...any)
+	progress func(format string, args ...any)
 
-	mu     sync.Mutex
-	secret webhook.Secret
-	heard  map[string]map[string]heardEvent // by external id and event id
+	mu       sync.Mutex
+	secret   webhook.Secret
+	received map[string]map[string]receivedEvent // by external id and event id
 }
 
-// heardEvent is what is kept of an event.
-type heardEvent struct {
+// receivedEvent is the part of an event that the demo keeps.
+type receivedEvent struct {
 	sequence int64
 	kind     string
 	status   fiscal.Status
 }
 
-// ServeHTTP takes one event. It may come more than once.
+// ServeHTTP receives one event. The same event may arrive more than once.
 func (l *demoListener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil {
@@ -64,26 +64,26 @@ func (l *demoListener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := event.Data.ExternalID
-	if _, again := l.heard[name][event.ID]; !again {
-		l.say("%s  %-20s told by webhook, signature verified", name, strings.TrimPrefix(event.Type, "fiscal_document."))
+	if _, again := l.received[name][event.ID]; !again {
+		l.progress("%s  %-20s received by webhook, signature verified", name, strings.TrimPrefix(event.Type, "fiscal_document."))
 	}
-	if l.heard[name] == nil {
-		l.heard[name] = map[string]heardEvent{}
+	if l.received[name] == nil {
+		l.received[name] = map[string]receivedEvent{}
 	}
-	l.heard[name][event.ID] = heardEvent{event.Data.Sequence, event.Type, event.Data.Status}
+	l.received[name][event.ID] = receivedEvent{event.Data.Sequence, event.Type, event.Data.Status}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// events are the kinds of events about an invoice, in the order of what they
-// tell.
+// events returns the kinds of the events about an invoice, in the order in which
+// the changes happened.
 func (l *demoListener) events(externalID string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]heardEvent, 0, len(l.heard[externalID]))
-	for _, e := range l.heard[externalID] {
+	all := make([]receivedEvent, 0, len(l.received[externalID]))
+	for _, e := range l.received[externalID] {
 		all = append(all, e)
 	}
-	slices.SortFunc(all, func(a, b heardEvent) int {
+	slices.SortFunc(all, func(a, b receivedEvent) int {
 		if a.sequence != b.sequence {
 			return int(a.sequence - b.sequence)
 		}
@@ -96,11 +96,11 @@ func (l *demoListener) events(externalID string) []string {
 	return kinds
 }
 
-// knows tells whether an event has told a status of an invoice.
-func (l *demoListener) knows(externalID string, status fiscal.Status) bool {
+// hasStatus reports whether an event has brought a status of an invoice.
+func (l *demoListener) hasStatus(externalID string, status fiscal.Status) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range l.heard[externalID] {
+	for _, e := range l.received[externalID] {
 		if e.status == status {
 			return true
 		}
@@ -108,14 +108,14 @@ func (l *demoListener) knows(externalID string, status fiscal.Status) bool {
 	return false
 }
 
-// openListener starts the integrator's server.
+// openListener starts the integrator's server. The caller calls closeIt.
 func (d *demo) openListener() (closeIt func(), err error) {
-	d.listener = &demoListener{say: d.t.say, heard: map[string]map[string]heardEvent{}}
+	d.listener = &demoListener{progress: d.t.progress, received: map[string]map[string]receivedEvent{}}
 	d.hook, closeIt, err = listen(d.t.ctx, d.listener)
 	return closeIt, err
 }
 
-// subscribe has the integrator's server told of everything.
+// subscribe creates a webhook endpoint for every kind of event.
 func (d *demo) subscribe(ctx context.Context, s *store.Store, keys *seal.Keys) error {
 	guard, err := demoPrivate.guard()
 	if err != nil {
@@ -137,32 +137,20 @@ func (d *demo) subscribe(ctx context.Context, s *store.Store, keys *seal.Keys) e
 	return err
 }
 
-// demoPrivate lets the service tell a server of this machine.
+// demoPrivate allows webhooks to a server of this machine.
 var demoPrivate = privateFlag{WebhookAllowPrivate: true}
 
-// hear waits until events have told where every invoice is.
-func (d *demo) hear(ctx context.Context) error {
+// awaitEvents waits until webhooks have brought the final status of every invoice.
+func (d *demo) awaitEvents(ctx context.Context) error {
 	missing := ""
-	told := func() (bool, error) {
+	complete := func() (bool, error) {
 		for _, s := range d.samples {
-			if !d.listener.knows(s.externalID, fiscal.Status(s.goal)) {
-				missing = fmt.Sprintf("no event has told that %s is %s", s.externalID, s.goal)
+			if !d.listener.hasStatus(s.externalID, fiscal.Status(s.goal)) {
+				missing = fmt.Sprintf("no event says that %s is %s", s.externalID, s.goal)
 				return false, nil
 			}
 		}
 		return true, nil
 	}
-	return await(ctx, told, func() string { return missing })
-}
-
-// shared is a writer for several goroutines.
-type shared struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *shared) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(p)
+	return await(ctx, complete, func() string { return missing })
 }

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// An env is a simulated authority in this process, and a database with everything
+// that a service in another process needs to issue documents to it.
+type env struct {
+	sim     *simulator.Simulator
+	address string   // of the database
+	shared  []string // flags that name the data folder and the database
+	args    []string // flags of the service
+	client  *integrator
+}
+
+func newEnv(t *testing.T, address, profile string) *env {
+	t.Helper()
+	sim, err := simulator.New(simulator.Options{Now: time.Now, Seed: 1, Config: simulator.Quick()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sim.Close)
+	if err := sim.AddTaxpayer(simulator.Baseline("199000013", "00112345678", "2027-12-31")); err != nil {
+		t.Fatal(err)
+	}
+	if err := sim.SetProfile(profile); err != nil {
+		t.Fatal(err)
+	}
+	authority := httptest.NewServer(sim.Handler())
+	t.Cleanup(authority.Close)
+	dir := t.TempDir()
+	made, err := sim.IssueCertificate(simulator.CertificateRequest{Holder: "00112345678"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"signer.p12": made.P12, "password": []byte(made.Password), "roots.pem": sim.RootsPEM()} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shared := []string{"--data", filepath.Join(dir, "data"), "--database", address}
+	e := &env{sim: sim, address: address, shared: shared, args: append(slices.Clone(shared),
+		"--environment", "certification", "--authority", authority.URL, "--authority-environment", "testecf", "--trust", filepath.Join(dir, "roots.pem"),
+		"--pace", "20", "--rate-limit", "0", "--no-bootstrap", "--log-level", "error")}
+	do := func(field string, args ...string) string { return command(t, field, append(args, shared...)...) }
+	taxpayer := do("id", "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Prueba, SRL", "--address", "Calle 1")
+	scope := []string{"--taxpayer", taxpayer, "--environment", "certification"}
+	do("id", append([]string{"certificate", "import", "--password-file", filepath.Join(dir, "password"), filepath.Join(dir, "signer.p12")}, scope...)...)
+	do("id", append([]string{"sequence", "add", "--type", "31", "--from", "1", "--to", "100000", "--expires", "2027-12-31"}, scope...)...)
+	do("id", append([]string{"sequence", "add", "--type", "32", "--from", "1", "--to", "100000"}, scope...)...)
+	key := do("api_key", append([]string{"credential", "create", "--scope", "invoices.write,invoices.read,ecf.submit,ecf.read"}, scope...)...)
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	e.client = &integrator{taxpayer: taxpayer, key: key, http: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
+	return e
+}
+
+// command runs an operator's command and returns one field of its answer.
+func command(t *testing.T, field string, args ...string) string {
+	t.Helper()
+	return fmt.Sprint(commandAnswer(t, args...)[field])
+}
+
+// commandAnswer runs an operator's command and returns its answer.
+func commandAnswer(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	var answer map[string]any
+	runJSON(t, &answer, args...)
+	return answer
+}
+
+// createInvoice creates invoice number n and repeats the request until the service
+// accepts it. Even numbers are of type 31, odd numbers of type 32.
+func (e *env) createInvoice(ctx context.Context, t *testing.T, base *atomic.Pointer[string], n int) {
+	body := fmt.Sprintf(demonstrationRequest, "2026-11-14")
+	body = strings.Replace(body, "DEMO-0001", "ext-"+strconv.Itoa(n), 1)
+	if n%2 == 0 {
+		body = strings.Replace(body, `"32"`, `"31"`, 1)
+		body = strings.Replace(body, `"legal_name"`, `"tax_id": "199000021", "legal_name"`, 1)
+	}
+	for ctx.Err() == nil {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, *base.Load()+"/v1/taxpayers/"+e.client.taxpayer+"/invoices", strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header.Set("Idempotency-Key", "key-"+strconv.Itoa(n))
+		r.Header.Set("Content-Type", "application/json")
+		switch got, err := e.client.do(r); {
+		case err == nil && got.status == http.StatusAccepted:
+			return
+		case err == nil && got.status != http.StatusServiceUnavailable:
+			t.Errorf("invoice %d: %d %s", n, got.status, got.body)
+			return
+		}
+		time.Sleep(5 * time.Millisecond) // the server is starting again
+	}
+}
+
+// isSettled reports whether no document is being processed any more.
+func (e *env) isSettled(t *testing.T, base string) bool {
+	t.Helper()
+	for _, status := range []string{"queued", "submitted", "processing", "outcome_unknown"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/v1/taxpayers/"+e.client.taxpayer+"/invoices?limit=1&status="+status, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := e.client.do(r); err != nil || got.status != http.StatusOK || !strings.Contains(got.body, `"data":[]`) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkDocuments checks that every invoice was accepted, that the numbers have no
+// gap, and that the authority has one content for each number and no violation of
+// its rules.
+func (e *env) checkDocuments(t *testing.T, count int) {
+	t.Helper()
+	for _, v := range e.sim.Violations() {
+		if v.Kind != simulator.TokenAgain { // each process asks for a token of its own
+			t.Errorf("violation: %v", v)
+		}
+	}
+	contents := map[string]string{}
+	for _, d := range e.sim.Documents(simulator.Filter{}) {
+		if other, seen := contents[d.ENCF]; seen && other != d.SHA256 {
+			t.Errorf("two contents under %s", d.ENCF)
+		}
+		contents[d.ENCF] = d.SHA256
+	}
+	s, err := store.Open(t.Context(), e.address, store.Options{Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	scope := store.Scope{Environment: fiscal.Certification, TaxpayerID: e.client.taxpayer}
+	taken := int64(0)
+	for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
+		sequences, err := s.NumberRangesOf(t.Context(), scope, kind)
+		if err != nil || len(sequences) != 1 {
+			t.Fatalf("%d sequences, %v", len(sequences), err)
+		}
+		taken += sequences[0].Next - sequences[0].First
+	}
+	if taken != int64(count) || len(contents) != count {
+		t.Errorf("%d invoices took %d numbers, and the authority has %d", count, taken, len(contents))
+	}
+	for n := range count {
+		inv, err := s.InvoiceByExternalID(t.Context(), scope, "ext-"+strconv.Itoa(n))
+		if err != nil || inv.Status != fiscal.Accepted || contents[inv.ENCF] == "" {
+			t.Errorf("invoice %d is %s under %s (%v)", n, inv.Status, inv.ENCF, err)
+		}
+	}
+}
+
+// operate runs an operator's command on the database and returns its answer.
+func (e *env) operate(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	return commandAnswer(t, append(args, e.shared...)...)
+}
+
+// read reads a resource of the API.
+func (e *env) read(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.client.do(r)
+	if err != nil || got.status != http.StatusOK {
+		t.Fatalf("%s: %d %s, %v", url, got.status, got.body, err)
+	}
+	return got.body
+}

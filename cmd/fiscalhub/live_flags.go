@@ -1,0 +1,126 @@
+package main
+
+import (
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/dgii"
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
+)
+
+// liveFlags are the flags about the tax authority, for the environments that
+// send documents to it.
+type liveFlags struct {
+	Authority            string  `help:"Base address of a simulator that replaces the hosts of the tax authority. The sandbox does not use it." placeholder:"URL"`
+	AuthorityEnvironment string  `help:"Environment of the authority: testecf, certecf or ecf. By default certecf in certification and ecf in production." placeholder:"AMB"`
+	Trust                string  `help:"PEM file of the roots that other parties' signatures (ARECF, ACECF) must chain to. Without it the service trusts none of them." placeholder:"FILE"`
+	NoWitness            bool    `help:"Run without the witness file, which detects a restored database. For development."`
+	Pace                 float64 `help:"Divide every background wait by N. For development and tests, refused in production." default:"1" placeholder:"N"`
+}
+
+// check returns a usageError when a flag is not valid in an environment.
+func (c liveFlags) check(env fiscal.Environment) error {
+	if c.Pace < 1 {
+		return usageError("--pace must be 1 or more")
+	}
+	if c.Pace > 1 && env == fiscal.Production {
+		return usageError("--pace must be 1 in production")
+	}
+	if c.Authority != "" {
+		u, err := url.Parse(c.Authority)
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return usageError("--authority must be an address like http://127.0.0.1:9090")
+		}
+		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return usageError("--authority must be https, or http at an address of this machine")
+		}
+	}
+	_, err := c.authorityEnvironment(env)
+	return err
+}
+
+// authorityEnvironment returns the environment of the authority that one of ours
+// speaks to.
+func (c liveFlags) authorityEnvironment(env fiscal.Environment) (ecf.Authority, error) {
+	switch amb := ecf.Authority(c.AuthorityEnvironment); {
+	case amb == "":
+		return ecf.AuthorityOf(env), nil
+	case env == fiscal.Production && amb != ecf.ProductionAuthority:
+		return "", usageError("--authority-environment must be ecf in production")
+	case env == fiscal.Certification && amb == ecf.ProductionAuthority:
+		return "", usageError("--authority-environment must be certecf or testecf in certification")
+	case amb == ecf.TestAuthority, amb == ecf.CertificationAuthority, amb == ecf.ProductionAuthority:
+		return amb, nil
+	}
+	return "", usageError("--authority-environment must be testecf, certecf or ecf")
+}
+
+// roots reads the file of --trust. It returns nil without the flag.
+func (c liveFlags) roots() (*x509.CertPool, error) { return readRoots(c.Trust) }
+
+// readRoots reads a PEM file of certificates. It returns nil without a path.
+func readRoots(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--trust %s: the file must contain certificates in PEM", path)
+	}
+	return roots, nil
+}
+
+// newClient returns a client of the authority. The caller closes it.
+func (c liveFlags) newClient(env fiscal.Environment, roots *x509.CertPool, log *slog.Logger) (*dgii.Client, error) {
+	amb, err := c.authorityEnvironment(env)
+	if err != nil {
+		return nil, err
+	}
+	hosts := dgii.ProductionHosts(string(amb))
+	if c.Authority != "" {
+		if hosts, err = dgii.SimulatorHosts(c.Authority, string(amb)); err != nil {
+			return nil, fmt.Errorf("--authority: %w", err)
+		}
+	}
+	return dgii.New(dgii.Options{Hosts: hosts, Now: time.Now, Roots: roots, Log: log, Pace: wake.Pace(c.Pace), AllowOrigin: c.Authority})
+}
+
+// openFence opens the witness file of the environment, and fences the ranges
+// whose last number is behind it. It returns nil without a witness: in the
+// sandbox, which sends nothing, and with --no-witness. A nil Fence fences nothing.
+func (c liveFlags) openFence(t *terminal, env fiscal.Environment, s *store.Store, log *slog.Logger) (*fence.Fence, error) {
+	if env == fiscal.Sandbox {
+		return nil, nil
+	}
+	if c.NoWitness {
+		log.Warn("The service runs without a witness (--no-witness). After a restore of the database it may issue numbers a second time.")
+		return nil, nil
+	}
+	return fence.Open(t.ctx, fence.Options{
+		Store: s, Env: env, Path: filepath.Join(t.cli.Data, "witness-"+string(env)), Now: time.Now, Log: log,
+	})
+}
+
+// liveEnvironment reads the flag --environment of commands that the sandbox has
+// no use for. Why says so in the message of the usageError.
+func liveEnvironment(flag, why string) (fiscal.Environment, error) {
+	env := fiscal.Environment(flag)
+	if env != fiscal.Certification && env != fiscal.Production {
+		return "", usageError("--environment must be certification or production; " + why)
+	}
+	return env, nil
+}

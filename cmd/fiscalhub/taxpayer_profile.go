@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/printed"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// profile are the optional flags of a taxpayer. A nil field was not given.
+type profile struct {
+	TradeName        *string  `help:"Trade name." placeholder:"NAME"`
+	Branch           *string  `help:"Branch (sucursal)." placeholder:"NAME"`
+	Address          *string  `help:"Address, as printed on the documents." placeholder:"TEXT"`
+	Municipality     *string  `help:"Code of the municipality, six digits." placeholder:"CODE"`
+	Province         *string  `help:"Code of the province, six digits." placeholder:"CODE"`
+	Phone            []string `help:"Telephone, like 809-555-0100; may be repeated up to 3 times." placeholder:"NUMBER"`
+	Email            *string  `help:"E-mail address." placeholder:"ADDRESS"`
+	Website          *string  `help:"Web site." placeholder:"URL"`
+	EconomicActivity *string  `help:"Economic activity." placeholder:"TEXT"`
+	IncomeType       *string  `help:"Type of income, 01 to 06. By default 01, operating income." placeholder:"CODE"`
+	ElectronicSince  *string  `help:"Day since which the taxpayer issues electronically. The service refuses older invoices." placeholder:"DATE"`
+	Logo             string   `help:"PNG or JPEG file, at most 1 MiB." placeholder:"FILE" type:"existingfile"`
+}
+
+// apply sets the given fields of a taxpayer and checks all of its fields. It
+// returns a usageError with every problem.
+func apply(to *store.Taxpayer, rnc, legalName *string, p profile, now time.Time) error {
+	for _, f := range []struct {
+		given *string
+		field *string
+	}{
+		{rnc, &to.RNC}, {legalName, &to.LegalName}, {p.TradeName, &to.TradeName}, {p.Branch, &to.Branch},
+		{p.Address, &to.Address}, {p.Municipality, &to.Municipality}, {p.Province, &to.Province}, {p.Email, &to.Email},
+		{p.Website, &to.Website}, {p.EconomicActivity, &to.EconomicActivity}, {p.IncomeType, &to.IncomeType},
+		{p.ElectronicSince, &to.ElectronicSince},
+	} {
+		if f.given != nil {
+			*f.field = strings.TrimSpace(*f.given)
+		}
+	}
+	if p.Phone != nil {
+		to.Phones = p.Phone
+	}
+	if p.Logo != "" {
+		logo, err := readLogo(p.Logo)
+		if err != nil {
+			return err
+		}
+		to.Logo = logo
+	}
+	to.UpdatedAt = now
+	return checkTaxpayer(*to)
+}
+
+const maxLogo = 1 << 20
+
+// readLogo reads a picture file. It fails when the file is not a PNG or JPEG of
+// the allowed size.
+func readLogo(path string) ([]byte, error) {
+	logo, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	err = printed.CheckLogo(logo)
+	if len(logo) == 0 || len(logo) > maxLogo || err != nil {
+		return nil, fmt.Errorf("--logo %s: the file must be a PNG or JPEG of at most 1 MiB and 8 million pixels", path)
+	}
+	return logo, nil
+}
+
+// checkTaxpayer returns a usageError with every violation of the authority's
+// format. An empty address is allowed: the taxpayer cannot issue before it has
+// one.
+func checkTaxpayer(t store.Taxpayer) error {
+	var wrong []string
+	var problems fiscal.Problems
+	if err := live.IssuerOf(t).Check(); err != nil && !errors.As(err, &problems) {
+		return err
+	}
+	for _, p := range problems {
+		if p.Field == "address" && t.Address == "" {
+			continue
+		}
+		name, _, _ := strings.Cut(p.Field, ".")
+		wrong = append(wrong, "--"+strings.ReplaceAll(strings.TrimSuffix(name, "s"), "_", "-")+": "+p.Message)
+	}
+	if t.ElectronicSince != "" {
+		if _, err := fiscal.ParseDate(t.ElectronicSince); err != nil {
+			wrong = append(wrong, "--electronic-since: "+err.Error())
+		}
+	}
+	if len(wrong) > 0 {
+		return usageError(strings.Join(wrong, "; "))
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// issuerView is an issuer in JSON. It has the fields of ecf.Issuer in the same
+// order, so that one converts to the other.
+type issuerView struct {
+	RNC              string   `json:"rnc"`
+	LegalName        string   `json:"legal_name"`
+	TradeName        string   `json:"trade_name"`
+	Branch           string   `json:"branch"`
+	Address          string   `json:"address"`
+	Municipality     string   `json:"municipality"`
+	Province         string   `json:"province"`
+	Phones           []string `json:"phones"`
+	Email            string   `json:"email"`
+	Website          string   `json:"website"`
+	EconomicActivity string   `json:"economic_activity"`
+	IncomeType       string   `json:"income_type"`
+}
+
+// taxpayerView is a taxpayer in JSON. Missing is set by taxpayer show only.
+type taxpayerView struct {
+	ID string `json:"id"`
+	issuerView
+	ElectronicSince *string       `json:"electronic_since"`
+	Logo            bool          `json:"logo"`
+	CreatedAt       string        `json:"created_at"`
+	UpdatedAt       string        `json:"updated_at"`
+	Missing         []missingView `json:"missing,omitzero"`
+}
+
+// missingView is something that a taxpayer needs before it can issue documents of
+// a type in an environment.
+type missingView struct {
+	Environment fiscal.Environment `json:"environment"`
+	Type        fiscal.Type        `json:"type"`
+	Code        string             `json:"code"`
+}
+
+func newTaxpayerView(t store.Taxpayer) taxpayerView {
+	return taxpayerView{
+		ID: t.ID, issuerView: issuerView(live.IssuerOf(t)), ElectronicSince: optional(t.ElectronicSince), Logo: len(t.Logo) > 0,
+		CreatedAt: formatTime(t.CreatedAt), UpdatedAt: formatTime(t.UpdatedAt),
+	}
+}

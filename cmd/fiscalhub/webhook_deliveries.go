@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/notify"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+type webhookTestCmd struct {
+	ID string `arg:"" help:"Id of the webhook."`
+	privateFlag
+}
+
+// testView is the result of a test event in JSON.
+type testView struct {
+	Delivered  bool    `json:"delivered"`
+	HTTPStatus *int    `json:"http_status"` // null without an answer
+	Error      *string `json:"error"`
+}
+
+// Run sends one test event, also to a disabled endpoint. It fails when the
+// endpoint does not accept the event.
+func (c webhookTestCmd) Run(t *terminal) error {
+	return t.withEndpoint(c.privateFlag, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
+		result, err := all.Test(t.ctx, e.Scope, e.ID)
+		if err != nil {
+			return err
+		}
+		v := testView{Delivered: result.OK(), Error: optional(result.Error)}
+		if result.Status != 0 {
+			v.HTTPStatus = &result.Status
+		}
+		err = t.answer(v, func(w io.Writer) {
+			if v.Delivered {
+				line(w, fmt.Sprintf("delivered: %d in %s", result.Status, result.Took.Round(time.Millisecond)))
+			}
+		})
+		if err == nil && !v.Delivered {
+			err = errors.New("not delivered: " + result.Error)
+		}
+		return err
+	})
+}
+
+type webhookDeliveriesCmd struct {
+	ID    string `arg:"" help:"Id of the webhook."`
+	Limit int    `help:"How many attempts to list." default:"100" placeholder:"N"`
+}
+
+// deliveryView is an attempt to deliver an event, in JSON.
+type deliveryView struct {
+	EventID       string  `json:"event_id"`
+	Type          string  `json:"type"`
+	Attempt       int64   `json:"attempt"`
+	AttemptedAt   string  `json:"attempted_at"`
+	TookMS        int64   `json:"took_ms"`
+	NextAttemptAt *string `json:"next_attempt_at"`
+	HTTPStatus    *int64  `json:"http_status"` // null without an answer
+	Error         *string `json:"error"`       // null when the event was delivered
+	Answer        string  `json:"answer"`      // the beginning of the endpoint's answer
+}
+
+func newDeliveryView(a store.DeliveryAttempt) deliveryView {
+	v := deliveryView{
+		EventID: a.EventID, Type: a.Kind, Attempt: a.Number, AttemptedAt: formatTime(a.At), TookMS: a.Took.Milliseconds(),
+		NextAttemptAt: optionalTime(a.NextAt), Error: optional(a.Error), Answer: string(a.Answer),
+	}
+	if a.HTTPStatus != 0 {
+		v.HTTPStatus = &a.HTTPStatus
+	}
+	return v
+}
+
+// Run lists delivery attempts.
+func (c webhookDeliveriesCmd) Run(t *terminal) error {
+	if c.Limit < 1 {
+		return usageError("--limit must be 1 or more")
+	}
+	return t.withEndpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
+		attempts, err := all.Log(t.ctx, e.Scope, e.ID, "", c.Limit)
+		if err != nil {
+			return err
+		}
+		views := mapEach(attempts, newDeliveryView)
+		return t.answer(views, func(w io.Writer) {
+			if len(views) == 0 {
+				return
+			}
+			line(w, "EVENT", "KIND", "ATTEMPT", "TIME", "OUTCOME", "NEXT TRY", "ANSWER")
+			for _, v := range views {
+				outcome := textOf(v.Error)
+				if outcome == "" {
+					outcome = "delivered"
+				}
+				line(w, v.EventID, v.Type, strconv.FormatInt(v.Attempt, 10), v.AttemptedAt, outcome, textOf(v.NextAttemptAt), shortCell(v.Answer))
+			}
+		})
+	})
+}
+
+type webhookReplayCmd struct {
+	ID     string `arg:"" help:"Id of the webhook."`
+	Event  string `help:"Send one event, by its id." placeholder:"EVENT"`
+	Since  string `help:"Send every event since an instant." placeholder:"RFC3339"`
+	Failed bool   `help:"Send every event that failed or that the endpoint missed while it was disabled."`
+}
+
+// Run marks events for another delivery. A running server sends them.
+func (c webhookReplayCmd) Run(t *terminal) error {
+	replay, err := c.replay()
+	if err != nil {
+		return err
+	}
+	return t.withEndpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
+		n, err := all.Replay(t.ctx, e.Scope, e.ID, replay)
+		if errors.Is(err, store.ErrNotFound) && c.Event != "" {
+			return fmt.Errorf("the taxpayer of this webhook has no event %s", c.Event)
+		}
+		if err != nil {
+			return err
+		}
+		return t.answer(struct {
+			Events int64 `json:"events"`
+		}{n}, func(w io.Writer) { line(w, "A running server sends "+strconv.FormatInt(n, 10)+" events again.") })
+	})
+}
+
+// replay reads the flags, exactly one of which must be set.
+func (c webhookReplayCmd) replay() (notify.Replay, error) {
+	count := 0
+	for _, given := range []bool{c.Event != "", c.Since != "", c.Failed} {
+		if given {
+			count++
+		}
+	}
+	if count != 1 {
+		return notify.Replay{}, usageError("give exactly one of --event, --since and --failed")
+	}
+	replay := notify.Replay{NoticeID: c.Event, Failed: c.Failed}
+	if c.Since == "" {
+		return replay, nil
+	}
+	var err error
+	if replay.Since, err = time.Parse(time.RFC3339, c.Since); err != nil {
+		return replay, usageError("--since must be an instant like 2026-11-15T12:00:00Z")
+	}
+	return replay, nil
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// workShowView is everything that the service knows about a document, in JSON.
+type workShowView struct {
+	Document documentView    `json:"document"`
+	Attempts []attemptView   `json:"attempts"`
+	Evidence []evidenceView  `json:"evidence"`
+	Job      *documentJob    `json:"job"`
+	Outcome  *documentResult `json:"outcome"`
+}
+
+// documentView is a fiscal document in JSON.
+type documentView struct {
+	ID           string             `json:"id"`
+	InvoiceID    string             `json:"invoice_id"`
+	ExternalID   string             `json:"external_id"`
+	TaxpayerID   string             `json:"taxpayer_id"`
+	Environment  fiscal.Environment `json:"environment"`
+	Type         fiscal.Type        `json:"ecf_type"`
+	Status       fiscal.Status      `json:"status"`
+	Messages     []string           `json:"status_messages"`
+	ENCF         *string            `json:"encf"`
+	TrackID      *string            `json:"track_id"`
+	SecurityCode *string            `json:"security_code"`
+	SHA256       *string            `json:"sha256"`      // of the signed document
+	SentSHA256   *string            `json:"sent_sha256"` // of the document that the authority receives
+	CreatedAt    string             `json:"created_at"`
+	UpdatedAt    string             `json:"updated_at"`
+}
+
+// attemptView is an attempt to send a document, in JSON.
+type attemptView struct {
+	Number   int64   `json:"number"`
+	Kind     string  `json:"kind"`
+	OpenedAt string  `json:"opened_at"`
+	ClosedAt *string `json:"closed_at"`
+	Class    *string `json:"class"` // null while the attempt is open
+	Detail   string  `json:"detail"`
+	SHA256   string  `json:"sha256"`
+}
+
+// evidenceView is an item of evidence, in JSON.
+type evidenceView struct {
+	At       string        `json:"at"`
+	Kind     evidence.Kind `json:"kind"`
+	TrackID  *string       `json:"track_id"`
+	Verdict  *string       `json:"verdict"`
+	Ours     bool          `json:"ours"`
+	Foreign  bool          `json:"foreign"`
+	Attempt  *int64        `json:"attempt"`
+	Messages []string      `json:"messages"`
+	Note     string        `json:"note"`
+}
+
+// documentJob is the job of a document, in JSON.
+type documentJob struct {
+	Stage      string  `json:"stage"`
+	Attempt    int64   `json:"attempt"`
+	NextTry    string  `json:"next_try"`
+	LeaseUntil *string `json:"lease_until"` // null when no worker has the job
+	LastError  *string `json:"last_error"`
+}
+
+// documentResult is the outcome of all evidence together, in JSON.
+type documentResult struct {
+	Status  fiscal.Status `json:"status"`
+	TrackID *string       `json:"track_id"`
+	Decided *string       `json:"decided_by"` // kind of the evidence that decided the status
+	Alarm   *string       `json:"alarm"`
+	Freeze  bool          `json:"freeze"`
+}
+
+// newWorkShow reads everything that the service knows about a document.
+func newWorkShow(t *terminal, s *store.Store, inv store.Invoice) (v workShowView, err error) {
+	issued, err := s.IssuedDocument(t.ctx, inv.Scope, inv.DocumentID)
+	signed := err == nil
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return v, err
+	}
+	v.Document = newDocumentView(inv, issued)
+	attempts, err := s.Attempts(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return v, err
+	}
+	v.Attempts = mapEach(attempts, newAttemptView)
+	known, err := live.ReadEvidence(t.ctx, s, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return v, err
+	}
+	v.Evidence = mapEach(known, newEvidenceView)
+	if signed { // a document without a number has no evidence
+		v.Outcome = newDocumentResult(evidence.Fold(known))
+	}
+	job, err := s.JobOf(t.ctx, inv.Scope, inv.DocumentID)
+	if errors.Is(err, store.ErrNotFound) {
+		return v, nil
+	}
+	v.Job = newDocumentJob(job, time.Now())
+	return v, err
+}
+
+func newAttemptView(a store.Attempt) attemptView {
+	return attemptView{
+		Number: a.Number, Kind: a.Kind, OpenedAt: formatTime(a.OpenedAt), ClosedAt: optionalTime(a.ClosedAt),
+		Class: optional(string(a.Class)), Detail: a.Detail, SHA256: hex.EncodeToString(a.Digest),
+	}
+}
+
+func newDocumentResult(o evidence.Outcome) *documentResult {
+	r := &documentResult{Status: o.Status, TrackID: optional(o.TrackID), Alarm: optional(o.Alarm), Freeze: o.Freeze}
+	if o.Verdict != nil {
+		r.Decided = optional(string(o.Verdict.Kind))
+	}
+	return r
+}
+
+func newDocumentJob(j store.Job, now time.Time) *documentJob {
+	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: formatTime(j.RunAt), LastError: optional(j.LastError)}
+	if j.LeaseUntil.After(now) {
+		v.LeaseUntil = optionalTime(j.LeaseUntil)
+	}
+	return v
+}
+
+func newDocumentView(inv store.Invoice, issued store.Issued) documentView {
+	v := documentView{
+		ID: inv.DocumentID, InvoiceID: inv.ID, ExternalID: inv.ExternalID, TaxpayerID: inv.TaxpayerID, Environment: inv.Environment,
+		Type: inv.Type, Status: inv.Status, Messages: inv.Messages, ENCF: optional(inv.ENCF), TrackID: optional(inv.TrackID),
+		SecurityCode: optional(issued.SecurityCode), SHA256: optional(hex.EncodeToString(issued.XMLDigest)),
+		SentSHA256: optional(hex.EncodeToString(issued.SentDigest)), CreatedAt: formatTime(inv.CreatedAt), UpdatedAt: formatTime(inv.UpdatedAt),
+	}
+	if v.Messages == nil {
+		v.Messages = []string{}
+	}
+	return v
+}
+
+func newEvidenceView(e evidence.Item) evidenceView {
+	v := evidenceView{
+		At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, TrackID: optional(e.TrackID), Verdict: optional(verdictWord(e)),
+		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note,
+	}
+	if e.Attempt > 0 {
+		v.Attempt = &e.Attempt
+	}
+	for i, m := range e.Messages {
+		v.Messages[i] = strings.TrimSpace("[" + m.Code + "] " + m.Text)
+	}
+	return v
+}
+
+// verdictWord returns the verdict of an item as a word. It is empty for kinds of
+// evidence that have no verdict.
+func verdictWord(e evidence.Item) string {
+	switch e.Kind {
+	case evidence.Verdict, evidence.State, evidence.Operator:
+	default:
+		return ""
+	}
+	switch e.Verdict {
+	case fiscal.VerdictAccepted:
+		return "accepted"
+	case fiscal.VerdictConditional:
+		return "accepted_conditional"
+	case fiscal.VerdictRejected:
+		return "rejected"
+	case fiscal.VerdictInProcess:
+		return "processing"
+	case fiscal.VerdictNotFound:
+		return "not_found"
+	}
+	return strconv.Itoa(int(e.Verdict))
+}
