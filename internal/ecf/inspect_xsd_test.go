@@ -258,7 +258,7 @@ func TestEveryValueAsTheSchemas(t *testing.T) {
 		for i, v := range pool {
 			trees[i] = base.clone()
 			for _, e := range trees[i].all() {
-				// xmllint takes long to list the places; they have their own test.
+				// xmllint takes long for the regions, which have a test of their own.
 				isPlace := strings.HasPrefix(e.name, "Municipio") || strings.HasPrefix(e.name, "Provincia")
 				if e.leaf != nil && (!isPlace || len(v) == 6 || len(v) < 2) {
 					e.text = v
@@ -315,7 +315,7 @@ func (t *tree) paths(above string) []string {
 	return list
 }
 
-func TestEveryPlaceAsTheSchemas(t *testing.T) {
+func TestEveryRegionIsJudgedAsByTheSchemas(t *testing.T) {
 	t.Parallel()
 	j := newJudge(t, kind31)
 	base := grow(ecfSchema(), kind31, true)
@@ -323,11 +323,11 @@ func TestEveryPlaceAsTheSchemas(t *testing.T) {
 		return k.name != "Encabezado" && k.name != "DetallesItems" && k.name != "FechaHoraFirma"
 	})
 	var codes []string
-	for code := range places().places {
+	for code := range regions().regions {
 		codes = append(codes, code)
 	}
 	if len(codes) != 582 {
-		t.Errorf("the table has %d places, want 582", len(codes))
+		t.Errorf("the table has %d regions, want 582", len(codes))
 	}
 	slices.Sort(codes)
 	for n := range 400 { // neighbours, which mostly are none
@@ -342,7 +342,7 @@ func TestEveryPlaceAsTheSchemas(t *testing.T) {
 	}
 	for i, bad := range j.lines(t, docs) {
 		if own := len(shapeFaults(t, docs[i], kind31)) > 0; own != (len(bad) > 0) {
-			t.Errorf("place %s: refused by us %v, by the schema %v", codes[i], own, len(bad) > 0)
+			t.Errorf("region %s: refused by us %v, by the schema %v", codes[i], own, len(bad) > 0)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestUnitCode(t *testing.T) {
 // TestTables reads every row, because the code trusts them.
 func TestTables(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"units": unitsCSV, "places": placesCSV} {
+	for name, text := range map[string]string{"units": unitsCSV, "regions": regionsCSV} {
 		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 		if err != nil || len(rows) < 60 {
 			t.Fatalf("%s: %d rows, %v", name, len(rows), err)
@@ -96,18 +96,18 @@ func TestTables(t *testing.T) {
 	if UnitName(0)+UnitName(63)+UnitName(-1) != "" {
 		t.Error("a unit that is not in the table has a name")
 	}
-	all := places()
-	if len(all.places) != 582 || len(all.provinces) != 32 || len(all.municipalities) != 157 {
-		t.Errorf("%d places, %d provinces, %d municipalities", len(all.places), len(all.provinces), len(all.municipalities))
+	all := regions()
+	if len(all.regions) != 582 || len(all.provinces) != 32 || len(all.municipalities) != 157 {
+		t.Errorf("%d regions, %d provinces, %d municipalities", len(all.regions), len(all.provinces), len(all.municipalities))
 	}
-	for code, p := range all.places {
-		if p.name == "" || len(code) != 6 || all.places[p.province].level != levelProvince {
-			t.Errorf("place %s: %+v", code, p)
+	for code, p := range all.regions {
+		if p.name == "" || len(code) != 6 || all.regions[p.province].level != levelProvince {
+			t.Errorf("region %s: %+v", code, p)
 		}
 	}
 	for code, want := range map[string]string{"010100": "Santo Domingo de Guzmán", "140000": "María Trinidad Sánchez", "310000": "San José de Ocoa", "130000": "La Vega", "999999": ""} {
-		if got := PlaceName(code); got != want {
-			t.Errorf("PlaceName(%s) = %q, want %q", code, got, want)
+		if got := RegionName(code); got != want {
+			t.Errorf("RegionName(%s) = %q, want %q", code, got, want)
 		}
 	}
 	// No word of a unit means two.

@@ -73,7 +73,7 @@ func (p *parser) run() error {
 	}
 }
 
-// escapes tells whether a backslash stands between two offsets. Most bodies have
+// escapes reports whether a backslash stands between two offsets. Most bodies have
 // few or none, so that one search serves many strings.
 func (p *parser) escapes(start, end int) bool {
 	if p.slash < start {

@@ -34,7 +34,7 @@ func (d *Document) Root() Element {
 	return Element{d, 0}
 }
 
-// leaf tells whether an element holds no elements.
+// leaf reports whether an element holds no elements.
 func (d *Document) leaf(i int32) bool { return d.nodes[i].end == i+1 }
 
 // children returns where the elements in an element stand.
@@ -55,7 +55,7 @@ type Element struct {
 	i int32
 }
 
-// IsZero tells whether there is no such element.
+// IsZero reports whether there is no such element.
 func (e Element) IsZero() bool { return e.d == nil }
 
 // Name returns the name of the element.
@@ -75,7 +75,7 @@ func (e Element) Text() string {
 	return e.d.nodes[e.i].text
 }
 
-// HasChildren tells whether the element holds elements.
+// HasChildren reports whether the element holds elements.
 func (e Element) HasChildren() bool { return e.d != nil && !e.d.leaf(e.i) }
 
 // Children returns the elements in the element, in their order.

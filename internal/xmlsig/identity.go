@@ -44,7 +44,7 @@ func NewIdentity(certificate *x509.Certificate, key crypto.Signer) (*Identity, e
 	return &Identity{certificate, key, base64.StdEncoding.EncodeToString(certificate.Raw)}, nil
 }
 
-// Check tells whether the certificate may sign at an instant.
+// Check reports whether the certificate may sign at an instant.
 func (id *Identity) Check(at time.Time) error { return checkValidity(id.Certificate, at) }
 
 func checkValidity(c *x509.Certificate, at time.Time) error {

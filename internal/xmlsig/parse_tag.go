@@ -99,7 +99,7 @@ func (p *parser) namespace(prefix, uri string, at int) error {
 	return nil
 }
 
-// isPlainURI tells whether every canonicalization takes a namespace name as
+// isPlainURI reports whether every canonicalization takes a namespace name as
 // absolute: they refuse relative ones, and do not agree on odd ones.
 func isPlainURI(uri string) bool {
 	if uri == "http://www.w3.org/2000/xmlns/" || uri == "http://www.w3.org/XML/1998/namespace" {

@@ -74,7 +74,7 @@ func reference(name string) (rune, bool) {
 	return r, err == nil && isCharacter(r)
 }
 
-// isCharacter tells whether XML 1.0 has a character.
+// isCharacter reports whether XML 1.0 has a character.
 func isCharacter(r rune) bool {
 	switch {
 	case r < 0x20:

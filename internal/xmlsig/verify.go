@@ -49,7 +49,7 @@ func Verify(raw []byte, limits Limits) (*Verified, error) {
 	return &Verified{Document: d.without(s.at), Certificate: s.certificate, Value: s.value, Indented: indented}, nil
 }
 
-// matches tells whether the signature is that of the document, with or without
+// matches reports whether the signature is that of the document, with or without
 // the white space between elements: in both the content and SignedInfo, as a
 // reader has it who drops white space.
 func (d *Document) matches(s *signature, blanks bool) error {
@@ -80,7 +80,7 @@ func (d *Document) without(at int32) Document {
 	return Document{nodes: d.nodes[:at:at], namespaces: d.namespaces, blanks: d.blanks}
 }
 
-// Trusted tells whether one of these roots vouches for the certificate at an
+// Trusted reports whether one of these roots vouches for the certificate at an
 // instant, for signing. Without roots nothing is trusted.
 func (v *Verified) Trusted(roots *x509.CertPool, at time.Time) error {
 	if roots == nil { // which the library takes for those of the system
