@@ -9,7 +9,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-func TestSecurityCode(t *testing.T) {
+func TestSecurityCodeIsTheBeginningOfTheSignature(t *testing.T) {
 	t.Parallel()
 	if c, err := NewSecurityCode("k7Qx+2mPxx"); err != nil || c.String() != "k7Qx+2" {
 		t.Errorf("got %q, %v", c, err)
@@ -21,7 +21,7 @@ func TestSecurityCode(t *testing.T) {
 	}
 }
 
-func TestStamp(t *testing.T) {
+func TestStampAddresses(t *testing.T) {
 	t.Parallel()
 	amount := func(s string) fiscal.Decimal {
 		d, err := fiscal.ParseDecimal(s)
@@ -58,14 +58,14 @@ func TestStamp(t *testing.T) {
 		}
 	}
 	if s, err := credit.Stamp(SecurityCode{"dCp79Q"}, "production"); err == nil {
-		t.Errorf("a stamp of an environment that the authority lacks: %s", s)
+		t.Errorf("a stamp of an unknown environment of the authority: %s", s)
 	}
 	if s, err := credit.Stamp(SecurityCode{}, TestAuthority); err == nil {
 		t.Errorf("a stamp without a code: %s", s)
 	}
 }
 
-func TestUnitCode(t *testing.T) {
+func TestUnitCodeOfWords(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]int{
 		"und": 43, "UND.": 43, "Unidad": 43, "unidades": 43, "Uds": 43, "u": 43, "caja": 6, "CAJAS": 6, "cajón": 6, "cajones": 6,
@@ -79,8 +79,8 @@ func TestUnitCode(t *testing.T) {
 	}
 }
 
-// TestTables reads every row, because the code trusts them.
-func TestTables(t *testing.T) {
+// The code ignores errors in the embedded tables, so this test checks every row.
+func TestEmbeddedTablesAreComplete(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"units": unitsCSV, "regions": regionsCSV} {
 		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
@@ -110,7 +110,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("RegionName(%s) = %q, want %q", code, got, want)
 		}
 	}
-	// No word of a unit means two.
+	// No word means two units.
 	seen := make(map[string]string)
 	for _, row := range table(unitsCSV) {
 		for _, word := range append(strings.Split(row[6], ";"), row[1]) {
@@ -123,7 +123,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-func TestCleanLosesNothingElse(t *testing.T) {
+func TestCleanKeepsWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":               "",
