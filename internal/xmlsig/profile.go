@@ -142,7 +142,7 @@ func (r *profileReader) certificate(s *signature, i int32) {
 	key, ok := s.certificate.PublicKey.(*rsa.PublicKey)
 	switch {
 	case !ok:
-		r.err = &refusal{ErrCertificate, ErrWeakKey, "a key of kind " + s.certificate.PublicKeyAlgorithm.String() + " where RSA is expected"}
+		r.err = &refusalError{ErrCertificate, ErrWeakKey, "a key of kind " + s.certificate.PublicKeyAlgorithm.String() + " where RSA is expected"}
 	case key.N.BitLen() < minKeyBits:
 		r.err = because(ErrCertificate, ErrWeakKey)
 	case key.N.BitLen() > maxKeyBits:

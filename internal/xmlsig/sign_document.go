@@ -2,15 +2,16 @@ package xmlsig
 
 import "crypto/sha256"
 
-// SignDocument signs a document that others wrote, such as a seed: in canonical
-// form and without the white space between its elements. The document must be
-// without a signature, and its root must hold elements.
+// SignDocument signs a parsed document, such as a seed of the authority. It
+// writes the document in canonical form, without the white space between its
+// elements. It fails when the document has a signature or its root has no child
+// elements.
 func (id *Identity) SignDocument(d *Document) ([]byte, error) {
 	if len(d.signatures) > 0 {
-		return nil, refuse(ErrSignature, "the document has an element Signature already")
+		return nil, refuse(ErrSignature, "the document already has a signature")
 	}
 	if !d.Root().HasChildren() {
-		return nil, refuse(ErrMalformed, "the root holds no elements, beside which a signature could stand")
+		return nil, refuse(ErrMalformed, "the root has no child elements")
 	}
 	size := len(declaration) + signatureSize
 	for i := range d.nodes {

@@ -99,7 +99,7 @@ func (v *Verified) Trusted(roots *x509.CertPool, at time.Time) error {
 		KeyUsages:   []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
-		return &refusal{ErrCertificate, err, "no trusted root has issued it"}
+		return &refusalError{ErrCertificate, err, "no trusted root has issued it"}
 	}
 	if err != nil {
 		return because(ErrCertificate, err)

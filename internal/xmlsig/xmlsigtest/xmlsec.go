@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// Xmlsec asks xmlsec1, which shares no code with us, whether a document is
-// signed by somebody whom the authority vouches for. Without the program the
-// test is skipped, and with CI set it fails.
+// Xmlsec verifies a document with xmlsec1, which shares no code with xmlsig. It
+// returns an error when the signature does not match or the authority has not
+// issued the certificate. When xmlsec1 is not installed, the test is skipped, and
+// fails when CI is set.
 func Xmlsec(t testing.TB, ca *CA, document []byte) error {
 	t.Helper()
 	program, err := exec.LookPath("xmlsec1")
