@@ -163,7 +163,7 @@ func (in *inspector) children(e xmlsig.Element, s *spec) {
 			found++
 		}
 		switch {
-		case found == len(s.holds) && name == "Signature" && len(in.trail) == 1:
+		case found == len(s.holds) && c.IsSignature() && len(in.trail) == 1:
 			signature = true
 			continue
 		case found == len(s.holds) || s.holds[found].on&in.kind == 0:

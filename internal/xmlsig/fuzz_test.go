@@ -10,8 +10,8 @@ import (
 // fuzzLimits keep one execution short.
 func fuzzLimits() xmlsig.Limits { return xmlsig.Limits{Bytes: 16 << 10, Nodes: 500, Depth: 16} }
 
-// FuzzParse: what is read has one canonical form, the one that others see, and
-// reads the same from it.
+// FuzzParse checks that our canonical forms are those of helium, and that a
+// canonical form is parsed to the same tree.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(seed))
 	f.Add([]byte("<a>\r\n<b>x &amp; y&#13;</b><c/>\t<d> </d></a>"))
@@ -56,9 +56,9 @@ func contains(e xmlsig.Element, name string) bool {
 	return e.Name() == name
 }
 
-// FuzzVerify: what verifies is one of the documents that were signed, whatever
-// was done to it since. The processes of a fuzzer have different keys, and sign
-// the same documents.
+// FuzzVerify checks that every document that verifies is one of those that were
+// signed. The processes of a fuzzer have different keys, and sign the same
+// documents.
 func FuzzVerify(f *testing.F) {
 	known := map[string]bool{}
 	add := func(document string) {

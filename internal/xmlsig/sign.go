@@ -7,13 +7,13 @@ import (
 	"fmt"
 )
 
-// The namespace and the algorithms of our signatures.
+// The algorithms. Our signatures use all but the last.
 const (
-	nsSignature  = "http://www.w3.org/2000/09/xmldsig#"
 	algCanonical = "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"
 	algSignature = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"
 	algEnveloped = "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
 	algDigest    = "http://www.w3.org/2001/04/xmlenc#sha256"
+	algExclusive = nsExclusive
 )
 
 // The parts of a signature around its digest, value and certificate. In the

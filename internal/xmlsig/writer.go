@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// declaration comes before the root and is not signed.
-const declaration = `<?xml version="1.0" encoding="utf-8"?>`
+// declarationXML comes before the root and is not signed.
+const declarationXML = `<?xml version="1.0" encoding="utf-8"?>`
 
 // block is the number of bytes that are written before they are digested, so that
 // they are still in the processor's cache.
@@ -37,8 +37,8 @@ type Namespace struct{ Prefix, URI string }
 // NewWriter starts a document with its root element. size is the expected number
 // of bytes.
 func NewWriter(root string, size int, namespaces ...Namespace) *Writer {
-	w := &Writer{root: root, buf: make([]byte, 0, len(declaration)+size+signatureSize), digest: sha256.New()}
-	w.buf = append(w.buf, declaration...)
+	w := &Writer{root: root, buf: make([]byte, 0, len(declarationXML)+size+signatureSize), digest: sha256.New()}
+	w.buf = append(w.buf, declarationXML...)
 	w.digested = len(w.buf)
 	w.namespaces = declarations(namespaces)
 	w.buf = append(w.buf, '<')
