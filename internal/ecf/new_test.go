@@ -173,11 +173,11 @@ func TestNewRefuses(t *testing.T) {
 		issuer ecf.Issuer
 		number ecf.Number
 	}{
-		"a number of another type":   {palmaClara(), ecf.Number{ENCF: consumer}},
-		"no number":                  {palmaClara(), ecf.Number{}},
-		"a 31 without expiry":        {palmaClara(), ecf.Number{ENCF: credit}},
-		"an issuer without a name":   {unnamed, ecf.Number{ENCF: credit, Expires: expires}},
-		"an empty issuer": {ecf.Issuer{}, ecf.Number{ENCF: credit, Expires: expires}},
+		"a number of another type": {palmaClara(), ecf.Number{ENCF: consumer}},
+		"no number":                {palmaClara(), ecf.Number{}},
+		"a 31 without expiry":      {palmaClara(), ecf.Number{ENCF: credit}},
+		"an issuer without a name": {unnamed, ecf.Number{ENCF: credit, Expires: expires}},
+		"an empty issuer":          {ecf.Issuer{}, ecf.Number{ENCF: credit, Expires: expires}},
 	} {
 		if _, err := ecf.New(test.issuer, test.number, inv, at); err == nil {
 			t.Errorf("%s: no error", name)

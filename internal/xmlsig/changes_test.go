@@ -263,7 +263,7 @@ var changes = []change{
 	{name: "empty KeyValue next to the certificate", change: replace("<X509Data>", "<KeyValue></KeyValue><X509Data>"), err: xmlsig.ErrSignature},
 	{name: "KeyName", change: replace("<X509Data>", "<KeyName>x</KeyName><X509Data>")},
 	{name: "subject name next to the certificate", change: replace("<X509Certificate>", "<X509SubjectName>x</X509SubjectName><X509Certificate>")},
-	{name: "empty KeyName", change: replace("<X509Data>", "<KeyName></KeyName><X509Data>"), err: xmlsig.ErrSignature},
+	{name: "elements in KeyName", change: replace("<X509Data>", "<KeyName><a></a></KeyName><X509Data>"), err: xmlsig.ErrSignature},
 	{name: "retrieval method", change: replace("<X509Data>", `<RetrievalMethod URI="http://127.0.0.1/"></RetrievalMethod><X509Data>`), err: xmlsig.ErrSignature},
 	{name: "revocation list next to the certificate", change: replace("<X509Certificate>", "<X509CRL>AAAA</X509CRL><X509Certificate>"), err: xmlsig.ErrSignature},
 	{name: "issuer and serial number", change: replace("<X509Certificate>", "<X509IssuerSerial><X509IssuerName>CN=x</X509IssuerName><X509SerialNumber>1</X509SerialNumber></X509IssuerSerial><X509Certificate>")},

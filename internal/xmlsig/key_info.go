@@ -59,30 +59,42 @@ func (r *profileReader) x509Data(k *keyInfo, i int32) {
 		case r.doc.is(c, nsSignature, "X509SubjectName"):
 			r.text(c)
 		case r.doc.is(c, nsSignature, "X509SKI"):
-			r.attributes(c)
-			r.base64(c, ErrSignature)
-		case r.doc.is(c, nsSignature, "X509IssuerSerial"):
-			r.attributes(c)
-			if parts := r.elements(c, "X509IssuerName", "X509SerialNumber"); parts != nil {
-				r.text(parts[0])
-				if number := r.text(parts[1]); strings.Trim(number, "0123456789") != "" {
-					r.fail("X509SerialNumber is %s; it must be a decimal number", excerpt(number))
-				}
+			if r.text(c) != "" {
+				r.base64(c, ErrSignature)
 			}
+		case r.doc.is(c, nsSignature, "X509IssuerSerial"):
+			r.issuerSerial(c)
 		default:
 			r.fail("X509Data has child %s; it may have X509Certificate, X509SubjectName, X509IssuerSerial and X509SKI", excerpt(r.name(c)))
 		}
 	}
 }
 
-// text returns the text of an element, which must have one.
+// issuerSerial reads a description of a certificate, which some software leaves
+// empty.
+func (r *profileReader) issuerSerial(i int32) {
+	r.attributes(i)
+	if r.doc.leaf(i) {
+		r.empty(i)
+		return
+	}
+	parts := r.elements(i, "X509IssuerName", "X509SerialNumber")
+	if parts == nil {
+		return
+	}
+	r.text(parts[0])
+	if number := r.text(parts[1]); strings.Trim(number, "0123456789") != "" {
+		r.fail("X509SerialNumber is %s; it must be a decimal number", excerpt(number))
+	}
+}
+
+// text returns the text of an element without attributes and children.
 func (r *profileReader) text(i int32) string {
 	r.attributes(i)
-	text := strings.Trim(r.doc.nodes[i].text, whiteSpace)
-	if !r.doc.leaf(i) || text == "" {
-		r.fail("%s must have a text", r.name(i))
+	if !r.doc.leaf(i) {
+		r.fail("%s must not have children", r.name(i))
 	}
-	return text
+	return strings.Trim(r.doc.nodes[i].text, whiteSpace)
 }
 
 // keyValue reads an RSA key.

@@ -51,11 +51,22 @@ func heliumVerify(ctx context.Context, document []byte, v *xmlsig.Verified) erro
 	return err
 }
 
-// heliumCanonical returns the canonical form of a document by helium.
+// heliumCanonical returns the inclusive canonical form of a document by helium.
 func heliumCanonical(ctx context.Context, document []byte) ([]byte, error) {
+	return heliumForm(ctx, document, false, nil)
+}
+
+// heliumForm returns the inclusive or exclusive canonical form of a document by
+// helium.
+func heliumForm(ctx context.Context, document []byte, exclusive bool, prefixes []string) ([]byte, error) {
 	doc, err := helium.NewParser().Parse(ctx, document)
 	if err != nil {
 		return nil, err
+	}
+	if exclusive {
+		form, err := c14n.NewCanonicalizer(c14n.ExclusiveC14N10).InclusiveNamespaces(prefixes).CanonicalizeTo(doc)
+		// helium declares the prefix xml, which the specification and xmlsec1 do not.
+		return bytes.ReplaceAll(form, []byte(` xmlns:xml="http://www.w3.org/XML/1998/namespace"`), nil), err
 	}
 	return c14n.NewCanonicalizer(c14n.C14N10).CanonicalizeTo(doc)
 }

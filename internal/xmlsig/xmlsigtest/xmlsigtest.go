@@ -6,6 +6,7 @@ import (
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -28,21 +29,32 @@ const (
 // All certificates of a process share these keys, because it takes long to
 // generate one, above all with the race detector.
 var (
-	authorityKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
-	personKey    = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+	authorityKey    = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+	intermediateKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+	personKey       = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 )
 
 // A CA is a certificate authority.
 type CA struct {
 	Certificate *x509.Certificate
 
-	key crypto.Signer
+	key    crypto.Signer
+	issuer *CA // nil for a root
 }
 
 // NewCA returns an authority that is valid from ten years ago for twenty years.
 // All authorities of a process have the same key and differ by name.
-func NewCA(name string) (*CA, error) {
-	key, err := authorityKey()
+func NewCA(name string) (*CA, error) { return newCA(name, nil) }
+
+// Intermediate returns an authority whose certificate this authority has issued.
+func (ca *CA) Intermediate(name string) (*CA, error) { return newCA(name, ca) }
+
+func newCA(name string, issuer *CA) (*CA, error) {
+	newKey := authorityKey
+	if issuer != nil {
+		newKey = intermediateKey
+	}
+	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +68,15 @@ func NewCA(name string) (*CA, error) {
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 	}
-	certificate, err := issue(template, template, key.Public(), key)
+	parent, signer := template, crypto.Signer(key)
+	if issuer != nil {
+		parent, signer = issuer.Certificate, issuer.key
+	}
+	certificate, err := issue(template, parent, key.Public(), signer)
 	if err != nil {
 		return nil, err
 	}
-	return &CA{certificate, key}, nil
+	return &CA{certificate, key, issuer}, nil
 }
 
 // PEM returns the certificate of the authority, for a file of trusted roots.
@@ -133,7 +149,13 @@ func New(o Options) (*Leaf, error) {
 	if o.KeyUsage == 0 {
 		o.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageContentCommitment | x509.KeyUsageKeyEncipherment
 	}
+	public, err := x509.MarshalPKIXPublicKey(o.Key.Public())
+	if err != nil {
+		return nil, err
+	}
+	keyID := sha256.Sum256(public)
 	certificate, err := issue(&x509.Certificate{
+		SubjectKeyId: keyID[:20],
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
 		Subject:      pkix.Name{Country: []string{"DO"}, CommonName: o.Subject, SerialNumber: o.SerialNumber},
 		NotBefore:    o.NotBefore,
