@@ -141,6 +141,43 @@ func TestReadReturnsTheWrittenDocument(t *testing.T) {
 	}
 }
 
+func TestReadReturnsTheDocumentInEveryFormOfSignature(t *testing.T) {
+	t.Parallel()
+	leaf := xmlsigtest.Must(t, xmlsigtest.Options{})
+	d := samples()[2].document(t)
+	for _, f := range xmlsigtest.Forms() {
+		got, _ := reread(t, f.Sign(t, leaf, string(d.Unsigned())))
+		if diff := cmp.Diff(d.Complete(), got, cmp.AllowUnexported(fiscal.ENCF{}, fiscal.Date{})); diff != "" {
+			t.Errorf("%s: read (-written +read):\n%s", f.Name, diff)
+		}
+	}
+}
+
+// A signed element of a namespace is none of the format.
+func TestReadRefusesElementsOfANamespace(t *testing.T) {
+	t.Parallel()
+	leaf := xmlsigtest.Must(t, xmlsigtest.Options{})
+	unsigned := string(samples()[0].document(t).Unsigned())
+	for name, change := range map[string][2]string{
+		"root":  {"<ECF>", `<ECF xmlns="urn:x">`},
+		"total": {"<MontoTotal>", `<MontoTotal xmlns="urn:x">`},
+		"line":  {"<Item>", `<Item xmlns="urn:x">`},
+		"e-NCF": {"<eNCF>", `<eNCF xmlns="urn:x">`},
+	} {
+		changed := strings.Replace(unsigned, change[0], change[1], 1)
+		if changed == unsigned {
+			t.Fatalf("%s: nothing to change", name)
+		}
+		v, err := xmlsig.Verify(xmlsigtest.Form{}.Sign(t, leaf, changed), xmlsig.InvoiceLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, _, err := ecf.Read(v); err == nil {
+			t.Errorf("%s of a namespace: read %+v", name, d)
+		}
+	}
+}
+
 // reread verifies a signed document and reads it.
 func reread(t testing.TB, xml []byte) (*ecf.Document, ecf.SecurityCode) {
 	t.Helper()

@@ -3,6 +3,7 @@ package ecf
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -55,7 +56,7 @@ func read(root xmlsig.Element) (*Document, error) {
 	if root.Name() == "RFCE" {
 		return d, r.err
 	}
-	for item := range root.Child("DetallesItems").Children() {
+	for item := range r.children(root.Child("DetallesItems"), "Item") {
 		d.Lines = append(d.Lines, r.line(item))
 	}
 	signed := root.Child("FechaHoraFirma")
@@ -71,6 +72,22 @@ type reader struct{ err error }
 func (r *reader) fail(message string) {
 	if r.err == nil {
 		r.err = errors.New("ecf: read: " + message)
+	}
+}
+
+// children returns the children of an element, which must all have one name, so
+// that an element of another name or namespace is never read as one of the list.
+func (r *reader) children(parent xmlsig.Element, name string) iter.Seq[xmlsig.Element] {
+	return func(yield func(xmlsig.Element) bool) {
+		for e := range parent.Children() {
+			if e.Name() != name {
+				r.fail(parent.Name() + ": must have only elements " + name)
+				return
+			}
+			if !yield(e) {
+				return
+			}
+		}
 	}
 }
 
@@ -130,7 +147,7 @@ func (r *reader) issuer(d *Document, e xmlsig.Element) {
 	i.Address = e.Child("DireccionEmisor").Text()
 	i.Municipality = e.Child("Municipio").Text()
 	i.Province = e.Child("Provincia").Text()
-	for phone := range e.Child("TablaTelefonoEmisor").Children() {
+	for phone := range r.children(e.Child("TablaTelefonoEmisor"), "TelefonoEmisor") {
 		i.Phones = append(i.Phones, phone.Text())
 	}
 	i.Email = e.Child("CorreoEmisor").Text()
@@ -174,7 +191,7 @@ func (r *reader) totals(d *Document, e xmlsig.Element) {
 	t.Taxable = r.amount(e, "MontoGravadoTotal")
 	t.ITBIS = r.amount(e, "TotalITBIS")
 	t.AdditionalTax = r.amount(e, "MontoImpuestoAdicional")
-	for tax := range e.Child("ImpuestosAdicionales").Children() {
+	for tax := range r.children(e.Child("ImpuestosAdicionales"), "ImpuestoAdicional") {
 		t.Additional = append(t.Additional, AdditionalTax{
 			Code: tax.Child("TipoImpuesto").Text(),
 			Rate: r.amount(tax, "TasaImpuestoAdicional"),
@@ -218,7 +235,7 @@ func (r *reader) line(e xmlsig.Element) Line {
 	if table := e.Child("TablaSubDescuento"); !table.IsZero() {
 		l.DiscountPercent = r.amount(table.Child("SubDescuento"), "SubDescuentoPorcentaje")
 	}
-	for tax := range e.Child("TablaImpuestoAdicional").Children() {
+	for tax := range r.children(e.Child("TablaImpuestoAdicional"), "ImpuestoAdicional") {
 		l.AdditionalTaxes = append(l.AdditionalTaxes, tax.Child("TipoImpuesto").Text())
 	}
 	if withheld := e.Child("Retencion"); !withheld.IsZero() {

@@ -230,14 +230,12 @@ func checkCanonical(t *testing.T, document string) {
 	if err != nil {
 		t.Fatalf("%v\n%q", err, document)
 	}
-	// helium writes two spaces for CR LF in an attribute, where XML has one.
-	normalized := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(document)
 	for name, prefixes := range map[string][]string{"inclusive": nil, "exclusive": {}, "exclusive with prefixes": {"a", "Z"}} {
 		ours := d.Canonical(true)
 		if prefixes != nil {
 			ours = d.CanonicalExclusive(prefixes...)
 		}
-		theirs, err := heliumForm(t.Context(), []byte(normalized), prefixes != nil, prefixes)
+		theirs, err := heliumForm(t.Context(), lineFeeds([]byte(document)), prefixes != nil, prefixes)
 		if err != nil {
 			t.Fatal(err)
 		}

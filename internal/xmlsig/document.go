@@ -77,6 +77,9 @@ func (d *Document) is(i int32, uri, local string) bool {
 
 // attributesOf returns the attributes of an element.
 func (d *Document) attributesOf(i int32) []attribute {
+	if n := len(d.attributes); n == 0 || i < d.attributes[0].node || i > d.attributes[n-1].node {
+		return nil // as most elements, which have none
+	}
 	start, _ := slices.BinarySearchFunc(d.attributes, i, func(a attribute, i int32) int { return int(a.node) - int(i) })
 	end := start
 	for end < len(d.attributes) && d.attributes[end].node == i {
@@ -87,6 +90,9 @@ func (d *Document) attributesOf(i int32) []attribute {
 
 // declarationsOf returns the namespace declarations of an element.
 func (d *Document) declarationsOf(i int32) []declaration {
+	if n := len(d.declarations); n == 0 || i < d.declarations[0].node || i > d.declarations[n-1].node {
+		return nil
+	}
 	start, _ := slices.BinarySearchFunc(d.declarations, i, func(n declaration, i int32) int { return int(n.node) - int(i) })
 	end := start
 	for end < len(d.declarations) && d.declarations[end].node == i {

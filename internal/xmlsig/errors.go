@@ -11,7 +11,7 @@ import (
 var (
 	// ErrMalformed means that the document is not in the part of XML that Parse
 	// accepts, or is too large.
-	ErrMalformed = errors.New("xmlsig: the XML is refused")
+	ErrMalformed = errors.New("xmlsig: the document is not XML of the accepted form")
 	// ErrNotSigned means that the document has no signature.
 	ErrNotSigned = errors.New("xmlsig: the document has no signature")
 	// ErrSignature means that the signature has another form than Verify

@@ -56,6 +56,12 @@ func heliumCanonical(ctx context.Context, document []byte) ([]byte, error) {
 	return heliumForm(ctx, document, false, nil)
 }
 
+// lineFeeds replaces every line end by a line feed, as every XML parser must do.
+// helium does not do it in attributes, where it writes two spaces for CR LF.
+func lineFeeds(document []byte) []byte {
+	return bytes.ReplaceAll(bytes.ReplaceAll(document, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
+}
+
 // heliumForm returns the inclusive or exclusive canonical form of a document by
 // helium.
 func heliumForm(ctx context.Context, document []byte, exclusive bool, prefixes []string) ([]byte, error) {
