@@ -123,8 +123,11 @@ func (c *canonicalizer) namespaces(i int32, attributes []attribute) {
 				c.declare(prefix)
 			}
 		}
-		for _, prefix := range c.method.prefixes {
-			c.declare(prefix)
+		// The listed prefixes change only where they are declared.
+		if i == c.apex || len(c.doc.declarationsOf(i)) > 0 {
+			for _, prefix := range c.method.prefixes {
+				c.declare(prefix)
+			}
 		}
 	case i == c.apex:
 		for _, b := range c.scope {

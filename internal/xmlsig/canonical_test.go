@@ -267,3 +267,25 @@ func BenchmarkVerifyForeign(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkExclusiveFormOfManyNamespaces(b *testing.B) {
+	var open, end strings.Builder
+	var prefixes []string
+	for depth := range 14 {
+		open.WriteString("<e")
+		for k := range 16 {
+			prefix := fmt.Sprintf("p%d-%d", depth, k)
+			open.WriteString(" xmlns:" + prefix + `="urn:x"`)
+			prefixes = append(prefixes, prefix)
+		}
+		open.WriteString(">")
+		end.WriteString("</e>")
+	}
+	d, err := xmlsig.Parse([]byte(open.String()+strings.Repeat("<a/>", 60_000)+end.String()), xmlsig.InvoiceLimits())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		d.CanonicalExclusive(prefixes[:16]...)
+	}
+}

@@ -3,6 +3,7 @@ package xmlsig_test
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -154,6 +155,13 @@ func TestDocumentsBeyondTheLimitsAreRefused(t *testing.T) {
 	small := xmlsig.SmallLimits()
 	deep := func(n int) string { return strings.Repeat("<a>", n) + strings.Repeat("</a>", n) }
 	wide := func(n int) string { return "<r>" + strings.Repeat("<a/>", n-1) + "</r>" }
+	attributes := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(" a" + strconv.Itoa(i) + "=''")
+		}
+		return b.String()
+	}
 	padded := func(n int) string { return "<r></r>" + strings.Repeat(" ", n-len("<r></r>")) }
 	for _, c := range []struct {
 		name, document string
@@ -165,6 +173,8 @@ func TestDocumentsBeyondTheLimitsAreRefused(t *testing.T) {
 		{"2,000 nodes", wide(2_000), small, nil},
 		{"2,001 nodes", wide(2_001), small, xmlsig.ErrMalformed},
 		{"attributes count", "<r xmlns:a='urn:a'>" + strings.Repeat("<a/>", 1_999) + "</r>", small, xmlsig.ErrMalformed},
+		{"attributes of an element", "<r" + attributes(16) + "/>", small, nil},
+		{"too many attributes of an element", "<r" + attributes(17) + "/>", small, xmlsig.ErrMalformed},
 		{"64,000 nodes", wide(64_000), xmlsig.InvoiceLimits(), nil},
 		{"64,001 nodes", wide(64_001), xmlsig.InvoiceLimits(), xmlsig.ErrMalformed},
 		{"256 KiB", padded(256 << 10), small, nil},
