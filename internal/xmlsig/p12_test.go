@@ -48,7 +48,7 @@ func TestOpenP12ReadsOrRefuses(t *testing.T) {
 		{"RC2-40 and SHA-1", encode(pkcs12.LegacyRC2, leaf.Key, leaf.Certificate, ca), password, leaf.Certificate, nil},
 		{"3DES and SHA-1", encode(pkcs12.LegacyDES, leaf.Key, leaf.Certificate), password, leaf.Certificate, nil},
 		{"authority first", encode(pkcs12.Modern, leaf.Key, ca, leaf.Certificate), password, leaf.Certificate, nil},
-		{"somebody else first", encode(pkcs12.LegacyRC2, leaf.Key, curve.Certificate, ca, leaf.Certificate), password, leaf.Certificate, nil},
+		{"certificate of another key first", encode(pkcs12.LegacyRC2, leaf.Key, curve.Certificate, ca, leaf.Certificate), password, leaf.Certificate, nil},
 		{"renewed, the old one first", encode(pkcs12.Modern, leaf.Key, expired.Certificate, leaf.Certificate), password, leaf.Certificate, nil},
 		{"renewed, the old one last", encode(pkcs12.Modern, leaf.Key, leaf.Certificate, expired.Certificate), password, leaf.Certificate, nil},
 		{"expired", encode(pkcs12.Modern, expired.Key, expired.Certificate), password, expired.Certificate, nil},
