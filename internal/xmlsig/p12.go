@@ -17,7 +17,7 @@ var (
 	ErrPassword = errors.New("xmlsig: the password does not open the file")
 	// ErrNotP12 means that the file is not PKCS#12, is damaged, or has a form
 	// that is not supported.
-	ErrNotP12 = errors.New("xmlsig: the file is not a supported PKCS#12 file")
+	ErrNotP12 = errors.New("xmlsig: not a PKCS#12 file of a supported form")
 	// ErrNoKey means that the file has only certificates.
 	ErrNoKey = errors.New("xmlsig: the file has no private key")
 )
