@@ -8,8 +8,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// agree tells where elements contradict one another in what no schema sees. A
-// rule is silent when something that it looks at is wrong by itself.
+// agree reports elements that contradict one another, which no schema checks. A
+// rule reports nothing when one of its elements is already invalid.
 func agree(in *inspector, root xmlsig.Element) {
 	head := root.Child("Encabezado")
 	a := agreement{
@@ -48,16 +48,16 @@ func agree(in *inspector, root xmlsig.Element) {
 	}
 }
 
-// An agreement is a document of which the elements are compared.
+// An agreement compares the elements of one document.
 type agreement struct {
 	*inspector
 	root                        string
 	head, issuer, buyer, totals xmlsig.Element
-	adjusted                    bool // there are discounts or surcharges on the whole
+	adjusted                    bool // the document has discounts or surcharges on its total
 }
 
-// sound tells whether a section, by its path below the root, has the elements
-// it should. A value that is wrong by itself is told by reading it.
+// sound reports whether a section, by its path below the root, has all its
+// elements and no others. The values themselves are checked when they are read.
 func (a *agreement) sound(section string) bool {
 	section = a.root + "/" + section
 	for _, f := range a.faults {
@@ -72,7 +72,7 @@ func (a *agreement) sound(section string) bool {
 	return true
 }
 
-// within tells whether a path is another or below it.
+// within reports whether a path is equal to other or below it.
 func within(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && (rest == "" || rest[0] == '/')
@@ -101,9 +101,9 @@ func (a *agreement) dates() {
 	due := a.head.Child("FechaLimitePago")
 	switch credit := payment == 2; {
 	case credit && due.IsZero():
-		a.add(path, field, fiscal.CodeRequired, "is required for credit, which is what TipoPago 2 says")
+		a.add(path, field, fiscal.CodeRequired, "is required when TipoPago is 2 (credit)")
 	case !credit && !due.IsZero():
-		a.add(path, field, fiscal.CodeNotAllowedForType, "is for credit alone, which TipoPago "+strconv.Itoa(payment)+" is not")
+		a.add(path, field, fiscal.CodeNotAllowedForType, "must be left out unless TipoPago is 2 (credit); TipoPago is "+strconv.Itoa(payment))
 	case credit:
 		day, _ := readDay(due.Text())
 		issued, _ := readDay(a.issuer.Child("FechaEmision").Text())
@@ -113,7 +113,8 @@ func (a *agreement) dates() {
 	}
 }
 
-// inclusion asks whether prices include ITBIS exactly when some line has any.
+// inclusion checks that the document says whether prices include ITBIS if, and
+// only if, some line has ITBIS.
 func (a *agreement) inclusion(lines *lineSums) {
 	const path = "Encabezado/IdDoc/IndicadorMontoGravado"
 	switch stated := !a.head.Child("IndicadorMontoGravado").IsZero(); {
@@ -121,39 +122,40 @@ func (a *agreement) inclusion(lines *lineSums) {
 	case lines.taxed() && !stated:
 		a.add(path, "", fiscal.CodeRequired, "is required when a line has IndicadorFacturacion 1, 2 or 3")
 	case stated && !lines.taxed():
-		a.add(path, "", fiscal.CodeTaxConflict, "is for documents with a line of IndicadorFacturacion 1, 2 or 3 alone")
+		a.add(path, "", fiscal.CodeTaxConflict, "must be left out unless a line has IndicadorFacturacion 1, 2 or 3")
 	}
 }
 
-// whoBuys asks for the buyer of a large consumer invoice, and that a summary be
-// not of one.
+// whoBuys checks that a consumer invoice from SummaryLimit names its buyer, and
+// that a summary is below SummaryLimit.
 func (a *agreement) whoBuys() {
 	rnc, foreign := a.buyer.Child("RNCComprador"), a.buyer.Child("IdentificadorExtranjero")
 	if !rnc.IsZero() && !foreign.IsZero() {
-		a.add("Encabezado/Comprador/IdentificadorExtranjero", "buyer.tax_id", fiscal.CodeNotAllowedForType, "must not stand beside RNCComprador")
+		a.add("Encabezado/Comprador/IdentificadorExtranjero", "buyer.tax_id", fiscal.CodeNotAllowedForType, "must be left out when there is RNCComprador")
 	}
+	limit := fiscal.SummaryLimit().StringFixed(2)
 	total, ok := readAmount(a.totals.Child("MontoTotal").Text())
 	if !ok || total.Cmp(fiscal.SummaryLimit()) < 0 {
 		return
 	}
 	if a.kind == kindRFCE {
-		a.add("Encabezado/Totales/MontoTotal", fieldTotal, fiscal.CodeOutOfRange, "must be less than 250000.00 in a summary")
+		a.add("Encabezado/Totales/MontoTotal", fieldTotal, fiscal.CodeOutOfRange, "must be less than "+limit+" in a summary")
 	}
 	if a.kind == kind32 {
 		if rnc.IsZero() && foreign.IsZero() {
-			a.add("Encabezado/Comprador/RNCComprador", "buyer.tax_id", fiscal.CodeRequiredForType, "or IdentificadorExtranjero is required for type 32 from 250000.00")
+			a.add("Encabezado/Comprador/RNCComprador", "buyer.tax_id", fiscal.CodeRequiredForType, "or IdentificadorExtranjero is required for type 32 from "+limit)
 		}
 		if a.buyer.Child("RazonSocialComprador").IsZero() {
-			a.add("Encabezado/Comprador/RazonSocialComprador", "buyer.legal_name", fiscal.CodeRequiredForType, "is required for type 32 from 250000.00")
+			a.add("Encabezado/Comprador/RazonSocialComprador", "buyer.legal_name", fiscal.CodeRequiredForType, "is required for type 32 from "+limit)
 		}
 	}
 }
 
-// A figure is an amount that may be absent or not be one.
+// A figure is an amount that may be absent or invalid.
 type figure struct {
 	value fiscal.Decimal
 	found bool
-	bad   bool
+	bad   bool // the text is not an amount
 }
 
 func figureOf(e xmlsig.Element) figure {
@@ -164,14 +166,14 @@ func figureOf(e xmlsig.Element) figure {
 	return figure{d, true, !ok}
 }
 
-// positiveOf is figureOf where 0 is no amount.
+// positiveOf is figureOf for an amount that must not be 0.
 func positiveOf(e xmlsig.Element) figure {
 	f := figureOf(e)
 	f.bad = f.bad || f.found && f.value.IsZero()
 	return f
 }
 
-// add adds a figure that may be absent.
+// add returns the sum; an absent figure counts as 0.
 func (f figure) add(other figure) figure {
 	return figure{f.value.Add(other.value), f.found || other.found, f.bad || other.bad}
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// lineSums is what the lines of a document come to.
+// lineSums are the sums over the lines of a document.
 type lineSums struct {
 	unclear   bool      // the class of some line cannot be read
 	classes   [5]figure // by IndicadorFacturacion; found when a line has it
-	codes     uint64    // of additional taxes, a bit each
+	codes     uint64    // of additional taxes, one bit each
 	codesBad  bool      // some code cannot be read
 	withheld  bool      // some line has a Retencion
-	perceived bool      // and one of the perception regime, which has other totals
+	perceived bool      // some Retencion is of the perception regime, which has other totals
 	itbis     figure    // withheld
 	incomeTax figure    // withheld
 }
@@ -23,7 +23,7 @@ func (l *lineSums) taxed() bool {
 	return l.classes[1].found || l.classes[2].found || l.classes[3].found
 }
 
-// lines looks at each line and adds it to the sums.
+// lines checks each line and adds it to the sums.
 func (a *agreement) lines(sums *lineSums, items xmlsig.Element) {
 	n := 0
 	for item := range items.Children() {
@@ -39,7 +39,7 @@ func (a *agreement) line(sums *lineSums, item xmlsig.Element, n int) {
 		switch e.Name() {
 		case "NumeroLinea":
 			if number, ok := readInteger(e.Text()); ok && number != n && number > 0 && number <= maxItems {
-				a.addAt(n, "NumeroLinea", "", fiscal.CodeOutOfRange, "must be "+strconv.Itoa(n)+"; lines are numbered from 1")
+				a.addAt(n, "NumeroLinea", "", fiscal.CodeOutOfRange, "must be "+strconv.Itoa(n)+"; lines are numbered 1, 2, 3 and so on")
 			}
 		case "IndicadorFacturacion":
 			if i, ok := readInteger(e.Text()); ok && i >= 0 && i < len(sums.classes) {
@@ -62,7 +62,7 @@ func (a *agreement) line(sums *lineSums, item xmlsig.Element, n int) {
 				sums.codesBad = sums.codesBad || code == 0
 			}
 		case "MontoItem":
-			if class >= 0 { // the class stands before
+			if class >= 0 { // IndicadorFacturacion comes before MontoItem
 				sums.classes[class] = sums.classes[class].add(figureOf(e))
 			}
 		}
@@ -72,13 +72,13 @@ func (a *agreement) line(sums *lineSums, item xmlsig.Element, n int) {
 	a.parts(n, surcharge, surcharges, breakdown{"RecargoMonto", "TablaSubRecargo", "MontoSubRecargo", ""})
 }
 
-// addAt tells of an element of line n.
+// addAt reports an element of line n.
 func (a *agreement) addAt(n int, path, field, code, want string) {
 	a.add("DetallesItems/Item["+strconv.Itoa(n)+"]/"+path, field, code, want)
 }
 
-// retention asks for both amounts, if only as 0.00: the authority is known to
-// refuse a Retencion that lacks one.
+// retention requires both amounts, even when one is 0.00: the authority refuses a
+// Retencion without one of them.
 func (a *agreement) retention(sums *lineSums, e xmlsig.Element, n int) {
 	sums.withheld = true
 	if regime, _ := readInteger(e.Child("IndicadorAgenteRetencionoPercepcion").Text()); regime == 2 {
@@ -86,10 +86,10 @@ func (a *agreement) retention(sums *lineSums, e xmlsig.Element, n int) {
 	}
 	itbis, incomeTax := figureOf(e.Child("MontoITBISRetenido")), figureOf(e.Child("MontoISRRetenido"))
 	if !itbis.found {
-		a.addAt(n, "Retencion/MontoITBISRetenido", fieldITBISWithheld, fiscal.CodeRequired, "is required in a Retencion, if only as 0.00")
+		a.addAt(n, "Retencion/MontoITBISRetenido", fieldITBISWithheld, fiscal.CodeRequired, "is required in a Retencion, even when it is 0.00")
 	}
 	if !incomeTax.found {
-		a.addAt(n, "Retencion/MontoISRRetenido", fieldIncomeTaxWithheld, fiscal.CodeRequired, "is required in a Retencion, if only as 0.00")
+		a.addAt(n, "Retencion/MontoISRRetenido", fieldIncomeTaxWithheld, fiscal.CodeRequired, "is required in a Retencion, even when it is 0.00")
 	}
 	sums.itbis, sums.incomeTax = sums.itbis.add(itbis), sums.incomeTax.add(incomeTax)
 }
@@ -97,7 +97,7 @@ func (a *agreement) retention(sums *lineSums, e xmlsig.Element, n int) {
 // A breakdown is an amount of a line with the table of its parts.
 type breakdown struct {
 	whole, table, part string
-	field              string // of a line of the creation request
+	field              string // of a line in the creation request
 }
 
 func (of breakdown) fieldAt(n int) string {
@@ -107,18 +107,18 @@ func (of breakdown) fieldAt(n int) string {
 	return "lines." + strconv.Itoa(n-1) + "." + of.field
 }
 
-// parts asks that an amount and the table of its parts come together and agree:
-// the authority is known to refuse one without the other.
+// parts checks that an amount and the table of its parts are both there and
+// agree: the authority refuses one without the other.
 func (a *agreement) parts(n int, whole, table xmlsig.Element, of breakdown) {
 	if whole.IsZero() && table.IsZero() {
 		return
 	}
 	switch {
 	case whole.IsZero():
-		a.addAt(n, of.whole, of.fieldAt(n), fiscal.CodeRequired, "is required beside "+of.table)
+		a.addAt(n, of.whole, of.fieldAt(n), fiscal.CodeRequired, "is required together with "+of.table)
 		return
 	case table.IsZero():
-		a.addAt(n, of.table, of.fieldAt(n), fiscal.CodeRequired, "is required beside "+of.whole)
+		a.addAt(n, of.table, of.fieldAt(n), fiscal.CodeRequired, "is required together with "+of.whole)
 		return
 	}
 	stated, sum := figureOf(whole), figure{}

@@ -8,13 +8,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// A bucket is the elements of the totals that belong to a class of lines.
+// A bucket names the elements of the totals that belong to one class of lines.
 type bucket struct {
 	base, rate, tax string
 	percent         int
 }
 
-// buckets are by IndicadorFacturacion; class 0 is not invoiced.
+// buckets are indexed by IndicadorFacturacion; lines of class 0 are not invoiced.
 var buckets = [5]bucket{
 	1: {"MontoGravadoI1", "ITBIS1", "TotalITBIS1", 18},
 	2: {"MontoGravadoI2", "ITBIS2", "TotalITBIS2", 16},
@@ -28,7 +28,8 @@ func (a *agreement) addTotal(name, code, want string) {
 	a.add("Encabezado/Totales/"+name, fieldTotal, code, want)
 }
 
-// when asks that a total be there exactly when it should.
+// when checks that a total is there if, and only if, it should be; why is the
+// condition in words.
 func (a *agreement) when(name string, should bool, why string) {
 	switch is := !a.totals.Child(name).IsZero(); {
 	case should && !is:
@@ -51,8 +52,7 @@ func (a *agreement) totalsOf(lines *lineSums) {
 	}
 }
 
-// present asks for the totals of the classes that the lines are of, and no
-// others.
+// present checks that the totals have the classes of the lines and no others.
 func (a *agreement) present(lines *lineSums) {
 	for class, b := range buckets {
 		for _, name := range [...]string{b.base, b.rate, b.tax} {
@@ -72,10 +72,11 @@ func (a *agreement) present(lines *lineSums) {
 	a.when("TotalITBIS", lines.taxed(), why)
 }
 
-// bases compares the amounts of the classes with the lines, where nothing else
-// goes into them: no ITBIS that is in the prices, no discount on the whole.
+// bases compares the amount of each class with the sum of its lines. It does
+// nothing when prices include ITBIS or the document has discounts or surcharges
+// on its total, because the amounts then differ from the sums.
 func (a *agreement) bases(lines *lineSums) {
-	indicator, _ := readInteger(a.head.Child("IndicadorMontoGravado").Text()) // absent without ITBIS
+	indicator, _ := readInteger(a.head.Child("IndicadorMontoGravado").Text()) // absent when no line has ITBIS
 	if indicator != 0 || a.adjusted {
 		return
 	}
@@ -87,7 +88,8 @@ func (a *agreement) bases(lines *lineSums) {
 	}
 }
 
-// equal compares a total that is there with what it should be.
+// equal reports a total that is present and differs from the wanted amount; what
+// is that amount in words.
 func (a *agreement) equal(name string, want figure, what string) {
 	got := a.total(name)
 	if !got.found || got.bad || want.bad || got.value.Cmp(want.value) == 0 {
@@ -96,8 +98,8 @@ func (a *agreement) equal(name string, want figure, what string) {
 	a.addTotal(name, fiscal.CodeTotalMismatch, "must be "+what+", "+want.value.StringFixed(2))
 }
 
-// additional compares the codes of additional taxes of the lines and those of
-// the totals.
+// additional compares the additional tax codes of the lines with those of the
+// totals.
 func (a *agreement) additional(lines *lineSums) {
 	var codes uint64
 	for tax := range a.totals.Child("ImpuestosAdicionales").Children() {
@@ -132,7 +134,8 @@ func (a *agreement) withholding(name, of, field string, stated bool, sum figure)
 	}
 }
 
-// sums compares the totals with one another, which is all that a summary has.
+// sums compares the totals with one another; a summary has nothing else to
+// compare.
 func (a *agreement) sums() {
 	if a.kind == kindRFCE {
 		a.pairs()
@@ -157,7 +160,8 @@ func (a *agreement) sums() {
 		"the sum of MontoGravadoTotal, MontoExento, TotalITBIS and MontoImpuestoAdicional")
 }
 
-// pairs asks a summary, which has no lines, for both totals of a class or none.
+// pairs checks that a summary, which has no lines, has both totals of a class or
+// neither.
 func (a *agreement) pairs() {
 	taxed := false
 	for _, b := range buckets {

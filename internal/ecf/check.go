@@ -8,10 +8,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// Check builds the document of an invoice for an issuer, with a number and a
-// time of signature that are made up, looks at its structure and throws it away.
-// It is asked before a number is spent. Its error is fiscal.Problems, which name
-// the fields of the request.
+// Check checks the document that an invoice of an issuer would become, before a
+// number is assigned: it builds the document with a placeholder number and time,
+// checks its structure and discards it. Its error is of type fiscal.Problems and
+// names the fields of the request.
 func Check(issuer Issuer, inv *fiscal.Invoice) error {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, fiscal.Zone())
 	encf, err := fiscal.NewENCF(inv.Type, 1)
@@ -29,8 +29,8 @@ func Check(issuer Issuer, inv *fiscal.Invoice) error {
 	return d.Check()
 }
 
-// Check looks at the structure of the document, and of its summary when it has
-// one. Its error is fiscal.Problems, which name the fields of the request.
+// Check checks the structure of the document, and of its summary when it has one.
+// Its error is of type fiscal.Problems and names the fields of the request.
 func (d *Draft) Check() error {
 	problems, err := inspected(d.Unsigned())
 	if err != nil {
@@ -54,12 +54,13 @@ func inspected(xml []byte) (fiscal.Problems, error) {
 	}
 	var problems fiscal.Problems
 	for _, f := range Inspect(parsed.Root()) {
-		problems = append(problems, fiscal.Problem{Field: f.Field, Code: f.Code, Message: "as the tax authority takes it, " + f.Message})
+		problems = append(problems, fiscal.Problem{Field: f.Field, Code: f.Code, Message: "in the fiscal document, " + f.Message})
 	}
 	return problems, nil
 }
 
-// Synthetic is an issuer for checks that concern the invoice alone.
+// Synthetic returns a fictitious issuer, for checks that concern the invoice
+// alone.
 func Synthetic() Issuer {
 	return Issuer{RNC: "101000001", LegalName: "Sandbox", Address: "Sandbox", IncomeType: "01"}
 }

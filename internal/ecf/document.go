@@ -1,8 +1,8 @@
-// Package ecf owns what is said to the tax authority: the electronic fiscal
+// Package ecf owns the documents for the tax authority: the electronic fiscal
 // documents (e-CF) of types 31 and 32 and the summary (RFCE) of small consumer
-// invoices, their numbers, security codes and stamps. A Document is made of a
-// valid invoice, written as XML, and read back from it. It is pure; how
-// documents travel is not its matter.
+// invoices, with their numbers, security codes and stamps. It builds a Document
+// of a valid invoice, writes it as XML and reads it back. It is pure: other
+// packages send and store documents.
 package ecf
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// An Issuer is in whose name a document is issued, as the document says it.
-// Fields that are empty are left out.
+// An Issuer is the taxpayer that issues a document, as the document states it.
+// The document omits empty fields.
 type Issuer struct {
 	RNC              string // 9 or 11 digits
 	LegalName        string
@@ -28,20 +28,21 @@ type Issuer struct {
 	IncomeType       string // 01 to 06
 }
 
-// A Number is an electronic fiscal number with the day on which the range that
-// it was taken from expires; only type 31 states it.
+// A Number is an electronic fiscal number with the day on which its number range
+// expires; only type 31 states that day.
 type Number struct {
 	ENCF    fiscal.ENCF
 	Expires fiscal.Date
 }
 
-// A Document is everything that an e-CF of type 31 or 32 says, before it is
-// signed. Texts are as the XML carries them: normalised and within their
-// limits. Fields that are zero are left out, unless said otherwise.
+// A Document is the content of an e-CF of type 31 or 32, without its signature.
+// Texts are as in the XML: normalised and within their limits. The XML omits zero
+// fields, unless a comment says otherwise.
 type Document struct {
 	Number
 
-	// Inclusive tells that the prices include ITBIS. Ours never do.
+	// Inclusive is true when the prices include ITBIS. In documents that we issue
+	// they never do.
 	Inclusive   bool
 	PaymentType fiscal.PaymentType
 	DueDate     fiscal.Date
@@ -60,10 +61,10 @@ type Document struct {
 	SignedAt time.Time
 }
 
-// A Buyer is who a document is made out to.
+// A Buyer is the buyer that a document names.
 type Buyer struct {
 	TaxID         string // RNC or cédula
-	ForeignID     string // of a foreigner, on type 32 alone
+	ForeignID     string // of a foreigner, on type 32 only
 	LegalName     string
 	Contact       string
 	Email         string
@@ -74,7 +75,7 @@ type Buyer struct {
 	Information   string
 }
 
-// Totals is the amounts of a document.
+// Totals are the amounts of a document.
 type Totals struct {
 	I1, I2, I3, Exempt fiscal.Bucket
 	Taxable            fiscal.Decimal // of I1, I2 and I3
@@ -85,47 +86,47 @@ type Totals struct {
 
 	Total fiscal.Decimal // MontoTotal
 
-	// Withheld tells that the buyer keeps back something; then both amounts
-	// are stated, if only as 0.00.
+	// Withheld is true when the buyer withholds taxes. The document then states
+	// both amounts, even when one is 0.00.
 	Withheld                         bool
 	ITBISWithheld, IncomeTaxWithheld fiscal.Decimal
 }
 
-// taxed tells whether a line is subject to ITBIS, if only at zero.
+// taxed reports whether a line is subject to ITBIS, including at zero percent.
 func (t *Totals) taxed() bool { return t.I1.Present || t.I2.Present || t.I3.Present }
 
-// An AdditionalTax is one tax besides ITBIS on a whole document.
+// An AdditionalTax is the total of one tax besides ITBIS.
 type AdditionalTax struct {
 	Code   string // 001 to 005
 	Rate   fiscal.Decimal
 	Amount fiscal.Decimal
 }
 
-// A Line is one item of a document. Its place among the lines is its number.
+// A Line is one item of a document. Its number is its index plus one.
 type Line struct {
 	SKU             string
 	Indicator       fiscal.Indicator
 	Name            string // at most 80 characters
-	Description     string // the whole text, when Name is only its beginning
+	Description     string // the whole text, when Name is a part of it
 	ItemKind        fiscal.ItemKind
 	Quantity        fiscal.Decimal
 	Unit            int // code of the authority's table, see UnitName
 	Price           fiscal.Decimal
 	Discount        fiscal.Decimal
-	DiscountPercent fiscal.Decimal // zero when the discount is stated as an amount alone
+	DiscountPercent fiscal.Decimal // zero when the document states the discount only as an amount
 	AdditionalTaxes []string
 	Amount          fiscal.Decimal
 
-	// Withheld tells that the line states withholdings, if only of 0.00.
+	// Withheld is true when the line states withholdings, even of 0.00.
 	Withheld                         bool
 	ITBISWithheld, IncomeTaxWithheld fiscal.Decimal
 }
 
-// HasSummary tells whether the authority gets only a summary of the document
-// (RFCE), as it does of consumer invoices below 250,000.00.
+// HasSummary reports whether the authority receives only a summary (RFCE) of the
+// document.
 func (d *Document) HasSummary() bool {
-	return d.ENCF.Type() == fiscal.Consumer && d.Totals.Total.Cmp(fiscal.SummaryLimit()) < 0
+	return fiscal.SentAsSummary(d.ENCF.Type(), d.Totals.Total)
 }
 
-// FileName is the name that the authority wants the document's file to have.
+// FileName returns the file name that the authority requires for the document.
 func (d *Document) FileName() string { return d.Issuer.RNC + d.ENCF.String() + ".xml" }

@@ -5,8 +5,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// An emitter writes a document element by element, in the order of the schema.
-// What is written is the canonical form; there is no tree and no second pass.
+// An emitter writes a document element by element, in the order of the schema. It
+// writes the canonical form directly, without a tree and a second pass.
 type emitter struct{ *xmlsig.Writer }
 
 func (e emitter) amount(name string, d fiscal.Decimal) {
@@ -30,7 +30,7 @@ func (e emitter) date(name string, d fiscal.Date) {
 }
 
 // Sign returns the signed XML of the document and the security code of its
-// signature. The bytes are final: they are what is sent, stored and served.
+// signature. The service sends, stores and serves exactly these bytes.
 func (d *Draft) Sign(id *xmlsig.Identity) ([]byte, SecurityCode, error) {
 	xml, value, err := d.emit().Sign(id)
 	if err != nil {
@@ -40,8 +40,7 @@ func (d *Draft) Sign(id *xmlsig.Identity) ([]byte, SecurityCode, error) {
 	return xml, code, err
 }
 
-// Unsigned returns the XML of the document without a signature, which nobody
-// but a checker takes.
+// Unsigned returns the XML of the document without a signature, for checks.
 func (d *Draft) Unsigned() []byte { return d.emit().Unsigned() }
 
 func (d *Draft) emit() *xmlsig.Writer {
@@ -64,11 +63,7 @@ func (d *Draft) emit() *xmlsig.Writer {
 		e.Append(func(b []byte) []byte { return appendLine(b, i+1, &line) })
 	}
 	e.Close("DetallesItems")
-	e.Open("FechaHoraFirma")
-	e.Append(func(b []byte) []byte {
-		return appendClock(append(fiscal.DateOf(d.SignedAt).AppendDGII(b), ' '), d.SignedAt)
-	})
-	e.Close("FechaHoraFirma")
+	e.Text("FechaHoraFirma", fiscal.FormatDGIITime(d.SignedAt))
 	return e.Writer
 }
 
@@ -167,7 +162,7 @@ func (t *Totals) emit(e emitter) {
 			e.Open("ImpuestoAdicional")
 			e.Text("TipoImpuesto", tax.Code)
 			e.Text("TasaImpuestoAdicional", tax.Rate.String())
-			// The schema takes no amount of 0.00.
+			// The schema does not allow an amount of 0.00.
 			e.amountIf(!tax.Amount.IsZero(), "OtrosImpuestosAdicionales", tax.Amount)
 			e.Close("ImpuestoAdicional")
 		}
@@ -179,7 +174,8 @@ func (t *Totals) emit(e emitter) {
 	e.Close("Totales")
 }
 
-// emitBases writes what stands before the rates, here and in a summary.
+// emitBases writes the totals that come before the rates, in a document and in a
+// summary.
 func (t *Totals) emitBases(e emitter) {
 	e.amountIf(t.taxed(), "MontoGravadoTotal", t.Taxable)
 	e.amountIf(t.I1.Present, "MontoGravadoI1", t.I1.Base)
@@ -188,7 +184,8 @@ func (t *Totals) emitBases(e emitter) {
 	e.amountIf(t.Exempt.Present, "MontoExento", t.Exempt.Base)
 }
 
-// emitTaxes writes what stands after the rates, here and in a summary.
+// emitTaxes writes the totals that come after the rates, in a document and in a
+// summary.
 func (t *Totals) emitTaxes(e emitter) {
 	e.amountIf(t.taxed(), "TotalITBIS", t.ITBIS)
 	e.amountIf(t.I1.Present, "TotalITBIS1", t.I1.ITBIS)

@@ -7,8 +7,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// appendLine writes a line. A document may have a thousand, so that the tags
-// between two values are written at once.
+// appendLine writes a line. It writes all the tags between two values at once,
+// because a document may have a thousand lines.
 func appendLine(b []byte, number int, l *Line) []byte {
 	b = append(b, "<Item><NumeroLinea>"...)
 	b = strconv.AppendInt(b, int64(number), 10)
@@ -64,8 +64,8 @@ func appendLine(b []byte, number int, l *Line) []byte {
 	return append(b, "</MontoItem></Item>"...)
 }
 
-// appendDiscount writes the discount as its sum and as the one part that it has:
-// neither is taken without the other.
+// appendDiscount writes the discount as the sum and as its only part, because the
+// authority refuses one without the other.
 func appendDiscount(b []byte, l *Line) []byte {
 	if l.Discount.IsZero() {
 		return b
@@ -92,8 +92,8 @@ func kindCode(k fiscal.ItemKind) string {
 	return "1"
 }
 
-// lineSize is about how many bytes a line takes, so that the document need not
-// be moved while it grows.
+// lineSize returns about how many bytes a line takes, so that the buffer of the
+// document need not grow.
 func lineSize(l *fiscal.Line) int {
 	size := 400 + len(l.Description) + len(l.SKU)
 	if len(l.Description) > maxName {

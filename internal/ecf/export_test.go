@@ -1,6 +1,6 @@
 package ecf
 
-// Complete is the document as Read will read it, with its lines.
+// Complete returns the document as Read returns it, with its lines.
 func (d *Draft) Complete() *Document {
 	whole := d.Document
 	for i := range d.lines {

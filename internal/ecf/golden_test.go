@@ -35,7 +35,7 @@ func palmaClara() ecf.Issuer {
 // A sample is a request and the document that it makes.
 type sample struct {
 	name    string
-	minimal bool // of the issuer only what must be, and no number of the integrator's own
+	minimal bool // only the required fields of the issuer, and no internal number
 }
 
 func samples() []sample {
@@ -68,8 +68,8 @@ func (s sample) request(t testing.TB) []byte {
 	return raw
 }
 
-// document makes the document of a sample, with the number and the time that
-// the sample's own XML has.
+// document returns the document of a sample, with the number and the time of the
+// sample's XML.
 func (s sample) document(t testing.TB) *ecf.Draft {
 	t.Helper()
 	want := string(read(t, s.name+".xml"))
@@ -89,7 +89,7 @@ func (s sample) document(t testing.TB) *ecf.Draft {
 	return d
 }
 
-func TestSamples(t *testing.T) {
+func TestDocumentsAreThoseOfTheSamples(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-func TestSummarySample(t *testing.T) {
+func TestSummaryIsThatOfTheSample(t *testing.T) {
 	t.Parallel()
 	d := samples()[3].document(t)
 	code := must(ecf.NewSecurityCode("k7Qx+2mP"))
@@ -119,11 +119,11 @@ func TestSummarySample(t *testing.T) {
 		t.Errorf("summary (-sample +made):\n%s", diff)
 	}
 	if _, err := samples()[4].document(t).SignSummary(signer(t), code); err == nil {
-		t.Error("a consumer invoice of 250000.00 or more got a summary")
+		t.Error("a consumer invoice from the limit has a summary")
 	}
 }
 
-func TestReadIsTheReverse(t *testing.T) {
+func TestReadReturnsTheWrittenDocument(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples() {
 		d := s.document(t)
@@ -141,7 +141,44 @@ func TestReadIsTheReverse(t *testing.T) {
 	}
 }
 
-// reread verifies and reads a signed document.
+func TestReadReturnsTheDocumentInEveryFormOfSignature(t *testing.T) {
+	t.Parallel()
+	leaf := xmlsigtest.Must(t, xmlsigtest.Options{})
+	d := samples()[2].document(t)
+	for _, f := range xmlsigtest.Forms() {
+		got, _ := reread(t, f.Sign(t, leaf, string(d.Unsigned())))
+		if diff := cmp.Diff(d.Complete(), got, cmp.AllowUnexported(fiscal.ENCF{}, fiscal.Date{})); diff != "" {
+			t.Errorf("%s: read (-written +read):\n%s", f.Name, diff)
+		}
+	}
+}
+
+// A signed element of a namespace is none of the format.
+func TestReadRefusesElementsOfANamespace(t *testing.T) {
+	t.Parallel()
+	leaf := xmlsigtest.Must(t, xmlsigtest.Options{})
+	unsigned := string(samples()[0].document(t).Unsigned())
+	for name, change := range map[string][2]string{
+		"root":  {"<ECF>", `<ECF xmlns="urn:x">`},
+		"total": {"<MontoTotal>", `<MontoTotal xmlns="urn:x">`},
+		"line":  {"<Item>", `<Item xmlns="urn:x">`},
+		"e-NCF": {"<eNCF>", `<eNCF xmlns="urn:x">`},
+	} {
+		changed := strings.Replace(unsigned, change[0], change[1], 1)
+		if changed == unsigned {
+			t.Fatalf("%s: nothing to change", name)
+		}
+		v, err := xmlsig.Verify(xmlsigtest.Form{}.Sign(t, leaf, changed), xmlsig.InvoiceLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, _, err := ecf.Read(v); err == nil {
+			t.Errorf("%s of a namespace: read %+v", name, d)
+		}
+	}
+}
+
+// reread verifies a signed document and reads it.
 func reread(t testing.TB, xml []byte) (*ecf.Document, ecf.SecurityCode) {
 	t.Helper()
 	v, err := xmlsig.Verify(xml, xmlsig.InvoiceLimits())
@@ -187,7 +224,7 @@ func between(t testing.TB, s, before, after string) string {
 	return text
 }
 
-// compact takes the placeholder of the signature and the indentation out of a
+// compact removes the placeholder of the signature and the indentation from a
 // sample.
 func compact(s string) string {
 	before, rest, _ := strings.Cut(s, "<Signature")
@@ -199,8 +236,8 @@ func compact(s string) string {
 	return b.String()
 }
 
-// indented puts each element on a line of its own, so that a difference is
-// legible.
+// indented puts each element on its own line, so that differences are easy to
+// read.
 func indented(s string) string { return strings.ReplaceAll(s, "><", ">\n<") }
 
 func must[T any](v T, err error) T {
@@ -210,7 +247,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// signer is who signs in tests.
+// signer is the identity that signs in tests.
 func signer(t testing.TB) *xmlsig.Identity {
 	t.Helper()
 	return xmlsigtest.Must(t, xmlsigtest.Options{}).Identity

@@ -8,27 +8,27 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// A Fault is one way in which a document is not as its schema, or the format
-// that the schema stands for, says.
+// A Fault is one violation of the schema of a document, or of the rules of the
+// e-CF format that a schema cannot express.
 type Fault struct {
 	Path string // of the element, counted from 1, as in ECF/DetallesItems/Item[3]/NombreItem
-	// Field is that of the creation request which the element comes from, as in
-	// lines.2.description, or of the issuer, as in taxpayer.address. It is empty
-	// when the element comes from neither.
+	// Field is the field of the creation request that the element comes from, as
+	// in lines.2.description, or the field of the issuer, as in taxpayer.address.
+	// It is empty when the element comes from neither.
 	Field   string
-	Code    string // one of fiscal's Code constants
-	Message string // what is expected, as in "NombreItem: must have at most 80 characters"
+	Code    string // one of the Code constants of package fiscal
+	Message string // as in "NombreItem: must have at most 80 characters"
 }
 
-// maxFaults is how many faults are told of one document.
+// maxFaults is the largest number of faults that Inspect returns.
 const maxFaults = 100
 
-// Inspect tells all that is wrong with the structure of an e-CF of type 31 or
-// 32, which its TipoeCF tells, or of a summary (RFCE): the order, length,
-// pattern and obligation of every element, and whether the elements agree with
-// one another. What concerns sums and which totals there are has the code
-// total_mismatch; the authority accepts such documents with a condition. The
-// signature is not looked at and may be absent.
+// Inspect returns the faults in the structure of an e-CF of type 31 or 32 (by its
+// TipoeCF) or of a summary (RFCE). It checks the order, length, pattern and
+// presence of every element, and whether the elements agree with one another.
+// Wrong sums, and totals that are missing or superfluous, have the code
+// total_mismatch; the authority accepts such documents conditionally. Inspect
+// ignores the signature, which may be absent.
 func Inspect(root xmlsig.Element) []Fault {
 	in := inspectShape(root)
 	if in.kind != 0 && len(in.faults) < in.most {
@@ -39,18 +39,18 @@ func Inspect(root xmlsig.Element) []Fault {
 
 // An inspector collects the faults of a document.
 type inspector struct {
-	kind   docKind // 0 when the document is none that is known
-	most   int     // of faults
+	kind   docKind // 0 when the document is of no known kind
+	most   int     // the largest number of faults
 	faults []Fault
-	// trail is the way from the root to the element that is looked at. It is
-	// spelled out only when there is a fault, which for most documents is never.
+	// trail is the path from the root to the current element. Its text is built
+	// only for a fault, which most documents never have.
 	trail []step
 }
 
 // A step is one element of a trail.
 type step struct {
 	spec  *spec
-	index int // of a repeated element, from 1; 0 when the element is absent
+	index int // of a repeated element, counted from 1; 0 when the element is absent
 }
 
 // inspectShape compares a document with its schema.
@@ -74,8 +74,8 @@ func inspectShape(root xmlsig.Element) *inspector {
 	return in
 }
 
-// kindOf returns the type that an e-CF says it is of or, when that is wrong,
-// the one that its number is of, so that the rest can be looked at.
+// kindOf returns the kind that the TipoeCF of a document states. When TipoeCF is
+// wrong, it returns the kind of the e-NCF, so that the rest can be checked.
 func kindOf(root xmlsig.Element) docKind {
 	head := root.Child("Encabezado").Child("IdDoc")
 	switch n, _ := readInteger(head.Child("TipoeCF").Text()); n {
@@ -93,7 +93,7 @@ func kindOf(root xmlsig.Element) docKind {
 	return 0
 }
 
-// element looks at what an element holds.
+// element checks the content of an element.
 func (in *inspector) element(e xmlsig.Element, s *spec, index int) {
 	in.trail = append(in.trail, step{s, index})
 	if s.holds != nil {
@@ -119,17 +119,17 @@ func (in *inspector) text(e xmlsig.Element, s *spec) {
 	}
 }
 
-// empty tells of an element that says nothing, which the authority refuses even
-// where the schema has no objection.
+// empty reports an empty element, which the authority refuses even where the
+// schema allows it.
 func (in *inspector) empty(s *spec) {
 	if s.needed&in.kind != 0 {
 		in.fault(s.missing(), "must not be empty")
 		return
 	}
-	in.fault(fiscal.CodeBlank, "must not be empty; an element with nothing to say is left out")
+	in.fault(fiscal.CodeBlank, "must not be empty; leave the element out")
 }
 
-// missing is the code of an element that is needed and says nothing.
+// missing returns the code for a required element that is absent or empty.
 func (s *spec) missing() string {
 	switch {
 	case s.most > 1:
@@ -140,21 +140,21 @@ func (s *spec) missing() string {
 	return fiscal.CodeRequiredForType
 }
 
-// children walks the elements in an element and the list of what may stand
-// there side by side, once.
+// children compares the children of an element with the list of the schema, in
+// one pass over both.
 func (in *inspector) children(e xmlsig.Element, s *spec) {
 	if !e.HasChildren() {
 		in.hollow(e, s)
 		return
 	}
-	current, count := 0, 0 // of s.holds that was last matched, and how often
+	current, count := 0, 0 // the index in s.holds that matched last, and how often it matched
 	signature := false
 	for c := range e.Children() {
 		if len(in.faults) >= in.most {
 			return
 		}
 		if signature {
-			in.unexpected(e, s, "Signature") // it was not the last
+			in.unexpected(e, s, "Signature") // another element follows it
 			signature = false
 		}
 		name := c.Name()
@@ -163,7 +163,7 @@ func (in *inspector) children(e xmlsig.Element, s *spec) {
 			found++
 		}
 		switch {
-		case found == len(s.holds) && name == "Signature" && len(in.trail) == 1:
+		case found == len(s.holds) && c.IsSignature() && len(in.trail) == 1:
 			signature = true
 			continue
 		case found == len(s.holds) || s.holds[found].on&in.kind == 0:
@@ -178,14 +178,14 @@ func (in *inspector) children(e xmlsig.Element, s *spec) {
 		case count <= k.most:
 			in.element(c, k, count)
 		case count == k.most+1:
-			in.faultAt(k, count, fiscal.CodeTooManyItems, "must stand here at most "+times(k.most))
+			in.faultAt(k, count, fiscal.CodeTooManyItems, "must occur at most "+times(k.most))
 		}
 	}
 	in.skipped(e, s, current, count, len(s.holds))
 }
 
-// hollow tells of an element that holds none of the elements it is there for:
-// by what it lacks, if there is something that it needs.
+// hollow reports an element that should have children and has none. It reports
+// the required children, or the element itself when none is required.
 func (in *inspector) hollow(e xmlsig.Element, s *spec) {
 	if trimXML(e.Text()) != "" {
 		in.fault(fiscal.CodeUnknownField, "must hold elements, not text")
@@ -198,8 +198,8 @@ func (in *inspector) hollow(e xmlsig.Element, s *spec) {
 	}
 }
 
-// skipped tells of the elements from one spec up to another that are needed
-// and were not met. Those that stand in another place are told of there.
+// skipped reports the required elements between two positions of the schema that
+// the document lacks. An element in the wrong position is reported where it is.
 func (in *inspector) skipped(e xmlsig.Element, s *spec, from, count, to int) {
 	for i := from; i < to; i++ {
 		k := &s.holds[i]
@@ -210,7 +210,7 @@ func (in *inspector) skipped(e xmlsig.Element, s *spec, from, count, to int) {
 	}
 }
 
-// unexpected tells of an element that may not stand where it does.
+// unexpected reports an element that is not allowed in its position.
 func (in *inspector) unexpected(e xmlsig.Element, s *spec, name string) {
 	for i := range s.holds {
 		k := &s.holds[i]
@@ -220,7 +220,7 @@ func (in *inspector) unexpected(e xmlsig.Element, s *spec, name string) {
 			in.faultAt(k, 0, fiscal.CodeNotAllowedForType, "is not an element of "+in.kind.String())
 			return
 		default:
-			in.faultAt(k, 0, fiscal.CodeUnknownField, "must stand "+placeAmong(e, s.holds[i+1:]))
+			in.faultAt(k, 0, fiscal.CodeUnknownField, "must come "+position(e, s.holds[i+1:]))
 			return
 		}
 	}
@@ -228,18 +228,18 @@ func (in *inspector) unexpected(e xmlsig.Element, s *spec, name string) {
 	in.faultAt(stranger, 0, fiscal.CodeUnknownField, "is not an element of "+s.name)
 }
 
-// placeAmong says where an element belongs, by the first that is there of those
-// that come after it.
-func placeAmong(e xmlsig.Element, after []spec) string {
+// position describes where an element belongs: before the first element present
+// of those that follow it in the schema.
+func position(e xmlsig.Element, after []spec) string {
 	for i := range after {
 		if !e.Child(after[i].name).IsZero() {
 			return "before " + after[i].name
 		}
 	}
-	return "beside the others of its name"
+	return "next to the others of its name"
 }
 
-// maxShownName is more than any name of the schemas has.
+// maxShownName is longer than any name in the schemas.
 const maxShownName = 60
 
 func times(n int) string {
@@ -249,13 +249,13 @@ func times(n int) string {
 	return strconv.Itoa(n) + " times"
 }
 
-// fault tells of the element that is looked at.
+// fault reports the current element.
 func (in *inspector) fault(code, want string) {
 	last := in.trail[len(in.trail)-1]
 	in.report(Fault{in.path(), in.field(), code, last.spec.name + ": " + want})
 }
 
-// faultAt tells of an element in it.
+// faultAt reports a child of the current element.
 func (in *inspector) faultAt(s *spec, index int, code, want string) {
 	in.trail = append(in.trail, step{s, index})
 	in.fault(code, want)
@@ -268,7 +268,7 @@ func (in *inspector) report(f Fault) {
 	}
 }
 
-// path returns the names from the root.
+// path returns the path of the current element.
 func (in *inspector) path() string {
 	var b []byte
 	for i, at := range in.trail {
@@ -283,7 +283,8 @@ func (in *inspector) path() string {
 	return string(b)
 }
 
-// field returns the field of the creation request that the element is made of.
+// field returns the field of the creation request that the current element comes
+// from.
 func (in *inspector) field() string {
 	before, after, indexed := strings.Cut(in.trail[len(in.trail)-1].spec.field, "#")
 	if !indexed {

@@ -17,7 +17,7 @@ type change struct {
 	apply func(r *rand.Rand, parent *tree, i int)
 }
 
-// The first few of the changes are made to every element, all of them at random.
+// The first changes are made to every element; all of them are made at random.
 const everywhere = 5
 
 func changes() []change {
@@ -29,7 +29,7 @@ func changes() []change {
 			p.kids[i], p.kids[next] = p.kids[next], p.kids[i]
 		}},
 		{"rename", func(_ *rand.Rand, p *tree, i int) { p.kids[i].name += "x" }},
-		{"text and elements change places", func(_ *rand.Rand, p *tree, i int) {
+		{"text instead of elements, or elements instead of text", func(_ *rand.Rand, p *tree, i int) {
 			e := p.kids[i]
 			if len(e.kids) > 0 {
 				e.kids, e.text = nil, "Texto"
@@ -59,7 +59,7 @@ func changes() []change {
 	}
 }
 
-func TestEveryShapeAsTheSchemas(t *testing.T) {
+func TestEveryShapeIsJudgedAsByTheSchemas(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []docKind{kind31, kind32, kindRFCE} {
 		j := newJudge(t, kind)
@@ -108,7 +108,7 @@ func TestEveryShapeAsTheSchemas(t *testing.T) {
 			if own == theirs || own && !slices.ContainsFunc(faults, func(f Fault) bool {
 				return !strings.Contains(f.Message, "must not be empty") && f.Code != "too_few_items"
 			}) {
-				continue // sections that are empty are refused on purpose
+				continue // we refuse empty sections on purpose
 			}
 			t.Errorf("%s: %s: refused by us %v, by the schema %v %v", kind, names[i], own, theirs, faults)
 		}
@@ -159,7 +159,8 @@ type xsdElement struct {
 	Kids []xsdElement `xml:"complexType>sequence>element"`
 }
 
-// A document that was made of the tables cannot show what they lack.
+// The tables must have every element: documents built from the tables cannot show
+// a missing one.
 func TestTablesHaveEveryElementOfTheSchemas(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []docKind{kind31, kind32, kindRFCE} {
@@ -200,7 +201,7 @@ func (x xsdElement) outline(kind docKind, above string) []string {
 	if err != nil {
 		most = 1
 	}
-	// What is repeated is asked for: its section would be empty.
+	// A repeated element is required, because its section would otherwise be empty.
 	list := []string{fmt.Sprintf("%s %v..%d", path, x.Min != "0" || kind == kindRFCE && most > 1, most)}
 	for _, k := range x.Kids {
 		list = append(list, k.outline(kind, path+"/")...)

@@ -72,7 +72,7 @@ func rootName(xml string) string {
 	return "ECF"
 }
 
-// An edit is a change of a sample and the one fault that it makes.
+// An edit is a change of a sample and the one fault that it causes.
 type edit struct {
 	name     string
 	sample   string
@@ -103,7 +103,7 @@ func (e edit) run(t *testing.T) {
 	}
 }
 
-func TestInspectNamesTheFault(t *testing.T) {
+func TestInspectReportsTheElementAndTheField(t *testing.T) {
 	t.Parallel()
 	const (
 		head, issuer, buyer, totals = "Encabezado/IdDoc/", "Encabezado/Emisor/", "Encabezado/Comprador/", "Encabezado/Totales/"
@@ -113,7 +113,7 @@ func TestInspectNamesTheFault(t *testing.T) {
 	lines01 := part(sampleXML(t, "01"), "DetallesItems")
 	totals06 := part(sampleXML(t, "06"), "Totales")
 	for _, e := range []edit{
-		// What the schemas refuse.
+		// The schemas refuse these.
 		{"31 without the buyer's RNC", "01", "<RNCComprador>199000021</RNCComprador>", "", buyer + "RNCComprador", "buyer.tax_id", "required_for_type"},
 		{"RNC of 10 digits", "01", "<RNCEmisor>199000013<", "<RNCEmisor>1990000131<", issuer + "RNCEmisor", "taxpayer.rnc", "invalid_format"},
 		{"buyer's RNC of 10 digits", "01", "<RNCComprador>", "<RNCComprador>1", buyer + "RNCComprador", "buyer.tax_id", "invalid_format"},
@@ -146,7 +146,7 @@ func TestInspectNamesTheFault(t *testing.T) {
 		{"text in a section", "08", "<RazonSocialComprador>Consumidor final</RazonSocialComprador>", "Consumidor final", "Encabezado/Comprador", "buyer", "unknown_field"},
 		{"code of an item", "05", "PE-12KW", strings.Repeat("x", 36), line1 + "TablaCodigosItem/CodigosItem[1]/CodigoItem", "lines.0.sku", "too_long"},
 		{"issuer's name too long", "01", "<RazonSocialEmisor>", "<RazonSocialEmisor>" + long, issuer + "RazonSocialEmisor", "taxpayer.legal_name", "too_long"},
-		{"unknown place", "03", "<Municipio>010100<", "<Municipio>019999<", issuer + "Municipio", "taxpayer.municipality", "invalid_enum"},
+		{"unknown region", "03", "<Municipio>010100<", "<Municipio>019999<", issuer + "Municipio", "taxpayer.municipality", "invalid_enum"},
 		{"telephone", "03", "<TelefonoEmisor>809-555-0112</TelefonoEmisor>", "<TelefonoEmisor>809-555-0112</TelefonoEmisor><TelefonoEmisor>8095550112</TelefonoEmisor>", issuer + "TablaTelefonoEmisor/TelefonoEmisor[2]", "taxpayer.phones.1", "invalid_format"},
 		{"e-mail with an underscore", "03", "<CorreoEmisor>f", "<CorreoEmisor>f_", issuer + "CorreoEmisor", "taxpayer.email", "invalid_format"},
 		{"payment term with a percent sign", "03", "30 días", "30 %", head + "TerminoPago", "payment_terms", "invalid_format"},
@@ -156,7 +156,7 @@ func TestInspectNamesTheFault(t *testing.T) {
 		{"no section of lines", "01", lines01, "", "DetallesItems", "lines", "required"},
 		{"a signature that is not the last", "01", "<FechaHoraFirma>", "<Signature></Signature><FechaHoraFirma>", "Signature", "", "unknown_field"},
 
-		// What the schemas accept.
+		// The schemas accept these.
 		{"e-NCF in lower case", "01", "<eNCF>E", "<eNCF>e", head + "eNCF", "", "invalid_format"},
 		{"e-NCF of another type", "01", "<eNCF>E31", "<eNCF>E32", head + "eNCF", "", "invalid_format"},
 		{"e-NCF of number 0", "01", "E310000000101", "E310000000000", head + "eNCF", "", "invalid_format"},
@@ -167,8 +167,8 @@ func TestInspectNamesTheFault(t *testing.T) {
 		{"31st of February", "01", "<FechaEmision>05-03-2026<", "<FechaEmision>31-02-2026<", issuer + "FechaEmision", "issue_date", "invalid_date"},
 		{"signed on the 31st of April", "03", "<FechaHoraFirma>06-03-2026", "<FechaHoraFirma>31-04-2026", "FechaHoraFirma", "", "invalid_date"},
 		{"32 with an empty buyer", "08", "<RazonSocialComprador>Consumidor final</RazonSocialComprador>", "", "Encabezado/Comprador", "buyer", "required"},
-		{"taxed without telling whether prices include it", "01", "<IndicadorMontoGravado>0</IndicadorMontoGravado>", "", head + "IndicadorMontoGravado", "", "required"},
-		{"exempt and telling", "08", "<TipoIngresos>", "<IndicadorMontoGravado>0</IndicadorMontoGravado><TipoIngresos>", head + "IndicadorMontoGravado", "", "tax_conflict"},
+		{"taxed without IndicadorMontoGravado", "01", "<IndicadorMontoGravado>0</IndicadorMontoGravado>", "", head + "IndicadorMontoGravado", "", "required"},
+		{"exempt with IndicadorMontoGravado", "08", "<TipoIngresos>", "<IndicadorMontoGravado>0</IndicadorMontoGravado><TipoIngresos>", head + "IndicadorMontoGravado", "", "tax_conflict"},
 		{"discount without its table", "02", "<TablaSubDescuento><SubDescuento><TipoSubDescuento>%</TipoSubDescuento><SubDescuentoPorcentaje>7.50</SubDescuentoPorcentaje><MontoSubDescuento>83.52</MontoSubDescuento></SubDescuento></TablaSubDescuento>", "", line1 + "TablaSubDescuento", "lines.0.discount.value", "required"},
 		{"table without its discount", "02", "<DescuentoMonto>83.52</DescuentoMonto>", "", line1 + "DescuentoMonto", "lines.0.discount.value", "required"},
 		{"discounts that do not add up", "02", "<MontoSubDescuento>83.52<", "<MontoSubDescuento>83.53<", line1 + "DescuentoMonto", "lines.0.discount.value", "total_mismatch"},
@@ -179,7 +179,7 @@ func TestInspectNamesTheFault(t *testing.T) {
 		{"large 32 without its buyer's name", "05", "<RazonSocialComprador>María Isabel Prueba Ficticia</RazonSocialComprador>", "", buyer + "RazonSocialComprador", "buyer.legal_name", "required_for_type"},
 		{"foreigner with an RNC", "05", "</RNCComprador>", "</RNCComprador><IdentificadorExtranjero>P123</IdentificadorExtranjero>", buyer + "IdentificadorExtranjero", "buyer.tax_id", "not_allowed_for_type"},
 		{"lines out of sequence", "02", "<NumeroLinea>3<", "<NumeroLinea>4<", "DetallesItems/Item[3]/NumeroLinea", "", "out_of_range"},
-		{"base of a class that no line is of", "01", "<ITBIS1>", "<MontoExento>0.00</MontoExento><ITBIS1>", totals + "MontoExento", "declared_totals.total", "total_mismatch"},
+		{"base of a class that no line has", "01", "<ITBIS1>", "<MontoExento>0.00</MontoExento><ITBIS1>", totals + "MontoExento", "declared_totals.total", "total_mismatch"},
 		{"no rate", "01", "<ITBIS1>18</ITBIS1>", "", totals + "ITBIS1", "declared_totals.total", "total_mismatch"},
 		{"no sum of ITBIS", "01", "<TotalITBIS>675.00</TotalITBIS><TotalITBIS1>675.00</TotalITBIS1><MontoTotal>4425.00<", "<TotalITBIS1>675.00</TotalITBIS1><MontoTotal>3750.00<", totals + "TotalITBIS", "declared_totals.total", "total_mismatch"},
 		{"ITBIS that is not the sum", "01", "<TotalITBIS1>675.00<", "<TotalITBIS1>675.01<", totals + "TotalITBIS", "declared_totals.total", "total_mismatch"},
@@ -188,7 +188,7 @@ func TestInspectNamesTheFault(t *testing.T) {
 		{"total that is not the sum", "01", "<MontoTotal>4425.00<", "<MontoTotal>4425.01<", totals + "MontoTotal", "declared_totals.total", "total_mismatch"},
 		{"additional tax that is not the sum", "07", "<OtrosImpuestosAdicionales>84.72<", "<OtrosImpuestosAdicionales>84.73<", totals + "MontoImpuestoAdicional", "declared_totals.total", "total_mismatch"},
 		{"code on a line alone", "07", "<TablaImpuestoAdicional><ImpuestoAdicional><TipoImpuesto>002<", "<TablaImpuestoAdicional><ImpuestoAdicional><TipoImpuesto>004<", totals + "ImpuestosAdicionales", "declared_totals.total", "tax_conflict"},
-		{"summary from 250000.00", "06", totals06, "<Totales><MontoExento>250000.00</MontoExento><MontoTotal>250000.00</MontoTotal></Totales>", totals + "MontoTotal", "declared_totals.total", "out_of_range"},
+		{"summary from the limit", "06", totals06, "<Totales><MontoExento>250000.00</MontoExento><MontoTotal>250000.00</MontoTotal></Totales>", totals + "MontoTotal", "declared_totals.total", "out_of_range"},
 		{"summary whose total is not the sum", "06", "<MontoTotal>2049.28<", "<MontoTotal>2049.29<", totals + "MontoTotal", "declared_totals.total", "total_mismatch"},
 		{"summary without the ITBIS of a base", "06", totals06, "<Totales><MontoGravadoTotal>0.00</MontoGravadoTotal><MontoGravadoI1>0.00</MontoGravadoI1><TotalITBIS>0.00</TotalITBIS><MontoTotal>0.00</MontoTotal></Totales>", totals + "TotalITBIS1", "declared_totals.total", "total_mismatch"},
 	} {
@@ -201,8 +201,8 @@ func part(xml, name string) string {
 	return regexp.MustCompile("<" + name + ">.*</" + name + ">").FindString(xml)
 }
 
-// The format lets documents of others be what ours never are.
-func TestInspectAcceptsWhatTheFormatDoes(t *testing.T) {
+// The format allows forms that our documents never have.
+func TestInspectAcceptsWhatTheFormatAllows(t *testing.T) {
 	t.Parallel()
 	for _, e := range []edit{
 		{name: "due on the day of issue", sample: "03", old: "<FechaLimitePago>05-04-2026<", new: "<FechaLimitePago>06-03-2026<"},
@@ -213,7 +213,7 @@ func TestInspectAcceptsWhatTheFormatDoes(t *testing.T) {
 		{name: "prices that include ITBIS", sample: "01", old: "<IndicadorMontoGravado>0</IndicadorMontoGravado>", new: "<IndicadorMontoGravado>1</IndicadorMontoGravado>"},
 		{name: "foreigner", sample: "05", old: "<RNCComprador>00199000019</RNCComprador>", new: "<IdentificadorExtranjero>P-1234</IdentificadorExtranjero>"},
 		{name: "small 32 without a name", sample: "08", old: "<RazonSocialComprador>Consumidor final</RazonSocialComprador>", new: "<RNCComprador>199000021</RNCComprador>"},
-		{name: "discount on the whole", sample: "01", old: "</DetallesItems>", new: "</DetallesItems><DescuentosORecargos><DescuentoORecargo><NumeroLinea>1</NumeroLinea><TipoAjuste>D</TipoAjuste></DescuentoORecargo></DescuentosORecargos>"},
+		{name: "discount on the total", sample: "01", old: "</DetallesItems>", new: "</DetallesItems><DescuentosORecargos><DescuentoORecargo><NumeroLinea>1</NumeroLinea><TipoAjuste>D</TipoAjuste></DescuentoORecargo></DescuentosORecargos>"},
 		{name: "perception", sample: "01", old: "</IndicadorFacturacion>", new: "</IndicadorFacturacion><Retencion><IndicadorAgenteRetencionoPercepcion>2</IndicadorAgenteRetencionoPercepcion><MontoITBISRetenido>1.00</MontoITBISRetenido><MontoISRRetenido>0.00</MontoISRRetenido></Retencion>"},
 		{name: "line that is not invoiced", sample: "01", old: "</Item>", new: "</Item><Item><NumeroLinea>2</NumeroLinea><IndicadorFacturacion>0</IndicadorFacturacion><NombreItem>Envase</NombreItem><IndicadorBienoServicio>1</IndicadorBienoServicio><CantidadItem>1</CantidadItem><PrecioUnitarioItem>5</PrecioUnitarioItem><MontoItem>5</MontoItem></Item>"},
 		{name: "additional tax of a line without a price", sample: "08", old: "<MontoTotal>", new: "<ImpuestosAdicionales><ImpuestoAdicional><TipoImpuesto>001</TipoImpuesto><TasaImpuestoAdicional>10</TasaImpuestoAdicional></ImpuestoAdicional></ImpuestosAdicionales><MontoTotal>"},
@@ -221,7 +221,7 @@ func TestInspectAcceptsWhatTheFormatDoes(t *testing.T) {
 		xml := sampleXML(t, e.sample)
 		changed := strings.Replace(xml, e.old, e.new, 1)
 		switch e.name {
-		case "prices that include ITBIS", "discount on the whole": // what the lines come to is not the base
+		case "prices that include ITBIS", "discount on the total": // the base is not the sum of the lines
 			changed = strings.Replace(changed, "<MontoItem>3750.00<", "<MontoItem>4425.00<", 1)
 		case "additional tax of a line without a price":
 			changed = strings.Replace(changed, "<MontoItem>", "<TablaImpuestoAdicional><ImpuestoAdicional><TipoImpuesto>001</TipoImpuesto></ImpuestoAdicional></TablaImpuestoAdicional><MontoItem>", 1)
@@ -232,8 +232,8 @@ func TestInspectAcceptsWhatTheFormatDoes(t *testing.T) {
 	}
 }
 
-// What xmllint and .NET read differently is for this test alone to judge.
-func TestPatternsTakeWhatBothReadingsDo(t *testing.T) {
+// xmllint and .NET interpret these patterns differently, so xmllint cannot judge.
+func TestPatternsAcceptWhatXMLSchemaAndDotNetAccept(t *testing.T) {
 	t.Parallel()
 	for text, ok := range map[string]bool{
 		"a@b.do": true, "ana.maria+x@palma-clara.com.do": true, "ñandú@caña.do": true, "a@b.c.d-e": true,
@@ -253,8 +253,7 @@ func TestPatternsTakeWhatBothReadingsDo(t *testing.T) {
 	}
 }
 
-// What follows from a fault is not told again.
-func TestInspectTellsEachFaultOnce(t *testing.T) {
+func TestInspectReportsEachFaultOnce(t *testing.T) {
 	t.Parallel()
 	xml := sampleXML(t, "02")
 	for _, change := range [][2]string{
@@ -313,7 +312,7 @@ func manyLines(t testing.TB, n int, line func(i int, s string) string) string {
 	return strings.Replace(xml, item, b.String(), 1)
 }
 
-func TestInspectTellsAHundredFaults(t *testing.T) {
+func TestInspectReportsAtMostAHundredFaults(t *testing.T) {
 	t.Parallel()
 	xml := manyLines(t, 1000, func(_ int, s string) string { return strings.Replace(s, "3.00", "0", 1) })
 	faults := inspectXML(t, xml)
@@ -330,8 +329,8 @@ func TestInspectTellsAHundredFaults(t *testing.T) {
 	}
 }
 
-// TestInspectAddsLargeAmounts has sums of more digits than any amount.
-func TestInspectAddsLargeAmounts(t *testing.T) {
+// The sums have more digits than any amount.
+func TestInspectAddsAmountsWithoutOverflow(t *testing.T) {
 	t.Parallel()
 	xml := manyLines(t, 2, func(_ int, s string) string {
 		return strings.Replace(s, "<MontoItem>3750.00<", "<MontoItem>9999999999999999.99<", 1)

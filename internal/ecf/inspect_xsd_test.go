@@ -17,14 +17,15 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// A tree is a document under mutation.
+// A tree is a document that a test changes.
 type tree struct {
 	name, text string
-	leaf       *spec // nil for what holds elements
+	leaf       *spec // nil for an element with children
 	kids       []*tree
 }
 
-// grow makes a document with all that a kind may have, or only what it must.
+// grow returns a document with all the elements of a kind, or only the required
+// ones.
 func grow(s *spec, kind docKind, all bool) *tree {
 	t := &tree{name: s.name}
 	if s.holds == nil {
@@ -39,7 +40,7 @@ func grow(s *spec, kind docKind, all bool) *tree {
 	return t
 }
 
-// valueFor finds a value that the table takes.
+// valueFor returns a value that the table accepts.
 func valueFor(s *spec, kind docKind) string {
 	candidates := []string{
 		"Texto de prueba", "1.0", "1", "31", "32", "2", "01", "001", "$", "D", "CT", "USD", "01-03-2026", "01-03-2026 10:00:00",
@@ -97,7 +98,7 @@ func (t *tree) xml() []byte {
 	return b.Bytes()
 }
 
-// escapes keeps every element on its line.
+// escapes keeps every element on one line.
 var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", "&#10;")
 
 func schemaOf(kind docKind) *spec {
@@ -107,7 +108,7 @@ func schemaOf(kind docKind) *spec {
 	return ecfSchema()
 }
 
-// shapeFaults judges a document as one of a kind, whatever it says of itself.
+// shapeFaults checks a document as one of a kind, without regard to its TipoeCF.
 func shapeFaults(t testing.TB, xml []byte, kind docKind) []Fault {
 	t.Helper()
 	doc, err := xmlsig.Parse(xml, xmlsig.Limits{Bytes: 64 << 20, Nodes: 1 << 20, Depth: 32})
@@ -119,7 +120,7 @@ func shapeFaults(t testing.TB, xml []byte, kind docKind) []Fault {
 	return in.faults
 }
 
-// A judge is the authority's schema of a kind, through xmllint.
+// A judge validates documents with the authority's schema of a kind and xmllint.
 type judge struct {
 	schema string
 	dir    string
@@ -130,7 +131,7 @@ func newJudge(t *testing.T, kind docKind) *judge {
 	folder := os.Getenv("FISCALHUB_XSD")
 	if folder == "" {
 		t.Log("NO SCHEMA OF THE AUTHORITY WAS ASKED")
-		t.Skip("own checker judges alone: set FISCALHUB_XSD to the folder of the authority's schemas")
+		t.Skip("the authority's schemas are not compared: set FISCALHUB_XSD to the folder of the authority's schemas")
 	}
 	if _, err := exec.LookPath("xmllint"); err != nil {
 		if os.Getenv("CI") != "" {
@@ -142,7 +143,7 @@ func newJudge(t *testing.T, kind docKind) *judge {
 	return &judge{schema: filepath.Join(folder, filepath.FromSlash(name)), dir: t.TempDir()}
 }
 
-// lines returns, for each document, the lines that the schema finds fault with.
+// lines returns, for each document, the lines that the schema refuses.
 func (j *judge) lines(t *testing.T, docs [][]byte) []map[int]bool {
 	t.Helper()
 	found := make([]map[int]bool, len(docs))
@@ -176,8 +177,8 @@ func (j *judge) lines(t *testing.T, docs [][]byte) []map[int]bool {
 	return found
 }
 
-// A stricter rule is one where the table refuses what the schema takes, on
-// purpose.
+// A stricter rule is one by which the table refuses, on purpose, a value that the
+// schema accepts.
 type stricter struct {
 	why     string
 	applies func(name, value string) bool
@@ -190,7 +191,7 @@ var (
 	otherDigits = regexp.MustCompile(`[^\x00-\x7f]`)
 )
 
-// deliberate lists where the table is stricter than the schemas for one value.
+// deliberate lists the rules that are stricter than the schemas for one value.
 var deliberate = []stricter{
 	{"an element that is empty or blank is refused by the authority", func(_, v string) bool { return strings.TrimSpace(v) == "" }},
 	{"the types issued and read here are 31 and 32 alone", func(n, v string) bool { return n == "TipoeCF" && (v == "33" || v == "47") }},
@@ -215,7 +216,7 @@ var deliberate = []stricter{
 	}},
 }
 
-// values are what every element is made to say in turn.
+// values are the values that every element is given in turn.
 func values() []string {
 	v := strings.Fields(`0 1 2 3 4 5 6 7 8 9 10 16 18 31 32 33 47 62 63 99 100 999 1000 1001 9999 10000 12345 123456 1234567
 		-1 +1 -0 +0 00 01 06 07 000 001 0001 039 040 0062 0063 0000000000001 0.00 0.0 0.01 0.001 0.0001 1.0 1. .5 1.5 1.25 1.255 1.2555
@@ -243,7 +244,7 @@ func values() []string {
 	return v
 }
 
-func TestEveryValueAsTheSchemas(t *testing.T) {
+func TestEveryValueIsJudgedAsByTheSchemas(t *testing.T) {
 	t.Parallel()
 	used := make([]bool, len(deliberate))
 	for _, kind := range []docKind{kind31, kind32, kindRFCE} {
@@ -258,7 +259,7 @@ func TestEveryValueAsTheSchemas(t *testing.T) {
 		for i, v := range pool {
 			trees[i] = base.clone()
 			for _, e := range trees[i].all() {
-				// xmllint takes long to list the places; they have their own test.
+				// xmllint takes long for the regions, which have a test of their own.
 				isPlace := strings.HasPrefix(e.name, "Municipio") || strings.HasPrefix(e.name, "Provincia")
 				if e.leaf != nil && (!isPlace || len(v) == 6 || len(v) < 2) {
 					e.text = v
@@ -295,8 +296,8 @@ func TestEveryValueAsTheSchemas(t *testing.T) {
 	}
 }
 
-// prune takes out the sections that types 31 and 32 share to the letter, which
-// need not be judged twice.
+// prune removes the sections that are equal in types 31 and 32, so that they are
+// judged once.
 func (t *tree) prune() {
 	shared := []string{"InformacionesAdicionales", "Transporte", "OtraMoneda", "Subtotales", "DescuentosORecargos", "Paginacion", "InformacionReferencia"}
 	t.kids = slices.DeleteFunc(t.kids, func(k *tree) bool { return slices.Contains(shared, k.name) })
@@ -315,7 +316,7 @@ func (t *tree) paths(above string) []string {
 	return list
 }
 
-func TestEveryPlaceAsTheSchemas(t *testing.T) {
+func TestEveryRegionIsJudgedAsByTheSchemas(t *testing.T) {
 	t.Parallel()
 	j := newJudge(t, kind31)
 	base := grow(ecfSchema(), kind31, true)
@@ -323,14 +324,14 @@ func TestEveryPlaceAsTheSchemas(t *testing.T) {
 		return k.name != "Encabezado" && k.name != "DetallesItems" && k.name != "FechaHoraFirma"
 	})
 	var codes []string
-	for code := range places().places {
+	for code := range regions().regions {
 		codes = append(codes, code)
 	}
 	if len(codes) != 582 {
-		t.Errorf("the table has %d places, want 582", len(codes))
+		t.Errorf("the table has %d regions, want 582", len(codes))
 	}
 	slices.Sort(codes)
-	for n := range 400 { // neighbours, which mostly are none
+	for n := range 400 { // neighbouring codes, most of which do not exist
 		codes = append(codes, fmt.Sprintf("%06d", n*100+7))
 	}
 	all := base.all()
@@ -342,7 +343,7 @@ func TestEveryPlaceAsTheSchemas(t *testing.T) {
 	}
 	for i, bad := range j.lines(t, docs) {
 		if own := len(shapeFaults(t, docs[i], kind31)) > 0; own != (len(bad) > 0) {
-			t.Errorf("place %s: refused by us %v, by the schema %v", codes[i], own, len(bad) > 0)
+			t.Errorf("region %s: refused by us %v, by the schema %v", codes[i], own, len(bad) > 0)
 		}
 	}
 }

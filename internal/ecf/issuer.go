@@ -7,14 +7,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Check tells everything that is wrong with an issuer, by the limits of the
-// e-CF format. Fields are named as in JSON; the error is fiscal.Problems.
+// Check checks an issuer against the limits of the e-CF format. Its error is of
+// type fiscal.Problems, with fields named as in JSON.
 func (i Issuer) Check() error {
 	var p fiscal.Problems
 	add := func(field, code, message string) {
 		p = append(p, fiscal.Problem{Field: field, Code: code, Message: message})
 	}
-	if !isDigits(i.RNC, 9, 11) {
+	if !fiscal.IsRNC(i.RNC) {
 		add("rnc", fiscal.CodeInvalidFormat, "must be an RNC of 9 digits or a cédula of 11 digits")
 	}
 	for _, f := range []struct {
@@ -39,26 +39,26 @@ func (i Issuer) Check() error {
 			add(f.name, fiscal.CodeInvalidCharacters, "must have no control characters")
 		}
 	}
-	t := places()
-	if level := t.places[i.Municipality].level; i.Municipality != "" && level != levelMunicipality && level != levelDistrict {
+	t := regions()
+	if level := t.regions[i.Municipality].level; i.Municipality != "" && level != levelMunicipality && level != levelDistrict {
 		add("municipality", fiscal.CodeInvalidEnum, "must be the six-digit code of a municipality")
 	}
-	if i.Province != "" && t.places[i.Province].level != levelProvince {
+	if i.Province != "" && t.regions[i.Province].level != levelProvince {
 		add("province", fiscal.CodeInvalidEnum, "must be the six-digit code of a province, as in 010000")
 	}
 	if len(i.Phones) > maxPhones {
 		add("phones", fiscal.CodeTooManyItems, "must have at most 3 numbers")
 	}
 	for n, phone := range i.Phones {
-		if len(phone) != 12 || phone[3] != '-' || phone[7] != '-' || !isDigits(phone[:3]+phone[4:7]+phone[8:], 10) {
-			add("phones."+strconv.Itoa(n), fiscal.CodeInvalidFormat, "must have the form 809-555-0100")
+		if code, want := phoneType(phone); code != "" {
+			add("phones."+strconv.Itoa(n), code, want)
 		}
 	}
 	if i.Email != "" && email(i.Email) == "" {
-		add("email", fiscal.CodeInvalidFormat, "must be an address of at most 80 characters, letters and digits with single - + . between them")
+		add("email", fiscal.CodeInvalidFormat, "must be an e-mail address of at most 80 characters: letters and digits with single - + . between them")
 	}
-	if len(i.IncomeType) != 2 || i.IncomeType < "01" || i.IncomeType > "06" {
-		add("income_type", fiscal.CodeInvalidEnum, "must be 01 to 06")
+	if code, want := incomeType(i.IncomeType); code != "" {
+		add("income_type", code, want)
 	}
 	if p == nil {
 		return nil
@@ -68,7 +68,7 @@ func (i Issuer) Check() error {
 
 const maxPhones = 3
 
-// clean returns the issuer with its texts as the XML carries them.
+// clean returns the issuer with its texts normalised for the XML.
 func (i Issuer) clean() Issuer {
 	for _, text := range []*string{&i.LegalName, &i.TradeName, &i.Branch, &i.Address, &i.Website, &i.EconomicActivity, &i.Email} {
 		*text = clean(*text)

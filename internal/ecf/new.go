@@ -8,29 +8,30 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// A Draft is a document before it is signed. Its lines are those of the invoice
-// and take their final form one by one as they are written: there may be a
-// thousand, and none is needed twice. Document.Lines is empty.
+// A Draft is a document before it is signed. It keeps the lines of the invoice
+// and converts each one while it writes it, because there may be a thousand and
+// none is needed twice. Document.Lines is empty.
 type Draft struct {
 	Document
 	lines []fiscal.Line
 }
 
-// New drafts the document of an invoice: who issues it, under which number, and
-// when it is signed. It goes by the format's limits: identifiers that are too
-// long are left out, prose is cut, and codes are inferred from words where that
-// is certain.
+// New returns the draft of an invoice's document, with its issuer, its number and
+// its time of signature. It keeps within the limits of the format: it omits
+// identifiers that are too long, cuts texts, and derives codes from words where
+// the meaning is certain. It fails when the issuer is invalid or the number does
+// not match the type of the invoice.
 func New(issuer Issuer, number Number, inv *fiscal.Invoice, signedAt time.Time) (*Draft, error) {
 	if err := issuer.Check(); err != nil {
 		return nil, fmt.Errorf("ecf: issuer: %w", err)
 	}
 	switch {
 	case number.ENCF.Type() != inv.Type:
-		return nil, fmt.Errorf("ecf: the number %s is not one of type %s", number.ENCF, inv.Type)
+		return nil, fmt.Errorf("ecf: the number %s is not a number of type %s", number.ENCF, inv.Type)
 	case inv.Type == fiscal.FiscalCredit && number.Expires.IsZero():
-		return nil, errors.New("ecf: a document of type 31 states when its sequence expires")
+		return nil, errors.New("ecf: a document of type 31 needs the date on which its number range expires")
 	case inv.Type == fiscal.Consumer && !number.Expires.IsZero():
-		return nil, errors.New("ecf: a document of type 32 does not state when its sequence expires")
+		return nil, errors.New("ecf: a document of type 32 must not have a date on which its number range expires")
 	}
 	d := &Draft{lines: inv.Lines, Document: Document{
 		Number:         number,
@@ -106,13 +107,13 @@ func newLine(from *fiscal.Line) Line {
 	if l.Name = cutAtWord(text, maxName); len(l.Name) < len(text) {
 		l.Description = text
 	}
-	// A percentage that two decimals cannot write is stated as its amount.
+	// A percentage with more than two decimals is stated as an amount.
 	if !l.Discount.IsZero() && from.DiscountPercent.Prec() <= 2 {
 		l.DiscountPercent = from.DiscountPercent
 	}
 	return l
 }
 
-// maxName is how long the name of an item may be; what is longer has a
+// maxName is the longest name of an item. An item with a longer text has a
 // description as well.
 const maxName = 80

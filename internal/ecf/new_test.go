@@ -12,8 +12,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// request is a small valid request, changed by what is given: dotted paths and
-// their values; nil takes away.
+// request returns a small valid request with changed values at dotted paths; nil
+// removes a member.
 func request(t testing.TB, changes map[string]any) []byte {
 	t.Helper()
 	var root map[string]any
@@ -24,7 +24,7 @@ func request(t testing.TB, changes map[string]any) []byte {
 		"declared_totals":{"subtotal":"100","discount_total":"0","tax_total":"18","total":"118"}}`), &root); err != nil {
 		t.Fatal(err)
 	}
-	// A whole comes before its parts.
+	// Shorter paths first, because they replace what longer ones change.
 	for _, path := range slices.Sorted(maps.Keys(changes)) {
 		at, value := root, changes[path]
 		keys := strings.Split(path, ".")
@@ -53,7 +53,7 @@ func request(t testing.TB, changes map[string]any) []byte {
 	return raw
 }
 
-// document makes the document of a changed request.
+// document returns the draft of a changed request.
 func document(t testing.TB, changes map[string]any) *ecf.Draft {
 	t.Helper()
 	inv := invoice(t, request(t, changes))
@@ -64,7 +64,7 @@ func document(t testing.TB, changes map[string]any) *ecf.Draft {
 	return must(ecf.New(palmaClara(), number, inv, time.Date(2026, 3, 5, 14, 0, 0, 0, time.UTC)))
 }
 
-func TestNew(t *testing.T) {
+func TestDocumentOfARequest(t *testing.T) {
 	t.Parallel()
 	discounted := func(percent, amount, tax, total string) map[string]any {
 		return map[string]any{"lines.discount": map[string]any{"kind": "percentage", "value": percent},
@@ -85,7 +85,7 @@ func TestNew(t *testing.T) {
 		not     []string
 	}{
 		{"an identifier of 20 characters is copied", map[string]any{"external_id": long}, []string{"<NumeroFacturaInterna>" + long + "<"}, nil},
-		{"a longer one is left out", map[string]any{"external_id": long + "x"}, nil, []string{"NumeroFacturaInterna"}},
+		{"a longer identifier is left out", map[string]any{"external_id": long + "x"}, nil, []string{"NumeroFacturaInterna"}},
 		{"a due date without credit is left out", map[string]any{"due_date": "2026-04-01"}, []string{"<TipoPago>1<"}, []string{"FechaLimitePago"}},
 		{"credit states the due date", map[string]any{"payment_type": "credit", "due_date": "2026-04-01"}, []string{"<TipoPago>2</TipoPago><FechaLimitePago>01-04-2026<"}, nil},
 		{"free of charge", map[string]any{"payment_type": "free_of_charge"}, []string{"<TipoPago>3<"}, nil},
@@ -104,41 +104,41 @@ func TestNew(t *testing.T) {
 		{"an address of more than 80 characters is left out", map[string]any{"buyer.email": strings.Repeat("a", 60) + "@" + strings.Repeat("b", 20) + ".do"}, nil, []string{"CorreoComprador"}},
 		{"a phone is a contact", map[string]any{"buyer.phone": "+1 (809) 555-0177"}, []string{"<ContactoComprador>+1 (809) 555-0177<"}, nil},
 
-		{"a city gives its province", address(nil), []string{"<DireccionComprador>Calle 1, Santiago<", "<MunicipioComprador>250100</MunicipioComprador><ProvinciaComprador>250000<"}, nil},
+		{"the city determines the province", address(nil), []string{"<DireccionComprador>Calle 1, Santiago<", "<MunicipioComprador>250100</MunicipioComprador><ProvinciaComprador>250000<"}, nil},
 		{"case and accents do not matter", address(map[string]any{"city": "sAN PÉDRO  de macoris"}), []string{"<MunicipioComprador>230100<"}, nil},
 		{"an unknown city leaves out both", address(map[string]any{"city": "Gotham", "province_or_state": "Santiago"}), []string{">Calle 1, Gotham, Santiago<"}, []string{"MunicipioComprador", "ProvinciaComprador"}},
-		{"Santo Domingo alone is one of several", address(map[string]any{"city": "Santo Domingo"}), nil, []string{"MunicipioComprador", "ProvinciaComprador"}},
+		{"Santo Domingo without a province is ambiguous", address(map[string]any{"city": "Santo Domingo"}), nil, []string{"MunicipioComprador", "ProvinciaComprador"}},
 		{"Santo Domingo of the capital", address(map[string]any{"city": "Santo Domingo", "province_or_state": "Distrito Nacional"}), []string{"<MunicipioComprador>010100</MunicipioComprador><ProvinciaComprador>010000<"}, nil},
-		{"a contradiction keeps the province", address(map[string]any{"province_or_state": "La Vega"}), []string{"<ProvinciaComprador>130000<"}, []string{"MunicipioComprador"}},
+		{"a city in another province leaves out the municipality", address(map[string]any{"province_or_state": "La Vega"}), []string{"<ProvinciaComprador>130000<"}, []string{"MunicipioComprador"}},
 		{"the irregular code of Neiba", address(map[string]any{"city": "Neiba"}), []string{"<MunicipioComprador>030001</MunicipioComprador><ProvinciaComprador>030000<"}, nil},
 		{"abroad there are no codes", address(map[string]any{"country_code": "US", "province_or_state": "Nueva York"}), []string{"<DireccionComprador>Calle 1, Santiago, Nueva York, Estados Unidos<"}, []string{"MunicipioComprador", "ProvinciaComprador"}},
 		{"an address is cut at 100", address(map[string]any{"line1": strings.Repeat("a", 120), "country_code": "HT"}), []string{">" + strings.Repeat("a", 100) + "<"}, []string{"Haití"}},
 
 		{"a description of 80 characters is a name", map[string]any{"lines.description": strings.Repeat("d", 80)}, []string{"<NombreItem>" + strings.Repeat("d", 80) + "<"}, []string{"DescripcionItem"}},
-		{"a longer one is cut at a word and kept whole", map[string]any{"lines.description": strings.Repeat("d", 79) + " ee"}, []string{"<NombreItem>" + strings.Repeat("d", 79) + "<", "<DescripcionItem>" + strings.Repeat("d", 79) + " ee<"}, nil},
-		{"one that ends a word at 80", map[string]any{"lines.description": strings.Repeat("d", 80) + " e"}, []string{"<NombreItem>" + strings.Repeat("d", 80) + "<"}, nil},
-		{"one word is cut in it", map[string]any{"lines.description": strings.Repeat("d", 81)}, []string{"<NombreItem>" + strings.Repeat("d", 80) + "<"}, nil},
+		{"a longer description is cut after a word in the name, and whole in the description", map[string]any{"lines.description": strings.Repeat("d", 79) + " ee"}, []string{"<NombreItem>" + strings.Repeat("d", 79) + "<", "<DescripcionItem>" + strings.Repeat("d", 79) + " ee<"}, nil},
+		{"a description with a word that ends at 80", map[string]any{"lines.description": strings.Repeat("d", 80) + " e"}, []string{"<NombreItem>" + strings.Repeat("d", 80) + "<"}, nil},
+		{"a single long word is cut", map[string]any{"lines.description": strings.Repeat("d", 81)}, []string{"<NombreItem>" + strings.Repeat("d", 80) + "<"}, nil},
 		{"line breaks are spaces", map[string]any{"lines.description": "uno\r\n\tdos"}, []string{"<NombreItem>uno dos<"}, nil},
 		{"text is composed", map[string]any{"lines.description": "Cafe\u0301"}, []string{"<NombreItem>Café<"}, nil},
 		{"text is escaped once", map[string]any{"lines.description": `<a & "b" 'c'> ]]> &amp;`}, []string{`<NombreItem>&lt;a &amp; "b" 'c'&gt; ]]&gt; &amp;amp;<`}, nil},
 		{"a stock code", map[string]any{"lines.sku": strings.Repeat("s", 35)}, []string{"<TipoCodigo>Interna</TipoCodigo><CodigoItem>" + strings.Repeat("s", 35) + "<"}, nil},
 		{"a long stock code is left out", map[string]any{"lines.sku": strings.Repeat("s", 36)}, nil, []string{"TablaCodigosItem"}},
-		{"a code of a unit wins", map[string]any{"lines.unit_code": 21, "lines.unit": "caja"}, []string{"<UnidadMedida>21<"}, nil},
-		{"a code that the authority lacks is left out", map[string]any{"lines.unit_code": 63, "lines.unit": "caja"}, nil, []string{"UnidadMedida"}},
-		{"words of a unit", map[string]any{"lines.unit": "Cajas"}, []string{"<UnidadMedida>6<"}, nil},
-		{"millilitres have a code that requests cannot name", map[string]any{"lines.unit": "ml"}, []string{"<UnidadMedida>59<"}, nil},
+		{"a unit code has precedence over words", map[string]any{"lines.unit_code": 21, "lines.unit": "caja"}, []string{"<UnidadMedida>21<"}, nil},
+		{"a unit code that is not in the authority's table is left out", map[string]any{"lines.unit_code": 63, "lines.unit": "caja"}, nil, []string{"UnidadMedida"}},
+		{"a unit in words", map[string]any{"lines.unit": "Cajas"}, []string{"<UnidadMedida>6<"}, nil},
+		{"millilitres have a code that requests cannot send", map[string]any{"lines.unit": "ml"}, []string{"<UnidadMedida>59<"}, nil},
 		{"quantity and price", map[string]any{"lines.quantity": "2.50", "lines.unit_price": "40.000"}, []string{"<CantidadItem>2.50<", "<PrecioUnitarioItem>40.00<"}, nil},
 		{"a price of four decimals", map[string]any{"lines.quantity": "10", "lines.unit_price": "9.9996"}, []string{"<PrecioUnitarioItem>9.9996<", "<MontoItem>100.00<"}, nil},
 
 		{"a discount", discounted("10", "10", "16.20", "106.20"), []string{"<DescuentoMonto>10.00</DescuentoMonto><TablaSubDescuento><SubDescuento><TipoSubDescuento>%</TipoSubDescuento><SubDescuentoPorcentaje>10.00</SubDescuentoPorcentaje><MontoSubDescuento>10.00<"}, nil},
 		{"a discount of three decimals is an amount", discounted("7.505", "7.51", "16.65", "109.14"), []string{"<TipoSubDescuento>$</TipoSubDescuento><MontoSubDescuento>7.51<"}, []string{"SubDescuentoPorcentaje"}},
-		{"a discount of nothing", discounted("0", "0", "18", "118"), nil, []string{"DescuentoMonto", "TablaSubDescuento"}},
-		{"a discount that rounds to nothing", discounted("0.004", "0", "18", "118"), nil, []string{"DescuentoMonto", "TablaSubDescuento"}},
-		{"a discount of everything", discounted("100", "100", "0", "0"), []string{"<MontoItem>0.00<", "<MontoGravadoI1>0.00<", "<TotalITBIS1>0.00<", "<MontoTotal>0.00<"}, nil},
+		{"a discount of 0 percent", discounted("0", "0", "18", "118"), nil, []string{"DescuentoMonto", "TablaSubDescuento"}},
+		{"a discount that rounds to 0.00", discounted("0.004", "0", "18", "118"), nil, []string{"DescuentoMonto", "TablaSubDescuento"}},
+		{"a discount of 100 percent", discounted("100", "100", "0", "0"), []string{"<MontoItem>0.00<", "<MontoGravadoI1>0.00<", "<TotalITBIS1>0.00<", "<MontoTotal>0.00<"}, nil},
 		{"an exempt document has no ITBIS", map[string]any{"lines.taxes": []any{}, "declared_totals.tax_total": "0", "declared_totals.total": "100"}, []string{"<MontoExento>100.00<"}, []string{"IndicadorMontoGravado", "ITBIS", "MontoGravado"}},
-		{"a zero rate is taxed all the same", map[string]any{"lines.taxes": []any{map[string]any{"code": "ITBIS", "label": "x", "rate_percent": "0"}}, "declared_totals.tax_total": "0", "declared_totals.total": "100"}, []string{"<IndicadorMontoGravado>0<", "<MontoGravadoI3>100.00<", "<ITBIS3>0</ITBIS3><TotalITBIS>0.00</TotalITBIS><TotalITBIS3>0.00<"}, []string{"MontoExento"}},
+		{"a zero rate counts as taxed", map[string]any{"lines.taxes": []any{map[string]any{"code": "ITBIS", "label": "x", "rate_percent": "0"}}, "declared_totals.tax_total": "0", "declared_totals.total": "100"}, []string{"<IndicadorMontoGravado>0<", "<MontoGravadoI3>100.00<", "<ITBIS3>0</ITBIS3><TotalITBIS>0.00</TotalITBIS><TotalITBIS3>0.00<"}, []string{"MontoExento"}},
 		{"withholdings of income tax alone", map[string]any{"estimated_withholdings": map[string]any{"income_tax_amount": "5", "itbis_amount": "0"}}, []string{"<MontoITBISRetenido>0.00</MontoITBISRetenido><MontoISRRetenido>5.00<", "<TotalITBISRetenido>0.00</TotalITBISRetenido><TotalISRRetencion>5.00<"}, nil},
-		{"withholdings of nothing are not stated", map[string]any{"estimated_withholdings": map[string]any{"income_tax_amount": "0", "itbis_amount": "0"}}, nil, []string{"Reten"}},
+		{"withholdings of 0.00 are not stated", map[string]any{"estimated_withholdings": map[string]any{"income_tax_amount": "0", "itbis_amount": "0"}}, nil, []string{"Reten"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestNew(t *testing.T) {
 			}
 			for _, refused := range test.not {
 				if strings.Contains(xml, refused) {
-					t.Errorf("there is %s in\n%s", refused, indented(xml))
+					t.Errorf("unexpected %s in\n%s", refused, indented(xml))
 				}
 			}
 			if err := d.Check(); err != nil {
@@ -173,11 +173,11 @@ func TestNewRefuses(t *testing.T) {
 		issuer ecf.Issuer
 		number ecf.Number
 	}{
-		"a number of another type":   {palmaClara(), ecf.Number{ENCF: consumer}},
-		"no number":                  {palmaClara(), ecf.Number{}},
-		"a 31 without expiry":        {palmaClara(), ecf.Number{ENCF: credit}},
-		"an issuer without a name":   {unnamed, ecf.Number{ENCF: credit, Expires: expires}},
-		"an issuer that is not told": {ecf.Issuer{}, ecf.Number{ENCF: credit, Expires: expires}},
+		"a number of another type": {palmaClara(), ecf.Number{ENCF: consumer}},
+		"no number":                {palmaClara(), ecf.Number{}},
+		"a 31 without expiry":      {palmaClara(), ecf.Number{ENCF: credit}},
+		"an issuer without a name": {unnamed, ecf.Number{ENCF: credit, Expires: expires}},
+		"an empty issuer":          {ecf.Issuer{}, ecf.Number{ENCF: credit, Expires: expires}},
 	} {
 		if _, err := ecf.New(test.issuer, test.number, inv, at); err == nil {
 			t.Errorf("%s: no error", name)
@@ -189,7 +189,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestIssuerCheck(t *testing.T) {
+func TestIssuerCheckNamesTheField(t *testing.T) {
 	t.Parallel()
 	if err := palmaClara().Check(); err != nil {
 		t.Errorf("Check() = %v", err)
@@ -216,7 +216,7 @@ func TestIssuerCheck(t *testing.T) {
 	} {
 		issuer := palmaClara()
 		change(&issuer)
-		problems, _ := issuer.Check().(fiscal.Problems) //nolint:errorlint // it is returned bare
+		problems, _ := issuer.Check().(fiscal.Problems) //nolint:errorlint // Check returns it unwrapped
 		if len(problems) != 1 || problems[0].Field != field {
 			t.Errorf("%s: %v", field, problems)
 		}

@@ -3,19 +3,18 @@ package ecf
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/quagmt/udecimal"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// appendAmount writes a number with two decimals, or as many as it has more.
+// appendAmount writes a number with two decimals, or with more when it has more.
 func appendAmount(b []byte, d fiscal.Decimal) []byte {
 	_, high, low, scale, ok := d.ToHiLo()
 	if !ok || high != 0 || scale > 4 {
-		// No amount of a document is so large or so fine; it is written all
-		// the same.
+		// No amount of a document is so large or has so many decimals, but it
+		// must not be written wrong.
 		return append(b, d.StringFixed(max(scale, 2))...)
 	}
 	unit := [...]uint64{1, 10, 100, 1_000, 10_000}[scale]
@@ -28,16 +27,8 @@ func appendAmount(b []byte, d fiscal.Decimal) []byte {
 	return b
 }
 
-// appendClock writes a time of day in Santo Domingo as HH:mm:ss.
-func appendClock(b []byte, t time.Time) []byte {
-	hour, minute, second := t.In(fiscal.Zone()).Clock()
-	b = append(fiscal.AppendPadded(b, int64(hour), 2), ':')
-	b = append(fiscal.AppendPadded(b, int64(minute), 2), ':')
-	return fiscal.AppendPadded(b, int64(second), 2)
-}
-
-// parseAmount reads a number of the format: digits, and perhaps a point and
-// more digits.
+// parseAmount reads a number of the format: digits, and optionally a point and
+// more digits. It reports whether s is such a number.
 func parseAmount(s string) (fiscal.Decimal, bool) {
 	whole, fraction, point := strings.Cut(s, ".")
 	if !isDigits(whole+fraction, len(whole)+len(fraction)) || whole == "" || point && fraction == "" || len(s) > 24 {

@@ -25,9 +25,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// A random request is drawn as the JSON that an integrator would send. Its
-// totals are computed here with fractions of big integers, from the formulas of
-// the format and from nothing of ours.
+// A random request is the JSON that an integrator would send. Its totals are
+// computed here with fractions of big integers, by the formulas of the format
+// and without the code under test.
 type (
 	randomRequest struct {
 		ExternalID   string           `json:"external_id"`
@@ -44,7 +44,7 @@ type (
 		Declared     declared         `json:"declared_totals"`
 		Withholdings *withholdings    `json:"estimated_withholdings,omitempty"`
 		indicators   []int            // of the lines
-		totals       recomputedTotals // what the document must say
+		totals       recomputedTotals // the totals that the document must have
 	}
 	randomLine struct {
 		ID          string      `json:"line_id"`
@@ -217,7 +217,7 @@ func money(c *big.Int) string {
 	return s[:len(s)-2] + "." + s[len(s)-2:]
 }
 
-// The characters of random texts: every kind that has broken an invoice.
+// The characters of random texts: kinds of characters that often cause errors.
 var nasty = []string{"a", "B", "ñ", "Ñ", "é", "e\u0301", "ü", "&", "<", ">", `"`, "'", "]]>", "&amp;", "€", "©", "🧾", "👩‍🔧", "漢", "ﷺ", "  ", " ", ".", ",", "-", "_", "%", "$", "\u00a0", "\u200b", "0", "9", "½", "²", "œ"}
 
 func drawText(t *rapid.T, label string, most int) string {
@@ -238,7 +238,7 @@ func drawOptional(t *rapid.T, label string, most int) string {
 	return ""
 }
 
-// made makes the document of a random request.
+// made returns the document of a random request.
 func (r *randomRequest) made(t rapid.TB) *ecf.Draft {
 	t.Helper()
 	raw, err := json.Marshal(r)
@@ -264,7 +264,7 @@ func (r *randomRequest) made(t rapid.TB) *ecf.Draft {
 	return d
 }
 
-// wire is a document as a reader of XML that is not ours sees it.
+// wire is a document as another XML reader sees it.
 type wire struct {
 	Head struct {
 		Totals struct {
@@ -294,8 +294,8 @@ type wire struct {
 	} `xml:"DetallesItems>Item"`
 }
 
-// TestEveryTotalIsRecomputed compares each figure of random documents with one
-// computed apart from the code, on the bytes as another reader sees them.
+// TestEveryTotalIsRecomputed compares each amount of random documents, read by
+// another XML reader, with an amount computed without the code under test.
 func TestEveryTotalIsRecomputed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -357,7 +357,7 @@ func TestEveryTotalIsRecomputed(t *testing.T) {
 	})
 }
 
-// flat is a text as a document carries it, by the words of the format.
+// flat returns a text as a document must carry it by the rules of the format.
 func flat(s string) string {
 	return norm.NFC.String(strings.TrimSpace(regexp.MustCompile(`[\t\r\n]+`).ReplaceAllString(s, " ")))
 }
@@ -388,9 +388,9 @@ func equal(t rapid.TB, name string, got *string, want *big.Int) {
 	}
 }
 
-// TestOthersAccept has the samples, random documents and their summaries judged by the
-// authority's own schemas and by an independent verifier of signatures.
-func TestOthersAccept(t *testing.T) {
+// The samples, random documents and their summaries are valid for the authority's
+// schemas and for xmlsec1.
+func TestSchemasAndXmlsecAcceptOurDocuments(t *testing.T) {
 	t.Parallel()
 	const documents = 120
 	leaf := xmlsigtest.Must(t, xmlsigtest.Options{})
@@ -418,7 +418,7 @@ func TestOthersAccept(t *testing.T) {
 		}
 		write("ecf-"+string(d.ENCF.Type()), fmt.Sprintf("%03d.xml", seed), xml)
 		if got, _ := reread(t, xml); !cmp.Equal(d.Complete(), got, cmp.AllowUnexported(fiscal.ENCF{}, fiscal.Date{})) {
-			t.Errorf("document %d reads otherwise than it was written:\n%s", seed, cmp.Diff(d.Complete(), got, cmp.AllowUnexported(fiscal.ENCF{}, fiscal.Date{})))
+			t.Errorf("document %d is not read as it was written:\n%s", seed, cmp.Diff(d.Complete(), got, cmp.AllowUnexported(fiscal.ENCF{}, fiscal.Date{})))
 		}
 		if d.HasSummary() {
 			summary, err := d.SignSummary(leaf.Identity, code)

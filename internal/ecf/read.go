@@ -3,19 +3,20 @@ package ecf
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// ErrNotDocument says that XML is neither an e-CF of type 31 or 32 nor a
+// ErrNotDocument means that the XML is neither an e-CF of type 31 or 32 nor a
 // summary.
 var ErrNotDocument = errors.New("ecf: not an e-CF of type 31 or 32, nor an RFCE")
 
-// Read returns what a signed document says, and the security code that it is
-// known by. Of a summary (RFCE) that is the code of the invoice that it
-// summarises, and there are no lines. What it reads is only what was verified.
+// Read returns the content and the security code of a signed document. The
+// security code of a summary (RFCE) is that of the invoice that it summarises,
+// and a summary has no lines. Read uses only the verified part of the document.
 func Read(v *xmlsig.Verified) (*Document, SecurityCode, error) {
 	root := v.Root()
 	value := v.Value
@@ -33,7 +34,7 @@ func Read(v *xmlsig.Verified) (*Document, SecurityCode, error) {
 	return d, code, nil
 }
 
-// read takes a document apart as emit puts it together.
+// read is the reverse of emit.
 func read(root xmlsig.Element) (*Document, error) {
 	if root.Name() != "ECF" && root.Name() != "RFCE" {
 		return nil, ErrNotDocument
@@ -49,18 +50,18 @@ func read(root xmlsig.Element) (*Document, error) {
 	r.buyer(d, head.Child("Comprador"))
 	r.totals(d, head.Child("Totales"))
 	if !head.Child("OtraMoneda").IsZero() || !root.Child("DescuentosORecargos").IsZero() {
-		// Figures of these change what the others mean.
-		r.fail("a document in another currency, or with discounts on the whole of it, is not understood")
+		// These elements change the meaning of the other amounts.
+		r.fail("documents in another currency, or with discounts on their total, are not supported")
 	}
 	if root.Name() == "RFCE" {
 		return d, r.err
 	}
-	for item := range root.Child("DetallesItems").Children() {
+	for item := range r.children(root.Child("DetallesItems"), "Item") {
 		d.Lines = append(d.Lines, r.line(item))
 	}
 	signed := root.Child("FechaHoraFirma")
 	if d.SignedAt = fiscal.ParseDGIITime(signed.Text()); d.SignedAt.IsZero() {
-		r.fail("FechaHoraFirma: want dd-MM-yyyy HH:mm:ss")
+		r.fail("FechaHoraFirma: must be a time: dd-MM-yyyy HH:mm:ss")
 	}
 	return d, r.err
 }
@@ -74,6 +75,22 @@ func (r *reader) fail(message string) {
 	}
 }
 
+// children returns the children of an element, which must all have one name, so
+// that an element of another name or namespace is never read as one of the list.
+func (r *reader) children(parent xmlsig.Element, name string) iter.Seq[xmlsig.Element] {
+	return func(yield func(xmlsig.Element) bool) {
+		for e := range parent.Children() {
+			if e.Name() != name {
+				r.fail(parent.Name() + ": must have only elements " + name)
+				return
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
 func (r *reader) amount(parent xmlsig.Element, name string) fiscal.Decimal {
 	e := parent.Child(name)
 	if e.IsZero() {
@@ -81,7 +98,7 @@ func (r *reader) amount(parent xmlsig.Element, name string) fiscal.Decimal {
 	}
 	d, ok := parseAmount(e.Text())
 	if !ok {
-		r.fail(name + ": want a number")
+		r.fail(name + ": must be a number")
 	}
 	return d
 }
@@ -93,7 +110,7 @@ func (r *reader) date(parent xmlsig.Element, name string) fiscal.Date {
 	}
 	d := fiscal.ParseDGIIDate(e.Text())
 	if d.IsZero() {
-		r.fail(name + ": want a date as dd-MM-yyyy")
+		r.fail(name + ": must be a date: dd-MM-yyyy")
 	}
 	return d
 }
@@ -101,7 +118,7 @@ func (r *reader) date(parent xmlsig.Element, name string) fiscal.Date {
 func (r *reader) head(d *Document, id xmlsig.Element) {
 	number, err := fiscal.ParseENCF(id.Child("eNCF").Text())
 	if err != nil || string(number.Type()) != id.Child("TipoeCF").Text() {
-		r.err = fmt.Errorf("%w: its eNCF and TipoeCF are not of one", ErrNotDocument)
+		r.err = fmt.Errorf("%w: its eNCF and TipoeCF do not agree", ErrNotDocument)
 		return
 	}
 	d.Number = Number{number, r.date(id, "FechaVencimientoSecuencia")}
@@ -117,7 +134,7 @@ func (r *reader) head(d *Document, id xmlsig.Element) {
 	case "3":
 		d.PaymentType = fiscal.FreeOfCharge
 	default:
-		r.fail("TipoPago: want 1, 2 or 3")
+		r.fail("TipoPago: must be 1, 2 or 3")
 	}
 }
 
@@ -130,7 +147,7 @@ func (r *reader) issuer(d *Document, e xmlsig.Element) {
 	i.Address = e.Child("DireccionEmisor").Text()
 	i.Municipality = e.Child("Municipio").Text()
 	i.Province = e.Child("Provincia").Text()
-	for phone := range e.Child("TablaTelefonoEmisor").Children() {
+	for phone := range r.children(e.Child("TablaTelefonoEmisor"), "TelefonoEmisor") {
 		i.Phones = append(i.Phones, phone.Text())
 	}
 	i.Email = e.Child("CorreoEmisor").Text()
@@ -139,8 +156,8 @@ func (r *reader) issuer(d *Document, e xmlsig.Element) {
 	d.InternalNumber = e.Child("NumeroFacturaInterna").Text()
 	d.Notes = e.Child("InformacionAdicionalEmisor").Text()
 	d.IssueDate = r.date(e, "FechaEmision")
-	if !isDigits(i.RNC, 9, 11) || i.LegalName == "" || d.IssueDate.IsZero() {
-		r.fail("Emisor: want RNCEmisor, RazonSocialEmisor and FechaEmision")
+	if !fiscal.IsRNC(i.RNC) || i.LegalName == "" || d.IssueDate.IsZero() {
+		r.fail("Emisor: must have RNCEmisor, RazonSocialEmisor and FechaEmision")
 	}
 }
 
@@ -157,8 +174,8 @@ func (r *reader) buyer(d *Document, e xmlsig.Element) {
 		PurchaseOrder: e.Child("NumeroOrdenCompra").Text(),
 		Information:   e.Child("InformacionAdicionalComprador").Text(),
 	}
-	if d.Buyer.TaxID != "" && !isDigits(d.Buyer.TaxID, 9, 11) {
-		r.fail("RNCComprador: want 9 or 11 digits")
+	if d.Buyer.TaxID != "" && !fiscal.IsRNC(d.Buyer.TaxID) {
+		r.fail("RNCComprador: must have 9 or 11 digits")
 	}
 }
 
@@ -174,7 +191,7 @@ func (r *reader) totals(d *Document, e xmlsig.Element) {
 	t.Taxable = r.amount(e, "MontoGravadoTotal")
 	t.ITBIS = r.amount(e, "TotalITBIS")
 	t.AdditionalTax = r.amount(e, "MontoImpuestoAdicional")
-	for tax := range e.Child("ImpuestosAdicionales").Children() {
+	for tax := range r.children(e.Child("ImpuestosAdicionales"), "ImpuestoAdicional") {
 		t.Additional = append(t.Additional, AdditionalTax{
 			Code: tax.Child("TipoImpuesto").Text(),
 			Rate: r.amount(tax, "TasaImpuestoAdicional"),
@@ -184,7 +201,7 @@ func (r *reader) totals(d *Document, e xmlsig.Element) {
 		})
 	}
 	if e.Child("MontoTotal").IsZero() {
-		r.fail("Totales: want MontoTotal")
+		r.fail("Totales: must have MontoTotal")
 	}
 	t.Total = r.amount(e, "MontoTotal")
 	t.Withheld = !e.Child("TotalITBISRetenido").IsZero() || !e.Child("TotalISRRetencion").IsZero()
@@ -205,7 +222,7 @@ func (r *reader) line(e xmlsig.Element) Line {
 	}
 	switch indicator, err := strconv.Atoi(e.Child("IndicadorFacturacion").Text()); {
 	case err != nil || indicator < int(fiscal.Taxed18) || indicator > int(fiscal.Exempt):
-		r.fail("IndicadorFacturacion: want 1 to 4")
+		r.fail("IndicadorFacturacion: must be 1, 2, 3 or 4")
 	default:
 		l.Indicator = fiscal.Indicator(indicator)
 	}
@@ -213,12 +230,12 @@ func (r *reader) line(e xmlsig.Element) Line {
 		l.ItemKind = fiscal.Service
 	}
 	if unit := e.Child("UnidadMedida"); !unit.IsZero() {
-		l.Unit, _ = strconv.Atoi(unit.Text()) // a unit that is no number has no name either
+		l.Unit, _ = strconv.Atoi(unit.Text()) // 0, which has no name, when it is not a number
 	}
 	if table := e.Child("TablaSubDescuento"); !table.IsZero() {
 		l.DiscountPercent = r.amount(table.Child("SubDescuento"), "SubDescuentoPorcentaje")
 	}
-	for tax := range e.Child("TablaImpuestoAdicional").Children() {
+	for tax := range r.children(e.Child("TablaImpuestoAdicional"), "ImpuestoAdicional") {
 		l.AdditionalTaxes = append(l.AdditionalTaxes, tax.Child("TipoImpuesto").Text())
 	}
 	if withheld := e.Child("Retencion"); !withheld.IsZero() {

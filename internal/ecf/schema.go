@@ -24,18 +24,17 @@ func (k docKind) String() string {
 	}
 }
 
-// A spec is what a schema says of one element: where it stands among its
-// siblings is told by its place in a list. The lists are never changed once
-// made.
+// A spec describes one element of a schema. The order of a list of specs is the
+// order of the elements. The lists do not change after they are built.
 type spec struct {
 	name   string
 	on     docKind // the documents that have the element
-	needed docKind // those that cannot be without it
-	most   int     // how many may stand here
+	needed docKind // the documents that require it
+	most   int     // how often it may occur
 	check  simpleType
-	holds  []spec // what it holds instead of text, in order
-	// field is that of the creation request which the element is made of, with
-	// # for the index of the first repeated element on the way to it.
+	holds  []spec // its children, in order; nil when it holds text
+	// field is the field of the creation request that the element comes from,
+	// with # for the index of the first repeated element on its path.
 	field string
 }
 
@@ -47,7 +46,7 @@ func required(name string, check simpleType) spec {
 	return optional(name, check).must()
 }
 
-// section is an optional element that holds others.
+// section is an optional element with children.
 func section(name string, holds ...spec) spec {
 	return spec{name: name, on: anyKind, most: 1, holds: holds}
 }
@@ -65,8 +64,8 @@ func (s spec) only(k docKind) spec {
 	return s
 }
 
-// upTo lets an element stand several times. Where the schema of the summary
-// lets it be absent, its section would be empty, which the authority refuses.
+// upTo lets an element occur up to n times, and at least once: its section would
+// otherwise be empty, which the authority refuses.
 func (s spec) upTo(n int) spec {
 	s.most, s.needed = n, anyKind
 	return s
@@ -88,7 +87,7 @@ func allFrom(field string, specs ...spec) []spec {
 	return specs
 }
 
-// optionals are elements of the same type.
+// optionals are optional elements of the same type.
 func optionals(check simpleType, names ...string) []spec {
 	specs := make([]spec, len(names))
 	for i, name := range names {
@@ -105,10 +104,10 @@ func join(lists ...[]spec) []spec {
 	return all
 }
 
-// list is several specs where lists are joined.
+// list makes a list of specs, for join.
 func list(specs ...spec) []spec { return specs }
 
-// ecfSchema is that of the e-CF of types 31 and 32, which differ in a few
+// ecfSchema is the schema of the e-CF of types 31 and 32, which differ in a few
 // elements.
 var ecfSchema = sync.OnceValue(func() *spec {
 	root := section("ECF",
@@ -171,8 +170,8 @@ func issuerSpec() spec {
 		optional("NombreComercial", textType(1, 150)).from("taxpayer.trade_name"),
 		optional("Sucursal", textType(1, 20)).from("taxpayer.branch"),
 		required("DireccionEmisor", textType(1, 100)).from("taxpayer.address"),
-		optional("Municipio", placeType).from("taxpayer.municipality"),
-		optional("Provincia", placeType).from("taxpayer.province"),
+		optional("Municipio", regionType).from("taxpayer.municipality"),
+		optional("Provincia", regionType).from("taxpayer.province"),
 		section("TablaTelefonoEmisor",
 			optional("TelefonoEmisor", phoneType).upTo(3).from("taxpayer.phones.#"),
 		).from("taxpayer.phones"),
@@ -197,8 +196,8 @@ func buyerSpec() spec {
 		optional("ContactoComprador", textType(1, 80)).from("buyer.phone"),
 		optional("CorreoComprador", mailType).from("buyer.email"),
 		optional("DireccionComprador", textType(1, 100)).from("buyer.address.line1"),
-		optional("MunicipioComprador", placeType).from("buyer.address.city"),
-		optional("ProvinciaComprador", placeType).from("buyer.address.province_or_state"),
+		optional("MunicipioComprador", regionType).from("buyer.address.city"),
+		optional("ProvinciaComprador", regionType).from("buyer.address.province_or_state"),
 		optional("FechaEntrega", dateType),
 		optional("ContactoEntrega", textType(1, 100)),
 		optional("DireccionEntrega", textType(1, 100)),
@@ -264,8 +263,8 @@ func totalsSpec() spec {
 	)...)...).must().from("declared_totals")
 }
 
-// additionalTax is what the header says of a tax besides ITBIS, in pesos or,
-// with a suffix to every name, in another currency.
+// additionalTaxSpec describes a tax besides ITBIS in the totals. The elements of
+// another currency have a suffix.
 func additionalTaxSpec(suffix string) []spec {
 	return list(
 		required("TipoImpuesto"+suffix, additionalTaxType),
@@ -279,7 +278,7 @@ func additionalTaxSpec(suffix string) []spec {
 func otherCurrencySpec() spec {
 	return section("OtraMoneda", join(
 		list(
-			// The list is the schema's; CHY and SCP are its spelling.
+			// CHY and SCP are in the schema instead of CNY and GBP.
 			optional("TipoMoneda", enumType("BRL", "CAD", "CHF", "CHY", "XDR", "DKK", "EUR", "GBP", "JPY",
 				"NOK", "SCP", "SEK", "USD", "VEF", "HTG", "MXN", "COP")),
 			optional("TipoCambio", exchangeType),

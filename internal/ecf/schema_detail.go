@@ -1,6 +1,10 @@
 package ecf
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
 
 const (
 	fieldTotal             = "declared_totals.total"
@@ -9,8 +13,8 @@ const (
 	fieldIncomeTaxWithheld = "estimated_withholdings.income_tax_amount"
 )
 
-// maxItems is how many lines the schemas allow, whatever else is written.
-const maxItems = 1000
+// maxItems is the largest number of lines that the schemas allow.
+const maxItems = fiscal.MaxLines
 
 func itemSpec() spec {
 	return section("Item",
@@ -90,7 +94,7 @@ func subtotalsSpec() spec {
 				optional("DescripcionSubtotal", textType(1, 40)),
 				optional("Orden", digitsType(2)),
 			),
-			// SubTota without its last letter is how the schema writes it.
+			// The schema spells SubTota without the last letter.
 			optionals(amountType, "SubTotalMontoGravadoTotal", "SubTotalMontoGravadoI1", "SubTotalMontoGravadoI2",
 				"SubTotalMontoGravadoI3", "SubTotaITBIS", "SubTotaITBIS1", "SubTotaITBIS2", "SubTotaITBIS3",
 				"SubTotalImpuestoAdicional", "SubTotalExento", "MontoSubTotal"),
@@ -135,8 +139,8 @@ func paginationSpec() spec {
 	)
 }
 
-// rfceSchema is that of the summary of a consumer invoice. Its amounts have no
-// decimals or both, and nothing in it is as in the e-CF but the names.
+// rfceSchema is the schema of the summary of a consumer invoice. It has the names
+// of the e-CF, but types of its own: amounts have no decimals or exactly two.
 var rfceSchema = sync.OnceValue(func() *spec {
 	root := section("RFCE",
 		section("Encabezado",

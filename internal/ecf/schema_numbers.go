@@ -10,8 +10,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// readInteger reads an integer as XML Schema does: with a sign and leading zeros
-// if it likes. One that is too large for any use is very large.
+// readInteger reads an integer as XML Schema does, with an optional sign and
+// leading zeros. It returns math.MaxInt32 for any larger number.
 func readInteger(s string) (n int, ok bool) {
 	s = trimXML(s)
 	sign := 1
@@ -36,7 +36,7 @@ func readInteger(s string) (n int, ok bool) {
 	return sign * n, true
 }
 
-// codeType is one of a few codes that are integers, whatever their zeros.
+// codeType is an integer from first to last; leading zeros are allowed.
 func codeType(first, last int) simpleType {
 	want := "must be " + strconv.Itoa(first)
 	for n := first + 1; n <= last; n++ {
@@ -60,7 +60,7 @@ func unitType(text string) (code, want string) {
 	return "", ""
 }
 
-// digitsType is at most so many digits.
+// digitsType is one to most digits.
 func digitsType(most int) simpleType {
 	want := "must have 1 to " + strconv.Itoa(most) + " digits and nothing else"
 	return func(text string) (string, string) {
@@ -71,7 +71,8 @@ func digitsType(most int) simpleType {
 	}
 }
 
-// integerType is an integer of at most so many digits, from least to most.
+// integerType is an integer from least to most, with at most the given number of
+// digits.
 func integerType(least, most, digits int) simpleType {
 	form := digitsType(digits)
 	want := "must be from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
@@ -86,11 +87,14 @@ func integerType(least, most, digits int) simpleType {
 	}
 }
 
-// A numberForm is how a decimal number may be written: so many digits before
-// the point at most, and after it at most, or exactly when it is exact.
+// A numberForm describes how a decimal number may be written.
 type numberForm struct {
-	digits, decimals        int
-	exact, signed, positive bool
+	digits   int // before the point, at most
+	decimals int // after the point, at most
+
+	exact    bool // no decimals, or exactly as many as decimals says
+	signed   bool // a sign is allowed
+	positive bool // zero is not allowed
 }
 
 func amountType(text string) (code, want string) {
@@ -174,7 +178,7 @@ func (f numberForm) want() string {
 	return "must be a number with at most " + strconv.Itoa(f.decimals) + " decimals"
 }
 
-// readAmount reads what amountType accepts.
+// readAmount reads an amount. It reports false when amountType refuses the text.
 func readAmount(text string) (fiscal.Decimal, bool) {
 	if code, _ := amountType(text); code != "" {
 		return fiscal.Decimal{}, false
@@ -196,7 +200,7 @@ func readAmount(text string) (fiscal.Decimal, bool) {
 	return d, err == nil
 }
 
-// versionType is the number 1.0, however it is written; some write 1.
+// versionType is the number 1.0 in any form; some issuers write 1.
 func versionType(text string) (code, want string) {
 	s := strings.TrimLeft(strings.TrimPrefix(trimXML(text), "+"), "0")
 	whole, fraction, _ := strings.Cut(s, ".")

@@ -9,13 +9,12 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// A simpleType is what an element that holds text may say: it returns the code
-// of what is wrong with a text, and what is expected instead, or nothing. Texts
-// that are empty never come here.
+// A simpleType checks the text of an element. It returns the code of the fault
+// and what the text must be, or two empty strings when the text is valid. The
+// text is never empty.
 type simpleType func(text string) (code, want string)
 
-// xmlSpace is the white space of XML. The schemas ignore it around numbers and
-// nowhere else.
+// xmlSpace is the white space of XML. The schemas ignore it around numbers only.
 const xmlSpace = " \t\n\r"
 
 func trimXML(s string) string {
@@ -25,13 +24,13 @@ func trimXML(s string) string {
 	return strings.Trim(s, xmlSpace)
 }
 
-// trimmed is a type of the summary, which has as a number, or lets white space
-// surround, what the e-CF has as a text.
+// trimmed is a type that ignores white space around the text. The summary has
+// such types where the e-CF has plain texts.
 func trimmed(check simpleType) simpleType {
 	return func(text string) (string, string) { return check(trimXML(text)) }
 }
 
-// textType is any text of so many characters, which are not bytes.
+// textType is any text of least to most characters (not bytes).
 func textType(least, most int) simpleType {
 	short, long := "must have at least "+strconv.Itoa(least)+" characters", "must have at most "+strconv.Itoa(most)+" characters"
 	return func(text string) (string, string) {
@@ -67,7 +66,7 @@ func incomeType(text string) (code, want string) {
 
 const maxAdditionalTax = 39
 
-// additionalTaxCode reads 001 to 039; 0 is what is none of them.
+// additionalTaxCode reads a code from 001 to 039. It returns 0 for other texts.
 func additionalTaxCode(text string) int {
 	if !isDigits(text, 3) || text[0] != '0' {
 		return 0
@@ -85,8 +84,8 @@ func additionalTaxType(text string) (code, want string) {
 	return "", ""
 }
 
-func placeType(text string) (code, want string) {
-	if PlaceName(text) == "" {
+func regionType(text string) (code, want string) {
+	if RegionName(text) == "" {
 		return fiscal.CodeInvalidEnum, "must be a code of the table of provinces and municipalities"
 	}
 	return "", ""
@@ -100,7 +99,7 @@ func encfType(text string) (code, want string) {
 }
 
 func rncType(text string) (code, want string) {
-	if !isDigits(text, 9, 11) {
+	if !fiscal.IsRNC(text) {
 		return fiscal.CodeInvalidFormat, "must be an RNC of 9 digits or a cédula of 11 digits"
 	}
 	return "", ""
@@ -109,14 +108,15 @@ func rncType(text string) (code, want string) {
 func phoneType(text string) (code, want string) {
 	if len(text) != 12 || text[3] != '-' || text[7] != '-' ||
 		!isDigits(text[:3], 3) || !isDigits(text[4:7], 3) || !isDigits(text[8:], 4) {
-		return fiscal.CodeInvalidFormat, "must be digits as in 809-555-0100"
+		return fiscal.CodeInvalidFormat, "must be a telephone number such as 809-555-0100"
 	}
 	return "", ""
 }
 
-// isWord tells whether the patterns' \w takes a character. XML Schema has it as
-// all but punctuation, separators and control; .NET, which the authority runs,
-// as letters, marks, digits and connectors. Only what both take is taken.
+// isWord reports whether \w in a pattern matches a character. In XML Schema, \w
+// is everything but punctuation, separators and controls; in .NET, which the
+// authority uses, it is letters, marks, digits and connectors. isWord accepts
+// only the characters that both accept.
 func isWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return isAlphanumeric(byte(r)) //nolint:gosec // it is ASCII
@@ -130,7 +130,7 @@ func termType(text string) (code, want string) {
 	}
 	for _, r := range text {
 		if !isWord(r) && !strings.ContainsRune(xmlSpace, r) {
-			return fiscal.CodeInvalidFormat, "must have letters, digits and spaces alone"
+			return fiscal.CodeInvalidFormat, "must have only letters, digits and spaces"
 		}
 	}
 	return "", ""
@@ -143,7 +143,7 @@ func lettersType(text string) (code, want string) {
 	for _, r := range text {
 		isPlainLetter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		if !isPlainLetter && !strings.ContainsRune("ñÑáéíóúÁÉÍÓÚ,"+xmlSpace, r) {
-			return fiscal.CodeInvalidFormat, "must have Spanish letters, commas and spaces alone"
+			return fiscal.CodeInvalidFormat, "must have only Spanish letters, commas and spaces"
 		}
 	}
 	return "", ""
@@ -160,7 +160,8 @@ func mailType(text string) (code, want string) {
 	return "", ""
 }
 
-// isWordList tells whether s is words with one separator between each two.
+// isWordList reports whether s is a list of words with one separator between each
+// two.
 func isWordList(s, separators string) bool {
 	inWord := false
 	for _, r := range s {
@@ -176,7 +177,7 @@ func isWordList(s, separators string) bool {
 	return inWord
 }
 
-// securityCodeType is six characters, none of which ends a line.
+// securityCodeType is six characters without line breaks.
 func securityCodeType(text string) (code, want string) {
 	if utf8.RuneCountInString(text) != codeLength || strings.ContainsAny(text, "\r\n") {
 		return fiscal.CodeInvalidFormat, "must have 6 characters"
@@ -186,14 +187,15 @@ func securityCodeType(text string) (code, want string) {
 
 func dateType(text string) (code, want string) {
 	if day, rest := readDay(text); day == 0 || rest != "" {
-		return fiscal.CodeInvalidDate, "must be a date of the calendar as dd-MM-yyyy"
+		return fiscal.CodeInvalidDate, "must be a date: dd-MM-yyyy"
 	}
 	return "", ""
 }
 
-// readDay reads a date at the beginning of a text, as the number yyyyMMdd, so
-// that later dates are greater; 0 is what is none. The schemas accept any day
-// from 1 to 31 of any month, and a day or month of one digit.
+// readDay reads a date at the beginning of a text. It returns the date as the
+// number yyyyMMdd, so that later dates are greater, and 0 when there is none. As
+// in the schemas, the day and the month may have one digit; unlike them, readDay
+// refuses a day that the month does not have.
 func readDay(s string) (day int, rest string) {
 	d, s, ok := readTwoDigits(s)
 	if !ok || s == "" || s[0] != '-' {
@@ -235,10 +237,10 @@ func readTwoDigits(s string) (n int, rest string, ok bool) {
 	return n*10 + int(s[1]-'0'), s[2:], true
 }
 
-// instantType is a date, of two digits each, and a time of day.
+// instantType is a date, with days and months of two digits, and a time of day.
 func instantType(text string) (code, want string) {
 	if !isInstant(text) {
-		return fiscal.CodeInvalidDate, "must be a date and time as dd-MM-yyyy HH:mm:ss"
+		return fiscal.CodeInvalidDate, "must be a time: dd-MM-yyyy HH:mm:ss"
 	}
 	return "", ""
 }

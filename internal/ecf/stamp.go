@@ -3,39 +3,42 @@ package ecf
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// A SecurityCode is what a printed page and a summary name a signature by: the
-// first six characters of its value. The zero code is none.
+// A SecurityCode identifies a signature on a printed page and in a summary: the
+// first six characters of its value. The zero SecurityCode means that there is
+// none.
 type SecurityCode struct{ text string }
 
 const codeLength = 6
 
-// NewSecurityCode returns the code of a signature by the text of its value,
-// which is Base64 without white space.
+// NewSecurityCode returns the security code of a signature, given the text of its
+// value: Base64 without white space. It fails when the text is too short or its
+// beginning is not Base64.
 func NewSecurityCode(signatureValue string) (SecurityCode, error) {
 	if len(signatureValue) < codeLength {
-		return SecurityCode{}, errors.New("ecf: security code: the signature is too short")
+		return SecurityCode{}, errors.New("ecf: security code: the signature value is too short")
 	}
 	for _, c := range []byte(signatureValue[:codeLength]) {
 		if !isAlphanumeric(c) && c != '+' && c != '/' {
-			return SecurityCode{}, errors.New("ecf: security code: the signature is not Base64")
+			return SecurityCode{}, errors.New("ecf: security code: the signature value is not Base64")
 		}
 	}
 	return SecurityCode{signatureValue[:codeLength]}, nil
 }
 
-// String returns the six characters, and nothing for the zero code.
+// String returns the six characters, and "" for the zero SecurityCode.
 func (c SecurityCode) String() string { return c.text }
 
 func isAlphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }
 
-// An Authority is one of the authority's environments, as its addresses name
-// them.
+// An Authority is one of the authority's environments, by its name in the
+// authority's addresses.
 type Authority string
 
 // The authority's environments.
@@ -45,8 +48,8 @@ const (
 	ProductionAuthority    Authority = "ecf"
 )
 
-// AuthorityOf returns the authority's environment of one of ours. The sandbox
-// has none; its documents are at most tests.
+// AuthorityOf returns the authority's environment for one of ours. The sandbox
+// never reaches the authority; its stamps name the authority's test environment.
 func AuthorityOf(e fiscal.Environment) Authority {
 	switch e {
 	case fiscal.Production:
@@ -58,13 +61,14 @@ func AuthorityOf(e fiscal.Environment) Authority {
 	return TestAuthority
 }
 
-// A Stamp is the address at which anybody can ask the authority about a
-// document; a page prints it as a QR code.
+// A Stamp is the address at which anybody can look up a document at the
+// authority. Printed pages show it as a QR code.
 type Stamp struct{ address string }
 
-// Stamp returns the stamp of a document that was signed with a code. The order
-// of the parameters is fixed, and only the code is escaped in full, as in the
-// authority's worked example.
+// Stamp returns the stamp of a document with the security code of its signature.
+// The order of the parameters is fixed, and every character of the code that is
+// not a letter or a digit is escaped, as in the authority's example. Stamp fails
+// when the authority has no such environment or the code is zero.
 func (d *Document) Stamp(code SecurityCode, authority Authority) (Stamp, error) {
 	switch authority {
 	case TestAuthority, CertificationAuthority, ProductionAuthority:
@@ -92,8 +96,8 @@ func (d *Document) Stamp(code SecurityCode, authority Authority) (Stamp, error) 
 	b = d.ENCF.Append(append(b, "&encf="...))
 	b = d.IssueDate.AppendDGII(append(b, "&fechaemision="...))
 	b = appendAmount(append(b, "&montototal="...), d.Totals.Total)
-	b = fiscal.DateOf(d.SignedAt).AppendDGII(append(b, "&fechafirma="...))
-	b = appendClock(append(b, "%20"...), d.SignedAt)
+	b = append(b, "&fechafirma="...)
+	b = append(b, strings.Replace(fiscal.FormatDGIITime(d.SignedAt), " ", "%20", 1)...)
 	return Stamp{string(appendCode(b, code))}, nil
 }
 
@@ -109,5 +113,5 @@ func appendCode(b []byte, code SecurityCode) []byte {
 	return b
 }
 
-// String returns the address, and nothing for the zero Stamp.
+// String returns the address, and "" for the zero Stamp.
 func (s Stamp) String() string { return s.address }

@@ -2,16 +2,19 @@ package ecf
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// SignSummary returns the signed summary (RFCE) of a small consumer invoice,
-// which names the invoice by the security code of its own signature. It repeats
-// the figures of the document and nothing else of it.
+// SignSummary returns the signed summary (RFCE) of a consumer invoice below
+// fiscal.SummaryLimit. The summary has the amounts of the invoice and the security
+// code of the invoice's signature, which identifies it. SignSummary fails for
+// other documents.
 func (d *Draft) SignSummary(id *xmlsig.Identity, code SecurityCode) ([]byte, error) {
 	if !d.HasSummary() {
-		return nil, errors.New("ecf: only a consumer invoice below 250000.00 has a summary")
+		return nil, fmt.Errorf("ecf: summary: only a consumer invoice below %s has a summary", fiscal.SummaryLimit().StringFixed(2))
 	}
 	if code == (SecurityCode{}) {
 		return nil, errors.New("ecf: summary: the invoice has no security code")
@@ -47,8 +50,8 @@ func (d *Draft) emitSummary(code SecurityCode) *xmlsig.Writer {
 	e.Open("Totales")
 	t.emitBases(e)
 	t.emitTaxes(e)
-	// The schema takes no amount of 0.00, and an entry without its amount says
-	// nothing here, where no rate stands beside it.
+	// The schema does not allow an amount of 0.00. An entry without an amount
+	// would be useless here, because a summary has no rates.
 	if !t.AdditionalTax.IsZero() {
 		e.amount("MontoImpuestoAdicional", t.AdditionalTax)
 		e.Open("ImpuestosAdicionales")

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// clean makes a text fit for the XML: composed (NFC), trimmed, each run of tabs
-// and line breaks one space, and without what XML cannot carry. No word is lost
-// or glued to another.
+// clean normalises a text for the XML: it composes characters (NFC), trims white
+// space, replaces each run of tabs and line breaks by one space, and removes the
+// characters that XML cannot carry. It never joins two words.
 func clean(s string) string {
 	if isPlain(s) {
 		return s
@@ -36,9 +36,9 @@ func clean(s string) string {
 	return norm.NFC.String(strings.TrimSpace(b.String()))
 }
 
-// isPlain tells whether a text needs no cleaning, as most do not: no controls,
-// no white space at its ends, and no character beyond U+02FF, below which all
-// are composed.
+// isPlain reports whether clean would not change a text, which is true of most
+// texts: no controls, no white space at its ends, and no character beyond U+02FF,
+// because all characters up to there are composed.
 func isPlain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if i+8 <= len(s) {
@@ -61,7 +61,7 @@ func isPlain(s string) bool {
 	return len(strings.TrimSpace(s)) == len(s)
 }
 
-// ones has a one in each byte.
+// ones has the value 1 in each byte.
 const ones = 0x0101010101010101
 
 // load returns eight bytes of a text as one number.
@@ -71,11 +71,11 @@ func load(s string, i int) uint64 {
 		uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
 }
 
-// fits tells whether a text has at most so many characters.
+// fits reports whether a text has at most the given number of characters.
 func fits(s string, most int) bool { return len(s) <= most || utf8.RuneCountInString(s) <= most }
 
-// whole returns a text of at most so many characters, and nothing of a longer
-// one: a cut identifier is another identifier.
+// whole returns a text of at most the given number of characters, and "" for a
+// longer text, because a cut identifier would be another identifier.
 func whole(s string, most int) string {
 	if !fits(s, most) {
 		return ""
@@ -83,7 +83,7 @@ func whole(s string, most int) string {
 	return s
 }
 
-// cut returns the beginning of a text, at most so many characters.
+// cut returns the beginning of a text, at most the given number of characters.
 func cut(s string, most int) string {
 	if fits(s, most) {
 		return s
@@ -91,12 +91,12 @@ func cut(s string, most int) string {
 	return strings.TrimSpace(s[:offset(s, most)])
 }
 
-// offset is where the character number n of a text begins, or the text ends.
+// offset returns the byte offset of character n, or the length of a shorter text.
 func offset(s string, n int) int {
 	i := 0
 	for ; n >= 8 && i+8 <= len(s); i += 8 {
 		x := load(s, i)
-		// A byte 10xxxxxx goes on with a character; every other begins one.
+		// A byte 10xxxxxx continues a character; every other byte begins one.
 		n -= 8 - bits.OnesCount64(x>>7&^(x>>6)&ones)
 	}
 	for ; i < len(s); i++ {
@@ -111,8 +111,7 @@ func offset(s string, n int) int {
 	return len(s)
 }
 
-// cutMarked is cut, with an ellipsis as the last character when something is
-// missing.
+// cutMarked is cut with an ellipsis as the last character of a text that was cut.
 func cutMarked(s string, most int) string {
 	if fits(s, most) {
 		return s
@@ -120,7 +119,7 @@ func cutMarked(s string, most int) string {
 	return cut(s, most-1) + "…"
 }
 
-// cutAtWord is cut, back to the last whole word unless there is none.
+// cutAtWord is cut after a whole word, when the text has one that fits.
 func cutAtWord(s string, most int) string {
 	end := offset(s, most)
 	if end == len(s) {
@@ -134,7 +133,7 @@ func cutAtWord(s string, most int) string {
 	return strings.TrimSpace(s[:end])
 }
 
-// fold is a text for comparison: upper case, no accents, single spaces.
+// fold returns a text for comparison: upper case, no accents, single spaces.
 func fold(s string) string {
 	var b strings.Builder
 	for _, r := range norm.NFD.String(s) {
@@ -145,9 +144,9 @@ func fold(s string) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// paymentTerm is what the format takes of the terms of payment: letters, digits
-// and spaces, at most 15 characters. Half a term would mislead, so that a longer
-// one is left to the printed page.
+// paymentTerm returns the payment terms as the format allows them: letters,
+// digits and spaces, at most 15 characters. It returns "" for longer terms,
+// because a part of them would mislead; the printed page has them in full.
 func paymentTerm(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -161,8 +160,9 @@ func paymentTerm(s string) string {
 	return whole(strings.Join(strings.Fields(s), " "), 15)
 }
 
-// email returns an address that the format's pattern takes under every reading
-// of it, and nothing for others; the field is optional and never used to send.
+// email returns an e-mail address that every implementation of the format's
+// pattern accepts, and "" for others: the element is optional, and nothing is
+// sent to it.
 func email(s string) string {
 	local, domain, _ := strings.Cut(clean(s), "@")
 	if !fits(s, 80) || !isWords(local, "-+.") || !isWords(domain, "-.") || !strings.Contains(domain, ".") {
@@ -171,8 +171,8 @@ func email(s string) string {
 	return local + "@" + domain
 }
 
-// isWords tells whether s is letters and digits of ASCII, with single
-// separators between them.
+// isWords reports whether s is ASCII letters and digits with single separators
+// between them.
 func isWords(s, separators string) bool {
 	inWord := false
 	for i := range len(s) {
@@ -188,7 +188,7 @@ func isWords(s, separators string) bool {
 	return inWord
 }
 
-// isDigits tells whether s is so many digits.
+// isDigits reports whether s is only digits, and as many as one of the lengths.
 func isDigits(s string, lengths ...int) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {

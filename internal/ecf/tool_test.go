@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// tool finds a program that judges our documents. Where everything is checked
-// it must be there.
+// tool finds a program that judges our documents. When it is not installed, the
+// test is skipped, and fails when CI is set.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -23,9 +23,9 @@ func tool(t *testing.T, name string) string {
 	return ""
 }
 
-// validates holds files against one of the authority's schemas. They are not
-// ours to give away: FISCALHUB_XSD names the folder that has them, and a copy
-// that libxml2 can read stands in its folder patched.
+// validates validates files with one of the authority's schemas. The schemas are
+// not part of the project: FISCALHUB_XSD names the folder that has them, and its
+// subfolder patched has versions that libxml2 can read.
 func validates(t *testing.T, schema string, files ...string) {
 	t.Helper()
 	dir := os.Getenv("FISCALHUB_XSD")

@@ -14,15 +14,16 @@ import (
 //go:embed units.csv
 var unitsCSV string
 
-// maxUnit is the last code of the authority's table of units. Requests may name
-// a few beyond it, which a document cannot carry.
+// maxUnit is the last code of the authority's table of units. The API has a few
+// codes beyond it, which a document cannot carry.
 const maxUnit = 62
 
-// unitTable is the authority's table of units, by code and by what people write.
+// unitTable is the authority's table of units, by code and by the words that
+// integrators use.
 type unitTable struct {
 	names [maxUnit + 1]string
-	// words are the abbreviations, the names and the synonyms; what is in an
-	// earlier map wins.
+	// words are the abbreviations, the names and the synonyms, in this order of
+	// precedence.
 	words [3]map[string]int
 }
 
@@ -32,7 +33,7 @@ var units = sync.OnceValue(func() *unitTable {
 		t.words[i] = make(map[string]int)
 	}
 	for _, row := range table(unitsCSV) {
-		code, _ := strconv.Atoi(row[0]) // a test reads every row
+		code, _ := strconv.Atoi(row[0]) // a test checks every row
 		if code < 1 || code > maxUnit {
 			continue
 		}
@@ -48,17 +49,17 @@ var units = sync.OnceValue(func() *unitTable {
 	return t
 })
 
-// table returns the rows of an embedded table, without its head.
+// table returns the rows of an embedded CSV file, without the header.
 func table(text string) [][]string {
-	rows, _ := csv.NewReader(strings.NewReader(text)).ReadAll() // a test reads every table
+	rows, _ := csv.NewReader(strings.NewReader(text)).ReadAll() // a test checks every file
 	if len(rows) == 0 {
 		return nil
 	}
 	return rows[1:]
 }
 
-// UnitName returns the abbreviation that the authority gives a unit, and
-// nothing for a code that is not in its table.
+// UnitName returns the authority's abbreviation of a unit, and "" for a code that
+// is not in its table.
 func UnitName(code int) string {
 	if code < 1 || code > maxUnit {
 		return ""
@@ -66,8 +67,9 @@ func UnitName(code int) string {
 	return units().names[code]
 }
 
-// unitCode finds the unit of a line: its code when it has one, else what its
-// words mean, else none. A code beyond the table wins as well, and is left out.
+// unitCode returns the unit code of a line: the code of the request, or else the
+// code that the words mean, or else 0. A code beyond the authority's table gives
+// 0, and the words are then ignored.
 func unitCode(code int, words string) int {
 	if code != 0 {
 		if code > maxUnit {
@@ -83,7 +85,8 @@ func unitCode(code int, words string) int {
 	if found := units().find(key); found != 0 {
 		return found
 	}
-	// A plural, but never of a stem so short that mes would become m.
+	// A plural. The stem has at least three letters, so that "mes" (month) does
+	// not become "m" (metre).
 	for _, ending := range [...]string{"s", "es"} {
 		if stem, ok := bytes.CutSuffix(key, []byte(ending)); ok && len(stem) >= 3 {
 			if found := units().find(stem); found != 0 {
@@ -105,8 +108,8 @@ func (t *unitTable) find(key []byte) int {
 
 func unitKey(s string) string { return string(appendUnitKey(nil, s)) }
 
-// appendUnitKey writes how a unit is compared: lower case, no accents, no
-// punctuation, single spaces, a raised 2 or 3 as a digit.
+// appendUnitKey writes a unit for comparison: lower case, no accents, no
+// punctuation, single spaces, superscript 2 and 3 as digits.
 func appendUnitKey(b []byte, s string) []byte {
 	if strings.ContainsFunc(s, func(r rune) bool { return r > 0xff }) {
 		s = fold(s)
@@ -124,8 +127,8 @@ func appendUnitKey(b []byte, s string) []byte {
 	return bytes.TrimSuffix(b, []byte(" "))
 }
 
-// plainLetter returns a letter of Latin-1 without its accent, a space for what
-// is one, other letters and digits as they are, and nothing for the rest.
+// plainLetter returns a letter of Latin-1 without its accent, a space for white
+// space, other letters and digits unchanged, and 0 for the rest.
 func plainLetter(r rune) rune {
 	switch r {
 	case 'á', 'à', 'ä', 'â', 'ã', 'å':

@@ -9,7 +9,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-func TestSecurityCode(t *testing.T) {
+func TestSecurityCodeIsTheBeginningOfTheSignature(t *testing.T) {
 	t.Parallel()
 	if c, err := NewSecurityCode("k7Qx+2mPxx"); err != nil || c.String() != "k7Qx+2" {
 		t.Errorf("got %q, %v", c, err)
@@ -21,7 +21,7 @@ func TestSecurityCode(t *testing.T) {
 	}
 }
 
-func TestStamp(t *testing.T) {
+func TestStampAddresses(t *testing.T) {
 	t.Parallel()
 	amount := func(s string) fiscal.Decimal {
 		d, err := fiscal.ParseDecimal(s)
@@ -58,14 +58,14 @@ func TestStamp(t *testing.T) {
 		}
 	}
 	if s, err := credit.Stamp(SecurityCode{"dCp79Q"}, "production"); err == nil {
-		t.Errorf("a stamp of an environment that the authority lacks: %s", s)
+		t.Errorf("a stamp of an unknown environment of the authority: %s", s)
 	}
 	if s, err := credit.Stamp(SecurityCode{}, TestAuthority); err == nil {
 		t.Errorf("a stamp without a code: %s", s)
 	}
 }
 
-func TestUnitCode(t *testing.T) {
+func TestUnitCodeOfWords(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]int{
 		"und": 43, "UND.": 43, "Unidad": 43, "unidades": 43, "Uds": 43, "u": 43, "caja": 6, "CAJAS": 6, "cajón": 6, "cajones": 6,
@@ -79,10 +79,10 @@ func TestUnitCode(t *testing.T) {
 	}
 }
 
-// TestTables reads every row, because the code trusts them.
-func TestTables(t *testing.T) {
+// The code ignores errors in the embedded tables, so this test checks every row.
+func TestEmbeddedTablesAreComplete(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"units": unitsCSV, "places": placesCSV} {
+	for name, text := range map[string]string{"units": unitsCSV, "regions": regionsCSV} {
 		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 		if err != nil || len(rows) < 60 {
 			t.Fatalf("%s: %d rows, %v", name, len(rows), err)
@@ -96,21 +96,21 @@ func TestTables(t *testing.T) {
 	if UnitName(0)+UnitName(63)+UnitName(-1) != "" {
 		t.Error("a unit that is not in the table has a name")
 	}
-	all := places()
-	if len(all.places) != 582 || len(all.provinces) != 32 || len(all.municipalities) != 157 {
-		t.Errorf("%d places, %d provinces, %d municipalities", len(all.places), len(all.provinces), len(all.municipalities))
+	all := regions()
+	if len(all.regions) != 582 || len(all.provinces) != 32 || len(all.municipalities) != 157 {
+		t.Errorf("%d regions, %d provinces, %d municipalities", len(all.regions), len(all.provinces), len(all.municipalities))
 	}
-	for code, p := range all.places {
-		if p.name == "" || len(code) != 6 || all.places[p.province].level != levelProvince {
-			t.Errorf("place %s: %+v", code, p)
+	for code, p := range all.regions {
+		if p.name == "" || len(code) != 6 || all.regions[p.province].level != levelProvince {
+			t.Errorf("region %s: %+v", code, p)
 		}
 	}
 	for code, want := range map[string]string{"010100": "Santo Domingo de Guzmán", "140000": "María Trinidad Sánchez", "310000": "San José de Ocoa", "130000": "La Vega", "999999": ""} {
-		if got := PlaceName(code); got != want {
-			t.Errorf("PlaceName(%s) = %q, want %q", code, got, want)
+		if got := RegionName(code); got != want {
+			t.Errorf("RegionName(%s) = %q, want %q", code, got, want)
 		}
 	}
-	// No word of a unit means two.
+	// No word means two units.
 	seen := make(map[string]string)
 	for _, row := range table(unitsCSV) {
 		for _, word := range append(strings.Split(row[6], ";"), row[1]) {
@@ -123,7 +123,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-func TestCleanLosesNothingElse(t *testing.T) {
+func TestCleanKeepsWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":               "",

@@ -6,28 +6,30 @@ import "unicode/utf8"
 type Buyer struct {
 	LegalName string
 	TaxID     string // empty when absent
-	// Foreign tells that TaxID is a foreigner's identifier and not an RNC or
-	// cédula.
+	// Foreign is true when TaxID is the identifier of a foreigner, not an RNC
+	// or cédula.
 	Foreign bool
 	Email   string   // empty when absent
 	Phone   string   // empty when absent
 	Address *Address // nil when absent
 }
 
-// An Address is where a buyer is. Line2, ProvinceOrState and PostalCode are
-// empty when absent.
+// An Address is the postal address of a buyer. Line2, ProvinceOrState and
+// PostalCode are empty when absent.
 type Address struct {
 	Line1, Line2, City, ProvinceOrState, PostalCode, CountryCode string
 }
 
-// maxDocumentName is how much of a name the e-CF format carries.
+// maxDocumentName is the number of characters of a name that the e-CF format
+// carries.
 const maxDocumentName = 150
 
-// dominican is the country code of those who have an RNC or a cédula.
-const dominican = "DO"
+// DominicanRepublic is the country code of the Dominican Republic, whose
+// taxpayers have an RNC or a cédula.
+const DominicanRepublic = "DO"
 
 // taxID decides whether the identifier is a foreigner's, which only a consumer
-// invoice can carry, and notes a check digit that fails.
+// invoice can carry, and warns about a wrong check digit.
 func (c *checker) taxID(r *Request, inv *Invoice) {
 	if !r.taxID.ok() || !r.kind.ok() || r.kind.value == Consumer && r.country.state == invalid {
 		return
@@ -35,23 +37,23 @@ func (c *checker) taxID(r *Request, inv *Invoice) {
 	id := r.taxID.value
 	holds := checkDigitHolds(id)
 	switch {
-	case len(id) == 10 && (r.kind.value == FiscalCredit || r.country.value == dominican):
-		c.add("buyer.tax_id", CodeInvalidFormat, "must be an RNC of 9 digits or a cédula of 11 digits; 10 digits can only be a foreigner's on type 32")
+	case len(id) == 10 && (r.kind.value == FiscalCredit || r.country.value == DominicanRepublic):
+		c.add("buyer.tax_id", CodeInvalidFormat, "must be an RNC of 9 digits or a cédula of 11 digits; an identifier of 10 digits is accepted for a foreign buyer on type 32 only")
 	case len(id) == 10:
 		inv.Buyer.Foreign = true
 	case holds:
-	case r.kind.value == Consumer && r.country.ok() && r.country.value != dominican:
+	case r.kind.value == Consumer && r.country.ok() && r.country.value != DominicanRepublic:
 		inv.Buyer.Foreign = true
 	default:
-		inv.warn("buyer.tax_id does not have the check digit of an RNC or a cédula; please verify it")
+		inv.warn("buyer.tax_id: the check digit is not that of an RNC or a cédula; please verify the number")
 	}
 }
 
-// buyer asks for the identifier where the e-CF format does: always on a 31, and
-// on a 32 from 250,000.00.
+// buyer reports a missing identifier where the e-CF format requires one: always
+// on type 31, and on type 32 from SummaryLimit.
 func (c *checker) buyer(r *Request, inv *Invoice, computed bool) {
 	if utf8.RuneCountInString(inv.Buyer.LegalName) > maxDocumentName {
-		inv.warn("buyer.legal_name has more than 150 characters; the document carries the first 150")
+		inv.warn("buyer.legal_name has more than 150 characters; the fiscal document carries the first 150")
 	}
 	if r.buyer != valid || r.taxID.state != absent || !r.kind.ok() {
 		return
@@ -60,6 +62,6 @@ func (c *checker) buyer(r *Request, inv *Invoice, computed bool) {
 	case r.kind.value == FiscalCredit:
 		c.add("buyer.tax_id", CodeRequiredForType, "is required for type 31")
 	case computed && inv.Totals.Total.Cmp(SummaryLimit()) >= 0:
-		c.add("buyer.tax_id", CodeRequiredForType, "is required for type 32 when the total is "+money(SummaryLimit())+" or more; it is "+money(inv.Totals.Total))
+		c.add("buyer.tax_id", CodeRequiredForType, "is required for type 32 when the total is "+money(SummaryLimit())+" or more; the total is "+money(inv.Totals.Total))
 	}
 }

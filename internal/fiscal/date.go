@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-var errDate = errors.New("want a date of the calendar as YYYY-MM-DD")
+var errDate = errors.New("must be a date: YYYY-MM-DD")
 
-// A Date is a day of the calendar, without a time or a zone. The zero Date is
-// no day at all.
+// A Date is a day of the calendar, without a time or a zone. The zero Date means
+// that there is no date.
 type Date struct {
 	year  int
 	month time.Month
 	day   int
 }
 
-// ParseDate reads a date written YYYY-MM-DD.
+// ParseDate reads a date written YYYY-MM-DD. It fails when s has another form or
+// the calendar has no such day.
 func ParseDate(s string) (Date, error) {
 	if len(s) != len(time.DateOnly) {
 		return Date{}, errDate
@@ -30,18 +31,18 @@ func ParseDate(s string) (Date, error) {
 	return Date{year, month, day}, nil
 }
 
-// DateOf returns the day that an instant falls on in Santo Domingo.
+// DateOf returns the date of an instant in Santo Domingo.
 func DateOf(t time.Time) Date {
 	year, month, day := t.In(zone).Date()
 	return Date{year, month, day}
 }
 
-// End returns the instant at which the day is over in Santo Domingo.
+// End returns the instant at which the day ends in Santo Domingo.
 func (d Date) End() time.Time {
 	return time.Date(d.year, d.month, d.day+1, 0, 0, 0, 0, zone).UTC()
 }
 
-// String returns the date as YYYY-MM-DD, and nothing for the zero Date.
+// String returns the date as YYYY-MM-DD, and "" for the zero Date.
 func (d Date) String() string {
 	if d.IsZero() {
 		return ""
@@ -58,19 +59,20 @@ func (d Date) Month() time.Month { return d.month }
 // Day returns the day of the month.
 func (d Date) Day() int { return d.day }
 
-// IsZero tells whether d is no day at all.
+// IsZero reports whether d is the zero Date.
 func (d Date) IsZero() bool { return d == Date{} }
 
-// Compare returns -1, 0 or 1 as d is before, the same as, or after other.
+// Compare returns -1 when d is before other, 0 when they are equal, and 1 when d
+// is after other.
 func (d Date) Compare(other Date) int {
 	return cmp.Or(cmp.Compare(d.year, other.year), cmp.Compare(d.month, other.month), cmp.Compare(d.day, other.day))
 }
 
-// Before tells whether d comes before other.
+// Before reports whether d comes before other.
 func (d Date) Before(other Date) bool { return d.Compare(other) < 0 }
 
-// After tells whether d comes after other.
+// After reports whether d comes after other.
 func (d Date) After(other Date) bool { return d.Compare(other) > 0 }
 
-// Equal tells whether d and other are the same day.
+// Equal reports whether d and other are the same day.
 func (d Date) Equal(other Date) bool { return d == other }

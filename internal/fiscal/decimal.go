@@ -7,8 +7,8 @@ import (
 	"github.com/quagmt/udecimal"
 )
 
-// A Decimal is an exact decimal number. No amount ever passes through binary
-// floating point.
+// A Decimal is an exact decimal number. Amounts are never floating-point
+// numbers, which would round them.
 type Decimal = udecimal.Decimal
 
 const (
@@ -17,13 +17,13 @@ const (
 )
 
 var (
-	errDecimalForm   = errors.New("want digits with an optional fraction after a point, no sign, no exponent, no leading zeros")
-	errDecimalDigits = errors.New("want at most 18 digits in total")
+	errDecimalForm   = errors.New("must be a decimal such as 10 or 10.50: no sign, no exponent, no leading zeros")
+	errDecimalDigits = errors.New("must have at most 18 digits in total")
 )
 
-// ParseDecimal reads a non-negative decimal string of the contract: digits
-// without leading zeros, an optional fraction after a point, nothing else, at
-// most 18 digits in total.
+// ParseDecimal reads a decimal string of the API: digits without leading zeros
+// and an optional fraction after a point. It fails on anything else, and on more
+// than 18 digits in total.
 func ParseDecimal(s string) (Decimal, error) {
 	if len(s) > maxDecimalLength {
 		return Decimal{}, errDecimalDigits
@@ -49,8 +49,8 @@ func ParseDecimal(s string) (Decimal, error) {
 	if digits > maxDecimalDigits {
 		return Decimal{}, errDecimalDigits
 	}
-	// Trailing zeros do not change the number, and without them scales can be
-	// compared with what a field may carry.
+	// Trailing zeros do not change the number. Without them the scale can be
+	// compared with the decimals that a field allows.
 	scale := len(fraction)
 	for ; scale > 0 && coefficient%10 == 0; scale-- {
 		coefficient /= 10
@@ -58,29 +58,31 @@ func ParseDecimal(s string) (Decimal, error) {
 	return udecimal.NewFromUint64(coefficient, uint8(scale))
 }
 
-// number returns coefficient / 10^scale, for the fixed numbers of this package.
+// number returns coefficient / 10^scale. It is for the constants of this
+// package, whose scale is always in range.
 func number(coefficient uint64, scale uint8) Decimal {
-	d, _ := udecimal.NewFromUint64(coefficient, scale) // no scale used here is out of range
+	d, _ := udecimal.NewFromUint64(coefficient, scale) // fails only on a scale above 19
 	return d
 }
 
-// round2 rounds to cents, half away from zero, as the e-CF format demands.
-// Products keep 19 decimals and drop the rest, which cannot change the third.
+// round2 rounds to cents, half away from zero, as the e-CF format requires. A
+// product keeps 19 decimals and drops the rest, which cannot change the third
+// decimal.
 func round2(d Decimal) Decimal { return d.RoundHAZ(2) }
 
 // percentOf returns d × percent / 100, not rounded.
 func percentOf(d, percent Decimal) Decimal { return d.Mul(percent).Mul(number(1, 2)) }
 
-// tooLarge tells whether an amount has more than the 16 integer digits that the
+// tooLarge reports whether an amount has more than the 16 integer digits that the
 // e-CF format carries.
 func tooLarge(d Decimal) bool { return d.Cmp(number(1e16, 0)) >= 0 }
 
-// near tells whether two amounts differ by at most so many cents.
+// near reports whether two amounts differ by at most the given number of cents.
 func near(a, b Decimal, cents int) bool {
 	return a.Sub(b).Abs().Cmp(number(uint64(cents), 2)) <= 0
 }
 
-// money writes an amount with its two decimals.
+// money writes an amount with two decimals.
 func money(d Decimal) string { return d.StringFixed(2) }
 
 // inCents returns an amount of at most two decimals and 16 integer digits as a
@@ -88,7 +90,7 @@ func money(d Decimal) string { return d.StringFixed(2) }
 func inCents(d Decimal) uint64 {
 	n, err := d.Mul64(100).Int64()
 	if err != nil || n < 0 {
-		return 0 // not reachable: every amount was checked against tooLarge
+		return 0 // not reachable: tooLarge has refused larger amounts
 	}
 	return uint64(n)
 }

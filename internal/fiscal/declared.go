@@ -1,8 +1,9 @@
 package fiscal
 
-// declared compares the declared totals with the lines, to the cent: one cent
-// of rounding for each line, and for taxes one for each tax of a line. The
-// authority would forgive whole pesos, which would hide real errors.
+// declared compares the declared totals with the lines. It allows one cent of
+// rounding for each line, and for the tax total one cent for each tax of a line.
+// The authority tolerates whole pesos, but such a tolerance would hide errors of
+// the integrator.
 func (c *checker) declared(inv *Invoice) {
 	t, n := &inv.Totals, len(inv.Lines)
 	taxHeader := t.ITBIS.Add(t.AdditionalTax)
@@ -12,17 +13,18 @@ func (c *checker) declared(inv *Invoice) {
 
 	before := len(c.list) + c.dropped
 	if !near(discount, t.Discount, n) {
-		c.add("declared_totals.discount_total", CodeTotalMismatch, "the discounts of the lines add up to "+money(t.Discount))
+		c.add("declared_totals.discount_total", CodeTotalMismatch, "must be the sum of the discounts of the lines, "+money(t.Discount))
 	}
 	if !near(tax, taxHeader, max(1, taxes)) && !near(tax, taxByLine, max(1, taxes)) {
-		message := "the taxes come to " + money(taxHeader)
+		message := "must be the sum of the taxes, " + money(taxHeader)
 		if !taxByLine.Equal(taxHeader) {
-			message += ", or " + money(taxByLine) + " with ITBIS rounded line by line"
+			message += ", or " + money(taxByLine) + " when ITBIS is rounded on each line"
 		}
 		c.add("declared_totals.tax_total", CodeTotalMismatch, message)
 	}
 
-	// The subtotal is read as before or after discounts, each with its own sum.
+	// Integrators send the subtotal before or after discounts. Either is
+	// accepted, and the total must then follow from it.
 	gross := reading{t.Gross, subtotal.Sub(discount).Add(tax)}
 	net := reading{t.Net, subtotal.Add(tax)}
 	chosen, sum := gross, "subtotal - discount_total + tax_total = "
@@ -31,31 +33,32 @@ func (c *checker) declared(inv *Invoice) {
 		chosen, sum = net, "subtotal + tax_total = "
 	}
 	if !near(subtotal, chosen.subtotal, n) {
-		c.add("declared_totals.subtotal", CodeTotalMismatch, "the lines add up to "+money(t.Gross)+" before discounts and "+money(t.Net)+" after them")
+		c.add("declared_totals.subtotal", CodeTotalMismatch, "must be the sum of the lines: "+money(t.Gross)+" before discounts or "+money(t.Net)+" after them")
 	}
-	// A sum that fails because one of its parts is wrong is no fault of the
-	// total, unless the total is wrong by itself.
+	// When a part of the sum is wrong, that part is reported, and not the total,
+	// unless the total differs from the computed one.
 	alone := len(c.list)+c.dropped == before
 	switch {
 	case !near(total, t.Total, 2*n+max(1, taxes)+1):
-		c.add("declared_totals.total", CodeTotalMismatch, "the document comes to "+money(t.Total))
+		c.add("declared_totals.total", CodeTotalMismatch, "must be the computed total, "+money(t.Total))
 	case alone && !near(total, chosen.total, 1):
-		c.add("declared_totals.total", CodeTotalMismatch, "must be "+sum+money(chosen.total)+"; the document comes to "+money(t.Total))
+		c.add("declared_totals.total", CodeTotalMismatch, "must be "+sum+money(chosen.total)+"; the computed total is "+money(t.Total))
 	}
 	if !total.Equal(t.Total) {
-		inv.warn("the declared total " + money(total) + " differs by " + money(total.Sub(t.Total).Abs()) + " from the computed total; the document carries " + money(t.Total))
+		inv.warn("the declared total " + money(total) + " differs by " + money(total.Sub(t.Total).Abs()) + " from the computed total; the fiscal document carries the computed total " + money(t.Total))
 	}
 }
 
-// A reading is what subtotal and total must be when subtotal means one thing.
+// A reading is the subtotal and the total that one meaning of "subtotal", before
+// or after discounts, requires.
 type reading struct{ subtotal, total Decimal }
 
 func (r reading) holds(subtotal, total Decimal, n int) bool {
 	return near(subtotal, r.subtotal, n) && near(total, r.total, 1)
 }
 
-// perLine returns the taxes as many programs print them, with ITBIS rounded on
-// each line, and how many taxes of more than zero percent the lines have.
+// perLine returns the sum of the taxes with ITBIS rounded on each line, as many
+// programs compute it, and the number of taxes above zero percent on the lines.
 func perLine(inv *Invoice) (total Decimal, taxes int) {
 	total = inv.Totals.AdditionalTax
 	for i := range inv.Lines {

@@ -2,7 +2,7 @@ package fiscal
 
 import "testing"
 
-func TestENCF(t *testing.T) {
+func TestENCFParsesAndWritesItsForm(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"E310000000001", "E320000000201", "E319999999999"} {
 		e, err := ParseENCF(s)
@@ -24,6 +24,6 @@ func TestENCF(t *testing.T) {
 		t.Errorf("NewENCF(33, 1) = %v, want an error", e)
 	}
 	if (ENCF{}).String() != "" {
-		t.Error("the zero number is written")
+		t.Error("the zero ENCF is not written as an empty text")
 	}
 }

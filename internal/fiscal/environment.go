@@ -2,7 +2,8 @@ package fiscal
 
 import "fmt"
 
-// An Environment is one of the three separate worlds an invoice can live in.
+// An Environment is one of the three separate environments of an invoice. No
+// data is shared between them.
 type Environment string
 
 // The environments.
@@ -12,11 +13,12 @@ const (
 	Production    Environment = "production"
 )
 
-// ParseEnvironment returns the environment of that name.
+// ParseEnvironment returns the environment of a name, and fails on any other
+// name.
 func ParseEnvironment(s string) (Environment, error) {
 	switch e := Environment(s); e {
 	case Sandbox, Certification, Production:
 		return e, nil
 	}
-	return "", fmt.Errorf("fiscal: %q is not an environment; want sandbox, certification or production", cut(s))
+	return "", fmt.Errorf("fiscal: environment %q: must be sandbox, certification or production", cut(s))
 }

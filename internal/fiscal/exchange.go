@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Verdict is what the authority says of a document, by its own codes.
+// A Verdict is the authority's decision about a document, as its status code.
 type Verdict int
 
 // The authority's codes.
@@ -17,64 +17,66 @@ const (
 	VerdictConditional Verdict = 4
 )
 
-// ConditionalMessage leads the messages of a conditional acceptance. It is the
+// ConditionalMessage is the first message of a conditional acceptance: the
 // authority's code and name of that verdict.
 const ConditionalMessage = "[4] Aceptado Condicional"
 
-// How an exchange with the authority ended when it did not end in an Answer.
-// Only what was certainly not received may be sent again without asking first.
+// The errors of an exchange with the authority that gave no Answer. Only after
+// ErrNotReceived may a document be sent again without a look-up first.
 var (
-	// ErrNotReceived is an exchange of which nothing can have arrived, or that
-	// the authority declined to take before looking at the document.
-	ErrNotReceived = errors.New("the tax authority has not received it")
-	// ErrInconclusive is an exchange that may have arrived: nobody knows until
-	// the authority has been asked.
-	ErrInconclusive = errors.New("the tax authority may have received it")
-	// ErrAbsent is a look-up that the authority does not offer in the
+	// ErrNotReceived means that no part of the document can have arrived, or that
+	// the authority declined the request before it read the document.
+	ErrNotReceived = errors.New("the tax authority has not received the document")
+	// ErrInconclusive means that the document may have arrived. Only a look-up
+	// can tell.
+	ErrInconclusive = errors.New("the tax authority may have received the document")
+	// ErrAbsent means that the authority does not offer the look-up in this
 	// environment. It says nothing about the document.
-	ErrAbsent = errors.New("the tax authority does not offer the service here")
-	// ErrNotDelegated is a signer whom the taxpayer has not delegated. Nothing
-	// that this signer sends will be taken until that is mended.
-	ErrNotDelegated = errors.New("the signer is not delegated by the taxpayer")
-	// ErrUnavailable is a look-up that could not be made, or whose answer is
-	// no answer.
+	ErrAbsent = errors.New("the tax authority does not offer this service in this environment")
+	// ErrNotDelegated means that the taxpayer has not delegated the signer. The
+	// authority refuses everything from this signer until the taxpayer does.
+	ErrNotDelegated = errors.New("the taxpayer has not delegated the signer at the tax authority")
+	// ErrUnavailable means that a look-up failed, or that its answer cannot be
+	// understood.
 	ErrUnavailable = errors.New("the tax authority does not answer")
-	// ErrBlocked comes with ErrUnavailable where a buyer's address must not be
-	// called, now or later.
-	ErrBlocked = errors.New("the address must not be called")
+	// ErrBlocked comes with ErrUnavailable when the address of a buyer must not
+	// be called, now or later.
+	ErrBlocked = errors.New("calls to this address are not allowed")
 )
 
-// A Message is one remark of the authority about a document, word for word.
+// A Message is one message of the authority about a document, unchanged.
 type Message struct {
-	Code string // "" when there is none
+	Code string // "" when the message has no code
 	Text string
 }
 
 // An Answer is a conclusive answer of the authority about one document: a
-// verdict, or the track id of one that is still to come. Fields that the
-// authority did not give are zero.
+// verdict, or the track id with which the verdict can be asked for later. Fields
+// that the authority did not give are zero.
 type Answer struct {
-	// Known tells that Verdict was given; a reception gives only a TrackID.
+	// Known is true when the answer has a Verdict. The answer to a submission
+	// has only a TrackID.
 	Known   bool
 	Verdict Verdict
 	TrackID string
 
 	RNC, ENCF string
 	Messages  []Message
-	// SequenceUsed tells whether the number is burnt; it counts when
-	// SequenceStated.
+	// SequenceUsed is true when the number cannot be used again. It is valid
+	// only when SequenceStated is true.
 	SequenceUsed, SequenceStated bool
 
-	// What a look-up by number shows of the document that the authority holds,
-	// which proves whether it is ours.
+	// SecurityCode, Total and IssueDate come from a look-up by number. They are
+	// those of the document that the authority holds, and show whether it is
+	// ours.
 	SecurityCode string
 	Total        Decimal
 	HasTotal     bool
 	IssueDate    Date
 
-	// Raw is the answer as it came, at most 64 KiB of it.
+	// Raw is the body of the answer, at most its first 64 KiB.
 	Raw []byte
-	// At is when the authority says it answered, zero when it does not.
+	// At is the authority's time of the answer, zero when it gives none.
 	At time.Time
 }
 
@@ -85,32 +87,32 @@ type Shipment struct {
 	XML  []byte // the stored bytes
 }
 
-// A Query names a document that the authority is asked about.
+// A Query identifies a document for a look-up at the authority.
 type Query struct {
 	RNC, ENCF, BuyerRNC, SecurityCode string
 }
 
-// A Receiver is where a buyer takes electronic documents: the addresses of the
-// authority's directory, to which the standard paths are appended.
+// A Receiver holds the base addresses at which a buyer receives electronic
+// documents, from the authority's directory. The standard paths are appended to
+// them.
 type Receiver struct {
 	RNC                                 string
 	Reception, Approval, Authentication string
 }
 
-// A Receipt is a buyer's acknowledgement (ARECF), read from its verified
-// signature.
+// A Receipt is a buyer's acknowledgement (ARECF) whose signature was verified.
 type Receipt struct {
 	Received  bool // Estado 0
 	Reason    string
-	RNC, ENCF string // of the document that it acknowledges
+	RNC, ENCF string // of the document that it acknowledges; RNC is the issuer's
 	BuyerRNC  string
-	Signer    string
-	XML       []byte // as it came
+	Signer    string // the identifier of the person in the certificate
+	XML       []byte // the bytes that were received
 }
 
-// LookupError joins the errors of two look-ups for the same document. It prefers a
-// real failure over "the service is absent": the absence of one service says
-// nothing while another one may still answer.
+// LookupError returns the more useful error of two look-ups for the same
+// document. It prefers a real failure over ErrAbsent, because the absence of one
+// service says nothing while the other may still answer.
 func LookupError(first, second error) error {
 	if first != nil && !errors.Is(first, ErrAbsent) {
 		return first

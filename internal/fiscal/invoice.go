@@ -1,7 +1,7 @@
-// Package fiscal owns the domain: what an invoice of the contract is, what
-// makes one valid, what its amounts come to by the rules of the e-CF format,
-// and which statuses a document may go through. It is pure: no clock, no
-// network, no storage, no XML.
+// Package fiscal owns the domain: the invoice of the API, the rules that make it
+// valid, the computation of its amounts by the e-CF format, and the statuses of a
+// document with their transitions. It is pure: no clock, no network, no storage,
+// no XML.
 package fiscal
 
 import (
@@ -14,13 +14,13 @@ import (
 // A Type is a type of electronic fiscal document.
 type Type string
 
-// The document types of this version of the contract.
+// The document types of this version of the API.
 const (
 	FiscalCredit Type = "31"
 	Consumer     Type = "32"
 )
 
-// A PaymentType is how an invoice is paid.
+// A PaymentType says how an invoice is paid.
 type PaymentType string
 
 // The payment types.
@@ -30,14 +30,14 @@ const (
 	FreeOfCharge PaymentType = "free_of_charge"
 )
 
-// An Invoice is a valid invoice with its amounts computed. Only New makes one;
-// it and all that it holds are not to be changed.
+// An Invoice is a valid invoice with its computed amounts. Only New creates one.
+// Callers must not change it or anything that it holds.
 type Invoice struct {
 	content
 }
 
-// content is embedded so that its fields are read as the invoice's own while no
-// other package can put an invoice together by hand.
+// content is embedded, so that other packages can read its fields but cannot
+// build an Invoice without New.
 type content struct {
 	ExternalID   string
 	Type         Type
@@ -53,19 +53,27 @@ type content struct {
 
 	PurchaseOrder, PaymentTerms, Notes string // empty when absent
 
-	// Totals is what the document says, whatever cents were declared.
+	// Totals are the computed amounts, which the fiscal document carries. They
+	// may differ from Declared by cents.
 	Totals Totals
-	// Warnings are notes for the integrator about what was accepted but is
-	// worth a look.
+	// Warnings tell the integrator about values that were accepted but may be
+	// mistakes.
 	Warnings []string
 }
 
-// SummaryLimit is the total from which a consumer invoice is sent whole and must
-// name its buyer (e-CF format, type 32). Below it the authority gets a summary.
+// SummaryLimit returns the total from which a consumer invoice is sent in full
+// and must name its buyer (e-CF format, type 32): 250,000.00. Below it the
+// authority receives a summary.
 func SummaryLimit() Decimal { return number(250_000, 0) }
 
-// New makes an invoice of a request. When anything is wrong it returns Problems
-// with all that was found, in the order of the paths.
+// SentAsSummary reports whether the authority receives only a summary (RFCE) of a
+// document of this type and total: of a consumer invoice below SummaryLimit.
+func SentAsSummary(t Type, total Decimal) bool {
+	return t == Consumer && total.Cmp(SummaryLimit()) < 0
+}
+
+// New returns the invoice of a request. Its error is of type Problems and lists
+// every problem of the request, in the order of the paths.
 func New(r Request) (*Invoice, error) {
 	c := checker{report: report{slices.Clone(r.problems.list), r.problems.dropped}}
 	if !r.object {
@@ -97,9 +105,9 @@ func New(r Request) (*Invoice, error) {
 	return inv, nil
 }
 
-// A checker looks at how the values of a request agree with one another. Each
-// rule runs when all that it looks at is good, so that nothing is reported that
-// only follows from something else.
+// A checker applies the rules that compare values of a request with one another.
+// A rule runs only when all the values that it compares are valid, so that one
+// mistake is reported once.
 type checker struct{ report }
 
 func (c *checker) dates(r *Request) {
@@ -113,16 +121,16 @@ func (c *checker) dates(r *Request) {
 
 func (c *checker) payment(r *Request, inv *Invoice) {
 	if r.payment.value == FreeOfCharge && r.kind.value == FiscalCredit {
-		inv.warn("an invoice of type 31 that is free of charge gives the buyer no fiscal credit")
+		inv.warn("payment_type: an invoice of type 31 that is free of charge gives the buyer no fiscal credit")
 	}
 }
 
 func (inv *Invoice) warn(message string) { inv.Warnings = append(inv.Warnings, message) }
 
-// CheckDate tells whether the invoice may be issued at an instant by a taxpayer
-// who issues electronically since a day, which may be zero when not known. Its
-// error is Problems. The sandbox, where fixed test data must keep working, does
-// not ask.
+// CheckDate checks the issue date: it must not be after the date of now, nor
+// before electronicSince, the day on which the taxpayer became an electronic
+// issuer; the zero date means that this day is not known. Its error is of type
+// Problems. The sandbox does not call it, so that fixed test data keeps working.
 func (inv *Invoice) CheckDate(now time.Time, electronicSince Date) error {
 	var r report
 	if inv.IssueDate.After(DateOf(now)) {
@@ -134,31 +142,29 @@ func (inv *Invoice) CheckDate(now time.Time, electronicSince Date) error {
 	return r.err()
 }
 
-// Summary tells whether the authority gets only a summary of the invoice, as it
-// does of consumer invoices below 250,000.00.
-func (inv *Invoice) Summary() bool {
-	return inv.Type == Consumer && inv.Totals.Total.Cmp(SummaryLimit()) < 0
-}
+// Summary reports whether the authority receives only a summary of the invoice.
+func (inv *Invoice) Summary() bool { return SentAsSummary(inv.Type, inv.Totals.Total) }
 
-// Paid returns what has been paid, written with the decimals of the declared
-// total: all of a cash invoice, nothing of the others.
+// Paid returns the amount paid, with as many decimals as the declared total has:
+// the total of a cash invoice, zero for the others.
 func (inv *Invoice) Paid() string {
 	if inv.PaymentType == Cash {
 		return inv.Declared.Total.Text
 	}
-	return inv.nothing()
+	return inv.zeroAmount()
 }
 
-// Balance returns what remains to be paid, written with the decimals of the
-// declared total: all of a credit invoice, nothing of the others.
+// Balance returns the amount due, with as many decimals as the declared total
+// has: the total of a credit invoice, zero for the others.
 func (inv *Invoice) Balance() string {
 	if inv.PaymentType == Credit {
 		return inv.Declared.Total.Text
 	}
-	return inv.nothing()
+	return inv.zeroAmount()
 }
 
-func (inv *Invoice) nothing() string {
+// zeroAmount returns zero with as many decimals as the declared total has.
+func (inv *Invoice) zeroAmount() string {
 	_, fraction, ok := strings.Cut(inv.Declared.Total.Text, ".")
 	if !ok {
 		return "0"

@@ -40,7 +40,7 @@ func TestSamplesAreAccepted(t *testing.T) {
 	}
 }
 
-func TestBuyerRules(t *testing.T) {
+func TestBuyerIdentifierRules(t *testing.T) {
 	t.Parallel()
 	const foreign = "199000049" // fails its check digit
 	tests := []struct {
@@ -59,13 +59,13 @@ func TestBuyerRules(t *testing.T) {
 		{"10 digits on a Dominican 32", map[string]any{"ecf_type": "32", "buyer.tax_id": "1234567890", "estimated_withholdings": gone{}}, "buyer.tax_id invalid_format", false, false},
 		{"10 digits on a foreigner's 32", map[string]any{"ecf_type": "32", "buyer.tax_id": "1234567890", "buyer.address.country_code": "US", "estimated_withholdings": gone{}}, "", true, false},
 		{"10 digits on a 32 without an address", map[string]any{"ecf_type": "32", "buyer.tax_id": "1234567890", "buyer.address": gone{}, "estimated_withholdings": gone{}}, "", true, false},
-		{"10 digits on a 32 with a broken country says one thing", map[string]any{"ecf_type": "32", "buyer.tax_id": "1234567890", "buyer.address.country_code": "do", "estimated_withholdings": gone{}}, "buyer.address.country_code invalid_format", false, false},
-		{"a failing check digit on a 31 is a note", map[string]any{"buyer.tax_id": foreign}, "", false, true},
-		{"a failing check digit on a foreigner's 31 is a note", map[string]any{"buyer.tax_id": foreign, "buyer.address.country_code": "US"}, "", false, true},
+		{"10 digits on a 32 with an invalid country is one problem", map[string]any{"ecf_type": "32", "buyer.tax_id": "1234567890", "buyer.address.country_code": "do", "estimated_withholdings": gone{}}, "buyer.address.country_code invalid_format", false, false},
+		{"a failing check digit on a 31 is a warning", map[string]any{"buyer.tax_id": foreign}, "", false, true},
+		{"a failing check digit on a foreigner's 31 is a warning", map[string]any{"buyer.tax_id": foreign, "buyer.address.country_code": "US"}, "", false, true},
 		{"a failing check digit on a foreigner's 32 is a foreign identifier", map[string]any{"ecf_type": "32", "buyer.tax_id": foreign, "buyer.address.country_code": "US", "estimated_withholdings": gone{}}, "", true, false},
 		{"a good check digit on a foreigner's 32 is an RNC", map[string]any{"ecf_type": "32", "buyer.address.country_code": "US", "estimated_withholdings": gone{}}, "", false, false},
 		{"a cédula", map[string]any{"buyer.tax_id": "00113918205"}, "", false, false},
-		{"a failing cédula is a note", map[string]any{"buyer.tax_id": "00113918204"}, "", false, true},
+		{"a failing cédula is a warning", map[string]any{"buyer.tax_id": "00113918204"}, "", false, true},
 		{"country in lower case", map[string]any{"buyer.address.country_code": "do"}, "buyer.address.country_code invalid_format", false, false},
 		{"country of three letters", map[string]any{"buyer.address.country_code": "DOM"}, "buyer.address.country_code invalid_format", false, false},
 	}
@@ -73,7 +73,7 @@ func TestBuyerRules(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			inv, problems := build(t, with(t, base, tt.changes))
-			if got := strings.Join(told(problems), "; "); got != tt.want {
+			if got := strings.Join(codes(problems), "; "); got != tt.want {
 				t.Fatalf("got %q, want %q", got, tt.want)
 			}
 			if inv != nil && (inv.Buyer.Foreign != tt.foreign || (len(inv.Warnings) > 0) != tt.warned) {
@@ -83,7 +83,7 @@ func TestBuyerRules(t *testing.T) {
 	}
 }
 
-func TestEmail(t *testing.T) {
+func TestEmailAddresses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 320-len("@example.com"))
 	for email, want := range map[string]string{
@@ -104,7 +104,7 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-func TestP34Dates(t *testing.T) {
+func TestDatesOfAnInvoice(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "2026-02-30", "2026-2-3", "2026-02-29", "2026-13-01", "2026-00-01", "0000-01-01", "26-01-01", "2026-01-01T00:00:00Z", "2026/01/01", "01-01-2026", "٢٠٢٦-01-01", "+026-01-01"} {
 		check(t, with(t, base, map[string]any{"issue_date": s}), "issue_date invalid_date")
@@ -131,11 +131,11 @@ func TestP34Dates(t *testing.T) {
 		since     fiscal.Date
 		want      string
 	}{
-		{"tomorrow at 03:59Z, still yesterday here", "2026-03-05T03:59:59Z", fiscal.Date{}, "issue_date date_in_future"},
-		{"today from 04:00Z", "2026-03-05T04:00:00Z", fiscal.Date{}, ""},
+		{"03:59:59Z, still the day before in Santo Domingo", "2026-03-05T03:59:59Z", fiscal.Date{}, "issue_date date_in_future"},
+		{"04:00:00Z, the day of issue in Santo Domingo", "2026-03-05T04:00:00Z", fiscal.Date{}, ""},
 		{"any later day", "2030-01-01T00:00:00Z", fiscal.Date{}, ""},
-		{"the day the taxpayer began", "2026-03-06T00:00:00Z", since("2026-03-05"), ""},
-		{"before the taxpayer began", "2026-03-06T12:00:00Z", since("2026-03-06"), "issue_date out_of_range"},
+		{"the day on which the taxpayer became an electronic issuer", "2026-03-06T00:00:00Z", since("2026-03-05"), ""},
+		{"the day before the taxpayer became an electronic issuer", "2026-03-06T12:00:00Z", since("2026-03-06"), "issue_date out_of_range"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestP34Dates(t *testing.T) {
 			var got string
 			if err := inv.CheckDate(now, tt.since); err != nil {
 				problems, _ := err.(fiscal.Problems) //nolint:errorlint // the type itself is promised
-				got = strings.Join(told(problems), "; ")
+				got = strings.Join(codes(problems), "; ")
 			}
 			if got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
@@ -156,7 +156,7 @@ func TestP34Dates(t *testing.T) {
 	}
 }
 
-func TestP71PaidAndBalance(t *testing.T) {
+func TestPaidAndBalanceHaveTheDecimalsOfTheTotal(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ payment, total, paid, balance string }{
 		{"cash", "1252.00", "1252.00", "0.00"}, {"cash", "1252", "1252", "0"}, {"credit", "1252.0", "0.0", "1252.0"},
@@ -173,19 +173,19 @@ func TestP71PaidAndBalance(t *testing.T) {
 	}
 }
 
-func TestWarnings(t *testing.T) {
+func TestWarningsOfAcceptedInvoices(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
 		changes map[string]any
 		want    string
 	}{
-		{"nothing to note", nil, ""},
+		{"no warning", nil, ""},
 		{"free of charge on a 31", map[string]any{"payment_type": "free_of_charge"}, "no fiscal credit"},
 		{"a name that just fits", map[string]any{"buyer.legal_name": strings.Repeat("ñ", 150)}, ""},
-		{"a name that the document cuts", map[string]any{"buyer.legal_name": strings.Repeat("ñ", 151)}, "the first 150"},
-		{"a unit that the authority lacks", map[string]any{"lines.0.unit_code": json.Number("63"), "lines.1.unit_code": json.Number("63")}, "unit_code 63 (first on line 1)"},
-		{"a cent of difference", map[string]any{"declared_totals.tax_total": "252.01", "declared_totals.total": "1252.01"}, "differs by 0.01 from the computed total; the document carries 1252.00"},
+		{"a name that the document cuts", map[string]any{"buyer.legal_name": strings.Repeat("ñ", 151)}, "carries the first 150"},
+		{"a unit that is not in the authority's table", map[string]any{"lines.0.unit_code": json.Number("63"), "lines.1.unit_code": json.Number("63")}, "unit_code 63 (first on line 1)"},
+		{"a cent of difference", map[string]any{"declared_totals.tax_total": "252.01", "declared_totals.total": "1252.01"}, "differs by 0.01 from the computed total; the fiscal document carries the computed total 1252.00"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-func TestContentIsKept(t *testing.T) {
+func TestInvoiceKeepsTheContentOfTheRequest(t *testing.T) {
 	t.Parallel()
 	inv, problems := build(t, base)
 	if problems != nil {
@@ -224,11 +224,11 @@ func TestContentIsKept(t *testing.T) {
 	}
 	plain, _ := build(t, with(t, base, map[string]any{"language": gone{}}))
 	if plain.Language != "es" {
-		t.Errorf("language is %q without one", plain.Language)
+		t.Errorf("language is %q when the request has none", plain.Language)
 	}
 }
 
-func TestBrokenPartsDoNotHideOthersNorMakeThemUp(t *testing.T) {
+func TestOneMistakeIsReportedOnceAndHidesNoOther(t *testing.T) {
 	t.Parallel()
 	check(t, with(t, base, map[string]any{"lines.0.quantity": "x", "declared_totals.total": "5", "due_date": "2020-01-01", "notes": "", "buyer.tax_id": gone{}}),
 		"buyer.tax_id required_for_type", "due_date date_order", "lines.0.quantity invalid_decimal", "notes too_short")

@@ -2,7 +2,7 @@ package fiscal
 
 import "strconv"
 
-// An ItemKind tells goods from services.
+// An ItemKind says whether an item is a product or a service.
 type ItemKind string
 
 // The kinds of items.
@@ -11,8 +11,8 @@ const (
 	Service ItemKind = "service"
 )
 
-// A Line is one item of an invoice, with its amounts as the e-CF format computes
-// them. SKU and Unit are empty, and UnitCode zero, when absent.
+// A Line is one line of an invoice, with its amounts computed by the e-CF format.
+// SKU and Unit are empty, and UnitCode zero, when absent.
 type Line struct {
 	ID, Description, SKU, Unit string
 	ItemKind                   ItemKind
@@ -23,14 +23,14 @@ type Line struct {
 
 	// Gross is quantity × price, to the cent.
 	Gross Decimal
-	// DiscountAmount is the percentage of quantity × price, to the cent.
+	// DiscountAmount is DiscountPercent of quantity × price, to the cent.
 	DiscountAmount Decimal
-	// Amount is what remains, without any tax (MontoItem).
+	// Amount is Gross less DiscountAmount, without any tax (MontoItem).
 	Amount Decimal
 	// Indicator says how the line is taxed.
 	Indicator Indicator
-	// ITBIS is the tax of this line alone. The document rounds once per rate,
-	// so that these need not add up to its total.
+	// ITBIS is the tax of this line alone, to the cent. The document rounds once
+	// per rate, so its total may differ from the sum of these.
 	ITBIS Decimal
 	// AdditionalTaxes are the codes of the other taxes on the line, at most two.
 	AdditionalTaxes []string
@@ -39,7 +39,7 @@ type Line struct {
 	ITBISWithheld, IncomeTaxWithheld Decimal
 }
 
-// lines computes every line, and tells whether all of them came out whole.
+// lines computes every line. It reports whether all lines were computed.
 func (c *checker) lines(r *Request, inv *Invoice) bool {
 	computed := r.linesState == valid
 	inv.Lines = make([]Line, len(r.lines))
@@ -48,7 +48,7 @@ func (c *checker) lines(r *Request, inv *Invoice) bool {
 		req, line := &r.lines[i], &inv.Lines[i]
 		line.ID, line.Description, line.SKU, line.Unit = req.id, req.description, req.sku, req.unit
 		line.ItemKind, line.UnitCode, line.Taxes = req.kind, req.unitCode, req.taxes
-		// Both are asked, so that neither hides what the other finds.
+		// Both always run, so that all problems are reported at once.
 		taxed, priced := c.taxes(i, req, line), c.amounts(i, req, line)
 		if !taxed || !priced {
 			computed = false
@@ -57,13 +57,14 @@ func (c *checker) lines(r *Request, inv *Invoice) bool {
 		line.ITBIS = round2(percentOf(line.Amount, line.Indicator.Rate()))
 		if line.UnitCode >= 63 && !noted[line.UnitCode] {
 			noted[line.UnitCode] = true
-			inv.warn("unit_code " + strconv.Itoa(line.UnitCode) + " (first on line " + strconv.Itoa(i+1) + ") is not in the authority's table of units and is left out of the document")
+			inv.warn("unit_code " + strconv.Itoa(line.UnitCode) + " (first on line " + strconv.Itoa(i+1) + ") is not in the tax authority's table of units; the fiscal document omits it")
 		}
 	}
 	return computed
 }
 
-// amounts computes gross, discount and amount (e-CF format, line arithmetic).
+// amounts computes gross, discount and amount of a line (e-CF format, line
+// arithmetic). It reports whether all values of the line allow it.
 func (c *checker) amounts(i int, req *lineRequest, line *Line) bool {
 	if !req.quantity.ok() || !req.price.ok() {
 		return false

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The codes that a Problem, or a detail of another error of the API, may have.
-// The list is closed: integrators branch on it.
+// The codes of a Problem, and of the details of other errors of the API. The list
+// is closed, because the programs of integrators decide by it.
 const (
 	CodeRequired           = "required"
 	CodeInvalidType        = "invalid_type"
@@ -40,14 +40,14 @@ const (
 	CodeTaxConflict        = "tax_conflict"
 )
 
-// A Problem is one thing that is wrong with a request.
+// A Problem is one invalid field of a request.
 type Problem struct {
 	Field   string // dotted path, as in lines.0.taxes.1.rate_percent
 	Code    string // one of the Code constants
-	Message string // in English, what is expected
+	Message string // in English; says what the field must be
 }
 
-// Problems is all that is wrong with a request, in the order of the paths.
+// Problems are all the problems of a request, in the order of the paths.
 type Problems []Problem
 
 // Error returns the problems as one line.
@@ -67,7 +67,7 @@ func (p Problems) Error() string {
 
 const (
 	maxProblems  = 100
-	keptProblems = 512 // a hostile body can have a hundred thousand; no more than this is held
+	keptProblems = 512 // bounds the memory for a hostile body with a hundred thousand problems
 )
 
 // A report collects problems and keeps the first ones by path.
@@ -98,7 +98,7 @@ func (r *report) err() error {
 	}
 	r.shrink()
 	if r.dropped > 0 {
-		r.list = append(r.list, Problem{"", CodeTooManyErrors, strconv.Itoa(r.dropped) + " more problems were found; only the first " + strconv.Itoa(maxProblems) + " are listed"})
+		r.list = append(r.list, Problem{"", CodeTooManyErrors, strconv.Itoa(r.dropped) + " more problems were found; the list has only the first " + strconv.Itoa(maxProblems)})
 	}
 	return r.list
 }
@@ -130,7 +130,7 @@ func comparePaths(a, b string) int {
 }
 
 func compareParts(x, y string) int {
-	xi, yi := isIndex(x), isIndex(y)
+	xi, yi := isDigits(x), isDigits(y)
 	switch {
 	case x == "" || y == "":
 		return cmp.Compare(len(x), len(y))
@@ -144,17 +144,8 @@ func compareParts(x, y string) int {
 	return strings.Compare(x, y)
 }
 
-func isIndex(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// A path is a place in the request. It is spelled out only when a problem is
-// reported there, which for most requests is never.
+// A path names a field of the request. Its text is built only when a problem is
+// reported for the field, which for most requests never happens.
 type path struct {
 	parent *path
 	name   string
@@ -164,9 +155,10 @@ type path struct {
 func (p *path) at(name string) path { return path{p, name, -1} }
 func (p *path) item(i int) path     { return path{p, "", i} }
 
-// String copies the names, so that no path need outlive the call it is made for.
+// String returns the dotted path. It copies the names, so that a path may stay
+// on the stack.
 func (p *path) String() string {
-	var parts [8]*path // the contract's deepest place has five
+	var parts [8]*path // the deepest field of the API has five parts
 	i := len(parts)
 	for ; p.parent != nil && i > 0; p = p.parent {
 		i--

@@ -13,8 +13,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
-// An oracle computes an invoice with exact fractions, apart from the code that
-// it judges.
+// An oracle computes the totals of an invoice with exact fractions. It shares no
+// code with the package.
 type oracle struct {
 	items                []item
 	gross, net, discount *big.Rat
@@ -73,8 +73,8 @@ func newOracle(items []item) *oracle {
 	return o
 }
 
-// totals returns the four declared totals under a reading of the subtotal and a
-// way of rounding.
+// totals returns the four declared totals, with the subtotal before or after
+// discounts and ITBIS rounded once or by line.
 func (o *oracle) totals(net, byLine bool) [4]*big.Rat {
 	tax := o.taxHeader
 	if byLine {
@@ -103,30 +103,30 @@ var genItem = rapid.Custom(func(t *rapid.T) item {
 	return it
 })
 
-func TestHonestInvoicesAreAcceptedAndWrongOnesRefused(t *testing.T) {
+func TestRightTotalsAreAcceptedAndWrongOnesRefused(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		o := newOracle(rapid.SliceOfN(genItem, 1, 25).Draw(rt, "items"))
 		want := new(big.Rat).Add(o.net, o.taxHeader).FloatString(2)
 		for _, net := range []bool{false, true} {
 			for _, byLine := range []bool{false, true} {
-				honest := o.totals(net, byLine)
-				inv, problems := build(t, invoice("31", spell(honest), o.items...))
+				right := o.totals(net, byLine)
+				inv, problems := build(t, invoice("31", spell(right), o.items...))
 				if problems != nil {
 					rt.Fatalf("net %v, by line %v: %v", net, byLine, problems)
 				}
 				if got := inv.Totals.Total.StringFixed(2); got != want {
 					rt.Fatalf("total is %s, want %s", got, want)
 				}
-				for i := range honest {
+				for i := range right {
 					for _, by := range []string{"1", "-1"} {
-						wrong := honest
-						wrong[i] = new(big.Rat).Add(honest[i], rat(by))
+						wrong := right
+						wrong[i] = new(big.Rat).Add(right[i], rat(by))
 						if wrong[i].Sign() < 0 || otherReading(o, wrong) {
 							continue
 						}
 						if inv, _ := build(t, invoice("31", spell(wrong), o.items...)); inv != nil {
-							rt.Fatalf("%s is accepted, honest is %s", spell(wrong), spell(honest))
+							rt.Fatalf("%s is accepted, the right totals are %s", spell(wrong), spell(right))
 						}
 					}
 				}
@@ -135,8 +135,9 @@ func TestHonestInvoicesAreAcceptedAndWrongOnesRefused(t *testing.T) {
 	})
 }
 
-// otherReading tells whether a change by a peso has turned one reading into the
-// other, as it does when the discounts come to about a peso.
+// otherReading reports whether a change by one peso made the totals right under
+// the other meaning of the subtotal. This happens when the discounts are about
+// one peso.
 func otherReading(o *oracle, totals [4]*big.Rat) bool {
 	for _, subtotal := range []*big.Rat{o.gross, o.net} {
 		distance := new(big.Rat).Sub(totals[0], subtotal)
@@ -156,7 +157,7 @@ func otherReading(o *oracle, totals [4]*big.Rat) bool {
 	return false
 }
 
-func TestNewIsDeterministicAndOrderly(t *testing.T) {
+func TestNewIsDeterministicAndReportsEachFieldOnce(t *testing.T) {
 	t.Parallel()
 	values := []any{nil, "", " ", "x", "18", "-1", true, map[string]any{}, []any{}, gone{}}
 	fields := []string{"zzz", "buyer.zzz", "lines.0.zzz", "lines.1.taxes", "buyer.address", "lines", "declared_totals"}
@@ -179,20 +180,20 @@ func TestNewIsDeterministicAndOrderly(t *testing.T) {
 		one, errOne := fiscal.New(request)
 		two, errTwo := fiscal.New(request)
 		if (one == nil) != (two == nil) || !cmp.Equal(errOne, errTwo) || (one == nil) == (errOne == nil) {
-			rt.Fatalf("twice the same request: %v, %v", errOne, errTwo)
+			rt.Fatalf("the same request gave two results: %v, %v", errOne, errTwo)
 		}
 		seen := map[string]bool{}
 		problems, _ := errOne.(fiscal.Problems) //nolint:errorlint // the type itself is promised
 		for _, p := range problems {
 			if seen[p.Field] {
-				rt.Fatalf("%s is told twice: %v", p.Field, problems)
+				rt.Fatalf("%s is reported twice: %v", p.Field, problems)
 			}
 			seen[p.Field] = true
 		}
 	})
 }
 
-// holds tells whether the object that a field belongs to is still there.
+// holds reports whether the body still has the object that a field belongs to.
 func holds(body, field string) bool {
 	doc, err := strictjson.Parse([]byte(body))
 	if err != nil {

@@ -1,12 +1,11 @@
 package fiscal
 
-// A Request is what an integrator sent, read field by field: each value that
-// is good alone, and all that is wrong with the others. Whether the values
-// agree with one another is for New to say. The zero Request is a request for
-// nothing, which New refuses.
+// A Request holds the values of a request, each checked alone, and the problems
+// of the invalid ones. New checks whether the values agree with one another. New
+// refuses the zero Request.
 type Request struct {
 	problems report
-	object   bool // the whole is an object, so that it is worth looking further
+	object   bool // the body is a JSON object
 
 	head         content // the fields that no rule compares with others
 	kind         opt[Type]
@@ -22,8 +21,8 @@ type Request struct {
 	withholdings *withholdingsRequest
 }
 
-// A state tells a field that was not sent from one that is wrong: of the first
-// a rule may complain, of the second somebody already has.
+// A state says whether a field is absent, invalid or valid. A rule may report an
+// absent field; the problem of an invalid field is already reported.
 type state uint8
 
 const (
@@ -32,7 +31,7 @@ const (
 	valid
 )
 
-// An opt is a field that may have been left out or be wrong.
+// An opt is the value of a field together with its state.
 type opt[T any] struct {
 	value T
 	state state
@@ -51,7 +50,7 @@ type lineRequest struct {
 	quantity, price            opt[Decimal]
 	discount                   opt[Decimal] // valid and zero when null
 	taxes                      []Tax
-	goodTaxes                  uint16 // bit i: code, label and rate of taxes[i] are all good
+	goodTaxes                  uint16 // bit i is set when code, label and rate of taxes[i] are valid
 	taxesState                 state
 }
 

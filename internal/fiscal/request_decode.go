@@ -2,9 +2,8 @@ package fiscal
 
 import "github.com/fiscalhub/fiscalhub/internal/strictjson"
 
-// DecodeRequest reads an invoice creation request. It never fails: what is
-// wrong is remembered in the Request, and New reports it together with all the
-// rest.
+// DecodeRequest reads an invoice creation request. It never fails: the Request
+// keeps the problems, and New reports them together with its own.
 func DecodeRequest(doc *strictjson.Document) Request {
 	var (
 		d    decoder
@@ -145,7 +144,7 @@ func (d *decoder) address(n strictjson.Node, p path, r *Request) {
 	d.need(&p, "city", city.state)
 	d.need(&p, "country_code", r.country.state)
 	if r.country.state == absent {
-		r.country = bad[string]() // reported: no rule may take it for a foreigner's
+		r.country = bad[string]() // already reported; no rule may take the buyer for a foreigner
 	}
 	a.Line1, a.City, a.CountryCode = line1.value, city.value, r.country.value
 	r.head.Buyer.Address = &a

@@ -2,10 +2,10 @@ package fiscal
 
 import "github.com/fiscalhub/fiscalhub/internal/strictjson"
 
-const (
-	maxLines = 1000
-	maxTaxes = 12
-)
+// MaxLines is the largest number of lines of an invoice (e-CF format, Item).
+const MaxLines = 1000
+
+const maxTaxes = 12
 
 func (d *decoder) lines(n strictjson.Node, p path, r *Request) state {
 	if !d.is(n, p, strictjson.Array) {
@@ -16,13 +16,13 @@ func (d *decoder) lines(n strictjson.Node, p path, r *Request) state {
 	case count == 0:
 		d.fail(p, CodeTooFewItems, "must have at least 1 line")
 		ok = false
-	case count > maxLines:
+	case count > MaxLines:
 		d.fail(p, CodeTooManyItems, "must have at most 1000 lines")
 		ok = false
 	}
-	r.lines = make([]lineRequest, 0, min(n.Len(), maxLines))
+	r.lines = make([]lineRequest, 0, min(n.Len(), MaxLines))
 	for i, v := range n.Items() {
-		if i == maxLines {
+		if i == MaxLines {
 			break
 		}
 		r.lines = append(r.lines, lineRequest{})
@@ -84,8 +84,8 @@ func (d *decoder) line(n strictjson.Node, p path, line *lineRequest) {
 
 func isIndicator(v int) bool { return v >= 1 && v <= 4 }
 
-// isUnitCode tells whether the contract has the code. It lacks 59 and has 63 to
-// 68, of which the authority's table knows nothing.
+// isUnitCode reports whether the API has a unit code. The API has no 59, and it
+// has 63 to 68, which are not in the authority's table.
 func isUnitCode(v int) bool { return v >= 1 && v <= 68 && v != 59 }
 
 func (d *decoder) quantity(n strictjson.Node, p path) opt[Decimal] {
@@ -97,7 +97,7 @@ func (d *decoder) quantity(n strictjson.Node, p path) opt[Decimal] {
 	return q
 }
 
-// discount reads the percentage taken off a line; null is none.
+// discount reads the discount of a line in percent; null means no discount.
 func (d *decoder) discount(n strictjson.Node, p path) opt[Decimal] {
 	if n.Kind() == strictjson.Null {
 		return good(Decimal{})

@@ -31,10 +31,10 @@ const base = `{
     "itbis_amount": "48.60", "itbis_base_amount": "162.00", "itbis_rate_percent": "30"}
 }`
 
-// gone, set as a value, takes a member away.
+// gone, as a value, removes a member.
 type gone struct{}
 
-// with returns a JSON text with values put at dotted paths.
+// with returns a JSON text with the values at the dotted paths replaced.
 func with(t testing.TB, body string, changes map[string]any) string {
 	t.Helper()
 	var root any
@@ -89,14 +89,14 @@ func build(t testing.TB, body string) (*fiscal.Invoice, fiscal.Problems) {
 	}
 	for _, p := range problems {
 		if p.Message == "" || strings.Contains(p.Message, strings.Repeat("x", 65)) || strings.Contains(p.Field, strings.Repeat("x", 65)) {
-			t.Errorf("problem without a proper message: %+v", p)
+			t.Errorf("the message is empty or repeats too much: %+v", p)
 		}
 	}
 	return nil, problems
 }
 
-// told writes problems as "field code", one a line.
-func told(problems fiscal.Problems) []string {
+// codes returns problems as "field code".
+func codes(problems fiscal.Problems) []string {
 	var list []string
 	for _, p := range problems {
 		list = append(list, p.Field+" "+p.Code)
@@ -107,12 +107,12 @@ func told(problems fiscal.Problems) []string {
 func check(t *testing.T, body string, want ...string) {
 	t.Helper()
 	_, problems := build(t, body)
-	if diff := cmp.Diff(want, told(problems)); diff != "" {
+	if diff := cmp.Diff(want, codes(problems)); diff != "" {
 		t.Errorf("problems differ (-want +got):\n%s\n%v", diff, problems)
 	}
 }
 
-func TestBaseIsValid(t *testing.T) {
+func TestRequestWithEveryFieldIsValid(t *testing.T) {
 	t.Parallel()
 	check(t, base)
 }
@@ -147,8 +147,8 @@ func TestOptionalFieldsMayBeLeftOut(t *testing.T) {
 	}
 }
 
-// textFields has every string field with its bounds; zero for those of a fixed
-// list or form.
+// textFields has every string field with its length limits. The limits are zero
+// for fields with a fixed list of values or a fixed form.
 var textFields = map[string]struct {
 	min, max  int
 	multiline bool
@@ -183,7 +183,7 @@ func TestTextLengthsAreInCodePoints(t *testing.T) {
 				check(t, with(t, base, map[string]any{field: strings.Repeat("x", f.min-1)}), field+" too_short")
 			}
 			if strings.Contains(field, "taxes") {
-				return // what it says counts as well
+				return // the text decides which tax it is
 			}
 			check(t, with(t, base, map[string]any{field: strings.Repeat("😀", f.max)}))
 			check(t, with(t, base, map[string]any{field: strings.Repeat("x", f.min)}))
@@ -191,7 +191,7 @@ func TestTextLengthsAreInCodePoints(t *testing.T) {
 	}
 }
 
-func TestP29AndP30ForbiddenCharacters(t *testing.T) {
+func TestForbiddenCharactersAreRefusedInEveryText(t *testing.T) {
 	t.Parallel()
 	for field, f := range textFields {
 		t.Run(field, func(t *testing.T) {
@@ -214,17 +214,17 @@ func TestP29AndP30ForbiddenCharacters(t *testing.T) {
 	}
 }
 
-func TestP109PayloadsAreTextLikeAnyOther(t *testing.T) {
+func TestMarkupAndQueriesInTextAreKeptVerbatim(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"'; DROP TABLE--", "<!ENTITY x>]]>", "<script>", "=1+1", "%s%n", "../../etc"} {
 		inv, problems := build(t, with(t, base, map[string]any{"notes": s, "external_id": s, "lines.0.description": s}))
 		if problems != nil || inv.Notes != s || inv.ExternalID != s || inv.Lines[0].Description != s {
-			t.Errorf("%q did not pass verbatim: %v", s, problems)
+			t.Errorf("%q was changed or refused: %v", s, problems)
 		}
 	}
 }
 
-func TestWrongTypes(t *testing.T) {
+func TestValuesOfAnotherTypeAreRefused(t *testing.T) {
 	t.Parallel()
 	number := json.Number("1")
 	decimals := []string{"quantity", "unit_price", "value", "rate_percent", "subtotal", "discount_total", "tax_total", "total"}
@@ -249,7 +249,7 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-func TestP24TopLevelIsAnObject(t *testing.T) {
+func TestBodyMustBeAnObject(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`null`, `[]`, `"x"`, `7`, `true`} {
 		check(t, body, " invalid_type")
@@ -259,7 +259,7 @@ func TestP24TopLevelIsAnObject(t *testing.T) {
 	}
 }
 
-func TestP25UnknownMembersAtEachLevel(t *testing.T) {
+func TestUnknownFieldsAreRefusedAtEachLevel(t *testing.T) {
 	t.Parallel()
 	for _, field := range []string{"x", "buyer.x", "buyer.address.x", "lines.1.x", "lines.0.discount.x", "lines.0.taxes.1.x", "declared_totals.x", "estimated_withholdings.x", ""} {
 		for _, value := range []any{"1", nil, map[string]any{"y": 1}} {
@@ -269,16 +269,16 @@ func TestP25UnknownMembersAtEachLevel(t *testing.T) {
 	long := strings.Repeat("x", 500)
 	_, problems := build(t, with(t, base, map[string]any{long: 1}))
 	if len(problems) != 1 || len([]rune(problems[0].Field)) != 64 {
-		t.Errorf("a long name is not cut: %v", problems)
+		t.Errorf("a long field name is not cut: %v", problems)
 	}
 }
 
-func TestP26NamesAreCaseSensitive(t *testing.T) {
+func TestFieldNamesAreCaseSensitive(t *testing.T) {
 	t.Parallel()
 	check(t, with(t, base, map[string]any{"external_id": gone{}, "External_Id": "1"}), "External_Id unknown_field", "external_id required")
 }
 
-func TestP27DecimalGrammar(t *testing.T) {
+func TestDecimalsOfAnotherFormAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "1e3", "+1", "-1", "01", "00", ".5", "5.", "1,000", "١", "1 ", " 1", "1.2.3", "1_0", "0x1", "NaN", "1.", "1234567890123456789", "0.123456789012345678", strings.Repeat("9", 33)} {
 		for _, field := range []string{"lines.1.quantity", "lines.1.unit_price", "lines.0.discount.value", "lines.0.taxes.0.rate_percent", "declared_totals.total", "estimated_withholdings.itbis_base_amount"} {
@@ -290,12 +290,12 @@ func TestP27DecimalGrammar(t *testing.T) {
 	check(t, with(t, base, map[string]any{"lines.1.unit_price": "100.00001"}), "lines.1.unit_price invalid_decimal")
 }
 
-func TestP28HugeDecimal(t *testing.T) {
+func TestHugeDecimalIsRefused(t *testing.T) {
 	t.Parallel()
 	check(t, with(t, base, map[string]any{"declared_totals.total": strings.Repeat("9", 100_000)}), "declared_totals.total invalid_decimal")
 }
 
-func TestP31Null(t *testing.T) {
+func TestNullIsAcceptedOnlyWhereTheAPIHasIt(t *testing.T) {
 	t.Parallel()
 	check(t, with(t, base, map[string]any{
 		"due_date": nil, "payment_type": "cash",
@@ -313,7 +313,7 @@ func TestP31Null(t *testing.T) {
 	}
 }
 
-func TestP32Counts(t *testing.T) {
+func TestCountsOfLinesAndTaxesAreLimited(t *testing.T) {
 	t.Parallel()
 	tax := map[string]any{"code": "ITBIS", "label": "x", "rate_percent": "0"}
 	line := map[string]any{"line_id": "1", "description": "d", "item_kind": "product", "quantity": "1", "unit_price": "0", "discount": nil, "taxes": []any{}}
@@ -341,13 +341,13 @@ func TestP32Counts(t *testing.T) {
 	check(t, with(t, base, map[string]any{"external_id": strings.Repeat("😀", 200)}))
 }
 
-func TestP33DiscountKinds(t *testing.T) {
+func TestDiscountIsAPercentageUpTo100(t *testing.T) {
 	t.Parallel()
 	check(t, with(t, base, map[string]any{"lines.0.discount.kind": "amount"}), "lines.0.discount.kind invalid_enum")
 	check(t, with(t, base, map[string]any{"lines.0.discount.value": "100.01"}), "lines.0.discount.value out_of_range")
 }
 
-func TestEnums(t *testing.T) {
+func TestEnumsAcceptOnlyTheirValues(t *testing.T) {
 	t.Parallel()
 	for _, field := range []string{"ecf_type", "currency", "language", "payment_type", "lines.0.item_kind"} {
 		for _, value := range []string{"", "33", "dop", "ES", "Cash", "Product", "31 "} {
@@ -356,7 +356,7 @@ func TestEnums(t *testing.T) {
 	}
 }
 
-func TestNumbersByValue(t *testing.T) {
+func TestIntegersAreComparedByValue(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		field, sent string
@@ -379,7 +379,7 @@ func TestNumbersByValue(t *testing.T) {
 	}
 }
 
-func TestP35ManyProblemsAreCutSortedAndStable(t *testing.T) {
+func TestManyProblemsAreCutSortedAndStable(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for i := range 500 {
@@ -395,7 +395,7 @@ func TestP35ManyProblemsAreCutSortedAndStable(t *testing.T) {
 	}
 	for i := range 100 {
 		if want := "lines." + strconv.Itoa(i) + ".quantity"; first[i].Field != want {
-			t.Fatalf("problem %d is about %s, want %s", i, first[i].Field, want)
+			t.Fatalf("problem %d is of field %s, want %s", i, first[i].Field, want)
 		}
 	}
 	last := first[100]
@@ -404,6 +404,6 @@ func TestP35ManyProblemsAreCutSortedAndStable(t *testing.T) {
 	}
 	_, second := build(t, body)
 	if diff := cmp.Diff(first, second); diff != "" {
-		t.Errorf("a second time it differs:\n%s", diff)
+		t.Errorf("the second result differs:\n%s", diff)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
-// A decoder reads the values of a request and reports those that are wrong.
+// A decoder reads the values of a request and reports the invalid ones.
 type decoder struct{ report }
 
 func (d *decoder) fail(p path, code, message string) { d.add(p.String(), code, message) }
 
-// unknown reports a member that the contract does not have: a fiscal document
-// must never silently lose a field.
+// unknown reports a member that the API does not have, because a fiscal document
+// must never silently lose a value that the integrator sent.
 func (d *decoder) unknown(p *path, name string) {
-	d.fail(p.at(cut(name)), CodeUnknownField, "is not a field of the contract; names are case-sensitive")
+	d.fail(p.at(cut(name)), CodeUnknownField, "is not a field of this API; names are case-sensitive")
 }
 
 // need reports a required member that was not sent.
@@ -26,7 +26,8 @@ func (d *decoder) need(p *path, name string, s state) {
 	}
 }
 
-// is reports a value of another kind than wanted.
+// is reports whether a value is of the wanted kind, and adds a problem when it is
+// not.
 func (d *decoder) is(n strictjson.Node, p path, want strictjson.Kind) bool {
 	got := n.Kind()
 	if got == want {
@@ -40,8 +41,8 @@ func (d *decoder) is(n strictjson.Node, p path, want strictjson.Kind) bool {
 	return false
 }
 
-// str reads a string that has none of the forbidden characters, which no
-// string field may have, whatever else it is checked for.
+// str reads a string. A string with a forbidden character is a problem in every
+// field.
 func (d *decoder) str(n strictjson.Node, p path) (string, bool) {
 	if !d.is(n, p, strictjson.String) {
 		return "", false
@@ -67,7 +68,7 @@ func (d *decoder) text(n strictjson.Node, p path, rule textRule) opt[string] {
 	return good(s)
 }
 
-// format reads a string of a shape of its own.
+// format reads a string that matches accepts; want describes it in the message.
 func (d *decoder) format(n strictjson.Node, p path, matches func(string) bool, want string) opt[string] {
 	s, ok := d.str(n, p)
 	if !ok {
@@ -126,8 +127,9 @@ func (d *decoder) amount(n strictjson.Node, p path) opt[Amount] {
 	return good(Amount{v, s})
 }
 
-// decimal reads a decimal string with at most so many decimals, trailing zeros
-// not counted, and no more integer digits than the document carries.
+// decimal reads a decimal string with at most the given number of decimals, not
+// counting trailing zeros, and with no more integer digits than the document
+// carries.
 func (d *decoder) decimal(n strictjson.Node, p path, decimals int) opt[Decimal] {
 	a := d.amount(n, p)
 	switch {
@@ -143,8 +145,8 @@ func (d *decoder) decimal(n strictjson.Node, p path, decimals int) opt[Decimal] 
 	return good(a.value.Value)
 }
 
-// integer reads a JSON number that is one of the allowed integers, however it
-// is spelled.
+// integer reads a JSON number whose value is one of the allowed integers; 1, 1.0
+// and 10e-1 are the same value.
 func (d *decoder) integer(n strictjson.Node, p path, allowed func(int) bool, want string) opt[int] {
 	if !d.is(n, p, strictjson.Number) {
 		return bad[int]()
@@ -158,10 +160,10 @@ func (d *decoder) integer(n strictjson.Node, p path, allowed func(int) bool, wan
 }
 
 // smallInteger returns the value of a JSON number when it is an integer from 0
-// to 999. It works on the digits, so that no number is mistaken for another.
+// to 999. It works on the digits, because a float64 would round.
 func smallInteger(s string) (int, bool) {
-	if len(s) <= 3 && isIndex(s) {
-		v, err := strconv.Atoi(s) // the usual spelling
+	if len(s) <= 3 && isDigits(s) {
+		v, err := strconv.Atoi(s) // the usual form
 		return v, err == nil
 	}
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
@@ -174,7 +176,7 @@ func smallInteger(s string) (int, bool) {
 	if exponent != "" {
 		e, err := strconv.Atoi(exponent)
 		if err != nil || e > 1<<30 || e < -1<<30 {
-			return 0, false // too large, or so small that no body has the digits for an integer
+			return 0, false // too large, or far too small for an integer
 		}
 		shift += e
 	}

@@ -2,11 +2,11 @@ package fiscal
 
 import "slices"
 
-// A Status is where an invoice and its fiscal document stand; both always have
-// the same one.
+// A Status is the status of an invoice and of its fiscal document, which always
+// have the same one.
 type Status string
 
-// The statuses of the contract.
+// The statuses of the API.
 const (
 	Queued              Status = "queued"
 	ValidationFailed    Status = "validation_failed"
@@ -19,7 +19,7 @@ const (
 	Delivered           Status = "delivered"
 )
 
-// Statuses returns every status in the order of the contract.
+// Statuses returns every status, in the order of the API reference.
 func Statuses() []Status {
 	return []Status{
 		Queued, ValidationFailed, Submitted, Processing, Accepted,
@@ -27,7 +27,7 @@ func Statuses() []Status {
 	}
 }
 
-// ParseStatus returns the status of that name, and whether there is one.
+// ParseStatus returns the status of a name. It reports false when there is none.
 func ParseStatus(s string) (Status, bool) {
 	if !slices.Contains(Statuses(), Status(s)) {
 		return "", false
@@ -35,8 +35,8 @@ func ParseStatus(s string) (Status, bool) {
 	return Status(s), true
 }
 
-// Final tells whether nothing more is awaited from the authority. An accepted
-// document may still be delivered to its buyer.
+// Final reports whether the service expects no further answer of the authority.
+// An accepted document may still be delivered to its buyer.
 func (s Status) Final() bool {
 	switch s {
 	case ValidationFailed, Accepted, AcceptedConditional, Rejected, Delivered:
@@ -47,10 +47,10 @@ func (s Status) Final() bool {
 	return false
 }
 
-// MayBecome tells whether a document of status s may change to another status.
-// Nothing returns to queued, because a number that may have been sent cannot be
-// unsent. A rejected document may turn out accepted: hiding a valid fiscal
-// document would be worse than a status that contradicts itself.
+// MayBecome reports whether a document of status s may change to another status.
+// No document returns to queued, because its number may have been sent. A
+// rejected document may become accepted, because it would be worse to hide a
+// valid fiscal document than to correct a status.
 func (s Status) MayBecome(to Status) bool {
 	switch s {
 	case Queued:
@@ -71,7 +71,7 @@ func (s Status) MayBecome(to Status) bool {
 	return false
 }
 
-// verdict tells whether s is an answer of the authority about the document.
+// verdict reports whether s is a verdict of the authority.
 func (s Status) verdict() bool {
 	return s == Accepted || s == AcceptedConditional || s == Rejected
 }

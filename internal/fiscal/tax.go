@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Tax is an entry of a line's taxes as it was sent.
+// A Tax is one entry in the taxes of a line, as the integrator sent it.
 type Tax struct {
 	Code, Label string
 	Rate        Decimal // percent
@@ -34,8 +34,9 @@ func (i Indicator) Rate() Decimal {
 	return Decimal{}
 }
 
-// AdditionalTaxRate returns the percentage of an additional tax that a request
-// can express, codes 001 to 005 of the authority's Table I.
+// AdditionalTaxRate returns the percentage of an additional tax, codes 001 to 005
+// of the authority's Table I. It reports false for other codes, which a request
+// cannot express.
 func AdditionalTaxRate(code string) (rate Decimal, ok bool) {
 	switch code {
 	case "001", "004":
@@ -56,13 +57,14 @@ const (
 	unknownTax taxKind = iota
 	itbisTax
 	additionalTax
-	selectiveTax // codes 006 to 039, which need what a request cannot say
+	selectiveTax // codes 006 to 039, which need data that a request does not have
 )
 
-const understoodTaxes = "is not understood; use ITBIS (18, 16 or 0), 001 legal tip (10), 002 CDT (2), 003 insurance (16), 004 telecommunications (10) or 005 first plate (17)"
+const understoodTaxes = "is not a known tax; use ITBIS (18, 16 or 0), 001 legal tip (10), 002 CDT (2), 003 insurance (16), 004 telecommunications (10) or 005 first plate (17)"
 
-// classify says what an entry is. The contract has no list of codes, so that
-// the code speaks first, then the label, and last the rate.
+// classify returns the kind of a tax entry and, for a tax of Table I, its code.
+// The API has no list of codes, so the code decides first, then the label, and
+// last the rate.
 func classify(t Tax) (kind taxKind, code string) {
 	code = bare(t.Code)
 	if strings.Contains(code, "ITBIS") || code == "IVA" || code == "VAT" {
@@ -80,7 +82,7 @@ func classify(t Tax) (kind taxKind, code string) {
 	case "PRIMERAPLACA":
 		code = "005"
 	}
-	if len(code) == 3 && isIndex(code) && code >= "001" && code <= "039" {
+	if len(code) == 3 && isDigits(code) && code >= "001" && code <= "039" {
 		if code <= "005" {
 			return additionalTax, code
 		}
@@ -116,8 +118,8 @@ func bare(s string) string {
 	}, s)
 }
 
-// taxes finds the line's indicator and additional taxes, and tells whether both
-// are known.
+// taxes sets the indicator and the additional taxes of a line. It reports whether
+// both are known.
 func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
 	ok, sure := req.taxesState == valid, req.taxesState == valid
 	itbis := -1
@@ -128,7 +130,7 @@ func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
 		switch kind, code := classify(t); kind {
 		case itbisTax:
 			if itbis >= 0 {
-				c.add(taxField(i, j, "code"), CodeTaxConflict, "the line already has an ITBIS entry; there may be one")
+				c.add(taxField(i, j, "code"), CodeTaxConflict, "the line already has an ITBIS entry; a line can have one")
 				ok, sure = false, false
 				continue
 			}
@@ -136,7 +138,7 @@ func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
 		case additionalTax:
 			ok = c.additional(i, j, code, t, line) && ok
 		case selectiveTax:
-			c.add(taxField(i, j, "code"), CodeUnsupportedTax, "the selective taxes 006 to 039 need data that the contract does not carry")
+			c.add(taxField(i, j, "code"), CodeUnsupportedTax, "the selective taxes 006 to 039 are not supported: they need data that this API does not have")
 			ok = false
 		case unknownTax:
 			c.add(taxField(i, j, "code"), CodeUnknownTax, understoodTaxes)
@@ -144,7 +146,7 @@ func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
 		}
 	}
 	if itbis >= 0 && indicatorOf(req.taxes[itbis]) == 0 {
-		c.add(taxField(i, itbis, "rate_percent"), CodeOutOfRange, "ITBIS is 18, 16 or 0 percent")
+		c.add(taxField(i, itbis, "rate_percent"), CodeOutOfRange, "must be 18, 16 or 0 for ITBIS")
 		return false
 	}
 	return sure && c.indicator(i, req, itbis, line) && ok
@@ -153,23 +155,23 @@ func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
 func (c *checker) additional(i, j int, code string, t Tax, line *Line) bool {
 	ok := true
 	if rate, _ := AdditionalTaxRate(code); !rate.Equal(t.Rate) {
-		c.add(taxField(i, j, "rate_percent"), CodeOutOfRange, "tax "+code+" is "+rate.String()+" percent")
+		c.add(taxField(i, j, "rate_percent"), CodeOutOfRange, "must be "+rate.String()+" for tax "+code)
 		ok = false
 	}
 	switch {
 	case slices.Contains(line.AdditionalTaxes, code):
-		c.add(taxField(i, j, "code"), CodeUnsupportedTax, "tax "+code+" stands twice on the line")
+		c.add(taxField(i, j, "code"), CodeUnsupportedTax, "tax "+code+" is on the line twice")
 		return false
 	case len(line.AdditionalTaxes) == 2:
-		c.add(taxField(i, j, "code"), CodeUnsupportedTax, "a line may have two additional taxes besides ITBIS")
+		c.add(taxField(i, j, "code"), CodeUnsupportedTax, "a line can have at most two additional taxes besides ITBIS")
 		return false
 	}
 	line.AdditionalTaxes = append(line.AdditionalTaxes, code)
 	return ok
 }
 
-// indicatorOf returns the indicator that an ITBIS entry alone gives, zero when
-// no indicator has its rate.
+// indicatorOf returns the indicator of an ITBIS entry, and zero when no indicator
+// has its rate.
 func indicatorOf(t Tax) Indicator {
 	switch {
 	case t.Rate.Equal(number(18, 0)):
@@ -187,8 +189,9 @@ func indicatorOf(t Tax) Indicator {
 	return ZeroRated
 }
 
-// indicator settles the line's indicator. An explicit one decides, but must
-// agree with the ITBIS entry; without an entry the totals will tell.
+// indicator sets the indicator of a line. An explicit indicator decides, but must
+// agree with the ITBIS entry. Without an entry, the check of the totals finds a
+// wrong indicator.
 func (c *checker) indicator(i int, req *lineRequest, itbis int, line *Line) bool {
 	line.Indicator = Exempt
 	if itbis >= 0 {
@@ -203,7 +206,7 @@ func (c *checker) indicator(i int, req *lineRequest, itbis int, line *Line) bool
 	}
 	explicit := Indicator(req.indicator.value)
 	if itbis >= 0 && !explicit.Rate().Equal(req.taxes[itbis].Rate) {
-		c.add(lineField(i, "billing_indicator"), CodeTaxConflict, "does not agree with the ITBIS entry: 1 goes with 18 percent, 2 with 16, 3 and 4 with 0")
+		c.add(lineField(i, "billing_indicator"), CodeTaxConflict, "must agree with the ITBIS entry: 1 for 18 percent, 2 for 16, 3 or 4 for 0")
 		return false
 	}
 	line.Indicator = explicit

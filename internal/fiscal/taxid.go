@@ -1,8 +1,22 @@
 package fiscal
 
-// checkDigitHolds tells whether an identifier of 9 digits (RNC, modulus 11) or
-// 11 digits (cédula, modulus 10) ends in the digit that the others give. Real
-// identifiers exist that do not, so that a failure is only worth a note.
+// IsRNC reports whether s has the form of an RNC (9 digits) or of a cédula (11
+// digits). It does not check the check digit.
+func IsRNC(s string) bool { return (len(s) == 9 || len(s) == 11) && isDigits(s) }
+
+// isDigits reports whether s is one or more ASCII digits.
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// checkDigitHolds reports whether the last digit of an RNC (modulus 11) or of a
+// cédula (modulus 10) is the check digit of the others. Some real identifiers
+// have a wrong one, so callers only warn.
 func checkDigitHolds(id string) bool {
 	switch len(id) {
 	case 9:

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxEcho is how many characters of a submitted value a message may repeat.
+// maxEcho is the number of characters of a submitted value that a message may
+// repeat.
 const maxEcho = 64
 
 // cut returns at most maxEcho characters of a submitted value.
@@ -25,17 +26,17 @@ func cut(s string) string {
 	return s
 }
 
-// A textRule says what a text field may hold. Lengths are in characters.
+// A textRule describes a text field. Lengths are in characters.
 type textRule struct {
 	min, max  int
 	multiline bool // may have tabs and line breaks
 }
 
-// A fault is a code and its message, before the place is known.
+// A fault is the code and the message of a problem, without its field.
 type fault struct{ code, message string }
 
-// check returns what is wrong with a text, most telling fault first, or the
-// zero fault.
+// check returns the most important fault of a text, or the zero fault when the
+// text is valid.
 func (r textRule) check(s string) fault {
 	n, ok := scanText(s, r.multiline)
 	switch {
@@ -46,7 +47,7 @@ func (r textRule) check(s string) fault {
 	case n > r.max:
 		return fault{CodeTooLong, "must have at most " + strconv.Itoa(r.max) + " characters"}
 	case blank(s):
-		return fault{CodeBlank, "must not be only white space"}
+		return fault{CodeBlank, "must not be blank"}
 	}
 	return fault{}
 }
@@ -58,13 +59,13 @@ func faultCharacters(multiline bool) fault {
 	return fault{CodeInvalidCharacters, "must have no control characters, no U+FFFE or U+FFFF and no bidirectional overrides"}
 }
 
-// scanText counts the characters and tells whether all of them may stand in a
-// fiscal document: XML 1.0 cannot carry the controls and the last two of the
-// plane, and a bidirectional override makes a printed invoice read otherwise
-// than it is written.
+// scanText counts the characters of s and reports whether a fiscal document may
+// have all of them. XML 1.0 cannot carry control characters, U+FFFE and U+FFFF,
+// and a bidirectional override makes a printed invoice show another text than
+// the signed one.
 func scanText(s string, multiline bool) (n int, ok bool) {
 	for n < len(s) && s[n] >= 0x20 && s[n] < utf8.RuneSelf {
-		n++ // most text is plain ASCII, and most other text begins so
+		n++ // most text is ASCII, or starts with ASCII
 	}
 	for _, r := range s[n:] {
 		n++
@@ -85,17 +86,18 @@ func blank(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsSpace(r) }) < 0
 }
 
-// isTaxID tells whether s has the shape of a buyer's identifier.
-func isTaxID(s string) bool { return len(s) >= 9 && len(s) <= 11 && isIndex(s) }
+// isTaxID reports whether s has the form of a buyer's identifier: an RNC, a
+// cédula, or the ten digits that some foreign identifiers have.
+func isTaxID(s string) bool { return IsRNC(s) || len(s) == 10 && isDigits(s) }
 
-// isCountryCode tells whether s is two upper-case letters.
+// isCountryCode reports whether s is two upper-case letters.
 func isCountryCode(s string) bool {
 	return len(s) == 2 && s[0] >= 'A' && s[0] <= 'Z' && s[1] >= 'A' && s[1] <= 'Z'
 }
 
-// isEmail tells whether s is a plain address: a dot-atom of ASCII, one @ and a
-// domain name of at least two labels. Quoted local parts and address literals
-// are legal mail but never an invoice's recipient.
+// isEmail reports whether s is a plain e-mail address: a dot-atom of ASCII, one @
+// and a domain name of at least two labels. Quoted local parts and address
+// literals are valid in mail, but no recipient of an invoice has them.
 func isEmail(s string) bool {
 	local, domain, ok := strings.Cut(s, "@")
 	if !ok {
@@ -124,8 +126,8 @@ func isLabel(s string) bool {
 		strings.IndexFunc(s, func(r rune) bool { return r != '-' && !isAlphanumeric(r) }) < 0
 }
 
-// isTopLevel wants two letters at least; an internationalised one (xn--) has
-// digits and hyphens after them.
+// isTopLevel reports whether s can be a top-level domain: two letters or more, or
+// an internationalised name (xn--), which may have digits and hyphens.
 func isTopLevel(s string) bool {
 	if strings.HasPrefix(strings.ToLower(s), "xn--") {
 		return true

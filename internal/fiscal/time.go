@@ -6,7 +6,7 @@ import "time"
 const instantLayout = "2006-01-02T15:04:05.000Z"
 
 // DGIITimeLayout is how the authority's documents write an instant, in the
-// country's zone.
+// time zone of the country.
 const DGIITimeLayout = "02-01-2006 15:04:05"
 
 // ContingencyTime is how long after the end of a contingency its documents must have
@@ -22,7 +22,8 @@ func Zone() *time.Location { return zone }
 // FormatInstant writes an instant as the API shows it.
 func FormatInstant(t time.Time) string { return t.UTC().Format(instantLayout) }
 
-// FormatDGIITime writes an instant as dd-MM-yyyy HH:mm:ss in the country's zone.
+// FormatDGIITime writes an instant as dd-MM-yyyy HH:mm:ss in the time zone of the
+// country.
 func FormatDGIITime(t time.Time) string { return t.In(zone).Format(DGIITimeLayout) }
 
 // ParseDGIITime reads an instant that FormatDGIITime has written. It returns the
@@ -51,7 +52,7 @@ func ParseDGIIDate(s string) Date {
 // DGIIString writes the date as dd-MM-yyyy, as in the authority's documents.
 func (d Date) DGIIString() string { return string(d.AppendDGII(make([]byte, 0, 10))) }
 
-// AppendDGII appends what DGIIString returns.
+// AppendDGII appends the date as DGIIString writes it.
 func (d Date) AppendDGII(b []byte) []byte {
 	b = append(AppendPadded(b, int64(d.day), 2), '-')
 	b = append(AppendPadded(b, int64(d.month), 2), '-')

@@ -2,25 +2,25 @@ package fiscal
 
 import "slices"
 
-// An Amount is a decimal with the text it was sent as.
+// An Amount is a decimal together with the text that the integrator sent.
 type Amount struct {
 	Value Decimal
 	Text  string
 }
 
-// Declared is the totals as the integrator computed them.
+// Declared are the totals that the integrator sent.
 type Declared struct {
 	Subtotal, DiscountTotal, TaxTotal, Total Amount
 }
 
-// A Bucket is the lines of one billing indicator taken together.
+// A Bucket holds the totals of all lines with one billing indicator.
 type Bucket struct {
-	Present bool    // there is such a line, if only of 0.00
+	Present bool    // at least one line has the indicator, even one of 0.00
 	Base    Decimal // the sum of the amounts
 	ITBIS   Decimal // the tax on Base, rounded once
 }
 
-// An AdditionalTotal is one additional tax of a whole document.
+// An AdditionalTotal is the total of one additional tax of a document.
 type AdditionalTotal struct {
 	Code   string
 	Rate   Decimal // percent
@@ -28,9 +28,8 @@ type AdditionalTotal struct {
 	Amount Decimal
 }
 
-// Totals is the amounts of a document (e-CF format, totals). ITBIS is computed
-// once per rate on the sum of the lines, which is how the authority recomputes
-// it.
+// Totals are the amounts of a document (e-CF format, totals). ITBIS is computed
+// once per rate on the sum of the lines, as the authority computes it.
 type Totals struct {
 	Gross, Discount, Net Decimal // sums over the lines
 
@@ -46,7 +45,7 @@ type Totals struct {
 	ITBISWithheld, IncomeTaxWithheld Decimal
 }
 
-// Bucket returns the lines of one indicator.
+// Bucket returns the bucket of an indicator.
 func (t *Totals) Bucket(i Indicator) *Bucket {
 	switch i {
 	case Taxed18:
@@ -60,7 +59,7 @@ func (t *Totals) Bucket(i Indicator) *Bucket {
 	return &t.Exempt
 }
 
-// computeTotals adds up lines that are all whole.
+// computeTotals adds up the lines, all of which must be computed.
 func computeTotals(lines []Line) Totals {
 	var t Totals
 	for i := range lines {
@@ -90,7 +89,8 @@ func computeTotals(lines []Line) Totals {
 	return t
 }
 
-// additional returns the entry of a code, made in its place when missing.
+// additional returns the entry of a code. It inserts the entry when there is
+// none.
 func (t *Totals) additional(code string) *AdditionalTotal {
 	i, found := slices.BinarySearchFunc(t.Additional, code, func(a AdditionalTotal, code string) int {
 		switch {
@@ -108,13 +108,13 @@ func (t *Totals) additional(code string) *AdditionalTotal {
 	return &t.Additional[i]
 }
 
-// totals computes the document and compares it with what was declared. It tells
-// whether the document's total is known.
+// totals computes the totals and compares them with the declared ones. It reports
+// whether the total of the document is known.
 func (c *checker) totals(r *Request, inv *Invoice) bool {
 	inv.Totals = computeTotals(inv.Lines)
 	if tooLarge(inv.Totals.Gross) || tooLarge(inv.Totals.Total) {
 		if r.declared.total.state != invalid {
-			c.add("declared_totals.total", CodeOutOfRange, "the amounts of the lines add up to more than 16 integer digits")
+			c.add("declared_totals.total", CodeOutOfRange, "the sum of the lines must have at most 16 integer digits")
 		}
 		return false
 	}

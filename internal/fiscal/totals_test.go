@@ -12,8 +12,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// An item is a line in short: quantity, price, discount and taxes as
-// "code=rate", with an indicator when not zero.
+// An item is the short form of a line: quantity, price, discount and taxes as
+// "code=rate", and the indicator when it is not zero.
 type item struct {
 	quantity, price, discount, taxes string
 	indicator                        int
@@ -47,7 +47,7 @@ func invoice(kind string, totals string, items ...item) string {
 		"lines":[%s],"declared_totals":{"subtotal":%q,"discount_total":%q,"tax_total":%q,"total":%q}}`, kind, strings.Join(lines, ","), t[0], t[1], t[2], t[3])
 }
 
-func TestWorkedExamples(t *testing.T) {
+func TestTotalsOfTheWorkedExamples(t *testing.T) {
 	t.Parallel()
 	mixed := []item{
 		{"12.75", "87.3456", "7.5", "ITBIS=18", 0}, {"40", "215.25", "5", "ITBIS=16", 0}, {"10", "99.99", "", "ITBIS=0", 0},
@@ -66,7 +66,7 @@ func TestWorkedExamples(t *testing.T) {
 	tests := []struct {
 		name, totals string
 		items        []item
-		total        string // empty when it must be refused
+		total        string // "" when the invoice must be refused
 	}{
 		{"A one line", "3750.00 0.00 675.00 4425.00", []item{{"3", "1250.00", "", "ITBIS=18", 0}}, "4425.00"},
 		{"B four decimals and a percentage", "1113.66 83.52 185.43 1215.57", mixed[:1], "1215.57"},
@@ -97,7 +97,7 @@ func TestWorkedExamples(t *testing.T) {
 			if inv != nil && inv.Totals.Total.StringFixed(2) != tt.total {
 				t.Errorf("total is %s, want %s", inv.Totals.Total, tt.total)
 			}
-			if inv != nil && inv.Summary() != (inv.Totals.Total.Cmp(fiscal.Decimal{}.Add64(250000)) < 0) {
+			if inv != nil && inv.Summary() != (inv.Totals.Total.Cmp(fiscal.SummaryLimit()) < 0) {
 				t.Errorf("Summary is %v for %s", inv.Summary(), inv.Totals.Total)
 			}
 		})
@@ -132,7 +132,7 @@ func TestBucketsOfMixedRates(t *testing.T) {
 	}
 	free, _ := build(t, invoice("32", "1000 1000 0 0", item{"2", "500", "100", "ITBIS=18", 0}))
 	if !free.Totals.I1.Present || free.Totals.I2.Present || free.Totals.Exempt.Present {
-		t.Error("a free line of class 1 is present, and no other")
+		t.Error("want the bucket of the free line present, and no other")
 	}
 }
 
@@ -142,7 +142,7 @@ func TestLargeConsumerInvoiceNeedsTheBuyer(t *testing.T) {
 	check(t, with(t, invoice("32", "211864.40 0 38135.59 249999.99", item{"1", "211864.40", "", "ITBIS=18", 0}), map[string]any{"buyer.tax_id": gone{}}))
 }
 
-func TestDeclaredTotalsAreToldByField(t *testing.T) {
+func TestWrongDeclaredTotalsAreReportedByField(t *testing.T) {
 	t.Parallel()
 	one := item{"1", "1000", "10", "ITBIS=18", 0} // 1000 / 100 / 162 / 1062
 	tests := []struct {
@@ -153,7 +153,7 @@ func TestDeclaredTotalsAreToldByField(t *testing.T) {
 		{"right", "1000 100 162 1062", nil, ""},
 		{"rounded half-up before the comparison", "1000.004 100.004 162.004 1062.004", nil, ""},
 		{"a cent of rounding each", "1000.01 99.99 162.01 1062.03", nil, ""},
-		{"subtotal", "1001 100 162 1062", []string{"declared_totals.subtotal total_mismatch"}, "1000.00 before discounts and 900.00 after them"},
+		{"subtotal", "1001 100 162 1062", []string{"declared_totals.subtotal total_mismatch"}, "1000.00 before discounts or 900.00 after them"},
 		{"discount", "1000 101 162 1062", []string{"declared_totals.discount_total total_mismatch"}, "100.00"},
 		{"tax", "1000 100 163 1062", []string{"declared_totals.tax_total total_mismatch"}, "162.00"},
 		{"total", "1000 100 162 1063", []string{"declared_totals.total total_mismatch"}, "1062.00"},
@@ -166,17 +166,17 @@ func TestDeclaredTotalsAreToldByField(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, problems := build(t, invoice("32", tt.totals, one))
-			if diff := cmp.Diff(tt.want, told(problems)); diff != "" {
+			if diff := cmp.Diff(tt.want, codes(problems)); diff != "" {
 				t.Fatalf("%s\n%v", diff, problems)
 			}
 			if problems != nil && !strings.Contains(problems[0].Message, tt.message) {
-				t.Errorf("message %q does not say %q", problems[0].Message, tt.message)
+				t.Errorf("message %q does not contain %q", problems[0].Message, tt.message)
 			}
 		})
 	}
 }
 
-func TestAmountsTooLargeForTheDocument(t *testing.T) {
+func TestAmountsTooLargeForTheDocumentAreRefused(t *testing.T) {
 	t.Parallel()
 	check(t, invoice("32", "1 0 0 1", item{"10000000000000000", "0", "", "", 0}), "lines.0.quantity out_of_range")
 	check(t, invoice("32", "1 0 0 1", item{"1", "10000000000000000", "", "", 0}), "lines.0.unit_price out_of_range")
@@ -188,7 +188,7 @@ func TestAmountsTooLargeForTheDocument(t *testing.T) {
 	check(t, invoice("32", "0 0 0 0", item{"0.00", "1", "", "", 0}), "lines.0.quantity out_of_range")
 }
 
-func TestDiscountOfManyDecimals(t *testing.T) {
+func TestDiscountOfManyDecimalsIsRoundedToTheCent(t *testing.T) {
 	t.Parallel()
 	inv, problems := build(t, invoice("32", "1 0.13 0 0.87", item{"1", "1", "12.5000000000000001", "", 0}))
 	if problems != nil || inv.Lines[0].DiscountAmount.String() != "0.13" {
@@ -214,7 +214,7 @@ func TestTaxRules(t *testing.T) {
 		{"two ITBIS", "ITBIS=18 ITBIS=18", 0, "lines.0.taxes.1.code tax_conflict"}, {"two ITBIS, one by rate", "foo=18 ITBIS=18", 0, "lines.0.taxes.1.code tax_conflict"},
 		{"legal tip", "001=10.00", 0, "4 001"}, {"aliases", "Propina-Legal=10 cdt=2", 0, "4 001 002"}, {"insurance", "ISC.SEGUROS=16", 0, "4 003"},
 		{"telecom", "ISC_TELECOM=10 CDT=2 ITBIS=18", 0, "1 004 002"}, {"first plate", "primera-placa=17", 0, "4 005"},
-		{"the code speaks before the label", "001/ITBIS=10", 0, "4 001"}, {"a code of Table I at 18 percent", "001=18", 0, "lines.0.taxes.0.rate_percent out_of_range"},
+		{"the code decides before the label", "001/ITBIS=10", 0, "4 001"}, {"a code of Table I at 18 percent", "001=18", 0, "lines.0.taxes.0.rate_percent out_of_range"},
 		{"wrong rate of an additional tax", "002=10", 0, "lines.0.taxes.0.rate_percent out_of_range"},
 		{"repeated code", "001=10 PROPINA=10", 0, "lines.0.taxes.1.code unsupported_tax"}, {"three additional", "001=10 002=2 004=10", 0, "lines.0.taxes.2.code unsupported_tax"},
 		{"selective", "006=632.58", 0, "lines.0.taxes.0.code unsupported_tax"}, {"selective ad valorem", "039=20", 0, "lines.0.taxes.0.code unsupported_tax"},
@@ -223,14 +223,14 @@ func TestTaxRules(t *testing.T) {
 		{"explicit 1 without entry", "", 1, "1"}, {"explicit 2 without entry", "", 2, "2"},
 		{"explicit 2 against 18", "ITBIS=18", 2, "lines.0.billing_indicator tax_conflict"}, {"explicit 4 against 18", "ITBIS=18", 4, "lines.0.billing_indicator tax_conflict"},
 		{"explicit 1 against 0", "ITBIS=0", 1, "lines.0.billing_indicator tax_conflict"}, {"explicit 3 against 16", "ITBIS=16", 3, "lines.0.billing_indicator tax_conflict"},
-		{"a wrong rate is told once", "ITBIS=17", 1, "lines.0.taxes.0.rate_percent out_of_range"},
+		{"a wrong rate is reported once", "ITBIS=17", 1, "lines.0.taxes.0.rate_percent out_of_range"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			// A line of 0.00 is right whatever its taxes are.
+			// A line of 0.00 has the right totals with any tax.
 			inv, problems := build(t, invoice("32", "0 0 0 0", item{"1", "0", "", tt.taxes, tt.indicator}))
-			got := strings.Join(told(problems), "; ")
+			got := strings.Join(codes(problems), "; ")
 			if inv != nil {
 				got = strings.TrimSpace(fmt.Sprint(inv.Lines[0].Indicator, " ", strings.Join(inv.Lines[0].AdditionalTaxes, " ")))
 			}
@@ -241,11 +241,11 @@ func TestTaxRules(t *testing.T) {
 	}
 	_, problems := build(t, invoice("32", "0 0 0 0", item{"1", "0", "", "FOO=5", 0}))
 	if !strings.Contains(problems[0].Message, "ITBIS") || !strings.Contains(problems[0].Message, "005") {
-		t.Errorf("message %q does not list what is understood", problems[0].Message)
+		t.Errorf("message %q does not list the known taxes", problems[0].Message)
 	}
 }
 
-func TestAdditionalTaxTableIsTheAuthoritys(t *testing.T) {
+func TestAdditionalTaxRatesAreThoseOfTheAuthority(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open("testdata/additional-taxes.csv")
 	if err != nil {

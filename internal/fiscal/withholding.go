@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// A Withholding is what a buyer is expected to keep back of one tax.
+// A Withholding is the part of one tax that the buyer is expected to withhold.
 type Withholding struct {
 	Amount           Decimal
 	Base, Rate       Decimal // zero when absent
 	HasBase, HasRate bool
 }
 
-// Withholdings is what a buyer is expected to keep back when paying.
+// Withholdings are the amounts that the buyer is expected to withhold.
 type Withholdings struct {
 	IncomeTax, ITBIS Withholding
 }
@@ -22,8 +22,9 @@ func (w withholdingRequest) value() Withholding {
 	return Withholding{round2(w.amount.value), w.base.value, w.rate.value, w.base.ok(), w.rate.ok()}
 }
 
-// withholdings checks the declared withholdings and spreads them over the
-// lines. A consumer invoice has no place for them (e-CF format, withholdings).
+// withholdings checks the declared withholdings and spreads them over the lines.
+// The format of a consumer invoice has no elements for them (e-CF format,
+// withholdings).
 func (c *checker) withholdings(r *Request, inv *Invoice, computed bool) {
 	if r.withholdings == nil || !r.kind.ok() {
 		return
@@ -38,7 +39,7 @@ func (c *checker) withholdings(r *Request, inv *Invoice, computed bool) {
 	product := c.product("estimated_withholdings.income_tax_amount", incomeTax)
 	if base, weights := incomeTaxWeights(inv); product && computed && incomeTax.amount.ok() {
 		if inv.Withholdings.IncomeTax.Amount.Cmp(base) > 0 {
-			c.add("estimated_withholdings.income_tax_amount", CodeOutOfRange, "must not be more than what it is withheld from, "+money(base))
+			c.add("estimated_withholdings.income_tax_amount", CodeOutOfRange, "must not be more than the amount it is withheld from, "+money(base))
 		} else {
 			inv.Totals.IncomeTaxWithheld = inv.Withholdings.IncomeTax.Amount
 			for i, share := range spread(inCents(inv.Totals.IncomeTaxWithheld), weights) {
@@ -65,8 +66,8 @@ func (c *checker) notOnConsumer(field string, w withholdingRequest) {
 	}
 }
 
-// product checks the amount against base × rate when both were sent. What the
-// base is, the sale or its tax, is not asked.
+// product checks the amount against base × rate when the request has both. The
+// base may be the sale or its tax.
 func (c *checker) product(field string, w withholdingRequest) bool {
 	if !w.amount.ok() || !w.base.ok() || !w.rate.ok() {
 		return true
@@ -75,12 +76,13 @@ func (c *checker) product(field string, w withholdingRequest) bool {
 	if near(round2(w.amount.value), want, 1) {
 		return true
 	}
-	c.add(field, CodeTotalMismatch, "base × rate is "+money(want))
+	c.add(field, CodeTotalMismatch, "must be base × rate, "+money(want))
 	return false
 }
 
-// incomeTaxWeights spreads by amount over the services, which is what income
-// tax is withheld on, or over all lines when there is none.
+// incomeTaxWeights returns the weights that spread the income tax by amount over
+// the services, from which income tax is withheld, or over all lines when there
+// are no services. sum is the amount of these lines.
 func incomeTaxWeights(inv *Invoice) (sum Decimal, weights []uint64) {
 	services := slices.ContainsFunc(inv.Lines, func(l Line) bool { return l.ItemKind == Service })
 	weights = make([]uint64, len(inv.Lines))
@@ -93,8 +95,8 @@ func incomeTaxWeights(inv *Invoice) (sum Decimal, weights []uint64) {
 	return sum, weights
 }
 
-// itbisWeights spreads by the ITBIS of each line. When every line is so small
-// that its tax rounds to nothing, the amounts stand in for it.
+// itbisWeights returns the weights that spread the ITBIS by the ITBIS of each
+// line. When every tax rounds to zero, it uses the amounts of the taxed lines.
 func itbisWeights(inv *Invoice) []uint64 {
 	byTax, byAmount := make([]uint64, len(inv.Lines)), make([]uint64, len(inv.Lines))
 	var sum uint64
@@ -110,9 +112,9 @@ func itbisWeights(inv *Invoice) []uint64 {
 	return byTax
 }
 
-// spread divides an amount by weights, each share rounded down to the cent and
-// the cents left over given one by one to the largest remainders, ties to the
-// lower line, so that the shares add up to the amount.
+// spread divides an amount by weights. It rounds each share down to the cent and
+// gives the cents that are left to the largest remainders, one each, and to the
+// lower line when they are equal. The shares add up to the amount.
 func spread(amount uint64, weights []uint64) []uint64 {
 	var sum uint64
 	for _, w := range weights {
@@ -125,7 +127,7 @@ func spread(amount uint64, weights []uint64) []uint64 {
 	order, rest := make([]int, len(weights)), make([]uint64, len(weights))
 	left := amount
 	for i, w := range weights {
-		high, low := bits.Mul64(amount%sum, w) // amount%sum < sum, so that the division cannot overflow
+		high, low := bits.Mul64(amount%sum, w) // amount%sum < sum, so the division cannot overflow
 		share, remainder := bits.Div64(high, low, sum)
 		shares[i] = share + amount/sum*w
 		order[i], rest[i] = i, remainder

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestExampleGWithholdings(t *testing.T) {
+func TestWithholdingsOfTheWorkedExample(t *testing.T) {
 	t.Parallel()
 	body, err := os.ReadFile("testdata/03-ecf31-credit-withholdings.request.json")
 	if err != nil {

@@ -11,8 +11,9 @@ const (
 	drawQR
 )
 
-// An item is one thing on a sheet. Its place is in millimetres from the upper
-// left; that of a text is where its base line starts.
+// An item is one drawing operation on a sheet. Its position is in millimetres
+// from the upper left corner; the position of a text is the start of its
+// baseline.
 type item struct {
 	kind       kind
 	x, y, w, h float64
@@ -21,13 +22,13 @@ type item struct {
 	qr         qrCode
 }
 
-// A block is a part of a page, laid out but not placed yet.
+// A block is a part of a page that has a layout but no position yet.
 type block struct {
 	items []item
 	h     float64
 }
 
-// add puts a block into another one.
+// add adds a block at a position.
 func (b *block) add(part block, x, y float64) {
 	for _, i := range part.items {
 		i.x += x
@@ -37,17 +38,17 @@ func (b *block) add(part block, x, y float64) {
 	b.h = max(b.h, y+part.h)
 }
 
-// stack puts a block under all that is there.
+// stack adds a block below the existing content.
 func (b *block) stack(part block, gap float64) { b.add(part, 0, b.h+gap) }
 
-// fill puts a rectangle of one colour at the left edge.
+// fill adds a rectangle of one colour at the left edge.
 func (b *block) fill(y, w, h float64, c color) {
 	b.items = append(b.items, item{kind: drawFill, y: y, w: w, h: h, style: style{color: c}})
 	b.h = max(b.h, y+h)
 }
 
-// line puts a text on the line of which y is the top. The line is part of the
-// block even when the text is empty.
+// line adds a text on a line whose top is y. The line takes its height even when
+// the text is empty.
 func (b *block) line(text string, s style, x, y float64) {
 	if text != "" {
 		b.items = append(b.items, item{kind: drawText, x: x, y: y + s.baseline(), w: s.width(text), h: s.size * millimetre, text: text, style: s})
@@ -55,7 +56,7 @@ func (b *block) line(text string, s style, x, y float64) {
 	b.h = max(b.h, y+s.lineHeight())
 }
 
-// An align is where the lines of a text begin or end.
+// An align is the alignment of the lines of a text.
 type align int
 
 const (
@@ -64,12 +65,12 @@ const (
 	right
 )
 
-// paragraph returns a text broken into lines within a width.
+// paragraph returns a text wrapped to a width.
 func paragraph(text string, s style, w float64, a align) block {
 	return stanza(wrap(text, s, w), s, w, a)
 }
 
-// stanza returns lines within a width.
+// stanza returns lines aligned within a width.
 func stanza(lines []string, s style, w float64, a align) block {
 	var b block
 	for _, line := range lines {
@@ -86,12 +87,12 @@ func stanza(lines []string, s style, w float64, a align) block {
 	return b
 }
 
-// A grid is how labels and what they name stand side by side.
+// A grid lays out pairs of labels and values.
 type grid struct {
 	label, caption, value style
 	w                     float64
 	gap                   float64 // between two pairs
-	// inline puts each value right after its label, not in a column of its own.
+	// inline puts each value directly after its label, instead of in a column.
 	inline bool
 }
 
@@ -119,7 +120,7 @@ func (g grid) block(list []pair) block {
 				row.line(p.caption, g.caption, 0, g.label.lineHeight()-0.4)
 			}
 		}
-		// One base line for both, whatever their sizes.
+		// Label and value have the same baseline, even in different sizes.
 		row.add(paragraph(p.value, value, g.w-at, left), at, g.label.baseline()-value.baseline())
 		gap := g.gap
 		if i == 0 {
@@ -130,15 +131,15 @@ func (g grid) block(list []pair) block {
 	return b
 }
 
-// A row is a part of the body of a page that stands on one page.
+// A row is a part of the body of a page that is not split between pages.
 type row struct {
 	block
-	line int // the number of the document's line, or -1
+	line int // the index of the document's line, or -1
 }
 
-// paginate fills pages with rows: every page but the last has a room, and the
-// last one another. A page that is last has at least a row, unless no row fits
-// beside the totals.
+// paginate fills pages with rows. Every page but the last has the height room for
+// rows, and the last page, which also has the totals, has lastRoom. The last page
+// has at least one row, unless no row fits together with the totals.
 func paginate(rows []row, room, lastRoom float64) [][]row {
 	var pages [][]row
 	for len(rows) > 0 {
@@ -153,7 +154,7 @@ func paginate(rows []row, room, lastRoom float64) [][]row {
 		}
 		n = max(n, 1)
 		if n == len(rows) && n > 1 {
-			n-- // the totals go to the next page, and not alone
+			n-- // the totals move to the next page, with one row
 		}
 		pages = append(pages, rows[:n])
 		rows = rows[n:]
@@ -161,7 +162,7 @@ func paginate(rows []row, room, lastRoom float64) [][]row {
 	return append(pages, nil)
 }
 
-// lineNumbers are the lines of the document that rows show.
+// lineNumbers returns the indexes of the document's lines that rows show.
 func lineNumbers(rows []row) []int {
 	var list []int
 	for _, r := range rows {
@@ -172,7 +173,7 @@ func lineNumbers(rows []row) []int {
 	return list
 }
 
-// A sheet is a page with all that stands on it.
+// A sheet is a page with its content.
 type sheet struct {
 	w, h float64
 	block

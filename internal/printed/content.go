@@ -7,15 +7,15 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// A pair is a label and what it names. The caption is the label's second
-// language, on labels that are not fiscal.
+// A pair is a label and its value. The caption is the English label, which only
+// labels without fiscal meaning have.
 type pair struct {
 	label, caption, value string
 	strong                bool
 }
 
-// pairs drops those that name nothing, cleans the rest, and keeps the captions
-// only where the page is to have them.
+// pairs cleans the values, removes pairs without a value, and removes the
+// captions unless the page is in English.
 func (p Page) pairs(list ...pair) []pair {
 	kept := list[:0]
 	for _, e := range list {
@@ -30,9 +30,9 @@ func (p Page) pairs(list ...pair) []pair {
 	return kept
 }
 
-// place joins an address with its municipality and province in words.
-func place(address, municipality, province string, more ...string) string {
-	parts := []string{address, ecf.PlaceName(municipality), ecf.PlaceName(province)}
+// fullAddress joins an address with the names of its municipality and province.
+func fullAddress(address, municipality, province string, more ...string) string {
+	parts := []string{address, ecf.RegionName(municipality), ecf.RegionName(province)}
 	if parts[1] == parts[2] {
 		parts[1] = ""
 	}
@@ -63,14 +63,14 @@ func first(texts ...string) string {
 func (p Page) title() []pair {
 	d := p.Document
 	list := []pair{{label: "e-NCF:", value: d.ENCF.String(), strong: true}}
-	// A consumer invoice never states an expiry.
+	// A consumer invoice never states when its number range expires.
 	if d.ENCF.Type() == fiscal.FiscalCredit {
 		list = append(list, pair{label: "Fecha Vencimiento:", value: d.Expires.DGIIString()})
 	}
 	return p.pairs(list...)
 }
 
-// names are the issuer's, the one that stands out first.
+// names returns the names of the issuer, the most prominent one first.
 func (p Page) names() []string {
 	var names []string
 	for _, name := range []string{p.Document.Issuer.TradeName, p.Document.Issuer.LegalName, p.Document.Issuer.Branch} {
@@ -85,7 +85,7 @@ func (p Page) issuer() []pair {
 	d := p.Document
 	return p.pairs(
 		pair{label: "RNC", value: d.Issuer.RNC, strong: true},
-		pair{label: "Dirección:", value: place(d.Issuer.Address, d.Issuer.Municipality, d.Issuer.Province)},
+		pair{label: "Dirección:", value: fullAddress(d.Issuer.Address, d.Issuer.Municipality, d.Issuer.Province)},
 		pair{label: "Teléfono:", caption: "Phone", value: joined(" / ", d.Issuer.Phones...)},
 		pair{label: "Correo:", caption: "E-mail", value: d.Issuer.Email},
 		pair{label: "Sitio web:", caption: "Website", value: d.Issuer.Website},
@@ -99,14 +99,15 @@ func (p Page) buyer() []pair {
 		pair{label: "Razón Social Cliente:", value: b.LegalName, strong: true},
 		pair{label: "RNC Cliente:", value: b.TaxID, strong: true},
 		pair{label: "Identificador Extranjero:", value: b.ForeignID, strong: true},
-		pair{label: "Dirección:", caption: "Address", value: place(b.Address, b.Municipality, b.Province, p.Extra.BuyerPostalCode, p.Extra.BuyerCountry)},
+		pair{label: "Dirección:", caption: "Address", value: fullAddress(b.Address, b.Municipality, b.Province, p.Extra.BuyerPostalCode, p.Extra.BuyerCountry)},
 		pair{label: "Contacto:", caption: "Contact", value: b.Contact},
 		pair{label: "Correo:", caption: "E-mail", value: b.Email},
 		pair{label: "Información:", caption: "Information", value: b.Information},
 	)
 }
 
-// maxTerm is how long payment terms may be to stand among the other terms.
+// maxTerm is the longest payment terms that are printed among the other terms.
+// Longer ones become a remark.
 const maxTerm = 60
 
 func (p Page) paymentTerms() (short, long string) {
@@ -146,7 +147,7 @@ func (p Page) terms() []pair {
 	)
 }
 
-// A remark is a text of any length under a heading.
+// A remark is a text of any length with a heading.
 type remark struct {
 	label, caption string
 	lines          []string
@@ -170,7 +171,7 @@ func (p Page) remarks() []remark {
 	return kept
 }
 
-// A cell names a column of the table.
+// A cell identifies a column of the table.
 type cell int
 
 const (
@@ -184,7 +185,7 @@ const (
 	cells
 )
 
-// A lineText is what the table shows of a line.
+// A lineText holds the texts of one line in the table.
 type lineText struct {
 	text   [cells]string
 	exempt bool

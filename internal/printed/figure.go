@@ -7,10 +7,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// money writes an amount with two decimals and commas between the thousands.
+// money writes an amount with two decimals and thousands separators.
 func money(d fiscal.Decimal) string { return grouped(d.StringFixed(2)) }
 
-// price writes a unit price with at least two decimals, and with all it has.
+// price writes a unit price with all its decimals, at least two.
 func price(d fiscal.Decimal) string {
 	s := d.String()
 	_, fraction, _ := strings.Cut(s, ".")
@@ -20,7 +20,7 @@ func price(d fiscal.Decimal) string {
 	return grouped(s)
 }
 
-// quantity writes a number with the decimals that it needs.
+// quantity writes a number with all its decimals.
 func quantity(d fiscal.Decimal) string { return grouped(d.String()) }
 
 // grouped puts commas between the thousands of a decimal number.
@@ -50,9 +50,9 @@ func percentOf(d, percent fiscal.Decimal) fiscal.Decimal {
 	return p.RoundHAZ(2)
 }
 
-// lineITBIS returns the tax of one line, which the XML does not state (Technical
-// Report, printed representation). Prices that include it are split so that
-// both parts add up to the line.
+// lineITBIS returns the ITBIS of one line, which the XML does not state
+// (Technical Report, printed representation). When prices include ITBIS, the net
+// amount and the ITBIS add up to the amount of the line.
 func lineITBIS(d *ecf.Document, l *ecf.Line) fiscal.Decimal {
 	rate := l.Indicator.Rate()
 	if rate.IsZero() || !d.Inclusive {
@@ -65,14 +65,14 @@ func lineITBIS(d *ecf.Document, l *ecf.Line) fiscal.Decimal {
 	return l.Amount.Sub(net.RoundHAZ(2))
 }
 
-// A subtotal is what the lines of one page come to.
+// A subtotal holds the totals of the lines on one page.
 type subtotal struct {
 	taxed, exempt             bool
 	taxable, free, itbis, tax fiscal.Decimal
 }
 
-// subtotalOf adds up lines by their numbers. Its ITBIS is the sum of the
-// figures on the page, so that whoever adds them up finds the same.
+// subtotalOf adds up lines, given by their indexes. Its ITBIS is the sum of the
+// rounded amounts on the page, so that a reader who adds them gets the same sum.
 func subtotalOf(d *ecf.Document, lines []int) subtotal {
 	var s subtotal
 	bases := make(map[string]fiscal.Decimal)

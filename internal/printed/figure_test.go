@@ -10,7 +10,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
-func TestFigures(t *testing.T) {
+func TestNumbersAreGroupedByThousands(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ number, money, price, quantity string }{
 		{"0", "0.00", "0.00", "0"},
@@ -33,7 +33,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-func TestLineITBIS(t *testing.T) {
+func TestLineITBISOfNetAndInclusivePrices(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		indicator       fiscal.Indicator
@@ -56,7 +56,7 @@ func TestLineITBIS(t *testing.T) {
 	}
 }
 
-func TestPageTotals(t *testing.T) {
+func TestPageTotalsAreThoseOfTheLinesOnThePage(t *testing.T) {
 	t.Parallel()
 	d := sample(t, fiscal.FiscalCredit,
 		line(t, fiscal.Taxed18, "a", "1", "100"), line(t, fiscal.Exempt, "b", "1", "50"),
@@ -86,7 +86,7 @@ func TestPageTotals(t *testing.T) {
 	}
 }
 
-func TestExtraOf(t *testing.T) {
+func TestExtraOfAnInvoice(t *testing.T) {
 	t.Parallel()
 	doc, err := strictjson.Parse([]byte(`{
   "external_id": "FA-1", "ecf_type": "32", "issue_date": "2026-03-05", "due_date": "2026-04-05",

@@ -10,21 +10,20 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// minSize is the smallest letter on a page, in points.
+// minSize is the smallest font size on a page, in points.
 const minSize = 7
 
-// missing stands for a character that the fonts do not have, so that the
-// reader sees that something stood there.
+// missing replaces a character that the fonts do not have, so that the reader
+// sees that a character is missing.
 const missing = '\uFFFD'
 
-// advances are how wide the characters of a font are, in thousandths of its
-// size, and 0 for those that it does not have.
+// advances are the widths of the characters of a font, in thousandths of its
+// size, and 0 for characters that the font does not have.
 type advances []uint16
 
-// metrics returns the advances of the regular and of the bold font. They are
-// measured here and not by the writer of the PDF, because a page is laid out
-// before it is written, and that writer indexes past its table for characters
-// beyond the first plane.
+// metrics returns the advances of the regular and of the bold font. The PDF
+// library cannot measure them: the layout comes before the writing, and the
+// library indexes past its table for characters beyond U+FFFF.
 var metrics = sync.OnceValue(func() (m [2]advances) {
 	for i, ttf := range [2][]byte{goregular.TTF, gobold.TTF} {
 		m[i] = measure(ttf)
@@ -35,7 +34,7 @@ var metrics = sync.OnceValue(func() (m [2]advances) {
 func measure(ttf []byte) advances {
 	f, err := sfnt.Parse(ttf)
 	if err != nil {
-		return nil // not reachable: the fonts are part of the program, and a test reads them
+		return nil // not reachable: the fonts are embedded, and a test parses them
 	}
 	var buffer sfnt.Buffer
 	widths := make(advances, 1<<16)
@@ -45,19 +44,19 @@ func measure(ttf []byte) advances {
 			continue
 		}
 		if w, err := f.GlyphAdvance(&buffer, glyph, fixed.I(1000), font.HintingNone); err == nil {
-			widths[r] = uint16(w.Round()) //nolint:gosec // no letter is 65 times as wide as its font is high
+			widths[r] = uint16(w.Round()) //nolint:gosec // no character is 65 times as wide as its font size
 		}
 	}
 	return widths
 }
 
-// has tells whether both fonts have a character.
+// has reports whether both fonts have a character.
 func has(r rune) bool {
 	m := metrics()
 	return r >= 0 && int(r) < len(m[0]) && m[0][r] > 0 && m[1][r] > 0
 }
 
-// A style is how a text looks.
+// A style is the font size, weight and colour of a text.
 type style struct {
 	size  float64 // points
 	bold  bool
@@ -66,7 +65,7 @@ type style struct {
 
 type color struct{ r, g, b int }
 
-// The one accent and the greys of a page.
+// The accent colour and the greys of a page.
 func accent() color   { return color{24, 62, 99} }
 func tint() color     { return color{236, 241, 246} }
 func ink() color      { return color{28, 32, 38} }
@@ -84,7 +83,7 @@ func (s style) space() float64                { return s.width(" ") }
 func (s style) width(text string) float64     { return float64(s.units(text)) / 1000 * s.size * millimetre }
 func (s style) fits(t string, w float64) bool { return s.width(t) <= w+0.001 }
 
-// millimetre is how many of them make a point.
+// millimetre is the length of a point in millimetres.
 const millimetre = 25.4 / 72
 
 func (s style) units(text string) int {
@@ -102,7 +101,8 @@ func (s style) units(text string) int {
 }
 
 // fit returns the style in the largest size, at most its own, at which the text
-// is no wider than w; the smallest size is the limit even when it is not.
+// is no wider than w. It never goes below minSize, even when the text is then too
+// wide.
 func (s style) fit(text string, w float64) style {
 	for s.size > minSize && !s.fits(text, w) {
 		s = s.sized(s.size - 0.25)

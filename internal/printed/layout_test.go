@@ -11,8 +11,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// TestNothingIsSmallOrOutsideOrOverlaps lays out documents with texts and
-// amounts of every length that the format allows, and looks at each word.
+// TestNothingIsSmallOrOutsideOrOverlaps lays out documents with texts and amounts
+// of every length that the format allows, and checks each text.
 func TestNothingIsSmallOrOutsideOrOverlaps(t *testing.T) {
 	t.Parallel()
 	code, err := encodeQR(page(t, sample(t, fiscal.FiscalCredit, manyLines(t, 1)...), "//////").Stamp.String())
@@ -38,13 +38,13 @@ func TestNothingIsSmallOrOutsideOrOverlaps(t *testing.T) {
 	})
 }
 
-// inspect returns what is wrong with a sheet.
+// inspect returns the first mistake in the layout of a sheet, or "".
 func inspect(s *sheet, f Format) string {
 	margin := letterMargin
 	if f == Receipt {
 		margin = receiptMargin
 	}
-	boxes := make(map[int][]item) // by the centimetres that they are in
+	boxes := make(map[int][]item) // by the centimetre in which they are
 	for _, i := range s.items {
 		switch i.kind {
 		case drawText:
@@ -54,7 +54,7 @@ func inspect(s *sheet, f Format) string {
 			if i.x < margin-0.01 || i.x+i.w > s.w-margin+0.01 || i.y < i.h || i.y > s.h-3 {
 				return fmt.Sprintf("%q is at %.1f–%.1f, %.1f", i.text, i.x, i.x+i.w, i.y)
 			}
-			// The body of the letters: of two lines, those parts never touch.
+			// The body of the characters: these parts of two lines must not overlap.
 			i.y -= 0.68 * i.h
 			i.h *= 0.68
 		case drawQR:
@@ -83,8 +83,8 @@ func inspect(s *sheet, f Format) string {
 	return ""
 }
 
-// anyText draws texts as people and programs send them, and now and then one
-// as long as may be.
+// anyText draws texts like those of integrators, sometimes one of the maximum
+// length.
 func anyText(r *rapid.T, name string, longest int) string {
 	letters := rapid.SampledFrom([]rune("aeinorstlWMáéñÑü &<>\"'/-.,()0123456789€…—漢😀\u0301\u200d\n\t"))
 	one := rapid.OneOf(letters, letters, letters, rapid.Rune())
@@ -136,7 +136,7 @@ func anyPage(t *testing.T, r *rapid.T) Page {
 	return p
 }
 
-func TestPaginate(t *testing.T) {
+func TestPaginateKeepsARowWithTheTotals(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		heights := rapid.SliceOfN(rapid.Float64Range(1, 50), 0, 200).Draw(r, "heights")

@@ -6,9 +6,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// The letter page, in millimetres. The quiet border of the QR code begins at
-// the left margin, so that the code itself stands 2 cm from the edge as the
-// authority wants it.
+// The letter page, in millimetres. The quiet zone of the QR code begins at the
+// left margin, so that the code itself is 2 cm from the edge, as the authority
+// requires.
 const (
 	letterW, letterH = 215.9, 279.4
 	letterMargin     = 17.0
@@ -17,7 +17,7 @@ const (
 	letterInner      = letterW - 2*letterMargin
 
 	qrSize   = 28.0
-	qrBorder = 3.0 // at least the four modules that readers need
+	qrBorder = 3.0 // the quiet zone; scanners need at least four modules
 
 	titleW  = 77.0
 	totalsW = 80.0
@@ -49,14 +49,15 @@ func (l *letter) sheets() []sheet {
 	top := letterTop + header.h + 4
 	bodyTop := top + l.table.head.h
 	room := l.stampTop() - 4 - bodyTop
-	// The totals may reach down beside the QR code, the table may not.
+	// The totals may be next to the QR code; the table must end above it.
 	lastRoom := min(room, l.bottom()-6-totals.h-4-bodyTop)
 
 	rows := split(l.table.rows(), room)
 	remarks := remarks(l.page.remarks(), letterInner-totalsW-gutter)
 	pages := paginate(rows, room, lastRoom)
 	if tail := bodyTop + height(pages[len(pages)-1]) + 4; len(remarks) > 0 && tail+height(remarks) > l.stampTop()-4 {
-		// Too long to stand beside the totals: on with them under the table.
+		// The remarks are too long for the space next to the totals, so they
+		// follow the table.
 		rows = append(rows, wideRemarks(l.page.remarks())...)
 		remarks = nil
 		pages = paginate(rows, room, lastRoom)
@@ -91,10 +92,10 @@ func (l *letter) sheets() []sheet {
 	return list
 }
 
-// bottom is where the last line of a page may end, above the legend.
+// bottom returns the lowest position for content, above the legend.
 func (l *letter) bottom() float64 { return letterH - letterBottom - l.legend.h }
 
-// stampTop is where the border of the QR code begins.
+// stampTop returns the top of the QR code's frame.
 func (l *letter) stampTop() float64 {
 	return l.bottom() - 2*body().lineHeight() - 1.5 - qrSize - 2*qrBorder
 }
@@ -117,7 +118,7 @@ func (l *letter) footer(s *sheet, page, of int) {
 	s.add(l.legend, letterMargin, l.bottom()+3)
 }
 
-// header is what every page begins with: the issuer, the title, the buyer.
+// header returns the top of every page: the issuer, the title and the buyer.
 func (l *letter) header() block {
 	var b block
 	b.fill(0, letterInner, 0.9, accent())
@@ -146,8 +147,9 @@ func (l *letter) issuer(w float64) block {
 	return b
 }
 
-// short is a text on two lines at most, if letters no smaller than a size can
-// bring that about: every page begins with these.
+// short returns a text on at most two lines. It reduces the font size down to
+// least for that; a longer text takes more lines. Every page begins with such
+// texts, so they must stay short.
 func short(text string, s style, least, w float64) block {
 	for len(wrap(text, s, w)) > 2 && s.size > least {
 		s = s.sized(s.size - 0.5)
@@ -174,7 +176,7 @@ func (l *letter) title() block {
 	return b
 }
 
-// panel is the buyer and, to the right, how the invoice is to be paid.
+// panel returns the box with the buyer and, to the right, the payment terms.
 func (l *letter) panel() block {
 	const padding, termsW = 3.0, 64.0
 	g := grid{label: label(), caption: caption(), value: body(), gap: 0.6}
@@ -204,7 +206,7 @@ func (l *letter) panel() block {
 	return b
 }
 
-// amounts are the totals as a box of a width.
+// amounts returns the totals as a block of a width.
 func amounts(rows []amount, w float64) block {
 	const padding = 2.5
 	var b block
@@ -245,7 +247,7 @@ func amounts(rows []amount, w float64) block {
 		if r.weight == detail {
 			indent += 3
 		}
-		// The label gives way to the figure, which stays whole.
+		// The label wraps; the amount stays on one line.
 		room := w - indent - padding - 2 - value.width(r.value)
 		text := paragraph(r.label, name, max(room, 20), left)
 		line.add(text, indent, 0)

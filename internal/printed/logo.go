@@ -12,34 +12,35 @@ import (
 )
 
 const (
-	// maxPixels bounds what a logo unpacks to before it is unpacked.
+	// maxPixels is the largest number of pixels of a logo. It is checked before
+	// the logo is decoded, to bound the memory.
 	maxPixels = 8 << 20
-	// logoDensity is how many pixels of a logo are kept per millimetre of the
-	// place it is given, 300 to the inch.
+	// logoDensity is the resolution of a printed logo in pixels per millimetre:
+	// 300 per inch.
 	logoDensity = 300 / 25.4
 )
 
-// The largest place that a logo is given, in millimetres.
+// The largest size of a printed logo, in millimetres.
 const (
 	logoWidth  = 60.0
 	logoHeight = 18.0
 )
 
-// A logo is a picture ready to be printed, w × h millimetres.
+// A logo is an image that is ready to be printed, w × h millimetres.
 type logo struct {
 	png  []byte
 	w, h float64
 }
 
-// CheckLogo tells whether a picture can be printed as a logo.
+// CheckLogo returns an error when an image cannot be printed as a logo.
 func CheckLogo(data []byte) error {
 	_, err := decodeLogo(data)
 	return err
 }
 
-// decodeLogo reads a PNG or JPEG of any kind and writes it as an 8-bit PNG on
-// white no larger than it is printed, for the writer of the PDF takes only some
-// kinds.
+// decodeLogo decodes a PNG or JPEG image and encodes it as an 8-bit PNG on a white
+// background in the size that is printed, because the PDF library supports only
+// some kinds of PNG. It returns nil without data.
 func decodeLogo(data []byte) (*logo, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -50,21 +51,21 @@ func decodeLogo(data []byte) (*logo, error) {
 	case bytes.HasPrefix(data, []byte{0xFF, 0xD8}):
 		decode, decodeConfig = jpeg.Decode, jpeg.DecodeConfig
 	default:
-		return nil, errors.New("want a PNG or a JPEG")
+		return nil, errors.New("must be a PNG or JPEG image")
 	}
 	config, err := decodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
 	if config.Width < 1 || config.Height < 1 || config.Width > maxPixels/config.Height {
-		return nil, fmt.Errorf("%d × %d pixels; want at most %d in all", config.Width, config.Height, maxPixels)
+		return nil, fmt.Errorf("the image has %d × %d pixels; it must have at most %d in total", config.Width, config.Height, maxPixels)
 	}
 	picture, err := decode(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	// A picture is never enlarged beyond 96 pixels to the inch, where it would
-	// begin to look coarse.
+	// A small image is printed at 96 pixels per inch and not larger, where it
+	// would look coarse.
 	w, h := float64(config.Width), float64(config.Height)
 	scale := min(logoWidth/w, logoHeight/h, 25.4/96)
 	l := &logo{w: w * scale, h: h * scale}

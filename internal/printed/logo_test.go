@@ -24,7 +24,7 @@ func encodePNG(t testing.TB, m image.Image) []byte {
 	return b.Bytes()
 }
 
-// logoPNG is an ellipse on nothing.
+// logoPNG returns an ellipse on a transparent background.
 func logoPNG(t testing.TB, w, h int) []byte {
 	t.Helper()
 	m := image.NewNRGBA(image.Rect(0, 0, w, h))
@@ -39,8 +39,8 @@ func logoPNG(t testing.TB, w, h int) []byte {
 	return encodePNG(t, m)
 }
 
-// interlaced is a PNG of one pixel, which is the same interlaced as not but for
-// the header.
+// interlaced returns an interlaced PNG of one pixel; only its header differs from
+// that of a plain one.
 func interlaced(t testing.TB) []byte {
 	t.Helper()
 	data := encodePNG(t, image.NewNRGBA(image.Rect(0, 0, 1, 1)))
@@ -49,7 +49,7 @@ func interlaced(t testing.TB) []byte {
 	return data
 }
 
-func TestLogos(t *testing.T) {
+func TestLogosOfEveryKindAreDecoded(t *testing.T) {
 	t.Parallel()
 	box := image.Rect(0, 0, 64, 32)
 	var photo bytes.Buffer
@@ -87,7 +87,7 @@ func TestLogos(t *testing.T) {
 	}
 }
 
-func TestBadLogosAreRefused(t *testing.T) {
+func TestInvalidLogosAreRefused(t *testing.T) {
 	t.Parallel()
 	good := logoPNG(t, 60, 20)
 	huge := bytes.Clone(good)

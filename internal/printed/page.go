@@ -1,7 +1,7 @@
-// Package printed owns the printed representation of electronic fiscal
-// documents of types 31 and 32: which items a page shows, where they stand and
-// how they look (Technical Report e-CF, printed representation). It is pure:
-// the same page always gives the same bytes.
+// Package printed owns the printed representation of electronic fiscal documents
+// of types 31 and 32: the content and the layout of a page (Technical Report
+// e-CF, printed representation). It is pure: the same page always gives the same
+// bytes.
 package printed
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// A Format is the paper that a document is printed on.
+// A Format is a paper format.
 type Format int
 
 // The formats.
@@ -23,7 +23,7 @@ const (
 	Receipt               // a roll 80 mm wide, as long as needed
 )
 
-// ParseFormat reads the name of a format.
+// ParseFormat returns the format of a name, and fails on any other name.
 func ParseFormat(s string) (Format, error) {
 	switch s {
 	case "letter":
@@ -31,35 +31,36 @@ func ParseFormat(s string) (Format, error) {
 	case "receipt":
 		return Receipt, nil
 	}
-	return 0, fmt.Errorf("printed: there is no format %q; want letter or receipt", s)
+	return 0, fmt.Errorf("printed: format %q: must be letter or receipt", s)
 }
 
-// A Page is all that is printed of one document.
+// A Page is the content of the printed representation of one document.
 type Page struct {
 	Document *ecf.Document
 	Code     ecf.SecurityCode
 	Stamp    ecf.Stamp
-	// Language is "es" or "en", which adds a second caption to the labels that
-	// are not fiscal. The fiscal labels are Spanish by law.
+	// Language is "es" or "en". "en" adds an English caption to the labels
+	// without fiscal meaning; fiscal labels must be in Spanish by law.
 	Language    string
-	Logo        []byte // PNG or JPEG, nil for none
-	Contingency bool   // the document can be looked up only after 72 hours
+	Logo        []byte // PNG or JPEG, nil for no logo
+	Contingency bool   // the authority may know the document only after 72 hours
 	Extra       Extra
 }
 
-// Extra is what a request says and the signed document has no room for. It is
-// zero when only the document is known, which then speaks for itself.
+// Extra holds values of a request that the signed document cannot carry in full.
+// It is zero when the request is not known; the page then shows what the document
+// carries.
 type Extra struct {
 	Notes, PaymentTerms, PurchaseOrder string
 
 	DueDate         fiscal.Date
 	BuyerPostalCode string
-	BuyerCountry    string               // code, of a buyer abroad
+	BuyerCountry    string               // the country code of a foreign buyer
 	Withholdings    *fiscal.Withholdings // for their bases and rates
-	Units           []string             // by line, for lines without a code of the authority's table
+	Units           []string             // by line; used when the line has no code of the authority's table
 }
 
-// ExtraOf returns what only the invoice knows.
+// ExtraOf returns the extra values of an invoice.
 func ExtraOf(inv *fiscal.Invoice) Extra {
 	e := Extra{
 		Notes: inv.Notes, PaymentTerms: inv.PaymentTerms, PurchaseOrder: inv.PurchaseOrder,
@@ -67,7 +68,7 @@ func ExtraOf(inv *fiscal.Invoice) Extra {
 	}
 	if a := inv.Buyer.Address; a != nil {
 		e.BuyerPostalCode = a.PostalCode
-		if a.CountryCode != "DO" {
+		if a.CountryCode != fiscal.DominicanRepublic {
 			e.BuyerCountry = a.CountryCode
 		}
 	}
@@ -77,8 +78,8 @@ func ExtraOf(inv *fiscal.Invoice) Extra {
 	return e
 }
 
-// Render prints the page as a PDF. Without an item that the law demands on
-// every page there is an error instead, for such a page proves nothing.
+// Render returns the page as a PDF. It fails when a value that the law requires
+// on every page is missing, or when the logo is not a valid image.
 func (p Page) Render(f Format) ([]byte, error) {
 	logo, err := decodeLogo(p.Logo)
 	if err != nil {
@@ -109,37 +110,37 @@ func (p Page) layout(f Format, logo *logo) ([]sheet, error) {
 	case Receipt:
 		return (&receipt{page: p, logo: logo, qr: code}).sheets(), nil
 	}
-	return nil, fmt.Errorf("there is no format %d", f)
+	return nil, fmt.Errorf("format %d does not exist", f)
 }
 
 func (p Page) check() error {
 	d := p.Document
 	switch {
 	case d == nil:
-		return errors.New("there is no document")
+		return errors.New("the page has no document")
 	case d.ENCF.IsZero():
 		return errors.New("the document has no e-NCF")
 	case d.ENCF.Type() == fiscal.FiscalCredit && d.Expires.IsZero():
-		return errors.New("the document does not say when its sequence expires, which type 31 must")
+		return errors.New("the document is of type 31 and does not state when its number range expires")
 	case d.Issuer.RNC == "" || d.Issuer.LegalName == "":
 		return errors.New("the document does not name its issuer")
 	case d.IssueDate.IsZero():
 		return errors.New("the document has no date of issue")
 	case d.SignedAt.IsZero():
-		return errors.New("the document is not signed")
+		return errors.New("the document has no time of signature")
 	case len(d.Lines) == 0:
 		return errors.New("the document has no lines")
 	case p.Code == (ecf.SecurityCode{}):
 		return errors.New("the document has no security code")
 	case !strings.HasSuffix(p.Stamp.String(), "codigoseguridad="+url.QueryEscape(p.Code.String())):
-		return errors.New("the stamp is not of the security code")
+		return errors.New("the stamp does not have the security code of the document")
 	case p.Language != "" && p.Language != "es" && p.Language != "en":
-		return fmt.Errorf("there is no language %q; want es or en", p.Language)
+		return fmt.Errorf("language %q: must be es or en", p.Language)
 	}
 	return nil
 }
 
-// The type of a document in words, as the authority writes them.
+// typeName returns the name of the document type, as the authority writes it.
 func (p Page) typeName() string {
 	if p.Document.ENCF.Type() == fiscal.FiscalCredit {
 		return "Factura de Crédito Fiscal Electrónica"
@@ -147,6 +148,6 @@ func (p Page) typeName() string {
 	return "Factura de Consumo Electrónica"
 }
 
-// contingencyLegend is the authority's text for documents that it has not
-// received yet.
+// contingencyLegend is the authority's text for documents issued in contingency,
+// which it has not received yet.
 const contingencyLegend = "e-CF emitido en modalidad de Contingencia, el cual podrá ser consultado para su validez fiscal, a partir de las setenta y dos (72) horas."

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// cases are the pages that the golden files hold.
+// cases returns the pages of the golden files.
 func cases(t testing.TB) map[string]Page {
 	t.Helper()
 	mixed := mixedPage(t)
@@ -40,7 +40,7 @@ func cases(t testing.TB) map[string]Page {
 	}
 }
 
-func TestPagesAreAsTheGoldenFilesSay(t *testing.T) {
+func TestPagesAreThoseOfTheGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for name, p := range cases(t) {
 		for f, format := range []string{"letter", "receipt"} {
@@ -82,18 +82,18 @@ func TestPagesAreValidPDF(t *testing.T) {
 				if err := os.WriteFile(file, pdf, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				// It ends with another code than 0 for a warning, too.
+				// Its exit code is not 0 for a warning, too.
 				output(t, "qpdf", nil, "--check", file)
 				if len(pdf) > 10<<20 {
-					t.Errorf("%d bytes; the authority takes 10 MB", len(pdf))
+					t.Errorf("%d bytes; the authority accepts 10 MB", len(pdf))
 				}
 			})
 		}
 	}
 }
 
-// TestQRCode reads the codes back from the page as a phone would.
-func TestQRCode(t *testing.T) {
+// The test scans the codes on the page, as a phone does.
+func TestQRCodeOnThePageIsTheStamp(t *testing.T) {
 	t.Parallel()
 	almost := sample(t, fiscal.Consumer, line(t, fiscal.Exempt, "Motor", "1", "249999.99"))
 	exactly := sample(t, fiscal.Consumer, line(t, fiscal.Exempt, "Motor", "1", "250000"))
@@ -129,9 +129,9 @@ func TestQRCode(t *testing.T) {
 	}
 }
 
-// TestEveryPageOfSeveral holds the rules for documents of more than one page:
-// header, QR code, code and date on each, subtotals on all but the last.
-func TestEveryPageOfSeveral(t *testing.T) {
+// Every page has the header, the QR code, the security code and the date; every
+// page but the last has subtotals.
+func TestEveryPageOfSeveralHasTheRequiredItems(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ lines, pages int }{{1, 1}, {40, 2}, {1000, 48}} {
 		t.Run(fmt.Sprint(c.lines, " lines"), func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestEveryPageOfSeveral(t *testing.T) {
 	}
 }
 
-func TestLongReceiptBreaks(t *testing.T) {
+func TestLongReceiptIsSplitIntoPages(t *testing.T) {
 	t.Parallel()
 	p := page(t, sample(t, fiscal.Consumer, manyLines(t, 1000)...), "abcdef")
 	sheets, err := p.layout(Receipt, nil)
@@ -229,7 +229,7 @@ func TestSamePageGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	p := mixedPage(t)
 	p.Logo = logoPNG(t, 300, 100)
-	// Characters that share a glyph are where a subset could vary.
+	// A font subset could differ for characters that share a glyph.
 	p.Extra.Notes = "a-b−c \u00A0 µμ Ωω ∆Δ ·∙ ¯ˉ áéíóú ÁÉÍÓÚ ñÑ"
 	want := [2][]byte{render(t, p, Letter), render(t, p, Receipt)}
 	var wait sync.WaitGroup
@@ -245,7 +245,7 @@ func TestSamePageGivesTheSameBytes(t *testing.T) {
 	wait.Wait()
 }
 
-func TestPropertiesOfTheFile(t *testing.T) {
+func TestPDFHasItsProperties(t *testing.T) {
 	t.Parallel()
 	p := page(t, sample(t, fiscal.FiscalCredit, line(t, fiscal.Taxed18, "Zapatos", "150", "550")), "S/DQdu")
 	pdf := render(t, p, Letter)
@@ -265,7 +265,7 @@ func TestPropertiesOfTheFile(t *testing.T) {
 	}
 }
 
-func TestAPageWithoutAMandatoryItemIsRefused(t *testing.T) {
+func TestPageWithoutARequiredItemIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*Page){
 		"no document":    func(p *Page) { p.Document = nil },
@@ -299,10 +299,10 @@ func TestParseFormat(t *testing.T) {
 		}
 	}
 	if _, err := ParseFormat("A4"); err == nil {
-		t.Error("A4 is a format")
+		t.Error("ParseFormat accepts A4")
 	}
 	p := page(t, sample(t, fiscal.Consumer, line(t, fiscal.Taxed18, "Café", "2", "125")), "abcdef")
 	if _, err := p.Render(7); err == nil {
-		t.Error("7 is a format")
+		t.Error("Render accepts format 7")
 	}
 }

@@ -6,15 +6,16 @@ import (
 	"rsc.io/qr/coding"
 )
 
-// minVersion is the version of QR code that the authority prescribes. Most of
-// its own addresses do not fit it, and grow.
+// minVersion is the QR code version that the authority prescribes. Most addresses
+// do not fit into it and need a larger version.
 const minVersion = 8
 
-// A qrCode is a square of modules, true where black.
+// A qrCode is a square of modules; true is black.
 type qrCode [][]bool
 
-// encodeQR returns the code of an address in the smallest version from 8 that
-// holds it at level M, with the mask that the standard finds best to read.
+// encodeQR returns the QR code of an address in the smallest version from
+// minVersion that holds it at level M, with the mask of the lowest penalty. It
+// fails when the address is too long for any version.
 func encodeQR(address string) (qrCode, error) {
 	text := coding.String(address)
 	version := coding.Version(minVersion)
@@ -53,7 +54,8 @@ func modules(drawn *coding.Code) qrCode {
 	return code
 }
 
-// penalty is how hard a code is to read (ISO/IEC 18004, evaluation of masks).
+// penalty returns the penalty of a code (ISO/IEC 18004, evaluation of masks): the
+// higher, the harder it is to scan.
 func (c qrCode) penalty() int {
 	size, sum, dark := len(c), 0, 0
 	column := make([]bool, size)
@@ -74,13 +76,13 @@ func (c qrCode) penalty() int {
 			}
 		}
 	}
-	// Ten for every five percent that the share of black is away from half.
+	// 10 points for every 5 percent by which the share of black differs from 50.
 	away := 20*dark - 10*size*size
 	return sum + max(away, -away)/(size*size)*10
 }
 
-// linePenalty counts runs of five and more of one colour, and what looks like
-// the middle of a finder.
+// linePenalty returns the penalty of one row or column, for runs of five or more
+// modules of one colour and for patterns that look like a finder.
 func linePenalty(line []bool) int {
 	const before, after, window = 0b00001011101, 0b10111010000, 1<<11 - 1
 	sum, run, last := 0, 0, 0
@@ -106,10 +108,10 @@ func linePenalty(line []bool) int {
 	return sum
 }
 
-// A run is a row of black modules side by side.
+// A run is a sequence of adjacent black modules in a row.
 type run struct{ x, y, n int }
 
-// runs returns the black modules, those side by side as one.
+// runs returns the black modules as runs.
 func (c qrCode) runs() []run {
 	var list []run
 	for y, row := range c {

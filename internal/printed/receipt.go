@@ -6,15 +6,15 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// The receipt, in millimetres. Printers of 80 mm rolls reach 72 of them.
+// The receipt, in millimetres. Printers for 80 mm rolls print 72 mm.
 const (
 	receiptW      = 80.0
 	receiptMargin = 4.0
 	receiptInner  = receiptW - 2*receiptMargin
-	receiptEnd    = 5.0 // above and below all
+	receiptEnd    = 5.0 // the margin above and below
 
-	// receiptMaxH is as long as a page may be: readers of PDF accept 14,400
-	// points, which are 5,080 mm.
+	// receiptMaxH is the longest page: PDF readers accept 14,400 points, which
+	// are 5,080 mm.
 	receiptMaxH = 5000.0
 
 	// receiptQR is larger than on a letter page, because thermal printers have
@@ -22,8 +22,8 @@ const (
 	receiptQR = 34.0
 )
 
-// A receipt lays a document out on a roll. All of it is black, because thermal
-// paper has no grey and must be legible for ten years.
+// A receipt lays a document out on a roll. Everything is black, because thermal
+// paper has no grey and the receipt must be legible for ten years.
 type receipt struct {
 	page Page
 	logo *logo
@@ -39,7 +39,7 @@ func printedCaption() style {
 func (r *receipt) sheets() []sheet {
 	header, head := r.header(), r.head()
 	rows := r.rows()
-	foot := r.foot(1, 2) // as high as any other
+	foot := r.foot(1, 2) // has the same height on every page
 	totals := r.amounts(r.page.totals())
 	remarks := remarksIn(r.page.remarks(), receiptInner, printedSmall().strong(), printedCaption(), printedSmall())
 	if len(remarks) > 0 {
@@ -49,7 +49,7 @@ func (r *receipt) sheets() []sheet {
 	for _, line := range remarks {
 		totals.stack(line.block, 0)
 	}
-	room := receiptMaxH - header.h - head.h - foot.h - 60 // more than subtotals and gaps take
+	room := receiptMaxH - header.h - head.h - foot.h - 60 // more than the subtotals and the gaps need
 	pages := paginate(rows, room, room-totals.h)
 	list := make([]sheet, len(pages))
 	for i, rows := range pages {
@@ -73,7 +73,7 @@ func (r *receipt) sheets() []sheet {
 	return list
 }
 
-// dashes is a rule across the roll.
+// dashes returns a line across the roll.
 func dashes() block {
 	var b block
 	b.fill(0, receiptInner, 0.25, black())
@@ -117,11 +117,11 @@ func (r *receipt) header() block {
 	return b
 }
 
-// itbisEnd is where the column of ITBIS ends when it stands beside that of the
-// value.
+// itbisEnd is the right edge of the ITBIS column when it is on the same line as
+// the value.
 const itbisEnd = 53.0
 
-// head names what a line shows, in the two rows in which it shows it.
+// head returns the two header rows of the table, one for each row of a line.
 func (r *receipt) head() block {
 	var b block
 	b.stack(dashes(), 0)
@@ -157,8 +157,8 @@ func (r *receipt) rows() []row {
 	return rows
 }
 
-// receiptLine stacks what a letter page has side by side: the description, then
-// the figures, on one row when they have room there.
+// receiptLine returns a line of the document: the description, and below it the
+// amounts, on one row when they fit.
 func receiptLine(l *lineText) block {
 	s, small := printedBody(), printedSmall().sized(8)
 	b := block{h: 1.2}
@@ -219,7 +219,8 @@ func (r *receipt) amounts(rows []amount) block {
 	return b
 }
 
-// foot is the QR code in the middle, and the code and the date under it.
+// foot returns the QR code with the security code and the time of signature below
+// it.
 func (r *receipt) foot(page, of int) block {
 	var b block
 	b.items = append(b.items, item{kind: drawQR, x: (receiptInner - receiptQR) / 2, y: qrBorder, w: receiptQR, h: receiptQR, qr: r.qr})

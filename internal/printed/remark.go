@@ -1,12 +1,12 @@
 package printed
 
-// remarks are headings and texts as rows of a width on a letter page.
+// remarks returns remarks as rows of a width on a letter page.
 func remarks(list []remark, w float64) []row {
 	return remarksIn(list, w, label().strong().colored(accent()), caption(), body().sized(8))
 }
 
-// remarksIn are remarks in given letters, a row for each line so that they may
-// run from one page to the next.
+// remarksIn returns remarks in the given styles. Each line is a row, so that a
+// remark may continue on the next page.
 func remarksIn(list []remark, w float64, head, second, text style) []row {
 	var rows []row
 	add := func(b block) { rows = append(rows, row{b, -1}) }
@@ -29,8 +29,8 @@ func remarksIn(list []remark, w float64, head, second, text style) []row {
 	return rows
 }
 
-// wideRemarks are remarks under the table, as wide as it is. A heading takes
-// its first line along.
+// wideRemarks returns the remarks below the table, in its width. The first
+// heading and its first line are one row.
 func wideRemarks(list []remark) []row {
 	rows := remarks(list, letterInner)
 	if len(rows) > 1 {

@@ -28,8 +28,7 @@ func date(t testing.TB, s string) fiscal.Date {
 	return d
 }
 
-// sample returns a document of a type with its lines, and totals that are what
-// the lines come to.
+// sample returns a document of a type with lines and their totals.
 func sample(t testing.TB, kind fiscal.Type, lines ...ecf.Line) *ecf.Document {
 	t.Helper()
 	number, err := fiscal.NewENCF(kind, 1)
@@ -59,7 +58,8 @@ func sample(t testing.TB, kind fiscal.Type, lines ...ecf.Line) *ecf.Document {
 	return d
 }
 
-// total sets the totals of a document by its lines, tax rounded once per rate.
+// total computes the totals of a document from its lines, with the tax rounded
+// once per rate.
 func total(t testing.TB, d *ecf.Document) {
 	t.Helper()
 	totals := &d.Totals
@@ -100,7 +100,7 @@ func manyLines(t testing.TB, n int) []ecf.Line {
 	return list
 }
 
-// page returns a page of a document that was signed with a code.
+// page returns a page of a document with a security code.
 func page(t testing.TB, d *ecf.Document, code string) Page {
 	t.Helper()
 	c, err := ecf.NewSecurityCode(code)

@@ -5,15 +5,15 @@ type table struct {
 	lines   []lineText
 	columns []column
 	text    style
-	mark    float64 // the room for the E of exempt items
-	// stacked puts the description above the figures, which are so long that
-	// they leave it no room beside them.
+	mark    float64 // the width reserved for the E of exempt items
+	// stacked puts the description above the amounts, when the amounts are so
+	// long that the description has no space next to them.
 	stacked bool
 	w       float64
 	head    block
 }
 
-// A column is a place of the table.
+// A column is a column of the table.
 type column struct {
 	cell cell
 	x, w float64 // of its text
@@ -21,16 +21,16 @@ type column struct {
 
 const (
 	cellGap    = 3.0  // between two columns
-	tableEdge  = 2.5  // left and right of all
-	calmText   = 68.0 // what a description has before the longest title breaks
-	wideText   = 56.0 // what a description should have
-	narrowText = 32.0 // what it must have
-	calmAmount = 18.0 // what an amount has where there is room
+	tableEdge  = 2.5  // the padding left and right
+	calmText   = 68.0 // below this description width, the longest title wraps
+	wideText   = 56.0 // below this description width, the font becomes smaller
+	narrowText = 32.0 // below this width, the description moves above the amounts
+	calmAmount = 18.0 // the width of an amount when there is space
 	maxUnitW   = 20.0
 )
 
-// newTable finds the largest letters, and the columns, at which every figure
-// stays on one line and descriptions have some room.
+// newTable chooses the largest font size and the columns for which every amount
+// fits on one line and descriptions have enough space.
 func newTable(p Page, w float64) table {
 	t := table{lines: p.lines(), text: body(), w: w}
 	shown := [cells]bool{true, true, true, true, false, true, true}
@@ -71,12 +71,14 @@ func newTable(p Page, w float64) table {
 	return t
 }
 
-// heading styles
-func headStyle() style   { return style{size: 7.5, bold: true, color: white()} }
+// headStyle is the style of the column titles.
+func headStyle() style { return style{size: 7.5, bold: true, color: white()} }
+
+// headCaption is the style of their English captions.
 func headCaption() style { return style{size: minSize, color: color{198, 212, 226}} }
 
-// measure gives every column what its widest text needs, and what is left to
-// the description, which it returns. Amounts have a width at the least.
+// measure gives every column the width of its widest text, and the description
+// the rest, which it returns. Amounts are at least as wide as least.
 func (t *table) measure(headings [cells]heading, least float64) float64 {
 	rest := t.w - 2*tableEdge - cellGap*float64(len(t.columns)-1)
 	for i := range t.columns {
@@ -109,9 +111,9 @@ func (t *table) measure(headings [cells]heading, least float64) float64 {
 	return rest
 }
 
-// settle decides what becomes of a description without room. When even the
-// figures alone have none, which no number within the limits of the format can
-// bring about, they break into lines.
+// settle moves the description above the amounts when it has too little space.
+// When even the amounts alone are too wide, their columns shrink and they wrap;
+// numbers within the limits of the format always fit.
 func (t *table) settle() {
 	figures, room := 0.0, t.w-2*tableEdge-cellGap*float64(len(t.columns)-2)
 	var text *column
@@ -158,7 +160,7 @@ func (t *table) heads(headings [cells]heading) block {
 	top := padding
 	draw := func(col column, lines int) {
 		h := headings[col.cell]
-		// Titles of one line stand at the foot, beside the last of those of two.
+		// Titles of one line are aligned with the last line of longer ones.
 		y := top + float64(lines-len(h.lines))*headStyle().lineHeight()
 		text := stanza(h.lines, headStyle(), col.w, col.cell.align())
 		if h.caption != "" {
@@ -189,7 +191,7 @@ func (t *table) heads(headings [cells]heading) block {
 	return b
 }
 
-// rows lays every line out.
+// rows returns the layout of every line.
 func (t *table) rows() []row {
 	const padding = 0.85
 	rows := make([]row, len(t.lines))
@@ -229,8 +231,8 @@ func (t *table) description(l *lineText) block {
 	return b
 }
 
-// split breaks rows that are higher than a page between two lines of letters;
-// no other row is ever split.
+// split breaks rows that are higher than a page between two lines of text. It
+// does not split other rows.
 func split(rows []row, room float64) []row {
 	var list []row
 	for _, r := range rows {

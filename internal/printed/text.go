@@ -7,16 +7,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// clean returns a text as it can be printed on one line: composed, every run of
-// white space as one space, and every character that the fonts lack as a
-// visible substitute. Only characters that have no shape of their own, such as
-// joiners and marks of direction, are left out.
+// clean returns a text that can be printed on one line. It composes characters,
+// replaces each run of white space by one space, and replaces each character
+// that the fonts do not have by a visible substitute. It removes only characters
+// without a shape, such as joiners and direction marks.
 func clean(s string) string {
 	return strings.Join(strings.Fields(printable(s)), " ")
 }
 
-// cleanLines is clean for a text of several lines. Empty lines at the ends are
-// dropped, and several in a row count as one.
+// cleanLines is clean for a text of several lines. It removes empty lines at the
+// beginning and the end, and replaces several empty lines in a row by one.
 func cleanLines(s string) []string {
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n\n", "\v", "\n", "\f", "\n").Replace(s)
 	var lines []string
@@ -38,7 +38,7 @@ func printable(s string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case r == '\u00AD': // a place to break a word at, not a hyphen
+		case r == '\u00AD': // a soft hyphen, which marks where a word may break
 			return -1
 		case has(r):
 			return r
@@ -49,9 +49,8 @@ func printable(s string) string {
 	}, norm.NFC.String(s))
 }
 
-// wrap breaks a cleaned text into lines no wider than w, between words where
-// there is room for them and inside of one where there is none. It never
-// returns nothing.
+// wrap breaks a cleaned text into lines no wider than w. It breaks between words,
+// and inside a word that is wider than w. It returns at least one line.
 func wrap(text string, s style, w float64) []string {
 	if s.fits(text, w) {
 		return []string{text}
@@ -79,7 +78,8 @@ func wrap(text string, s style, w float64) []string {
 	return append(lines, line)
 }
 
-// prefix returns how many bytes of a word fit into w, at least one character.
+// prefix returns how many bytes of a word fit into w, at least those of one
+// character.
 func prefix(word string, s style, w float64) int {
 	room := int(w * 1000 / (s.size * millimetre))
 	for i, r := range word {

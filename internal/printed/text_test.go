@@ -15,7 +15,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-func TestFontsHaveWhatSpanishNeeds(t *testing.T) {
+func TestFontsHaveTheCharactersOfSpanish(t *testing.T) {
 	t.Parallel()
 	for _, r := range "áéíóúüñÁÉÍÓÚÜÑçÇàèâ¿¡ªº€$£¢°²³½¼–—…“”‘’«»•·×÷±%‰&@#©®™§\u00A0" + string(missing) {
 		if !has(r) {
@@ -29,7 +29,7 @@ func TestFontsHaveWhatSpanishNeeds(t *testing.T) {
 	}
 }
 
-func TestClean(t *testing.T) {
+func TestCleanForPrint(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                            "",
@@ -93,8 +93,7 @@ func TestWrapLosesNothing(t *testing.T) {
 	})
 }
 
-// TestTextsAreOnThePage prints texts of every kind, each as a line, and reads
-// them back.
+// The test prints texts of many kinds, each as a line, and extracts them again.
 func TestTextsAreOnThePage(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -117,8 +116,8 @@ func TestTextsAreOnThePage(t *testing.T) {
 	for f := range Receipt + 1 {
 		t.Run(fmt.Sprint(f), func(t *testing.T) {
 			t.Parallel()
-			// In the order in which the page was written, so that what is beside
-			// a text does not come between its lines.
+			// In the order of the page content, so that the columns next to a text
+			// do not come between its lines.
 			got := squeezed(output(t, "pdftotext", render(t, p, f), "-raw", "-enc", "UTF-8", "-", "-"))
 			for _, text := range texts {
 				if want := squeezed(clean(text)); !strings.Contains(got, want) {
@@ -129,7 +128,7 @@ func TestTextsAreOnThePage(t *testing.T) {
 	}
 }
 
-// TestTextsBeyondEveryLimitStillPrint: nobody promises that it looks good.
+// The layout may look bad, but it must not fail.
 func TestTextsBeyondEveryLimitStillPrint(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("W", 9000), words(9000), strings.Repeat("a ", 4500)} {
@@ -146,8 +145,8 @@ func TestTextsBeyondEveryLimitStillPrint(t *testing.T) {
 	}
 }
 
-// squeezed drops what extraction may change: white space, and ligatures, which
-// come back as letters.
+// squeezed removes white space and splits ligatures, because the extraction of
+// text may change them.
 func squeezed(s string) string {
 	return strings.Join(strings.Fields(norm.NFKC.String(s)), "")
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// tool finds a program that reads what was printed as others would. Without it
-// a test is skipped aloud, but not where all of them must run.
+// tool finds a program that reads a PDF. When it is not installed, the test is
+// skipped, and fails when CI is set.
 func tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -54,7 +54,7 @@ func extract(t testing.TB, pdf []byte) []string {
 	return pages
 }
 
-// scan returns what a reader of QR codes finds on a page.
+// scan returns the text of the QR code on a page.
 func scan(t testing.TB, pdf []byte, page string) string {
 	t.Helper()
 	tool(t, "zbarimg")

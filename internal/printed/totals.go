@@ -5,14 +5,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// A weight is how much an amount stands out among the others.
+// A weight is the typographic weight of an amount.
 type weight int
 
 const (
 	plain  weight = iota
 	detail        // a part of the plain amount before it
-	grand         // what the document comes to
-	note          // information under the total
+	grand         // the total of the document
+	note          // information below the total
 )
 
 // An amount is a row of the totals.
@@ -21,8 +21,8 @@ type amount struct {
 	weight                weight
 }
 
-// totals are the amounts of the document, as the signed XML states them and in
-// the order of the authority's model.
+// totals returns the amounts of the document, as in the signed XML and in the
+// order of the authority's model.
 func (p Page) totals() []amount {
 	t := &p.Document.Totals
 	var rows []amount
@@ -58,8 +58,8 @@ func (p Page) totals() []amount {
 	return append(rows, p.withheld()...)
 }
 
-// additional names the taxes besides ITBIS. The selective ones are one total
-// with its parts, because the authority's label is one.
+// additional returns the taxes besides ITBIS. The selective taxes are one total
+// with its parts, because the authority has one label for them.
 func additional(taxes []ecf.AdditionalTax) []amount {
 	var rows, parts []amount
 	var selective fiscal.Decimal
@@ -94,8 +94,8 @@ func additional(taxes []ecf.AdditionalTax) []amount {
 	return rows
 }
 
-// withheld is what the buyer keeps back, as information: the authority does not
-// ask for it in print.
+// withheld returns the taxes that the buyer withholds, as information: the
+// authority does not require them in print.
 func (p Page) withheld() []amount {
 	t := &p.Document.Totals
 	if p.Document.ENCF.Type() != fiscal.FiscalCredit || !t.Withheld {
@@ -118,7 +118,7 @@ func (p Page) withheld() []amount {
 	return rows
 }
 
-// basis says what a withholding was computed from, as far as it is known.
+// basis describes the rate and the base of a withholding, as far as known.
 func basis(w fiscal.Withholding) string {
 	switch {
 	case w.HasRate && w.HasBase:
@@ -133,9 +133,9 @@ func basis(w fiscal.Withholding) string {
 
 func percent(d fiscal.Decimal) string { return quantity(d) + "%" }
 
-// pageTotals are the amounts of the lines on one page of several. All taxes
-// besides ITBIS that a document here can have are of the authority's group of
-// others, so that there is never a selective one to tell apart.
+// pageTotals returns the subtotals of one page of several. All taxes besides
+// ITBIS of our documents belong to the authority's group "other taxes", so there
+// is no row for selective taxes.
 func (p Page) pageTotals(lines []int) []amount {
 	s := subtotalOf(p.Document, lines)
 	var rows []amount

@@ -17,8 +17,8 @@ const (
 	logoName   = "logo"
 )
 
-// write writes the sheets as a PDF. Everything in it that could differ from one
-// run to the next is pinned to the document.
+// write writes the sheets as a PDF. Dates and the order of objects depend only on
+// the document, so that the same page gives the same bytes.
 func (p Page) write(sheets []sheet, picture *logo) ([]byte, error) {
 	pdf := fpdf.NewCustom(&fpdf.InitType{UnitStr: "mm", Size: fpdf.SizeType{Wd: sheets[0].w, Ht: sheets[0].h}})
 	pdf.SetCatalogSort(true)
@@ -76,8 +76,8 @@ func writeItem(pdf *fpdf.Fpdf, height float64, i *item, options fpdf.ImageOption
 	}
 }
 
-// writeQR draws the modules as one path on a grid of whole numbers, so that no
-// hairlines show between them whatever the resolution.
+// writeQR draws the modules as one path on an integer grid, so that no thin lines
+// appear between them at any resolution.
 func writeQR(pdf *fpdf.Fpdf, height float64, i *item) {
 	size := len(i.qr)
 	module := i.w / float64(size) / millimetre

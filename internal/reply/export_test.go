@@ -2,5 +2,5 @@ package reply
 
 import "github.com/fiscalhub/fiscalhub/internal/xmlsig"
 
-// ReadUnsigned reads a response that nobody has signed.
+// ReadUnsigned reads a response without a signature.
 func ReadUnsigned(d *xmlsig.Document) (Response, error) { return readResponse(d.Root()) }

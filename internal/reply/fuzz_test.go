@@ -16,8 +16,8 @@ var (
 	encfForm = regexp.MustCompile(`^E[0-9]{12}$`)
 )
 
-// FuzzReadResponse: anything is read or refused for one reason, and what is read
-// was signed and has the form of a response.
+// FuzzReadResponse checks that every input is read or refused with one kind of
+// error, and that a response that is read has valid values.
 func FuzzReadResponse(f *testing.F) {
 	f.Add([]byte(responseXML))
 	f.Add([]byte(sign(f, peer().Identity, responseXML)))
@@ -29,7 +29,8 @@ func FuzzReadResponse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		r, err := reply.ReadResponse(raw, peer().CA.Pool(), now)
 		check(t, r, err)
-		// Few changes of a signed document lead further than to its signature.
+		// Most changes of a signed document fail at the signature, so the
+		// reader is also called without it.
 		if d, err := xmlsig.Parse(raw, xmlsig.SmallLimits()); err == nil {
 			r, err := reply.ReadUnsigned(d)
 			check(t, r, err)

@@ -7,22 +7,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// A Head is what it takes to answer for a received e-CF: who is meant by it.
+// A Head holds the values of a received e-CF that its acknowledgement needs.
 type Head struct {
-	Root      string
+	Root      string // the name of the root element
 	IssuerRNC string
 	BuyerRNC  string
 	ENCF      string
-	// Signature is nil when the document is signed by somebody who is trusted;
-	// else ErrSignature or ErrUntrusted, and nothing of the head is proven.
+	// Signature is nil when a trusted signer has signed the document. Otherwise
+	// it is ErrSignature or ErrUntrusted, and the other fields are not proven.
 	Signature error
 }
 
-// ReadHead reads the head of an e-CF, signed or not. The error is ErrMalformed
-// when it cannot be read, or does not say whose it is and for whom.
+// ReadHead reads the head of an e-CF, signed or not. It fails with ErrMalformed
+// when the document cannot be read, or has no issuer, buyer or e-NCF.
 func ReadHead(raw []byte, roots *x509.CertPool, now time.Time) (Head, error) {
 	v, err := verify(raw, xmlsig.InvoiceLimits(), roots, now)
 	var root xmlsig.Element
@@ -44,8 +45,8 @@ func ReadHead(raw []byte, roots *x509.CertPool, now time.Time) (Head, error) {
 		Root: root.Name(), IssuerRNC: text("Emisor", "RNCEmisor"), BuyerRNC: text("Comprador", "RNCComprador"),
 		ENCF: text("IdDoc", "eNCF"), Signature: err,
 	}
-	if !isRNC(h.IssuerRNC) || !isRNC(h.BuyerRNC) || !isENCF(h.ENCF) {
-		return Head{}, fmt.Errorf("%w: it has no issuer, buyer and e-NCF", ErrMalformed)
+	if !fiscal.IsRNC(h.IssuerRNC) || !fiscal.IsRNC(h.BuyerRNC) || !fiscal.IsENCF(h.ENCF) {
+		return Head{}, fmt.Errorf("%w: RNCEmisor, RNCComprador and eNCF are required", ErrMalformed)
 	}
 	return h, nil
 }

@@ -1,7 +1,7 @@
-// Package reply owns what buyers and issuers answer each other about a
-// document: acknowledgements (ARECF) and commercial responses (ACECF), read
-// from verified bytes alone, and the acknowledgement that we sign. What an
-// answer does to a document is not its business.
+// Package reply reads the documents that buyers send about an e-CF, which are
+// acknowledgements (ARECF) and commercial responses (ACECF), and writes the
+// acknowledgements that we sign. It reads only verified bytes. Other packages
+// decide the effect of a reply on a document.
 package reply
 
 import (
@@ -13,32 +13,33 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// Why a document of others is refused. A receiver tells a bad signature (the
-// first two) from everything else.
+// Why a document of another party is refused. The receiver answers ErrSignature
+// and ErrUntrusted with the code for a bad signature.
 var (
-	// ErrSignature is a document without a signature, or with one that is not
-	// of the profile, has a weak key or does not match.
+	// ErrSignature means that the document has no signature, or one that xmlsig
+	// refuses: of another form, with a weak key, or not matching the document.
 	ErrSignature = errors.New("reply: the signature is refused")
-	// ErrUntrusted is a signature that matches, by somebody for whom none of the
-	// trusted roots vouches now.
+	// ErrUntrusted means that the signature matches, but no trusted root has
+	// issued the certificate of the signer, or the certificate is not valid now.
 	ErrUntrusted = errors.New("reply: the signer is not trusted")
-	// ErrMalformed is a document that cannot be read, or does not say what a
-	// document of its kind says.
+	// ErrMalformed means that the document is not XML that xmlsig reads, or does
+	// not have the elements of its format.
 	ErrMalformed = errors.New("reply: the document is malformed")
 )
 
-// Why a response that is well formed and signed has no effect. Whoever keeps the
-// documents tells.
+// Why a valid commercial response has no effect. The package that stores the
+// documents returns these errors.
 var (
-	// ErrNoDocument is a response about a document that is none of ours, or that
-	// nobody can respond to.
-	ErrNoDocument = errors.New("reply: there is no such document")
-	// ErrMismatch is a response whose date, total or buyer is not that of the
-	// document.
-	ErrMismatch = errors.New("reply: the document says otherwise")
+	// ErrNoDocument means that we have no such document, or that a buyer cannot
+	// respond to it.
+	ErrNoDocument = errors.New("reply: the document does not exist")
+	// ErrMismatch means that the date, the total or the buyer of the response is
+	// not that of the document.
+	ErrMismatch = errors.New("reply: the response does not match the document")
 )
 
-// verify returns what was signed, by somebody who is trusted now.
+// verify verifies the signature of a document and that its signer is trusted at
+// now.
 func verify(raw []byte, limits xmlsig.Limits, roots *x509.CertPool, now time.Time) (*xmlsig.Verified, error) {
 	v, err := xmlsig.Verify(raw, limits)
 	switch {

@@ -10,12 +10,12 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// maxReason is how many characters the reason of a rejection may have.
+// maxReason is the largest number of characters in the reason of a rejection.
 const maxReason = 250
 
-// A Response is a buyer's commercial response (ACECF), read from its verified
-// signature. It is about the document of an issuer and a number; the other
-// fields must be those of that document.
+// A Response is a buyer's commercial response (ACECF) whose signature was
+// verified. IssuerRNC and ENCF identify the document; the caller must compare
+// IssueDate, Total and BuyerRNC with it.
 type Response struct {
 	IssuerRNC string
 	ENCF      string
@@ -23,27 +23,28 @@ type Response struct {
 	Total     fiscal.Decimal
 	BuyerRNC  string
 	Accepted  bool
-	Reason    string // of a rejection, "" when it gives none
+	Reason    string // of a rejection, "" when there is none
 	At        time.Time
-	// Signer is the person whom the certificate names. Nothing proves that this
-	// person may speak for the buyer.
+	// Signer is the identifier of the person in the certificate. The certificate
+	// does not prove that this person acts for the buyer.
 	Signer string
-	XML    []byte // as it came
+	XML    []byte // the bytes that were received
 }
 
 var responseShape = shape{"ACECF", "DetalleAprobacionComercial", []field{
-	{name: "Version", says: isVersion},
-	{name: "RNCEmisor", says: isRNC},
-	{name: "eNCF", says: isENCF},
-	{name: "FechaEmision", says: isDate},
-	{name: "MontoTotal", says: isAmount},
-	{name: "RNCComprador", says: isRNC},
-	{name: "Estado", says: oneOf("1", "2")},
-	{name: "DetalleMotivoRechazo", optional: true, says: func(s string) bool { return utf8.RuneCountInString(s) <= maxReason }},
-	{name: "FechaHoraAprobacionComercial", says: isClock},
+	{name: "Version", valid: isVersion},
+	{name: "RNCEmisor", valid: fiscal.IsRNC},
+	{name: "eNCF", valid: fiscal.IsENCF},
+	{name: "FechaEmision", valid: isDate},
+	{name: "MontoTotal", valid: isAmount},
+	{name: "RNCComprador", valid: fiscal.IsRNC},
+	{name: "Estado", valid: oneOf("1", "2")},
+	{name: "DetalleMotivoRechazo", optional: true, valid: func(s string) bool { return utf8.RuneCountInString(s) <= maxReason }},
+	{name: "FechaHoraAprobacionComercial", valid: isTime},
 }}
 
-// ReadResponse reads a commercial response. Its signer must be trusted now.
+// ReadResponse reads a commercial response whose signer is trusted at now. It
+// fails with ErrSignature, ErrUntrusted or ErrMalformed.
 func ReadResponse(raw []byte, roots *x509.CertPool, now time.Time) (Response, error) {
 	v, err := verify(raw, xmlsig.SmallLimits(), roots, now)
 	if err != nil {
@@ -57,7 +58,7 @@ func ReadResponse(raw []byte, roots *x509.CertPool, now time.Time) (Response, er
 	return r, nil
 }
 
-// readResponse reads what a response says.
+// readResponse reads the values of a response.
 func readResponse(root xmlsig.Element) (Response, error) {
 	said, err := responseShape.read(root)
 	if err != nil {
@@ -73,7 +74,7 @@ func readResponse(root xmlsig.Element) (Response, error) {
 		At: fiscal.ParseDGIITime(said["FechaHoraAprobacionComercial"]),
 	}
 	if r.Accepted && r.Reason != "" {
-		return Response{}, fmt.Errorf("%w: it accepts, and says why it does not", ErrMalformed)
+		return Response{}, fmt.Errorf("%w: Estado says accepted, but DetalleMotivoRechazo has a reason", ErrMalformed)
 	}
 	return r, nil
 }

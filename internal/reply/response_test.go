@@ -131,7 +131,7 @@ func TestReadResponseRefusesStructure(t *testing.T) {
 	}
 }
 
-// wantKind holds an error to one kind and no other.
+// wantKind checks that an error is of one kind and of no other.
 func wantKind(t *testing.T, err, kind error) {
 	t.Helper()
 	for _, k := range []error{reply.ErrMalformed, reply.ErrSignature, reply.ErrUntrusted} {
@@ -141,32 +141,32 @@ func wantKind(t *testing.T, err, kind error) {
 	}
 }
 
-var attestations = []attestation{
-	{name: "signed by a known person", spoil: signedBy(func(*testing.T) *xmlsig.Identity { return peer().Identity })},
-	{name: "nobody is trusted", spoil: signedBy(func(*testing.T) *xmlsig.Identity { return peer().Identity }), nobody: true, refused: reply.ErrUntrusted},
-	{name: "signed by a stranger", spoil: signedBy(stranger), refused: reply.ErrUntrusted},
-	{name: "certificate expired", spoil: signedBy(expired), refused: reply.ErrUntrusted},
-	{name: "not signed", spoil: func(_ *testing.T, document string) string { return document }, refused: reply.ErrSignature},
-	{name: "changed afterwards", spoil: after(issuer, "131880682"), refused: reply.ErrSignature},
-	{name: "indented afterwards", spoil: after("<Version", "\n  <Version")},
-	{name: "spaces within a value afterwards", spoil: after(issuer, " "+issuer), refused: reply.ErrSignature},
-	{name: "certificate of another", spoil: func(t *testing.T, document string) string {
+var signings = []signing{
+	{name: "trusted certificate", sign: signedBy(func(*testing.T) *xmlsig.Identity { return peer().Identity })},
+	{name: "no trusted root", sign: signedBy(func(*testing.T) *xmlsig.Identity { return peer().Identity }), noRoots: true, refused: reply.ErrUntrusted},
+	{name: "certificate of another authority", sign: signedBy(stranger), refused: reply.ErrUntrusted},
+	{name: "certificate expired", sign: signedBy(expired), refused: reply.ErrUntrusted},
+	{name: "not signed", sign: func(_ *testing.T, document string) string { return document }, refused: reply.ErrSignature},
+	{name: "changed afterwards", sign: after(issuer, "131880682"), refused: reply.ErrSignature},
+	{name: "indented afterwards", sign: after("<Version", "\n  <Version")},
+	{name: "spaces within a value afterwards", sign: after(issuer, " "+issuer), refused: reply.ErrSignature},
+	{name: "certificate of another", sign: func(t *testing.T, document string) string {
 		mine, theirs := sign(t, peer().Identity, document), sign(t, expired(t), document)
 		return edit(t, mine, certificateIn(mine), certificateIn(theirs))
-	}, refused: reply.ErrUntrusted}, // the same key, so that the signature matches
-	{name: "two signatures", spoil: func(t *testing.T, document string) string {
+	}, refused: reply.ErrUntrusted}, // of the same key, so the signature matches
+	{name: "two signatures", sign: func(t *testing.T, document string) string {
 		document = sign(t, peer().Identity, document)
 		start, end := strings.Index(document, "<Signature "), strings.Index(document, "</Signature>")+len("</Signature>")
 		return document[:end] + document[start:]
 	}, refused: reply.ErrSignature},
-	{name: "document type", spoil: after("?>", "?><!DOCTYPE a>"), refused: reply.ErrMalformed},
-	{name: "comment", spoil: after(issuer, "1<!-- -->31880681"), refused: reply.ErrMalformed},
-	{name: "CDATA", spoil: after(issuer, "<![CDATA["+issuer+"]]>"), refused: reply.ErrMalformed},
-	{name: "cut short", spoil: func(t *testing.T, document string) string {
+	{name: "document type", sign: after("?>", "?><!DOCTYPE a>"), refused: reply.ErrMalformed},
+	{name: "comment", sign: after(issuer, "1<!-- -->31880681"), refused: reply.ErrMalformed},
+	{name: "CDATA", sign: after(issuer, "<![CDATA["+issuer+"]]>"), refused: reply.ErrMalformed},
+	{name: "cut short", sign: func(t *testing.T, document string) string {
 		document = sign(t, peer().Identity, document)
 		return document[:len(document)-1]
 	}, refused: reply.ErrMalformed},
-	{name: "empty", spoil: func(*testing.T, string) string { return "" }, refused: reply.ErrMalformed},
+	{name: "empty", sign: func(*testing.T, string) string { return "" }, refused: reply.ErrMalformed},
 }
 
 func signedBy(who func(*testing.T) *xmlsig.Identity) func(*testing.T, string) string {
@@ -185,22 +185,22 @@ func certificateIn(document string) string {
 	return certificate
 }
 
-func TestAttestations(t *testing.T) {
+func TestOnlyTrustedSignaturesAreBelieved(t *testing.T) {
 	t.Parallel()
 	readers := map[string]struct {
 		document string
-		read     func(raw []byte, nobody bool) error
+		read     func(raw []byte, noRoots bool) error
 	}{
-		"response": {responseXML, func(raw []byte, nobody bool) error {
-			_, err := reply.ReadResponse(raw, roots(nobody), time.Now())
+		"response": {responseXML, func(raw []byte, noRoots bool) error {
+			_, err := reply.ReadResponse(raw, roots(noRoots), time.Now())
 			return err
 		}},
-		"receipt": {receiptXML, func(raw []byte, nobody bool) error {
-			_, err := reply.ReadReceipt(raw, roots(nobody), time.Now())
+		"receipt": {receiptXML, func(raw []byte, noRoots bool) error {
+			_, err := reply.ReadReceipt(raw, roots(noRoots), time.Now())
 			return err
 		}},
-		"head": {invoiceXML, func(raw []byte, nobody bool) error {
-			h, err := reply.ReadHead(raw, roots(nobody), time.Now())
+		"head": {invoiceXML, func(raw []byte, noRoots bool) error {
+			h, err := reply.ReadHead(raw, roots(noRoots), time.Now())
 			if err != nil {
 				return err
 			}
@@ -208,17 +208,17 @@ func TestAttestations(t *testing.T) {
 		}},
 	}
 	for kind, r := range readers {
-		for _, c := range attestations {
+		for _, c := range signings {
 			t.Run(kind+", "+c.name, func(t *testing.T) {
 				t.Parallel()
-				wantKind(t, r.read([]byte(c.spoil(t, r.document)), c.nobody), c.refused)
+				wantKind(t, r.read([]byte(c.sign(t, r.document)), c.noRoots), c.refused)
 			})
 		}
 	}
 }
 
-// Small documents are read within small limits, and an invoice within large ones.
-func TestLimits(t *testing.T) {
+// Replies have small limits, and an invoice has large ones.
+func TestSizeLimits(t *testing.T) {
 	t.Parallel()
 	padded := func(document string, size int) []byte {
 		return append([]byte(sign(t, peer().Identity, document)), strings.Repeat(" ", size)...)

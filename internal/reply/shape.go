@@ -2,31 +2,32 @@ package reply
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// A field is an element that holds text: whether it may be missing, and what it
-// may say.
+// A field is an element that holds text.
 type field struct {
 	name     string
 	optional bool
-	says     func(string) bool
+	valid    func(string) bool
 }
 
-// A shape is a document that is a root, one element in it, and its fields in
-// their order.
+// A shape describes a document: a root, one child, and the fields of that child
+// in their order.
 type shape struct {
 	root, detail string
 	fields       []field
 }
 
-// read returns what the fields say. Whatever the shape does not have is refused.
+// read returns the texts of the fields, by name. It fails with ErrMalformed when
+// the document has any other element, another order or an invalid text.
 func (s shape) read(root xmlsig.Element) (map[string]string, error) {
 	if root.Name() != s.root {
-		return nil, fmt.Errorf("%w: the root is not %s", ErrMalformed, s.root)
+		return nil, fmt.Errorf("%w: the root element must be %s", ErrMalformed, s.root)
 	}
 	parts := 0
 	for range root.Children() {
@@ -34,7 +35,7 @@ func (s shape) read(root xmlsig.Element) (map[string]string, error) {
 	}
 	detail := root.Child(s.detail)
 	if parts != 1 || detail.IsZero() {
-		return nil, fmt.Errorf("%w: %s holds %s alone", ErrMalformed, s.root, s.detail)
+		return nil, fmt.Errorf("%w: %s must have one child, %s", ErrMalformed, s.root, s.detail)
 	}
 	said := make(map[string]string, len(s.fields))
 	next := 0
@@ -43,12 +44,12 @@ func (s shape) read(root xmlsig.Element) (map[string]string, error) {
 			next++
 		}
 		if next == len(s.fields) || s.fields[next].name != e.Name() || e.HasChildren() {
-			return nil, fmt.Errorf("%w: the elements of %s are not those of the format, in its order", ErrMalformed, s.detail)
+			return nil, fmt.Errorf("%w: the elements of %s must be those of the format, in its order", ErrMalformed, s.detail)
 		}
 		f := s.fields[next]
 		text := strings.TrimSpace(e.Text())
-		if !f.says(text) {
-			return nil, fmt.Errorf("%w: %s is not of its format", ErrMalformed, f.name)
+		if !f.valid(text) {
+			return nil, fmt.Errorf("%w: the text of %s is not valid", ErrMalformed, f.name)
 		}
 		said[f.name] = text
 		next++
@@ -61,39 +62,19 @@ func (s shape) read(root xmlsig.Element) (map[string]string, error) {
 	return said, nil
 }
 
-// isVersion takes the 1 as well that the authority's own documents say.
+// isVersion also accepts 1, which the authority's own documents have.
 func isVersion(s string) bool { return s == "1.0" || s == "1" }
 
-func isRNC(s string) bool { return (len(s) == 9 || len(s) == 11) && digits(s) }
-
-func isENCF(s string) bool { return len(s) == 13 && s[0] == 'E' && digits(s[1:]) }
-
-func digits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
-
 func oneOf(values ...string) func(string) bool {
-	return func(s string) bool {
-		for _, v := range values {
-			if s == v {
-				return true
-			}
-		}
-		return false
-	}
+	return func(s string) bool { return slices.Contains(values, s) }
 }
 
 func isDate(s string) bool { return !fiscal.ParseDGIIDate(s).IsZero() }
 
-func isClock(s string) bool { return !fiscal.ParseDGIITime(s).IsZero() }
+func isTime(s string) bool { return !fiscal.ParseDGIITime(s).IsZero() }
 
-// isAmount takes 16 digits and two decimals, or fewer: the format has always two,
-// and the authority's own documents leave them out.
+// isAmount accepts at most 16 digits and at most two decimals. The format requires
+// two decimals, but the authority's own documents leave them out.
 func isAmount(s string) bool {
 	whole, fraction, _ := strings.Cut(s, ".")
 	_, err := fiscal.ParseDecimal(s)

@@ -7,13 +7,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxExactDigits is how long an integer may be, sign included, to be surely its
-// own canonical form: below 2^53 no float64 stands between two integers.
+// maxExactDigits is the length, sign included, up to which an integer is always
+// its own canonical form: a float64 represents every integer below 2^53 exactly.
 const maxExactDigits = 15
 
-// Canonical returns the one text that all spellings of the same document share
-// (RFC 8785): members sorted by UTF-16 code units, no insignificant white space,
-// strings minimally escaped, numbers in their shortest form.
+// Canonical returns the canonical form of the document (RFC 8785): members sorted
+// by UTF-16 code units, no insignificant white space, strings minimally escaped,
+// numbers in their shortest form. Two texts of the same content have the same
+// canonical form.
 func (d *Document) Canonical() []byte {
 	c := canonicalizer{doc: d, out: make([]byte, 0, len(d.body))}
 	c.value(0)
@@ -23,7 +24,7 @@ func (d *Document) Canonical() []byte {
 type canonicalizer struct {
 	doc     *Document
 	out     []byte
-	members []member // a stack: each open object has its sorted members on it
+	members []member // a stack of the sorted members of each open object
 }
 
 func (c *canonicalizer) value(at uint32) {
@@ -67,7 +68,7 @@ func (c *canonicalizer) object(at uint32) {
 		if i > base {
 			c.out = append(c.out, ',')
 		}
-		name := c.members[i].at // read before the stack grows underneath
+		name := c.members[i].at // read before value appends to the stack
 		c.str(name)
 		c.out = append(c.out, ':')
 		c.value(name + 1)
@@ -85,21 +86,21 @@ func (c *canonicalizer) str(at uint32) {
 	}
 	out, err := jsontext.AppendQuote(c.out, c.doc.content(at))
 	if err != nil {
-		// Not reachable, for the decoder has accepted the string; its own
-		// spelling is then the most faithful answer.
+		// Not reachable, because the decoder has accepted the string. The
+		// string as it was sent is then the best answer.
 		out = append(c.out, c.doc.body[v.start:v.end]...)
 	}
 	c.out = out
 }
 
-// number appends a number as ECMAScript prints it. Too large a one becomes the
-// largest there is, as jsontext has it.
+// number appends a number as ECMAScript prints it. As in jsontext, a number that
+// is too large for a float64 becomes the largest float64.
 func (c *canonicalizer) number(s string) {
 	if len(s) <= maxExactDigits && s != "-0" && isInteger(s) {
 		c.out = append(c.out, s...)
 		return
 	}
-	f, _ := strconv.ParseFloat(s, 64) // the grammar is settled, and a range error leaves ±Inf
+	f, _ := strconv.ParseFloat(s, 64) // the syntax is valid, and a range error returns ±Inf
 	switch {
 	case f == 0:
 		f = 0 // without the sign

@@ -14,18 +14,18 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
-func TestCanonical(t *testing.T) {
+func TestCanonicalForm(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, body, want string }{
-		{"white space goes", " { \"a\" :\t[ 1 , 2 ]\r\n} ", `{"a":[1,2]}`},
+		{"white space is removed", " { \"a\" :\t[ 1 , 2 ]\r\n} ", `{"a":[1,2]}`},
 		{"members are sorted", `{"b":1,"a":{"d":1,"c":2},"":3}`, `{"":3,"a":{"c":2,"d":1},"b":1}`},
 		{"names are sorted unescaped", `{"\u0062":1,"a":2}`, `{"a":2,"b":1}`},
 		{"a prefix comes first", `{"ab":1,"a":2}`, `{"a":2,"ab":1}`},
-		{"surrogates come before the end of the plane", "{\"\uffee\":1,\"\U00010000\":2,\"\ue000\":3,\"\ud7ff\":4}", "{\"\ud7ff\":4,\"\U00010000\":2,\"\ue000\":3,\"\uffee\":1}"},
-		{"needless escapes go", `"\u00e9\/\u0041"`, `"é/A"`},
+		{"characters beyond U+FFFF come before U+E000", "{\"\uffee\":1,\"\U00010000\":2,\"\ue000\":3,\"\ud7ff\":4}", "{\"\ud7ff\":4,\"\U00010000\":2,\"\ue000\":3,\"\uffee\":1}"},
+		{"needless escapes are removed", `"\u00e9\/\u0041"`, `"é/A"`},
 		{"needed escapes stay short", `"\u000a\u0000\u001F\"\\\u007f"`, "\"\\n\\u0000\\u001f\\\"\\\\\u007f\""},
 		{"arrays keep their order", `[3,1,2]`, `[3,1,2]`},
-		{"one is one", `[1,1.0,10e-1,1E0]`, `[1,1,1,1]`},
+		{"equal numbers have one form", `[1,1.0,10e-1,1E0]`, `[1,1,1,1]`},
 		{"zero has no sign", `[-0,-0.0,0e5]`, `[0,0,0]`},
 		{"numbers are shortest", `[1e21,1e20,0.000001,1e-7,9007199254740993,1e400,-1e400]`, `[1e+21,100000000000000000000,0.000001,1e-7,9007199254740992,1.7976931348623157e+308,-1.7976931348623157e+308]`},
 		{"decimal strings are not numbers", `["10","10.0"]`, `["10","10.0"]`},
@@ -45,7 +45,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-func TestCanonicalOfManyMembers(t *testing.T) {
+func TestManyMembersAreSorted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching("(common_prefix)?[a-c\u00e9\uffee\U00010000\U0001F600]{0,12}"), 25, 60, rapid.ID).Draw(t, "names")
@@ -61,9 +61,9 @@ func TestCanonicalOfManyMembers(t *testing.T) {
 	})
 }
 
-// checkAgainstLibrary holds the promise of this package: what we accept the
-// strict decoder accepts, with the same canonical bytes, which in turn are
-// their own canonical form.
+// checkAgainstLibrary checks that jsontext accepts every body that Parse accepts,
+// that both have the same canonical form, and that the canonical form of the
+// canonical form is the same.
 func checkAgainstLibrary(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -84,7 +84,7 @@ func checkAgainstLibrary(t interface {
 	}
 	again, err := strictjson.Parse(got)
 	if err != nil || !bytes.Equal(again.Canonical(), got) {
-		t.Fatalf("the canonical form %q of %q does not stand: %v", got, body, err)
+		t.Fatalf("the canonical form %q of %q is refused or has another canonical form: %v", got, body, err)
 	}
 	if !bytes.Equal(sent, body) {
 		t.Fatalf("the body was changed: %q became %q", sent, body)
@@ -102,7 +102,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { checkAgainstLibrary(t, body) })
 }
 
-// genValue draws a JSON text with every spelling that means the same.
+// genValue draws a JSON text in one of its many forms.
 func genValue(depth int) *rapid.Generator[string] {
 	space := rapid.SampledFrom([]string{"", "", "", " ", "\n\t"})
 	str := rapid.OneOf(
@@ -142,7 +142,7 @@ func genValue(depth int) *rapid.Generator[string] {
 	})
 }
 
-func TestCanonicalIsTheLibrarys(t *testing.T) {
+func TestCanonicalFormIsThatOfJsontext(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		checkAgainstLibrary(t, []byte(genValue(4).Draw(t, "body")))

@@ -13,7 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRefusesAmbiguousBodies(t *testing.T) {
 	t.Parallel()
 	utf16le := []byte{0xff, 0xfe}
 	for _, u := range utf16.Encode([]rune(`{"a":1}`)) {
@@ -23,33 +23,33 @@ func TestParseRefuses(t *testing.T) {
 		name, body, reason string
 		offset             int64
 	}{
-		{"P-18 nothing at all", "", "empty", 0},
-		{"P-18 white space only", " \t\r\n", "empty", 4},
-		{"P-19 a byte order mark", "\xef\xbb\xbf{}", "byte order mark", 0},
-		{"P-19 UTF-16", string(utf16le), "invalid", 0},
-		{"P-20 a letter after the value", `{}x`, "invalid", 2},
-		{"P-20 two values", `{} {}`, "more text", 3},
-		{"P-20 two numbers", `1 2`, "more text", 2},
-		{"P-20 a closing bracket after the value", `{}]`, "invalid", 2},
-		{"P-20 a trailing comma in an array", `[1,]`, "invalid", 2},
-		{"P-20 a trailing comma in an object", `{"a":1,}`, "invalid", 6},
-		{"P-20 a comment", `{/* */}`, "invalid", 1},
-		{"P-20 NaN", `{"a":NaN}`, "invalid", 5},
-		{"P-20 an unfinished object", `{"a":1`, "ends too early", 6},
-		{"P-20 an unfinished string", `"abc`, "ends too early", 4},
-		{"P-20 single quotes", `{'a':1}`, "invalid", 1},
-		{"P-20 a leading zero", `[01]`, "invalid", 2},
-		{"P-20 a plus sign", `[+1]`, "invalid", 1},
-		{"P-20 a colon for a comma", `[1:2]`, "invalid", 2},
-		{"P-20 a name without a value", `{"a"}`, "invalid", 4},
-		{"P-21 a repeated member at the top", `{"a":1,"b":2,"a":3}`, `"a" stands twice`, 13},
-		{"P-21 a repeated member deep inside", `{"lines":[0,1,2,{"taxes":[{"code":1,"code":2}]}]}`, `"code" stands twice in one object within "/lines/3/taxes/0"`, 36},
-		{"P-21 a repeated member in disguise", `{"a":1,"\u0061":2}`, `"a" stands twice`, 7},
-		{"P-22 a byte that is not UTF-8", "[\"\xff\"]", "UTF-8", 2},
-		{"P-22 an overlong encoding", "[\"\xc0\xaf\"]", "UTF-8", 2},
-		{"P-22 an encoded surrogate", "[\"\xed\xa0\x80\"]", "UTF-8", 2},
-		{"P-22 a lone high surrogate escape", `["\ud800"]`, "surrogate", 2},
-		{"P-22 a lone low surrogate escape", `["\udc00x"]`, "surrogate", 2},
+		{"nothing at all", "", "empty", 0},
+		{"white space only", " \t\r\n", "empty", 4},
+		{"a byte order mark", "\xef\xbb\xbf{}", "byte order mark", 0},
+		{"UTF-16", string(utf16le), "invalid", 0},
+		{"a letter after the value", `{}x`, "invalid", 2},
+		{"two values", `{} {}`, "more text", 3},
+		{"two numbers", `1 2`, "more text", 2},
+		{"a closing bracket after the value", `{}]`, "invalid", 2},
+		{"a trailing comma in an array", `[1,]`, "invalid", 2},
+		{"a trailing comma in an object", `{"a":1,}`, "invalid", 6},
+		{"a comment", `{/* */}`, "invalid", 1},
+		{"NaN", `{"a":NaN}`, "invalid", 5},
+		{"an unfinished object", `{"a":1`, "ends too early", 6},
+		{"an unfinished string", `"abc`, "ends too early", 4},
+		{"single quotes", `{'a':1}`, "invalid", 1},
+		{"a leading zero", `[01]`, "invalid", 2},
+		{"a plus sign", `[+1]`, "invalid", 1},
+		{"a colon for a comma", `[1:2]`, "invalid", 2},
+		{"a name without a value", `{"a"}`, "invalid", 4},
+		{"a repeated member at the top", `{"a":1,"b":2,"a":3}`, `"a" occurs twice`, 13},
+		{"a repeated member deep inside", `{"lines":[0,1,2,{"taxes":[{"code":1,"code":2}]}]}`, `"code" occurs twice in one object within "/lines/3/taxes/0"`, 36},
+		{"a repeated member in disguise", `{"a":1,"\u0061":2}`, `"a" occurs twice`, 7},
+		{"a byte that is not UTF-8", "[\"\xff\"]", "UTF-8", 2},
+		{"an overlong encoding", "[\"\xc0\xaf\"]", "UTF-8", 2},
+		{"an encoded surrogate", "[\"\xed\xa0\x80\"]", "UTF-8", 2},
+		{"a lone high surrogate escape", `["\ud800"]`, "surrogate", 2},
+		{"a lone low surrogate escape", `["\udc00x"]`, "surrogate", 2},
 		{"a raw control character in a string", "[\"\x01\"]", "invalid", 2},
 		{"seventeen levels", strings.Repeat("[", 17) + strings.Repeat("]", 17), "deeper", 16},
 	}
@@ -65,7 +65,7 @@ func TestParseRefuses(t *testing.T) {
 				t.Errorf("Parse(%q): %v, want %q at %d", tt.body, err, tt.reason, tt.offset)
 			}
 			if strings.ContainsAny(err.Error(), "\r\n") || strings.Contains(err.Error(), "jsontext") {
-				t.Errorf("message %q is not one line in our own words", err)
+				t.Errorf("message %q has a line break or the name of the library", err)
 			}
 		})
 	}
@@ -89,8 +89,8 @@ func TestParseNeverEchoesLongValues(t *testing.T) {
 	}
 }
 
-// This test is not parallel, because it measures.
-func TestP23ManyBracketsCostNothing(t *testing.T) {
+// This test is not parallel, because it measures time and allocations.
+func TestManyBracketsAreRefusedFast(t *testing.T) {
 	body := []byte(strings.Repeat("[", 100_000))
 	started := time.Now()
 	if _, err := strictjson.Parse(body); err == nil {
@@ -117,7 +117,7 @@ func TestParseAccepts(t *testing.T) {
 	}
 }
 
-// plain turns a node into Go values, to compare trees as a whole.
+// plain converts a node to Go values, so that trees can be compared.
 func plain(n strictjson.Node) any {
 	switch n.Kind() {
 	case strictjson.Array:
@@ -142,7 +142,7 @@ func plain(n strictjson.Node) any {
 	}
 }
 
-func TestNodesFollowTheText(t *testing.T) {
+func TestNodesAreThoseOfTheText(t *testing.T) {
 	t.Parallel()
 	doc, err := strictjson.Parse([]byte(` { "a" : [ 1 , [ ] , { } , "x\ny" ] ,"\u0062":{"c":null,"d":{"e":true}}, "": -1.50 } `))
 	if err != nil {
@@ -165,7 +165,7 @@ func TestNodesFollowTheText(t *testing.T) {
 				t.Errorf("a is %s with %d elements", got, v.Len())
 			}
 			for range v.Items() {
-				break // leaving early must be allowed
+				break // the loop may end early
 			}
 			for range v.Members() {
 				t.Error("an array has members")

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Encode returns v as JSON, without the escapes that only HTML needs and without
-// a newline at the end. It fails when v cannot be encoded.
+// Encode returns v as JSON, without HTML escapes and without a newline at the end.
+// It fails when v cannot be encoded.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -9,36 +9,38 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxEcho is how many characters of submitted text a message may repeat.
+// maxEcho is the number of characters of submitted text that a message may
+// repeat.
 const maxEcho = 64
 
-// A SyntaxError says why a body is not one unambiguous JSON text.
+// A SyntaxError says why Parse refuses a body.
 type SyntaxError struct {
-	// Offset is the byte at or after which the text went wrong.
+	// Offset is the offset of the error in bytes. The error may be a little
+	// after it.
 	Offset int64
-	// Reason says in one line what is wrong there.
+	// Reason describes the error in one line.
 	Reason string
 }
 
-// Error returns the reason and the place.
+// Error returns the reason and the offset.
 func (e *SyntaxError) Error() string {
 	return e.Reason + " (at byte " + strconv.FormatInt(e.Offset, 10) + ")"
 }
 
-// newSyntaxError tells the decoder's error in our words, so that neither the
-// library's name nor a long submitted value reaches the integrator.
+// newSyntaxError converts an error of the decoder. The message for the integrator
+// must not have the name of the library or a long submitted value.
 func newSyntaxError(err error, size int) *SyntaxError {
 	var syntactic *jsontext.SyntacticError
 	if !errors.As(err, &syntactic) || syntactic.Err == nil {
-		return &SyntaxError{Offset: int64(size), Reason: "the text is not JSON"}
+		return &SyntaxError{Offset: int64(size), Reason: "the body is not JSON"}
 	}
 	pointer, reason := syntactic.JSONPointer, ""
 	switch {
 	case errors.Is(syntactic.Err, jsontext.ErrDuplicateName):
-		reason = "the member name " + quote(pointer.LastToken()) + " stands twice in one object"
+		reason = "the member name " + quote(pointer.LastToken()) + " occurs twice in one object"
 		pointer = pointer.Parent()
 	case errors.Is(syntactic.Err, io.ErrUnexpectedEOF):
-		reason = "the text ends too early"
+		reason = "the body ends too early"
 	default:
 		reason = cut(syntactic.Err.Error(), 2*maxEcho)
 	}

@@ -38,15 +38,14 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// A Node is one value of a document. It is small, is passed by value and is
-// good for as long as its document. Only a Node that a document gave may be
-// asked anything.
+// A Node is one value of a document. It is small, is passed by value and is valid
+// as long as its document. The methods of the zero Node panic.
 type Node struct {
 	doc *Document
 	at  uint32
 }
 
-// Kind returns which kind of value the node is.
+// Kind returns the kind of the value.
 func (n Node) Kind() Kind {
 	switch n.doc.body[n.doc.nodes[n.at].start] {
 	case 'n':
@@ -63,8 +62,8 @@ func (n Node) Kind() Kind {
 	return Number
 }
 
-// Text returns the content of a string with its escapes undone, and of every
-// other kind the text as it was sent.
+// Text returns the content of a string, without escapes. For every other kind it
+// returns the text as it was sent.
 func (n Node) Text() string {
 	if n.Kind() != String {
 		v := n.doc.nodes[n.at]
@@ -80,8 +79,8 @@ func (n Node) Raw() []byte {
 	return n.doc.body[v.start:v.end:v.end]
 }
 
-// Len returns how many elements an array or members an object has; zero for
-// every other kind.
+// Len returns the number of elements of an array or of members of an object, and
+// zero for every other kind.
 func (n Node) Len() int {
 	if k := n.Kind(); k != Array && k != Object {
 		return 0
@@ -89,8 +88,8 @@ func (n Node) Len() int {
 	return int(n.doc.nodes[n.at].count)
 }
 
-// Items yields the elements of an array in order, with their indexes. Of other
-// kinds it yields nothing.
+// Items yields the elements of an array in order, with their indexes. It yields
+// nothing for other kinds.
 func (n Node) Items() iter.Seq2[int, Node] {
 	return func(yield func(int, Node) bool) {
 		if n.Kind() != Array {
@@ -106,8 +105,8 @@ func (n Node) Items() iter.Seq2[int, Node] {
 	}
 }
 
-// Members yields the members of an object in the order of the text, each name
-// with its escapes undone. Of other kinds it yields nothing.
+// Members yields the members of an object in the order of the text, with their
+// names without escapes. It yields nothing for other kinds.
 func (n Node) Members() iter.Seq2[string, Node] {
 	return func(yield func(string, Node) bool) {
 		if n.Kind() != Object {
@@ -129,8 +128,7 @@ func (d *Document) content(at uint32) string {
 	if v.count == 0 {
 		return d.text[v.start+1 : v.end-1]
 	}
-	// The decoder has already judged the string, so that there is no error to
-	// come; were there one, the text so far would still be safe to compare.
+	// The decoder has accepted the string, so AppendUnquote does not fail.
 	b, _ := jsontext.AppendUnquote(nil, d.body[v.start:v.end])
 	return string(b)
 }

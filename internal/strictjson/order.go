@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// fewMembers is up to how many members an insertion sort is the quickest.
+// fewMembers is the number of members up to which insertion sort is fastest.
 const fewMembers = 24
 
-// A member is a member of an object while it waits to be sorted.
+// A member is a member of an object that is being sorted.
 type member struct {
-	key uint64 // of the name; decides nearly every comparison alone
+	key uint64 // the sortKey of the name, which decides most comparisons
 	at  uint32 // index of the name's node
 }
 
@@ -45,8 +45,8 @@ func compareUTF16(a, b string) int {
 		}
 		a, b = a[8:], b[8:]
 	}
-	// One ends within this key. Equal keys then differ at most in NULs, which
-	// a key cannot tell from the end.
+	// One of the names ends within this key. A key does not distinguish the end
+	// of a name from a NUL character, so equal keys need a comparison.
 	return cmp.Or(cmp.Compare(sortKey(a), sortKey(b)), strings.Compare(a, b))
 }
 
@@ -59,7 +59,7 @@ func sortKey(name string) uint64 {
 		key := uint64(name[7]) | uint64(name[6])<<8 | uint64(name[5])<<16 | uint64(name[4])<<24 |
 			uint64(name[3])<<32 | uint64(name[2])<<40 | uint64(name[1])<<48 | uint64(name[0])<<56
 		if key&0x8080808080808080 == 0 {
-			return key // ASCII: one load and done
+			return key // eight ASCII characters
 		}
 	}
 	var key uint64

@@ -9,21 +9,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// bytesPerNode estimates how much text a node takes. An invoice has one node
-// for every ten to fifteen bytes; too low a figure only costs memory, too high
-// a one a second allocation.
+// bytesPerNode estimates how many bytes of text a node takes. An invoice has one
+// node for every ten to fifteen bytes. A lower estimate costs memory, a higher one
+// a second allocation.
 const bytesPerNode = 10
 
-// Parse reads a body that must be exactly one JSON text in UTF-8: no byte order
-// mark, no repeated member name at any depth, no lone surrogate, nothing after
-// the value, nothing nested deeper than MaxDepth. An error is a *SyntaxError.
-// The body must not change while the document is used.
+// Parse parses a body of exactly one JSON value in UTF-8. It refuses a byte order
+// mark, a repeated member name at any depth, a lone surrogate, text after the
+// value, and nesting deeper than MaxDepth. Its error is a *SyntaxError. The body
+// must not change while the document is used.
 func Parse(body []byte) (*Document, error) {
 	switch {
 	case len(body) > math.MaxInt32:
-		return nil, &SyntaxError{Reason: "the text is larger than 2 GiB"}
+		return nil, &SyntaxError{Reason: "the body is larger than 2 GiB"}
 	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
-		return nil, &SyntaxError{Reason: "a byte order mark stands before the text; send plain UTF-8"}
+		return nil, &SyntaxError{Reason: "the body starts with a byte order mark; send UTF-8 without one"}
 	}
 	p := parser{body: body, slash: -1, nodes: make([]node, 0, len(body)/bytesPerNode+4)}
 	if err := p.run(); err != nil {
@@ -32,13 +32,13 @@ func Parse(body []byte) (*Document, error) {
 	return &Document{body: body, text: string(body), nodes: p.nodes}, nil
 }
 
-// A parser lets jsontext judge the grammar and notes where each token stands.
+// A parser lets jsontext check the syntax and records the offsets of each token.
 type parser struct {
 	body  []byte
 	nodes []node
 	open  [MaxDepth]uint32 // the arrays and objects that are not yet closed
 	depth int
-	slash int // the first backslash at or after the token last asked about
+	slash int // the first backslash at or after the last argument of escapes
 }
 
 func (p *parser) run() error {
@@ -50,7 +50,7 @@ func (p *parser) run() error {
 		start := skipBetween(p.body, end)
 		end = int(dec.InputOffset())
 		if p.depth == 0 && len(p.nodes) > 0 {
-			return &SyntaxError{Offset: int64(start), Reason: "there is more text after the value; send exactly one JSON value"}
+			return &SyntaxError{Offset: int64(start), Reason: "the body has more text after the value; send exactly one JSON value"}
 		}
 		switch p.body[start] {
 		case ']', '}':
@@ -73,8 +73,8 @@ func (p *parser) run() error {
 	}
 }
 
-// escapes tells whether a backslash stands between two offsets. Most bodies have
-// few or none, so that one search serves many strings.
+// escapes reports whether there is a backslash between two offsets. Most bodies
+// have few backslashes, so one search serves many strings.
 func (p *parser) escapes(start, end int) bool {
 	if p.slash < start {
 		i := bytes.IndexByte(p.body[start:], '\\')
@@ -86,7 +86,7 @@ func (p *parser) escapes(start, end int) bool {
 	return p.slash < end
 }
 
-// add appends a node and counts it in the array or object that holds it.
+// add appends a node and counts it in its array or object.
 func (p *parser) add(start, end int) {
 	if p.depth > 0 {
 		p.nodes[p.open[p.depth-1]].count++
@@ -101,24 +101,24 @@ func (p *parser) close(end int) {
 	n := &p.nodes[p.open[p.depth]]
 	n.end, n.next = uint32(end), uint32(len(p.nodes))
 	if p.body[n.start] == '{' {
-		n.count /= 2 // names and values were counted alike
+		n.count /= 2 // names and values were counted
 	}
 }
 
-// finish turns the decoder's last answer into ours.
+// finish returns the result of Parse for the last error of the decoder.
 func (p *parser) finish(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return newSyntaxError(err, len(p.body))
 	}
 	if len(p.nodes) == 0 {
-		return &SyntaxError{Offset: int64(len(p.body)), Reason: "the text is empty; send one JSON value"}
+		return &SyntaxError{Offset: int64(len(p.body)), Reason: "the body is empty; send one JSON value"}
 	}
 	return nil
 }
 
 // skipBetween returns the offset of the first byte at or after i that begins a
-// token. The decoder reports only where tokens end; between two of them it has
-// let pass nothing but these.
+// token. The decoder reports only the end of tokens, and between two tokens it
+// accepts only these characters.
 func skipBetween(body []byte, i int) int {
 	for i < len(body) {
 		switch body[i] {

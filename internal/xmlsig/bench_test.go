@@ -7,7 +7,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// invoice has the size of an invoice of so many lines.
+// invoice returns a document of the size of an invoice with lines.
 func invoice(t testing.TB, lines int) []byte {
 	t.Helper()
 	w := xmlsig.NewWriter("ECF", 900*lines)
@@ -28,7 +28,7 @@ func invoice(t testing.TB, lines int) []byte {
 	return document
 }
 
-func TestLargeDocument(t *testing.T) {
+func TestLargeDocumentIsVerified(t *testing.T) {
 	t.Parallel()
 	document := invoice(t, 1000)
 	v, err := xmlsig.Verify(document, xmlsig.InvoiceLimits())

@@ -18,7 +18,7 @@ func indent(s string) string {
 type change struct {
 	name     string
 	change   func(string) string
-	err      error // nil: it verifies, and the values are the original's
+	err      error // nil when it verifies, with the original values
 	indented bool
 }
 
@@ -39,7 +39,8 @@ func prefix(p string) func(string) string { return func(s string) string { retur
 
 func suffix(p string) func(string) string { return func(s string) string { return s + p } }
 
-// body returns the document without its declaration, and split at its signature.
+// body returns the parts of a document before, in and after its signature,
+// without the XML declaration.
 func body(s string) (before, signature, after string) {
 	_, s, _ = strings.Cut(s, "?>")
 	i, j := strings.Index(s, "<Signature"), strings.LastIndex(s, "</Signature>")+len("</Signature>")
@@ -51,7 +52,7 @@ func body(s string) (before, signature, after string) {
 
 const doctype = `<!DOCTYPE ECF [`
 
-// changes are made to a document after it was signed.
+// changes are changes of a signed document.
 var changes = []change{
 	{name: "nothing", change: func(s string) string { return s }},
 
@@ -78,7 +79,7 @@ var changes = []change{
 	{name: "reference in the declaration", change: replace("utf-8", "u&#116;f-8"), err: xmlsig.ErrMalformed},
 	{name: "declaration that does not end", change: func(string) string { return `<?xml version="1.0"` }, err: xmlsig.ErrMalformed},
 
-	// The same text, written otherwise.
+	// The same text in another form.
 	{name: "character reference of the same text", change: replace("35400.00", "&#51;&#x35;400.00")},
 	{name: "quotes as entities", change: replaceAll(`"Hijos"`, "&quot;Hijos&#34;")},
 	{name: "raw greater-than sign", change: replace("&gt;", ">")},
@@ -134,7 +135,7 @@ var changes = []change{
 	{name: "UTF-8 that says UTF-16", change: replace("utf-8", "utf-16"), err: xmlsig.ErrMalformed},
 	{name: "UTF-16", change: utf16, err: xmlsig.ErrMalformed},
 
-	// Document types and what others would fetch.
+	// Document types, and references that a parser might fetch.
 	{name: "external entity", change: replace("?>", "?>"+doctype+`<!ENTITY x SYSTEM "file:///etc/passwd">]>`), err: xmlsig.ErrMalformed},
 	{name: "parameter entity", change: replace("?>", "?>"+doctype+`<!ENTITY % x SYSTEM "http://127.0.0.1/x"> %x;]>`), err: xmlsig.ErrMalformed},
 	{name: "entity expansion", change: replace("?>", "?>"+doctype+`<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>`), err: xmlsig.ErrMalformed},
@@ -143,14 +144,14 @@ var changes = []change{
 	}, err: xmlsig.ErrMalformed},
 	{name: "document type without a subset", change: replace("?>", "?><!DOCTYPE ECF>"), err: xmlsig.ErrMalformed},
 	{name: "entity without a declaration", change: replace("131880681", "&x;"), err: xmlsig.ErrMalformed},
-	{name: "schema location", change: replace("<ECF>", `<ECF xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="http://127.0.0.1/x.xsd">`), err: xmlsig.ErrMalformed},
-	{name: "XInclude", change: replace("<Version>", `<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="file:///etc/passwd"/><Version>`), err: xmlsig.ErrMalformed},
+	{name: "schema location", change: replace("<ECF>", `<ECF xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="http://127.0.0.1/x.xsd">`), err: xmlsig.ErrSignature},
+	{name: "XInclude", change: replace("<Version>", `<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="file:///etc/passwd"/><Version>`), err: xmlsig.ErrSignature},
 	{name: "style sheet", change: replace("?>", `?><?xml-stylesheet href="x.xsl"?>`), err: xmlsig.ErrMalformed},
 
 	// Namespaces and attributes.
 	{name: "namespace added to the root", change: replace("<ECF>", `<ECF xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">`), err: xmlsig.ErrSignature},
-	{name: "default namespace on the root", change: replace("<ECF>", `<ECF xmlns="urn:x">`), err: xmlsig.ErrMalformed},
-	{name: "empty default namespace on the root", change: replace("<ECF>", `<ECF xmlns="">`), err: xmlsig.ErrMalformed},
+	{name: "default namespace on the root", change: replace("<ECF>", `<ECF xmlns="urn:x">`), err: xmlsig.ErrSignature},
+	{name: "empty default namespace on the root", change: replace("<ECF>", `<ECF xmlns="">`)},
 	{name: "relative namespace", change: replace("<ECF>", `<ECF xmlns:x="x">`), err: xmlsig.ErrMalformed},
 	{name: "namespace with an ampersand, which libxml2 does not write as it is", change: replace("<ECF>", `<ECF xmlns:x="http://example.org/?a&amp;b">`), err: xmlsig.ErrMalformed},
 	{name: "empty namespace", change: replace("<ECF>", `<ECF xmlns:x="">`), err: xmlsig.ErrMalformed},
@@ -165,21 +166,21 @@ var changes = []change{
 		return replace("<ECF>", "<ECF"+b.String()+">")(s)
 	}, err: xmlsig.ErrMalformed},
 	{name: "prefix that starts with xml", change: replace("<ECF>", `<ECF xmlns:XmlX="urn:x">`), err: xmlsig.ErrMalformed},
-	{name: "attribute after the signature", change: replace("</ECF>", `<a x="y"></a></ECF>`), err: xmlsig.ErrMalformed},
-	{name: "attribute on the root", change: replace("<ECF>", `<ECF Id="x">`), err: xmlsig.ErrMalformed},
-	{name: "attribute in the content", change: replace("<Version>", `<Version x="y">`), err: xmlsig.ErrMalformed},
-	{name: "xml:space in the content", change: replace("<Version>", `<Version xml:space="preserve">`), err: xmlsig.ErrMalformed},
-	{name: "namespace in the content", change: replace("<Version>", `<Version xmlns="urn:x">`), err: xmlsig.ErrMalformed},
+	{name: "attribute after the signature", change: replace("</ECF>", `<a x="y"></a></ECF>`), err: xmlsig.ErrSignature},
+	{name: "attribute on the root", change: replace("<ECF>", `<ECF Id="x">`), err: xmlsig.ErrSignature},
+	{name: "attribute in the content", change: replace("<Version>", `<Version x="y">`), err: xmlsig.ErrSignature},
+	{name: "xml:space in the content", change: replace("<Version>", `<Version xml:space="preserve">`), err: xmlsig.ErrSignature},
+	{name: "namespace in the content", change: replace("<Version>", `<Version xmlns="urn:x">`), err: xmlsig.ErrSignature},
 	{name: "prefix in the content", change: replaceAll("Version>", "x:Version>"), err: xmlsig.ErrMalformed},
 	{name: "accent in a name", change: replaceAll("Version>", "Versión>"), err: xmlsig.ErrMalformed},
 	{name: "attributes without white space between", change: replace(`<ECF>`, `<ECF xmlns:a="urn:a"xmlns:b="urn:b">`), err: xmlsig.ErrMalformed},
 	{name: "attribute without quotes", change: replace(`URI=""`, `URI=x`), err: xmlsig.ErrMalformed},
 	{name: "attribute without value", change: replace(`URI=""`, `URI`), err: xmlsig.ErrMalformed},
-	{name: "line end in an attribute", change: replace(`URI=""`, "URI=\"\n\""), err: xmlsig.ErrMalformed},
+	{name: "line end in an attribute", change: replace(`URI=""`, "URI=\"\n\""), err: xmlsig.ErrSignature},
 	{name: "less-than sign in an attribute", change: replace(`URI=""`, `URI="<"`), err: xmlsig.ErrMalformed},
 
 	// Structure.
-	{name: "text beside elements", change: replace("<Version>", "x<Version>"), err: xmlsig.ErrMalformed},
+	{name: "text next to elements", change: replace("<Version>", "x<Version>"), err: xmlsig.ErrMalformed},
 	{name: "text after elements", change: replace("</Encabezado>", "x</Encabezado>"), err: xmlsig.ErrMalformed},
 	{name: "reference to white space between elements", change: replace("<Version>", "&#32;<Version>"), err: xmlsig.ErrMalformed},
 	{name: "no-break space between elements", change: replace("<Version>", "\u00a0<Version>"), err: xmlsig.ErrMalformed},
@@ -193,8 +194,8 @@ var changes = []change{
 	{name: "less-than sign alone", change: replace("35400.00", "< 3"), err: xmlsig.ErrMalformed},
 	{name: "no signature", change: func(s string) string { a, _, c := body(s); return a + c }, err: xmlsig.ErrNotSigned},
 
-	// White space. Line ends in values are values; between elements they may
-	// have come after signing.
+	// White space. In values it is signed; between elements it may be added after
+	// signing.
 	{name: "newline between two elements", change: replace("<Version>", "\n<Version>"), indented: true},
 	{name: "indented after signing", change: indent, indented: true},
 	{name: "indented after signing with CRLF", change: func(s string) string { return strings.ReplaceAll(indent(s), "\n", "\r\n") }, indented: true},
@@ -230,27 +231,47 @@ var changes = []change{
 		a, b, c := body(s)
 		return strings.Replace(a, "</Encabezado>", b+"</Encabezado>", 1) + c
 	}, err: xmlsig.ErrSignature},
-	{name: "signature as the root", change: func(s string) string { _, b, _ := body(s); return b }, err: xmlsig.ErrMalformed},
-	{name: "signature beside text", change: func(s string) string { _, b, _ := body(s); return "<ECF>x" + b + "</ECF>" }, err: xmlsig.ErrMalformed},
+	{name: "signature as the root", change: func(s string) string { _, b, _ := body(s); return b }, err: xmlsig.ErrSignature},
+	{name: "signature next to text", change: func(s string) string { _, b, _ := body(s); return "<ECF>x" + b + "</ECF>" }, err: xmlsig.ErrMalformed},
 	{name: "signature and nothing else", change: func(s string) string { _, b, _ := body(s); return "<ECF>" + b + "</ECF>" }, err: xmlsig.ErrSignature},
 	{name: "signature of no namespace", change: replace(`<Signature xmlns="`+dsig+`">`, "<Signature>"), err: xmlsig.ErrSignature},
 	{name: "signature of another namespace", change: replace(`<Signature xmlns="`+dsig+`">`, `<Signature xmlns="urn:x">`), err: xmlsig.ErrSignature},
-	{name: "signature with a prefix", change: func(s string) string {
+	{name: "signature element with a prefix and children without", change: func(s string) string {
 		return strings.NewReplacer("<Signature xmlns=", "<ds:Signature xmlns:ds=", "</Signature>", "</ds:Signature>").Replace(s)
-	}, err: xmlsig.ErrMalformed},
+	}, err: xmlsig.ErrSignature},
+	{name: "SignedInfo of another namespace", change: replace("<SignedInfo>", `<SignedInfo xmlns="urn:x">`), err: xmlsig.ErrSignature},
+	{name: "X509Data of no namespace", change: replace("<X509Data>", `<X509Data xmlns="">`), err: xmlsig.ErrSignature},
+	{name: "second Signature of another namespace", change: replace("<Version>", `<x:Signature xmlns:x="urn:x"></x:Signature><Version>`), err: xmlsig.ErrSignature},
 
-	// Inside the signature, where nothing but SignedInfo is signed.
+	// Inside the signature, where only SignedInfo is signed.
 	{name: "Object added", change: replace("</Signature>", "<Object>x</Object></Signature>"), err: xmlsig.ErrSignature},
-	{name: "Id on the signature", change: replace("<Signature ", `<Signature Id="x" `), err: xmlsig.ErrSignature},
-	{name: "Id on SignatureValue", change: replace("<SignatureValue>", `<SignatureValue Id="x">`), err: xmlsig.ErrSignature},
+	{name: "Id on the signature", change: replace("<Signature ", `<Signature Id="x" `)},
+	{name: "Id on SignatureValue", change: replace("<SignatureValue>", `<SignatureValue Id="x">`)},
 	{name: "Id on X509Data", change: replace("<X509Data>", `<X509Data Id="x">`), err: xmlsig.ErrSignature},
 	{name: "Id on X509Certificate", change: replace("<X509Certificate>", `<X509Certificate Id="x">`), err: xmlsig.ErrSignature},
-	{name: "Id on KeyInfo", change: replace("<KeyInfo>", `<KeyInfo Id="x">`), err: xmlsig.ErrSignature},
+	{name: "Id on KeyInfo", change: replace("<KeyInfo>", `<KeyInfo Id="x">`)},
 	{name: "attribute twice", change: replace(`URI=""`, `URI="" URI=""`), err: xmlsig.ErrMalformed},
-	{name: "prefixed attribute", change: replace("<SignatureValue>", `<SignatureValue xmlns:x="urn:x">`), err: xmlsig.ErrMalformed},
-	{name: "KeyValue beside the certificate", change: replace("<X509Data>", "<KeyValue></KeyValue><X509Data>"), err: xmlsig.ErrSignature},
-	{name: "KeyName", change: replace("<X509Data>", "<KeyName>x</KeyName><X509Data>"), err: xmlsig.ErrSignature},
-	{name: "subject name beside the certificate", change: replace("<X509Certificate>", "<X509SubjectName>x</X509SubjectName><X509Certificate>"), err: xmlsig.ErrSignature},
+	{name: "namespace on SignatureValue", change: replace("<SignatureValue>", `<SignatureValue xmlns:x="urn:x">`)},
+	{name: "prefixed attribute", change: replace("<SignatureValue>", `<SignatureValue xmlns:x="urn:x" x:Id="y">`), err: xmlsig.ErrSignature},
+	{name: "attribute with a prefix that is not declared", change: replace("<SignatureValue>", `<SignatureValue x:Id="y">`), err: xmlsig.ErrMalformed},
+	{name: "attribute twice by two prefixes", change: replace("<Version>", `<Version xmlns:a="urn:x" xmlns:b="urn:x" a:y="1" b:y="1">`), err: xmlsig.ErrMalformed},
+	{name: "element with the prefix xml", change: replaceAll("Version>", "xml:Version>"), err: xmlsig.ErrMalformed},
+	{name: "element with two prefixes", change: replaceAll("Version>", "a:b:Version>"), err: xmlsig.ErrMalformed},
+	{name: "element with an empty prefix", change: replaceAll("Version>", ":Version>"), err: xmlsig.ErrMalformed},
+	{name: "element with a prefix alone", change: replaceAll("Version>", "Version:>"), err: xmlsig.ErrMalformed},
+	{name: "empty default namespace in the content", change: replace("<Version>", `<Version xmlns="">`)},
+	{name: "empty KeyValue next to the certificate", change: replace("<X509Data>", "<KeyValue></KeyValue><X509Data>"), err: xmlsig.ErrSignature},
+	{name: "KeyName", change: replace("<X509Data>", "<KeyName>x</KeyName><X509Data>")},
+	{name: "subject name next to the certificate", change: replace("<X509Certificate>", "<X509SubjectName>x</X509SubjectName><X509Certificate>")},
+	{name: "elements in KeyName", change: replace("<X509Data>", "<KeyName><a></a></KeyName><X509Data>"), err: xmlsig.ErrSignature},
+	{name: "retrieval method", change: replace("<X509Data>", `<RetrievalMethod URI="http://127.0.0.1/"></RetrievalMethod><X509Data>`), err: xmlsig.ErrSignature},
+	{name: "revocation list next to the certificate", change: replace("<X509Certificate>", "<X509CRL>AAAA</X509CRL><X509Certificate>"), err: xmlsig.ErrSignature},
+	{name: "issuer and serial number", change: replace("<X509Certificate>", "<X509IssuerSerial><X509IssuerName>CN=x</X509IssuerName><X509SerialNumber>1</X509SerialNumber></X509IssuerSerial><X509Certificate>")},
+	{name: "serial number that is not one", change: replace("<X509Certificate>", "<X509IssuerSerial><X509IssuerName>CN=x</X509IssuerName><X509SerialNumber>x</X509SerialNumber></X509IssuerSerial><X509Certificate>"), err: xmlsig.ErrSignature},
+	{name: "KeyInfo without a certificate", change: func(s string) string {
+		i, j := strings.Index(s, "<X509Certificate>"), strings.Index(s, "</X509Data>")
+		return s[:i] + "<X509SubjectName>CN=x</X509SubjectName>" + s[j:]
+	}, err: xmlsig.ErrSignature},
 	{name: "no KeyInfo", change: func(s string) string {
 		return s[:strings.Index(s, "<KeyInfo>")] + s[strings.Index(s, "</KeyInfo>")+len("</KeyInfo>"):]
 	}, err: xmlsig.ErrSignature},

@@ -13,14 +13,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// snippets are what texts are made of.
+// snippets are the parts of random texts.
 var snippets = []string{
 	"a", "Z", "0", " ", "\t", "\n", "\r", "\r\n", "&", "<", ">", `"`, "'", "]]>", "&amp;", "<!--", "ñ", "n\u0303", "©", "€",
 	"\u00a0", "\u0085", "\u2028", "\u200b", "\u202e", "\uFEFF", "\uFFFD", "\ud7ff", "\ue000", "😀", "\U0010FFFF", "\x7f",
-	"\x00", "\x1f", "\uFFFE", "\xff", // which are left out
+	"\x00", "\x1f", "\uFFFE", "\xff", // these are left out
 }
 
-// insertions are what hostile and careless people put into documents.
+// insertions are texts that a mutation inserts.
 var insertions = []string{
 	" ", "\n", "\t", "\r", "<!---->", "<!--x-->", "<?x?>", "<![CDATA[]]>", "<![CDATA[x]]>", "&#65;", "&#x20;", "&#13;", "&amp;", "&x;", "&",
 	"<a/>", "<a></a>", "</a>", "<Signature/>", ` xmlns=""`, ` xmlns:x="urn:x"`, ` xmlns="` + dsig + `"`, ` Id="x"`, "\uFEFF", "\x00", "\xff", "<", ">", "/",
@@ -68,8 +68,8 @@ func (r random) document(t *testing.T) []byte {
 	return document
 }
 
-// mutate changes a document in one place or a few. Half of the changes are at a
-// tag, where they are more likely to be well-formed.
+// mutate changes a document in one or two positions. Half of the changes are next
+// to a tag, where the result is more often well-formed.
 func (r random) mutate(document []byte) []byte {
 	d := append([]byte(nil), document...)
 	for range 1 + r.IntN(2) {
@@ -99,12 +99,12 @@ func (r random) mutate(document []byte) []byte {
 	return d
 }
 
-// Whatever is written verifies, here and elsewhere, and reads as it was; whatever
-// is changed afterwards is refused, or is the same to us and to others.
-func TestOthersAgree(t *testing.T) {
+// Every document of a Writer is verified by us, xmlsec1 and helium. Every change of
+// it is refused, or is accepted by all of them and changes no value.
+func TestOtherVerifiersAgreeOnOurDocuments(t *testing.T) {
 	t.Parallel()
 	const documents, mutations = 16, 600
-	const judgments = 40 // or twice as many: xmlsec1 is one process each
+	const judgments = 40 // or up to twice as many; each starts a process of xmlsec1
 	s1, s2 := rand.Uint64(), rand.Uint64()
 	t.Logf("seeds %d, %d", s1, s2)
 	r := random{rand.New(rand.NewPCG(s1, s2))}
@@ -130,8 +130,8 @@ func TestOthersAgree(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			// A signature does not cover its certificate, beyond the key in it:
-			// the authority does.
+			// A signature covers only the key of its certificate; the authority
+			// covers the rest.
 			untouched := bytes.Equal(v.Certificate.Raw, signer().Certificate.Raw)
 			if trusted := v.Trusted(signer().CA.Pool(), time.Now()) == nil; trusted != untouched {
 				t.Errorf("a changed certificate is trusted, or the original is not:\n%q", changed)

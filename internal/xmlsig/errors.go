@@ -9,29 +9,29 @@ import (
 
 // Why a document is refused.
 var (
-	// ErrMalformed is a document that is not the small part of XML that is
-	// read here, or that is too large.
-	ErrMalformed = errors.New("xmlsig: the document is not XML as it is accepted here")
-	// ErrNotSigned is a document without a signature.
+	// ErrMalformed means that the document is not in the part of XML that Parse
+	// accepts, or is too large.
+	ErrMalformed = errors.New("xmlsig: the document is not XML of the accepted form")
+	// ErrNotSigned means that the document has no signature.
 	ErrNotSigned = errors.New("xmlsig: the document has no signature")
-	// ErrSignature is a signature that is not of the profile, stands in the
-	// wrong place or does not match what it signs.
+	// ErrSignature means that the signature has another form than Verify
+	// accepts, is in the wrong position, or does not match the document.
 	ErrSignature = errors.New("xmlsig: the signature is refused")
-	// ErrCertificate is a certificate that cannot be read, has a weak key, or
-	// is not trusted.
+	// ErrCertificate means that the certificate cannot be read, has a weak key,
+	// or is not trusted.
 	ErrCertificate = errors.New("xmlsig: the certificate is refused")
 )
 
-// A refusal is an error of one of the kinds above, with what was met. Its cause
-// is another sentinel of the package, or nil.
-type refusal struct {
+// A refusalError is an error of one of the kinds above with its details. Its
+// cause is another error of the package, or nil.
+type refusalError struct {
 	kind, cause error
 	text        string
 }
 
-func (r *refusal) Error() string { return r.kind.Error() + ": " + r.text }
+func (r *refusalError) Error() string { return r.kind.Error() + ": " + r.text }
 
-func (r *refusal) Unwrap() []error {
+func (r *refusalError) Unwrap() []error {
 	if r.cause == nil {
 		return []error{r.kind}
 	}
@@ -39,18 +39,18 @@ func (r *refusal) Unwrap() []error {
 }
 
 func refuse(kind error, format string, args ...any) error {
-	return &refusal{kind: kind, text: fmt.Sprintf(format, args...)}
+	return &refusalError{kind: kind, text: fmt.Sprintf(format, args...)}
 }
 
-// because refuses for a cause that has its own words.
+// because returns a refusal with the text of its cause.
 func because(kind, cause error) error {
-	return &refusal{kind, cause, strings.TrimPrefix(cause.Error(), "xmlsig: ")}
+	return &refusalError{kind, cause, strings.TrimPrefix(cause.Error(), "xmlsig: ")}
 }
 
-// excerptSize is how much of what others sent an error may repeat.
+// excerptSize is the number of bytes of a document that an error may repeat.
 const excerptSize = 40
 
-// excerpt quotes the start of a text that others sent.
+// excerpt quotes the start of a text of the document.
 func excerpt(s string) string {
 	if len(s) <= excerptSize {
 		return fmt.Sprintf("%q", s)

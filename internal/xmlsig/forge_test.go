@@ -13,11 +13,12 @@ import (
 const (
 	dsig   = "http://www.w3.org/2000/09/xmldsig#"
 	c14n10 = "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"
+
+	exclusive = "http://www.w3.org/2001/10/xml-exc-c14n#"
 )
 
-// A forgery is a signed document of which every part can be made wrong while
-// the rest stays right, digest and signature among it: what refuses it is then
-// the rule under test and no other.
+// A forgery is a signed document with one wrong part. Its digest and its signature
+// match, so that only the rule under test can refuse it.
 type forgery struct {
 	leaf       *xmlsigtest.Leaf
 	namespaces string // of the root, in canonical order

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// What may be wrong with a certificate or its key.
+// Why a certificate or its key is refused.
 var (
-	ErrKeyMismatch = errors.New("xmlsig: the private key is not the certificate's")
+	ErrKeyMismatch = errors.New("xmlsig: the private key does not belong to the certificate")
 	ErrWeakKey     = errors.New("xmlsig: the key must be RSA of 2048 bits or more")
 	ErrExpired     = errors.New("xmlsig: the certificate has expired")
 	ErrNotYetValid = errors.New("xmlsig: the certificate is not valid yet")
@@ -22,17 +22,18 @@ var (
 
 const minKeyBits = 2048
 
-// An Identity is who signs: a certificate and its key. The key may be in memory
-// or in a hardware module.
+// An Identity is a certificate and its private key, which signs. The key may be
+// in memory or in a hardware module.
 type Identity struct {
 	Certificate *x509.Certificate
 
 	key     crypto.Signer
-	encoded string // the certificate as it stands in a signature
+	encoded string // the certificate in Base64
 }
 
-// NewIdentity puts a certificate and a key together, and proves that they
-// belong together.
+// NewIdentity returns the identity of a certificate and its key. It fails with
+// ErrWeakKey when the key is not RSA of 2048 bits or more, and with
+// ErrKeyMismatch when the key is not that of the certificate.
 func NewIdentity(certificate *x509.Certificate, key crypto.Signer) (*Identity, error) {
 	public, ok := certificate.PublicKey.(*rsa.PublicKey)
 	if !ok || public.N.BitLen() < minKeyBits {
@@ -44,7 +45,8 @@ func NewIdentity(certificate *x509.Certificate, key crypto.Signer) (*Identity, e
 	return &Identity{certificate, key, base64.StdEncoding.EncodeToString(certificate.Raw)}, nil
 }
 
-// Check tells whether the certificate may sign at an instant.
+// Check fails with ErrExpired or ErrNotYetValid when the certificate is not valid
+// at an instant.
 func (id *Identity) Check(at time.Time) error { return checkValidity(id.Certificate, at) }
 
 func checkValidity(c *x509.Certificate, at time.Time) error {
@@ -57,21 +59,22 @@ func checkValidity(c *x509.Certificate, at time.Time) error {
 	return nil
 }
 
-// PKCS8 returns the private key for storage, when it is in memory.
+// PKCS8 returns the private key for storage. It fails when the key is in a
+// hardware module.
 func (id *Identity) PKCS8() ([]byte, error) { return x509.MarshalPKCS8PrivateKey(id.key) }
 
-// String tells who it is, and never the key.
+// String returns the subject of the certificate, and never the key.
 func (id *Identity) String() string { return id.Certificate.Subject.String() }
 
-// GoString tells who it is, and never the key.
+// GoString returns the subject of the certificate, and never the key.
 func (id *Identity) GoString() string { return id.String() }
 
-// LogValue tells who it is, and never the key.
+// LogValue returns the subject of the certificate, and never the key.
 func (id *Identity) LogValue() slog.Value { return slog.StringValue(id.String()) }
 
-// Person returns the identifier of the person whom a certificate names: the
-// X.520 serial number of its subject without the prefix of its kind, as in
-// IDCDO-00112345678. It is empty when the subject has none.
+// Person returns the identifier of the person in a certificate: the X.520 serial
+// number of its subject without the prefix for the kind of identifier, as in
+// IDCDO-00112345678. It returns "" when the subject has none.
 func Person(c *x509.Certificate) string {
 	serial := strings.TrimSpace(c.Subject.SerialNumber)
 	if len(serial) > 6 && isUpper(serial[3]) && isUpper(serial[4]) && serial[5] == '-' {

@@ -14,7 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// A module is a key that never leaves its device.
+// A module is a hardware module with a key.
 type module struct {
 	key    crypto.Signer
 	asked  int
@@ -31,7 +31,7 @@ func (m *module) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]
 	return m.key.Sign(rand, digest, opts)
 }
 
-func TestAHardwareModuleSigns(t *testing.T) {
+func TestHardwareModuleSigns(t *testing.T) {
 	t.Parallel()
 	leaf := xmlsigtest.Must(t, xmlsigtest.Options{})
 	device := &module{key: leaf.Key}
@@ -57,7 +57,7 @@ func TestAHardwareModuleSigns(t *testing.T) {
 	}
 }
 
-func TestIdentityKeepsItsKey(t *testing.T) {
+func TestIdentityNeverShowsItsKey(t *testing.T) {
 	t.Parallel()
 	id := xmlsigtest.Must(t, xmlsigtest.Options{}).Identity
 	var log strings.Builder
@@ -69,7 +69,7 @@ func TestIdentityKeepsItsKey(t *testing.T) {
 	}
 }
 
-func TestIdentityCheck(t *testing.T) {
+func TestIdentityCheckOfTheValidity(t *testing.T) {
 	t.Parallel()
 	from, to := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 	id := xmlsigtest.Must(t, xmlsigtest.Options{NotBefore: from, NotAfter: to}).Identity

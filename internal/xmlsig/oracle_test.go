@@ -18,7 +18,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// signer is who signs in most tests.
+// signer is the identity that signs in most tests.
 var signer = sync.OnceValue(func() *xmlsigtest.Leaf {
 	leaf, err := xmlsigtest.New(xmlsigtest.Options{})
 	if err != nil {
@@ -27,8 +27,8 @@ var signer = sync.OnceValue(func() *xmlsigtest.Leaf {
 	return leaf
 })
 
-// judge asks both independent verifiers. What verifies only without white space
-// between elements is given to them without it.
+// judge checks that xmlsec1 and helium accept a document that we accept. When we
+// ignored the white space between elements, they get the document without it.
 func judge(t testing.TB, document []byte, v *xmlsig.Verified) {
 	t.Helper()
 	if v.Indented {
@@ -51,16 +51,33 @@ func heliumVerify(ctx context.Context, document []byte, v *xmlsig.Verified) erro
 	return err
 }
 
-// heliumCanonical is the canonical form of a document as others make it.
+// heliumCanonical returns the inclusive canonical form of a document by helium.
 func heliumCanonical(ctx context.Context, document []byte) ([]byte, error) {
+	return heliumForm(ctx, document, false, nil)
+}
+
+// lineFeeds replaces every line end by a line feed, as every XML parser must do.
+// helium does not do it in attributes, where it writes two spaces for CR LF.
+func lineFeeds(document []byte) []byte {
+	return bytes.ReplaceAll(bytes.ReplaceAll(document, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
+}
+
+// heliumForm returns the inclusive or exclusive canonical form of a document by
+// helium.
+func heliumForm(ctx context.Context, document []byte, exclusive bool, prefixes []string) ([]byte, error) {
 	doc, err := helium.NewParser().Parse(ctx, document)
 	if err != nil {
 		return nil, err
 	}
+	if exclusive {
+		form, err := c14n.NewCanonicalizer(c14n.ExclusiveC14N10).InclusiveNamespaces(prefixes).CanonicalizeTo(doc)
+		// helium declares the prefix xml, which the specification and xmlsec1 do not.
+		return bytes.ReplaceAll(form, []byte(` xmlns:xml="http://www.w3.org/XML/1998/namespace"`), nil), err
+	}
 	return c14n.NewCanonicalizer(c14n.C14N10).CanonicalizeTo(doc)
 }
 
-// strip removes white space between elements with a reader that is not ours.
+// strip removes the white space between elements with another XML parser.
 func strip(t testing.TB, document []byte) []byte {
 	t.Helper()
 	document = bytes.TrimPrefix(document, []byte("\uFEFF"))
@@ -102,7 +119,7 @@ func strip(t testing.TB, document []byte) []byte {
 	return out
 }
 
-// dump writes a tree so that two can be compared.
+// dump writes a tree for comparisons.
 func dump(e xmlsig.Element) string {
 	var b strings.Builder
 	var walk func(xmlsig.Element, int)

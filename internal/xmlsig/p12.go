@@ -11,28 +11,28 @@ import (
 	"software.sslmate.com/src/go-pkcs12"
 )
 
-// Why a PKCS#12 file is refused, beside ErrKeyMismatch and ErrWeakKey.
+// Why a PKCS#12 file is refused, besides ErrKeyMismatch and ErrWeakKey.
 var (
-	// ErrPassword is a password that is not the file's.
+	// ErrPassword means that the password is wrong.
 	ErrPassword = errors.New("xmlsig: the password does not open the file")
-	// ErrNotP12 is a file that is not PKCS#12, is damaged, or is of a form that
-	// cannot be read.
-	ErrNotP12 = errors.New("xmlsig: not a PKCS#12 file that can be read")
-	// ErrNoKey is a file that holds certificates alone.
-	ErrNoKey = errors.New("xmlsig: the file holds no private key")
+	// ErrNotP12 means that the file is not PKCS#12, is damaged, or has a form
+	// that is not supported.
+	ErrNotP12 = errors.New("xmlsig: not a PKCS#12 file of a supported form")
+	// ErrNoKey means that the file has only certificates.
+	ErrNoKey = errors.New("xmlsig: the file has no private key")
 )
 
 const (
 	maxP12    = 1 << 20
-	maxRounds = 10_000_000 // of key derivation: a second or two; files have thousands
+	maxRounds = 10_000_000 // of key derivation, which take a second or two; usual files have thousands
 )
 
-// OpenP12 reads the key of a PKCS#12 file and the certificate that belongs to
-// it, wherever that stands among others. It does not look at dates, so that an
-// expired one can be shown.
+// OpenP12 reads the private key of a PKCS#12 file and the certificate of that
+// key, which may be in any position among other certificates. It does not check
+// dates, so that an expired certificate can be shown.
 func OpenP12(file []byte, password string) (*Identity, error) {
 	if len(file) > maxP12 {
-		return nil, refuse(ErrNotP12, "it has %d bytes and may have %d", len(file), maxP12)
+		return nil, refuse(ErrNotP12, "the file has %d bytes; the limit is %d", len(file), maxP12)
 	}
 	if err := checkP12(file); err != nil {
 		return nil, err
@@ -43,14 +43,14 @@ func OpenP12(file []byte, password string) (*Identity, error) {
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, refuse(ErrNoKey, "its key cannot sign")
+		return nil, refuse(ErrNoKey, "the key in the file cannot sign")
 	}
 	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok {
-		return nil, refuse(ErrNoKey, "its key cannot be compared")
+		return nil, refuse(ErrNoKey, "the key in the file cannot be compared with certificates")
 	}
-	// A renewed certificate may stand beside the old one of the same key: the
-	// one that lasts longer signs.
+	// The file may have an old and a renewed certificate of the same key. The one
+	// that expires later is used.
 	var own *x509.Certificate
 	for _, c := range append(others, first) {
 		if public.Equal(c.PublicKey) && (own == nil || c.NotAfter.After(own.NotAfter)) {
@@ -58,26 +58,26 @@ func OpenP12(file []byte, password string) (*Identity, error) {
 		}
 	}
 	if own == nil {
-		return nil, &refusal{kind: ErrKeyMismatch, text: "no certificate in the file has the public key of its private key"}
+		return nil, &refusalError{kind: ErrKeyMismatch, text: "the file has no certificate for its private key"}
 	}
 	return NewIdentity(own, signer)
 }
 
-// p12Error tells apart why the library does not read a file. It has no values
-// for what a file lacks, only words, which a test holds it to.
+// p12Error converts an error of the library. For a missing key the library has no
+// error value, only a text; a test checks that the text has not changed.
 func p12Error(err error, password string) error {
 	switch {
 	case errors.Is(err, pkcs12.ErrIncorrectPassword):
 		return ErrPassword
 	case strings.ContainsFunc(password, func(r rune) bool { return r > 0xffff }):
-		return refuse(ErrPassword, "it has a character beyond U+FFFF, which PKCS#12 cannot express")
+		return refuse(ErrPassword, "it has a character beyond U+FFFF, which PKCS#12 does not support")
 	case err.Error() == "pkcs12: private key missing":
 		return ErrNoKey
 	}
-	return &refusal{ErrNotP12, err, strings.TrimPrefix(err.Error(), "pkcs12: ")}
+	return &refusalError{ErrNotP12, err, strings.TrimPrefix(err.Error(), "pkcs12: ")}
 }
 
-// The outer shape of a file (RFC 7292, 4).
+// The outer structure of a file (RFC 7292, section 4).
 type (
 	pfx struct {
 		Version  int
@@ -91,7 +91,8 @@ type (
 			Rounds int `asn1:"optional,default:1"`
 		} `asn1:"optional"`
 	}
-	// Both PBES2 and PBMAC1 name a derivation and what is done with its key.
+	// PBES2 and PBMAC1 have a key derivation function and a scheme that uses the
+	// key.
 	derived struct {
 		Derivation pkix.AlgorithmIdentifier
 		Scheme     pkix.AlgorithmIdentifier
@@ -104,18 +105,18 @@ type (
 	}
 )
 
-// checkP12 refuses before any work what the library would take: a file without
-// a MAC, whose content anybody may have changed, and one whose check of the
-// password alone would take minutes.
+// checkP12 refuses two kinds of files that the library accepts: a file without a
+// MAC, which anybody may have changed, and a file whose number of rounds would
+// take minutes.
 func checkP12(file []byte) error {
 	var outer pfx
 	rest, err := asn1.Unmarshal(file, &outer)
 	if err != nil || len(rest) > 0 {
-		return refuse(ErrNotP12, "it is not one DER structure of that shape, or is cut short")
+		return refuse(ErrNotP12, "the file does not have the structure of PKCS#12, or is truncated")
 	}
 	algorithm := outer.Mac.Mac.Algorithm
 	if len(algorithm.Algorithm) == 0 {
-		return refuse(ErrNotP12, "it has no MAC, so that nothing shows whether it was changed")
+		return refuse(ErrNotP12, "the file has no MAC, so changes of its content cannot be detected")
 	}
 	rounds := outer.Mac.Rounds
 	var scheme derived
@@ -126,7 +127,7 @@ func checkP12(file []byte) error {
 		}
 	}
 	if rounds > maxRounds {
-		return refuse(ErrNotP12, "its MAC asks for %d rounds and may ask for %d", rounds, maxRounds)
+		return refuse(ErrNotP12, "the MAC needs %d rounds; the limit is %d", rounds, maxRounds)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-func TestOpenP12(t *testing.T) {
+func TestOpenP12ReadsOrRefuses(t *testing.T) {
 	t.Parallel()
 	leaf, ca := signer(), signer().CA.Certificate
 	expired := xmlsigtest.Must(t, xmlsigtest.Options{CA: leaf.CA, NotAfter: time.Now().Add(-time.Hour)})
@@ -48,7 +48,7 @@ func TestOpenP12(t *testing.T) {
 		{"RC2-40 and SHA-1", encode(pkcs12.LegacyRC2, leaf.Key, leaf.Certificate, ca), password, leaf.Certificate, nil},
 		{"3DES and SHA-1", encode(pkcs12.LegacyDES, leaf.Key, leaf.Certificate), password, leaf.Certificate, nil},
 		{"authority first", encode(pkcs12.Modern, leaf.Key, ca, leaf.Certificate), password, leaf.Certificate, nil},
-		{"somebody else first", encode(pkcs12.LegacyRC2, leaf.Key, curve.Certificate, ca, leaf.Certificate), password, leaf.Certificate, nil},
+		{"certificate of another key first", encode(pkcs12.LegacyRC2, leaf.Key, curve.Certificate, ca, leaf.Certificate), password, leaf.Certificate, nil},
 		{"renewed, the old one first", encode(pkcs12.Modern, leaf.Key, expired.Certificate, leaf.Certificate), password, leaf.Certificate, nil},
 		{"renewed, the old one last", encode(pkcs12.Modern, leaf.Key, leaf.Certificate, expired.Certificate), password, leaf.Certificate, nil},
 		{"expired", encode(pkcs12.Modern, expired.Key, expired.Certificate), password, expired.Certificate, nil},
@@ -58,7 +58,7 @@ func TestOpenP12(t *testing.T) {
 		{"wrong password of an old file", encode(pkcs12.LegacyRC2, leaf.Key, leaf.Certificate), "x", nil, xmlsig.ErrPassword},
 		{"decomposed password", modern, "contrasen\u0303a-n\u0303", nil, xmlsig.ErrPassword},
 		{"password that cannot be expressed", modern, "😀", nil, xmlsig.ErrPassword},
-		{"damaged", changed, password, nil, xmlsig.ErrPassword}, // which the MAC cannot tell apart
+		{"damaged", changed, password, nil, xmlsig.ErrPassword}, // the MAC cannot distinguish the two
 		{"truncated", modern[:len(modern)-1], password, nil, xmlsig.ErrNotP12},
 		{"something after it", append(bytes.Clone(modern), 0), password, nil, xmlsig.ErrNotP12},
 		{"empty", nil, password, nil, xmlsig.ErrNotP12},
@@ -85,7 +85,7 @@ func TestOpenP12(t *testing.T) {
 	}
 }
 
-// rounds asks for more rounds of the MAC than anybody would wait for.
+// rounds sets a number of MAC rounds that would take very long.
 func rounds(t *testing.T, file []byte) []byte {
 	t.Helper()
 	var outer struct {
@@ -104,7 +104,7 @@ func rounds(t *testing.T, file []byte) []byte {
 	return must(t)(asn1.Marshal(outer))
 }
 
-// derivedRounds does the same to a file whose MAC has its own derivation.
+// derivedRounds is rounds for a file with PBMAC1.
 func derivedRounds(t *testing.T, file []byte) []byte {
 	t.Helper()
 	var outer struct {
@@ -155,7 +155,8 @@ func checkP12Error(t *testing.T, err, want error) {
 	}
 }
 
-// checkIdentity wants an identity whose key is its certificate's.
+// checkIdentity checks the certificate of an identity, and that its key belongs to
+// it.
 func checkIdentity(t *testing.T, id *xmlsig.Identity, want *x509.Certificate) {
 	t.Helper()
 	if !id.Certificate.Equal(want) {
@@ -170,8 +171,7 @@ func checkIdentity(t *testing.T, id *xmlsig.Identity, want *x509.Certificate) {
 	}
 }
 
-// Files that the program makes which most people use.
-func TestOpenP12OfOpenSSL(t *testing.T) {
+func TestOpenP12ReadsFilesOfOpenSSL(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("openssl")
 	if err != nil {
@@ -240,7 +240,7 @@ func TestOpenP12OfOpenSSL(t *testing.T) {
 	}
 }
 
-func TestP12OfTheTests(t *testing.T) {
+func TestOpenP12ReadsTheFileOfALeaf(t *testing.T) {
 	t.Parallel()
 	id, err := xmlsig.OpenP12(must(t)(signer().P12("secreto")), "secreto")
 	if err != nil {

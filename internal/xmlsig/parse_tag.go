@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// declaration reads the XML declaration: version 1.0, UTF-8 when it says an
-// encoding, standalone or not.
+// declaration reads the XML declaration: version 1.0, UTF-8 when it has an
+// encoding, and optionally standalone.
 func (p *parser) declaration() error {
 	start := p.pos
 	p.pos += len("<?xml")
@@ -26,126 +26,38 @@ func (p *parser) declaration() error {
 		}
 		switch {
 		case spaces == 0:
-			return p.fail(at, "no white space before %s in the XML declaration", excerpt(name))
+			return p.fail(at, "the XML declaration has no white space before %s", excerpt(name))
 		case name == "version" && step == 0:
 			if value != "1.0" {
-				return p.fail(at, "XML version %s where 1.0 is expected", excerpt(value))
+				return p.fail(at, "XML version %s: must be 1.0", excerpt(value))
 			}
 			step = 1
 		case name == "encoding" && step == 1:
 			if !strings.EqualFold(value, "utf-8") {
-				return p.fail(at, "encoding %s where utf-8 is expected", excerpt(value))
+				return p.fail(at, "encoding %s: must be utf-8", excerpt(value))
 			}
 			step = 2
 		case name == "standalone" && (step == 1 || step == 2):
 			if value != "yes" && value != "no" {
-				return p.fail(at, "standalone %s where yes or no is expected", excerpt(value))
+				return p.fail(at, "standalone %s: must be yes or no", excerpt(value))
 			}
 			step = 3
 		default:
-			return p.fail(at, "%s in the XML declaration, which has version, encoding and standalone in this order", excerpt(name))
+			return p.fail(at, "%s in the XML declaration: it may have version, encoding and standalone, in this order", excerpt(name))
 		}
 	}
 }
 
-// attribute reads an attribute and keeps it where it is allowed: namespaces with
-// a prefix on the root, and whatever a signature has, which Verify judges.
-func (p *parser) attribute(i int32) error {
-	at := p.pos
-	if err := p.another(at); err != nil {
-		return err
-	}
-	name, value, err := p.assignment()
-	if err != nil {
-		return err
-	}
-	if value, err = p.text(value, p.pos-1-len(value)); err != nil {
-		return err
-	}
-	prefix, isPrefixed := strings.CutPrefix(name, "xmlns:")
-	switch {
-	case i == 0 && isPrefixed:
-		return p.namespace(prefix, value, at)
-	case i == 0:
-		return p.fail(at, "attribute %s on the root, which may have namespaces with a prefix alone", excerpt(name))
-	case p.signature == 0:
-		return p.fail(at, "attribute %s on element %s; only the root and the signature may have any", excerpt(name), excerpt(p.doc.nodes[i].name))
-	case strings.Contains(name, ":"):
-		return p.fail(at, "attribute %s has a prefix; no attribute of a signature may", excerpt(name))
-	}
-	for _, a := range p.doc.attributesOf(i) {
-		if a.name == name {
-			return p.fail(at, "attribute %s stands twice", excerpt(name))
-		}
-	}
-	p.doc.attributes = append(p.doc.attributes, attribute{i, name, value})
-	return nil
-}
-
-// namespace keeps a declaration of the root.
-func (p *parser) namespace(prefix, uri string, at int) error {
-	if len(prefix) >= 3 && strings.EqualFold(prefix[:3], "xml") {
-		return p.fail(at, "namespace prefix %s, which XML keeps for itself", excerpt(prefix))
-	}
-	if !isPlainURI(uri) {
-		return p.fail(at, "namespace %s of prefix %s, where an absolute http or urn name in plain letters is expected", excerpt(uri), excerpt(prefix))
-	}
-	for _, n := range p.doc.namespaces {
-		if n.Prefix == prefix {
-			return p.fail(at, "namespace prefix %s stands twice", excerpt(prefix))
-		}
-	}
-	p.doc.namespaces = append(p.doc.namespaces, Namespace{prefix, uri})
-	return nil
-}
-
-// isPlainURI tells whether every canonicalization takes a namespace name as
-// absolute: they refuse relative ones, and do not agree on odd ones.
-func isPlainURI(uri string) bool {
-	if uri == "http://www.w3.org/2000/xmlns/" || uri == "http://www.w3.org/XML/1998/namespace" {
-		return false // bound by XML itself, and to no other prefix
-	}
-	allowed := "-._~/?=" // no &, which libxml2 writes otherwise
-	rest, ok := strings.CutPrefix(uri, "http://")
-	if !ok {
-		rest, ok = strings.CutPrefix(uri, "https://")
-	}
-	if !ok {
-		rest, ok = strings.CutPrefix(uri, "urn:")
-		allowed += ":"
-	}
-	if !ok || rest == "" || !isLetter(rest[0]) && !isDigit(rest[0]) {
-		return false
-	}
-	rest, fragment, _ := strings.Cut(rest, "#")
-	rest += fragment
-	for i := range len(rest) {
-		if c := rest[i]; !isLetter(c) && !isDigit(c) && strings.IndexByte(allowed, c) < 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// assignment reads a name, an equals sign and a value in quotes, whose references
-// are not resolved: the XML declaration can have none. The name may have one
-// prefix, for which the caller has better words.
+// assignment reads a name, an equals sign and a value in quotes. It does not
+// resolve references, which the XML declaration cannot have.
 func (p *parser) assignment() (name, value string, err error) {
-	start := p.pos
-	for p.pos < len(p.s) && (isNameByte(p.s[p.pos]) || p.s[p.pos] == ':') {
-		p.pos++
-	}
-	name = p.s[start:p.pos]
-	local := name
-	if prefix, after, ok := strings.Cut(name, ":"); ok && isName(prefix) {
-		local = after
-	}
-	if !isName(local) {
-		return "", "", p.fail(start, "%s where the name of an attribute is expected", excerpt(firstRune(p.s[start:])))
+	name, err = p.name("attribute")
+	if err != nil {
+		return "", "", err
 	}
 	p.skipSpace()
 	if !strings.HasPrefix(p.s[p.pos:], "=") {
-		return "", "", p.fail(p.pos, "no = after attribute %s", excerpt(name))
+		return "", "", p.fail(p.pos, "attribute %s has no =", excerpt(name))
 	}
 	p.pos++
 	p.skipSpace()
@@ -159,26 +71,23 @@ func (p *parser) assignment() (name, value string, err error) {
 		return "", "", p.fail(len(p.s), "the value of attribute %s does not end", excerpt(name))
 	}
 	value = p.s[p.pos : p.pos+length]
-	// XML would turn line ends and tabs into spaces; no value of ours has any.
-	if i := strings.IndexAny(value, "<\t\r\n"); i >= 0 {
-		return "", "", p.fail(p.pos+i, "%s in the value of attribute %s", excerpt(value[i:i+1]), excerpt(name))
+	if i := strings.IndexByte(value, '<'); i >= 0 {
+		return "", "", p.fail(p.pos+i, "the value of attribute %s has a <", excerpt(name))
 	}
 	p.pos += length + 1
 	return name, value, nil
 }
 
-// name reads the name of an element.
-func (p *parser) name() (string, error) {
+// name reads the name of an element or an attribute, with at most one prefix.
+func (p *parser) name(of string) (string, error) {
 	start := p.pos
-	for p.pos < len(p.s) && isNameByte(p.s[p.pos]) {
+	for p.pos < len(p.s) && (isNameByte(p.s[p.pos]) || p.s[p.pos] == ':') {
 		p.pos++
 	}
 	name := p.s[start:p.pos]
-	if !isName(name) {
-		return "", p.fail(start, "%s where the name of an element is expected, in letters without accents", excerpt(firstRune(p.s[start:])))
-	}
-	if p.pos < len(p.s) && p.s[p.pos] == ':' {
-		return "", p.fail(start, "element with the prefix %s; neither the content nor the signature may have one", excerpt(name))
+	prefix, local := splitName(name)
+	if !isName(local) || prefix == "" && len(local) < len(name) || prefix != "" && !isName(prefix) {
+		return "", p.fail(start, "the name of an %s must be ASCII letters, digits, _, - and ., with at most one prefix; found %s", of, excerpt(firstRune(p.s[start:])+p.s[min(start+1, p.pos):p.pos]))
 	}
 	return name, nil
 }
@@ -202,7 +111,7 @@ func firstRune(s string) string {
 	return s[:size]
 }
 
-// skipSpace returns how much white space it has passed.
+// skipSpace skips white space and returns its length.
 func (p *parser) skipSpace() int {
 	start := p.pos
 	for p.pos < len(p.s) && isSpace(p.s[p.pos]) {

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// maxReference is longer than any reference that is read, from & to ;
+// maxReference is longer than any valid reference, from & to ;
 const maxReference = len("&#x10FFFF;") + 2
 
-// text resolves the references and line ends of a text that stands at an offset.
+// text resolves the references and normalizes the line ends of a text at an
+// offset.
 func (p *parser) text(s string, at int) (string, error) {
 	resolve := false
 	for i := range len(s) {
@@ -17,28 +18,44 @@ func (p *parser) text(s string, at int) (string, error) {
 			resolve = true
 		case '>':
 			if i >= 2 && s[i-2:i] == "]]" {
-				return "", p.fail(at+i-2, "]]> in text, where XML has ]]&gt;")
+				return "", p.fail(at+i-2, "]]> in text; it must be written ]]&gt;")
 			}
 		}
 	}
 	if !resolve {
 		return s, nil
 	}
+	return p.resolveReferences(s, at, normalizeLines)
+}
+
+// attributeValue resolves the references of an attribute value at an offset and
+// replaces tabs and line ends by spaces, as XML requires. References to these
+// characters stay as they are.
+func (p *parser) attributeValue(s string, at int) (string, error) {
+	if strings.IndexByte(s, '&') < 0 {
+		return normalizeSpaces(s), nil
+	}
+	return p.resolveReferences(s, at, normalizeSpaces)
+}
+
+// resolveReferences replaces each reference by its character, and the text
+// between references by its normalized form.
+func (p *parser) resolveReferences(s string, at int, normalize func(string) string) (string, error) {
 	b := make([]byte, 0, len(s))
 	for start := 0; start < len(s); {
 		i := strings.IndexByte(s[start:], '&')
 		if i < 0 {
-			return string(append(b, normalizeLines(s[start:])...)), nil
+			return string(append(b, normalize(s[start:])...)), nil
 		}
 		i += start
-		b = append(b, normalizeLines(s[start:i])...)
+		b = append(b, normalize(s[start:i])...)
 		length := strings.IndexByte(s[i:min(i+maxReference, len(s))], ';')
 		r, ok := rune(0), false
 		if length > 0 {
 			r, ok = reference(s[i+1 : i+length])
 		}
 		if !ok {
-			return "", p.fail(at+i, "an & that starts neither a predefined entity nor a reference to a character of XML")
+			return "", p.fail(at+i, "& must start a predefined entity or a reference to a character of XML")
 		}
 		b = append(b, string(r)...)
 		start = i + length + 1
@@ -46,7 +63,7 @@ func (p *parser) text(s string, at int) (string, error) {
 	return string(b), nil
 }
 
-// reference returns the character that stands between & and ; in a reference.
+// reference returns the character of a reference, given the text between & and ;.
 func reference(name string) (rune, bool) {
 	switch name {
 	case "amp":
@@ -68,13 +85,13 @@ func reference(name string) (rune, bool) {
 	if hex, ok := strings.CutPrefix(digits, "x"); ok {
 		digits, base = hex, 16
 	}
-	// ParseUint takes no sign, and underscores in base 0 alone.
+	// ParseUint accepts no sign, and underscores only in base 0.
 	n, err := strconv.ParseUint(digits, base, 21)
 	r := rune(n)
 	return r, err == nil && isCharacter(r)
 }
 
-// isCharacter tells whether XML 1.0 has a character.
+// isCharacter reports whether XML 1.0 allows a character.
 func isCharacter(r rune) bool {
 	switch {
 	case r < 0x20:
@@ -85,10 +102,18 @@ func isCharacter(r rune) bool {
 	return 0xe000 <= r && r <= 0xfffd || 0x10000 <= r && r <= 0x10ffff
 }
 
-// normalizeLines makes every line end of a file a line feed, as XML has it.
+// normalizeLines replaces every line end by a line feed, as XML requires.
 func normalizeLines(s string) string {
 	if strings.IndexByte(s, '\r') < 0 {
 		return s
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+}
+
+// normalizeSpaces replaces every line end and every tab by one space.
+func normalizeSpaces(s string) string {
+	if !strings.ContainsAny(s, "\t\n\r") {
+		return s
+	}
+	return strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ", "\t", " ").Replace(s)
 }

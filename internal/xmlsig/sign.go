@@ -7,19 +7,18 @@ import (
 	"fmt"
 )
 
-// The one profile: what every signature of ours says and every signature of
-// others must say.
+// The algorithms. Our signatures use all but the last.
 const (
-	nsSignature  = "http://www.w3.org/2000/09/xmldsig#"
 	algCanonical = "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"
 	algSignature = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"
 	algEnveloped = "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
 	algDigest    = "http://www.w3.org/2001/04/xmlenc#sha256"
+	algExclusive = nsExclusive
 )
 
-// The pieces of a signature around its digest, value and certificate. SignedInfo
-// inherits its namespace from Signature; on its own, as it is signed, it carries
-// every declaration in scope.
+// The parts of a signature around its digest, value and certificate. In the
+// document, SignedInfo inherits its namespace from Signature; its canonical form,
+// which is signed, has every namespace declaration in scope.
 const (
 	signatureOpen = `<Signature xmlns="` + nsSignature + `">`
 	infoOpen      = `<SignedInfo>`
@@ -32,11 +31,12 @@ const (
 	valueClose     = `</SignatureValue><KeyInfo><X509Data><X509Certificate>`
 	signatureClose = `</X509Certificate></X509Data></KeyInfo></Signature>`
 
-	signatureSize = 4 << 10 // about what a signature with its certificate takes
+	signatureSize = 4 << 10 // about the size of a signature with its certificate
 )
 
 // Sign ends the document with a signature as the last child of its root. It
-// returns the document and the text of its SignatureValue.
+// returns the document and the text of its SignatureValue. It fails when the key
+// cannot sign.
 func (w *Writer) Sign(id *Identity) (document []byte, value string, err error) {
 	body := len(w.buf)
 	w.end()
@@ -45,8 +45,7 @@ func (w *Writer) Sign(id *Identity) (document []byte, value string, err error) {
 	return id.seal(w.buf, w.root, w.namespaces, w.digest.Sum(nil))
 }
 
-// seal appends the signature and the end of the root to a document that has all
-// but these.
+// seal appends the signature and the end tag of the root to a document.
 func (id *Identity) seal(document []byte, root, namespaces string, digest []byte) ([]byte, string, error) {
 	info := make([]byte, 0, 1<<10)
 	info = append(info, `<SignedInfo xmlns="`+nsSignature+`"`...)

@@ -7,8 +7,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// The namespaces stand in the order in which the authority sends them, which is
-// not the canonical one.
+// The namespaces are in the order of the authority, which is not the canonical
+// one.
 const seed = "\uFEFF" + `<?xml version="1.0" encoding="utf-8"?>
 <SemillaModel xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xmlns:xsd="http://www.w3.org/2001/XMLSchema">
   <valor>q3J+/w== &amp; &quot;ñ&quot;&#13;</valor>
@@ -16,7 +16,7 @@ const seed = "\uFEFF" + `<?xml version="1.0" encoding="utf-8"?>
 </SemillaModel>
 `
 
-func TestSignDocument(t *testing.T) {
+func TestSignDocumentSignsTheCanonicalForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, document, want string
@@ -31,6 +31,9 @@ func TestSignDocument(t *testing.T) {
 		{name: "namespace of signatures under a prefix", document: `<a xmlns:ds='` + dsig + `'><b/></a>`, want: `<a xmlns:ds="` + dsig + `"><b></b></a>`},
 		{name: "signed already", document: "<a><b/><Signature/></a>", err: xmlsig.ErrSignature},
 		{name: "signed inside", document: "<a><b><Signature/></b></a>", err: xmlsig.ErrSignature},
+		{name: "attribute", document: `<a><b x="y"/></a>`, err: xmlsig.ErrMalformed},
+		{name: "default namespace", document: `<a xmlns="urn:x"><b/></a>`, err: xmlsig.ErrMalformed},
+		{name: "namespace on a child", document: `<a><b xmlns:x="urn:x"/></a>`, err: xmlsig.ErrMalformed},
 		{name: "text alone", document: "<a>b</a>", err: xmlsig.ErrMalformed},
 		{name: "nothing", document: "<a/>", err: xmlsig.ErrMalformed},
 	} {
@@ -60,12 +63,12 @@ func TestSignDocument(t *testing.T) {
 	}
 }
 
-func TestNamespacesOfTheWriter(t *testing.T) {
+func TestWriterSortsNamespaces(t *testing.T) {
 	t.Parallel()
 	document := write(t, signer().Identity,
 		xmlsig.Namespace{Prefix: "xsi", URI: "http://www.w3.org/2001/XMLSchema-instance"},
 		xmlsig.Namespace{Prefix: "xsd", URI: "http://www.w3.org/2001/XMLSchema"})
-	// Somebody writes them the other way round, which changes nothing.
+	// Another order of the declarations changes nothing.
 	root, rest, _ := strings.Cut(document, `<ECF`+namespacesInOrder)
 	if rest == "" {
 		t.Fatalf("not in canonical order: %s", root)

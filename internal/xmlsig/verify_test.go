@@ -3,6 +3,7 @@ package xmlsig_test
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -11,7 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
-// write makes the document that most tests change.
+// write returns the document that most tests change.
 func write(t testing.TB, id *xmlsig.Identity, namespaces ...xmlsig.Namespace) string {
 	t.Helper()
 	w := xmlsig.NewWriter("ECF", 1<<10, namespaces...)
@@ -42,7 +43,7 @@ const tree = `ECF=
  FechaHoraFirma=14-11-2026 10:00:00
 `
 
-func TestChangesAfterSigning(t *testing.T) {
+func TestChangesAfterSigningAreRefusedOrHarmless(t *testing.T) {
 	t.Parallel()
 	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,8 +69,8 @@ func TestChangesAfterSigning(t *testing.T) {
 	}
 }
 
-// checkRefusal wants an error of one kind and of no other, in words that are
-// ours and short.
+// checkRefusal checks that an error is of one kind and of no other, and that its
+// text is short.
 func checkRefusal(t *testing.T, err, want error) {
 	t.Helper()
 	for _, kind := range []error{xmlsig.ErrMalformed, xmlsig.ErrNotSigned, xmlsig.ErrSignature, xmlsig.ErrCertificate} {
@@ -88,7 +89,7 @@ func checkRefusal(t *testing.T, err, want error) {
 	}
 }
 
-func TestVerifiedIsWithoutTheSignature(t *testing.T) {
+func TestVerifiedHasNoSignature(t *testing.T) {
 	t.Parallel()
 	v, err := xmlsig.Verify([]byte(written()), xmlsig.SmallLimits())
 	if err != nil {
@@ -113,7 +114,7 @@ func TestVerifiedIsWithoutTheSignature(t *testing.T) {
 	}
 }
 
-func TestElement(t *testing.T) {
+func TestElementsOfADocument(t *testing.T) {
 	t.Parallel()
 	d, err := xmlsig.Parse([]byte("<a>\n <b>1</b> <b>2</b><c/>\r\n<d> </d></a>"), xmlsig.SmallLimits())
 	if err != nil {
@@ -149,11 +150,18 @@ func TestElement(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestDocumentsBeyondTheLimitsAreRefused(t *testing.T) {
 	t.Parallel()
 	small := xmlsig.SmallLimits()
 	deep := func(n int) string { return strings.Repeat("<a>", n) + strings.Repeat("</a>", n) }
 	wide := func(n int) string { return "<r>" + strings.Repeat("<a/>", n-1) + "</r>" }
+	attributes := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(" a" + strconv.Itoa(i) + "=''")
+		}
+		return b.String()
+	}
 	padded := func(n int) string { return "<r></r>" + strings.Repeat(" ", n-len("<r></r>")) }
 	for _, c := range []struct {
 		name, document string
@@ -165,6 +173,8 @@ func TestLimits(t *testing.T) {
 		{"2,000 nodes", wide(2_000), small, nil},
 		{"2,001 nodes", wide(2_001), small, xmlsig.ErrMalformed},
 		{"attributes count", "<r xmlns:a='urn:a'>" + strings.Repeat("<a/>", 1_999) + "</r>", small, xmlsig.ErrMalformed},
+		{"attributes of an element", "<r" + attributes(16) + "/>", small, nil},
+		{"too many attributes of an element", "<r" + attributes(17) + "/>", small, xmlsig.ErrMalformed},
 		{"64,000 nodes", wide(64_000), xmlsig.InvoiceLimits(), nil},
 		{"64,001 nodes", wide(64_001), xmlsig.InvoiceLimits(), xmlsig.ErrMalformed},
 		{"256 KiB", padded(256 << 10), small, nil},
@@ -181,7 +191,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestSignInParallel(t *testing.T) {
+func TestSignaturesInParallelAreEqual(t *testing.T) {
 	t.Parallel()
 	var wait sync.WaitGroup
 	documents := make([]string, 100)

@@ -1,7 +1,8 @@
-// Package xmlsig owns XML signatures: documents written in canonical form and
-// signed as they are written, the strict verification of what others have
-// signed, and the certificates that come as PKCS#12 files. It knows no tax
-// authority: one profile, enveloped RSA-SHA256 over inclusive C14N 1.0.
+// Package xmlsig owns XML signatures. A Writer writes documents in canonical form
+// and signs them with an enveloped RSA-SHA256 signature over inclusive
+// Canonical XML 1.0. Verify verifies signatures of other parties, in the forms
+// that are safe and common. OpenP12 reads certificates and keys from PKCS#12
+// files. The package knows nothing of a tax authority.
 package xmlsig
 
 import (
@@ -12,33 +13,32 @@ import (
 	"unicode/utf8"
 )
 
-// declaration stands before the root and is not signed.
-const declaration = `<?xml version="1.0" encoding="utf-8"?>`
+// declarationXML comes before the root and is not signed.
+const declarationXML = `<?xml version="1.0" encoding="utf-8"?>`
 
-// block is how much is written before it is digested, while it is still in the
-// processor's cache.
+// block is the number of bytes that are written before they are digested, so that
+// they are still in the processor's cache.
 const block = 16 << 10
 
-// A Writer writes one document directly in canonical form, which is then its
-// only form: what is digested, what is sent and what is stored are the same
-// bytes. Names are the caller's constants and are written as they are; text is
-// escaped, and what XML cannot carry is left out.
+// A Writer writes one document directly in canonical form, so that the bytes that
+// are digested, sent and stored are the same. It writes names without a check,
+// escapes text, and leaves out characters that XML cannot carry.
 type Writer struct {
 	root       string
-	namespaces string // of the root, as they stand in a canonical start tag
+	namespaces string // of the root, in canonical form
 	buf        []byte
 	digest     hash.Hash
-	digested   int // where the bytes end that the digest has seen
+	digested   int // the end of the bytes that the digest has seen
 }
 
-// A Namespace is a declaration on the root of a document.
+// A Namespace is a namespace declaration with a prefix on the root of a document.
 type Namespace struct{ Prefix, URI string }
 
-// NewWriter starts a document with its root element. size is how many bytes it
-// is likely to have.
+// NewWriter starts a document with its root element. size is the expected number
+// of bytes.
 func NewWriter(root string, size int, namespaces ...Namespace) *Writer {
-	w := &Writer{root: root, buf: make([]byte, 0, len(declaration)+size+signatureSize), digest: sha256.New()}
-	w.buf = append(w.buf, declaration...)
+	w := &Writer{root: root, buf: make([]byte, 0, len(declarationXML)+size+signatureSize), digest: sha256.New()}
+	w.buf = append(w.buf, declarationXML...)
 	w.digested = len(w.buf)
 	w.namespaces = declarations(namespaces)
 	w.buf = append(w.buf, '<')
@@ -61,14 +61,14 @@ func declarations(namespaces []Namespace) string {
 	return string(b)
 }
 
-// Open starts an element that holds elements.
+// Open writes the start tag of an element.
 func (w *Writer) Open(name string) {
 	w.buf = append(w.buf, '<')
 	w.buf = append(w.buf, name...)
 	w.buf = append(w.buf, '>')
 }
 
-// Close ends an element.
+// Close writes the end tag of an element.
 func (w *Writer) Close(name string) {
 	w.buf = append(w.buf, '<', '/')
 	w.buf = append(w.buf, name...)
@@ -76,7 +76,7 @@ func (w *Writer) Close(name string) {
 	w.flush()
 }
 
-// flush digests what has been written, once it is worth it.
+// flush digests the written bytes when there are enough of them.
 func (w *Writer) flush() {
 	if len(w.buf)-w.digested >= block {
 		w.digest.Write(w.buf[w.digested:])
@@ -84,8 +84,8 @@ func (w *Writer) flush() {
 	}
 }
 
-// Text writes an element that holds text, and nothing when there is no text: no
-// document of ours has an empty element.
+// Text writes an element with a text. It writes nothing when the text is empty,
+// because our documents have no empty elements.
 func (w *Writer) Text(name, text string) {
 	if text == "" {
 		return
@@ -94,16 +94,16 @@ func (w *Writer) Text(name, text string) {
 	w.Open(name)
 	body := len(w.buf)
 	w.buf = AppendText(w.buf, text)
-	if len(w.buf) == body { // it had nothing but what XML cannot carry
+	if len(w.buf) == body { // XML can carry no character of the text
 		w.buf = w.buf[:start]
 		return
 	}
 	w.Close(name)
 }
 
-// Append writes what a function appends, which must be in canonical form: tags
-// written out, numbers, and text by AppendText. It is the fast way for what
-// there is much of.
+// Append writes what a function appends, which must be in canonical form: tags,
+// numbers, and text of AppendText. It is faster than Open, Text and Close for
+// large parts of a document.
 func (w *Writer) Append(content func([]byte) []byte) {
 	w.buf = content(w.buf)
 	w.flush()
@@ -121,8 +121,8 @@ func (w *Writer) end() {
 	w.buf = append(w.buf, '>')
 }
 
-// AppendText appends text, escaped as canonical XML does. What XML cannot carry
-// is left out.
+// AppendText appends text with the escapes of canonical XML. It leaves out
+// characters that XML cannot carry.
 func AppendText(b []byte, s string) []byte {
 	start := 0
 	for i := plainRun(s, 0); i < len(s); i = plainRun(s, i) {
@@ -159,13 +159,13 @@ func AppendText(b []byte, s string) []byte {
 	return append(b, s[start:]...)
 }
 
-// plainRun returns where a run of plain ASCII that begins at i ends: where a
-// byte has to be looked at.
+// plainRun returns the end of a run of plain ASCII that begins at i. Plain bytes
+// need no escape.
 func plainRun(s string, i int) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
-	// Eight bytes at a time. A byte below another has its high bit set by the
-	// subtraction; one above it may be taken for one as well, and is only
-	// looked at.
+	// Eight bytes at a time: the subtraction sets the high bit of every byte that
+	// is smaller than the one subtracted. A borrow may also set the high bit of
+	// the next byte, which the second loop then checks.
 	for ; i+8 <= len(s); i += 8 {
 		x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
 			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
@@ -182,7 +182,8 @@ func plainRun(s string, i int) int {
 	return i
 }
 
-// appendAttribute escapes the value of an attribute as canonical XML does.
+// appendAttribute appends the value of an attribute with the escapes of canonical
+// XML.
 func appendAttribute(b []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; c {

@@ -6,7 +6,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-func TestWriterText(t *testing.T) {
+func TestWriterEscapesText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                      "<r></r>",

@@ -1,11 +1,12 @@
-// Package xmlsigtest makes certificates for tests and benches: an authority,
-// and people who sign under it. None of its keys is of use to anybody.
+// Package xmlsigtest creates certificate authorities, certificates and keys for
+// tests and benchmarks, and calls xmlsec1.
 package xmlsigtest
 
 import (
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -19,30 +20,41 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// Who signs unless Options say otherwise.
+// The subject of certificates when Options has none.
 const (
 	Subject      = "Persona de Prueba"
 	SerialNumber = "IDCDO-00112345678"
 )
 
-// The keys of a process: to make one takes long, under the race detector above
-// all.
+// All certificates of a process share these keys, because it takes long to
+// generate one, above all with the race detector.
 var (
-	authorityKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
-	personKey    = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+	authorityKey    = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+	intermediateKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+	personKey       = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 )
 
 // A CA is a certificate authority.
 type CA struct {
 	Certificate *x509.Certificate
 
-	key crypto.Signer
+	key    crypto.Signer
+	issuer *CA // nil for a root
 }
 
-// NewCA makes an authority that was valid for the last ten years and will be for
-// the next ten. All of a process have one key, and differ by name.
-func NewCA(name string) (*CA, error) {
-	key, err := authorityKey()
+// NewCA returns an authority that is valid from ten years ago for twenty years.
+// All authorities of a process have the same key and differ by name.
+func NewCA(name string) (*CA, error) { return newCA(name, nil) }
+
+// Intermediate returns an authority whose certificate this authority has issued.
+func (ca *CA) Intermediate(name string) (*CA, error) { return newCA(name, ca) }
+
+func newCA(name string, issuer *CA) (*CA, error) {
+	newKey := authorityKey
+	if issuer != nil {
+		newKey = intermediateKey
+	}
+	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}
@@ -56,47 +68,51 @@ func NewCA(name string) (*CA, error) {
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 	}
-	certificate, err := issue(template, template, key.Public(), key)
+	parent, signer := template, crypto.Signer(key)
+	if issuer != nil {
+		parent, signer = issuer.Certificate, issuer.key
+	}
+	certificate, err := issue(template, parent, key.Public(), signer)
 	if err != nil {
 		return nil, err
 	}
-	return &CA{certificate, key}, nil
+	return &CA{certificate, key, issuer}, nil
 }
 
-// PEM returns the certificate of the authority as a file of roots holds it.
+// PEM returns the certificate of the authority, for a file of trusted roots.
 func (ca *CA) PEM() []byte { return CertificatePEM(ca.Certificate) }
 
-// Pool returns the authority as the one trusted root.
+// Pool returns a pool with the authority as its only root.
 func (ca *CA) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.Certificate)
 	return pool
 }
 
-// Options say what a certificate is to be. The zero value is a person of this
-// package, valid from an hour ago for a year, with the RSA-2048 key that all of
-// a process share, under an authority of its own.
+// Options describe a certificate. The zero value is a certificate for Subject,
+// valid from an hour ago for a year, with the RSA-2048 key that the process
+// shares, under an authority of its own.
 type Options struct {
 	Subject      string
-	SerialNumber string // of the subject: who it is
+	SerialNumber string // of the subject: the identifier of the person
 	NotBefore    time.Time
 	NotAfter     time.Time
-	Bits         int           // of a new RSA key
-	Key          crypto.Signer // this key, of whatever kind
+	Bits         int           // the size of a new RSA key
+	Key          crypto.Signer // an existing key of any kind
 	KeyUsage     x509.KeyUsage // digitalSignature, nonRepudiation and keyEncipherment when zero
 	CA           *CA
 }
 
-// A Leaf is a certificate, its key and who issued it.
+// A Leaf is a certificate with its key and its authority.
 type Leaf struct {
-	// Identity is nil when the key is one that xmlsig refuses.
+	// Identity is nil when xmlsig refuses the key.
 	Identity    *xmlsig.Identity
 	Certificate *x509.Certificate
 	CA          *CA
 	Key         crypto.Signer
 }
 
-// New makes a certificate and its key.
+// New returns a new certificate with its key.
 func New(o Options) (*Leaf, error) {
 	if o.CA == nil {
 		ca, err := NewCA("Autoridad de Prueba")
@@ -133,7 +149,13 @@ func New(o Options) (*Leaf, error) {
 	if o.KeyUsage == 0 {
 		o.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageContentCommitment | x509.KeyUsageKeyEncipherment
 	}
+	public, err := x509.MarshalPKIXPublicKey(o.Key.Public())
+	if err != nil {
+		return nil, err
+	}
+	keyID := sha256.Sum256(public)
 	certificate, err := issue(&x509.Certificate{
+		SubjectKeyId: keyID[:20],
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
 		Subject:      pkix.Name{Country: []string{"DO"}, CommonName: o.Subject, SerialNumber: o.SerialNumber},
 		NotBefore:    o.NotBefore,
@@ -151,20 +173,21 @@ func New(o Options) (*Leaf, error) {
 	return leaf, nil
 }
 
-// P12 returns the file that holds the key, the certificate and the authority's.
+// P12 returns a PKCS#12 file with the key, the certificate and the certificate of
+// the authority.
 func (l *Leaf) P12(password string) ([]byte, error) {
 	return pkcs12.Modern.Encode(l.Key, l.Certificate, []*x509.Certificate{l.CA.Certificate}, password)
 }
 
-// PEM returns the certificate alone.
+// PEM returns the certificate in PEM.
 func (l *Leaf) PEM() []byte { return CertificatePEM(l.Certificate) }
 
-// CertificatePEM writes a certificate as text.
+// CertificatePEM returns a certificate in PEM.
 func CertificatePEM(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// Must is New for tests: what cannot be made ends the test.
+// Must is New for tests. It ends the test when New fails.
 func Must(t testing.TB, o Options) *Leaf {
 	t.Helper()
 	leaf, err := New(o)

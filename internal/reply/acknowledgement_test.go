@@ -19,8 +19,8 @@ const receiptXML = `<ARECF xmlns:xsd="http://www.w3.org/2001/XMLSchema"><Detalle
 const invoiceXML = `<ECF><Encabezado><Version>1.0</Version><IdDoc><TipoeCF>31</TipoeCF><eNCF>` + encf + `</eNCF></IdDoc><Emisor><RNCEmisor>` + issuer +
 	`</RNCEmisor></Emisor><Comprador><RNCComprador>` + buyer + `</RNCComprador></Comprador></Encabezado></ECF>`
 
-func roots(nobody bool) *x509.CertPool {
-	if nobody {
+func roots(none bool) *x509.CertPool {
+	if none {
 		return nil
 	}
 	return peer().CA.Pool()
@@ -78,7 +78,7 @@ func TestReadReceipt(t *testing.T) {
 	}
 }
 
-func TestAcknowledge(t *testing.T) {
+func TestAcknowledgeWritesAndSigns(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 2, 3, 4, 0, time.UTC)
 	for _, c := range []struct {
@@ -110,8 +110,7 @@ func TestAcknowledge(t *testing.T) {
 	}
 }
 
-// What we acknowledge is read as we meant it, and what cannot be said is not.
-func TestAcknowledgeRoundTrip(t *testing.T) {
+func TestReadReceiptReturnsWhatAcknowledgeWrote(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(name, good string) string {
@@ -128,7 +127,7 @@ func TestAcknowledgeRoundTrip(t *testing.T) {
 		}
 		r, err := reply.ReadReceipt(document, peer().CA.Pool(), time.Now())
 		if err != nil {
-			t.Fatalf("we do not read what we wrote: %v\n%s", err, document)
+			t.Fatalf("ReadReceipt refuses an acknowledgement of Acknowledge: %v\n%s", err, document)
 		}
 		if r.RNC != a.IssuerRNC || r.BuyerRNC != a.BuyerRNC || r.ENCF != a.ENCF || r.Received != a.Received || r.Reason != a.Reason {
 			t.Fatalf("wrote %+v, read %+v", a, r)
@@ -136,7 +135,7 @@ func TestAcknowledgeRoundTrip(t *testing.T) {
 	})
 }
 
-func TestAcknowledgeRefuses(t *testing.T) {
+func TestAcknowledgeRefusesInvalidValues(t *testing.T) {
 	t.Parallel()
 	good := reply.Acknowledgement{IssuerRNC: issuer, BuyerRNC: buyer, ENCF: encf, Reason: "1"}
 	for name, change := range map[string]func(*reply.Acknowledgement){
@@ -155,7 +154,7 @@ func TestAcknowledgeRefuses(t *testing.T) {
 	}
 }
 
-func TestReadHead(t *testing.T) {
+func TestReadHeadOfSignedAndUnsignedDocuments(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string

@@ -12,10 +12,10 @@ import (
 )
 
 //go:embed provinces.csv
-var placesCSV string
+var regionsCSV string
 
-// A place is a province, a municipality or a district of the authority's table.
-type place struct {
+// A region is a province, a municipality or a district of the authority's table.
+type region struct {
 	name     string
 	level    string
 	province string // code
@@ -27,19 +27,19 @@ const (
 	levelDistrict     = "district"
 )
 
-// placeTable is the authority's table of places, by code and by name. The names
-// of provinces are unique, and so are those of municipalities.
-type placeTable struct {
-	places         map[string]place
+// regionTable is the authority's table of regions, by code and by name. The names
+// of provinces are unique, and so are the names of municipalities.
+type regionTable struct {
+	regions        map[string]region
 	provinces      map[string]string
 	municipalities map[string]string
 }
 
-var places = sync.OnceValue(func() *placeTable {
-	t := &placeTable{make(map[string]place), make(map[string]string), make(map[string]string)}
-	for _, row := range table(placesCSV) {
+var regions = sync.OnceValue(func() *regionTable {
+	t := &regionTable{make(map[string]region), make(map[string]string), make(map[string]string)}
+	for _, row := range table(regionsCSV) {
 		code, level, province, name, key := row[0], row[1], row[2], row[4], row[5]
-		t.places[code] = place{titled(name), level, province}
+		t.regions[code] = region{titled(name), level, province}
 		switch level {
 		case levelProvince:
 			t.provinces[key] = code
@@ -50,11 +50,11 @@ var places = sync.OnceValue(func() *placeTable {
 	return t
 })
 
-// PlaceName returns the name of a province, municipality or district, and
-// nothing for a code that is not in the authority's table.
-func PlaceName(code string) string { return places().places[code].name }
+// RegionName returns the name of a province, municipality or district, and "" for
+// a code that is not in the authority's table.
+func RegionName(code string) string { return regions().regions[code].name }
 
-// titled writes a name of the table, which is all capitals, as people do.
+// titled writes a name of the table, which is in capitals, in title case.
 func titled(name string) string {
 	words := strings.Fields(strings.ToLower(name))
 	for i, word := range words {
@@ -70,29 +70,25 @@ func titled(name string) string {
 	return strings.Join(words, " ")
 }
 
-// dominican is the country whose places have codes.
-const dominican = "DO"
-
-// locate finds the codes of a buyer's city and province. They are left out
-// rather than guessed: a city that is not in the table, or that is one of
-// several, leaves out both; one that is in another province than the address
-// says leaves the province alone.
+// locate returns the codes of a buyer's city and province. It returns "" instead
+// of guessing: for both when the city is not in the table, and for the
+// municipality when the city is in another province than the address says.
 func locate(a *fiscal.Address) (municipality, province string) {
-	if a.CountryCode != dominican {
+	if a.CountryCode != fiscal.DominicanRepublic {
 		return "", ""
 	}
-	t := places()
+	t := regions()
 	city, stated := fold(a.City), t.provinces[fold(a.ProvinceOrState)]
 	if city == "SANTO DOMINGO" && stated == capital {
-		// The province of that name has three municipalities of that name, each
-		// with a direction; the capital is the fourth.
+		// The capital is Santo Domingo de Guzmán. The three other municipalities
+		// called Santo Domingo are in the province of that name.
 		return capitalCity, capital
 	}
 	municipality, found := t.municipalities[city]
 	if !found {
 		return "", ""
 	}
-	province = t.places[municipality].province
+	province = t.regions[municipality].province
 	if stated != "" && stated != province {
 		return "", stated
 	}
@@ -104,8 +100,8 @@ const (
 	capitalCity = "010100" // Santo Domingo de Guzmán
 )
 
-// addressText joins a buyer's address to at most 100 characters. What has no
-// code and no element of its own is added when there is room.
+// addressText joins a buyer's address to at most 100 characters. It adds the
+// province without a code and the foreign country when there is room.
 func addressText(a *fiscal.Address, province string) string {
 	const most = 100
 	var parts []string
@@ -123,14 +119,14 @@ func addressText(a *fiscal.Address, province string) string {
 	if province == "" {
 		add(clean(a.ProvinceOrState))
 	}
-	if a.CountryCode != dominican {
+	if a.CountryCode != fiscal.DominicanRepublic {
 		add(countryName(a.CountryCode))
 	}
 	return text
 }
 
-// countryName returns the Spanish name of a country, or its code when it has
-// none.
+// countryName returns the Spanish name of a country, or the code when no name is
+// known.
 func countryName(code string) string {
 	region, err := language.ParseRegion(code)
 	if err != nil {

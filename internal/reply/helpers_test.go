@@ -19,7 +19,7 @@ const (
 	encf   = "E310000000058"
 )
 
-// peer is a buyer who signs, under the one authority that is trusted.
+// peer is a buyer with a certificate of the trusted authority.
 var peer = sync.OnceValue(func() *xmlsigtest.Leaf {
 	leaf, err := xmlsigtest.New(xmlsigtest.Options{})
 	if err != nil {
@@ -41,7 +41,7 @@ func sign(t testing.TB, id *xmlsig.Identity, document string) string {
 	return string(signed)
 }
 
-// edit replaces pairs of old and new, each of which must be there.
+// edit replaces pairs of old and new text. Each old text must occur.
 func edit(t testing.TB, text string, changes ...string) string {
 	t.Helper()
 	for i := 0; i < len(changes); i += 2 {
@@ -53,12 +53,12 @@ func edit(t testing.TB, text string, changes ...string) string {
 	return text
 }
 
-// An attestation is one way in which the signature of a good document is not to
-// be believed.
-type attestation struct {
+// A signing is one way in which a document is signed, or not signed, and the
+// error with which it is then refused.
+type signing struct {
 	name    string
-	spoil   func(t *testing.T, document string) string // signs it, or does not
-	nobody  bool                                       // is trusted
+	sign    func(t *testing.T, document string) string
+	noRoots bool // no root is trusted
 	refused error
 }
 
@@ -74,14 +74,14 @@ func stranger(t *testing.T) *xmlsig.Identity {
 	return xmlsigtest.Must(t, xmlsigtest.Options{CA: ca}).Identity
 }
 
-// validates holds a document against one of the authority's schemas, which are
-// not part of the project: FISCALHUB_XSD names the folder that has them, and a
-// copy that libxml2 can read stands in its folder patched.
+// validates validates a document with one of the authority's schemas. They are
+// not part of the project: FISCALHUB_XSD names the folder that has them, and its
+// subfolder patched has versions that libxml2 can read.
 func validates(t *testing.T, schema, document string) error {
 	t.Helper()
 	dir := os.Getenv("FISCALHUB_XSD")
 	if dir == "" {
-		t.Skip("OUR OWN CHECKER JUDGES ALONE: set FISCALHUB_XSD to the folder of the authority's schemas")
+		t.Skip("the authority's schemas are not compared: set FISCALHUB_XSD to the folder of the authority's schemas")
 	}
 	path := filepath.Join(dir, "patched", schema)
 	if _, err := os.Stat(path); err != nil {

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// AuthorityContact is what the nodes of an environment know together about reaching
+// the tax authority.
+type AuthorityContact struct {
+	AnsweredAt   time.Time // when any node last got an answer; zero: never
+	FailingSince time.Time // since when calls fail and no node got an answer; zero: they do not
+	Waking       bool      // the authority is back, and jobs that waited must be woken
+}
+
+// AuthorityContact reads the contact of an environment. It is the zero value before
+// the first report.
+func (r reader) AuthorityContact(ctx context.Context, env fiscal.Environment) (AuthorityContact, error) {
+	var answered, waking int64
+	var failing sql.NullInt64
+	err := r.q.QueryRowContext(ctx, `
+		SELECT answered_at, failing_since, waking FROM authority_contact WHERE environment = $1`, env).Scan(&answered, &failing, &waking)
+	if errors.Is(err, sql.ErrNoRows) {
+		return AuthorityContact{}, nil
+	}
+	c := AuthorityContact{FailingSince: fromOptionalMicros(failing), Waking: waking == 1}
+	if answered > 0 {
+		c.AnsweredAt = fromMicros(answered)
+	}
+	return c, r.d.wrap("read the contact with the authority", err)
+}
+
+// ReportAnswer records that a node got an answer of the authority. An answer after the
+// failures began ends them; jobs that waited must be woken then.
+func (tx *Tx) ReportAnswer(ctx context.Context, env fiscal.Environment, at time.Time) error {
+	_, err := tx.q.ExecContext(ctx, `
+		INSERT INTO authority_contact (environment, answered_at, failing_since, waking) VALUES ($1, $2, NULL, 0)
+		ON CONFLICT (environment) DO UPDATE SET
+			waking = CASE WHEN authority_contact.failing_since <= excluded.answered_at THEN 1 ELSE authority_contact.waking END,
+			failing_since = CASE WHEN authority_contact.failing_since <= excluded.answered_at THEN NULL ELSE authority_contact.failing_since END,
+			answered_at = CASE WHEN authority_contact.answered_at < excluded.answered_at THEN excluded.answered_at ELSE authority_contact.answered_at END`,
+		env, micros(at))
+	return tx.d.wrap("report an answer of the authority", err)
+}
+
+// ReportFailure records that a node has had no answer since the given moment. The
+// failures of the environment begin then, or with the last answer of another node if
+// that was later. It changes nothing while failures are recorded.
+func (tx *Tx) ReportFailure(ctx context.Context, env fiscal.Environment, since time.Time) error {
+	_, err := tx.q.ExecContext(ctx, `
+		INSERT INTO authority_contact (environment, answered_at, failing_since, waking) VALUES ($1, 0, $2, 0)
+		ON CONFLICT (environment) DO UPDATE SET
+			failing_since = CASE WHEN authority_contact.answered_at > excluded.failing_since THEN authority_contact.answered_at ELSE excluded.failing_since END
+		WHERE authority_contact.failing_since IS NULL`,
+		env, micros(since))
+	return tx.d.wrap("report a failure of the authority", err)
+}
+
+// EndWaking records that the jobs that waited for the authority are woken.
+func (tx *Tx) EndWaking(ctx context.Context, env fiscal.Environment) error {
+	_, err := tx.q.ExecContext(ctx, `UPDATE authority_contact SET waking = 0 WHERE environment = $1`, env)
+	return tx.d.wrap("end waking", err)
+}
