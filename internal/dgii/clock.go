@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// clockLife is how long a measured offset is valid. An offset beyond largeOffset
-	// is measured again after largeOffsetLife: it may stop the signing of documents,
-	// and then no other call measures it.
-	clockLife       = 10 * time.Minute
-	largeOffset     = 10 * time.Second
-	largeOffsetLife = time.Minute
+	// clockLife is how long a measured offset is valid.
+	clockLife = 10 * time.Minute
+	// CheckClock measures an offset beyond largeOffset again after remeasureAfter:
+	// it may stop the signing of documents, and then no other call measures it.
+	largeOffset    = 10 * time.Second
+	remeasureAfter = time.Minute
 	// clockTolerance is by how much two offsets may differ and still agree. A Date
 	// header is cut to the second, and a response is some time under way.
 	clockTolerance = 3 * time.Second
@@ -108,50 +108,54 @@ func (c *authorityClock) forgetAfterStep(at reading) {
 	c.confirmed, c.offset, c.hasLast, c.last = false, 0, false, 0
 }
 
-// state returns the offset that counts, if there is one, and whether it is still
-// valid.
-func (c *authorityClock) state() (offset time.Duration, confirmed, valid bool) {
+// A clockState is what is known about the offset at one instant.
+type clockState struct {
+	offset    time.Duration // the one that counts, or zero
+	confirmed bool
+	valid     bool // confirmed and not expired
+	due       bool // to be measured again
+}
+
+func (c *authorityClock) state() clockState {
 	at := c.read()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forgetAfterStep(at)
-	life := clockLife
-	if c.offset.Abs() > largeOffset {
-		life = largeOffsetLife
+	age := at.monotonic - c.measuredAt
+	valid := c.confirmed && age <= clockLife
+	return clockState{
+		offset: c.offset, confirmed: c.confirmed, valid: valid,
+		due: !valid || c.offset.Abs() > largeOffset && age > remeasureAfter,
 	}
-	return c.offset, c.confirmed, c.confirmed && at.monotonic-c.measuredAt <= life
 }
 
 // Clock returns by how much the authority's clock is ahead of ours, to the second.
 // known is true while the offset is measured, confirmed and not expired. It
-// expires ten minutes after the last response that agrees with it, or one minute
-// when it is more than ten seconds, and at once when the clock of this machine is
-// set. When only the time is over, Clock still returns the last offset; see
-// ClockConfirmed.
+// expires ten minutes after the last response that agrees with it, and at once
+// when the clock of this machine is set. When only the time is over, Clock still
+// returns the last offset; see ClockConfirmed.
 func (c *Client) Clock() (ahead time.Duration, known bool) {
-	ahead, _, known = c.clock.state()
-	return ahead, known
+	s := c.clock.state()
+	return s.offset, s.valid
 }
 
 // ClockConfirmed reports whether an offset was confirmed in this process and the
 // clock of this machine has not been set since. Then the offset that Clock returns
 // may be used while the authority cannot be reached.
-func (c *Client) ClockConfirmed() bool {
-	_, confirmed, _ := c.clock.state()
-	return confirmed
-}
+func (c *Client) ClockConfirmed() bool { return c.clock.state().confirmed }
 
-// CheckClock makes sure that Clock knows the offset. If it does not, CheckClock
-// requests a seed, whatever the circuits say: every response with a Date header
-// counts, also an error page. Concurrent callers share one request, and there is
-// at most one request a second.
+// CheckClock makes sure that Clock knows the offset; the caller calls it before
+// each signature. It requests a seed, whatever the circuits say, when the offset
+// is not known, or is more than ten seconds and was measured more than a minute
+// ago. Every response with a Date header counts, also an error page. Concurrent
+// callers share one request, and there is at most one request a second.
 //
 // It fails with ErrUnavailable when there is no response. It fails with
 // ErrUnavailable and a RetryAfterError when the response differs from our clock
 // and a second one has to confirm it, and when the last request was less than a
-// second ago.
+// second ago. It does not fail because of the size of a known offset.
 func (c *Client) CheckClock(ctx context.Context) error {
-	if _, known := c.Clock(); known {
+	if !c.clock.state().due {
 		return nil
 	}
 	check, wait := c.joinClockCheck()
@@ -166,7 +170,7 @@ func (c *Client) CheckClock(ctx context.Context) error {
 	if check.err != nil {
 		return c.clockError("", check.err)
 	}
-	if _, known := c.Clock(); !known {
+	if c.clock.state().due {
 		return c.clockError("the response and our clock differ, and a second response has to confirm it", &RetryAfterError{clockCheckInterval})
 	}
 	return nil
