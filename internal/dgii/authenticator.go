@@ -29,7 +29,7 @@ func fingerprint(id *xmlsig.Identity) string {
 // Every error is a *callError.
 func (c *Client) token(ctx context.Context, id *xmlsig.Identity) (token, error) {
 	signer := fingerprint(id)
-	tok, err := c.tokens.get(ctx, tokenKey{"", signer}, 2*c.timeouts.Total, func(ctx context.Context) (token, error) {
+	tok, err := c.tokens.get(ctx, tokenKey{"", signer}, func(ctx context.Context) (token, error) {
 		if refusal, wait := c.refusals.check(refusalKey{signer, ""}); wait != nil {
 			return token{}, c.refusedError(c.auth, refusal, wait)
 		}
@@ -50,13 +50,11 @@ func (c *Client) fetchToken(ctx context.Context, id *xmlsig.Identity, signer str
 		return token{}, auth.openError(wait)
 	}
 	tok, err := c.requestToken(ctx, id, signer)
-	result := succeeded
-	if e, ok := errors.AsType[*callError](err); ok && e.outage {
-		result = failed
-	} else if ctx.Err() != nil {
+	result := resultOf(err)
+	if ctx.Err() != nil {
 		result = ignored
 	}
-	auth.breaker.record(result, probe)
+	c.record(auth, result, probe)
 	return tok, err
 }
 
@@ -66,14 +64,14 @@ func (c *Client) requestToken(ctx context.Context, id *xmlsig.Identity, signer s
 		seedURL: auth.base + "semilla", validationURL: auth.base + "validarsemilla",
 		send: func(r request) (*response, error) {
 			r.service, r.transport, r.timeout = auth.name, c.authorityTransport, c.timeouts.Total
-			release, err := c.slots.acquire(ctx, auth.origin)
+			free, err := auth.slots.acquire(ctx)
 			if err != nil {
 				return nil, err
 			}
-			defer release()
+			defer free()
 			res, err := c.exchange(ctx, r)
 			if err == nil {
-				c.setClockOffset(res)
+				c.clock.observe(res.date, res.receivedAt)
 			}
 			return res, err
 		},

@@ -21,8 +21,9 @@ const (
 // Deliver sends a document to a buyer's receiver and returns the buyer's
 // acknowledgement. It fails with ErrUnavailable unless the response is a verified
 // acknowledgement of this document; with netguard.ErrAddress too when the address
-// must not be called. The caller may repeat a delivery: receivers know a document
-// by its number.
+// must not be called; with a RetryAfterError in its chain when nothing was sent
+// because the circuit of this receiver is open or all of its slots are taken. The
+// caller may repeat a delivery: receivers know a document by its number.
 func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Receipt, error) {
 	if !isFileNamePart(s.RNC) || !isFileNamePart(s.ENCF) || len(s.XML) == 0 {
 		return fiscal.Receipt{}, deliveryError("the document has no valid RNC, e-NCF or content", nil)
@@ -30,6 +31,9 @@ func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Rec
 	client, err := c.newReceiverClient(to.Reception)
 	if err != nil {
 		return fiscal.Receipt{}, deliveryError(netguard.ClassRefused, err)
+	}
+	if wait := client.check(); wait != nil {
+		return fiscal.Receipt{}, deliveryError("the receiver is not called for now", wait)
 	}
 	key := tokenKey{to.Authentication, fingerprint(id)}
 	c.retries.countCall()
@@ -45,6 +49,9 @@ func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Rec
 			url: "/fe/recepcion/api/ecf", token: tok.value, upload: body,
 			accept: "application/xml, text/xml", maxResponse: maxReceiptResponse,
 		})
+		if _, ok := errors.AsType[*RetryAfterError](err); ok {
+			return fiscal.Receipt{}, deliveryError("the receiver is not called for now", err)
+		}
 		if err != nil {
 			return fiscal.Receipt{}, deliveryError("", err)
 		}

@@ -27,18 +27,17 @@ type Timeouts struct {
 	Delivery time.Duration
 }
 
-// An Exchange is one finished HTTP exchange, for metrics.
-type Exchange struct {
-	Service  string // auth, reception, rfce, result, state, trackids, consultarfce, directory, peer
-	Status   int    // the HTTP status; 0 without a response
-	Duration time.Duration
-}
-
 // Options configure a Client. Hosts and Now are required; the other fields have
 // defaults.
 type Options struct {
+	// Hosts name the authority's environment, too. It says which services exist:
+	// in production all of them do.
 	Hosts Hosts
 	Now   func() time.Time
+	// Monotonic returns the time since a fixed instant. Setting the wall clock does
+	// not change it, so that the client detects that the wall clock was set. By
+	// default it is the monotonic reading of the times that Now returns.
+	Monotonic func() time.Duration
 	// Roots are the certificate authorities that the client trusts for the
 	// signatures of acknowledgements. Without roots it trusts no signature.
 	Roots *x509.CertPool
@@ -46,18 +45,19 @@ type Options struct {
 	// circuit opens. Errors of single calls are returned, not logged. Nothing is
 	// logged when Log is nil.
 	Log *slog.Logger
-	// OnExchange, if set, is called after every HTTP exchange. It must not block.
+	// OnExchange, if set, is called after every HTTP exchange, for metrics. It must
+	// not block.
 	OnExchange func(Exchange)
-	// MaxInFlight is how many calls one host receives at the same time; 8 by
-	// default.
+	// MaxInFlight is how many calls one host of the authority receives at the same
+	// time; 8 by default.
 	MaxInFlight int
 	// Pace divides the waits after failures and refusals; 1 by default.
 	Pace wake.Pace
 	// AllowOrigin is the one origin (scheme, host and port) that may be called as
 	// a receiver although its address is not public. It is for the simulator.
 	AllowOrigin string
-	// BlockedPrefixes are addresses that receivers must not have, for example our
-	// own. Private and other special addresses are always blocked.
+	// BlockedPrefixes are addresses that are never called as a buyer's receiver: our
+	// own public ones. Private and other special addresses are always blocked.
 	BlockedPrefixes []netip.Prefix
 	// TLS verifies the servers; the roots of the system when nil.
 	TLS *tls.Config
@@ -83,14 +83,17 @@ type Client struct {
 
 	auth, reception, rfce, result, state, trackIDs, rfceLookup, directory *service
 
-	slots    *slots
-	tokens   *tokenCache
-	refusals *refusalCache
-	retries  *retryBudget
+	services   []*service // all of them
+	receivers  *receiverPool
+	tokens     *tokenCache
+	refusals   *refusalCache
+	retries    *retryBudget
+	clock      *authorityClock
+	outage     outage
+	background *background
 
-	mu          sync.Mutex
-	clockOffset time.Duration
-	clockKnown  bool
+	checkMu   sync.Mutex
+	lastCheck *clockCheck // of CheckClock
 }
 
 // New returns a client. It fails when Now is nil or an address in the options is
@@ -121,12 +124,14 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		hosts: hosts, now: o.Now, roots: o.Roots, log: o.Log, onExchange: o.OnExchange, pace: o.Pace,
 		timeouts: o.Timeouts.orDefault(), allowedOrigin: allowedOrigin, guard: netguard.Guard{Refuse: o.BlockedPrefixes},
-		slots: newSlots(o.MaxInFlight), tokens: newTokenCache(o.Now), refusals: newRefusalCache(o.Now, o.Pace.Scale(refusalWait)),
+		tokens: newTokenCache(o.Now), refusals: newRefusalCache(o.Now, o.Pace.Scale(refusalWait)),
 		retries: newRetryBudget(float64(max(10, o.MaxInFlight))),
+		clock:   newAuthorityClock(newReader(o.Now, o.Monotonic), o.Log), background: newBackground(),
 	}
+	c.receivers = newReceiverPool(maxReceivers, c.newReceiver)
 	c.authorityTransport = c.newTransport(o, nil)
 	c.receiverTransport = c.newTransport(o, c.guard.Control)
-	c.initServices()
+	c.initServices(o.MaxInFlight)
 	return c, nil
 }
 
@@ -149,42 +154,11 @@ func (t Timeouts) orDefault() Timeouts {
 	return t
 }
 
-// Close cancels the token requests that are under way, waits for them and closes
-// idle connections. No other method may be running.
+// Close cancels the requests that the client makes in the background, waits for
+// them and closes idle connections. No other method may be running.
 func (c *Client) Close() {
+	c.background.close()
 	c.tokens.close()
 	c.authorityTransport.CloseIdleConnections()
 	c.receiverTransport.CloseIdleConnections()
-}
-
-// Down reports whether documents cannot be sent, and since when: the circuit of
-// the authentication, of the reception or of the reception of summaries is open.
-// A circuit closes with the first successful call.
-func (c *Client) Down() (since time.Time, down bool) {
-	for _, s := range []*service{c.auth, c.reception, c.rfce} {
-		if at, open := s.breaker.isOpen(); open && (!down || at.Before(since)) {
-			since, down = at, true
-		}
-	}
-	return since, down
-}
-
-// Clock returns by how much the authority's clock is ahead of ours, to the
-// second. It is taken from the last response that had a Date header; known is
-// false before the first one.
-func (c *Client) Clock() (offset time.Duration, known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.clockOffset, c.clockKnown
-}
-
-// setClockOffset takes the authority's clock from the Date header of a response.
-func (c *Client) setClockOffset(r *response) {
-	if r.date.IsZero() {
-		return
-	}
-	offset := r.date.Sub(c.now()).Round(time.Second)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.clockOffset, c.clockKnown = offset, true
 }

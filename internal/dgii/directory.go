@@ -23,8 +23,9 @@ func (c *Client) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) 
 	var listed bool
 	s := c.directory
 	query := url.Values{"RNC": {rnc}}
-	err := asUnavailable(c.do(ctx, id, call{service: s, query: query.Encode(), parse: func(res *response) error {
+	err := asUnavailable(c.do(ctx, id, s, call{query: query.Encode(), parse: func(res *response) error {
 		if res.bodyErr == nil && res.status >= 200 && res.status < 300 && len(bytes.TrimSpace(res.body)) == 0 {
+			s.absence.clear()
 			return nil // an empty response: the taxpayer is not listed
 		}
 		v, err := s.parseLookup(res)

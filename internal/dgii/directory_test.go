@@ -34,7 +34,7 @@ func TestReceiverReadsTheDirectory(t *testing.T) {
 		{"another taxpayer", 200, `{"rnc":"101010102","urlRecepcion":"https://a.example.com"}`, fiscal.Receiver{}, false, fiscal.ErrUnavailable},
 		{"page", 200, htmlPage, fiscal.Receiver{}, false, fiscal.ErrUnavailable},
 		{"down", 503, ``, fiscal.Receiver{}, false, fiscal.ErrUnavailable},
-		{"absent", 404, ``, fiscal.Receiver{}, false, fiscal.ErrAbsent},
+		{"404 with nothing", 404, ``, fiscal.Receiver{}, false, fiscal.ErrUnavailable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -31,6 +31,9 @@ type callError struct {
 	// outage is true when the service itself does not work. The circuit breaker
 	// counts outages, and not the problems of one document.
 	outage bool
+	// neutral is true when the response shows neither that the service works nor
+	// that it does not: HTTP 429, or a page that may mean that it does not exist.
+	neutral bool
 }
 
 func (e *callError) Error() string {
@@ -70,6 +73,20 @@ func (s *service) outagef(kind error, format string, args ...any) *callError {
 	e := s.errorf(kind, format, args...)
 	e.outage = true
 	return e
+}
+
+// resultOf returns what the error of a call that got a response says about the
+// service.
+func resultOf(err error) callResult {
+	e, ok := errors.AsType[*callError](err)
+	switch {
+	case ok && e.outage:
+		return failed
+	case ok && e.neutral:
+		return ignored
+	default:
+		return succeeded
+	}
 }
 
 // openError returns the error of a call that the circuit breaker prevents.

@@ -28,6 +28,7 @@ type response struct {
 	status     int
 	retryAfter string
 	date       time.Time // the Date header, or zero
+	receivedAt reading   // when the header arrived
 	body       []byte
 	bodyErr    error // why the body is incomplete: it broke off or is too long
 }
@@ -55,13 +56,14 @@ func (c *Client) exchange(ctx context.Context, r request) (*response, error) {
 	start := c.now()
 	res, err := r.transport.RoundTrip(req)
 	if err != nil {
-		c.onExchange(Exchange{Service: r.service, Duration: c.now().Sub(start)})
-		return nil, &noResponseError{err, r.upload == nil || r.upload.cancel()}
+		notSent := r.upload == nil || r.upload.cancel()
+		c.onExchange(Exchange{Service: r.service, Outcome: outcomeOf(nil, err, notSent && r.upload != nil), Duration: c.now().Sub(start)})
+		return nil, &noResponseError{err, notSent}
 	}
 	defer res.Body.Close()
-	out := &response{status: res.StatusCode, retryAfter: res.Header.Get("Retry-After")}
-	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
-		out.date = date
+	out := &response{status: res.StatusCode, retryAfter: res.Header.Get("Retry-After"), receivedAt: c.clock.read()}
+	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil && res.Header.Get("Age") == "" {
+		out.date = date // a response with an Age comes from a cache, and its Date is old
 	}
 	out.body, out.bodyErr = io.ReadAll(io.LimitReader(res.Body, r.maxResponse+1))
 	if int64(len(out.body)) > r.maxResponse {
@@ -70,7 +72,7 @@ func (c *Client) exchange(ctx context.Context, r request) (*response, error) {
 	if r.token != "" { // responses are stored; a token that one repeats must not be
 		out.body = bytes.ReplaceAll(out.body, []byte(r.token), []byte("[token]"))
 	}
-	c.onExchange(Exchange{Service: r.service, Status: out.status, Duration: c.now().Sub(start)})
+	c.onExchange(Exchange{Service: r.service, Outcome: outcomeOf(out, nil, false), Status: out.status, Duration: c.now().Sub(start)})
 	return out, nil
 }
 

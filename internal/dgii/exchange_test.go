@@ -155,7 +155,7 @@ func TestFailureBeforeTheBodyIsNotReceived(t *testing.T) {
 		if _, err := c.Submit(testContext(t), signer(t), shipment()); err != nil {
 			t.Fatal(err)
 		}
-		release, err := c.slots.acquire(t.Context(), c.reception.origin)
+		release, err := c.reception.slots.acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,6 +26,30 @@ func SimulatorHosts(base, environment string) (Hosts, error) {
 	return Hosts{ECF: base + "/ecf-host", FC: base + "/fc-host", Environment: environment}.check()
 }
 
+// The services that some environments lack.
+const (
+	stateService     = "state"
+	trackIDsService  = "trackids"
+	directoryService = "directory"
+)
+
+// isProduction reports whether documents have fiscal validity. All services exist
+// in production.
+func (h Hosts) isProduction() bool { return h.Environment == "ecf" }
+
+// lacks reports whether the authority documents that the environment lacks a
+// service.
+func (h Hosts) lacks(service string) bool {
+	if h.Environment != "certecf" {
+		return false
+	}
+	switch service {
+	case stateService, trackIDsService, directoryService:
+		return true
+	}
+	return false
+}
+
 func (h Hosts) check() (Hosts, error) {
 	switch h.Environment {
 	case "testecf", "certecf", "ecf":

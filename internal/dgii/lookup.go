@@ -114,7 +114,7 @@ func (c *Client) lookUpVerdict(ctx context.Context, id *xmlsig.Identity, s *serv
 // lookUp calls a look-up service. parse receives only JSON that comes from the
 // service, see parseLookup.
 func (c *Client) lookUp(ctx context.Context, id *xmlsig.Identity, s *service, query url.Values, parse func(*response, jsonValue) error) error {
-	return asUnavailable(c.do(ctx, id, call{service: s, query: query.Encode(), parse: func(res *response) error {
+	return asUnavailable(c.do(ctx, id, s, call{query: query.Encode(), parse: func(res *response) error {
 		v, err := s.parseLookup(res)
 		if err != nil {
 			return err
@@ -128,9 +128,12 @@ func (c *Client) lookUp(ctx context.Context, id *xmlsig.Identity, s *service, qu
 // work.
 func (s *service) parseLookup(res *response) (jsonValue, error) {
 	v, err := res.parse()
+	if res.status != http.StatusNotFound || err == nil && hasAuthorityShape(v) {
+		s.absence.clear()
+	}
 	switch status := res.status; {
 	case status == http.StatusNotFound && (err != nil || !hasAuthorityShape(v)):
-		return jsonValue{}, s.errorf(fiscal.ErrAbsent, "HTTP 404")
+		return jsonValue{}, s.unknownPage()
 	case status < 200 || status > 499 || status > 299 && status < 400:
 		return jsonValue{}, s.outagef(fiscal.ErrUnavailable, "HTTP %d", status)
 	case err != nil:
@@ -139,9 +142,28 @@ func (s *service) parseLookup(res *response) (jsonValue, error) {
 		e.outage = status < 300 || !sentence // the service refuses with a sentence when it works
 		return jsonValue{}, e
 	case status >= 400 && !hasAuthorityShape(v):
-		return jsonValue{}, s.errorf(fiscal.ErrUnavailable, "HTTP %d", status)
+		e := s.errorf(fiscal.ErrUnavailable, "HTTP %d", status)
+		e.outage = v.kind != kindString // the service refuses with a sentence when it works
+		return jsonValue{}, e
 	}
 	return v, nil
+}
+
+// unknownPage returns the error of a look-up that got HTTP 404 without a body of
+// the authority: ErrAbsent when the environment lacks the service, otherwise
+// ErrUnavailable. It never means that the document was not found.
+func (s *service) unknownPage() *callError {
+	e := &callError{kind: fiscal.ErrUnavailable, service: s.name, text: "HTTP 404 with an unknown page"}
+	switch {
+	case s.absence.production:
+		e.outage = true
+	case s.absence.addPage():
+		e.kind, e.neutral = fiscal.ErrAbsent, true
+	default:
+		e.neutral = true
+		e.text += ": more of them have to show that the environment lacks the service"
+	}
+	return e
 }
 
 // hasAuthorityShape reports whether JSON has the members that the authority uses.

@@ -48,9 +48,9 @@ func TestLookUpVerdicts(t *testing.T) {
 		{"401 again and again", 401, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"429", 429, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
 		{"5 MB", 200, `{"codigo":1,"x":"` + strings.Repeat("x", 5<<20) + `"}`, fiscal.Answer{}, fiscal.ErrUnavailable},
-		{"absent", 404, ``, fiscal.Answer{}, fiscal.ErrAbsent},
-		{"absent with a page", 404, htmlPage, fiscal.Answer{}, fiscal.ErrAbsent},
-		{"absent with a problem object", 404, `{"type":"x","title":"Not Found","status":404}`, fiscal.Answer{}, fiscal.ErrAbsent},
+		{"404 with nothing", 404, ``, fiscal.Answer{}, fiscal.ErrUnavailable},
+		{"404 with a page", 404, htmlPage, fiscal.Answer{}, fiscal.ErrUnavailable},
+		{"404 with a problem object", 404, `{"type":"x","title":"Not Found","status":404}`, fiscal.Answer{}, fiscal.ErrUnavailable},
 	}
 	for _, tt := range table {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,8 +143,8 @@ func TestTrackIDsReadsLists(t *testing.T) {
 		{"track id with 400", 400, `[{"trackId":"a","estado":"Aceptado"}]`, "", fiscal.ErrUnavailable},
 		{"about another document", 200, `[{"trackId":"a","estado":"Aceptado","encf":"E310000000059"}]`, "", fiscal.ErrUnavailable},
 		{"down", 503, `[]`, "", fiscal.ErrUnavailable},
-		{"absent", 404, ``, "", fiscal.ErrAbsent},
-		{"absent with an empty list", 404, `[]`, "", fiscal.ErrAbsent},
+		{"404 with nothing", 404, ``, "", fiscal.ErrUnavailable},
+		{"404 with an empty list", 404, `[]`, "", fiscal.ErrUnavailable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

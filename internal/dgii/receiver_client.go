@@ -2,6 +2,7 @@ package dgii
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,19 +11,24 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// A receiverClient calls one buyer's receiver.
+// A receiverClient calls one address of a buyer's receiver.
 type receiverClient struct {
 	client    *Client
 	base      string
-	origin    string
+	key       string // of the receiver in the pool
 	transport *http.Transport
 }
 
 // newReceiverClient checks an address of the directory. It fails when the address
 // must not be called: it has to be public, unless it is the allowed origin.
+//
+// Addresses of one origin share a circuit breaker and slots. Only at the allowed
+// origin every address has its own, because all receivers of a simulator are
+// there.
 func (c *Client) newReceiverClient(base string) (receiverClient, error) {
 	if origin, err := originOf(base); err == nil && origin == c.allowedOrigin {
-		return receiverClient{c, strings.TrimRight(base, "/"), origin, c.authorityTransport}, nil
+		base = strings.TrimRight(base, "/")
+		return receiverClient{c, base, base, c.authorityTransport}, nil
 	}
 	u, err := c.guard.URL(base)
 	if err != nil {
@@ -31,20 +37,42 @@ func (c *Client) newReceiverClient(base string) (receiverClient, error) {
 	return receiverClient{c, strings.TrimRight(u.String(), "/"), "https://" + u.Host + ":443", c.receiverTransport}, nil
 }
 
-// send sends one request. The URL of the request is relative to the base.
+// check returns how long the receiver must not be called, or nil.
+func (r receiverClient) check() *RetryAfterError {
+	to, leave := r.client.receivers.join(r.key)
+	defer leave()
+	return to.breaker.check()
+}
+
+// send sends one request. The URL of the request is relative to the base. The time
+// of the exchange starts when it has a slot.
 func (r receiverClient) send(ctx context.Context, req request) (*response, error) {
 	c := r.client
-	ctx, cancel := context.WithTimeout(ctx, c.timeouts.Delivery)
-	defer cancel()
-	release, err := c.slots.acquire(ctx, r.origin)
+	to, leave := c.receivers.join(r.key)
+	defer leave()
+	free, err := to.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer free()
+	probe, wait := to.breaker.allow()
+	if wait != nil {
+		return nil, wait
+	}
+	result := ignored
+	defer func() { to.breaker.record(result, probe) }()
 	req.service, req.transport, req.url, req.timeout = receiverService, r.transport, r.base+req.url, c.timeouts.Delivery
 	res, err := c.exchange(ctx, req)
 	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, netguard.ErrAddress) {
+			result = failed
+		}
 		return nil, &networkError{netguard.Class(err), err}
+	}
+	result = succeeded
+	switch res.status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		result = failed
 	}
 	return res, nil
 }
@@ -69,7 +97,7 @@ func (c *Client) receiverToken(ctx context.Context, id *xmlsig.Identity, key tok
 	if err != nil {
 		return token{}, err
 	}
-	return c.tokens.get(ctx, key, 2*c.timeouts.Delivery, func(ctx context.Context) (token, error) {
+	return c.tokens.get(ctx, key, func(ctx context.Context) (token, error) {
 		a := authenticator{
 			seedURL: "/fe/autenticacion/api/semilla", validationURL: "/fe/autenticacion/api/validacioncertificado",
 			send: func(r request) (*response, error) { return client.send(ctx, r) },

@@ -4,27 +4,42 @@ package dgii
 type service struct {
 	name    string
 	base    string // its URL
-	origin  string // of its host; several services share a host
+	slots   slots  // of its host; several services share a host
 	breaker *circuitBreaker
+	absence *absence
 }
 
-// initServices sets the services of the client.
-func (c *Client) initServices() {
+// initServices sets the services of the client. A host receives at most
+// maxInFlight calls at the same time.
+func (c *Client) initServices(maxInFlight int) {
+	hosts := make(map[string]slots) // by origin
 	newService := func(name, host, path string) *service {
 		origin, _ := originOf(host) // checked by Hosts.check
-		return &service{name: name, base: host + "/" + c.hosts.Environment + "/" + path, origin: origin, breaker: &circuitBreaker{
-			now: c.now, probeEvery: c.pace.Scale(probeInterval),
-			onChange: func(open bool) { c.logCircuit(name, open) },
-		}}
+		if hosts[origin] == nil {
+			hosts[origin] = newSlots(maxInFlight)
+		}
+		s := &service{
+			name: name, base: host + "/" + c.hosts.Environment + "/" + path, slots: hosts[origin],
+			breaker: &circuitBreaker{
+				now: c.now, probeEvery: c.pace.Scale(probeInterval),
+				onChange: func(open bool) { c.logCircuit(name, open) },
+			},
+			absence: &absence{
+				production: c.hosts.isProduction(), documented: c.hosts.lacks(name),
+				now: c.now, span: c.pace.Scale(absenceSpan),
+			},
+		}
+		c.services = append(c.services, s)
+		return s
 	}
 	c.auth = newService("auth", c.hosts.ECF, "autenticacion/api/autenticacion/")
 	c.reception = newService("reception", c.hosts.ECF, "recepcion/api/facturaselectronicas")
 	c.rfce = newService("rfce", c.hosts.FC, "recepcionfc/api/recepcion/ecf")
 	c.result = newService("result", c.hosts.ECF, "consultaresultado/api/consultas/estado")
-	c.state = newService("state", c.hosts.ECF, "consultaestado/api/consultas/estado")
-	c.trackIDs = newService("trackids", c.hosts.ECF, "consultatrackids/api/trackids/consulta")
+	c.state = newService(stateService, c.hosts.ECF, "consultaestado/api/consultas/estado")
+	c.trackIDs = newService(trackIDsService, c.hosts.ECF, "consultatrackids/api/trackids/consulta")
 	c.rfceLookup = newService("consultarfce", c.hosts.FC, "consultarfce/api/consultas/consulta")
-	c.directory = newService("directory", c.hosts.ECF, "consultadirectorio/api/consultas/obtenerdirectorioporrnc")
+	c.directory = newService(directoryService, c.hosts.ECF, "consultadirectorio/api/consultas/obtenerdirectorioporrnc")
 }
 
 func (c *Client) logCircuit(service string, open bool) {

@@ -49,7 +49,7 @@ func TestAHostReceivesEightCallsAtOnce(t *testing.T) {
 	if most.Load() != 8 {
 		t.Errorf("%d calls at once, want 8", most.Load())
 	}
-	if len(c.slots.origins) != 0 {
-		t.Errorf("%d origins are still remembered", len(c.slots.origins))
+	if n := len(c.reception.slots); n != 0 {
+		t.Errorf("%d slots are still taken", n)
 	}
 }

@@ -16,46 +16,42 @@ import (
 // ErrInconclusive or ErrNotDelegated. The answer that it returns with an error has
 // only what the authority sent: Raw, At, Messages, and a TrackID when the response
 // contradicts itself.
+//
+// It waits for a slot until ctx ends. A caller that records its attempts uses
+// Reserve instead.
 func (c *Client) Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
-	return c.submit(ctx, id, s, c.reception, readReception)
+	return c.submit(ctx, id, s, false)
 }
 
 // SubmitSummary sends the summary (RFCE) of a small consumer invoice. The answer
 // has the verdict. The errors are those of Submit.
 func (c *Client) SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
-	return c.submit(ctx, id, s, c.rfce, readSummaryReception)
+	return c.submit(ctx, id, s, true)
+}
+
+func (c *Client) submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment, summary bool) (fiscal.Answer, error) {
+	if err := checkShipment(c.reception, s); err != nil {
+		return fiscal.Answer{}, err
+	}
+	send, release, err := c.Reserve(ctx, id, s.RNC, summary)
+	if err != nil {
+		return fiscal.Answer{}, err
+	}
+	defer release()
+	return send(ctx, s)
+}
+
+// checkShipment returns an error when a document cannot be sent.
+func checkShipment(s *service, shipment fiscal.Shipment) error {
+	if !isFileNamePart(shipment.RNC) || !isFileNamePart(shipment.ENCF) || len(shipment.XML) == 0 {
+		return s.errorf(fiscal.ErrNotReceived, "the document has no valid RNC, e-NCF or content")
+	}
+	return nil
 }
 
 // An answerReader reads the JSON of a response with the given status into a. It
 // returns an error when the response is not conclusive.
 type answerReader func(status int, v jsonValue, a *fiscal.Answer) error
-
-func (c *Client) submit(ctx context.Context, id *xmlsig.Identity, shipment fiscal.Shipment, s *service, read answerReader) (fiscal.Answer, error) {
-	if !isFileNamePart(shipment.RNC) || !isFileNamePart(shipment.ENCF) || len(shipment.XML) == 0 {
-		return fiscal.Answer{}, s.errorf(fiscal.ErrNotReceived, "the document has no valid RNC, e-NCF or content")
-	}
-	key := refusalKey{fingerprint(id), "taxpayer " + shipment.RNC}
-	if refusal, wait := c.refusals.check(key); wait != nil {
-		return fiscal.Answer{}, c.refusedError(s, refusal, wait)
-	}
-	var a fiscal.Answer
-	err := c.do(ctx, id, call{service: s, shipment: &shipment, parse: func(res *response) error {
-		a = res.newAnswer()
-		err := readSubmission(res, shipment, read, &a)
-		if errors.Is(err, errDelegation) {
-			c.log.Warn("the tax authority says that the taxpayer has not delegated the signer: its documents wait and will be tried again", "signer", id, "rnc", shipment.RNC)
-			return c.addRefusal(s, key, a.Messages[0].Text, true)
-		}
-		if err != nil {
-			return s.outagef(fiscal.ErrInconclusive, "HTTP %d: %v", res.status, err)
-		}
-		return nil
-	}})
-	if err == nil {
-		c.refusals.clear(key)
-	}
-	return a, err
-}
 
 // isFileNamePart reports whether a text may be a part of a file name: digits and
 // capital letters only.

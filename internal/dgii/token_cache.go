@@ -80,8 +80,9 @@ func newTokenCache(now func() time.Time) *tokenCache {
 }
 
 // get returns a usable token. If there is none, it calls fetch, or waits for the
-// fetch that is under way. A fetch may take as long as timeout.
-func (t *tokenCache) get(ctx context.Context, key tokenKey, timeout time.Duration, fetch func(context.Context) (token, error)) (token, error) {
+// fetch that is under way. The context of a fetch ends only with the cache: fetch
+// itself bounds its exchanges, and waiting for a slot is none.
+func (t *tokenCache) get(ctx context.Context, key tokenKey, fetch func(context.Context) (token, error)) (token, error) {
 	t.mu.Lock()
 	e := t.entries[key]
 	if e == nil {
@@ -99,7 +100,7 @@ func (t *tokenCache) get(ctx context.Context, key tokenKey, timeout time.Duratio
 			t.mu.Unlock()
 			return token{}, context.Canceled
 		}
-		f = t.startFetch(ctx, e, timeout, fetch)
+		f = t.startFetch(ctx, e, fetch)
 	}
 	t.mu.Unlock()
 	select {
@@ -115,8 +116,8 @@ func (e *tokenEntry) usable(now time.Time) bool {
 }
 
 // startFetch starts a fetch in the background. The caller holds the lock.
-func (t *tokenCache) startFetch(ctx context.Context, e *tokenEntry, timeout time.Duration, fetch func(context.Context) (token, error)) *tokenFetch {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+func (t *tokenCache) startFetch(ctx context.Context, e *tokenEntry, fetch func(context.Context) (token, error)) *tokenFetch {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f := &tokenFetch{done: make(chan struct{}), cancel: cancel}
 	e.fetch = f
 	t.wg.Go(func() {
