@@ -43,9 +43,12 @@ func (p *Plan) Watch(ctx context.Context, s pipeline.Signals) {
 	}
 }
 
-// warnAhead sends warnings and deletes parked messages that were kept long enough.
+// maxPurge is how many old rows of each table one purge deletes.
+const maxPurge = 50_000
+
+// warnAhead sends warnings and deletes rows that were kept long enough.
 func (p *Plan) warnAhead(ctx context.Context, s pipeline.Signals) error {
-	_, err := p.store.PurgeParked(ctx, p.now())
+	_, err := p.store.Purge(ctx, p.now(), maxPurge)
 	return errors.Join(err, p.sendWarnings(ctx, s))
 }
 
@@ -59,6 +62,9 @@ func (p *Plan) checkOutage(ctx context.Context, s pipeline.Signals) error {
 		return err
 	}
 	active := err == nil && last.EndedAt.IsZero()
+	if err == nil && !active && last.WokenAt.IsZero() {
+		return p.wakeJobs(ctx, s)
+	}
 	begins := down && !active && now.Sub(since) >= p.pace.Scale(contingencyAfter)
 	if ends := !down && active; !begins && !ends {
 		return nil
@@ -72,7 +78,7 @@ func (p *Plan) checkOutage(ctx context.Context, s pipeline.Signals) error {
 		if begins {
 			changed, err = tx.StartContingency(ctx, p.env, now)
 		} else {
-			changed, err = tx.EndContingency(ctx, p.env, stageSubmit, now)
+			changed, err = tx.EndContingency(ctx, p.env, now)
 		}
 		if err != nil || !changed {
 			return err
@@ -95,10 +101,29 @@ func (p *Plan) checkOutage(ctx context.Context, s pipeline.Signals) error {
 		p.log.Error("Contingency: cannot reach the tax authority. Signed documents wait and will be sent automatically.", "since", since)
 	} else {
 		p.log.Warn("The contingency is over. Documents that waited are sent, oldest first.", "deadline", deadline)
-		s.Wake()
 	}
 	for _, scope := range scopes {
 		s.Notify(scope)
 	}
+	if !begins {
+		return p.wakeJobs(ctx, s)
+	}
 	return nil
+}
+
+// wakeJobs makes the documents due that waited for the authority. When it fails or
+// the process ends, the next check of any node continues.
+func (p *Plan) wakeJobs(ctx context.Context, s pipeline.Signals) error {
+	now := p.now()
+	woken, err := p.store.WakeJobs(ctx, p.env, []string{stageSubmit, stagePoll, stageReconcile}, now)
+	if woken > 0 {
+		s.Wake()
+	}
+	if err != nil {
+		return err
+	}
+	return p.store.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.MarkWoken(ctx, p.env, now)
+		return err
+	})
 }

@@ -113,7 +113,7 @@ func (r reader) DueJobs(ctx context.Context, env fiscal.Environment, c Claim) (d
 	slices.SortFunc(due, func(a, b dueJob) int {
 		return cmp.Or(cmp.Compare(a.runAt, b.runAt), strings.Compare(a.documentID, b.documentID))
 	})
-	for _, j := range due[:min(len(due), frontSize)] {
+	for _, j := range due[:min(len(due), frontSize, 4*c.Limit)] {
 		documentIDs = append(documentIDs, j.documentID)
 	}
 	return documentIDs, nil
@@ -224,26 +224,17 @@ func (r reader) waitingTaxpayers(ctx context.Context, env fiscal.Environment, qu
 // other worker gets them before the lease ends. Every write of the worker checks the
 // lease.
 func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim, documentIDs []string) ([]Job, error) {
-	if len(documentIDs) == 0 || c.Limit < 1 {
-		return nil, nil
+	free, err := tx.lockFree(ctx, c, documentIDs)
+	if err != nil || len(free) == 0 {
+		return nil, tx.d.wrap("lock jobs", err)
 	}
-	// The conditions have only the ids. With the environment the planner could choose
-	// an index that reads the whole environment. MATERIALIZED: the planner could
-	// otherwise evaluate the choice again for each row, and claim more than the limit.
-	ids, args := placeholders(documentIDs)
-	arg := func(v any) string {
-		args = append(args, v)
-		return "$" + strconv.Itoa(len(args))
-	}
-	now, far, limit, lease, until := arg(micros(c.Now)), arg(micros(c.Now.Add(longestLease))), arg(c.Limit), arg(c.Lease), arg(micros(c.Until))
+	ids, args := placeholders(free)
+	n := len(args)
 	rows, err := tx.q.QueryContext(ctx, `
-		WITH due AS MATERIALIZED (
-			SELECT document_id FROM jobs
-			WHERE document_id IN (`+ids+`) AND run_at <= `+now+` AND (lease_until <= `+now+` OR lease_until > `+far+`)
-			ORDER BY run_at, document_id LIMIT `+limit+` `+tx.d.skipLocked+`)
-		UPDATE jobs SET lease = `+lease+`, lease_until = `+until+`, attempt = attempt + 1
-		WHERE document_id IN (`+ids+`) AND document_id IN (SELECT document_id FROM due)
-		RETURNING environment, document_id, taxpayer_id, plan, stage, attempt, run_at, last_error, created_at`, args...)
+		UPDATE jobs SET lease = $`+strconv.Itoa(n+1)+`, lease_until = $`+strconv.Itoa(n+2)+`, attempt = attempt + 1
+		WHERE document_id IN (`+ids+`)
+		RETURNING environment, document_id, taxpayer_id, plan, stage, attempt, run_at, last_error, created_at`,
+		append(args, c.Lease, micros(c.Until))...)
 	if err != nil {
 		return nil, tx.d.wrap("claim jobs", err)
 	}
@@ -256,5 +247,34 @@ func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim, docume
 			err = errors.New("the job of document " + j.DocumentID + " belongs to the environment " + string(j.Environment))
 		}
 		return j, err
+	})
+}
+
+// lockFree locks the oldest jobs of the given documents that are still due and that no
+// worker holds, at most the limit of the claim. It skips jobs that another transaction
+// has locked.
+//
+// The condition has only the ids: with the environment the planner could choose an
+// index that reads the whole environment. For the same reason the statement that
+// changes the jobs is another one: a planner that knows a table of few rows would join
+// by reading all of it, and keep that plan when the table grows.
+func (tx *Tx) lockFree(ctx context.Context, c Claim, documentIDs []string) ([]string, error) {
+	if len(documentIDs) == 0 || c.Limit < 1 {
+		return nil, nil
+	}
+	ids, args := placeholders(documentIDs)
+	n := len(args)
+	now, far, limit := "$"+strconv.Itoa(n+1), "$"+strconv.Itoa(n+2), "$"+strconv.Itoa(n+3)
+	rows, err := tx.q.QueryContext(ctx, `
+		SELECT document_id FROM jobs
+		WHERE document_id IN (`+ids+`) AND run_at <= `+now+` AND (lease_until <= `+now+` OR lease_until > `+far+`)
+		ORDER BY run_at, document_id LIMIT `+limit+` `+tx.d.skipLocked,
+		append(args, micros(c.Now), micros(c.Now.Add(longestLease)), c.Limit)...)
+	if err != nil {
+		return nil, err
+	}
+	return collect(tx.d, "lock jobs", rows, func(row row) (id string, err error) {
+		err = row.Scan(&id)
+		return id, err
 	})
 }

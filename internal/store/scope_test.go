@@ -66,6 +66,7 @@ func unscopedFunctions() map[string]unscoped {
 
 		// Workers serve all taxpayers of an environment.
 		"Tx.Claim":                  {false, "worker: claims jobs of all taxpayers by their ids, and refuses those of another environment"},
+		"Tx.lockFree":               {false, "worker: locks jobs of all taxpayers by their ids"},
 		"reader.dueIn":              {true, "worker: finds due jobs of all taxpayers"},
 		"reader.dueOfOthers":        {true, "worker: finds due jobs of one taxpayer after the other"},
 		"reader.waitingTaxpayers":   {true, "worker: finds the taxpayers that have due jobs"},
