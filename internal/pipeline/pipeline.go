@@ -71,7 +71,7 @@ type Pipeline struct {
 	onPoint       func(name string) error
 	journal       *Journal
 	subscriptions subscriptions
-	signal        wake.Signal
+	signals       map[store.Queue]wake.Signal // wake the workers of a queue
 	printers      chan struct{}
 }
 
@@ -90,9 +90,13 @@ func New(o Options) (*Pipeline, error) {
 	if o.Point == nil {
 		o.Point = func(string) error { return nil }
 	}
+	signals := make(map[store.Queue]wake.Signal)
+	for _, q := range store.Queues() {
+		signals[q] = wake.NewSignal()
+	}
 	return &Pipeline{
 		store: o.Store, plan: o.Plan, watcher: o.Watcher, env: o.Env, now: o.Now, log: o.Log, pace: o.Pace, stamp: o.Stamp,
-		onCommit: o.OnCommit, onPoint: o.Point, journal: newJournal(o.Store, o.Log), signal: wake.NewSignal(),
+		onCommit: o.OnCommit, onPoint: o.Point, journal: newJournal(o.Store, o.Log), signals: signals,
 		printers: make(chan struct{}, maxPrinting),
 	}, nil
 }
@@ -105,7 +109,7 @@ func (p *Pipeline) Run(ctx context.Context) {
 	var background sync.WaitGroup
 	background.Go(func() { p.journal.run(ctx) })
 	if p.watcher != nil {
-		background.Go(func() { p.watcher.Watch(ctx, Signals{Wake: p.signal.Notify, Notify: p.onCommit}) })
+		background.Go(func() { p.watcher.Watch(ctx, Signals{Wake: p.notifyAll, Notify: p.onCommit}) })
 	}
 	p.work(ctx)
 	background.Wait()

@@ -120,7 +120,7 @@ func (p *Pipeline) Register(ctx context.Context, c Command) (Registered, error) 
 		return p.replay(c.Intent, *known)
 	}
 	if start.Stage != "" {
-		p.signal.Notify()
+		p.notifyQueue(start.Stage)
 	}
 	return Registered{Answer: registration.Answer}, nil
 }

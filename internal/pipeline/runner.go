@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	workers    = 32
+	workers    = 32 // for every queue but that of deliveries
+	deliverers = 16 // for deliveries to buyers
 	gatherTime = 5 * time.Millisecond
 	stepTime   = 75 * time.Second // longer than any exchange with the authority may take
 	retryBase  = time.Second
@@ -29,59 +30,94 @@ const (
 	commitGrace      = 20 * time.Second
 )
 
-// work claims due jobs and does them until ctx ends. It returns when the stages
-// that were under way have finished.
+// capacity returns how many workers a queue has. Each queue has workers of its own: a
+// buyer whose server hangs occupies no worker that numbers, signs and submits.
+func capacity(q store.Queue) int {
+	if q == store.QueueDeliver {
+		return deliverers
+	}
+	return workers
+}
+
+// work claims due jobs of every queue and does them until ctx ends. It returns when
+// the stages that were under way have finished.
 func (p *Pipeline) work(ctx context.Context) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(commitGrace, cancel) })()
+	var queues sync.WaitGroup
+	for _, q := range store.Queues() {
+		queues.Go(func() { p.workQueue(ctx, life, q) })
+	}
+	queues.Wait()
+}
+
+// workQueue claims due jobs of a queue until ctx ends, and returns when their stages
+// have finished. life is the context of the stages.
+func (p *Pipeline) workQueue(ctx, life context.Context, q store.Queue) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	shares := newShares(p.now)
+	signal, shares := p.signals[q], newShares(capacity(q), p.now)
 	for ctx.Err() == nil {
-		if shares.free() < workers/4 {
+		if shares.free() == 0 {
+			signal.Wait(ctx, wake.PollEvery) // a worker that finishes notifies
+			continue
+		}
+		if shares.free() < capacity(q)/4 {
 			// A claim costs a commit. A moment later it can claim more jobs.
 			wake.Sleep(ctx, gatherTime)
 		}
 		limit, except := shares.offer()
-		jobs, err := p.Claim(ctx, limit, except...)
+		jobs, err := p.claim(ctx, q, limit, except)
 		if err != nil && ctx.Err() == nil {
-			p.log.Warn("Cannot claim jobs. The runner tries again within a second.", "error", err.Error())
+			p.log.Warn("Cannot claim jobs. The runner tries again within a second.", "queue", string(q), "error", err.Error())
 		}
 		shares.take(jobs)
 		for _, w := range p.prepare(ctx, jobs) {
 			busy.Go(func() {
-				defer func() { shares.giveBack(w.Job.TaxpayerID); p.signal.Notify() }()
+				defer func() { shares.giveBack(w.Job.TaxpayerID); signal.Notify() }()
 				p.runStages(life, w)
 			})
 		}
-		if shares.free() > 0 && (len(jobs) > 0 || len(except) > 0) {
+		if err == nil && (len(jobs) > 0 || len(except) > 0) {
 			continue
 		}
 		now := p.now()
-		next, err := p.store.NextJob(ctx, p.env, now)
-		p.signal.Wait(ctx, wake.Until(next, now, err))
+		next, err := p.store.NextJob(ctx, p.env, now, q)
+		signal.Wait(ctx, wake.Until(next, now, err))
 	}
 }
 
-// Claim leases up to limit due jobs, oldest first. Jobs of the taxpayers in except
-// stay where they are.
-func (p *Pipeline) Claim(ctx context.Context, limit int, except ...string) ([]store.Job, error) {
-	now := p.now()
-	// A read is cheap and a claim is a commit, so look first.
-	next, err := p.store.NextJob(ctx, p.env, now)
-	if errors.Is(err, store.ErrNotFound) || limit == 0 || (err == nil && next.After(now)) {
-		return nil, nil
+// notifyQueue wakes the workers of a stage.
+func (p *Pipeline) notifyQueue(stage string) { p.signals[store.QueueOf(stage)].Notify() }
+
+// notifyAll wakes the workers of every queue.
+func (p *Pipeline) notifyAll() {
+	for _, signal := range p.signals {
+		signal.Notify()
 	}
-	if err != nil {
+}
+
+// Claim leases up to limit due jobs of all queues, oldest first. Jobs of the taxpayers
+// in except stay where they are.
+func (p *Pipeline) Claim(ctx context.Context, limit int, except ...string) ([]store.Job, error) {
+	return p.claim(ctx, "", limit, except)
+}
+
+// claim is Claim for one queue; empty: all queues.
+func (p *Pipeline) claim(ctx context.Context, q store.Queue, limit int, except []string) ([]store.Job, error) {
+	now := p.now()
+	wanted := store.Claim{Queue: q, Lease: store.NewID(), Now: now, Until: now.Add(p.pace.Lease()), Limit: limit}
+	copy(wanted.Except[:], except)
+	// A read is cheap and a claim is a commit, so look first.
+	due, err := p.store.DueJobs(ctx, p.env, wanted)
+	if err != nil || len(due) == 0 || limit == 0 {
 		return nil, err
 	}
-	wanted := store.Claim{Lease: store.NewID(), Now: now, Until: now.Add(p.pace.Lease()), Limit: limit}
-	copy(wanted.Except[:], except)
 	var jobs []store.Job
 	err = p.commit("claim", func() error {
 		return p.store.Update(ctx, func(tx *store.Tx) error {
-			jobs, err = tx.Claim(ctx, p.env, wanted)
+			jobs, err = tx.Claim(ctx, p.env, wanted, due)
 			return err
 		})
 	})
@@ -231,6 +267,9 @@ func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string,
 		if err == nil {
 			w.Invoice = after
 			p.Publish(after, notified)
+			if next == "" && change.Next != "" && change.After == 0 {
+				p.notifyQueue(change.Next)
+			}
 			return next, nil
 		}
 		if !errors.Is(err, store.ErrInvoiceChanged) {
@@ -273,14 +312,15 @@ func (p *Pipeline) attempt(ctx context.Context, w Work) (step Step, err error) {
 }
 
 // moveJob adds the rows that move the job, and returns the stage that the same
-// worker continues with at once.
+// worker continues with at once. The worker of another queue does a stage that
+// belongs to that queue.
 func (p *Pipeline) moveJob(rows *store.Batch, job store.Job, c Change, now time.Time) string {
 	switch {
 	case c.Next == "":
 		rows.FinishJob(job)
 	case c.Again:
 		rows.RetryJob(job, now.Add(c.After), c.Cause)
-	case c.After == 0:
+	case c.After == 0 && store.QueueOf(c.Next) == store.QueueOf(job.Stage):
 		rows.CarryJob(job, c.Next, now.Add(p.pace.Lease()))
 		return c.Next
 	default:

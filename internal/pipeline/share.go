@@ -7,49 +7,52 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-const (
-	// maxShare is how many workers one taxpayer may have while others wait.
-	maxShare = workers / 4
-	// aloneTime is how long it is believed that nobody else waits: finding out
-	// means passing by everything that does.
-	aloneTime = 250 * time.Millisecond
-)
+// aloneTime is how long the shares assume that no other taxpayer waits, after a claim
+// found none.
+const aloneTime = 250 * time.Millisecond
 
-// shares divides the workers between taxpayers: one that sends a great many
-// documents at once must not keep the others waiting.
+// shares divides the workers of a queue between taxpayers: a taxpayer that sends many
+// documents at once must not keep the others waiting. While others wait, a taxpayer
+// gets at most a quarter of the workers.
 type shares struct {
+	workers, quarter int
+
 	mu    sync.Mutex
 	busy  int
 	of    map[string]int
-	asked bool      // jobs of others were asked for
-	alone time.Time // until when nobody else is believed to wait
+	asked bool      // the last offer excluded a taxpayer
+	alone time.Time // until then no other taxpayer is assumed to wait
 	now   func() time.Time
 }
 
-func newShares(now func() time.Time) *shares { return &shares{of: make(map[string]int), now: now} }
+func newShares(workers int, now func() time.Time) *shares {
+	return &shares{workers: workers, quarter: workers / 4, of: make(map[string]int), now: now}
+}
 
+// free returns how many workers have no job.
 func (s *shares) free() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return workers - s.busy
+	return s.workers - s.busy
 }
 
-// offer says how many jobs may be taken now, and whose may not.
+// offer returns how many jobs the next claim may take, and the taxpayers whose jobs
+// it must not take.
 func (s *shares) offer() (limit int, except []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limit = workers - s.busy
+	limit = s.workers - s.busy
 	if s.now().Before(s.alone) {
 		s.asked = false
 		return limit, nil
 	}
 	for taxpayer, n := range s.of {
-		if n >= maxShare {
+		if n >= s.quarter {
 			except = append(except, taxpayer)
 		}
 	}
 	s.asked = len(except) > 0
-	return min(limit, maxShare), except
+	return min(limit, s.quarter), except
 }
 
 // take counts claimed jobs.
@@ -65,6 +68,7 @@ func (s *shares) take(jobs []store.Job) {
 	}
 }
 
+// giveBack counts a job of a taxpayer that ended.
 func (s *shares) giveBack(taxpayer string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

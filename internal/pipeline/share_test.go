@@ -19,7 +19,7 @@ func TestShareIsAQuarterWhileOthersWait(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewClock()
 	rapid.Check(t, func(t *rapid.T) {
-		s := newShares(c.Now)
+		s := newShares(workers, c.Now)
 		waiting := map[string]int{}
 		for i := range rapid.IntRange(1, 6).Draw(t, "taxpayers") {
 			waiting[fmt.Sprint(i)] = rapid.IntRange(0, 100).Draw(t, "jobs")
@@ -43,7 +43,7 @@ func TestShareIsAQuarterWhileOthersWait(t *testing.T) {
 				busy += n
 				// What was taken while nobody else waited is not taken away, but
 				// it does not grow.
-				if n > before[name] && !alone && (before[name] >= maxShare || n >= 2*maxShare) {
+				if n > before[name] && !alone && (before[name] >= s.quarter || n >= 2*s.quarter) {
 					t.Fatalf("%s has %d workers and had %d while others may wait", name, n, before[name])
 				}
 			}
@@ -65,7 +65,7 @@ func TestShareIsAQuarterWhileOthersWait(t *testing.T) {
 func TestShareOfASingleTaxpayer(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewClock()
-	s := newShares(c.Now)
+	s := newShares(workers, c.Now)
 	job := []store.Job{{Scope: store.Scope{TaxpayerID: "a"}}}
 	for range 10 {
 		limit, except := s.offer()
@@ -81,10 +81,10 @@ func TestShareOfASingleTaxpayer(t *testing.T) {
 		t.Errorf("%d workers are idle", s.free())
 	}
 	c.Advance(aloneTime)
-	for range maxShare {
+	for range s.quarter {
 		s.giveBack("a")
 	}
-	if limit, except := s.offer(); limit != maxShare || !slices.Contains(except, "a") {
+	if limit, except := s.offer(); limit != s.quarter || !slices.Contains(except, "a") {
 		t.Errorf("offers %d except %q: others come first now", limit, except)
 	}
 }

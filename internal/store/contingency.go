@@ -13,6 +13,7 @@ type Contingency struct {
 	Environment fiscal.Environment
 	StartedAt   time.Time
 	EndedAt     time.Time // zero: it has not ended
+	WokenAt     time.Time // zero: not all jobs that waited are woken
 }
 
 // Contingency reads the last contingency of an environment. The error is ErrNotFound
@@ -20,15 +21,17 @@ type Contingency struct {
 func (r reader) Contingency(ctx context.Context, env fiscal.Environment) (Contingency, error) {
 	c := Contingency{Environment: env}
 	var started int64
-	var ended sql.NullInt64
+	var ended, woken sql.NullInt64
 	err := r.q.QueryRowContext(ctx, `
-		SELECT started_at, ended_at FROM contingencies WHERE environment = $1 ORDER BY started_at DESC LIMIT 1`, env).Scan(&started, &ended)
-	c.StartedAt, c.EndedAt = fromMicros(started), fromOptionalMicros(ended)
+		SELECT started_at, ended_at, woken_at FROM contingencies WHERE environment = $1
+		ORDER BY started_at DESC LIMIT 1`, env).Scan(&started, &ended, &woken)
+	c.StartedAt, c.EndedAt, c.WokenAt = fromMicros(started), fromOptionalMicros(ended), fromOptionalMicros(woken)
 	return c, r.d.wrap("read contingency", err)
 }
 
 // StartContingency records the start of a contingency and returns true. It records
-// nothing and returns false while another contingency has not ended.
+// nothing and returns false while another contingency has not ended. When two nodes
+// start one at the same moment, one of them returns false.
 func (tx *Tx) StartContingency(ctx context.Context, env fiscal.Environment, at time.Time) (bool, error) {
 	return tx.change(ctx, "start contingency", statement{`
 		INSERT INTO contingencies (environment, started_at, ended_at)
@@ -38,16 +41,17 @@ func (tx *Tx) StartContingency(ctx context.Context, env fiscal.Environment, at t
 }
 
 // EndContingency records the end of the current contingency and returns true. It
-// makes the waiting jobs of the stage due, in the order of their creation. It returns
-// false when there was no contingency.
-func (tx *Tx) EndContingency(ctx context.Context, env fiscal.Environment, stage string, at time.Time) (bool, error) {
-	ended, err := tx.change(ctx, "end contingency", statement{`
+// returns false when there was no contingency. WakeJobs then makes the jobs due that
+// waited, and MarkWoken records that this is done.
+func (tx *Tx) EndContingency(ctx context.Context, env fiscal.Environment, at time.Time) (bool, error) {
+	return tx.change(ctx, "end contingency", statement{`
 		UPDATE contingencies SET ended_at = $2 WHERE environment = $1 AND ended_at IS NULL`, []any{string(env), micros(at)}})
-	if err != nil || !ended {
-		return false, err
-	}
-	_, err = tx.q.ExecContext(ctx, `
-		UPDATE jobs SET run_at = created_at WHERE environment = $1 AND stage = $2 AND run_at > $3 AND lease_until <= $3`,
-		env, stage, micros(at))
-	return true, tx.d.wrap("end contingency", err)
+}
+
+// MarkWoken records that all jobs that waited for the end of a contingency are woken.
+// It returns false when that was recorded before.
+func (tx *Tx) MarkWoken(ctx context.Context, env fiscal.Environment, at time.Time) (bool, error) {
+	return tx.change(ctx, "record woken jobs", statement{`
+		UPDATE contingencies SET woken_at = $2 WHERE environment = $1 AND ended_at IS NOT NULL AND woken_at IS NULL`,
+		[]any{string(env), micros(at)}})
 }

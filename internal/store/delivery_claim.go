@@ -42,7 +42,8 @@ func (c *candidate) maxHeld() int64 {
 }
 
 // ClaimDeliveries leases due deliveries to a sender. No other sender gets them before
-// the lease ends.
+// the lease ends. A lease or a rest that ends later than longestLease was taken while
+// the clock was wrong, and counts as over.
 //
 // Taxpayers take turns, and so do the endpoints of a taxpayer: no endpoint waits for
 // the backlog of another. All nodes together send at most Concurrency deliveries to
@@ -100,12 +101,12 @@ func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, 
 	rows, err := s.q.QueryContext(ctx, waitingEndpoints+`
 		SELECT e.environment, e.taxpayer_id, e.id, e.failures, e.concurrency,
 			(SELECT d.run_at FROM deliveries d
-				WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at <= $2 AND d.lease_until <= $2
+				WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at <= $2 AND (d.lease_until <= $2 OR d.lease_until > $4)
 				ORDER BY d.run_at, d.sequence, d.notice_id LIMIT 1) AS due,
-			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2) AS held
+			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4) AS held
 		FROM waiting JOIN endpoints e ON e.id = waiting.id
-		WHERE e.environment = $1 AND e.status = 'enabled' AND (e.failures < $3 OR e.rest_until <= $2)`,
-		c.Environment, micros(c.Now), EnoughFailures)
+		WHERE e.environment = $1 AND e.status = 'enabled' AND (e.failures < $3 OR e.rest_until <= $2 OR e.rest_until > $4)`,
+		c.Environment, micros(c.Now), EnoughFailures, micros(c.Now.Add(longestLease)))
 	if err != nil {
 		return nil, s.d.wrap("find due deliveries", err)
 	}
@@ -159,8 +160,8 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 	now := *one
 	err := tx.q.QueryRowContext(ctx, `
 		SELECT failures, concurrency FROM endpoints
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled' AND (failures < $4 OR rest_until <= $5) `+
-		tx.d.skipLocked, one.Environment, one.TaxpayerID, one.id, EnoughFailures, micros(c.Now)).Scan(&now.failures, &now.concurrency)
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled' AND (failures < $4 OR rest_until <= $5 OR rest_until > $6) `+
+		tx.d.skipLocked, one.Environment, one.TaxpayerID, one.id, EnoughFailures, micros(c.Now), micros(c.Now.Add(longestLease))).Scan(&now.failures, &now.concurrency)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -173,19 +174,20 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 		WITH chosen AS MATERIALIZED (
 			SELECT d.notice_id FROM deliveries d
 			WHERE d.environment = $1 AND d.taxpayer_id = $2 AND d.endpoint_id = $3
-				AND d.state = 'pending' AND d.run_at <= $4 AND d.lease_until <= $4
+				AND d.state = 'pending' AND d.run_at <= $4 AND (d.lease_until <= $4 OR d.lease_until > $9)
 				AND (d.document_id = '' OR NOT EXISTS (
 					SELECT 1 FROM deliveries o
 					WHERE o.endpoint_id = d.endpoint_id AND o.document_id = d.document_id AND o.state = 'pending' AND o.notice_id <> d.notice_id
-						AND (o.lease_until > $4 OR (o.run_at <= $4
+						AND ((o.lease_until > $4 AND o.lease_until <= $9) OR (o.run_at <= $4
 							AND (o.run_at, o.sequence, o.notice_id) < (d.run_at, d.sequence, d.notice_id)))))
 			ORDER BY d.run_at, d.sequence, d.notice_id
 			LIMIT (SELECT CASE WHEN count(*) + $8 <= $7 THEN $8 WHEN count(*) < $7 THEN $7 - count(*) ELSE 0 END
-				FROM deliveries h WHERE h.endpoint_id = $3 AND h.lease <> '' AND h.lease_until > $4) `+tx.d.skipLocked+`)
+				FROM deliveries h WHERE h.endpoint_id = $3 AND h.lease <> '' AND h.lease_until > $4 AND h.lease_until <= $9) `+tx.d.skipLocked+`)
 		UPDATE deliveries SET lease = $5, lease_until = $6
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id IN (SELECT notice_id FROM chosen)
 		RETURNING `+deliveryColumns,
-		one.Environment, one.TaxpayerID, one.id, micros(c.Now), c.Lease, micros(c.Until), now.maxHeld(), int64(one.share))
+		one.Environment, one.TaxpayerID, one.id, micros(c.Now), c.Lease, micros(c.Until), now.maxHeld(), int64(one.share),
+		micros(c.Now.Add(longestLease)))
 	if err != nil {
 		return nil, tx.d.wrap("claim deliveries", err)
 	}

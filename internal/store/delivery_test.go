@@ -152,6 +152,31 @@ func TestADeliveryIsHeldByOneSender(t *testing.T) {
 
 // An endpoint gets the events of a document one at a time, in the order of the
 // revisions. A failed delivery does not block the later ones.
+// A sender took a lease while the clock was a day ahead, and died. After the clock is
+// correct again, another sender gets the delivery, and the endpoint is not at rest.
+func TestADeliveryLeaseFromAClockThatWasAheadHasExpired(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
+		for range store.MaxConcurrency {
+			addEvent(t, s, sampleEvent(e.Scope, "a", noon))
+		}
+		ahead := noon.Add(24 * time.Hour)
+		if got := claimDue(t, s, ahead, 10); len(got) != store.MaxConcurrency {
+			t.Fatalf("claimed %d, want %d", len(got), store.MaxConcurrency)
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Exec(ctx, `UPDATE endpoints SET failures = $1, rest_until = $2`, store.EnoughFailures, ahead.UnixMicro())
+		})
+		if got := claimDue(t, s, noon, 10); len(got) != 1 {
+			t.Errorf("claimed %d after the clock was corrected, want 1 for an endpoint that fails", len(got))
+		}
+		if got := claimDue(t, s, noon, 10); len(got) != 0 {
+			t.Errorf("claimed %d more while one is in progress", len(got))
+		}
+	})
+}
+
 func TestEventsOfADocumentGoInOrder(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {

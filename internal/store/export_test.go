@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
 )
 
 // Exec runs any statement in a transaction.
@@ -23,3 +26,111 @@ func (s *Store) QueryRow(ctx context.Context, query string, args ...any) *sql.Ro
 
 // WaitLimit is how long a transaction waits before it can start.
 const WaitLimit = sqliteWait
+
+// How many rows one transaction changes at most.
+const (
+	PurgeBatch = purgeBatch
+	WakeBatch  = wakeBatch
+)
+
+// Explainer shows how the engine runs the statements of a transaction. It prepares
+// each statement once, as the service does: later runs have the plan of the first.
+type Explainer struct {
+	querier
+	postgres bool
+	prepared map[string]string
+	Blocks   int      // blocks that PostgreSQL read
+	Plans    []string // a plan for each statement
+}
+
+// TxOn runs the statements of a transaction on a connection of the test, which begins
+// and ends the transaction itself.
+func TxOn(conn *sql.Conn, engine string) *Tx {
+	d := sqliteDialect()
+	if engine == "postgres" {
+		d = postgresDialect()
+	}
+	return &Tx{reader{q: conn, d: d}}
+}
+
+// Explain makes the transaction explain each query before it runs it.
+func (tx *Tx) Explain() *Explainer {
+	e := &Explainer{querier: tx.q, postgres: tx.d.name == "postgres", prepared: map[string]string{}}
+	tx.q = e
+	return e
+}
+
+// Reset forgets the plans so far.
+func (e *Explainer) Reset() { e.Blocks, e.Plans = 0, nil }
+
+func (e *Explainer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := e.explain(ctx, query, args); err != nil {
+		return nil, fmt.Errorf("explain: %w", err)
+	}
+	return e.querier.QueryContext(ctx, query, args...)
+}
+
+func (e *Explainer) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	if err := e.explain(ctx, query, args); err != nil {
+		panic(err) // a row cannot carry the error
+	}
+	return e.querier.QueryRowContext(ctx, query, args...)
+}
+
+func (e *Explainer) explain(ctx context.Context, query string, args []any) error {
+	if !e.postgres {
+		return e.explainSQLite(ctx, query, args)
+	}
+	name, known := e.prepared[query]
+	if !known {
+		name = fmt.Sprintf("explained_%d", len(e.prepared))
+		e.prepared[query] = name
+		if _, err := e.ExecContext(ctx, `PREPARE `+name+` AS `+query); err != nil {
+			return err
+		}
+	}
+	values := make([]string, len(args))
+	for i, arg := range args {
+		values[i] = "'" + strings.ReplaceAll(fmt.Sprint(arg), "'", "''") + "'"
+	}
+	if _, err := e.ExecContext(ctx, `SAVEPOINT explained`); err != nil {
+		return err
+	}
+	var text string
+	err := e.querier.QueryRowContext(ctx, `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE `+name+` (`+strings.Join(values, ", ")+`)`).Scan(&text)
+	if err != nil {
+		return err
+	}
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &plans); err != nil {
+		return err
+	}
+	e.Blocks += plans[0].Plan.Hit + plans[0].Plan.Read
+	e.Plans = append(e.Plans, text)
+	_, err = e.ExecContext(ctx, `ROLLBACK TO explained`)
+	return err
+}
+
+func (e *Explainer) explainSQLite(ctx context.Context, query string, args []any) error {
+	rows, err := e.querier.QueryContext(ctx, `EXPLAIN QUERY PLAN `+query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	var plan []string
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			return err
+		}
+		plan = append(plan, detail)
+	}
+	e.Plans = append(e.Plans, strings.Join(plan, "\n"))
+	return rows.Err()
+}

@@ -33,53 +33,6 @@ func createJob(j Job) statement {
 	}}
 }
 
-// NextJob returns when the next job of an environment without a lease becomes due. The
-// error is ErrNotFound when there is none.
-func (r reader) NextJob(ctx context.Context, env fiscal.Environment, now time.Time) (time.Time, error) {
-	var at int64
-	err := r.q.QueryRowContext(ctx, `
-		SELECT run_at FROM jobs WHERE environment = $1 AND (lease_until <= $2 OR lease_until > $3) ORDER BY run_at LIMIT 1`,
-		env, micros(now), micros(now.Add(longestLease))).Scan(&at)
-	return fromMicros(at), r.d.wrap("read the next job", err)
-}
-
-// longestLease is longer than any lease that a worker takes. A lease that ends later
-// than that was taken while the clock was wrong, and counts as expired.
-const longestLease = 10 * time.Minute
-
-// A Claim is the request of a worker for due jobs.
-type Claim struct {
-	Lease      string
-	Now, Until time.Time
-	Limit      int
-	Except     [4]string // taxpayers whose jobs the claim skips
-}
-
-// Claim leases due jobs of an environment to a worker. No other worker gets them before
-// the lease ends. Every write of the worker checks the lease.
-func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim) ([]Job, error) {
-	rows, err := tx.q.QueryContext(ctx, `
-		WITH due AS MATERIALIZED ( -- the planner could evaluate a sub-select again for each row, and claim more
-			SELECT document_id FROM jobs
-			WHERE environment = $3 AND run_at <= $4 AND (lease_until <= $4 OR lease_until > $10) AND taxpayer_id NOT IN ($6, $7, $8, $9)
-			ORDER BY run_at, document_id LIMIT $5 `+tx.d.skipLocked+`)
-		UPDATE jobs SET lease = $1, lease_until = $2, attempt = attempt + 1
-		WHERE document_id IN (SELECT document_id FROM due)
-		RETURNING document_id, taxpayer_id, plan, stage, attempt, run_at, last_error, created_at`,
-		c.Lease, micros(c.Until), env, micros(c.Now), c.Limit, c.Except[0], c.Except[1], c.Except[2], c.Except[3], micros(c.Now.Add(longestLease)))
-	if err != nil {
-		return nil, tx.d.wrap("claim jobs", err)
-	}
-	lease, until := c.Lease, c.Until
-	return collect(tx.d, "claim jobs", rows, func(row row) (Job, error) {
-		j := Job{Scope: Scope{Environment: env}, Lease: lease, LeaseUntil: until}
-		var run, created int64
-		err := row.Scan(&j.DocumentID, &j.TaxpayerID, &j.Plan, &j.Stage, &j.Attempt, &run, &j.LastError, &created)
-		j.RunAt, j.CreatedAt = fromMicros(run), fromMicros(created)
-		return j, err
-	})
-}
-
 // whereJobHeld selects a job for as long as the worker holds its lease.
 const whereJobHeld = `WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND lease = $4`
 

@@ -3,9 +3,12 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// parkedFor is how long the store keeps a message about an unknown document.
+// parkedFor is how long the store keeps a message about an unknown document. Purge
+// deletes it afterwards.
 const parkedFor = 30 * 24 * time.Hour
 
 // Parked is a message about a document that the service does not know yet.
@@ -41,26 +44,43 @@ func (r reader) Parked(ctx context.Context, scope Scope, encf string, now time.T
 	}
 	return collect(r.d, "read parked messages", rows, func(row row) (Parked, error) {
 		p := Parked{Scope: scope}
-		var at, expires int64
-		err := row.Scan(&p.ID, &p.SourceID, &p.MessageID, &p.Kind, &p.ENCF, &p.Body, &at, &expires)
-		p.At, p.ExpiresAt = fromMicros(at), fromMicros(expires)
+		err := scanParked(row, &p)
 		return p, err
 	})
 }
 
-// Unpark deletes a parked message, and reports whether it was still there.
+// ParkedWithDocument lists parked messages of all taxpayers of an environment whose
+// document exists by now, the oldest first. after is the last message of the page
+// before; its zero value starts with the oldest.
+func (r reader) ParkedWithDocument(ctx context.Context, env fiscal.Environment, after Parked, now time.Time, limit int) ([]Parked, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT p.taxpayer_id, p.id, p.source_id, p.message_id, p.kind, p.encf, p.body, p.at, p.expires_at
+		FROM parked p JOIN taxpayers t ON t.id = p.taxpayer_id
+			JOIN issued i ON i.environment = p.environment AND i.rnc = t.rnc AND i.encf = p.encf AND i.taxpayer_id = p.taxpayer_id
+		WHERE p.environment = $1 AND p.expires_at > $2 AND (p.expires_at, p.id) > ($3, $4)
+		ORDER BY p.expires_at, p.id LIMIT $5`, env, micros(now), micros(after.ExpiresAt), after.ID, limit)
+	if err != nil {
+		return nil, r.d.wrap("read parked messages", err)
+	}
+	return collect(r.d, "read parked messages", rows, func(row row) (Parked, error) {
+		p := Parked{Scope: Scope{Environment: env}}
+		err := scanParked(afterScan{row, []any{&p.TaxpayerID}}, &p)
+		return p, err
+	})
+}
+
+// scanParked reads the columns of a parked message after its scope.
+func scanParked(r row, p *Parked) error {
+	var at, expires int64
+	err := r.Scan(&p.ID, &p.SourceID, &p.MessageID, &p.Kind, &p.ENCF, &p.Body, &at, &expires)
+	p.At, p.ExpiresAt = fromMicros(at), fromMicros(expires)
+	return err
+}
+
+// Unpark deletes a parked message, and reports whether it was still there. The caller
+// applies the message in the same transaction, so that it has its effect once.
 func (tx *Tx) Unpark(ctx context.Context, scope Scope, id string) (bool, error) {
 	return tx.change(ctx, "unpark message", statement{`
 		DELETE FROM parked WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
 		[]any{string(scope.Environment), scope.TaxpayerID, id}})
-}
-
-// PurgeParked deletes the expired messages of all taxpayers, and returns how many it
-// deleted.
-func (s *Store) PurgeParked(ctx context.Context, now time.Time) (n int64, err error) {
-	err = s.Update(ctx, func(tx *Tx) error {
-		n, err = statement{`DELETE FROM parked WHERE expires_at <= $1`, []any{micros(now)}}.run(ctx, tx.q)
-		return tx.d.wrap("purge parked messages", err)
-	})
-	return n, err
 }

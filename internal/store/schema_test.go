@@ -48,7 +48,7 @@ func sqliteSchema(t *testing.T) schema {
 	const tables = `FROM pragma_table_list t`
 	const own = ` WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite_%'`
 	columns := lines(t, s, `SELECT t.name || '.' || c.name || ' ' || c.type || CASE c."notnull" WHEN 1 THEN ' not null' ELSE ' null' END `+
-		tables+` JOIN pragma_table_info(t.name) c`+own)
+		tables+` JOIN pragma_table_xinfo(t.name) c`+own) // with generated columns
 	for i := range columns {
 		columns[i] = strings.NewReplacer(" INTEGER", " BIGINT", " BLOB", " BYTEA").Replace(columns[i])
 	}

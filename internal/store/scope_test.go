@@ -65,14 +65,20 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.TaxpayerByRNC": {true, "third parties: they know only the RNC of the receiver"},
 
 		// Workers serve all taxpayers of an environment.
-		"Tx.Claim":                {true, "worker: claims jobs of all taxpayers"},
-		"reader.NextJob":          {true, "worker: waits for the next job of any taxpayer"},
-		"reader.DocumentsWithJob": {true, "watcher: walks over the documents of all taxpayers that have no verdict"},
-		"reader.DocumentStates":   {false, "worker: reads the documents of claimed jobs by their ids, and drops those of another environment"},
-		"Tx.EndContingency":       {true, "worker: makes the waiting jobs of all taxpayers due"},
-		"Store.candidates":        {true, "sender: finds the endpoints of all taxpayers with due deliveries"},
-		"reader.NextDelivery":     {true, "sender: waits for the next delivery of any taxpayer"},
-		"Store.PurgeParked":       {false, "housekeeping: deletes the expired messages of all taxpayers"},
+		"reader.DocumentsWithJob":   {true, "watcher: walks over the documents of all taxpayers that have no verdict"},
+		"Tx.Claim":                  {false, "worker: claims jobs of all taxpayers by their ids, and refuses those of another environment"},
+		"Tx.lockFree":               {false, "worker: locks jobs of all taxpayers by their ids"},
+		"reader.dueIn":              {true, "worker: finds due jobs of all taxpayers"},
+		"reader.dueOfOthers":        {true, "worker: finds due jobs of one taxpayer after the other"},
+		"reader.waitingTaxpayers":   {true, "worker: finds the taxpayers that have due jobs"},
+		"Store.sleepingJobs":        {false, "worker: reads the jobs of all environments, and drops those of another one"},
+		"Store.wake":                {false, "worker: changes jobs by the ids that sleepingJobs returned"},
+		"reader.NextJob":            {true, "worker: waits for the next job of any taxpayer"},
+		"reader.DocumentStates":     {false, "worker: reads the documents of claimed jobs by their ids, and drops those of another environment"},
+		"Store.candidates":          {true, "sender: finds the endpoints of all taxpayers with due deliveries"},
+		"reader.NextDelivery":       {true, "sender: waits for the next delivery of any taxpayer"},
+		"Store.Purge":               {false, "housekeeping: deletes the old rows of all taxpayers"},
+		"reader.ParkedWithDocument": {true, "worker: finds the parked messages of all taxpayers whose document exists"},
 
 		// Numbers belong to an RNC, and several taxpayers may have the same RNC.
 		"Tx.AddNumberRange":  {true, "compares a range with those of all taxpayers that have the RNC"},

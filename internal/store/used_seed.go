@@ -6,10 +6,13 @@ import (
 )
 
 // UseSeed records the use of a seed until the seed expires, and reports whether this is
-// its first use. digest identifies the seed. UseSeed also deletes the expired seeds.
+// its first use. digest identifies the seed. UseSeed also deletes a few expired seeds,
+// so that the table does not grow between two purges.
 func (s *Store) UseSeed(ctx context.Context, digest []byte, expires, now time.Time) (fresh bool, err error) {
 	err = s.Update(ctx, func(tx *Tx) error {
-		if _, err := tx.q.ExecContext(ctx, `DELETE FROM used_seeds WHERE expires_at <= $1`, micros(now)); err != nil {
+		if _, err := tx.q.ExecContext(ctx, `
+			DELETE FROM used_seeds WHERE expires_at <= $1 AND digest IN (
+				SELECT digest FROM used_seeds WHERE expires_at <= $1 ORDER BY expires_at LIMIT 10)`, micros(now)); err != nil {
 			return tx.d.wrap("delete expired seeds", err)
 		}
 		fresh, err = tx.change(ctx, "use seed", statement{`

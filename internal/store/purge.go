@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// How long rows are kept that no document depends on. docs/retention.md lists all
+// tables.
+const (
+	keepDeliveryLog = 30 * 24 * time.Hour
+	keepDelivered   = 30 * 24 * time.Hour
+	keepInbound     = 31 * 24 * time.Hour // a month, and a day for messages that their sender signed earlier
+	keepRateWindows = 2 * time.Hour
+)
+
+// purgeBatch is how many rows one transaction of a purge deletes at most.
+const purgeBatch = 500
+
+// Purged is the number of rows that a purge deleted from each table.
+type Purged struct {
+	DeliveryAttempts int
+	Deliveries       int // delivered ones; the others are still needed
+	Inbound          int
+	Parked           int
+	RateWindows      int
+	UsedSeeds        int
+	// More says that the purge stopped at its limit. Another call deletes more rows.
+	More bool
+}
+
+// Purge deletes rows whose retention is over at now, at most limit rows of each kind.
+// Each transaction deletes at most purgeBatch rows, so that other writers go on in
+// between. After an error it returns the number of rows that it deleted before.
+func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (Purged, error) {
+	var p Purged
+	for _, table := range []struct {
+		deleted *int
+		text    string // without the limit that ends it; $1: rows up to this moment
+		until   time.Time
+	}{
+		{&p.DeliveryAttempts, `
+			DELETE FROM delivery_attempts WHERE at <= $1 AND (environment, taxpayer_id, endpoint_id, id) IN (
+				SELECT environment, taxpayer_id, endpoint_id, id FROM delivery_attempts WHERE at <= $1 ORDER BY at`,
+			now.Add(-keepDeliveryLog)},
+		{&p.Deliveries, `
+			DELETE FROM deliveries WHERE state = 'delivered' AND created_at <= $1 AND (endpoint_id, notice_id) IN (
+				SELECT endpoint_id, notice_id FROM deliveries WHERE state = 'delivered' AND created_at <= $1 ORDER BY created_at`,
+			now.Add(-keepDelivered)},
+		{&p.Inbound, `
+			DELETE FROM inbound WHERE at <= $1 AND (source_id, message_id) IN (
+				SELECT source_id, message_id FROM inbound WHERE at <= $1 ORDER BY at`,
+			now.Add(-keepInbound)},
+		{&p.Parked, `
+			DELETE FROM parked WHERE expires_at <= $1 AND (environment, taxpayer_id, id) IN (
+				SELECT environment, taxpayer_id, id FROM parked WHERE expires_at <= $1 ORDER BY expires_at`,
+			now},
+		{&p.RateWindows, `
+			DELETE FROM rate_windows WHERE window_end <= $1 AND bucket IN (
+				SELECT bucket FROM rate_windows WHERE window_end <= $1 ORDER BY window_end`,
+			now.Add(-keepRateWindows)},
+		{&p.UsedSeeds, `
+			DELETE FROM used_seeds WHERE expires_at <= $1 AND digest IN (
+				SELECT digest FROM used_seeds WHERE expires_at <= $1 ORDER BY expires_at`,
+			now},
+	} {
+		more, err := s.purge(ctx, table.text, table.until, limit, table.deleted)
+		if err != nil {
+			return p, err
+		}
+		p.More = p.More || more
+	}
+	return p, nil
+}
+
+// purge runs a DELETE in batches until it has deleted limit rows, or all rows. more
+// reports that it stopped at the limit.
+func (s *Store) purge(ctx context.Context, text string, until time.Time, limit int, deleted *int) (more bool, err error) {
+	for *deleted < limit {
+		batch := min(purgeBatch, limit-*deleted)
+		var n int64
+		err := s.Update(ctx, func(tx *Tx) (err error) {
+			n, err = statement{text + ` LIMIT ` + strconv.Itoa(batch) + `)`, []any{micros(until)}}.run(ctx, tx.q)
+			return tx.d.wrap("purge", err)
+		})
+		if err != nil {
+			return false, err
+		}
+		*deleted += int(n)
+		if n < int64(batch) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
