@@ -89,6 +89,16 @@ func (c *Client) LastAnswer() (at time.Time, ok bool) {
 	return c.outage.lastAnswer, !c.outage.lastAnswer.IsZero()
 }
 
+// Probe requests a seed, whatever the circuits say, so that Down and LastAnswer say
+// whether the authority answers now. It fails when there is no answer.
+func (c *Client) Probe(ctx context.Context) error {
+	res, err := c.requestSeed(ctx)
+	if err != nil {
+		return err
+	}
+	return res.checkSeed()
+}
+
 // probeUntilAnswer requests a seed at the interval of the circuit breakers until
 // the authority is no longer down or ctx ends. It closes no circuit: a call to the
 // service itself does that.

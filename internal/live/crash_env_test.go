@@ -204,12 +204,17 @@ func call[T any](ctx context.Context, w watched, what string, do func(context.Co
 	return v, err
 }
 
-func (w watched) Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
-	return call(ctx, w, "Submit", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.Submit(ctx, id, s) })
-}
-
-func (w watched) SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
-	return call(ctx, w, "SubmitSummary", func(ctx context.Context) (fiscal.Answer, error) { return w.Client.SubmitSummary(ctx, id, s) })
+func (w watched) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (
+	send func(context.Context, fiscal.Shipment) (fiscal.Answer, error), release func(), err error,
+) {
+	what := "Submit"
+	if summary {
+		what = "SubmitSummary"
+	}
+	inner, release, err := w.Client.Reserve(ctx, id, rnc, summary)
+	return func(ctx context.Context, s fiscal.Shipment) (fiscal.Answer, error) {
+		return call(ctx, w, what, func(ctx context.Context) (fiscal.Answer, error) { return inner(ctx, s) })
+	}, release, err
 }
 
 func (w watched) Result(ctx context.Context, id *xmlsig.Identity, track string) (fiscal.Answer, error) {

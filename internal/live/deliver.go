@@ -78,8 +78,14 @@ func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Step, error)
 		p.log.Warn("A buyer could not be reached for 15 days. The document is not delivered.", "document_id", issued.DocumentID)
 		return p.deliveryFailed(issued, w.Evidence, "the buyer could not be reached", nil), nil
 	}
-	p.directory.forget(issued.BuyerRNC)
-	return pipeline.Step{}, &pipeline.LaterError{After: p.pause(deliverPauses, w.Job.Attempt), Reason: cause.Error()}
+	pause := p.pause(deliverPauses, w.Job.Attempt)
+	var asked interface{ Wait() time.Duration }
+	if errors.As(cause, &asked) {
+		pause = max(asked.Wait(), p.pace.Of(time.Second, 100*time.Millisecond)) // the receiver was not called
+	} else {
+		p.directory.forget(issued.BuyerRNC)
+	}
+	return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: cause.Error()}
 }
 
 // deliveryFailed ends the attempts to deliver: the status stays, and integrators

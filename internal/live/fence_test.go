@@ -311,14 +311,14 @@ func (a *watcher) look(s fiscal.Shipment) {
 	a.sent++
 }
 
-func (a *watcher) Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
-	a.look(s)
-	return a.Authority.Submit(ctx, id, s)
-}
-
-func (a *watcher) SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
-	a.look(s)
-	return a.Authority.SubmitSummary(ctx, id, s)
+func (a *watcher) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (
+	send func(context.Context, fiscal.Shipment) (fiscal.Answer, error), release func(), err error,
+) {
+	inner, release, err := a.Authority.Reserve(ctx, id, rnc, summary)
+	return func(ctx context.Context, s fiscal.Shipment) (fiscal.Answer, error) {
+		a.look(s)
+		return inner(ctx, s)
+	}, release, err
 }
 
 // A further node begins its own witness while another one is alive, and not

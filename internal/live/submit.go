@@ -18,6 +18,7 @@ import (
 const (
 	sendBase = time.Second
 	sendMax  = 5 * time.Minute
+	sendTime = 75 * time.Second // longer than any exchange with the authority may take
 )
 
 // submit sends the stored bytes. The attempt is committed before the first byte
@@ -48,6 +49,13 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	if err != nil {
 		return pipeline.Step{}, err
 	}
+	// The reservation comes first: waiting for it is no attempt, and no row says that
+	// something was sent while the circuit is open.
+	send, release, err := p.authority.Reserve(ctx, id, issued.RNC, issued.Summarized)
+	if err != nil {
+		return pipeline.Step{}, &pipeline.LaterError{After: p.sendPause(w.Job.Attempt, err), Reason: err.Error()}
+	}
+	defer release()
 	attempt := store.Attempt{
 		Scope: w.Job.Scope, DocumentID: w.Job.DocumentID, Number: int64(len(attempts)) + 1, Kind: stageSubmit,
 		Digest: issued.SentDigest, OpenedAt: p.now(),
@@ -60,11 +68,9 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {
 		return pipeline.Step{}, err
 	}
-	send := p.authority.Submit
-	if issued.Summarized {
-		send = p.authority.SubmitSummary
-	}
-	answer, err := send(ctx, id, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.Sent()})
+	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
+	defer cancel()
+	answer, err := send(sending, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.Sent()})
 	now := p.now()
 	switch {
 	case err == nil:
@@ -126,15 +132,22 @@ func conclusion(a fiscal.Answer, at time.Time) finding {
 // notReceived keeps the document where it is, to be sent again: nothing of it can
 // have arrived.
 func (p *Plan) notReceived(w pipeline.Work, attempt *store.Attempt, cause error) pipeline.Step {
-	pause := p.pace.Of(min(sendBase<<min(w.Job.Attempt, 12), sendMax), time.Second)
-	var asked interface{ Wait() time.Duration }
-	if errors.As(cause, &asked) {
-		pause = max(pause, asked.Wait()) // a wait that the authority asks for is not scaled
-	}
+	pause := p.sendPause(w.Job.Attempt, cause)
 	return pipeline.Step{
 		Decide: func(rows *store.Batch, _ store.Invoice) (pipeline.Change, error) {
 			rows.CloseAttempt(*attempt)
 			return pipeline.Change{Next: stageSubmit, Again: true, After: pause, Cause: attempt.Detail}, nil
 		},
 	}
+}
+
+// sendPause returns the wait before a document is sent again that did not arrive. A
+// wait that the authority asks for is not scaled.
+func (p *Plan) sendPause(attempt int64, cause error) time.Duration {
+	pause := p.pace.Of(min(sendBase<<min(attempt, 12), sendMax), time.Second)
+	var asked interface{ Wait() time.Duration }
+	if errors.As(cause, &asked) {
+		pause = max(pause, asked.Wait())
+	}
+	return pause
 }

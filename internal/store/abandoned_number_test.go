@@ -4,9 +4,10 @@ import (
 	"context"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestAbandonedNumbersNeverChange(t *testing.T) {

@@ -13,7 +13,6 @@ type Contingency struct {
 	Environment fiscal.Environment
 	StartedAt   time.Time
 	EndedAt     time.Time // zero: it has not ended
-	WokenAt     time.Time // zero: not all jobs that waited are woken
 }
 
 // Contingency reads the last contingency of an environment. The error is ErrNotFound
@@ -21,11 +20,11 @@ type Contingency struct {
 func (r reader) Contingency(ctx context.Context, env fiscal.Environment) (Contingency, error) {
 	c := Contingency{Environment: env}
 	var started int64
-	var ended, woken sql.NullInt64
+	var ended sql.NullInt64
 	err := r.q.QueryRowContext(ctx, `
-		SELECT started_at, ended_at, woken_at FROM contingencies WHERE environment = $1
-		ORDER BY started_at DESC LIMIT 1`, env).Scan(&started, &ended, &woken)
-	c.StartedAt, c.EndedAt, c.WokenAt = fromMicros(started), fromOptionalMicros(ended), fromOptionalMicros(woken)
+		SELECT started_at, ended_at FROM contingencies WHERE environment = $1
+		ORDER BY started_at DESC LIMIT 1`, env).Scan(&started, &ended)
+	c.StartedAt, c.EndedAt = fromMicros(started), fromOptionalMicros(ended)
 	return c, r.d.wrap("read contingency", err)
 }
 
@@ -41,17 +40,8 @@ func (tx *Tx) StartContingency(ctx context.Context, env fiscal.Environment, at t
 }
 
 // EndContingency records the end of the current contingency and returns true. It
-// returns false when there was no contingency. WakeJobs then makes the jobs due that
-// waited, and MarkWoken records that this is done.
+// returns false when there was no contingency.
 func (tx *Tx) EndContingency(ctx context.Context, env fiscal.Environment, at time.Time) (bool, error) {
 	return tx.change(ctx, "end contingency", statement{`
 		UPDATE contingencies SET ended_at = $2 WHERE environment = $1 AND ended_at IS NULL`, []any{string(env), micros(at)}})
-}
-
-// MarkWoken records that all jobs that waited for the end of a contingency are woken.
-// It returns false when that was recorded before.
-func (tx *Tx) MarkWoken(ctx context.Context, env fiscal.Environment, at time.Time) (bool, error) {
-	return tx.change(ctx, "record woken jobs", statement{`
-		UPDATE contingencies SET woken_at = $2 WHERE environment = $1 AND ended_at IS NOT NULL AND woken_at IS NULL`,
-		[]any{string(env), micros(at)}})
 }

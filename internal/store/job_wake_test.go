@@ -93,18 +93,11 @@ func TestAContingencyEndsBeforeItsJobsAreWoken(t *testing.T) {
 		stop := func(ctx context.Context, tx *store.Tx) (bool, error) {
 			return tx.EndContingency(ctx, fiscal.Production, noon.Add(time.Hour))
 		}
-		woken := func(ctx context.Context, tx *store.Tx) (bool, error) {
-			return tx.MarkWoken(ctx, fiscal.Production, noon.Add(2*time.Hour))
-		}
 		change("end without a contingency", false, stop)
 		change("start", true, start(noon))
 		change("start again", false, start(noon.Add(time.Second)))
-		change("woken before the end", false, woken)
 		change("end", true, stop)
 		last(store.Contingency{StartedAt: noon, EndedAt: noon.Add(time.Hour)})
-		change("woken", true, woken)
-		change("woken again", false, woken)
-		last(store.Contingency{StartedAt: noon, EndedAt: noon.Add(time.Hour), WokenAt: noon.Add(2 * time.Hour)})
 		change("start another", true, start(noon.Add(3*time.Hour)))
 	})
 }

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestParkedMessagesAreKeptForThirtyDays(t *testing.T) {

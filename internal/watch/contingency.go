@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
@@ -11,24 +12,79 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// contingencyAfter is how long the authority must be out of reach before a
-// contingency begins. The first answer ends it.
-const contingencyAfter = 10 * time.Minute
+const (
+	// contingencyAfter is for how long no node may have had an answer of the authority
+	// before a contingency begins.
+	contingencyAfter = 10 * time.Minute
+	// answerEvery is how often a node records that the authority answers, while
+	// nothing fails.
+	answerEvery = 30 * time.Second
+)
 
-// CheckOutage records that a contingency has begun or ended. Nothing else changes
-// for integrators: their invoices are registered, numbered and signed, and wait.
+// CheckOutage records whether this node reaches the authority, and begins or ends the
+// contingency of the cluster. A contingency begins when no node has had an answer for
+// ten minutes, and ends with an answer that a node really got. Nothing else changes
+// for integrators: their invoices are registered, numbered and signed, and wait. After
+// an outage all documents that waited for the authority continue, oldest first.
 func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
-	since, down := w.authority.Down()
-	now := w.now()
 	last, err := w.store.Contingency(ctx, w.env)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	active := err == nil && last.EndedAt.IsZero()
-	begins := down && !active && now.Sub(since) >= w.pace.Scale(contingencyAfter)
-	if ends := !down && active; !begins && !ends {
+	contact, err := w.reportContact(ctx, active, last.StartedAt)
+	if err != nil {
+		return err
+	}
+	now := w.now()
+	begins := !active && !contact.FailingSince.IsZero() && now.Sub(contact.FailingSince) >= w.pace.Scale(contingencyAfter)
+	ends := active && contact.FailingSince.IsZero() && contact.AnsweredAt.After(last.StartedAt)
+	if begins || ends {
+		if err := w.changeContingency(ctx, s, begins, contact, last, now); err != nil {
+			return err
+		}
+		active = begins
+	}
+	w.metrics.setContingency(active)
+	if !contact.Waking {
 		return nil
 	}
+	return w.wakeJobs(ctx, s)
+}
+
+// reportContact tells the other nodes whether this one reaches the authority, and
+// returns what all of them know. While another node fails, or a contingency lasts, a
+// node without a fresh answer asks the authority itself.
+func (w *Watcher) reportContact(ctx context.Context, active bool, started time.Time) (store.AuthorityContact, error) {
+	contact, err := w.store.AuthorityContact(ctx, w.env)
+	if err != nil {
+		return contact, err
+	}
+	answered, _ := w.authority.LastAnswer()
+	failing := !contact.FailingSince.IsZero()
+	if failing && !answered.After(contact.FailingSince) || active && !answered.After(started) {
+		_ = w.authority.Probe(ctx) // an answer shows in LastAnswer, a failure in Down
+		answered, _ = w.authority.LastAnswer()
+	}
+	since, down := w.authority.Down()
+	var report func(tx *store.Tx) error
+	switch fresh := answered.Sub(contact.AnsweredAt); {
+	case fresh > 0 && (failing || active || fresh >= answerEvery):
+		report = func(tx *store.Tx) error { return tx.ReportAnswer(ctx, w.env, answered) }
+	case down && !failing:
+		report = func(tx *store.Tx) error { return tx.ReportFailure(ctx, w.env, since) }
+	default:
+		return contact, nil
+	}
+	if err := w.store.Update(ctx, report); err != nil {
+		return contact, err
+	}
+	return w.store.AuthorityContact(ctx, w.env)
+}
+
+// changeContingency begins or ends the contingency, with an event for each taxpayer.
+// Only one node does: the others find that it is done.
+func (w *Watcher) changeContingency(ctx context.Context, s pipeline.Signals, begins bool, contact store.AuthorityContact, last store.Contingency, now time.Time) error {
 	scopes, err := w.scopes(ctx)
 	if err != nil {
 		return err
@@ -38,7 +94,7 @@ func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
 		if begins {
 			changed, err = tx.StartContingency(ctx, w.env, now)
 		} else {
-			changed, err = tx.EndContingency(ctx, w.env, w.stages[0], now)
+			changed, err = tx.EndContingency(ctx, w.env, now)
 		}
 		if err != nil || !changed {
 			return err
@@ -58,13 +114,40 @@ func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
 		return err
 	}
 	if begins {
-		w.log.Error("Contingency: cannot reach the tax authority. Signed documents wait and will be sent automatically.", "since", since)
+		w.log.Error("Contingency: no node can reach the tax authority. Signed documents wait and will be sent automatically.", "since", contact.FailingSince)
 	} else {
 		w.log.Warn("The contingency is over. Documents that waited are sent, oldest first.", "deadline", deadline)
-		s.Wake()
 	}
 	for _, scope := range scopes {
 		s.Notify(scope)
 	}
 	return nil
+}
+
+// wakeJobs makes the documents due that waited for the authority.
+func (w *Watcher) wakeJobs(ctx context.Context, s pipeline.Signals) error {
+	woken, err := w.store.WakeJobs(ctx, w.env, w.stages, w.now())
+	if err != nil {
+		return err
+	}
+	if woken > 0 {
+		w.log.Info("The tax authority answers again. Documents that waited continue.", "documents", woken)
+		s.Wake()
+	}
+	return w.store.Update(ctx, func(tx *store.Tx) error { return tx.EndWaking(ctx, w.env) })
+}
+
+// scopes returns the taxpayers that have a certificate in the environment.
+func (w *Watcher) scopes(ctx context.Context) ([]store.Scope, error) {
+	certificates, err := w.store.Certificates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []store.Scope
+	for _, c := range certificates {
+		if c.Environment == w.env && !slices.Contains(all, c.Scope) {
+			all = append(all, c.Scope)
+		}
+	}
+	return all, nil
 }

@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
@@ -222,21 +221,6 @@ func (w *Watcher) credentialWarnings(ctx context.Context) (all []warning, err er
 				message: "A credential expires soon. Replace it with `fiscalhub credential rotate`.",
 				log:     []any{"credential_id", c.ID, "expires_at", c.ExpiresAt},
 			})
-		}
-	}
-	return all, nil
-}
-
-// scopes returns the taxpayers that have a certificate in the environment.
-func (w *Watcher) scopes(ctx context.Context) ([]store.Scope, error) {
-	certificates, err := w.store.Certificates(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []store.Scope
-	for _, c := range certificates {
-		if c.Environment == w.env && !slices.Contains(all, c.Scope) {
-			all = append(all, c.Scope)
 		}
 	}
 	return all, nil

@@ -21,6 +21,10 @@ import (
 type Authority interface {
 	// Down returns since when the authority has been out of reach of this node.
 	Down() (since time.Time, down bool)
+	// LastAnswer returns when the authority last answered this process.
+	LastAnswer() (at time.Time, ok bool)
+	// Probe asks the authority for an answer.
+	Probe(ctx context.Context) error
 }
 
 // Options configure a Watcher.
@@ -34,6 +38,9 @@ type Options struct {
 	Log    *slog.Logger
 	// Pace divides every wait.
 	Pace wake.Pace
+	// ApplyParked, if set, applies messages of buyers that came before their document
+	// was known.
+	ApplyParked func(context.Context) error
 	// Metrics, if set, is where the figures of the watcher are registered.
 	Metrics prometheus.Registerer
 }
@@ -49,6 +56,7 @@ type Watcher struct {
 	pace      wake.Pace
 	metrics   *metrics
 
+	applyParked  func(context.Context) error
 	overdueAfter string // where the walk over documents without a verdict continues
 }
 
@@ -57,10 +65,14 @@ func New(o Options) (*Watcher, error) {
 	if o.Store == nil || o.Env == "" || o.Authority == nil || len(o.Stages) == 0 || o.Now == nil || o.Log == nil {
 		return nil, errors.New("watch: Options are incomplete")
 	}
-	return &Watcher{store: o.Store, env: o.Env, authority: o.Authority, stages: o.Stages, now: o.Now, log: o.Log, pace: o.Pace, metrics: newMetrics(o.Metrics)}, nil
+	if o.ApplyParked == nil {
+		o.ApplyParked = func(context.Context) error { return nil }
+	}
+	return &Watcher{store: o.Store, env: o.Env, authority: o.Authority, stages: o.Stages, now: o.Now, log: o.Log, pace: o.Pace, metrics: newMetrics(o.Metrics), applyParked: o.ApplyParked}, nil
 }
 
 const (
+	maxPurge    = 50_000 // rows of each table that one purge deletes at most
 	outageEvery = 5 * time.Second
 	warnEvery   = time.Hour
 )
@@ -101,8 +113,8 @@ func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
 
 // Warn sends warnings and deletes rows that were kept long enough.
 func (w *Watcher) Warn(ctx context.Context, s pipeline.Signals) error {
-	_, err := w.store.PurgeParked(ctx, w.now())
-	return errors.Join(err, w.sendWarnings(ctx, s))
+	_, err := w.store.Purge(ctx, w.now(), maxPurge)
+	return errors.Join(err, w.applyParked(ctx), w.sendWarnings(ctx, s))
 }
 
 // addEvent adds an event about a taxpayer.

@@ -11,16 +11,12 @@ DROP INDEX jobs_due;
 CREATE INDEX jobs_of_taxpayer ON jobs (environment, queue, taxpayer_id, run_at, document_id);
 CREATE INDEX jobs_due ON jobs (environment, queue, run_at, document_id);
 
--- The jobs that waited for the tax authority are woken in batches after the end of
--- a contingency. woken_at is NULL until all of them are woken. An environment has
--- at most one contingency that has not ended.
+-- An environment has at most one contingency that has not ended.
 
-ALTER TABLE contingencies ADD COLUMN woken_at BIGINT;
 UPDATE contingencies SET ended_at = started_at
 WHERE ended_at IS NULL AND EXISTS (
 	SELECT 1 FROM contingencies later
 	WHERE later.environment = contingencies.environment AND later.ended_at IS NULL AND later.started_at > contingencies.started_at);
-UPDATE contingencies SET woken_at = ended_at;
 CREATE UNIQUE INDEX contingencies_active ON contingencies (environment) WHERE ended_at IS NULL;
 
 -- The purge deletes the oldest rows of these tables.
