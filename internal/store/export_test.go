@@ -23,3 +23,13 @@ func (s *Store) QueryRow(ctx context.Context, query string, args ...any) *sql.Ro
 
 // WaitLimit is how long a transaction waits before it can start.
 const WaitLimit = sqliteWait
+
+// RunMigration runs fn as the transaction of a migration.
+func (s *Store) RunMigration(ctx context.Context, fn func(*Tx) error) error {
+	return s.e.migration(ctx, s.log, func(step migrationStep) error {
+		return step(ctx, func(q querier) error { return fn(&Tx{reader{q: q, d: s.d}}) })
+	})
+}
+
+// SchemaOfTheFirstRelease is the schema version that programs of the first release know.
+const SchemaOfTheFirstRelease = firstCompatible
