@@ -184,23 +184,25 @@ const (
 
 // update runs fn in a transaction. The caller can cancel it only before it begins.
 func (p *postgres) update(ctx context.Context, fn func(querier) error) error {
-	return p.retry(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		tx, err := conn.BeginTx(ctx, nil)
-		if err != nil {
-			return fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err)
+	return p.retry(ctx, func(ctx context.Context, conn *sql.Conn) error { return runTransaction(ctx, conn, fn) })
+}
+
+func runTransaction(ctx context.Context, conn *sql.Conn, fn func(querier) error) error {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err)
+	}
+	defer tx.Rollback() // for a panic of fn; otherwise the transaction has ended
+	if err := fn(tx); err != nil {
+		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
+			return errors.Join(err, undo)
 		}
-		defer tx.Rollback() // for a panic of fn; otherwise the transaction has ended
-		if err := fn(tx); err != nil {
-			if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
-				return errors.Join(err, undo)
-			}
-			return err
-		}
-		if err := tx.Commit(); err != nil {
-			return unknownCommit(err)
-		}
-		return nil
-	})
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return unknownCommit(err)
+	}
+	return nil
 }
 
 // batch sends all statements in one round trip and the commit in a second one.

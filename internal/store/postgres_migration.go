@@ -44,7 +44,7 @@ func (p *postgres) migration(ctx context.Context, log *slog.Logger, fn func(migr
 	}
 	return fn(func(ctx context.Context, transaction func(querier) error) error {
 		return retryMigration(ctx, log, func(err error) bool { return postgresCode(err) == "55P03" || postgresCollision(err) }, func() error {
-			return migrationTransaction(ctx, conn, transaction)
+			return runTransaction(ctx, conn, transaction)
 		})
 	})
 }
@@ -62,22 +62,4 @@ func lockMigrations(ctx context.Context, log *slog.Logger, conn *sql.Conn) error
 		}
 		return err
 	})
-}
-
-func migrationTransaction(ctx context.Context, conn *sql.Conn, fn func(querier) error) error {
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // for a panic of fn; otherwise the transaction has ended
-	if err := fn(tx); err != nil {
-		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
-			return errors.Join(err, undo)
-		}
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return unknownCommit(err)
-	}
-	return nil
 }
