@@ -279,5 +279,13 @@ const maxNodeSkew = 5 * time.Second
 // checkNodeClock returns a *pipeline.LaterError while the clock of this node differs
 // from the database's, which all nodes share: then this node signs and sends nothing.
 func (p *Plan) checkNodeClock() error {
-	return nil
+	skew, known := p.store.ClockSkew()
+	if !known || skew.Abs() <= maxNodeSkew {
+		return nil
+	}
+	p.log.Error("The clock of this node differs from the database's. This node signs and sends nothing until they agree: set the clock of this machine.", "ahead", skew.String())
+	return &pipeline.LaterError{
+		After:  p.pace.Of(clockPause, 100*time.Millisecond),
+		Reason: "the clock of this node is " + skew.String() + " ahead of the database's: set the clock of this machine",
+	}
 }

@@ -45,6 +45,9 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 		p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason)
 		return pipeline.Step{}, &pipeline.LaterError{After: p.pace.Of(sendMax, time.Second), Reason: reason}
 	}
+	if err := p.checkNodeClock(); err != nil {
+		return pipeline.Step{}, err
+	}
 	id, err := p.identity(ctx, w.Job.Scope)
 	if err != nil {
 		return pipeline.Step{}, err

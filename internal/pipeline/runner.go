@@ -148,7 +148,7 @@ func (p *Pipeline) commit(what string, write func() error) error {
 func (p *Pipeline) commitResult(ctx context.Context, what string, write func() error) error {
 	failed := false
 	return wake.Retry(ctx, commitRetryFirst, commitRetryMost, func(err error) bool {
-		retry := errors.Is(err, store.ErrUnavailable)
+		retry := errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBroken)
 		if retry && !failed {
 			failed = true
 			p.log.Warn("The database is unavailable. The result of a stage is committed as soon as it answers.", "commit", what, "error", err.Error())

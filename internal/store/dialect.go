@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 )
 
@@ -12,19 +13,23 @@ import (
 type dialect struct {
 	name       string // also the folder of its migrations
 	skipLocked string // ends the sub-select of a claim, so that workers skip each other's rows
-	lock       string // statement that makes concurrent migrations wait for each other
 	shared     bool   // several nodes may use one database at the same time
 
 	// open connects to the database and checks the settings that keep
-	// committed rows safe.
-	open func(ctx context.Context, location string) (*engine, error)
+	// committed rows safe. The engine commits nothing after a failure.
+	open func(ctx context.Context, location string, failure *storageFailure) (*engine, error)
 
 	// unavailable reports whether a failure is temporary: the database is
 	// busy, full or not reachable.
 	unavailable func(error) bool
 
-	// broken reports whether the database can lose the rows of later commits.
+	// broken reports whether a failed transaction shows that the database can
+	// lose the rows of other commits.
 	broken func(error) bool
+
+	// timeline and replication are Store.Timeline and Store.Replication.
+	timeline    func(context.Context, querier) (string, error)
+	replication func(context.Context, querier) (Replication, error)
 
 	closed atomic.Bool // Store.Close was called
 }
@@ -37,8 +42,18 @@ type engine struct {
 	// engine can. check receives the number of rows that each statement
 	// changed; batch commits when check returns nil.
 	batch func(ctx context.Context, statements []statement, check func(rows []int64) error) error
+	// migration runs fn, which may take as long as it needs. It waits until no
+	// other process migrates the database. step runs one transaction.
+	migration func(ctx context.Context, log *slog.Logger, fn func(step migrationStep) error) error
+	// clock reads the clock of the server. It is nil when the database has no clock
+	// of its own.
+	clock clockSource
 	close func() error
 }
+
+// migrationStep runs fn in a transaction of its own, which may take as long as it
+// needs. It runs fn again when the transaction could not get a lock in time.
+type migrationStep func(ctx context.Context, fn func(querier) error) error
 
 // querier runs statements. It is a pool, a transaction, or a connection with
 // prepared statements.

@@ -32,7 +32,7 @@ func newEnv(t *testing.T, wait time.Duration) *env {
 		t.Fatal(err)
 	}
 	spy := &spy{querier: &prepared{from: conn}, seen: map[string]int{}, fail: map[string]*fault{}}
-	e := &env{sqliteWriter: newSQLiteWriter(spy, wait), t: t, spy: spy, path: path, db: db}
+	e := &env{sqliteWriter: newSQLiteWriter(spy, wait, newStorageFailure(func(error) {})), t: t, spy: spy, path: path, db: db}
 	t.Cleanup(func() {
 		e.close()
 		if err := conn.Close(); err != nil {

@@ -15,6 +15,10 @@ var (
 	// ErrOutcomeUnknown comes together with ErrUnavailable when a commit
 	// failed: the engine may have committed the transaction.
 	ErrOutcomeUnknown = errors.New("the database may have committed the transaction")
+	// ErrBroken comes together with ErrUnavailable after a failure of the
+	// storage that can lose committed rows. Every later write of the process
+	// returns it, so a repetition of the call has no effect.
+	ErrBroken = errors.New("the database failed; this process must end")
 	// ErrExternalIDTaken: the taxpayer already has an invoice with that
 	// external id in the environment.
 	ErrExternalIDTaken = errors.New("external id taken")

@@ -134,3 +134,13 @@ func (e *Explainer) explainSQLite(ctx context.Context, query string, args []any)
 	e.Plans = append(e.Plans, strings.Join(plan, "\n"))
 	return rows.Err()
 }
+
+// RunMigration runs fn as the transaction of a migration.
+func (s *Store) RunMigration(ctx context.Context, fn func(*Tx) error) error {
+	return s.e.migration(ctx, s.log, func(step migrationStep) error {
+		return step(ctx, func(q querier) error { return fn(&Tx{reader{q: q, d: s.d}}) })
+	})
+}
+
+// SchemaOfTheFirstRelease is the schema version that programs of the first release know.
+const SchemaOfTheFirstRelease = firstCompatible

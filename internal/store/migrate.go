@@ -3,21 +3,33 @@ package store
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path"
 	"strconv"
 	"strings"
+	"time"
 )
 
 //go:embed migrations
 var migrationFiles embed.FS
 
+// firstCompatible is the schema version from which on migrations are compatible: each one
+// only adds to the schema, so that programs of earlier versions continue to work. During
+// an upgrade of several nodes, both programs use the new schema.
+const firstCompatible = 7
+
+// breakingMark is the first line of a migration that earlier programs cannot work with.
+const breakingMark = "-- breaks earlier programs\n"
+
 // migration is one step of the schema. Its file has the name NNNN_subject.sql.
 type migration struct {
-	version int64
-	name    string
-	text    string
+	version  int64
+	name     string
+	text     string
+	breaking bool // programs that do not know it must not use the database
 }
 
 // migrations lists the migrations of an engine in order.
@@ -38,84 +50,179 @@ func migrations(d *dialect) ([]migration, error) {
 		if err != nil {
 			return nil, fmt.Errorf("store: read migration %s: %w", e.Name(), err)
 		}
-		steps = append(steps, migration{version, e.Name(), string(text)})
+		steps = append(steps, migration{
+			version: version, name: e.Name(), text: string(text),
+			breaking: version <= firstCompatible || strings.HasPrefix(string(text), breakingMark),
+		})
 	}
 	return steps, nil
 }
 
-// migrate applies the migrations that the database does not have. One transaction reads
-// the version, applies the migrations and records them. So a process that is killed
+// schema is what the database says about its migrations.
+type schema struct {
+	applied  map[int64]bool
+	newest   int64
+	required int64 // programs that do not know this version must not use the database
+}
+
+// schemaTables has two tables. schema_migrations has a row for each migration.
+// schema_versions has a row for each migration that programs must know: programs of
+// the first release compare its greatest version with their own, and they must not fail
+// when a later program adds a compatible migration.
+const schemaTables = `
+	CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL);
+	CREATE TABLE IF NOT EXISTS schema_migrations (version BIGINT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL);`
+
+func (r reader) schema(ctx context.Context) (schema, error) {
+	found := schema{applied: make(map[int64]bool)}
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT version, 1 FROM schema_versions UNION ALL SELECT version, 0 FROM schema_migrations ORDER BY 1`)
+	if err != nil {
+		return found, r.d.wrap("read schema version", err)
+	}
+	_, err = collect(r.d, "read schema version", rows, func(row row) (struct{}, error) {
+		var version, required int64
+		err := row.Scan(&version, &required)
+		found.applied[version], found.newest = true, version
+		if required == 1 {
+			found.required = version
+		}
+		return struct{}{}, err
+	})
+	return found, err
+}
+
+// missing returns the first migration that the database does not have, or nil. It fails
+// when a newer program has applied a migration that this program would have to know.
+func (s schema) missing(steps []migration) (*migration, error) {
+	if known := steps[len(steps)-1].version; s.required > known {
+		return nil, fmt.Errorf("store: the database has schema version %d, and this program knows versions up to %d: use the program that migrated the database, or a newer one", s.required, known)
+	}
+	for i := range steps {
+		if !s.applied[steps[i].version] {
+			return &steps[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// migrate applies the migrations that the database does not have. One transaction checks
+// that a migration is missing, applies it and records it. So a process that is killed
 // leaves no migration half done, and two processes that start together apply each
-// migration once.
+// migration once. A migration may take as long as it needs.
 func (s *Store) migrate(ctx context.Context) error {
 	steps, err := migrations(s.d)
 	if err != nil {
 		return err
 	}
-	newest := steps[len(steps)-1].version
-	current, err := s.SchemaVersion(ctx)
-	if err == nil && current == newest {
-		return nil // the usual case needs no lock
+	found, err := s.schema(ctx)
+	if errors.Is(err, ErrUnavailable) {
+		return err
 	}
-	return s.Update(ctx, func(tx *Tx) error {
-		current, err := tx.lockSchema(ctx)
-		if err != nil {
-			return s.d.wrap("read schema version", err)
+	if err == nil {
+		if next, err := found.missing(steps); err != nil || next == nil {
+			return err // the usual case needs no lock
 		}
-		if current > newest {
-			return fmt.Errorf("store: the database has schema version %d, and this program knows versions up to %d: use the program that migrated the database, or a newer one", current, newest)
+	}
+	err = s.e.migration(ctx, s.log, func(step migrationStep) error {
+		level := slog.LevelInfo
+		err := step(ctx, func(q querier) error {
+			if _, err := q.ExecContext(ctx, schemaTables); err != nil {
+				return err
+			}
+			found, err := reader{q: q, d: s.d}.schema(ctx)
+			if found.newest == 0 {
+				level = slog.LevelDebug // a new database has no rows, so no migration takes long
+			}
+			return err
+		})
+		for more := true; more && err == nil; {
+			err = step(ctx, func(q querier) (err error) {
+				more, err = s.migrateNext(ctx, reader{q: q, d: s.d}, steps, level)
+				return err
+			})
 		}
-		for _, m := range steps {
-			if m.version <= current {
-				continue
-			}
-			if _, err := tx.q.ExecContext(ctx, m.text); err != nil {
-				return s.d.wrap("migration "+m.name, err)
-			}
-			if _, err := tx.q.ExecContext(ctx, `INSERT INTO schema_versions (version, applied_at) VALUES ($1, $2)`,
-				m.version, micros(s.now())); err != nil {
-				return s.d.wrap("migration "+m.name, err)
-			}
-		}
-		return nil
+		return err
 	})
+	return s.d.wrap("migrate", err)
 }
 
-// Ready returns an error when the database does not answer, or does not have the schema
-// version of this program.
+// migrateNext applies the first missing migration, and returns false when there is none.
+func (s *Store) migrateNext(ctx context.Context, tx reader, steps []migration, level slog.Level) (bool, error) {
+	found, err := tx.schema(ctx)
+	if err != nil {
+		return false, err
+	}
+	m, err := found.missing(steps)
+	if m == nil || err != nil {
+		return false, err
+	}
+	s.log.Log(ctx, level, "The database gets a migration. This takes a while if it has many rows.", "migration", m.name)
+	if _, err := tx.q.ExecContext(ctx, m.text); err != nil {
+		return false, fmt.Errorf("%s: %w", m.name, err)
+	}
+	tables := []string{"schema_migrations"}
+	if m.breaking {
+		tables = append(tables, "schema_versions")
+	}
+	for _, table := range tables {
+		if _, err := tx.q.ExecContext(ctx, `INSERT INTO `+table+` (version, applied_at) VALUES ($1, $2)`,
+			m.version, micros(s.Now())); err != nil {
+			return false, fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return true, nil
+}
+
+// Ready returns an error when the database does not answer, when it misses a migration of
+// this program, or when a newer program has made its schema incompatible.
 func (s *Store) Ready(ctx context.Context) error {
 	steps, err := migrations(s.d)
 	if err != nil {
 		return err
 	}
-	version, err := s.SchemaVersion(ctx)
+	found, err := s.schema(ctx)
 	if err != nil {
 		return err
 	}
-	if newest := steps[len(steps)-1].version; version != newest {
-		return fmt.Errorf("store: the database has schema version %d, and this program needs version %d", version, newest)
+	next, err := found.missing(steps)
+	if err == nil && next != nil {
+		return fmt.Errorf("store: the database has schema version %d, and this program needs migration %s", found.newest, next.name)
 	}
-	return nil
+	return err
 }
 
 // SchemaVersion returns the number of the newest migration of the database.
 func (r reader) SchemaVersion(ctx context.Context) (int64, error) {
-	var version int64
-	err := r.q.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_versions`).Scan(&version)
-	return version, r.d.wrap("read schema version", err)
+	found, err := r.schema(ctx)
+	return found.newest, err
 }
 
-// lockSchema makes other processes that migrate wait until the transaction ends, and
-// returns the schema version.
-func (tx *Tx) lockSchema(ctx context.Context) (int64, error) {
-	if tx.d.lock != "" {
-		if _, err := tx.q.ExecContext(ctx, tx.d.lock); err != nil {
-			return 0, err
+// The pauses between the attempts of a migration that waits for a lock. The running
+// service works in them.
+const (
+	firstMigrationPause = 20 * time.Millisecond
+	maxMigrationPause   = 500 * time.Millisecond
+	migrationLogAfter   = 5 * time.Second
+)
+
+// retryMigration repeats do while it fails with an error of a lock, until ctx ends. It
+// logs that it waits.
+func retryMigration(ctx context.Context, log *slog.Logger, locked func(error) bool, do func() error) error {
+	var waited time.Duration
+	for pause := firstMigrationPause; ; pause = min(2*pause, maxMigrationPause) {
+		err := do()
+		if err == nil || !locked(err) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		}
+		if waited += pause; waited >= migrationLogAfter {
+			waited = 0
+			log.Warn("The migration of the database waits for a lock that another process or transaction holds. It tries again until it gets the lock.", "error", err.Error())
 		}
 	}
-	if _, err := tx.q.ExecContext(ctx,
-		`CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)`); err != nil {
-		return 0, err
-	}
-	return tx.SchemaVersion(ctx)
 }

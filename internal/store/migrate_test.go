@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,17 +33,19 @@ func eachEmpty(t *testing.T, fn func(t *testing.T, empty func() string)) {
 	})
 }
 
-// whole checks that a database opens, has one row for each migration, and stores an
-// invoice.
+// whole checks that a database opens, has all migrations, and stores an invoice.
 func whole(t *testing.T, address string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	version, err := s.SchemaVersion(t.Context())
-	if rows := count(t, s, "schema_versions"); err != nil || int64(rows) != version || version == 0 {
-		t.Errorf("schema version %d in %d rows, %v", version, rows, err)
+	if err := s.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	files, err := filepath.Glob("migrations/" + s.Engine() + "/*.sql")
+	if rows := count(t, s, "schema_migrations"); err != nil || rows != len(files) || rows == 0 {
+		t.Errorf("%d migrations are recorded, %v; want %d", rows, err, len(files))
 	}
 	addInvoice(t, s, addScope(t, s), store.NewID())
 	if err := s.Close(); err != nil {
@@ -135,7 +138,7 @@ func killWhileOpening(t *testing.T, address string) (done bool) {
 	return done
 }
 
-func TestANewerSchemaIsRefused(t *testing.T) {
+func TestANewerBreakingSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		s := storetest.Open(t, address, time.Now)
@@ -156,6 +159,157 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("the message %q does not contain %s", err, want)
 			}
+		}
+	})
+}
+
+// Nodes of the earlier program continue while the first node of the newer program has
+// migrated the database, and they can be restarted.
+func TestANewerCompatibleSchemaIsAccepted(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		s := storetest.Open(t, address, time.Now)
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Exec(ctx, `INSERT INTO schema_migrations (version, applied_at) VALUES ($1, $2)`, 9999, 1)
+		})
+		if err := s.Ready(t.Context()); err != nil {
+			t.Errorf("Ready: %v", err)
+		}
+		if err := storetest.Open(t, address, time.Now).Ready(t.Context()); err != nil {
+			t.Errorf("after a restart: %v", err)
+		}
+		if version, err := s.SchemaVersion(t.Context()); err != nil || version != 9999 {
+			t.Errorf("the schema version is %d, %v; want 9999", version, err)
+		}
+	})
+}
+
+// Programs of the first release are ready only while the greatest version in
+// schema_versions is their own.
+func TestProgramsOfTheFirstReleaseStayReady(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		var version int64
+		if err := s.QueryRow(t.Context(), `SELECT coalesce(max(version), 0) FROM schema_versions`).Scan(&version); err != nil {
+			t.Fatal(err)
+		}
+		newest, err := s.SchemaVersion(t.Context())
+		if err != nil || version != store.SchemaOfTheFirstRelease || newest <= version {
+			t.Errorf("an earlier program sees version %d of %d, %v; want %d", version, newest, err, store.SchemaOfTheFirstRelease)
+		}
+	})
+}
+
+func TestADatabaseThatMissesAMigrationIsNotReady(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		s := storetest.Open(t, address, time.Now)
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.Exec(ctx, `DROP TABLE database_identity`); err != nil {
+				return err
+			}
+			return tx.Exec(ctx, `DELETE FROM schema_migrations WHERE version = $1`, 9)
+		})
+		if err := s.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "0009_database_identity") {
+			t.Errorf("got %v, want an error that names the migration", err)
+		}
+		if err := storetest.Open(t, address, time.Now).Ready(t.Context()); err != nil {
+			t.Errorf("after the migration: %v", err)
+		}
+	})
+}
+
+func TestAMigrationHasNoTimeLimit(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Address(t, "postgres"), time.Now)
+	err := s.RunMigration(t.Context(), func(tx *store.Tx) error {
+		return tx.Exec(t.Context(), `DO $$ BEGIN
+			IF current_setting('statement_timeout') <> '0' THEN RAISE 'the statement has a time limit'; END IF;
+			IF current_setting('lock_timeout') = '0' THEN RAISE 'the wait for a lock has no time limit'; END IF;
+		END $$`)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A transaction of the service has a row of the table that a migration changes. The
+// migration waits, but not in front of the other statements.
+func TestAMigrationTriesAgainUntilItGetsItsLocks(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Address(t, "postgres"), time.Now)
+	ctx := t.Context()
+	held, release := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		err := s.Update(ctx, func(tx *store.Tx) error {
+			err := tx.CreateTaxpayer(ctx, sampleTaxpayer())
+			close(held)
+			<-release
+			return err
+		})
+		if err != nil {
+			t.Errorf("the transaction of the service: %v", err)
+		}
+	})
+	<-held
+	attempts := 0
+	err := s.RunMigration(ctx, func(tx *store.Tx) error {
+		if attempts++; attempts == 3 {
+			close(release)
+			all.Wait()
+		}
+		return tx.Exec(ctx, `ALTER TABLE taxpayers ADD COLUMN extra TEXT`)
+	})
+	if err != nil || attempts < 3 {
+		t.Errorf("the migration after %d attempts: %v", attempts, err)
+	}
+	if n := count(t, s, "taxpayers"); n != 1 {
+		t.Errorf("%d taxpayers, want 1", n)
+	}
+}
+
+// A migration waits for as long as another process migrates.
+func TestOneProcessMigratesAtATime(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		first, second := storetest.Open(t, address, time.Now), storetest.Open(t, address, time.Now)
+		var running atomic.Int64
+		together(2, func(i int) {
+			err := []*store.Store{first, second}[i].RunMigration(t.Context(), func(tx *store.Tx) error {
+				if running.Add(1) != 1 {
+					t.Error("two migrations run at the same time")
+				}
+				for range 50 {
+					if err := tx.Exec(t.Context(), `UPDATE taxpayers SET rnc = rnc WHERE id = $1`, "x"); err != nil {
+						return err
+					}
+				}
+				running.Add(-1)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+func TestAMigrationThatWaitsEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		first, second := storetest.Open(t, address, time.Now), storetest.Open(t, address, time.Now)
+		err := first.RunMigration(t.Context(), func(*store.Tx) error {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			err := second.RunMigration(ctx, func(*store.Tx) error { return nil })
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want the error of the context", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -17,19 +17,29 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// migrationLock is the advisory lock that migrations of this service take.
-const migrationLock = `SELECT pg_advisory_xact_lock(7305130190131)`
-
 func postgresDialect() *dialect {
 	return &dialect{
 		name:        "postgres",
 		skipLocked:  "FOR UPDATE SKIP LOCKED",
-		lock:        migrationLock,
 		shared:      true,
 		open:        openPostgres,
+		timeline:    postgresTimeline,
+		replication: postgresReplication,
 		unavailable: postgresUnavailable,
-		broken:      func(error) bool { return false }, // the server itself stops when its disk fails
+		broken:      postgresBroken,
 	}
+}
+
+// postgresBroken reports whether the server reports a failure of its disk (58030) or
+// damaged tables or indexes (XX001, XX002): a unique index that is damaged no longer
+// keeps a number from being issued twice. After a failed fsync the server itself
+// restarts, and recovers what it had committed.
+func postgresBroken(err error) bool {
+	switch postgresCode(err) {
+	case "58030", "XX001", "XX002":
+		return true
+	}
+	return false
 }
 
 func postgresCode(err error) string {
@@ -42,8 +52,8 @@ func postgresCode(err error) string {
 
 // postgresUnavailable reports whether a failure is temporary. These are the error
 // classes connection (08), resources (53) and operator intervention (57), the errors
-// lock not available (55P03), idle transaction (25P03) and read-only (25006), and every
-// failure of the network.
+// lock not available (55P03), idle transaction (25P03) and read-only (25006), every
+// failure of the network, and the end of a transaction that exceeded updateTime.
 func postgresUnavailable(err error) bool {
 	var connect *pgconn.ConnectError
 	if errors.As(err, &connect) {
@@ -58,7 +68,7 @@ func postgresUnavailable(err error) bool {
 	}
 	var network net.Error
 	return errors.As(err, &network) || pgconn.SafeToRetry(err) ||
-		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
@@ -73,12 +83,16 @@ func postgresCollision(err error) bool {
 // server already groups the commits of this number.
 const postgresConns = 16
 
-func openPostgres(ctx context.Context, location string) (*engine, error) {
+func openPostgres(ctx context.Context, location string, _ *storageFailure) (*engine, error) {
 	config, err := pgx.ParseConfig(location)
 	if err != nil {
 		// The message of the parser may contain the password.
 		return nil, errors.New("the postgres address is not valid: it must be postgres://USER:PASSWORD@HOST:PORT/NAME")
 	}
+	return openPostgresConfig(ctx, config)
+}
+
+func openPostgresConfig(ctx context.Context, config *pgx.ConnConfig) (*engine, error) {
 	for name, value := range map[string]string{
 		"application_name":                    "fiscalhub",
 		"lock_timeout":                        "5s",
@@ -100,12 +114,14 @@ func openPostgres(ctx context.Context, location string) (*engine, error) {
 	if err := assertPostgresSettings(ctx, db); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	p := &postgres{db: db}
+	p := &postgres{db: db, config: config}
 	return &engine{
-		read:   db,
-		update: p.update,
-		batch:  p.batch,
-		close:  p.close,
+		read:      db,
+		update:    p.update,
+		batch:     p.batch,
+		migration: p.migration,
+		clock:     p.clock,
+		close:     p.close,
 	}, nil
 }
 
@@ -130,8 +146,24 @@ func assertPostgresSettings(ctx context.Context, db *sql.DB) error {
 
 // postgres runs transactions on a pool of connections.
 type postgres struct {
-	db   *sql.DB
-	busy sync.RWMutex // transactions hold it for reading, so that close waits for them
+	db     *sql.DB
+	config *pgx.ConnConfig
+	busy   sync.RWMutex // transactions hold it for reading, so that close waits for them
+}
+
+// clock reads the clock of the server on one connection, so that a sample does not
+// include the wait for a connection.
+func (p *postgres) clock(ctx context.Context, fn func(read func(context.Context) (time.Time, error)) error) error {
+	conn, err := p.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // the driver has already closed a broken connection
+	return fn(func(ctx context.Context) (time.Time, error) {
+		var at int64
+		err := conn.QueryRowContext(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`).Scan(&at)
+		return fromMicros(at), err
+	})
 }
 
 func (p *postgres) close() error {
@@ -152,23 +184,25 @@ const (
 
 // update runs fn in a transaction. The caller can cancel it only before it begins.
 func (p *postgres) update(ctx context.Context, fn func(querier) error) error {
-	return p.retry(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		tx, err := conn.BeginTx(ctx, nil)
-		if err != nil {
-			return fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err)
+	return p.retry(ctx, func(ctx context.Context, conn *sql.Conn) error { return runTransaction(ctx, conn, fn) })
+}
+
+func runTransaction(ctx context.Context, conn *sql.Conn, fn func(querier) error) error {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err)
+	}
+	defer tx.Rollback() // for a panic of fn; otherwise the transaction has ended
+	if err := fn(tx); err != nil {
+		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
+			return errors.Join(err, undo)
 		}
-		defer tx.Rollback() // for a panic of fn; otherwise the transaction has ended
-		if err := fn(tx); err != nil {
-			if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
-				return errors.Join(err, undo)
-			}
-			return err
-		}
-		if err := tx.Commit(); err != nil {
-			return unknownCommit(err)
-		}
-		return nil
-	})
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return unknownCommit(err)
+	}
+	return nil
 }
 
 // batch sends all statements in one round trip and the commit in a second one.

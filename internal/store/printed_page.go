@@ -25,7 +25,7 @@ func (s *Store) KeepPrintedPage(ctx context.Context, scope Scope, documentID str
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO pages (document_id, environment, taxpayer_id, sha256, pdf, created_at)
 			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-			documentID, scope.Environment, scope.TaxpayerID, p.Digest, p.PDF, micros(s.now()))
+			documentID, scope.Environment, scope.TaxpayerID, p.Digest, p.PDF, micros(s.Now()))
 		return tx.d.wrap("keep printed page", err)
 	})
 	if err != nil {

@@ -20,13 +20,15 @@ import (
 // why their rows do not belong to one taxpayer in one environment.
 func sharedTables() map[string]string {
 	return map[string]string{
-		"contingencies":   "a contingency concerns all taxpayers of an environment",
-		"nodes":           "a node serves all taxpayers of its environment",
-		"rate_windows":    "the name of a bucket contains the credential",
-		"schema_versions": "the schema belongs to the whole database",
-		"secrets":         "keys of the service itself",
-		"taxpayers":       "a taxpayer is the same in all environments; its id is the scope",
-		"used_seeds":      "a client uses a seed before it is authenticated",
+		"contingencies":     "a contingency concerns all taxpayers of an environment",
+		"database_identity": "the name of the whole database",
+		"nodes":             "a node serves all taxpayers of its environment",
+		"rate_windows":      "the name of a bucket contains the credential",
+		"schema_migrations": "the schema belongs to the whole database",
+		"schema_versions":   "the schema belongs to the whole database",
+		"secrets":           "keys of the service itself",
+		"taxpayers":         "a taxpayer is the same in all environments; its id is the scope",
+		"used_seeds":        "a client uses a seed before it is authenticated",
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *Store) AddSecret(ctx context.Context, secret Secret) error {
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO secrets (kind, version, sealed, created_at) VALUES ($1, $2, $3, $4)
 			ON CONFLICT DO NOTHING`,
-			secret.Kind, secret.Version, secret.Sealed, micros(s.now()))
+			secret.Kind, secret.Version, secret.Sealed, micros(s.Now()))
 		return s.d.wrap("add secret", err)
 	})
 }

@@ -21,8 +21,10 @@ import (
 
 func sqliteDialect() *dialect {
 	return &dialect{
-		name: "sqlite",
-		open: openSQLite,
+		name:        "sqlite",
+		open:        openSQLite,
+		timeline:    sqliteTimeline,
+		replication: func(context.Context, querier) (Replication, error) { return Replication{Known: true}, nil },
 		unavailable: func(err error) bool {
 			switch sqliteCode(err) {
 			case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT,
@@ -32,20 +34,52 @@ func sqliteDialect() *dialect {
 			return errors.Is(err, sql.ErrConnDone)
 		},
 		broken: func(err error) bool {
-			code := sqliteCode(err)
-			return code == sqlite3.SQLITE_IOERR || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+			switch sqliteCode(err) {
+			case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+				return true
+			case sqlite3.SQLITE_IOERR:
+				return !temporaryIOError(err)
+			}
+			return false
 		},
 	}
 }
 
 // sqliteCode returns the primary result code of an error of SQLite, and 0 for any other
 // error.
-func sqliteCode(err error) int {
+func sqliteCode(err error) int { return sqliteExtendedCode(err) & 0xff }
+
+func sqliteExtendedCode(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
-		return e.Code() & 0xff
+		return e.Code()
 	}
 	return 0
+}
+
+// temporaryIOError reports whether an I/O error of SQLite concerns memory, a lock, or a
+// file beside the database. The content of the database is then not in doubt.
+func temporaryIOError(err error) bool {
+	switch sqliteExtendedCode(err) {
+	case sqlite3.SQLITE_IOERR_NOMEM, sqlite3.SQLITE_IOERR_BLOCKED, sqlite3.SQLITE_IOERR_ACCESS,
+		sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_RDLOCK, sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
+		sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMLOCK, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP,
+		sqlite3.SQLITE_IOERR_GETTEMPPATH, sqlite3.SQLITE_IOERR_CONVPATH:
+		return true
+	}
+	return false
+}
+
+// brokenCommit reports whether a failed COMMIT leaves in doubt what the disk holds. It
+// does, unless SQLite refused the commit before it wrote: the file was locked, the disk
+// was full, memory was short, or a constraint did not hold.
+func brokenCommit(err error) bool {
+	switch sqliteCode(err) {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM,
+		sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY:
+		return false
+	}
+	return !temporaryIOError(err)
 }
 
 // sqlitePragma is a setting that durability or correctness depends on, and the value
@@ -144,7 +178,7 @@ func pragma(ctx context.Context, conn driver.Conn, text string) (string, error) 
 }
 
 // openSQLite opens one connection that writes and a pool of connections that read.
-func openSQLite(ctx context.Context, location string) (*engine, error) {
+func openSQLite(ctx context.Context, location string, failure *storageFailure) (*engine, error) {
 	location, err := filepath.Abs(location)
 	if err != nil {
 		return nil, err
@@ -153,6 +187,10 @@ func openSQLite(ctx context.Context, location string) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openSQLiteConnector(ctx, base, failure)
+}
+
+func openSQLiteConnector(ctx context.Context, base driver.Connector, failure *storageFailure) (*engine, error) {
 	writeDB := sql.OpenDB(sqliteConnector{base, false})
 	writeDB.SetMaxOpenConns(1)
 	conn, err := writeDB.Conn(ctx)
@@ -168,11 +206,12 @@ func openSQLite(ctx context.Context, location string) (*engine, error) {
 	readDB.SetMaxIdleConns(readers)
 
 	writer := &prepared{from: conn}
-	w := newSQLiteWriter(writer, sqliteWait)
+	w := newSQLiteWriter(writer, sqliteWait, failure)
 	return &engine{
-		read:   &prepared{from: readDB},
-		update: w.update,
-		batch:  w.batch,
+		read:      &prepared{from: readDB},
+		update:    w.update,
+		batch:     w.batch,
+		migration: w.migration,
 		close: func() error {
 			w.close()
 			return errors.Join(readDB.Close(), writer.close(), conn.Close(), writeDB.Close())

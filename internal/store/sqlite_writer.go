@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // maxGroup limits how many transactions share a commit. A failure of the disk rolls back
@@ -19,13 +21,18 @@ const maxGroup = 128
 // sqliteWriter runs transactions one after the other on the only connection that writes.
 // While one commit waits for the disk, the next transactions queue up; then they run as a
 // group and share the next commit.
+//
+// After a failure of the storage it starts no transaction, and every queued one returns
+// the error of that failure.
 type sqliteWriter struct {
-	q     querier
-	wait  time.Duration
-	queue chan *write
-	done  chan struct{}
-	mu    sync.RWMutex // update holds it for reading while it sends to queue, so that close waits for it
-	shut  bool
+	q       querier
+	wait    time.Duration
+	failure *storageFailure
+	broken  func(error) bool // of the dialect
+	queue   chan *write
+	done    chan struct{}
+	mu      sync.RWMutex // update holds it for reading while it sends to queue, so that close waits for it
+	shut    bool
 }
 
 // write is one queued transaction.
@@ -45,10 +52,23 @@ const (
 
 var errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
 
-func newSQLiteWriter(q querier, wait time.Duration) *sqliteWriter {
-	w := &sqliteWriter{q: q, wait: wait, queue: make(chan *write, maxGroup), done: make(chan struct{})}
+func newSQLiteWriter(q querier, wait time.Duration, failure *storageFailure) *sqliteWriter {
+	w := &sqliteWriter{
+		q: q, wait: wait, failure: failure, broken: sqliteDialect().broken,
+		queue: make(chan *write, maxGroup), done: make(chan struct{}),
+	}
 	go w.loop()
 	return w
+}
+
+// migration runs fn without a lock of its own: a step is one transaction, and only one
+// process can write at a time. While another process writes, a step waits.
+func (w *sqliteWriter) migration(_ context.Context, log *slog.Logger, fn func(migrationStep) error) error {
+	return fn(func(ctx context.Context, transaction func(querier) error) error {
+		return retryMigration(ctx, log, func(err error) bool { return sqliteCode(err) == sqlite3.SQLITE_BUSY }, func() error {
+			return w.update(ctx, transaction)
+		})
+	})
 }
 
 // update queues a transaction and waits for its commit. The error is ErrUnavailable when
@@ -159,12 +179,22 @@ func (w *sqliteWriter) commit(group []*write) {
 	if len(live) == 0 {
 		return
 	}
+	if err := w.failure.err(); err != nil {
+		answerAll(live, err)
+		return
+	}
 	if _, err := w.q.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		w.recordFailure(err)
 		answerAll(live, fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err))
 		return
 	}
 	for _, one := range live {
 		one.err = w.runMember(ctx, one, len(live) > 1)
+		if w.recordFailure(one.err) {
+			w.rollback(ctx)
+			answerAll(live, w.failure.err())
+			return
+		}
 		var lost *transactionLostError
 		if errors.As(one.err, &lost) {
 			w.rollback(ctx)
@@ -178,6 +208,9 @@ func (w *sqliteWriter) commit(group []*write) {
 		return
 	}
 	if _, err := w.q.ExecContext(ctx, `COMMIT`); err != nil {
+		if brokenCommit(err) {
+			w.failure.record(err)
+		}
 		w.rollback(ctx)
 		answerAll(live, unknownCommit(err))
 		return
@@ -185,6 +218,16 @@ func (w *sqliteWriter) commit(group []*write) {
 	for _, one := range live {
 		one.result <- one.err
 	}
+}
+
+// recordFailure records a failure of the storage, and reports whether err is one. The
+// writer calls it before the next group starts, so that no later commit is acknowledged.
+func (w *sqliteWriter) recordFailure(err error) bool {
+	if err == nil || !w.broken(err) {
+		return false
+	}
+	w.failure.record(err)
+	return true
 }
 
 // transactionLostError: the engine has given up the transaction of the whole group. It

@@ -209,7 +209,12 @@ func TestAFailedEngineTransactionFailsTheWholeGroup(t *testing.T) {
 			if n := e.rows(); n != 0 {
 				t.Errorf("%d rows remain", n)
 			}
-			if err := e.update(t.Context(), insert(1)); err != nil || e.rows() != 1 {
+			err := e.update(t.Context(), insert(1))
+			if statement == `COMMIT` {
+				if !errors.Is(err, ErrBroken) || e.rows() != 0 {
+					t.Errorf("after a failed commit: %v, and %d rows; want ErrBroken", err, e.rows())
+				}
+			} else if err != nil || e.rows() != 1 {
 				t.Errorf("afterwards: %v, and %d rows", err, e.rows())
 			}
 		})

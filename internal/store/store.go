@@ -13,27 +13,28 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// Options are the settings of a store besides its address. Both are required.
+// Options are the settings of a store besides its address. Now and Log are required.
 type Options struct {
-	Now func() time.Time // the clock of the service
+	Now func() time.Time // the clock of this node
 	Log *slog.Logger
+	// DatabaseNow replaces the clock of the database, for tests. Without it, the
+	// store asks the PostgreSQL server; SQLite uses the clock of this node.
+	DatabaseNow func(context.Context) (time.Time, error)
 }
 
 // Store is an open database. Its reads see committed rows. Update, Commit and the
 // methods that use them write.
 type Store struct {
 	reader
-	e      *engine
-	now    func() time.Time
-	log    *slog.Logger
-	broken chan struct{}
-	breaks sync.Once
+	e       *engine
+	clock   *clock
+	failure *storageFailure
+	log     *slog.Logger
 }
 
 // reader has the methods that read. They are the same outside and inside a
@@ -60,16 +61,23 @@ func Open(ctx context.Context, address string, opt Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := d.open(ctx, location)
+	return openDialect(ctx, d, location, opt)
+}
+
+func openDialect(ctx context.Context, d *dialect, location string, opt Options) (*Store, error) {
+	failure := newStorageFailure(func(cause error) {
+		opt.Log.Error("The storage failed. The service stops, because committed rows could be lost. Check the disk and the database before the next start.", "error", cause.Error())
+	})
+	e, err := d.open(ctx, location, failure)
 	if err != nil {
 		return nil, d.wrap("open "+d.name+" database", err)
 	}
-	s := &Store{
-		reader: reader{q: e.read, d: d},
-		e:      e, now: opt.Now, log: opt.Log, broken: make(chan struct{}),
+	s := &Store{reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log}
+	if s.clock, err = newClock(ctx, opt, e.clock); err != nil {
+		return nil, errors.Join(d.wrap("read the clock of the database", err), e.close())
 	}
 	if err := s.migrate(ctx); err != nil {
-		return nil, errors.Join(err, e.close())
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -94,34 +102,47 @@ func parseAddress(address string) (*dialect, string, error) {
 // A context that ends before the transaction starts cancels the call. After the
 // start the transaction runs to its end, even when the caller gives up.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
-	return s.reportBroken(s.e.update(ctx, func(q querier) error {
-		return fn(&Tx{reader{q: uncancelled{q}, d: s.d}})
-	}))
+	return s.guard(func() error {
+		return s.e.update(ctx, func(q querier) error {
+			return fn(&Tx{reader{q: uncancelled{q}, d: s.d}})
+		})
+	})
 }
 
 // batch is Update for statements that are known in advance. check receives the
 // number of rows that each statement changed; an error of check rolls back.
 func (s *Store) batch(ctx context.Context, statements []statement, check func(rows []int64) error) error {
-	return s.reportBroken(s.e.batch(ctx, statements, check))
+	return s.guard(func() error { return s.e.batch(ctx, statements, check) })
 }
 
-// reportBroken closes the channel Broken when err says that the storage can no
-// longer keep committed rows.
-func (s *Store) reportBroken(err error) error {
-	if err == nil || !s.d.broken(err) {
+// guard runs a transaction, unless the storage has failed. It returns ErrBroken for a
+// transaction during which the storage failed, even when the engine reported success.
+// So no caller acknowledges anything after the failure.
+func (s *Store) guard(transaction func() error) error {
+	if err := s.failure.err(); err != nil {
 		return err
 	}
-	s.breaks.Do(func() {
-		s.log.Error("The storage failed. The service stops, because committed rows could be lost. Check the disk and the database file before the next start.", "error", err.Error())
-		close(s.broken)
-	})
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	err := transaction()
+	if err != nil && s.d.broken(err) {
+		s.failure.record(err)
+	}
+	failed := s.failure.err()
+	switch {
+	case failed == nil || errors.Is(err, ErrBroken):
+		return err
+	case err == nil:
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, failed)
+	case errors.Is(err, ErrOutcomeUnknown):
+		return fmt.Errorf("%w: %w", err, ErrBroken)
+	}
+	return failed
 }
 
 // Broken returns a channel that is closed after a failure of the storage that can
-// lose committed rows. The process must then acknowledge nothing and end: a second
-// fsync after a failed one can report success although the rows are lost.
-func (s *Store) Broken() <-chan struct{} { return s.broken }
+// lose committed rows. From then on every write returns ErrBroken, and the process
+// must end: a second fsync after a failed one can report success although the rows
+// are lost. Reads still work.
+func (s *Store) Broken() <-chan struct{} { return s.failure.failed }
 
 // Shared reports whether other nodes may use the same database.
 func (s *Store) Shared() bool { return s.d.shared }
@@ -132,6 +153,7 @@ func (s *Store) Engine() string { return s.d.name }
 // Close waits for the running transactions and closes the database.
 func (s *Store) Close() error {
 	s.d.closed.Store(true)
+	s.clock.close()
 	return s.e.close()
 }
 

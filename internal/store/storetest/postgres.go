@@ -49,6 +49,11 @@ var (
 // StartPostgres creates and starts a temporary cluster with the given settings. It
 // listens only on a socket in its own folder.
 func StartPostgres(settings ...string) (*Server, error) {
+	return startServer(settings, "initdb", "-U", "postgres", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8")
+}
+
+// startServer makes the files of a server with a command of PostgreSQL, and starts it.
+func startServer(settings []string, command string, args ...string) (*Server, error) {
 	bin, err := postgresBinaries()
 	if err != nil {
 		return nil, err
@@ -62,17 +67,16 @@ func StartPostgres(settings ...string) (*Server, error) {
 		return nil, err
 	}
 	data := filepath.Join(dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8") //nolint:noctx // the installed binary, with our own arguments
-	initdb.Dir, initdb.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	setup := exec.Command(filepath.Join(bin, command), append(args, "-D", data)...) //nolint:noctx // the installed binary, with our own arguments
+	setup.Dir, setup.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
+	if out, err := setup.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", command, err, out)
 	}
-	args := []string{"-c", watchdog, filepath.Join(bin, "postgres"), "-D", data, "-k", dir,
-		"-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=256MB", "-c", "max_wal_size=4GB"}
-	for _, s := range settings {
-		args = append(args, "-c", s)
+	s := &Server{Dir: dir, cred: cred, args: []string{"-c", watchdog, filepath.Join(bin, "postgres"), "-D", data, "-k", dir,
+		"-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=256MB", "-c", "max_wal_size=4GB"}}
+	for _, setting := range settings {
+		s.args = append(s.args, "-c", setting)
 	}
-	s := &Server{Dir: dir, args: args, cred: cred}
 	return s, s.Start()
 }
 

@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -40,10 +41,21 @@ func EachAddress(t *testing.T, fn func(t *testing.T, address string)) {
 	}
 }
 
-// Open opens a store, and closes it when the test ends.
+// Open opens a store, and closes it when the test ends. now is the clock of the node and
+// of the database.
 func Open(t testing.TB, address string, now func() time.Time) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), address, store.Options{Now: now, Log: slog.New(slog.DiscardHandler)})
+	return OpenNode(t, address, now, now)
+}
+
+// OpenNode opens a store whose node has another clock than the database, and closes it
+// when the test ends.
+func OpenNode(t testing.TB, address string, node, database func() time.Time) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), address, store.Options{
+		Now: node, Log: slog.New(slog.DiscardHandler),
+		DatabaseNow: func(context.Context) (time.Time, error) { return database(), nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

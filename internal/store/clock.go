@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Now returns the time of the database's clock, which all nodes share. On PostgreSQL it
+// is an estimate: the store asks the server when it opens and every few seconds. On
+// SQLite it is the clock of this node.
+//
+// Everything that nodes compare with each other takes its time from here: leases,
+// heartbeats, rate windows, and the moments at which work is due. A wrong clock of a
+// node, or a step of it, then has no effect on them.
+//
+// A new estimate does not move the time back, unless the clock of the server itself was
+// set back by more than maxSlew.
+func (s *Store) Now() time.Time { return s.clock.now() }
+
+// ClockSkew returns how far the clock of this node is ahead of the database's clock;
+// it is negative when the node is behind. It returns false while the store has no exact
+// measurement. On SQLite both are the same clock.
+func (s *Store) ClockSkew() (time.Duration, bool) { return s.clock.skew() }
+
+// clockSource connects to the clock of a database and calls fn, which may read the clock
+// several times.
+type clockSource func(ctx context.Context, fn func(read func(context.Context) (time.Time, error)) error) error
+
+const (
+	// clockInterval is the time between two measurements.
+	clockInterval = 5 * time.Second
+	// clockSamples is how often a measurement reads the database's clock. The sample
+	// with the shortest round trip is the most exact one.
+	clockSamples = 5
+	// maxRoundTrip is the longest round trip of a sample that replaces an earlier
+	// estimate. Half of it limits the error.
+	maxRoundTrip = time.Second
+	// maxSlew is the largest correction that the clock makes by running slower. The
+	// error of a measurement is smaller. A larger correction means that the clock of
+	// the server was changed, or that another server answers: the store then follows
+	// at once, because all nodes must have the same time.
+	maxSlew = 2 * time.Second
+	// clockStep is the difference between the wall clock and the monotonic clock of
+	// this node that makes the store measure again at once. Such a difference comes
+	// from a change of the node's clock, or from a suspended machine.
+	clockStep = time.Second
+)
+
+// clock estimates the clock of a database.
+type clock struct {
+	local  func() time.Time
+	source clockSource // nil: the database's clock is the local one
+	log    *slog.Logger
+	wake   chan struct{} // asks for a measurement
+	stop   context.CancelFunc
+	loop   sync.WaitGroup
+
+	mu       sync.Mutex // held while the local clock is read, so that a new estimate follows the last time that was read
+	estimate *clockEstimate
+}
+
+// clockEstimate is what one measurement found. The time between two readings of the local
+// clock comes from the monotonic clock of the machine, so a step of the wall clock
+// does not change it.
+type clockEstimate struct {
+	local    time.Time // a moment by the local clock
+	database time.Time // the same moment by the database's clock
+	ahead    time.Duration
+	exact    bool // the round trip was short enough
+}
+
+// at returns the time of the database at a moment of the local clock. An earlier estimate
+// was ahead by e.ahead; the clock runs at half speed until it has lost that.
+func (e *clockEstimate) at(local time.Time) time.Time {
+	passed := local.Sub(e.local)
+	return e.database.Add(passed + max(0, e.ahead-max(0, passed)/2))
+}
+
+// newClock measures the clock of the database, and measures it again in the background
+// until close. It fails when the database does not answer.
+func newClock(ctx context.Context, opt Options, source clockSource) (*clock, error) {
+	if read := opt.DatabaseNow; read != nil {
+		source = func(_ context.Context, fn func(func(context.Context) (time.Time, error)) error) error {
+			return fn(read)
+		}
+	}
+	c := &clock{local: opt.Now, source: source, log: opt.Log, wake: make(chan struct{}, 1), stop: func() {}}
+	if source == nil {
+		return c, nil
+	}
+	if err := c.measure(ctx); err != nil {
+		return nil, err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	c.loop.Go(func() { c.run(running) })
+	return c, nil
+}
+
+func (c *clock) close() {
+	c.stop()
+	c.loop.Wait()
+}
+
+// read returns the estimate and the time of the local clock.
+func (c *clock) read() (*clockEstimate, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.estimate, c.local()
+}
+
+func (c *clock) now() time.Time {
+	if c.source == nil {
+		return c.local()
+	}
+	e, local := c.read()
+	// Round removes the monotonic reading, so that the difference is that of the wall clock.
+	if step := local.Round(0).Sub(e.local.Round(0)) - local.Sub(e.local); step.Abs() > clockStep {
+		select {
+		case c.wake <- struct{}{}:
+		default: // it was asked already
+		}
+	}
+	return e.at(local)
+}
+
+func (c *clock) skew() (time.Duration, bool) {
+	if c.source == nil {
+		return 0, true
+	}
+	e, local := c.read()
+	return local.Round(0).Sub(e.at(local)), e.exact
+}
+
+// run measures at intervals. After a measurement that failed, the last estimate remains.
+func (c *clock) run(ctx context.Context) {
+	tick := time.NewTicker(clockInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-c.wake:
+		}
+		if err := c.measure(ctx); err != nil && ctx.Err() == nil {
+			c.log.Debug("The store could not read the clock of the database. It uses the last estimate and tries again.", "error", err.Error())
+			c.pause(ctx)
+		}
+	}
+}
+
+// pause keeps requests for a measurement from repeating a failed one without end.
+func (c *clock) pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(clockInterval / 5):
+	}
+}
+
+// measure reads the clock of the database several times, and takes the sample with the
+// shortest round trip. It assumes that the server read its clock in the middle of it.
+func (c *clock) measure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectionWait)
+	defer cancel()
+	var best *clockEstimate
+	shortest := time.Duration(-1)
+	err := c.source(ctx, func(read func(context.Context) (time.Time, error)) error {
+		for range clockSamples {
+			before := c.local()
+			database, err := read(ctx)
+			if err != nil {
+				return err
+			}
+			after := c.local()
+			trip := after.Sub(before)
+			if trip < 0 || (shortest >= 0 && trip >= shortest) {
+				continue // a negative one: the local clock of a test was set back
+			}
+			best, shortest = &clockEstimate{local: after, database: database.Add(trip / 2).Round(0), exact: trip <= maxRoundTrip}, trip
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if best == nil {
+		return errors.New("store: the local clock went back during each reading of the database's clock")
+	}
+	c.adopt(best)
+	return nil
+}
+
+// adopt replaces the estimate.
+func (c *clock) adopt(next *clockEstimate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.estimate
+	if last != nil && last.exact && !next.exact {
+		return // the last estimate is better than a slow answer
+	}
+	if last != nil {
+		local := c.local()
+		next.local, next.database = local, next.at(local)
+		switch back := last.at(local).Sub(next.database); {
+		case back > maxSlew:
+			c.log.Warn("The clock of the database went back. The service follows it.", "seconds", back.Seconds())
+		case back > 0:
+			next.ahead = back
+		}
+	}
+	c.estimate = next
+}

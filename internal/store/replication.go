@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// Replication says how many standby servers follow the database server. A standby that
+// is not synchronous can miss the last commits when it is promoted.
+type Replication struct {
+	Standbys    int
+	Synchronous int  // standbys that a commit waits for
+	Known       bool // false: the role may not read the state of the standbys
+}
+
+// Replication reads the standbys that are connected now. To see their state, the role
+// needs the rights of pg_monitor; without them, Known is false. SQLite has no
+// standbys.
+func (s *Store) Replication(ctx context.Context) (Replication, error) {
+	found, err := s.d.replication(ctx, s.q)
+	return found, s.d.wrap("read the replication", err)
+}
+
+// UnknownTimeline is the result of Timeline when the role may not read it.
+const UnknownTimeline = "unknown"
+
+// Timeline names the history of commits that the database continues. On PostgreSQL it
+// consists of the system identifier and of the timeline, which is another one after a
+// standby was promoted or after a recovery to an earlier point. On SQLite it is a random
+// name from the creation of the database; a restored copy has the same name.
+//
+// The result is UnknownTimeline when the role may not read it. The error is
+// ErrUnavailable when the server does not answer or is a standby.
+func (s *Store) Timeline(ctx context.Context) (string, error) {
+	name, err := s.d.timeline(ctx, s.q)
+	return name, s.d.wrap("read the timeline", err)
+}
+
+func sqliteTimeline(ctx context.Context, q querier) (name string, err error) {
+	err = q.QueryRowContext(ctx, `SELECT id FROM database_identity`).Scan(&name)
+	return name, err
+}
+
+// postgresTimeline takes the timeline from the name of the current file of the
+// write-ahead log, because pg_control_checkpoint returns the old one until the first
+// checkpoint after a promotion.
+func postgresTimeline(ctx context.Context, q querier) (string, error) {
+	var standby bool
+	if err := q.QueryRowContext(ctx, `SELECT pg_is_in_recovery()`).Scan(&standby); err != nil {
+		return "", err
+	}
+	if standby {
+		return "", fmt.Errorf("%w: the server is a standby", ErrUnavailable)
+	}
+	var system, timeline string
+	err := q.QueryRowContext(ctx, `
+		SELECT system_identifier::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM pg_control_system()`).Scan(&system, &timeline)
+	switch postgresCode(err) {
+	case "42501", "42883": // no right, no such function: some hosted servers
+		return UnknownTimeline, nil
+	}
+	return system + "-" + timeline, err
+}
+
+// postgresReplication counts physical standbys. A base backup and a logical subscriber
+// are connected in the same way, but they cannot be promoted. The state is NULL for a
+// role that may not read it. With synchronous_commit = local a commit waits for no
+// standby.
+func postgresReplication(ctx context.Context, q querier) (Replication, error) {
+	var found Replication
+	var hidden int
+	var commit, names sql.NullString
+	err := q.QueryRowContext(ctx, `
+		SELECT count(*), count(*) FILTER (WHERE r.sync_state IN ('sync', 'quorum')), count(*) FILTER (WHERE r.state IS NULL),
+			current_setting('synchronous_commit'), current_setting('synchronous_standby_names', true)
+		FROM pg_stat_replication r
+		WHERE r.state IS DISTINCT FROM 'backup'
+			AND NOT EXISTS (SELECT 1 FROM pg_replication_slots l WHERE l.active_pid = r.pid AND l.slot_type = 'logical')`).Scan(
+		&found.Standbys, &found.Synchronous, &hidden, &commit, &names)
+	if postgresCode(err) == "42501" {
+		return Replication{}, nil
+	}
+	if commit.String == "local" || names.String == "" {
+		found.Synchronous = 0
+	}
+	found.Known = hidden == 0
+	return found, err
+}
