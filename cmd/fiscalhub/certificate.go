@@ -63,7 +63,7 @@ func (c certificateImportCmd) Run(t *terminal) error {
 	}
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, _ *access.Keyring) error {
 		scope := store.Scope{Environment: env, TaxpayerID: c.Taxpayer}
-		kept, err := access.NewCertificates(s, keys, time.Now).Import(t.ctx, scope, id)
+		kept, err := access.NewCertificates(s, keys, s.Now).Import(t.ctx, scope, id)
 		if err != nil {
 			return missing(c.explain(err), "taxpayer", c.Taxpayer)
 		}

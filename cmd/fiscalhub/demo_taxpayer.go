@@ -33,7 +33,7 @@ func (d *demo) prepare() error {
 		if err := d.storeTaxpayer(ctx, s); err != nil {
 			return err
 		}
-		if _, err := access.NewCertificates(s, keys, time.Now).Import(ctx, d.scope, id); err != nil {
+		if _, err := access.NewCertificates(s, keys, s.Now).Import(ctx, d.scope, id); err != nil {
 			return err
 		}
 		key, _, err := access.NewCredentials(s, ring, time.Now).Issue(ctx, access.Terms{

@@ -84,8 +84,10 @@ func readRoots(path string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// newClient returns a client of the authority. The caller closes it.
-func (c liveFlags) newClient(env fiscal.Environment, roots *x509.CertPool, log *slog.Logger) (*dgii.Client, error) {
+// newClient returns a client of the authority. It measures the authority's clock
+// against now, the clock that all nodes share. onExchange may be nil. The caller closes
+// the client.
+func (c liveFlags) newClient(env fiscal.Environment, roots *x509.CertPool, now func() time.Time, onExchange func(dgii.Exchange), log *slog.Logger) (*dgii.Client, error) {
 	amb, err := c.authorityEnvironment(env)
 	if err != nil {
 		return nil, err
@@ -96,7 +98,11 @@ func (c liveFlags) newClient(env fiscal.Environment, roots *x509.CertPool, log *
 			return nil, fmt.Errorf("--authority: %w", err)
 		}
 	}
-	return dgii.New(dgii.Options{Hosts: hosts, Now: time.Now, Roots: roots, Log: log, Pace: wake.Pace(c.Pace), AllowOrigin: c.Authority})
+	started := time.Now()
+	return dgii.New(dgii.Options{
+		Hosts: hosts, Now: now, Monotonic: func() time.Duration { return time.Since(started) }, Roots: roots, Log: log,
+		Pace: wake.Pace(c.Pace), AllowOrigin: c.Authority, OnExchange: onExchange,
+	})
 }
 
 // openFence opens the witness file of the environment, and fences the ranges
@@ -111,7 +117,7 @@ func (c liveFlags) openFence(t *terminal, env fiscal.Environment, s *store.Store
 		return nil, nil
 	}
 	return fence.Open(t.ctx, fence.Options{
-		Store: s, Env: env, Path: filepath.Join(t.cli.Data, "witness-"+string(env)), Now: time.Now, Log: log,
+		Store: s, Env: env, Path: filepath.Join(t.cli.Data, "witness-"+string(env)), Now: s.Now, Log: log,
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
@@ -64,7 +63,7 @@ func (c reconcileCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		client, err := c.newClient(env, roots, log)
+		client, err := c.newClient(env, roots, s.Now, nil, log)
 		if err != nil {
 			return err
 		}
@@ -75,7 +74,7 @@ func (c reconcileCmd) Run(t *terminal) error {
 		}
 		defer func() { err = errors.Join(err, opened.Close()) }()
 		releaser := fence.Releaser{
-			Store: s, Authority: client, Identities: access.NewCertificates(s, keys, time.Now), Fence: opened, Now: time.Now, Stated: stated,
+			Store: s, Authority: client, Identities: access.NewCertificates(s, keys, s.Now), Fence: opened, Now: s.Now, Stated: stated,
 			Progress: t.reportReleased,
 		}
 		released, err := releaser.Release(t.ctx, store.Scope{Environment: env, TaxpayerID: c.Taxpayer})

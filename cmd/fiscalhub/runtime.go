@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"crypto/x509"
 	"log/slog"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -56,15 +56,15 @@ func (c liveFlags) newRuntime(o runtimeOptions) (*envRuntime, error) {
 func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 	pace := wake.Pace(c.Pace)
 	engine := pipeline.Options{
-		Store: o.store, Plan: pipeline.Sandbox{}, Env: o.env, Now: time.Now, Log: o.log, Pace: pace, OnCommit: o.onCommit,
+		Store: o.store, Plan: pipeline.Sandbox{}, Env: o.env, Now: o.store.Now, Log: o.log, Pace: pace, OnCommit: o.onCommit,
 	}
 	if o.env != fiscal.Sandbox {
 		if engine.Plan, err = c.buildPlan(r, o); err != nil {
 			return err
 		}
 		engine.Watcher, err = watch.New(watch.Options{
-			Store: o.store, Env: o.env, Authority: r.authority, Stages: live.WaitingStages(), Now: time.Now, Log: o.log, Pace: pace,
-			Metrics: o.metrics,
+			Store: o.store, Env: o.env, Authority: r.authority, Stages: live.WaitingStages(), Now: o.store.Now, Log: o.log, Pace: pace,
+			ApplyParked: func(ctx context.Context) error { return r.inbox.ApplyParked(ctx) }, Metrics: o.metrics,
 		})
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 		return err
 	}
 	r.inbox, err = live.NewInbox(live.InboxOptions{
-		Store: o.store, Env: o.env, Pipeline: r.pipeline, Now: time.Now, Log: o.log, Pace: pace, Roots: r.roots,
+		Store: o.store, Env: o.env, Pipeline: r.pipeline, Now: o.store.Now, Log: o.log, Pace: pace, Roots: r.roots,
 	})
 	return err
 }
@@ -91,12 +91,12 @@ func (c liveFlags) buildPlan(r *envRuntime, o runtimeOptions) (plan *live.Plan, 
 	if r.roots, err = c.roots(); err != nil {
 		return nil, err
 	}
-	if r.authority, err = c.newClient(o.env, r.roots, o.log); err != nil {
+	if r.authority, err = c.newClient(o.env, r.roots, o.store.Now, exchangeMetrics(o.metrics), o.log); err != nil {
 		return nil, err
 	}
-	r.certificates = access.NewCertificates(o.store, o.keys, time.Now)
+	r.certificates = access.NewCertificates(o.store, o.keys, o.store.Now)
 	return live.New(live.Options{
-		Store: o.store, Env: o.env, Authority: r.authority, Identities: r.certificates, Now: time.Now, Log: o.log,
+		Store: o.store, Env: o.env, Authority: r.authority, Identities: r.certificates, Now: o.store.Now, Log: o.log,
 		Pace: wake.Pace(c.Pace), Fence: o.fence,
 	})
 }
@@ -105,5 +105,18 @@ func (c liveFlags) buildPlan(r *envRuntime, o runtimeOptions) (plan *live.Plan, 
 func (r *envRuntime) close() {
 	if r.authority != nil {
 		r.authority.Close()
+	}
+}
+
+// exchangeMetrics returns a function that counts and times the exchanges with the
+// authority and with buyers.
+func exchangeMetrics(to prometheus.Registerer) func(dgii.Exchange) {
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "fiscalhub_authority_exchange_seconds", Help: "Exchanges with the tax authority and with buyers, by service and outcome.",
+		Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{"service", "outcome"})
+	to.MustRegister(took)
+	return func(e dgii.Exchange) {
+		took.WithLabelValues(e.Service, string(e.Outcome)).Observe(e.Duration.Seconds())
 	}
 }

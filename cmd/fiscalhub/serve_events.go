@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -34,21 +33,21 @@ func (c serveCmd) newEvents(env fiscal.Environment, baseURL string, s *store.Sto
 	if err != nil {
 		return nil, err
 	}
-	poster, err := webhook.New(webhook.Options{Now: time.Now, Guard: guard})
+	poster, err := webhook.New(webhook.Options{Now: s.Now, Guard: guard})
 	if err != nil {
 		return nil, err
 	}
 	secrets := access.NewSecrets(s, keys)
 	e := &events{env: env, poster: poster, feed: notify.NewFeed(s)}
-	e.sources, err = notify.NewSources(notify.SourcesOptions{Store: s, Secrets: secrets, Now: time.Now})
+	e.sources, err = notify.NewSources(notify.SourcesOptions{Store: s, Secrets: secrets, Now: s.Now})
 	if err == nil {
 		e.sender, err = notify.NewSender(notify.Options{
-			Store: s, Secrets: secrets, Poster: poster, Env: env, Now: time.Now, Log: log, Pace: wake.Pace(c.Pace), BaseURL: baseURL, OnCommit: e.committed,
+			Store: s, Secrets: secrets, Poster: poster, Env: env, Now: s.Now, Log: log, Pace: wake.Pace(c.Pace), BaseURL: baseURL, OnCommit: e.committed,
 		})
 	}
 	if err == nil {
 		e.endpoints, err = notify.NewEndpoints(notify.EndpointsOptions{
-			Store: s, Secrets: secrets, Poster: poster, Guard: guard, Now: time.Now, WakeSender: e.sender.Wake,
+			Store: s, Secrets: secrets, Poster: poster, Guard: guard, Now: s.Now, WakeSender: e.sender.Wake,
 		})
 	}
 	if err != nil {

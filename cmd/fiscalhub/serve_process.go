@@ -78,7 +78,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	defer runtime.close()
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
-		Proxies: config.proxies, TLS: config.tls != nil, Now: time.Now, Log: log, Metrics: registry,
+		Proxies: config.proxies, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
 		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: runtime.inbox,
 	})
 	if err != nil {
@@ -109,7 +109,7 @@ func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, 
 	if c.NoBootstrap || config.env != fiscal.Sandbox {
 		return nil
 	}
-	return t.bootstrap(s, access.NewCredentials(s, ring, time.Now), config.baseURL)
+	return t.bootstrap(s, access.NewCredentials(s, ring, s.Now), config.baseURL)
 }
 
 // process is the running parts of the service, and the order in which they stop.

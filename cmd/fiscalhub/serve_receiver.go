@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
@@ -16,7 +15,7 @@ import (
 // newReceiver builds the services under /fe/ that other taxpayers call. The
 // sandbox has none of them.
 func newReceiver(env fiscal.Environment, s *store.Store, ring *access.Keyring, r *envRuntime, a *api.API, log *slog.Logger) (*receiver.Receiver, error) {
-	o := receiver.Options{Environment: env, Now: time.Now, Log: log}
+	o := receiver.Options{Environment: env, Now: s.Now, Log: log}
 	if env != fiscal.Sandbox {
 		o.Roots, o.Key, o.Seeds, o.Taxpayers, o.Identities = r.roots, ring.Receiver(), s, recipients{s, env}, r.certificates
 		o.Responses, o.Limit = r.inbox, a.Admit

@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"strings"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -63,7 +62,7 @@ func (f inboundFlag) withSources(t *terminal, fn func(*notify.Sources) error) er
 		return err
 	}
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, _ *access.Keyring) error {
-		all, err := notify.NewSources(notify.SourcesOptions{Store: s, Secrets: access.NewSecrets(s, keys), Now: time.Now})
+		all, err := notify.NewSources(notify.SourcesOptions{Store: s, Secrets: access.NewSecrets(s, keys), Now: s.Now})
 		if err != nil {
 			return err
 		}

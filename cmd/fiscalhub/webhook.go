@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"strings"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -68,13 +67,13 @@ func (t *terminal) withEndpoints(f privateFlag, fn func(*notify.Endpoints) error
 		return err
 	}
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, _ *access.Keyring) error {
-		poster, err := webhook.New(webhook.Options{Now: time.Now, Guard: guard})
+		poster, err := webhook.New(webhook.Options{Now: s.Now, Guard: guard})
 		if err != nil {
 			return err
 		}
 		defer poster.Close()
 		all, err := notify.NewEndpoints(notify.EndpointsOptions{
-			Store: s, Secrets: access.NewSecrets(s, keys), Poster: poster, Guard: guard, Now: time.Now,
+			Store: s, Secrets: access.NewSecrets(s, keys), Poster: poster, Guard: guard, Now: s.Now,
 		})
 		if err != nil {
 			return err

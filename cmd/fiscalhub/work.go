@@ -61,7 +61,7 @@ func (c workListCmd) Run(t *terminal) error {
 				return err
 			}
 		}
-		return t.answer(views, func(w io.Writer) { printWaiting(w, all, time.Now()) })
+		return t.answer(views, func(w io.Writer) { printWaiting(w, all, s.Now()) })
 	})
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"log/slog"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
@@ -28,7 +27,7 @@ func (c workResolveCmd) Run(t *terminal) error {
 		if c.As == "rejected" {
 			d.Verdict = fiscal.VerdictRejected
 		}
-		r := live.NewResolver(s, time.Now, t.log(slog.LevelWarn))
+		r := live.NewResolver(s, s.Now, t.log(slog.LevelWarn))
 		if inv, err = r.Resolve(t.ctx, inv.Scope, d); err != nil {
 			return err
 		}

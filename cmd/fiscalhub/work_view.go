@@ -108,7 +108,7 @@ func newWorkShow(t *terminal, s *store.Store, inv store.Invoice) (v workShowView
 	if errors.Is(err, store.ErrNotFound) {
 		return v, nil
 	}
-	v.Job = newDocumentJob(job, time.Now())
+	v.Job = newDocumentJob(job, s.Now())
 	return v, err
 }
 

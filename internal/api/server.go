@@ -83,8 +83,15 @@ func (a *API) ready(ctx context.Context) string {
 		a.log.Warn("the database is unavailable; /readyz answers 503", "error", err.Error())
 		return "database unavailable"
 	}
+	if skew, known := a.store.ClockSkew(); known && skew.Abs() > maxClockSkew {
+		a.log.Error("the clock of this node differs from the database's; /readyz answers 503. Set the clock of this machine.", "ahead", skew.String())
+		return "clock skew"
+	}
 	return ""
 }
+
+// maxClockSkew is how far the clock of this node may be from the database's clock.
+const maxClockSkew = 5 * time.Second
 
 // NewServer returns an HTTP server with the timeouts and limits of the service.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
