@@ -71,6 +71,7 @@ func unscopedFunctions() map[string]unscoped {
 		"Tx.EndContingency":     {true, "worker: makes the waiting jobs of all taxpayers due"},
 		"Store.candidates":      {true, "sender: finds the endpoints of all taxpayers with due deliveries"},
 		"reader.NextDelivery":   {true, "sender: waits for the next delivery of any taxpayer"},
+		"reader.Replays":        {true, "sender: finds the replays of all taxpayers"},
 		"Store.PurgeParked":     {false, "housekeeping: deletes the expired messages of all taxpayers"},
 
 		// Numbers belong to an RNC, and several taxpayers may have the same RNC.
