@@ -54,6 +54,7 @@ func (r reader) Replays(ctx context.Context, env fiscal.Environment) ([]Replay, 
 
 // ReplayProgress is the effect of a batch of a replay.
 type ReplayProgress struct {
+	Events     int64 // events of the batch; 0: the batch did nothing
 	Deliveries int64 // deliveries that the batch made due
 	Total      int64 // deliveries that all batches of the replay made due
 	Ended      bool  // the replay is done, or its endpoint was deleted
@@ -89,7 +90,7 @@ func (s *Store) RunReplayBatch(ctx context.Context, r Replay, now time.Time) (do
 		if err != nil {
 			return err
 		}
-		done = ReplayProgress{Deliveries: made, Total: p.done + made}
+		done = ReplayProgress{Events: int64(len(page)), Deliveries: made, Total: p.done + made}
 		return tx.moveReplay(ctx, r, page[len(page)-1], done.Total)
 	})
 	if err != nil {

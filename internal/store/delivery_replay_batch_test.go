@@ -225,14 +225,14 @@ func TestAReplayWaitsForItsEndpoint(t *testing.T) {
 				t.Errorf("%+v, %v; want %+v", got, err, want)
 			}
 		}
-		run(store.ReplayProgress{Deliveries: 200, Total: 200})
+		run(store.ReplayProgress{Events: 200, Deliveries: 200, Total: 200})
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DisableEndpoint(ctx, scope, e.ID, "x", now) })
 		run(store.ReplayProgress{})
 		if got, err := s.Replays(t.Context(), fiscal.Production); err != nil || len(got) != 0 {
 			t.Errorf("disabled: %+v, %v", got, err)
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.EnableEndpoint(ctx, scope, e.ID, now) })
-		run(store.ReplayProgress{Deliveries: 200, Total: 400})
+		run(store.ReplayProgress{Events: 200, Deliveries: 200, Total: 400})
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteEndpoint(ctx, scope, e.ID, now) })
 		r = onlyReplay(t, s)
 		run(store.ReplayProgress{Total: 400, Ended: true})
@@ -267,7 +267,7 @@ func TestASecondRequestExtendsAReplay(t *testing.T) {
 		start(noon.Add(250*time.Microsecond), 150) // already part of it
 		start(noon.Add(50*time.Microsecond), 750)  // goes back
 		want := []store.ReplayProgress{
-			{Deliveries: 200, Total: 400}, {Deliveries: 200, Total: 600}, {Deliveries: 200, Total: 800}, {Deliveries: 150, Total: 950},
+			{Events: 200, Deliveries: 200, Total: 400}, {Events: 200, Deliveries: 200, Total: 600}, {Events: 200, Deliveries: 200, Total: 800}, {Events: 150, Deliveries: 150, Total: 950},
 			{Total: 950, Ended: true},
 		}
 		if diff := cmp.Diff(want, runReplays(t, s, now)); diff != "" || due(t, s, e) != 750 {
