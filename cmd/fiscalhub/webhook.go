@@ -376,21 +376,27 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 	}
 	what := notify.Replay{NoticeID: c.Event, Failed: c.Failed}
 	if c.Since != "" {
-		var err error
-		if what.Since, err = time.Parse(time.RFC3339, c.Since); err != nil {
+		since, err := time.Parse(time.RFC3339, c.Since)
+		if err != nil {
 			return usageError("--since: want a moment like 2026-11-15T12:00:00Z")
 		}
+		what.Since = &since
 	}
 	return t.endpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
-		n, err := all.Replay(t.ctx, e.Scope, e.ID, what)
+		plan, err := all.Replay(t.ctx, e.Scope, e.ID, what)
 		if errors.Is(err, store.ErrNotFound) && c.Event != "" {
 			return fmt.Errorf("the taxpayer of this webhook has no event %s", c.Event)
 		}
 		if err != nil {
 			return err
 		}
+		text := strconv.FormatInt(plan.Events, 10) + " events are sent once more by a running server"
+		if plan.AtLeast {
+			text = "at least " + text
+		}
 		return t.answer(struct {
-			Events int64 `json:"events"`
-		}{n}, func(w io.Writer) { line(w, strconv.FormatInt(n, 10)+" events are sent once more by a running server") })
+			Events  int64 `json:"events"`
+			AtLeast bool  `json:"at_least,omitempty"`
+		}{plan.Events, plan.AtLeast}, func(w io.Writer) { line(w, text) })
 	})
 }

@@ -73,7 +73,8 @@ func (a *API) listDeliveries(x *exchange) error {
 
 // replayResource tells of how many events an endpoint will be told once more.
 type replayResource struct {
-	Events int64 `json:"events"`
+	Events  int64 `json:"events"`
+	AtLeast bool  `json:"at_least,omitempty"` // more events than were counted
 }
 
 // replayEvents has an endpoint told of events once more.
@@ -96,17 +97,17 @@ func (a *API) replayEvents(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	n, err := a.Endpoints.Replay(ctx, x.scope, e.ID, what)
+	plan, err := a.Endpoints.Replay(ctx, x.scope, e.ID, what)
 	if err != nil {
 		return err
 	}
-	return x.respondAs(http.StatusAccepted, replayResource{n}, pipeline.Meta{RequestID: x.id})
+	return x.respondAs(http.StatusAccepted, replayResource{plan.Events, plan.AtLeast}, pipeline.Meta{RequestID: x.id})
 }
 
 var eventIDForm = regexp.MustCompile(`^evt_[0-9a-f]{32}$`)
 
 // decodeReplay reads which events: one of three members says.
-func decodeReplay(document *strictjson.Document) (what notify.Replay, err error) {
+func decodeReplay(document *strictjson.Document) (what notify.Replay, _ error) {
 	var s shape
 	members := s.object(document.Root(), "event_id", "since", "failed")
 	for name, v := range members {
@@ -117,8 +118,8 @@ func decodeReplay(document *strictjson.Document) (what notify.Replay, err error)
 			}
 		case "since":
 			if text := s.text(v, name); text != "" {
-				what.Since, err = time.Parse(time.RFC3339, text)
-				if err != nil || what.Since.Year() < 1 {
+				since, err := time.Parse(time.RFC3339, text)
+				if what.Since = &since; err != nil {
 					s.add(name, fiscal.CodeInvalidDate, "want an instant such as 2026-03-05T14:02:11Z")
 				}
 			}
