@@ -117,16 +117,21 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 		return err
 	}
 	return t.withEndpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
-		n, err := all.Replay(t.ctx, e.Scope, e.ID, replay)
+		plan, err := all.Replay(t.ctx, e.Scope, e.ID, replay)
 		if errors.Is(err, store.ErrNotFound) && c.Event != "" {
 			return fmt.Errorf("the taxpayer of this webhook has no event %s", c.Event)
 		}
 		if err != nil {
 			return err
 		}
+		count := strconv.FormatInt(plan.Events, 10)
+		if plan.AtLeast {
+			count = "at least " + count
+		}
 		return t.answer(struct {
-			Events int64 `json:"events"`
-		}{n}, func(w io.Writer) { line(w, "A running server sends "+strconv.FormatInt(n, 10)+" events again.") })
+			Events  int64 `json:"events"`
+			AtLeast bool  `json:"at_least,omitempty"`
+		}{plan.Events, plan.AtLeast}, func(w io.Writer) { line(w, "A running server sends "+count+" events again.") })
 	})
 }
 
@@ -145,9 +150,10 @@ func (c webhookReplayCmd) replay() (notify.Replay, error) {
 	if c.Since == "" {
 		return replay, nil
 	}
-	var err error
-	if replay.Since, err = time.Parse(time.RFC3339, c.Since); err != nil {
+	since, err := time.Parse(time.RFC3339, c.Since)
+	if err != nil {
 		return replay, usageError("--since must be an instant like 2026-11-15T12:00:00Z")
 	}
+	replay.Since = &since
 	return replay, nil
 }

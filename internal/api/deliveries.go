@@ -60,7 +60,8 @@ func (a *API) listDeliveries(ctx context.Context, x *exchange, e store.Endpoint)
 
 // replayResource is how many events will be sent to the endpoint again.
 type replayResource struct {
-	Events int64 `json:"events"`
+	Events  int64 `json:"events"`
+	AtLeast bool  `json:"at_least,omitempty"` // more events than were counted
 }
 
 // replayEvents sends events to an endpoint again.
@@ -73,18 +74,18 @@ func (a *API) replayEvents(ctx context.Context, x *exchange, e store.Endpoint) e
 	if err != nil {
 		return err
 	}
-	n, err := a.endpoints.Replay(ctx, x.scope, e.ID, replay)
+	plan, err := a.endpoints.Replay(ctx, x.scope, e.ID, replay)
 	if err != nil {
 		return err
 	}
-	return x.respondAs(http.StatusAccepted, replayResource{n}, pipeline.Meta{RequestID: x.id})
+	return x.respondAs(http.StatusAccepted, replayResource{plan.Events, plan.AtLeast}, pipeline.Meta{RequestID: x.id})
 }
 
 var eventIDForm = regexp.MustCompile(`^evt_[0-9a-f]{32}$`)
 
 // decodeReplay reads which events to send again. The body must have exactly one
 // of its three members.
-func decodeReplay(document *strictjson.Document) (replay notify.Replay, err error) {
+func decodeReplay(document *strictjson.Document) (replay notify.Replay, _ error) {
 	var d bodyDecoder
 	members := d.object(document.Root(), "event_id", "since", "failed")
 	for name, v := range members {
@@ -95,8 +96,8 @@ func decodeReplay(document *strictjson.Document) (replay notify.Replay, err erro
 			}
 		case "since":
 			if text := d.text(v, name); text != "" {
-				replay.Since, err = time.Parse(time.RFC3339, text)
-				if err != nil || replay.Since.Year() < 1 {
+				since, err := time.Parse(time.RFC3339, text)
+				if replay.Since = &since; err != nil {
 					d.add(name, fiscal.CodeInvalidDate, "must be a date and time such as 2026-03-05T14:02:11Z")
 				}
 			}

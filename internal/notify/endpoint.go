@@ -104,31 +104,6 @@ func (s *Endpoints) Delete(ctx context.Context, scope store.Scope, id string) er
 	return s.store.Update(ctx, func(tx *store.Tx) error { return tx.DeleteEndpoint(ctx, scope, id, s.now()) })
 }
 
-// Replay selects the events that an endpoint receives again. Set one of its members.
-type Replay struct {
-	NoticeID string    // this event
-	Since    time.Time // all events since this instant
-	Failed   bool      // all events that the endpoint has not received
-}
-
-// Replay sends events to an endpoint again, with their original ids, and returns their
-// number. It fails with store.ErrNotFound when the endpoint or the event does not
-// exist.
-func (s *Endpoints) Replay(ctx context.Context, scope store.Scope, id string, what Replay) (n int64, err error) {
-	switch now := s.now(); {
-	case what.NoticeID != "":
-		n, err = s.store.ReplayEvent(ctx, scope, id, what.NoticeID, now)
-	case !what.Since.IsZero():
-		n, err = s.store.ReplaySince(ctx, scope, id, what.Since, now)
-	case what.Failed:
-		n, err = s.store.ReplayFailed(ctx, scope, id, now)
-	default:
-		err = errors.New("notify: a replay needs an event, an instant or Failed")
-	}
-	s.wakeSender()
-	return n, err
-}
-
 // Log returns the delivery attempts of an endpoint that are older than the attempt with
 // the id before, the newest first. Without before it starts with the newest attempt. It
 // fails with store.ErrNotFound when the endpoint does not exist.

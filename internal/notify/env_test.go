@@ -115,10 +115,13 @@ func (e *env) newSender() *Sender {
 	return s
 }
 
-// sendDue makes the attempts that are due now, one after the other, and returns their
-// number.
+// sendDue works off the replays and makes the attempts that are due now, one after the
+// other. It returns the number of attempts.
 func (e *env) sendDue(s *Sender) int {
 	e.t.Helper()
+	for s.replayRound(e.t.Context()) {
+		continue
+	}
 	claimed, err := s.claim(e.t.Context())
 	e.must(err)
 	for _, d := range claimed {

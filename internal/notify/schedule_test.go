@@ -138,16 +138,16 @@ func TestFiveDaysOfFailuresDisableAnEndpoint(t *testing.T) {
 			t.Errorf("enabled: %d were sent, including the missed one: %v", len(ids), slices.Contains(ids, missed))
 		}
 		n, err := e.Replay(t.Context(), e.scope, hook.ID, Replay{Failed: true})
-		if ids := received(); err != nil || int(n) != len(ids) || !slices.Contains(ids, missed) || slices.Contains(ids, other) {
-			t.Errorf("replayed %d, %v: %v", n, err, ids)
+		if ids := received(); err != nil || int(n.Events) != len(ids) || !slices.Contains(ids, missed) || slices.Contains(ids, other) {
+			t.Errorf("replayed %+v, %v: %v", n, err, ids)
 		}
-		n, err = e.Replay(t.Context(), e.scope, hook.ID, Replay{Since: since})
-		if ids := received(); err != nil || n != 1 || !slices.Equal(ids, []string{missed}) {
-			t.Errorf("replayed %d since the instant, %v: %v", n, err, ids)
+		n, err = e.Replay(t.Context(), e.scope, hook.ID, Replay{Since: &since})
+		if ids := received(); err != nil || n.Events != 1 || !slices.Equal(ids, []string{missed}) {
+			t.Errorf("replayed %+v since the instant, %v: %v", n, err, ids)
 		}
 		n, err = e.Replay(t.Context(), e.scope, hook.ID, Replay{NoticeID: other})
-		if ids := received(); err != nil || n != 1 || !slices.Equal(ids, []string{other}) {
-			t.Errorf("replayed %d event, %v: %v", n, err, ids)
+		if ids := received(); err != nil || n.Events != 1 || !slices.Equal(ids, []string{other}) {
+			t.Errorf("replayed %+v event, %v: %v", n, err, ids)
 		}
 		if _, err := e.Replay(t.Context(), e.scope, hook.ID, Replay{}); err == nil {
 			t.Error("Replay accepts an empty selection")

@@ -17,12 +17,16 @@ import (
 )
 
 const (
-	workers     = 64              // they mostly wait for the servers of integrators
-	maxFailing  = workers / 2     // workers for endpoints whose last delivery failed
-	drainTime   = 5 * time.Second // for attempts that are under way when the service stops
-	recordTries = 5
-	recordPause = 100 * time.Millisecond
-	retryDelay  = 10 * time.Second // for deliveries that an internal error has prevented
+	workers    = 64                     // they mostly wait for the servers of integrators
+	maxFailing = workers / 2            // workers for endpoints whose last delivery failed
+	drainTime  = 5 * time.Second        // for attempts that are under way when the service stops
+	retryDelay = 10 * time.Second       // for deliveries that an internal error has prevented
+	busyPause  = 100 * time.Millisecond // between claims that find nothing while workers are busy
+
+	// The pauses between attempts to record an outcome while the database is
+	// unavailable.
+	recordRetryFirst = 100 * time.Millisecond
+	recordRetryMost  = 5 * time.Second
 )
 
 // Options configure a Sender. Store, Secrets, Poster, Env, Now and Log are required.
@@ -61,9 +65,12 @@ type Sender struct {
 	baseURL       string
 	pace          wake.Pace
 	onCommit      func(store.Scope)
-	onPoint       func(name string) // tests stop a worker here, as a crash would
+	onPoint       func(name string) error // tests stop a worker here, or make a commit fail
+	drainTime     time.Duration
 	signal        wake.Signal
+	replaySignal  wake.Signal
 	busy, failing atomic.Int64
+	unrecorded    atomic.Int64 // attempts whose outcome waits for the database
 }
 
 // NewSender returns a sender; call Run to start it. NewSender fails when a required
@@ -77,39 +84,68 @@ func NewSender(o Options) (*Sender, error) {
 	}
 	return &Sender{
 		store: o.Store, secrets: o.Secrets, poster: o.Poster, env: o.Env, now: o.Now, log: o.Log, baseURL: o.BaseURL, pace: o.Pace,
-		onCommit: o.OnCommit, onPoint: func(string) {}, signal: wake.NewSignal(),
+		onCommit: o.OnCommit, onPoint: func(string) error { return nil }, drainTime: drainTime,
+		signal: wake.NewSignal(), replaySignal: wake.NewSignal(),
 	}, nil
 }
 
-// Wake makes the sender look for due deliveries now.
-func (s *Sender) Wake() { s.signal.Notify() }
+// Wake makes the sender look for due deliveries and for replays now.
+func (s *Sender) Wake() {
+	s.signal.Notify()
+	s.replaySignal.Notify()
+}
 
-// Run sends due deliveries until ctx ends. It then waits up to drainTime for the attempts
-// that are under way.
+// Run sends due deliveries and works off replays until ctx ends. It then claims nothing
+// more, and waits up to drainTime for the attempts that are under way.
 func (s *Sender) Run(ctx context.Context) {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(drainTime, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(s.drainTime, cancel) })
 	defer stop()
-	var attempts sync.WaitGroup
-	defer attempts.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { s.runReplays(ctx) })
 	for ctx.Err() == nil {
+		if !s.canClaim() {
+			s.signal.Wait(ctx, wake.PollEvery) // each attempt that ends wakes the loop
+			continue
+		}
 		claimed, err := s.claim(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("Cannot claim webhook deliveries. The sender retries.", "error", err.Error())
 		}
 		for _, d := range claimed {
 			s.count(d, 1)
-			attempts.Go(func() {
-				defer s.Wake()
+			running.Go(func() {
+				defer s.signal.Notify()
 				defer s.count(d, -1)
+				if ctx.Err() != nil { // the service stops: another node sends the event
+					s.release(working, d, d.RunAt)
+					return
+				}
 				s.deliver(working, d)
 			})
 		}
-		now := s.now()
-		next, err := s.store.NextDelivery(ctx, s.env, now)
-		s.signal.Wait(ctx, wake.Until(next, now, err))
+		s.signal.Wait(ctx, s.pause(ctx, len(claimed)))
 	}
+}
+
+// canClaim reports whether there is a free worker. While an outcome cannot be recorded,
+// there is none: the outcome of another attempt could not be recorded either, and a claim
+// could take over a delivery whose outcome waits.
+func (s *Sender) canClaim() bool { return s.busy.Load() < workers && s.unrecorded.Load() == 0 }
+
+// pause returns how long to wait after a claim. When a claim finds nothing although
+// workers are busy, the due deliveries wait for these workers, and the end of an attempt
+// wakes the loop.
+func (s *Sender) pause(ctx context.Context, claimed int) time.Duration {
+	now := s.now()
+	next, err := s.store.NextDelivery(ctx, s.env, now)
+	wait := wake.Until(next, now, err)
+	if claimed == 0 && s.busy.Load() > 0 {
+		wait = max(wait, busyPause)
+	}
+	return wait
 }
 
 // count adds to the number of busy workers.
@@ -123,18 +159,15 @@ func (s *Sender) count(d store.Delivery, by int64) {
 // claim claims as many due deliveries as there are free workers. Failing endpoints get at
 // most half of the workers, so that endpoints that hang do not block the others.
 func (s *Sender) claim(ctx context.Context) ([]store.Delivery, error) {
-	free := int(workers - s.busy.Load())
-	if free <= 0 {
-		return nil, nil
-	}
 	now := s.now()
-	s.onPoint("before claim")
+	if err := s.onPoint("before claim"); err != nil {
+		return nil, err
+	}
 	claimed, err := s.store.ClaimDeliveries(ctx, store.DeliveryClaim{
 		Environment: s.env, Lease: store.NewID(), Now: now, Until: now.Add(s.pace.Lease()),
-		Limit: free, Failing: int(max(maxFailing-s.failing.Load(), 0)),
+		Limit: int(workers - s.busy.Load()), Failing: int(max(maxFailing-s.failing.Load(), 0)),
 	})
-	s.onPoint("after claim")
-	return claimed, err
+	return claimed, errors.Join(err, s.onPoint("after claim"))
 }
 
 // deliver makes one attempt and records its outcome.
@@ -152,11 +185,15 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
 		return
 	}
 	at := s.now()
-	s.onPoint("before send")
-	stop := wake.Heartbeat(ctx, s.pace.Lease(), func(ctx context.Context) { s.extendLease(ctx, d) })
+	// The lease lasts until the outcome is recorded, which can take long.
+	defer wake.Heartbeat(ctx, s.pace.Lease(), func(ctx context.Context) { s.extendLease(ctx, d) })()
+	if s.onPoint("before send") != nil {
+		return
+	}
 	result := s.poster.Post(ctx, message)
-	stop()
-	s.onPoint("after send")
+	if s.onPoint("after send") != nil {
+		return
+	}
 	if result.Error == webhook.ClassStopped {
 		s.release(context.WithoutCancel(ctx), d, d.RunAt)
 		return
@@ -166,7 +203,7 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
 	if o.State == store.DeliveryPending {
 		o.Attempt.NextAt = o.RunAt
 	}
-	s.record(context.WithoutCancel(ctx), d, endpoint, o)
+	s.record(ctx, d, endpoint, o)
 }
 
 // prepare reads the event and the endpoint of a delivery. It signs with the secrets that
@@ -185,16 +222,18 @@ func (s *Sender) prepare(ctx context.Context, d store.Delivery) (webhook.Message
 	return webhook.Message{URL: e.URL, ID: stored.ID, Body: body, Secrets: secrets, RequestID: store.NewID()}, e, err
 }
 
-// extendLease extends the lease of a delivery.
+// extendLease extends the lease of a delivery. It reports no lost lease: record does, and
+// after record there is no lease.
 func (s *Sender) extendLease(ctx context.Context, d store.Delivery) {
 	err := s.store.Update(ctx, func(tx *store.Tx) error { return tx.HoldDelivery(ctx, d, s.now().Add(s.pace.Lease())) })
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrLeaseLost) {
 		s.log.Warn("Cannot extend the lease of a webhook delivery. Another node may send the event too.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
 	}
 }
 
-// record stores the outcome of an attempt. When it cannot store the outcome, the event is
-// sent again after the lease has expired.
+// record stores the outcome of an attempt. While the database is unavailable, it retries
+// until ctx ends, which is drainTime after the stop of the service. When it cannot store
+// the outcome, the event is sent again after the lease has expired.
 func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint, o store.DeliveryOutcome) {
 	reason := store.DisabledFailing
 	if o.Gone {
@@ -205,13 +244,7 @@ func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint,
 		s.log.Error("Cannot create an event. The delivery is sent again after its lease has expired.", "kind", event.EndpointDisabled, "error", err.Error())
 		return
 	}
-	s.onPoint("before record")
-	disabled, err := s.store.RecordDelivery(ctx, d, o)
-	for try := 1; errors.Is(err, store.ErrUnavailable) && try < recordTries; try++ {
-		wake.Sleep(ctx, recordPause)
-		disabled, err = s.store.RecordDelivery(ctx, d, o)
-	}
-	s.onPoint("after record")
+	disabled, err := s.commitOutcome(ctx, d, o)
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
 		s.log.Info("The outcome of a webhook attempt was not recorded, because the lease has expired. Another node has claimed the delivery.", "endpoint_id", d.EndpointID, "event_id", d.EventID)
@@ -221,6 +254,37 @@ func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint,
 		s.log.Warn("A webhook endpoint was disabled. Its deliveries wait until it is enabled.", "endpoint_id", d.EndpointID, "taxpayer_id", d.TaxpayerID, "reason", reason)
 		s.onCommit(d.Scope)
 	}
+}
+
+// commitOutcome calls RecordDelivery until it succeeds, fails for another reason than an
+// unavailable database, or ctx ends. It tries at least once.
+func (s *Sender) commitOutcome(ctx context.Context, d store.Delivery, o store.DeliveryOutcome) (disabled bool, err error) {
+	failed := false
+	defer func() {
+		if failed {
+			s.unrecorded.Add(-1)
+		}
+	}()
+	err = wake.Retry(ctx, s.pace.Scale(recordRetryFirst), s.pace.Scale(recordRetryMost), func(err error) bool {
+		retry := errors.Is(err, store.ErrUnavailable)
+		if retry && !failed {
+			failed = true
+			s.unrecorded.Add(1)
+			s.log.Warn("Cannot record the outcome of a webhook attempt, because the database is unavailable. The sender retries, and sends nothing until then.",
+				"endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+		}
+		return retry
+	}, func() error {
+		if err := s.onPoint("before record"); err != nil {
+			return err
+		}
+		var err error
+		if disabled, err = s.store.RecordDelivery(context.WithoutCancel(ctx), d, o); err != nil {
+			return err
+		}
+		return s.onPoint("after record")
+	})
+	return disabled, err
 }
 
 // release ends the lease of a delivery, which is then due at runAt.

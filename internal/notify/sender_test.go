@@ -115,8 +115,8 @@ func TestADeliveryEndsAfterTenFailures(t *testing.T) {
 		}
 		// A replay sends the failed deliveries again.
 		replayed, err := e.Replay(t.Context(), e.scope, hook.ID, Replay{Failed: true})
-		if err != nil || replayed != 1 || e.sendDue(s) != 0 {
-			t.Errorf("replayed %d, %v; or the sender did not wait after the failure", replayed, err)
+		if err != nil || replayed.Events != 1 || e.sendDue(s) != 0 {
+			t.Errorf("replayed %+v, %v; or the sender did not wait after the failure", replayed, err)
 		}
 		e.advance(restTime)
 		if e.sendDue(s) != 1 {
@@ -137,10 +137,11 @@ func TestACrashAtAnyPointLosesNoEvent(t *testing.T) {
 				hook, _ := e.endpoint(r.URL, event.All)
 				want := []string{e.addEvent(e.scope, "fiscal_document.submitted").ID, e.addEvent(e.scope, "fiscal_document.accepted").ID}
 				crashing := e.newSender()
-				crashing.onPoint = func(name string) {
+				crashing.onPoint = func(name string) error {
 					if name == point {
 						runtime.Goexit()
 					}
+					return nil
 				}
 				var ended sync.WaitGroup
 				ended.Go(func() { e.sendDue(crashing) })

@@ -2,91 +2,181 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"math"
 	"time"
 )
 
+// ReplayPlan says what a replay will do.
+type ReplayPlan struct {
+	Events  int64 // how many events the endpoint will receive again
+	AtLeast bool  // there may be more: only the first maxCounted events were counted
+}
+
+// maxCounted limits how many events are counted for a ReplayPlan, so that the answer
+// does not wait for the count of a long history.
+const maxCounted = 10_000
+
 // ReplayEvent makes an event due for an endpoint again, even if the endpoint has
-// received it or does not ask for its kind. It returns the number of deliveries. The
-// error is ErrNotFound when there is no such endpoint or event.
-func (s *Store) ReplayEvent(ctx context.Context, scope Scope, endpointID, eventID string, now time.Time) (n int64, err error) {
-	return s.replay(ctx, scope, endpointID, func(tx *Tx) (int64, error) {
-		if _, err := tx.Event(ctx, scope, eventID); err != nil {
-			return 0, err
+// received it or does not ask for its kind. The error is ErrNotFound when there is no
+// such endpoint or event.
+func (s *Store) ReplayEvent(ctx context.Context, scope Scope, endpointID, eventID string, now time.Time) (plan ReplayPlan, err error) {
+	err = s.Update(ctx, func(tx *Tx) error {
+		if _, err := tx.Endpoint(ctx, scope, endpointID); err != nil {
+			return err
 		}
-		return statement{`
+		if _, err := tx.Event(ctx, scope, eventID); err != nil {
+			return err
+		}
+		n, err := statement{`
 			INSERT INTO deliveries (` + deliveryColumns + `)
 			SELECT ` + freshDelivery + `, cast($5 AS bigint), '', 0, cast($5 AS bigint)
 			FROM notices n JOIN endpoints e ON e.environment = n.environment AND e.taxpayer_id = n.taxpayer_id
 			WHERE n.environment = $1 AND n.taxpayer_id = $2 AND e.id = $3 AND n.id = $4
 			` + startOver, []any{string(scope.Environment), scope.TaxpayerID, endpointID, eventID, micros(now)}}.run(ctx, tx.q)
+		plan = ReplayPlan{Events: n}
+		return tx.d.wrap("replay event", err)
 	})
-}
-
-// ReplaySince makes all events since a moment due for an endpoint again, if it asks
-// for their kind. These include the events from before its creation and from the time
-// when it was disabled. It returns the number of deliveries. The error is ErrNotFound
-// when there is no such endpoint.
-func (s *Store) ReplaySince(ctx context.Context, scope Scope, endpointID string, since, now time.Time) (n int64, err error) {
-	return s.replay(ctx, scope, endpointID, func(tx *Tx) (int64, error) {
-		return statement{`
-			INSERT INTO deliveries (` + deliveryColumns + `)
-			SELECT ` + freshDelivery + `, cast($5 AS bigint), '', 0, cast($5 AS bigint)
-			FROM notices n JOIN endpoints e ON ` + wanted + `
-			WHERE n.environment = $1 AND n.taxpayer_id = $2 AND e.id = $3 AND n.at >= $4
-			` + startOver, []any{string(scope.Environment), scope.TaxpayerID, endpointID, micros(since), micros(now)}}.run(ctx, tx.q)
-	})
+	if err != nil {
+		return ReplayPlan{}, err
+	}
+	return plan, nil
 }
 
 // startOver makes an existing delivery pending again. It keeps the lease, so that a
 // delivery in progress is not sent twice at the same time.
 const startOver = `ON CONFLICT (endpoint_id, notice_id) DO UPDATE SET state = 'pending', attempt = 0, run_at = excluded.run_at`
 
+// StartReplaySince stores a replay of all events since a moment up to now, if the
+// endpoint asks for their kind. These include the events from before its creation and
+// from the time when it was disabled. Any moment is valid: one before the first event
+// selects all events, one after now selects none. RunReplayBatch works the replay off.
+// The error is ErrNotFound when there is no such endpoint.
+//
+// When a replay of this endpoint is not done yet, it is extended to the events of both.
+func (s *Store) StartReplaySince(ctx context.Context, scope Scope, endpointID string, since, now time.Time) (ReplayPlan, error) {
+	if _, err := s.Endpoint(ctx, scope, endpointID); err != nil || since.After(now) {
+		return ReplayPlan{}, err
+	}
+	from := boundedMicros(since)
+	found, err := s.countEvents(ctx, scope, endpointID, from, micros(now))
+	if err != nil {
+		return ReplayPlan{}, err
+	}
+	err = s.Update(ctx, func(tx *Tx) error {
+		return tx.changeOne(ctx, "start replay", ErrNotFound, statement{`
+			INSERT INTO replays (` + replayColumns + `)
+			SELECT id, environment, taxpayer_id, 'since', cast($4 AS bigint), '', cast($5 AS bigint), 0, cast($5 AS bigint)
+			FROM endpoints
+			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'
+			` + extendReplay, []any{string(scope.Environment), scope.TaxpayerID, endpointID, from, micros(now)}})
+	})
+	if err != nil {
+		return ReplayPlan{}, err
+	}
+	return found.plan(found.wanted), nil
+}
+
 // missedMargin is how much earlier than its disabling an endpoint may have missed an
 // event. An event has the time of its change, which is before the commit.
 const missedMargin = time.Minute
 
-// ReplayFailed makes the events due that an endpoint did not receive: the failed
-// deliveries, and the events from the time when it was disabled. It returns the number
-// of deliveries. The error is ErrNotFound when there is no such endpoint.
-func (s *Store) ReplayFailed(ctx context.Context, scope Scope, endpointID string, now time.Time) (n int64, err error) {
-	return s.replay(ctx, scope, endpointID, func(tx *Tx) (int64, error) {
-		failed, err := statement{`
-			UPDATE deliveries SET state = 'pending', attempt = 0, run_at = $4
-			WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'failed'`,
-			[]any{string(scope.Environment), scope.TaxpayerID, endpointID, micros(now)}}.run(ctx, tx.q)
-		if err != nil {
-			return 0, err
-		}
-		missed, err := statement{`
-			INSERT INTO deliveries (` + deliveryColumns + `)
-			SELECT ` + freshDelivery + `, cast($4 AS bigint), '', 0, cast($4 AS bigint)
-			FROM notices n JOIN endpoints e ON ` + wanted + `
-			WHERE n.environment = $1 AND n.taxpayer_id = $2 AND e.id = $3 AND n.at >= e.created_at AND n.at >= e.missed_since - $5
-			ON CONFLICT (endpoint_id, notice_id) DO NOTHING`,
-			[]any{string(scope.Environment), scope.TaxpayerID, endpointID, micros(now), missedMargin.Microseconds()}}.run(ctx, tx.q)
-		if err != nil {
-			return 0, err
-		}
-		_, err = tx.q.ExecContext(ctx, `
-			UPDATE endpoints SET missed_since = CASE WHEN status = 'disabled' THEN cast($4 AS bigint) END
-			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL`,
-			scope.Environment, scope.TaxpayerID, endpointID, micros(now))
-		return failed + missed, err
-	})
-}
-
-// replay runs fn in a transaction after a check that the endpoint exists.
-func (s *Store) replay(ctx context.Context, scope Scope, endpointID string, fn func(*Tx) (int64, error)) (n int64, err error) {
+// StartReplayFailed stores a replay of the events that an endpoint did not receive: the
+// failed deliveries, and the events from the time when it was disabled. RunReplayBatch
+// works the replay off. The error is ErrNotFound when there is no such endpoint.
+func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID string, now time.Time) (ReplayPlan, error) {
+	plan, err := s.countFailed(ctx, scope, endpointID)
+	if err != nil {
+		return ReplayPlan{}, err
+	}
 	err = s.Update(ctx, func(tx *Tx) error {
-		if _, err := tx.Endpoint(ctx, scope, endpointID); err != nil {
+		key := []any{string(scope.Environment), scope.TaxpayerID, endpointID}
+		err := tx.changeOne(ctx, "start replay", ErrNotFound, statement{`
+			INSERT INTO replays (` + replayColumns + `)
+			SELECT id, environment, taxpayer_id, 'failed', 0, '', cast($4 AS bigint), 0, cast($5 AS bigint)
+			FROM endpoints
+			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'
+			` + extendReplay, append(key[:3:3], int64(math.MaxInt64), micros(now))})
+		if err != nil {
 			return err
 		}
-		var err error
-		n, err = fn(tx)
-		return tx.d.wrap("replay", err)
+		// The missed events have no upper limit: the clock of another node may be ahead,
+		// and a newer event that has a delivery does not get a second one.
+		_, err = tx.change(ctx, "start replay", statement{`
+			INSERT INTO replays (` + replayColumns + `)
+			SELECT id, environment, taxpayer_id, 'missed', CASE WHEN missed_since - $6 > created_at THEN missed_since - $6 ELSE created_at END, '',
+				cast($4 AS bigint), 0, cast($5 AS bigint)
+			FROM endpoints
+			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL
+			` + extendReplay, append(key[:3:3], int64(math.MaxInt64), micros(now), missedMargin.Microseconds())})
+		if err != nil {
+			return err
+		}
+		_, err = tx.change(ctx, "start replay", statement{`
+			UPDATE endpoints SET missed_since = CASE WHEN status = 'disabled' THEN cast($4 AS bigint) END
+			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL`, append(key[:3:3], micros(now))})
+		return err
 	})
 	if err != nil {
-		return 0, err
+		return ReplayPlan{}, err
 	}
-	return n, nil
+	return plan, nil
+}
+
+// countFailed counts the failed deliveries of an endpoint, and the events that it missed
+// while it was disabled.
+func (s *Store) countFailed(ctx context.Context, scope Scope, endpointID string) (ReplayPlan, error) {
+	var created, failed int64
+	var missed sql.NullInt64
+	err := s.q.QueryRowContext(ctx, `
+		SELECT created_at, missed_since, (SELECT count(*) FROM (
+			SELECT 1 FROM deliveries d WHERE d.endpoint_id = endpoints.id AND d.state = 'failed' LIMIT $4) AS failed)
+		FROM endpoints
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`,
+		scope.Environment, scope.TaxpayerID, endpointID, maxCounted+1).Scan(&created, &missed, &failed)
+	if err != nil {
+		return ReplayPlan{}, s.d.wrap("count failed deliveries", err)
+	}
+	plan := ReplayPlan{Events: min(failed, maxCounted), AtLeast: failed > maxCounted}
+	if !missed.Valid {
+		return plan, nil
+	}
+	found, err := s.countEvents(ctx, scope, endpointID, max(created, missed.Int64-missedMargin.Microseconds()), math.MaxInt64)
+	more := found.plan(found.wanted - found.delivered)
+	return ReplayPlan{Events: plan.Events + more.Events, AtLeast: plan.AtLeast || more.AtLeast}, err
+}
+
+// eventCount is the result of countEvents.
+type eventCount struct {
+	all       int64 // events in the range, up to maxCounted + 1
+	wanted    int64 // of these, the ones of a kind that the endpoint asks for
+	delivered int64 // of these, the ones that have a delivery
+}
+
+func (c eventCount) plan(events int64) ReplayPlan {
+	return ReplayPlan{Events: min(events, maxCounted), AtLeast: c.all > maxCounted}
+}
+
+// countEvents counts the first events between two moments.
+func (r reader) countEvents(ctx context.Context, scope Scope, endpointID string, from, until int64) (c eventCount, err error) {
+	err = r.q.QueryRowContext(ctx, `
+		SELECT count(*), count(e.id), count(d.notice_id)
+		FROM (SELECT environment, taxpayer_id, id, kind FROM notices
+			WHERE environment = $1 AND taxpayer_id = $2 AND at >= $4 AND at <= $5 ORDER BY at LIMIT $6) AS n
+		LEFT JOIN endpoints e ON e.id = $3 AND `+wanted+`
+		LEFT JOIN deliveries d ON d.endpoint_id = e.id AND d.notice_id = n.id`,
+		scope.Environment, scope.TaxpayerID, endpointID, from, until, maxCounted+1).Scan(&c.all, &c.wanted, &c.delivered)
+	return c, r.d.wrap("count events", err)
+}
+
+// boundedMicros is micros for a moment that a client has chosen. A moment that the stored
+// form cannot hold becomes the nearest one that it can.
+func boundedMicros(t time.Time) int64 {
+	switch {
+	case t.Before(time.UnixMicro(math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.UnixMicro(math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return micros(t)
 }

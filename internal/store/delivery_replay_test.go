@@ -7,9 +7,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
+
+// runReplays works off all replays of production and returns what each batch did.
+func runReplays(t *testing.T, s *store.Store, now time.Time) (batches []store.ReplayProgress) {
+	t.Helper()
+	for {
+		replays, err := s.Replays(t.Context(), fiscal.Production)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(replays) == 0 {
+			return batches
+		}
+		for _, r := range replays {
+			done, err := s.RunReplayBatch(t.Context(), r, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			batches = append(batches, done)
+		}
+	}
+}
 
 func TestAReplayMakesEventsDueAgain(t *testing.T) {
 	t.Parallel()
@@ -37,9 +59,10 @@ func TestAReplayMakesEventsDueAgain(t *testing.T) {
 			t.Fatalf("without a replay: %+v", got)
 		}
 		// deliver delivers all due events, and checks that they are the wanted ones.
-		deliver := func(what string, n int64, err error, want ...store.Event) {
+		deliver := func(what string, plan store.ReplayPlan, err error, want ...store.Event) {
 			t.Helper()
 			var ids, got []string
+			runReplays(t, s, later)
 			for _, w := range want {
 				ids = append(ids, w.ID)
 			}
@@ -54,29 +77,31 @@ func TestAReplayMakesEventsDueAgain(t *testing.T) {
 			}
 			slices.Sort(got)
 			slices.Sort(ids)
-			if err != nil || int(n) != len(want) || !slices.Equal(got, ids) {
-				t.Errorf("%s: %d, %v; delivered %v, want %v", what, n, err, got, ids)
+			if err != nil || plan != (store.ReplayPlan{Events: int64(len(want))}) || !slices.Equal(got, ids) {
+				t.Errorf("%s: %+v, %v; delivered %v, want %v", what, plan, err, got, ids)
 			}
 		}
-		n, err := s.ReplayFailed(t.Context(), scope, e.ID, later)
-		deliver("the failed and the missed events", n, err, failed, missed)
-		n, err = s.ReplayFailed(t.Context(), scope, e.ID, later)
-		deliver("a second replay of the failed events", n, err)
-		n, err = s.ReplayEvent(t.Context(), scope, e.ID, old.ID, later)
-		deliver("one event", n, err, old)
-		n, err = s.ReplayEvent(t.Context(), scope, e.ID, other.ID, later)
-		deliver("one event of a kind that the endpoint does not ask for", n, err, other)
-		n, err = s.ReplaySince(t.Context(), scope, e.ID, noon.Add(time.Minute), later)
-		deliver("since a moment", n, err, failed, missed)
+		plan, err := s.StartReplayFailed(t.Context(), scope, e.ID, later)
+		deliver("the failed and the missed events", plan, err, failed, missed)
+		plan, err = s.StartReplayFailed(t.Context(), scope, e.ID, later)
+		deliver("a second replay of the failed events", plan, err)
+		plan, err = s.ReplayEvent(t.Context(), scope, e.ID, old.ID, later)
+		deliver("one event", plan, err, old)
+		plan, err = s.ReplayEvent(t.Context(), scope, e.ID, other.ID, later)
+		deliver("one event of a kind that the endpoint does not ask for", plan, err, other)
+		plan, err = s.StartReplaySince(t.Context(), scope, e.ID, noon.Add(time.Minute), later)
+		deliver("since a moment", plan, err, failed, missed)
 
 		foreign := addLiveScope(t, s)
-		for name, call := range map[string]func() (int64, error){
-			"another taxpayer's endpoint": func() (int64, error) { return s.ReplayFailed(t.Context(), foreign, e.ID, later) },
-			"an unknown event":            func() (int64, error) { return s.ReplayEvent(t.Context(), scope, e.ID, "evt_x", later) },
-			"an unknown endpoint":         func() (int64, error) { return s.ReplaySince(t.Context(), scope, store.NewID(), noon, later) },
+		for name, call := range map[string]func() (store.ReplayPlan, error){
+			"another taxpayer's endpoint": func() (store.ReplayPlan, error) { return s.StartReplayFailed(t.Context(), foreign, e.ID, later) },
+			"an unknown event":            func() (store.ReplayPlan, error) { return s.ReplayEvent(t.Context(), scope, e.ID, "evt_x", later) },
+			"an unknown endpoint": func() (store.ReplayPlan, error) {
+				return s.StartReplaySince(t.Context(), scope, store.NewID(), noon, later)
+			},
 		} {
-			if n, err := call(); !errors.Is(err, store.ErrNotFound) || n != 0 {
-				t.Errorf("%s: %d, %v; want ErrNotFound", name, n, err)
+			if plan, err := call(); !errors.Is(err, store.ErrNotFound) || plan != (store.ReplayPlan{}) {
+				t.Errorf("%s: %+v, %v; want ErrNotFound", name, plan, err)
 			}
 		}
 	})

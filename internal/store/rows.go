@@ -78,14 +78,17 @@ func (tx *Tx) changeOne(ctx context.Context, what string, otherwise error, s sta
 // placeholders returns the list $1, $2, … for an IN condition, and its arguments.
 // The last value fills the list up to a power of two, so that the engine prepares
 // only a few different statements.
-func placeholders(values []string) (list string, args []any) {
+func placeholders(values []string) (list string, args []any) { return placeholdersFrom(1, values) }
+
+// placeholdersFrom is placeholders for a list that begins with $first.
+func placeholdersFrom(first int, values []string) (list string, args []any) {
 	size := 1
 	for size < len(values) {
 		size *= 2
 	}
 	marks := make([]string, size)
 	for i := range size {
-		marks[i] = "$" + strconv.Itoa(i+1)
+		marks[i] = "$" + strconv.Itoa(first+i)
 		args = append(args, values[min(i, len(values)-1)])
 	}
 	return strings.Join(marks, ", "), args

@@ -81,6 +81,7 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.NextDelivery":       {true, "sender: waits for the next delivery of any taxpayer"},
 		"Store.Purge":               {false, "housekeeping: deletes the old rows of all taxpayers"},
 		"reader.ParkedWithDocument": {true, "worker: finds the parked messages of all taxpayers whose document exists"},
+		"reader.Replays":            {true, "sender: finds the replays of all taxpayers"},
 
 		// Numbers belong to an RNC, and several taxpayers may have the same RNC.
 		"Tx.AddNumberRange":  {true, "compares a range with those of all taxpayers that have the RNC"},

@@ -1,0 +1,82 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
+)
+
+const (
+	replayPause = 20 * time.Millisecond  // between two batches, for other transactions
+	replayCheck = 100 * time.Millisecond // the shortest time between two searches for replays
+)
+
+// Replay selects the events that an endpoint receives again. Set one of its members.
+type Replay struct {
+	NoticeID string     // this event
+	Since    *time.Time // all events since this instant
+	Failed   bool       // all events that the endpoint has not received
+}
+
+// Replay sends events to an endpoint again, with their original ids. It returns at once
+// and says how many events will be sent; the sender then prepares the deliveries in
+// small batches. Any instant is valid: before the first event it selects all events, in
+// the future it selects none. Replay fails with store.ErrNotFound when the endpoint or
+// the event does not exist.
+func (s *Endpoints) Replay(ctx context.Context, scope store.Scope, id string, what Replay) (plan store.ReplayPlan, err error) {
+	switch now := s.now(); {
+	case what.NoticeID != "":
+		plan, err = s.store.ReplayEvent(ctx, scope, id, what.NoticeID, now)
+	case what.Since != nil:
+		plan, err = s.store.StartReplaySince(ctx, scope, id, *what.Since, now)
+	case what.Failed:
+		plan, err = s.store.StartReplayFailed(ctx, scope, id, now)
+	default:
+		err = errors.New("notify: a replay needs an event, an instant or Failed")
+	}
+	s.wakeSender()
+	return plan, err
+}
+
+// runReplays works off the replays until ctx ends. Each batch is a transaction of its
+// own. So other transactions run between the batches, and after a crash the replay goes
+// on where it was.
+func (s *Sender) runReplays(ctx context.Context) {
+	for ctx.Err() == nil {
+		if s.replayRound(ctx) {
+			continue
+		}
+		wake.Sleep(ctx, replayCheck)
+		s.replaySignal.Wait(ctx, wake.PollEvery)
+	}
+}
+
+// replayRound runs one batch of each replay, so that no endpoint waits for the long
+// replay of another. It reports whether there was work to do.
+func (s *Sender) replayRound(ctx context.Context) (worked bool) {
+	replays, err := s.store.Replays(ctx, s.env)
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("Cannot read the replays of webhook events. The sender retries.", "error", err.Error())
+	}
+	for _, r := range replays {
+		if ctx.Err() != nil {
+			return worked
+		}
+		done, err := s.store.RunReplayBatch(ctx, r, s.now())
+		switch {
+		case err != nil && ctx.Err() == nil:
+			s.log.Warn("Cannot prepare the next events of a replay. The sender retries.", "endpoint_id", r.EndpointID, "replay", r.What, "error", err.Error())
+		case done.Ended:
+			worked = true
+			s.log.Info("A replay of webhook events is complete: all its deliveries are due, or the endpoint was deleted.", "endpoint_id", r.EndpointID, "taxpayer_id", r.TaxpayerID, "replay", r.What, "deliveries", done.Total)
+		case done.Events > 0:
+			worked = true
+			s.signal.Notify()
+		}
+		wake.Sleep(ctx, replayPause)
+	}
+	return worked
+}
