@@ -63,7 +63,7 @@ func (b *bench) pages(ctx context.Context, engine string, invoices int) (t pageT
 		return t, err
 	}
 	if engine == "postgres" {
-		if err := b.postgres.Settle(name); err != nil {
+		if err := b.postgres.Analyze(name); err != nil {
 			return t, err
 		}
 	}

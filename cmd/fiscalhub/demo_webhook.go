@@ -132,7 +132,7 @@ func (d *demo) subscribe(ctx context.Context, s *store.Store, keys *seal.Keys) e
 	if err != nil {
 		return err
 	}
-	made, err := all.Create(ctx, notify.NewEndpoint{Scope: d.scope, URL: d.hook, Kinds: []string{event.All}}, notify.Intent{})
+	made, err := all.Create(ctx, notify.EndpointSpec{Scope: d.scope, URL: d.hook, Kinds: []string{event.All}}, notify.Intent{})
 	d.listener.secret = made.Secret
 	return err
 }

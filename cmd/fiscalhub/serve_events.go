@@ -41,7 +41,7 @@ func (c serveCmd) newEvents(env fiscal.Environment, baseURL string, s *store.Sto
 	e := &events{env: env, poster: poster, feed: notify.NewFeed(s)}
 	e.sources, err = notify.NewSources(notify.SourcesOptions{Store: s, Secrets: secrets, Now: s.Now})
 	if err == nil {
-		e.sender, err = notify.NewSender(notify.Options{
+		e.sender, err = notify.NewSender(notify.SenderOptions{
 			Store: s, Secrets: secrets, Poster: poster, Env: env, Now: s.Now, Log: log, Pace: wake.Pace(c.Pace), BaseURL: baseURL, OnCommit: e.committed,
 		})
 	}

@@ -18,7 +18,7 @@ import (
 // recovers without a restart when the database is back.
 func TestServerWithoutDatabaseIsLiveButNotReady(t *testing.T) {
 	t.Parallel()
-	pg := storetest.Private(t)
+	pg := storetest.PrivatePostgres(t)
 	server := serve(t, "--data", t.TempDir(), "--database", pg.Empty(t), "--rate-limit", "0")
 	c := newIntegrator(t, server)
 	probe := func(path string, want int) {

@@ -35,7 +35,7 @@ func (c webhookCreateCmd) Run(t *terminal) error {
 		return err
 	}
 	return t.withEndpoints(c.privateFlag, func(all *notify.Endpoints) error {
-		made, err := all.Create(t.ctx, notify.NewEndpoint{
+		made, err := all.Create(t.ctx, notify.EndpointSpec{
 			Scope: store.Scope{Environment: env, TaxpayerID: c.Taxpayer}, URL: c.URL, Kinds: kinds,
 		}, notify.Intent{})
 		if err != nil {

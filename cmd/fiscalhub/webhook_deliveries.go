@@ -146,7 +146,7 @@ func (c webhookReplayCmd) replay() (notify.Replay, error) {
 	if count != 1 {
 		return notify.Replay{}, usageError("give exactly one of --event, --since and --failed")
 	}
-	replay := notify.Replay{NoticeID: c.Event, Failed: c.Failed}
+	replay := notify.Replay{EventID: c.Event, Failed: c.Failed}
 	if c.Since == "" {
 		return replay, nil
 	}

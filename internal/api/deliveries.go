@@ -91,7 +91,7 @@ func decodeReplay(document *strictjson.Document) (replay notify.Replay, _ error)
 	for name, v := range members {
 		switch name {
 		case "event_id":
-			if replay.NoticeID = d.text(v, name); replay.NoticeID != "" && !eventIDForm.MatchString(replay.NoticeID) {
+			if replay.EventID = d.text(v, name); replay.EventID != "" && !eventIDForm.MatchString(replay.EventID) {
 				d.add(name, fiscal.CodeInvalidFormat, "must be the id of an event: evt_ and 32 hexadecimal digits")
 			}
 		case "since":

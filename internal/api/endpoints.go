@@ -76,7 +76,7 @@ func (a *API) createEndpoint(x *exchange) error {
 func (a *API) storeEndpoint(ctx context.Context, scope store.Scope, document *strictjson.Document, in notify.Intent) (notify.Created, error) {
 	endpoint, err := decodeEndpoint(document)
 	if err != nil {
-		known, recallErr := a.endpoints.Recall(ctx, scope, in)
+		known, recallErr := a.endpoints.StoredAnswer(ctx, scope, in)
 		if errors.Is(recallErr, store.ErrNotFound) {
 			return notify.Created{}, err
 		}
@@ -91,7 +91,7 @@ func (a *API) storeEndpoint(ctx context.Context, scope store.Scope, document *st
 	return created, err
 }
 
-func decodeEndpoint(document *strictjson.Document) (n notify.NewEndpoint, err error) {
+func decodeEndpoint(document *strictjson.Document) (n notify.EndpointSpec, err error) {
 	var d bodyDecoder
 	members := d.object(document.Root(), "url", "events", "description")
 	for name, v := range members {

@@ -52,7 +52,7 @@ func newTenants(t *testing.T, address string, environment, otherEnvironment fisc
 			return // the sandbox sends no events
 		}
 		scope := store.Scope{Environment: of.opt.environment, TaxpayerID: of.taxpayer}
-		made, err := of.endpoints().Create(t.Context(), notify.NewEndpoint{Scope: scope, URL: "https://ajeno.example/" + name, Kinds: []string{"*"}}, notify.Intent{})
+		made, err := of.endpoints().Create(t.Context(), notify.EndpointSpec{Scope: scope, URL: "https://ajeno.example/" + name, Kinds: []string{"*"}}, notify.Intent{})
 		n.must(err)
 		added := of.addEvent("taxpayer.contingency_started")
 		n.endpointsOf[name] = made.Endpoint

@@ -24,16 +24,16 @@ const (
 // must not be called; with a RetryAfterError in its chain when nothing was sent
 // because the circuit of this receiver is open or all of its slots are taken. The
 // caller may repeat a delivery: receivers know a document by its number.
-func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Receipt, error) {
+func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
 	if !isFileNamePart(s.RNC) || !isFileNamePart(s.ENCF) || len(s.XML) == 0 {
-		return fiscal.Receipt{}, deliveryError("the document has no valid RNC, e-NCF or content", nil)
+		return fiscal.Acknowledgement{}, deliveryError("the document has no valid RNC, e-NCF or content", nil)
 	}
 	client, err := c.newReceiverClient(to.Reception)
 	if err != nil {
-		return fiscal.Receipt{}, deliveryError(netguard.ClassRefused, err)
+		return fiscal.Acknowledgement{}, deliveryError(netguard.ClassRefused, err)
 	}
 	if wait := client.check(); wait != nil {
-		return fiscal.Receipt{}, deliveryError("the receiver is not called for now", wait)
+		return fiscal.Acknowledgement{}, deliveryError("the receiver is not called for now", wait)
 	}
 	key := tokenKey{to.Authentication, fingerprint(id)}
 	c.retries.countCall()
@@ -43,30 +43,30 @@ func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Rec
 		tok, tokenErr := c.receiverToken(ctx, id, key)
 		body, err := newUpload(s.RNC+s.ENCF+".xml", s.XML)
 		if err != nil {
-			return fiscal.Receipt{}, deliveryError("the document cannot be sent", err)
+			return fiscal.Acknowledgement{}, deliveryError("the document cannot be sent", err)
 		}
 		res, err := client.send(ctx, request{
 			url: "/fe/recepcion/api/ecf", token: tok.value, upload: body,
 			accept: "application/xml, text/xml", maxResponse: maxReceiptResponse,
 		})
 		if _, ok := errors.AsType[*RetryAfterError](err); ok {
-			return fiscal.Receipt{}, deliveryError("the receiver is not called for now", err)
+			return fiscal.Acknowledgement{}, deliveryError("the receiver is not called for now", err)
 		}
 		if err != nil {
-			return fiscal.Receipt{}, deliveryError("", err)
+			return fiscal.Acknowledgement{}, deliveryError("", err)
 		}
 		receipt, err := c.readReceipt(res, to, s)
 		if err == nil {
 			return receipt, nil
 		}
 		if res.status != http.StatusUnauthorized {
-			return fiscal.Receipt{}, deliveryError(fmt.Sprintf("status_%d", res.status), err)
+			return fiscal.Acknowledgement{}, deliveryError(fmt.Sprintf("status_%d", res.status), err)
 		}
 		if tokenErr != nil {
 			err = fmt.Errorf("no token: %w", tokenErr)
 		}
 		if tok.value == "" || retried || !c.retries.takeRetry() {
-			return fiscal.Receipt{}, deliveryError("status_401", err)
+			return fiscal.Acknowledgement{}, deliveryError("status_401", err)
 		}
 		c.tokens.invalidate(key, tok)
 	}
@@ -81,16 +81,16 @@ func deliveryError(text string, cause error) error {
 
 // readReceipt reads the acknowledgement (ARECF) of a shipment. The HTTP status
 // does not matter: the acknowledgement is signed.
-func (c *Client) readReceipt(res *response, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Receipt, error) {
+func (c *Client) readReceipt(res *response, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
 	if res.bodyErr != nil {
-		return fiscal.Receipt{}, res.bodyErr
+		return fiscal.Acknowledgement{}, res.bodyErr
 	}
-	r, err := reply.ReadReceipt(res.body, c.roots, c.now())
+	r, err := reply.ReadAcknowledgement(res.body, c.roots, c.now())
 	if err != nil {
-		return fiscal.Receipt{}, fmt.Errorf("read the acknowledgement: %w", err)
+		return fiscal.Acknowledgement{}, fmt.Errorf("read the acknowledgement: %w", err)
 	}
 	if r.RNC != s.RNC || r.ENCF != s.ENCF || r.BuyerRNC != to.RNC {
-		return fiscal.Receipt{}, fmt.Errorf("read the acknowledgement: %w", errOtherDocument)
+		return fiscal.Acknowledgement{}, fmt.Errorf("read the acknowledgement: %w", errOtherDocument)
 	}
 	return r, nil
 }

@@ -100,8 +100,8 @@ type Receiver struct {
 	Reception, Approval, Authentication string
 }
 
-// A Receipt is a buyer's acknowledgement (ARECF) whose signature was verified.
-type Receipt struct {
+// A Acknowledgement is a buyer's acknowledgement (ARECF) whose signature was verified.
+type Acknowledgement struct {
 	Received  bool // Estado 0
 	Reason    string
 	RNC, ENCF string // of the document that it acknowledges; RNC is the issuer's

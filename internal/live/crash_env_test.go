@@ -241,6 +241,6 @@ func (w watched) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) 
 	return r, found, err
 }
 
-func (w watched) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Receipt, error) {
-	return call(ctx, w, "Deliver", func(ctx context.Context) (fiscal.Receipt, error) { return w.Client.Deliver(ctx, id, to, s) })
+func (w watched) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
+	return call(ctx, w, "Deliver", func(ctx context.Context) (fiscal.Acknowledgement, error) { return w.Client.Deliver(ctx, id, to, s) })
 }

@@ -49,15 +49,15 @@ func (p *Plan) deliver(ctx context.Context, w pipeline.Work) (pipeline.Step, err
 }
 
 // receipt records the buyer's answer to a delivery.
-func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Receipt) pipeline.Step {
+func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Acknowledgement) pipeline.Step {
 	// "Duplicate" after an earlier attempt means that the earlier one arrived and
 	// its answer was lost.
-	repeated := r.Reason == reply.MotiveDuplicate && w.Job.Attempt > 1
+	repeated := r.Reason == reply.ReasonDuplicate && w.Job.Attempt > 1
 	if r.Received || repeated {
 		item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: p.now()}
 		return finishJob(p.step(w.Evidence, report{issued: issued, findings: []finding{{item, r.XML}}}))
 	}
-	if r.Reason == reply.MotiveBuyer {
+	if r.Reason == reply.ReasonBuyer {
 		p.directory.forget(issued.BuyerRNC)
 	}
 	p.log.Warn("A buyer refused a document. The document stays accepted.", "document_id", issued.DocumentID, "reason", r.Reason)

@@ -240,8 +240,8 @@ func (b *Inbox) verify(in Inbound) (verifiedMessage, error) {
 			return b.commercial(ctx, tx, issued, r)
 		}
 	case event.InboundReceipt:
-		var r fiscal.Receipt
-		r, err = reply.ReadReceipt(in.XML, b.roots, b.now())
+		var r fiscal.Acknowledgement
+		r, err = reply.ReadAcknowledgement(in.XML, b.roots, b.now())
 		m.issuer, encf = r.RNC, r.ENCF
 		m.apply = func(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, bool, error) {
 			return b.receipt(ctx, tx, issued, r)
@@ -260,14 +260,14 @@ func (b *Inbox) verify(in Inbound) (verifiedMessage, error) {
 
 // receipt takes in a buyer's acknowledgement that did not come as the answer to a
 // delivery.
-func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, r fiscal.Receipt) (store.Invoice, bool, error) {
+func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, r fiscal.Acknowledgement) (store.Invoice, bool, error) {
 	if r.BuyerRNC != issued.BuyerRNC || !deliverable(issued) {
 		return store.Invoice{}, false, reply.ErrMismatch
 	}
 	// "Duplicate" after an attempt of ours means that the attempt arrived and its
 	// answer was lost.
 	repeated := false
-	if r.Reason == reply.MotiveDuplicate {
+	if r.Reason == reply.ReasonDuplicate {
 		job, err := tx.JobOf(ctx, issued.Scope, issued.DocumentID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return store.Invoice{}, false, err

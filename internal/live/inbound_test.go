@@ -204,7 +204,7 @@ func TestReceiveInboundMessages(t *testing.T) {
 		w.want(inv, "queued submitted accepted")
 
 		// A refusal emits an event and the status stays; a later receipt counts.
-		if _, err := hear(func(in *Inbound) { in.XML = receipt(reply.Acknowledgement{Reason: reply.MotiveBuyer}) }); err != nil {
+		if _, err := hear(func(in *Inbound) { in.XML = receipt(reply.Acknowledgement{Reason: reply.ReasonBuyer}) }); err != nil {
 			t.Error(err)
 		}
 		w.want(inv, "queued submitted accepted")

@@ -34,7 +34,7 @@ type Authority interface {
 	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
 	SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
 	Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.Receiver, bool, error)
-	Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Receipt, error)
+	Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error)
 	// Clock returns how far the authority's clock is ahead of ours.
 	Clock() (ahead time.Duration, known bool)
 	// CheckClock makes sure that Clock is known and confirmed. It fails with

@@ -21,7 +21,7 @@ const (
 
 // check returns all problems of a new endpoint as fiscal.Problems, with the field names
 // of the API.
-func (n NewEndpoint) check(guard netguard.Guard) error {
+func (n EndpointSpec) check(guard netguard.Guard) error {
 	var all fiscal.Problems
 	add := func(field, code, message string) {
 		all = append(all, fiscal.Problem{Field: field, Code: code, Message: message})

@@ -20,8 +20,8 @@ const CreateEndpoint = "create_webhook_endpoint"
 // ErrMismatch means that the idempotency key was used with another request.
 var ErrMismatch = errors.New("idempotency key used with another request")
 
-// NewEndpoint describes an endpoint to create.
-type NewEndpoint struct {
+// EndpointSpec describes an endpoint to create.
+type EndpointSpec struct {
 	Scope       store.Scope
 	URL         string
 	Kinds       []string
@@ -57,7 +57,7 @@ var errKnownKey = errors.New("idempotency key used before")
 // rules would refuse the request. It fails with fiscal.Problems when the request is
 // invalid, with store.ErrNotFound when the taxpayer does not exist, and with
 // store.ErrTooManyEndpoints, ErrMismatch or ErrSandbox.
-func (s *Endpoints) Create(ctx context.Context, n NewEndpoint, in Intent) (Created, error) {
+func (s *Endpoints) Create(ctx context.Context, n EndpointSpec, in Intent) (Created, error) {
 	if n.Scope.Environment == fiscal.Sandbox {
 		return Created{}, ErrSandbox
 	}
@@ -65,14 +65,14 @@ func (s *Endpoints) Create(ctx context.Context, n NewEndpoint, in Intent) (Creat
 	if err == nil || in.Key == "" {
 		return made, err
 	}
-	known, lookupErr := s.Recall(ctx, n.Scope, in)
+	known, lookupErr := s.StoredAnswer(ctx, n.Scope, in)
 	if errors.Is(lookupErr, store.ErrNotFound) || errors.Is(lookupErr, store.ErrUnavailable) {
 		return Created{}, err
 	}
 	return known, lookupErr
 }
 
-func (s *Endpoints) create(ctx context.Context, n NewEndpoint, in Intent) (made Created, err error) {
+func (s *Endpoints) create(ctx context.Context, n EndpointSpec, in Intent) (made Created, err error) {
 	if err := n.check(s.guard); err != nil {
 		return Created{}, err
 	}
@@ -124,10 +124,10 @@ func storeAnswer(ctx context.Context, tx *store.Tx, seal access.Sealer, made Cre
 	return answer, err
 }
 
-// Recall returns the stored answer of an earlier equal request. It fails with
+// StoredAnswer returns the stored answer of an earlier equal request. It fails with
 // store.ErrNotFound when the key is new, and with ErrMismatch when the key was used with
 // another request.
-func (s *Endpoints) Recall(ctx context.Context, scope store.Scope, in Intent) (Created, error) {
+func (s *Endpoints) StoredAnswer(ctx context.Context, scope store.Scope, in Intent) (Created, error) {
 	answer, err := s.store.Answer(ctx, scope, CreateEndpoint, in.Key)
 	if err != nil {
 		return Created{}, err

@@ -32,8 +32,8 @@ func intent(key, fingerprint string) Intent {
 }
 
 // newEndpoint describes a valid endpoint of the taxpayer.
-func (e *env) newEndpoint() NewEndpoint {
-	return NewEndpoint{Scope: e.scope, URL: "https://hooks.example.com/x?y=z", Kinds: []string{event.All}, Description: "«ñ»"}
+func (e *env) newEndpoint() EndpointSpec {
+	return EndpointSpec{Scope: e.scope, URL: "https://hooks.example.com/x?y=z", Kinds: []string{event.All}, Description: "«ñ»"}
 }
 
 // A repeated creation gets the same bytes as the first, with the secret, even after the
@@ -134,23 +134,23 @@ func TestCreateChecksTheEndpoint(t *testing.T) {
 	e.guard = netguard.Guard{}
 	for _, tt := range []struct {
 		name   string
-		change func(*NewEndpoint)
+		change func(*EndpointSpec)
 		want   []string // field and code
 	}{
-		{"valid", func(*NewEndpoint) {}, nil},
-		{"no URL", func(n *NewEndpoint) { n.URL = "" }, []string{"url required"}},
-		{"http", func(n *NewEndpoint) { n.URL = "http://example.com" }, []string{"url invalid_format"}},
-		{"an IP address", func(n *NewEndpoint) { n.URL = "https://127.0.0.1" }, []string{"url invalid_format"}},
-		{"another port", func(n *NewEndpoint) { n.URL = "https://example.com:8443/" }, []string{"url invalid_format"}},
-		{"blanks", func(n *NewEndpoint) { n.URL = " https://example.com/" }, []string{"url invalid_format"}},
-		{"too long", func(n *NewEndpoint) { n.URL = "https://example.com/" + strings.Repeat("x", 2048) }, []string{"url too_long"}},
-		{"no kinds", func(n *NewEndpoint) { n.Kinds = nil }, []string{"events too_few_items"}},
-		{"unknown kind", func(n *NewEndpoint) { n.Kinds = []string{event.All, "invoice.paid"} }, []string{"events.1 invalid_enum"}},
-		{"a kind twice", func(n *NewEndpoint) { n.Kinds = []string{event.WebhookTest, event.WebhookTest} }, []string{"events.1 duplicated"}},
-		{"a long description", func(n *NewEndpoint) { n.Description = strings.Repeat("ñ", 201) }, []string{"description too_long"}},
-		{"a description of the greatest length", func(n *NewEndpoint) { n.Description = strings.Repeat("ñ", 200) }, nil},
-		{"a control character", func(n *NewEndpoint) { n.Description = "a\x00b" }, []string{"description invalid_characters"}},
-		{"several problems", func(n *NewEndpoint) { *n = NewEndpoint{Scope: n.Scope, Description: "\x01", URL: "x"} },
+		{"valid", func(*EndpointSpec) {}, nil},
+		{"no URL", func(n *EndpointSpec) { n.URL = "" }, []string{"url required"}},
+		{"http", func(n *EndpointSpec) { n.URL = "http://example.com" }, []string{"url invalid_format"}},
+		{"an IP address", func(n *EndpointSpec) { n.URL = "https://127.0.0.1" }, []string{"url invalid_format"}},
+		{"another port", func(n *EndpointSpec) { n.URL = "https://example.com:8443/" }, []string{"url invalid_format"}},
+		{"blanks", func(n *EndpointSpec) { n.URL = " https://example.com/" }, []string{"url invalid_format"}},
+		{"too long", func(n *EndpointSpec) { n.URL = "https://example.com/" + strings.Repeat("x", 2048) }, []string{"url too_long"}},
+		{"no kinds", func(n *EndpointSpec) { n.Kinds = nil }, []string{"events too_few_items"}},
+		{"unknown kind", func(n *EndpointSpec) { n.Kinds = []string{event.All, "invoice.paid"} }, []string{"events.1 invalid_enum"}},
+		{"a kind twice", func(n *EndpointSpec) { n.Kinds = []string{event.WebhookTest, event.WebhookTest} }, []string{"events.1 duplicated"}},
+		{"a long description", func(n *EndpointSpec) { n.Description = strings.Repeat("ñ", 201) }, []string{"description too_long"}},
+		{"a description of the greatest length", func(n *EndpointSpec) { n.Description = strings.Repeat("ñ", 200) }, nil},
+		{"a control character", func(n *EndpointSpec) { n.Description = "a\x00b" }, []string{"description invalid_characters"}},
+		{"several problems", func(n *EndpointSpec) { *n = EndpointSpec{Scope: n.Scope, Description: "\x01", URL: "x"} },
 			[]string{"description invalid_characters", "events too_few_items", "url invalid_format"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -92,7 +92,7 @@ func (e *env) taxpayer() store.Scope {
 // endpoint creates an endpoint of the taxpayer.
 func (e *env) endpoint(url string, kinds ...string) (store.Endpoint, webhook.Secret) {
 	e.t.Helper()
-	made, err := e.Create(e.t.Context(), NewEndpoint{Scope: e.scope, URL: url, Kinds: kinds}, Intent{})
+	made, err := e.Create(e.t.Context(), EndpointSpec{Scope: e.scope, URL: url, Kinds: kinds}, Intent{})
 	e.must(err)
 	return made.Endpoint, made.Secret
 }
@@ -108,7 +108,7 @@ func (e *env) addEvent(scope store.Scope, kind string) store.Event {
 // newSender returns a sender, as a starting process has it.
 func (e *env) newSender() *Sender {
 	e.t.Helper()
-	s, err := NewSender(Options{
+	s, err := NewSender(SenderOptions{
 		Store: e.store, Secrets: e.secrets, Poster: e.poster, Env: fiscal.Production, Now: e.now, Log: slog.New(slog.DiscardHandler),
 	})
 	e.must(err)

@@ -16,9 +16,9 @@ const (
 
 // Replay selects the events that an endpoint receives again. Set one of its members.
 type Replay struct {
-	NoticeID string     // this event
-	Since    *time.Time // all events since this instant
-	Failed   bool       // all events that the endpoint has not received
+	EventID string     // this event
+	Since   *time.Time // all events since this instant
+	Failed  bool       // all events that the endpoint has not received
 }
 
 // Replay sends events to an endpoint again, with their original ids. It returns at once
@@ -28,8 +28,8 @@ type Replay struct {
 // the event does not exist.
 func (s *Endpoints) Replay(ctx context.Context, scope store.Scope, id string, what Replay) (plan store.ReplayPlan, err error) {
 	switch now := s.now(); {
-	case what.NoticeID != "":
-		plan, err = s.store.ReplayEvent(ctx, scope, id, what.NoticeID, now)
+	case what.EventID != "":
+		plan, err = s.store.ReplayEvent(ctx, scope, id, what.EventID, now)
 	case what.Since != nil:
 		plan, err = s.store.StartReplaySince(ctx, scope, id, *what.Since, now)
 	case what.Failed:

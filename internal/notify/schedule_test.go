@@ -145,7 +145,7 @@ func TestFiveDaysOfFailuresDisableAnEndpoint(t *testing.T) {
 		if ids := received(); err != nil || n.Events != 1 || !slices.Equal(ids, []string{missed}) {
 			t.Errorf("replayed %+v since the instant, %v: %v", n, err, ids)
 		}
-		n, err = e.Replay(t.Context(), e.scope, hook.ID, Replay{NoticeID: other})
+		n, err = e.Replay(t.Context(), e.scope, hook.ID, Replay{EventID: other})
 		if ids := received(); err != nil || n.Events != 1 || !slices.Equal(ids, []string{other}) {
 			t.Errorf("replayed %+v event, %v: %v", n, err, ids)
 		}

@@ -29,8 +29,8 @@ const (
 	recordRetryMost  = 5 * time.Second
 )
 
-// Options configure a Sender. Store, Secrets, Poster, Env, Now and Log are required.
-type Options struct {
+// SenderOptions configure a Sender. Store, Secrets, Poster, Env, Now and Log are required.
+type SenderOptions struct {
 	Store   *store.Store
 	Secrets *access.Secrets
 	Poster  Poster
@@ -46,7 +46,7 @@ type Options struct {
 	OnCommit func(store.Scope)
 }
 
-func (o Options) check() error {
+func (o SenderOptions) check() error {
 	if o.Store == nil || o.Secrets == nil || o.Poster == nil || o.Env == "" || o.Now == nil || o.Log == nil {
 		return errors.New("notify: a sender needs Store, Secrets, Poster, Env, Now and Log")
 	}
@@ -75,7 +75,7 @@ type Sender struct {
 
 // NewSender returns a sender; call Run to start it. NewSender fails when a required
 // option is missing.
-func NewSender(o Options) (*Sender, error) {
+func NewSender(o SenderOptions) (*Sender, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}

@@ -46,9 +46,9 @@ func (rc *Receiver) receive(x *exchange) answer {
 	if err != nil {
 		return unavailable(fmt.Errorf("sign: %w", err))
 	}
-	motive := reply.MotiveSpecification
+	motive := reply.ReasonSpecification
 	if head.Signature != nil {
-		motive = reply.MotiveSignature
+		motive = reply.ReasonSignature
 	}
 	receipt, err := reply.Acknowledge(id, reply.Acknowledgement{
 		IssuerRNC: head.IssuerRNC, BuyerRNC: head.BuyerRNC, ENCF: head.ENCF, Reason: motive, At: x.now,

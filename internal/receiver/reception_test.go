@@ -38,7 +38,7 @@ func TestReceptionAnswersNotReceived(t *testing.T) {
 			if a.status != http.StatusOK || a.header.Get("Content-Type") != "application/xml" {
 				t.Fatalf("%d %v %s", a.status, a.header, a.body)
 			}
-			r, err := reply.ReadReceipt([]byte(a.body), own().CA.Pool(), e.now())
+			r, err := reply.ReadAcknowledgement([]byte(a.body), own().CA.Pool(), e.now())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,10 +13,10 @@ import (
 
 // The authority's codes for why a document is not received.
 const (
-	MotiveSpecification = "1"
-	MotiveSignature     = "2"
-	MotiveDuplicate     = "3"
-	MotiveBuyer         = "4"
+	ReasonSpecification = "1"
+	ReasonSignature     = "2"
+	ReasonDuplicate     = "3"
+	ReasonBuyer         = "4"
 )
 
 // An Acknowledgement states whether a taxpayer has received a document.
@@ -41,7 +41,7 @@ func Acknowledge(id *xmlsig.Identity, a Acknowledgement) ([]byte, error) {
 		return nil, errors.New("reply: acknowledge: the RNC of the issuer, the RNC of the buyer and the e-NCF are required")
 	case a.Received && a.Reason != "":
 		return nil, errors.New("reply: acknowledge: a received document must not have a reason")
-	case !a.Received && !oneOf(MotiveSpecification, MotiveSignature, MotiveDuplicate, MotiveBuyer)(a.Reason):
+	case !a.Received && !oneOf(ReasonSpecification, ReasonSignature, ReasonDuplicate, ReasonBuyer)(a.Reason):
 		return nil, errors.New("reply: acknowledge: a document that is not received must have a reason from 1 to 4")
 	}
 	w := xmlsig.NewWriter("ARECF", 1<<10)
@@ -76,19 +76,19 @@ var acknowledgementShape = shape{"ARECF", "DetalleAcusedeRecibo", []field{
 // isReasonCode accepts an empty text and one or two digits.
 func isReasonCode(s string) bool { return len(s) <= 2 && strings.Trim(s, "0123456789") == "" }
 
-// ReadReceipt reads a buyer's acknowledgement (ARECF) whose signer is trusted at
+// ReadAcknowledgement reads a buyer's acknowledgement (ARECF) whose signer is trusted at
 // now. It fails with ErrSignature, ErrUntrusted or ErrMalformed. The caller must
 // check that the acknowledgement is about the document that it expects.
-func ReadReceipt(raw []byte, roots *x509.CertPool, now time.Time) (fiscal.Receipt, error) {
+func ReadAcknowledgement(raw []byte, roots *x509.CertPool, now time.Time) (fiscal.Acknowledgement, error) {
 	v, err := verify(raw, xmlsig.SmallLimits(), roots, now)
 	if err != nil {
-		return fiscal.Receipt{}, err
+		return fiscal.Acknowledgement{}, err
 	}
 	values, err := acknowledgementShape.read(v.Root())
 	if err != nil {
-		return fiscal.Receipt{}, err
+		return fiscal.Acknowledgement{}, err
 	}
-	r := fiscal.Receipt{
+	r := fiscal.Acknowledgement{
 		Received: values["Estado"] == "0", Reason: values["CodigoMotivoNoRecibido"],
 		RNC: values["RNCEmisor"], ENCF: values["eNCF"], BuyerRNC: values["RNCComprador"],
 		Signer: xmlsig.Person(v.Certificate), XML: raw,
@@ -96,7 +96,7 @@ func ReadReceipt(raw []byte, roots *x509.CertPool, now time.Time) (fiscal.Receip
 	if r.Received {
 		// Some receivers write the element empty or as 0 when there is no reason.
 		if strings.Trim(r.Reason, "0") != "" {
-			return fiscal.Receipt{}, fmt.Errorf("%w: Estado says received, but CodigoMotivoNoRecibido has a reason", ErrMalformed)
+			return fiscal.Acknowledgement{}, fmt.Errorf("%w: Estado says received, but CodigoMotivoNoRecibido has a reason", ErrMalformed)
 		}
 		r.Reason = ""
 	}

@@ -63,7 +63,7 @@ func TestReadReceipt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			document := sign(t, peer().Identity, edit(t, receiptXML, c.changes...))
-			r, err := reply.ReadReceipt([]byte(document), peer().CA.Pool(), time.Now())
+			r, err := reply.ReadAcknowledgement([]byte(document), peer().CA.Pool(), time.Now())
 			if c.want == "" {
 				wantKind(t, err, reply.ErrMalformed)
 				return
@@ -85,10 +85,10 @@ func TestAcknowledgeWritesAndSigns(t *testing.T) {
 		reason, state string
 	}{
 		{"", "<Estado>0</Estado>"},
-		{reply.MotiveSpecification, "<Estado>1</Estado><CodigoMotivoNoRecibido>1</CodigoMotivoNoRecibido>"},
-		{reply.MotiveSignature, "<Estado>1</Estado><CodigoMotivoNoRecibido>2</CodigoMotivoNoRecibido>"},
-		{reply.MotiveDuplicate, "<Estado>1</Estado><CodigoMotivoNoRecibido>3</CodigoMotivoNoRecibido>"},
-		{reply.MotiveBuyer, "<Estado>1</Estado><CodigoMotivoNoRecibido>4</CodigoMotivoNoRecibido>"},
+		{reply.ReasonSpecification, "<Estado>1</Estado><CodigoMotivoNoRecibido>1</CodigoMotivoNoRecibido>"},
+		{reply.ReasonSignature, "<Estado>1</Estado><CodigoMotivoNoRecibido>2</CodigoMotivoNoRecibido>"},
+		{reply.ReasonDuplicate, "<Estado>1</Estado><CodigoMotivoNoRecibido>3</CodigoMotivoNoRecibido>"},
+		{reply.ReasonBuyer, "<Estado>1</Estado><CodigoMotivoNoRecibido>4</CodigoMotivoNoRecibido>"},
 	} {
 		document, err := reply.Acknowledge(peer().Identity, reply.Acknowledgement{
 			IssuerRNC: issuer, BuyerRNC: buyer, ENCF: encf, Received: c.reason == "", Reason: c.reason, At: at,
@@ -125,7 +125,7 @@ func TestReadReceiptReturnsWhatAcknowledgeWrote(t *testing.T) {
 		if err != nil {
 			return
 		}
-		r, err := reply.ReadReceipt(document, peer().CA.Pool(), time.Now())
+		r, err := reply.ReadAcknowledgement(document, peer().CA.Pool(), time.Now())
 		if err != nil {
 			t.Fatalf("ReadReceipt refuses an acknowledgement of Acknowledge: %v\n%s", err, document)
 		}

@@ -47,11 +47,11 @@ func checkBelieved(t *testing.T, f xmlsigtest.Form, leaf *xmlsigtest.Leaf) {
 	}
 
 	signed := f.Sign(t, leaf, plain(receiptXML))
-	a, err := reply.ReadReceipt(signed, roots, now)
+	a, err := reply.ReadAcknowledgement(signed, roots, now)
 	if err != nil || !a.Received || a.ENCF != encf || a.RNC != issuer || a.BuyerRNC != buyer || a.Signer != "00112345678" {
 		t.Errorf("acknowledgement %+v, %v", a, err)
 	}
-	_, err = reply.ReadReceipt([]byte(edit(t, string(signed), "<Estado>0", "<Estado>1")), roots, now)
+	_, err = reply.ReadAcknowledgement([]byte(edit(t, string(signed), "<Estado>0", "<Estado>1")), roots, now)
 	wantKind(t, err, reply.ErrSignature)
 
 	signed = f.Sign(t, leaf, plain(responseXML))
@@ -100,12 +100,12 @@ func TestCertificatesInAReplyDoNotReplaceTheSigner(t *testing.T) {
 	with := func(c *x509.Certificate) []byte {
 		return []byte(edit(t, signed, "<X509Certificate>", "<X509Certificate>"+base64.StdEncoding.EncodeToString(c.Raw)+"</X509Certificate><X509Certificate>"))
 	}
-	_, err = reply.ReadReceipt(with(forged.Certificate), peer().CA.Pool(), time.Now())
+	_, err = reply.ReadAcknowledgement(with(forged.Certificate), peer().CA.Pool(), time.Now())
 	wantKind(t, err, reply.ErrSignature)
-	a, err := reply.ReadReceipt(with(other.Certificate), peer().CA.Pool(), time.Now())
+	a, err := reply.ReadAcknowledgement(with(other.Certificate), peer().CA.Pool(), time.Now())
 	if err != nil || a.Signer != "00112345678" {
 		t.Errorf("acknowledgement %+v, %v", a, err)
 	}
-	_, err = reply.ReadReceipt(with(peer().CA.Certificate), other.Pool(), time.Now())
+	_, err = reply.ReadAcknowledgement(with(peer().CA.Certificate), other.Pool(), time.Now())
 	wantKind(t, err, reply.ErrUntrusted)
 }

@@ -196,7 +196,7 @@ func TestOnlyTrustedSignaturesAreBelieved(t *testing.T) {
 			return err
 		}},
 		"receipt": {receiptXML, func(raw []byte, noRoots bool) error {
-			_, err := reply.ReadReceipt(raw, roots(noRoots), time.Now())
+			_, err := reply.ReadAcknowledgement(raw, roots(noRoots), time.Now())
 			return err
 		}},
 		"head": {invoiceXML, func(raw []byte, noRoots bool) error {
@@ -226,7 +226,7 @@ func TestSizeLimits(t *testing.T) {
 	pool := peer().CA.Pool()
 	_, err := reply.ReadResponse(padded(responseXML, 256<<10), pool, time.Now())
 	wantKind(t, err, reply.ErrMalformed)
-	_, err = reply.ReadReceipt(padded(receiptXML, 256<<10), pool, time.Now())
+	_, err = reply.ReadAcknowledgement(padded(receiptXML, 256<<10), pool, time.Now())
 	wantKind(t, err, reply.ErrMalformed)
 	if h, err := reply.ReadHead(padded(invoiceXML, 256<<10), pool, time.Now()); err != nil || h.Signature != nil {
 		t.Errorf("%+v, %v", h, err)

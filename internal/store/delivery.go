@@ -27,7 +27,7 @@ type Delivery struct {
 	EventID    string
 	Kind       string
 	DocumentID string
-	Sequence   int64 // revision of the document
+	Revision   int64 // revision of the document
 	State      DeliveryState
 	Attempt    int64 // how many attempts are recorded
 	RunAt      time.Time
@@ -43,7 +43,7 @@ const deliveryColumns = `endpoint_id, notice_id, environment, taxpayer_id, kind,
 func scanDelivery(r row) (Delivery, error) {
 	var d Delivery
 	var run, lease, created int64
-	err := r.Scan(&d.EndpointID, &d.EventID, &d.Environment, &d.TaxpayerID, &d.Kind, &d.DocumentID, &d.Sequence, &d.State, &d.Attempt,
+	err := r.Scan(&d.EndpointID, &d.EventID, &d.Environment, &d.TaxpayerID, &d.Kind, &d.DocumentID, &d.Revision, &d.State, &d.Attempt,
 		&run, &d.Lease, &lease, &created)
 	d.RunAt, d.LeaseUntil, d.CreatedAt = fromMicros(run), fromMicros(lease), fromMicros(created)
 	return d, err
@@ -98,9 +98,9 @@ type DeliveryOutcome struct {
 	Disabled Event
 }
 
-// EnoughFailures is the number of failures in a row after which an endpoint gets only
+// FailureThreshold is the number of failures in a row after which an endpoint gets only
 // one delivery at a time, and can be disabled.
-const EnoughFailures = 10
+const FailureThreshold = 10
 
 // The reasons for which an endpoint is disabled.
 const (
@@ -164,7 +164,7 @@ func (tx *Tx) recordFailure(ctx context.Context, d Delivery, o DeliveryOutcome) 
 	if o.Gone {
 		reason = DisabledGone
 	}
-	long := failures >= EnoughFailures && o.Attempt.At.Sub(fromMicros(since)) >= o.DisableAfter
+	long := failures >= FailureThreshold && o.Attempt.At.Sub(fromMicros(since)) >= o.DisableAfter
 	if status != EndpointEnabled || (!o.Gone && !long) {
 		return false, nil
 	}

@@ -35,7 +35,7 @@ type candidate struct {
 // maxHeld is how many deliveries to the endpoint may be in progress at a time. It is
 // one for an endpoint that has failed too often.
 func (c *candidate) maxHeld() int64 {
-	if c.failures >= EnoughFailures {
+	if c.failures >= FailureThreshold {
 		return 1
 	}
 	return c.concurrency
@@ -75,7 +75,7 @@ func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Deliver
 		return nil, err // the engine may not have committed the claim
 	}
 	slices.SortStableFunc(claimed, func(a, b Delivery) int {
-		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.EventID, b.EventID))
+		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Revision, b.Revision), strings.Compare(a.EventID, b.EventID))
 	})
 	return claimed, nil
 }
@@ -106,7 +106,7 @@ func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, 
 			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4) AS held
 		FROM waiting JOIN endpoints e ON e.id = waiting.id
 		WHERE e.environment = $1 AND e.status = 'enabled' AND (e.failures < $3 OR e.rest_until <= $2 OR e.rest_until > $4)`,
-		c.Environment, micros(c.Now), EnoughFailures, micros(c.Now.Add(longestLease)))
+		c.Environment, micros(c.Now), FailureThreshold, micros(c.Now.Add(longestLease)))
 	if err != nil {
 		return nil, s.d.wrap("find due deliveries", err)
 	}
@@ -161,7 +161,7 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 	err := tx.q.QueryRowContext(ctx, `
 		SELECT failures, concurrency FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled' AND (failures < $4 OR rest_until <= $5 OR rest_until > $6) `+
-		tx.d.skipLocked, one.Environment, one.TaxpayerID, one.id, EnoughFailures, micros(c.Now), micros(c.Now.Add(longestLease))).Scan(&now.failures, &now.concurrency)
+		tx.d.skipLocked, one.Environment, one.TaxpayerID, one.id, FailureThreshold, micros(c.Now), micros(c.Now.Add(longestLease))).Scan(&now.failures, &now.concurrency)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

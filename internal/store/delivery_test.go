@@ -77,7 +77,7 @@ func TestAnEventGoesToTheEndpointsThatAskForIt(t *testing.T) {
 		n.DocumentID, n.Revision = store.NewID(), 3
 		addEvent(t, s, n)
 		want := []store.Delivery{{
-			Scope: scope, EndpointID: all.ID, EventID: n.ID, Kind: n.Kind, DocumentID: n.DocumentID, Sequence: 3,
+			Scope: scope, EndpointID: all.ID, EventID: n.ID, Kind: n.Kind, DocumentID: n.DocumentID, Revision: 3,
 			State: store.DeliveryPending, RunAt: noon, LeaseUntil: time.Unix(0, 0).UTC(), CreatedAt: noon,
 		}}
 		want = append(want, want[0])
@@ -166,7 +166,7 @@ func TestADeliveryLeaseFromAClockThatWasAheadHasExpired(t *testing.T) {
 			t.Fatalf("claimed %d, want %d", len(got), store.MaxConcurrency)
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			return tx.Exec(ctx, `UPDATE endpoints SET failures = $1, rest_until = $2`, store.EnoughFailures, ahead.UnixMicro())
+			return tx.Exec(ctx, `UPDATE endpoints SET failures = $1, rest_until = $2`, store.FailureThreshold, ahead.UnixMicro())
 		})
 		if got := claimDue(t, s, noon, 10); len(got) != 1 {
 			t.Errorf("claimed %d after the clock was corrected, want 1 for an endpoint that fails", len(got))
@@ -196,14 +196,14 @@ func TestEventsOfADocumentGoInOrder(t *testing.T) {
 			got := claimDue(t, s, now, 9)
 			var revisions []int64
 			for _, d := range got {
-				revisions = append(revisions, d.Sequence)
+				revisions = append(revisions, d.Revision)
 				end(t, s, d, now, want.failure)
 			}
 			if !slices.Equal(revisions, want.revisions) {
 				t.Errorf("claimed %v, want %v", revisions, want.revisions)
 			}
 		}
-		if got := claimDue(t, s, noon.Add(time.Hour), 9); len(got) != 2 || got[0].Sequence != 0 && got[0].Sequence != 2 || got[0].Attempt != 1 {
+		if got := claimDue(t, s, noon.Add(time.Hour), 9); len(got) != 2 || got[0].Revision != 0 && got[0].Revision != 2 || got[0].Attempt != 1 {
 			t.Errorf("when they are due again: %+v", got)
 		}
 	})
@@ -390,7 +390,7 @@ func TestAnEndpointThatFailsGetsLess(t *testing.T) {
 				fail(claimDue(t, s, now, 1)[0], true)
 			}
 		}
-		for readEndpoint(t, s, e).Failures < store.EnoughFailures {
+		for readEndpoint(t, s, e).Failures < store.FailureThreshold {
 			fail(claimDue(t, s, now, 1)[0], false)
 		}
 		if got := claimDue(t, s, now.Add(5*time.Second-time.Microsecond), 9); len(got) != 0 {

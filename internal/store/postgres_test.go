@@ -56,7 +56,7 @@ func TestAPostgresConnectionHasItsSettings(t *testing.T) {
 // Open refuses a server that can lose committed rows, and names the setting.
 func TestAServerThatCanLoseCommitsIsRefused(t *testing.T) {
 	t.Parallel()
-	server := storetest.Private(t, "fsync=off", "full_page_writes=off", "synchronous_commit=off")
+	server := storetest.PrivatePostgres(t, "fsync=off", "full_page_writes=off", "synchronous_commit=off")
 	db := admin(t, server.URL("postgres"))
 	address := server.Empty(t)
 	open := func() error {
@@ -138,7 +138,7 @@ func TestATerminatedConnectionIsUnavailableAndRecovers(t *testing.T) {
 // again, with the rows from before.
 func TestAStoppedServerIsUnavailableAndRecovers(t *testing.T) {
 	t.Parallel()
-	server := storetest.Private(t)
+	server := storetest.PrivatePostgres(t)
 	s := storetest.Open(t, server.Empty(t), time.Now)
 	scope := addScope(t, s)
 	kept := addInvoice(t, s, scope, "KEPT")

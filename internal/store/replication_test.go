@@ -41,7 +41,7 @@ func TestTimelineNamesADatabase(t *testing.T) {
 // The standbys are counted, with and without the right to see their state.
 func TestAPromotedStandbyHasANewTimeline(t *testing.T) {
 	t.Parallel()
-	server := storetest.Private(t)
+	server := storetest.PrivatePostgres(t)
 	address, err := server.Create("failover")
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestAPromotedStandbyHasANewTimeline(t *testing.T) {
 // A role without the right to read the timeline gets "unknown", not an error.
 func TestTheTimelineIsUnknownWithoutTheRight(t *testing.T) {
 	t.Parallel()
-	server := storetest.Private(t)
+	server := storetest.PrivatePostgres(t)
 	address := server.Empty(t)
 	storetest.Open(t, address, time.Now)
 	db := admin(t, address)

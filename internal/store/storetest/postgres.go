@@ -219,9 +219,9 @@ func (s *Server) database(t testing.TB) string {
 	return s.URL(name)
 }
 
-// Private starts a cluster for one test that changes its settings or stops it. Without
+// PrivatePostgres starts a cluster for one test that changes its settings or stops it. Without
 // PostgreSQL it skips or fails the test, as Postgres does.
-func Private(t testing.TB, settings ...string) *Server {
+func PrivatePostgres(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	Postgres(t)
 	s, err := StartPostgres(settings...)
@@ -254,9 +254,9 @@ func (s *Server) execIn(database, statement string) error {
 	return err
 }
 
-// Settle runs VACUUM (ANALYZE), which the server otherwise runs some time after a large
+// Analyze runs VACUUM (ANALYZE), which the server otherwise runs some time after a large
 // load.
-func (s *Server) Settle(database string) error { return s.execIn(database, `VACUUM (ANALYZE)`) }
+func (s *Server) Analyze(database string) error { return s.execIn(database, `VACUUM (ANALYZE)`) }
 
 // URL returns the address of a database of the server.
 func (s *Server) URL(name string) string {
