@@ -21,22 +21,16 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/witness"
 )
 
-const (
-	// nodeBeat is how often a node reports that it is alive, and nodeAlive for how
-	// long one report counts.
-	nodeBeat  = 5 * time.Second
-	nodeAlive = 30 * time.Second
-	// nodeMemory is how long the row of a node that crashed is kept.
-	nodeMemory = 24 * time.Hour
-)
-
 // Options configure a fence.
 type Options struct {
 	Store *store.Store
 	Env   fiscal.Environment
 	Path  string // of the witness
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Wait is how long a node without a witness waits for the heartbeat of another
+	// node; the default is 15 seconds.
+	Wait time.Duration
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // A Fence compares number ranges with the witness. A nil Fence fences nothing; it
@@ -49,23 +43,35 @@ type Fence struct {
 	log     *slog.Logger
 	witness *witness.File
 	node    string
+	wait    time.Duration
 	ranges  sync.Map // by range id: the range's name in the witness
+
+	historyMu sync.Mutex
+	history   history
+	lastBeat  time.Time // only the goroutine of Run uses it
 }
 
 // Open opens the witness and fences every range of the environment that is behind
 // it. It creates the witness when no number was ever sent, or when another node of
-// the database has one and is alive. Otherwise a missing or damaged witness fences
+// the database has one and shows life now. Otherwise a missing or damaged witness fences
 // every range: the new witness records that it does not know what was sent.
 func Open(ctx context.Context, o Options) (*Fence, error) {
 	if o.Store == nil || o.Env == "" || o.Path == "" || o.Now == nil || o.Log == nil {
 		return nil, errors.New("fence: Options are incomplete")
 	}
-	f := &Fence{store: o.Store, env: o.Env, path: o.Path, now: o.Now, log: o.Log, node: store.NewID()}
+	if o.Wait == 0 {
+		o.Wait = nodeWait
+	}
+	f := &Fence{wait: o.Wait, store: o.Store, env: o.Env, path: o.Path, now: o.Now, log: o.Log, node: store.NewID()}
 	var err error
+	if f.history, err = f.readHistory(); err != nil {
+		return nil, fmt.Errorf("fence: %w", err)
+	}
 	if f.witness, err = f.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := f.inspectAll(ctx); err != nil {
+	f.lastBeat = f.now()
+	if err := errors.Join(f.CheckHistory(ctx), f.inspectAll(ctx)); err != nil {
 		return nil, errors.Join(err, f.witness.Close())
 	}
 	return f, nil
@@ -91,8 +97,8 @@ func (f *Fence) open(ctx context.Context) (*witness.File, error) {
 			return nil, err
 		}
 		alive := false
-		if f.store.Shared() {
-			if alive, err = f.store.WitnessAlive(ctx, f.env, f.now().Add(-nodeAlive)); err != nil {
+		if sent {
+			if alive, err = f.otherNodeAlive(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -105,31 +111,47 @@ func (f *Fence) open(ctx context.Context) (*witness.File, error) {
 	return witness.Create(f.path, string(f.env), inDoubt)
 }
 
-// inspectAll raises the witness to what the database has sent, because the witness
-// may be new or may have been absent for a while, and inspects every range of the
-// environment.
+// inspectAll raises the witness to everything that the database has sent, because the
+// witness may be new or may have been absent for a while, and inspects every range of
+// the environment.
 func (f *Fence) inspectAll(ctx context.Context) error {
+	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
+		if err := f.raiseWitness(ctx, rnc, s); err != nil {
+			return err
+		}
+		_, err := f.Inspect(ctx, rnc, []store.NumberRange{s})
+		return err
+	})
+}
+
+// inspectRanges inspects every range of the environment.
+func (f *Fence) inspectRanges(ctx context.Context) error {
+	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
+		_, err := f.Inspect(ctx, rnc, []store.NumberRange{s})
+		return err
+	})
+}
+
+// eachRange calls fn with every range of the environment and the RNC of its taxpayer.
+func (f *Fence) eachRange(ctx context.Context, fn func(rnc string, s store.NumberRange) error) error {
 	all, err := f.store.NumberRanges(ctx)
 	if err != nil {
 		return err
 	}
-	taxpayers := make(map[string]string)
+	rncs := make(map[string]string)
 	for _, s := range all {
 		if s.Environment != f.env {
 			continue
 		}
-		rnc, known := taxpayers[s.TaxpayerID]
+		rnc, known := rncs[s.TaxpayerID]
 		if !known {
 			t, err := f.store.Taxpayer(ctx, s.TaxpayerID)
 			if err != nil {
 				return err
 			}
-			rnc, taxpayers[s.TaxpayerID] = t.RNC, t.RNC
+			rnc, rncs[s.TaxpayerID] = t.RNC, t.RNC
 		}
-		if err := f.raiseWitness(ctx, rnc, s); err != nil {
-			return err
-		}
-		if _, err := f.Inspect(ctx, rnc, []store.NumberRange{s}); err != nil {
+		if err := fn(rnc, s); err != nil {
 			return err
 		}
 	}
@@ -148,6 +170,11 @@ func (f *Fence) raiseWitness(ctx context.Context, rnc string, s store.NumberRang
 	if err != nil || highest == "" {
 		return err
 	}
+	return f.raise(rnc, s, highest)
+}
+
+// raise raises the mark of a range to a number that was sent.
+func (f *Fence) raise(rnc string, s store.NumberRange, highest string) error {
 	sent, err := fiscal.ParseENCF(highest)
 	if err != nil {
 		return err
@@ -242,32 +269,6 @@ func (f *Fence) Broken() <-chan struct{} {
 		return nil
 	}
 	return f.witness.Broken()
-}
-
-// Run reports to the other nodes of the database that this node has a witness and is
-// alive, until ctx ends.
-func (f *Fence) Run(ctx context.Context) {
-	if f == nil || !f.store.Shared() {
-		return
-	}
-	last := context.WithoutCancel(ctx)
-	beat := func(fn func(tx *store.Tx) error) {
-		if err := f.store.Update(last, fn); err != nil {
-			f.log.Warn("Cannot record the heartbeat of this node.", "error", err.Error())
-		}
-	}
-	tick := time.NewTicker(nodeBeat)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		beat(func(tx *store.Tx) error {
-			return tx.RecordHeartbeat(last, store.Node{ID: f.node, Environment: f.env, HasWitness: true, SeenAt: f.now()})
-		})
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
-	beat(func(tx *store.Tx) error { return tx.DeleteNodes(last, f.node, f.now().Add(-nodeMemory)) })
 }
 
 // Close closes the witness.

@@ -131,6 +131,9 @@ func answerAll(batch []*numberRequest, err error) {
 // and takes them out of the batch.
 func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 	p := q.plan
+	if err := p.fence.CheckHistory(ctx); err != nil {
+		return err
+	}
 	ranges, err := p.store.NumberRangesOf(ctx, q.key.scope, q.key.kind)
 	if err == nil {
 		ranges, err = p.fence.Inspect(ctx, (*batch)[0].issuer.RNC, ranges)

@@ -94,18 +94,12 @@ func TestANodeWithAnotherClockIsSeenAlive(t *testing.T) {
 				return tx.RecordHeartbeat(ctx, store.Node{ID: name, Environment: fiscal.Production, HasWitness: true, SeenAt: s.Now()})
 			})
 			for other, reader := range nodes {
-				alive, err := reader.WitnessAlive(t.Context(), fiscal.Production, reader.Now().Add(-30*time.Second))
-				if err != nil || !alive {
-					t.Errorf("%s does not see %s: %v, %v", other, name, alive, err)
+				latest, err := reader.LatestHeartbeat(t.Context(), fiscal.Production)
+				if age := reader.Now().Sub(latest).Abs(); err != nil || age > time.Second {
+					t.Errorf("%s sees the heartbeat of %s at an age of %s, %v", other, name, age, err)
 				}
 			}
 			clock.Advance(time.Minute)
-			for other, reader := range nodes {
-				alive, err := reader.WitnessAlive(t.Context(), fiscal.Production, reader.Now().Add(-30*time.Second))
-				if err != nil || alive {
-					t.Errorf("%s sees %s a minute after its last heartbeat: %v, %v", other, name, alive, err)
-				}
-			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -31,11 +32,37 @@ func (tx *Tx) DeleteNodes(ctx context.Context, id string, before time.Time) erro
 	return tx.d.wrap("delete nodes", err)
 }
 
-// WitnessAlive reports whether a node of the environment that has a witness sent a
-// heartbeat since the given moment.
-func (r reader) WitnessAlive(ctx context.Context, env fiscal.Environment, since time.Time) (bool, error) {
-	var one int64
-	err := r.q.QueryRowContext(ctx, `
-		SELECT 1 FROM nodes WHERE environment = $1 AND has_witness = 1 AND seen_at >= $2 LIMIT 1`, env, micros(since)).Scan(&one)
-	return r.rowExists("find nodes", err)
+// LatestHeartbeat returns the newest heartbeat of a node of the environment that has a
+// witness; the zero time when there is none.
+func (r reader) LatestHeartbeat(ctx context.Context, env fiscal.Environment) (time.Time, error) {
+	var latest sql.NullInt64
+	err := r.q.QueryRowContext(ctx, `SELECT max(seen_at) FROM nodes WHERE environment = $1 AND has_witness = 1`, env).Scan(&latest)
+	return fromOptionalMicros(latest), r.d.wrap("read heartbeats", err)
+}
+
+// SentNumbers is the highest number of a range that was sent in a while.
+type SentNumbers struct {
+	RNC     string
+	Range   NumberRange
+	Highest string // e-NCF
+}
+
+// SentSince lists the ranges of an environment of which numbers were sent since the
+// given moment, by any node.
+func (r reader) SentSince(ctx context.Context, env fiscal.Environment, since time.Time) ([]SentNumbers, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number, max(i.encf)
+		FROM attempts a
+			JOIN issued i ON i.document_id = a.document_id AND i.environment = a.environment
+			JOIN sequences s ON s.environment = i.environment AND s.taxpayer_id = i.taxpayer_id AND s.id = i.sequence_id
+		WHERE a.environment = $1 AND a.opened_at >= $2 AND a.kind = 'submit'
+		GROUP BY i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number`, env, micros(since))
+	if err != nil {
+		return nil, r.d.wrap("read sent numbers", err)
+	}
+	return collect(r.d, "read sent numbers", rows, func(row row) (SentNumbers, error) {
+		one := SentNumbers{Range: NumberRange{Scope: Scope{Environment: env}}}
+		err := row.Scan(&one.RNC, &one.Range.TaxpayerID, &one.Range.ID, &one.Range.Type, &one.Range.First, &one.Range.Last, &one.Highest)
+		return one, err
+	})
 }

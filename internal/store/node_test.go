@@ -10,35 +10,30 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-func TestWitnessAliveNeedsARecentHeartbeat(t *testing.T) {
+func TestLatestHeartbeatIsOfANodeWithAWitness(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		beat := func(n store.Node) {
 			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.RecordHeartbeat(ctx, n) })
 		}
-		alive := func() bool {
+		want := func(what string, want time.Time) {
 			t.Helper()
-			is, err := s.WitnessAlive(t.Context(), fiscal.Production, noon)
-			if err != nil {
-				t.Fatal(err)
+			got, err := s.LatestHeartbeat(t.Context(), fiscal.Production)
+			if err != nil || !got.Equal(want) {
+				t.Errorf("%s: %v, %v; want %v", what, got, err, want)
 			}
-			return is
 		}
-		node := store.Node{ID: "a", Environment: fiscal.Production, HasWitness: true, SeenAt: noon.Add(-time.Second)}
+		want("no node", time.Time{})
+		beat(store.Node{ID: "b", Environment: fiscal.Production, SeenAt: noon.Add(time.Hour)})
+		beat(store.Node{ID: "c", Environment: fiscal.Certification, HasWitness: true, SeenAt: noon.Add(time.Hour)})
+		want("no node with a witness", time.Time{})
+		node := store.Node{ID: "a", Environment: fiscal.Production, HasWitness: true, SeenAt: noon}
 		beat(node)
-		beat(store.Node{ID: "b", Environment: fiscal.Production, SeenAt: noon})
-		beat(store.Node{ID: "c", Environment: fiscal.Certification, HasWitness: true, SeenAt: noon})
-		if alive() {
-			t.Error("alive without a recent heartbeat of a node with a witness in the environment")
-		}
-		node.SeenAt = noon
+		want("one node", noon)
+		node.SeenAt = noon.Add(time.Second)
 		beat(node)
-		if !alive() {
-			t.Error("not alive after a heartbeat")
-		}
+		want("its next heartbeat", node.SeenAt)
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteNodes(ctx, "a", noon.Add(-time.Hour)) })
-		if alive() || count(t, s, "nodes") != 2 {
-			t.Error("the node was not deleted")
-		}
+		want("a node that ended", time.Time{})
 	})
 }

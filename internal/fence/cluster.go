@@ -1,0 +1,175 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
+)
+
+const (
+	// nodeBeat is how often a node reports that it is alive.
+	nodeBeat = 5 * time.Second
+	// nodeWait is how long a node without a witness waits for the heartbeat of
+	// another one, and nodePoll how often it looks.
+	nodeWait = 3 * nodeBeat
+	nodePoll = 100 * time.Millisecond
+	// nodeMemory is how long the row of a node that crashed is kept.
+	nodeMemory = 24 * time.Hour
+	// sentOverlap is how far a heartbeat looks back beyond the last one for numbers
+	// that other nodes have sent: a transaction may commit long after it began.
+	sentOverlap = time.Minute
+)
+
+// history is what a node knows of the database's history of commits. It is kept in a
+// file beside the witness.
+type history struct {
+	timeline string
+	lossless bool // a failover loses no commit: commits wait for a standby
+}
+
+func (f *Fence) historyPath() string { return f.path + ".timeline" }
+
+// readHistory reads the file; there is none before the first heartbeat.
+func (f *Fence) readHistory() (history, error) {
+	text, err := os.ReadFile(f.historyPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return history{}, nil
+	}
+	timeline, rest, _ := strings.Cut(string(text), "\n")
+	return history{timeline, strings.HasPrefix(rest, "lossless")}, err
+}
+
+func (f *Fence) writeHistory(h history) error {
+	state := "lossy"
+	if h.lossless {
+		state = "lossless"
+	}
+	if err := atomicfile.Replace(f.historyPath(), h.timeline+"\n"+state+"\n"); err != nil {
+		return err
+	}
+	f.history = h
+	return nil
+}
+
+// CheckHistory detects a failover to a copy of the database that may be older than
+// what was sent. Then it fences every range, because another node may have sent
+// numbers that this witness does not know. Call it before numbers are taken.
+func (f *Fence) CheckHistory(ctx context.Context) error {
+	if f == nil || !f.store.Shared() {
+		return nil
+	}
+	timeline, err := f.store.Timeline(ctx)
+	if err != nil || timeline == store.UnknownTimeline {
+		return err
+	}
+	f.historyMu.Lock()
+	defer f.historyMu.Unlock()
+	if timeline == f.history.timeline {
+		return nil
+	}
+	if f.history.timeline != "" && !f.history.lossless {
+		f.log.Error("The database continues another history of commits, and its last commits may be lost. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
+			"before", f.history.timeline, "now", timeline)
+		if err := f.witness.Doubt(); err != nil {
+			return err
+		}
+	} else if f.history.timeline != "" {
+		f.log.Warn("The database continues another history of commits. Its commits waited for a standby, so nothing is lost.", "before", f.history.timeline, "now", timeline)
+	}
+	return f.writeHistory(history{timeline, false})
+}
+
+// recordReplication remembers whether a failover would lose commits.
+func (f *Fence) recordReplication(ctx context.Context) error {
+	replication, err := f.store.Replication(ctx)
+	if err != nil {
+		return err
+	}
+	lossless := replication.Known && replication.Synchronous > 0
+	f.historyMu.Lock()
+	defer f.historyMu.Unlock()
+	if f.history.timeline == "" || lossless == f.history.lossless {
+		return nil
+	}
+	return f.writeHistory(history{f.history.timeline, lossless})
+}
+
+// otherNodeAlive reports whether another node with a witness shows life now: its
+// heartbeat must be newer than every one that the database had before. A row of the
+// database alone proves nothing, because the database may be a restored copy.
+func (f *Fence) otherNodeAlive(ctx context.Context) (bool, error) {
+	if !f.store.Shared() {
+		return false, nil
+	}
+	before, err := f.store.LatestHeartbeat(ctx, f.env)
+	if err != nil || before.IsZero() {
+		return false, err
+	}
+	f.log.Info("This node has no witness yet. It waits for the heartbeat of another node.")
+	for range f.wait / nodePoll {
+		wake.Sleep(ctx, nodePoll)
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		latest, err := f.store.LatestHeartbeat(ctx, f.env)
+		if err != nil || latest.After(before) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// Run keeps the fence of the cluster until ctx ends: it reports that this node is
+// alive, raises the witness to what other nodes have sent, and fences ranges of a
+// database that is behind the witness.
+func (f *Fence) Run(ctx context.Context) {
+	if f == nil || !f.store.Shared() {
+		return
+	}
+	working := context.WithoutCancel(ctx)
+	for ctx.Err() == nil {
+		if err := f.Beat(working); err != nil {
+			f.log.Warn("Cannot complete the heartbeat of this node. It is repeated within seconds.", "error", err.Error())
+		}
+		wake.Sleep(ctx, nodeBeat)
+	}
+	err := f.store.Update(working, func(tx *store.Tx) error { return tx.DeleteNodes(working, f.node, f.now().Add(-nodeMemory)) })
+	if err != nil {
+		f.log.Warn("Cannot delete the row of this node. It is deleted after a day.", "error", err.Error())
+	}
+}
+
+// Beat is one heartbeat.
+func (f *Fence) Beat(ctx context.Context) error {
+	if err := f.CheckHistory(ctx); err != nil {
+		return err
+	}
+	started := f.now()
+	err := f.store.Update(ctx, func(tx *store.Tx) error {
+		return tx.RecordHeartbeat(ctx, store.Node{ID: f.node, Environment: f.env, HasWitness: true, SeenAt: started})
+	})
+	if err != nil {
+		return err
+	}
+	sent, err := f.store.SentSince(ctx, f.env, f.lastBeat.Add(-sentOverlap))
+	if err != nil {
+		return err
+	}
+	for _, one := range sent {
+		if err := f.raise(one.RNC, one.Range, one.Highest); err != nil {
+			return err
+		}
+	}
+	if err := f.inspectRanges(ctx); err != nil {
+		return err
+	}
+	f.lastBeat = started
+	return f.recordReplication(ctx)
+}
