@@ -64,7 +64,8 @@ func (e *env) breakableStore(t *testing.T) (s *store.Store, cut func()) {
 	if e.store.Engine() == "postgres" {
 		address, cut = proxyPostgres(t, e.address, copyBothWays)
 	}
-	s, err := store.Open(t.Context(), address, store.Options{Now: e.opt.now, Log: slog.New(slog.DiscardHandler)})
+	s, err := store.Open(t.Context(), address, store.Options{
+		Now: e.opt.now, DatabaseNow: func(context.Context) (time.Time, error) { return e.opt.now(), nil }, Log: slog.New(slog.DiscardHandler)})
 	e.must(err)
 	t.Cleanup(func() { _ = s.Close() }) // cut may have closed it already
 	return s, cut

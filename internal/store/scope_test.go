@@ -20,6 +20,7 @@ import (
 // why their rows do not belong to one taxpayer in one environment.
 func sharedTables() map[string]string {
 	return map[string]string{
+		"authority_contact": "all nodes of an environment reach the authority, or none",
 		"contingencies":     "a contingency concerns all taxpayers of an environment",
 		"database_identity": "the name of the whole database",
 		"nodes":             "a node serves all taxpayers of its environment",
