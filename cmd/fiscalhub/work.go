@@ -15,6 +15,8 @@ type workCmd struct {
 	List    workListCmd    `cmd:"" help:"List the documents that are not final or that still have a job."`
 	Show    workShowCmd    `cmd:"" help:"Show one document with its attempts, its evidence and its job."`
 	Resolve workResolveCmd `cmd:"" help:"Record an operator's decision about a document that was sent."`
+	Resend  workResendCmd  `cmd:"" help:"Send the same bytes again, after look-ups have shown that the authority does not have them."`
+	Requeue workRequeueCmd `cmd:"" help:"Put a document that no worker continues with back to work."`
 }
 
 type workListCmd struct {

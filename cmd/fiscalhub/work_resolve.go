@@ -18,17 +18,47 @@ type workResolveCmd struct {
 // Run records a decision. A server may be processing the document at the same
 // time.
 func (c workResolveCmd) Run(t *terminal) error {
-	return t.withStore(func(s *store.Store) error {
-		inv, err := findDocument(t, s, c.ID)
-		if err != nil {
-			return err
-		}
+	return t.changeDocument(c.ID, func(r *live.Resolver, inv store.Invoice) (store.Invoice, error) {
 		d := live.Decision{DocumentID: inv.DocumentID, Verdict: fiscal.VerdictAccepted, Note: c.Evidence}
 		if c.As == "rejected" {
 			d.Verdict = fiscal.VerdictRejected
 		}
-		r := live.NewResolver(s, s.Now, t.log(slog.LevelWarn))
-		if inv, err = r.Resolve(t.ctx, inv.Scope, d); err != nil {
+		return r.Resolve(t.ctx, inv.Scope, d)
+	})
+}
+
+type workResendCmd struct {
+	ID     string `arg:"" help:"Id of the fiscal document, or of its invoice."`
+	Reason string `required:"" help:"Why it is sent again, at most 1000 characters. It stays in the evidence." placeholder:"TEXT"`
+}
+
+// Run lets a server send the same bytes once more.
+func (c workResendCmd) Run(t *terminal) error {
+	return t.changeDocument(c.ID, func(r *live.Resolver, inv store.Invoice) (store.Invoice, error) {
+		return r.Resend(t.ctx, inv.Scope, inv.DocumentID, c.Reason)
+	})
+}
+
+type workRequeueCmd struct {
+	ID     string `arg:"" help:"Id of the fiscal document, or of its invoice."`
+	Reason string `required:"" help:"Why it goes back to work, at most 1000 characters. It stays in the history." placeholder:"TEXT"`
+}
+
+// Run puts a document back at the stage that its evidence asks for.
+func (c workRequeueCmd) Run(t *terminal) error {
+	return t.changeDocument(c.ID, func(r *live.Resolver, inv store.Invoice) (store.Invoice, error) {
+		return r.Requeue(t.ctx, inv.Scope, inv.DocumentID, c.Reason)
+	})
+}
+
+// changeDocument finds a document, changes it, and answers what it is then.
+func (t *terminal) changeDocument(id string, change func(*live.Resolver, store.Invoice) (store.Invoice, error)) error {
+	return t.withStore(func(s *store.Store) error {
+		inv, err := findDocument(t, s, id)
+		if err != nil {
+			return err
+		}
+		if inv, err = change(live.NewResolver(s, s.Now, t.log(slog.LevelWarn)), inv); err != nil {
 			return err
 		}
 		v, err := newWorkShow(t, s, inv)
