@@ -269,6 +269,7 @@ func TestAllDatabaseConnectionsInUse(t *testing.T) {
 		keys[i] = own[i%len(own)]
 	}
 	var refused atomic.Int64
+	began := time.Now()
 	enough := make(chan struct{})
 	wait := e.createMany(t, keys, "pool", func() {
 		if refused.Add(1) == int64(len(keys)-256) {
@@ -286,11 +287,14 @@ func TestAllDatabaseConnectionsInUse(t *testing.T) {
 	if connections != pool {
 		t.Errorf("%d connections, want %d", connections, pool)
 	}
+	held := time.Since(began)
 	close(release)
 	slow.Wait()
 	count := e.checkOutcomes(t, wait(), 2*promptly)
-	if count[http.StatusAccepted] != 256 {
-		t.Errorf("answers by status: %v", count)
+	// A request waits five seconds for a connection. On a machine that needs longer for
+	// the refusals some of the 256 are refused, too.
+	if accepted := count[http.StatusAccepted]; accepted == 0 || accepted > 256 || accepted < 256 && held < 4*time.Second {
+		t.Errorf("answers by status after %s: %v", held, count)
 	}
 	e.wantServed(t, "")
 }
@@ -346,12 +350,14 @@ func TestOneCredentialCannotTakeAllSlots(t *testing.T) {
 		}
 		close(h.release)
 		count := e.checkOutcomes(t, wait(), promptly)
-		if count[http.StatusAccepted] != 64 || count[http.StatusTooManyRequests] != 336 {
+		// A request that reached the service only after the release gets a slot.
+		accepted := count[http.StatusAccepted]
+		if accepted < 64 || count[http.StatusTooManyRequests] != 400-accepted || accepted > 100 {
 			t.Errorf("answers by status: %v", count)
 		}
-		// Refusals are not counted: 64 creations and this request.
-		if limit, remaining, _ := rateLimitHeaders(t, e.send(request{path: "invoices", key: greedy})); limit-remaining != 65 {
-			t.Errorf("64 creations and 336 refusals count as %d", limit-remaining-1)
+		// Refusals are not counted: the creations and this request.
+		if limit, remaining, _ := rateLimitHeaders(t, e.send(request{path: "invoices", key: greedy})); limit-remaining != int64(accepted)+1 {
+			t.Errorf("%d creations and %d refusals count as %d", accepted, 400-accepted, limit-remaining-1)
 		}
 		// A hundred short requests get their slots within a second, unless the machine
 		// is too busy with other tests.
