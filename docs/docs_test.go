@@ -201,7 +201,7 @@ func TestCommandsExist(t *testing.T) {
 	t.Parallel()
 	known := read(t, "../cmd/fiscalhub/main.go")
 	for _, page := range []string{"../README.md", "operations.md", "integration.md"} {
-		for _, m := range regexp.MustCompile("(?m)(?:^|`)fiscalhub ([a-z]+)").FindAllStringSubmatch(read(t, page), -1) {
+		for _, m := range regexp.MustCompile("(?m)(?:^|`)(?:bin/)?fiscalhub ([a-z]+)").FindAllStringSubmatch(read(t, page), -1) {
 			if !regexp.MustCompile(`(?i)\b` + m[1] + `Cmd\b`).MatchString(known) {
 				t.Errorf("%s shows fiscalhub %s, which does not exist", page, m[1])
 			}

@@ -48,6 +48,7 @@ func (c serveCmd) Run(t *terminal) error {
 // they need each other, and runs them.
 func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *seal.Keys, ring *access.Keyring) (err error) {
 	log := t.log(c.LogLevel)
+	warnReplication(t.ctx, s, log)
 	var all listeners
 	defer func() { all.close() }()
 	listener, err := all.open(t.ctx, c.Listen)
@@ -148,12 +149,13 @@ func (p process) run(ctx context.Context) error {
 		p.drain(ctx)
 	}
 	p.api.Drain()
+	stopWork() // nothing more is claimed; stages that are under way finish beside the requests
 	grace, cancel := context.WithTimeout(uncancelled, requestGrace)
 	defer cancel()
 	if err := p.listeners.shutdown(grace); err != nil {
 		p.log.Warn("Some requests did not finish in time and were cut off.", "error", err.Error())
 	}
-	stopWork()
+	p.pipeline.Journal().Flush(uncancelled) // entries of the last requests
 	select {
 	case <-worked:
 	case <-time.After(workGrace):
@@ -183,5 +185,17 @@ func (p process) drain(ctx context.Context) {
 	var stop stopSignal
 	if errors.As(context.Cause(ctx), &stop) && stop.Signal == syscall.SIGTERM {
 		time.Sleep(p.drainDelay)
+	}
+}
+
+// warnReplication warns when a failover of the database server could lose commits.
+func warnReplication(ctx context.Context, s *store.Store, log *slog.Logger) {
+	r, err := s.Replication(ctx)
+	switch {
+	case err != nil:
+		log.Warn("Cannot read the replication of the database.", "error", err.Error())
+	case r.Standbys > 0 && r.Known && r.Synchronous == 0:
+		log.Warn("The database has standbys, and none is synchronous. A failover may lose commits, and fences every number range. Set synchronous_standby_names.",
+			"standbys", r.Standbys)
 	}
 }

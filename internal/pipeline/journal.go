@@ -50,16 +50,16 @@ func (j *Journal) run(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			j.flush(work)
+			j.Flush(work)
 		case <-ctx.Done():
-			j.flush(work)
+			j.Flush(work)
 			return
 		}
 	}
 }
 
-// flush writes what is queued.
-func (j *Journal) flush(ctx context.Context) {
+// Flush writes the entries that are queued.
+func (j *Journal) Flush(ctx context.Context) {
 	for {
 		var batch []entry
 		for len(batch) < journalBatch && len(j.entries) > 0 {

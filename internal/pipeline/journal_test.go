@@ -109,12 +109,12 @@ func TestFullJournalBlocksNobody(t *testing.T) {
 		for range journalSize + 50 { // it would never return if it waited: nobody takes them out
 			b.noteEvent(inv, "noted")
 		}
-		b.journal.flush(t.Context())
+		b.journal.Flush(t.Context())
 		if n := b.events(inv, "noted"); n != journalSize {
 			t.Errorf("%d entries were written, want the %d that found room", n, journalSize)
 		}
 		b.noteEvent(inv, "later")
-		b.journal.flush(t.Context())
+		b.journal.Flush(t.Context())
 		if n := b.events(inv, "later"); n != 1 {
 			t.Errorf("%d entries after it was full", n)
 		}
@@ -136,7 +136,7 @@ func TestJournalEntryForAMissingInvoice(t *testing.T) {
 			return err
 		})
 		b.noteEvent(inv, "noted")
-		b.journal.flush(t.Context())
+		b.journal.Flush(t.Context())
 		if n := b.events(inv, "noted"); n != 2 {
 			t.Errorf("%d entries were written, want 2", n)
 		}
