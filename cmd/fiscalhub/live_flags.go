@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -84,10 +85,18 @@ func readRoots(path string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
+// clientOptions are what newClient needs beside the flags.
+type clientOptions struct {
+	roots      *x509.CertPool
+	now        func() time.Time    // the clock that all nodes share
+	onExchange func(dgii.Exchange) // may be nil
+	own        []netip.Prefix      // our own addresses, which are never called as a buyer's
+	log        *slog.Logger
+}
+
 // newClient returns a client of the authority. It measures the authority's clock
-// against now, the clock that all nodes share. onExchange may be nil. The caller closes
-// the client.
-func (c liveFlags) newClient(env fiscal.Environment, roots *x509.CertPool, now func() time.Time, onExchange func(dgii.Exchange), log *slog.Logger) (*dgii.Client, error) {
+// against o.now. The caller closes the client.
+func (c liveFlags) newClient(env fiscal.Environment, o clientOptions) (*dgii.Client, error) {
 	amb, err := c.authorityEnvironment(env)
 	if err != nil {
 		return nil, err
@@ -100,8 +109,8 @@ func (c liveFlags) newClient(env fiscal.Environment, roots *x509.CertPool, now f
 	}
 	started := time.Now()
 	return dgii.New(dgii.Options{
-		Hosts: hosts, Now: now, Monotonic: func() time.Duration { return time.Since(started) }, Roots: roots, Log: log,
-		Pace: wake.Pace(c.Pace), AllowOrigin: c.Authority, OnExchange: onExchange,
+		Hosts: hosts, Now: o.now, Monotonic: func() time.Duration { return time.Since(started) }, Roots: o.roots, Log: o.log,
+		Pace: wake.Pace(c.Pace), AllowOrigin: c.Authority, OnExchange: o.onExchange, BlockedPrefixes: o.own,
 	})
 }
 

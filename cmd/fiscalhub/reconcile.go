@@ -63,7 +63,7 @@ func (c reconcileCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		client, err := c.newClient(env, roots, s.Now, nil, log)
+		client, err := c.newClient(env, clientOptions{roots: roots, now: s.Now, log: log})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/x509"
 	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -38,6 +41,7 @@ type runtimeOptions struct {
 	onCommit func(store.Scope) // called after events of a taxpayer were committed
 	log      *slog.Logger
 	metrics  prometheus.Registerer
+	baseURL  string // public address of the service, which no buyer may name as its own
 }
 
 // newRuntime builds the pipeline of an environment. The caller closes the
@@ -91,7 +95,9 @@ func (c liveFlags) buildPlan(r *envRuntime, o runtimeOptions) (plan *live.Plan, 
 	if r.roots, err = c.roots(); err != nil {
 		return nil, err
 	}
-	if r.authority, err = c.newClient(o.env, r.roots, o.store.Now, exchangeMetrics(o.metrics), o.log); err != nil {
+	if r.authority, err = c.newClient(o.env, clientOptions{
+		roots: r.roots, now: o.store.Now, onExchange: exchangeMetrics(o.metrics), own: publicAddresses(o.baseURL), log: o.log,
+	}); err != nil {
 		return nil, err
 	}
 	r.certificates = access.NewCertificates(o.store, o.keys, o.store.Now)
@@ -119,4 +125,26 @@ func exchangeMetrics(to prometheus.Registerer) func(dgii.Exchange) {
 	return func(e dgii.Exchange) {
 		took.WithLabelValues(e.Service, string(e.Outcome)).Observe(e.Duration.Seconds())
 	}
+}
+
+// publicAddresses returns the public addresses of the host of a URL. A buyer must not
+// make the service call itself. A host that does not resolve has none.
+func publicAddresses(baseURL string) []netip.Prefix {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return nil
+	}
+	found, err := net.LookupHost(u.Hostname())
+	if err != nil {
+		return nil
+	}
+	var all []netip.Prefix
+	for _, text := range found {
+		a, err := netip.ParseAddr(text)
+		if err != nil || a.IsLoopback() || a.IsPrivate() || a.IsUnspecified() {
+			continue // never called anyway
+		}
+		all = append(all, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+	}
+	return all
 }

@@ -80,3 +80,33 @@ func TestContingencyDuringAnOutage(t *testing.T) {
 		w.clean()
 	})
 }
+
+// After an outage every document that waited has moved within 15 minutes, whatever it
+// waited for and however often it was tried.
+func TestEverythingMovesAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(30 * time.Second) }))
+		polled := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Second)
+		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+		lost := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(0)
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
+		queued := w.create(fiscal.FiscalCredit, 1000)
+		for range 6 * 8 { // eight hours
+			w.drive(10 * time.Minute)
+			w.clock.Advance(10 * time.Minute)
+			w.must(w.watcher.CheckOutage(t.Context(), w.signals()))
+		}
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = false }))
+		w.must(w.watcher.CheckOutage(t.Context(), w.signals()))
+		w.drive(15 * time.Minute)
+		for name, inv := range map[string]store.Invoice{"polled": polled, "lost": lost, "queued": queued} {
+			if got := w.read(inv).Status; got != fiscal.Accepted {
+				t.Errorf("the document that was %s is %s: %s", name, got, w.story(inv))
+			}
+		}
+	})
+}
