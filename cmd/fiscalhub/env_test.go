@@ -118,7 +118,10 @@ func (e *env) createInvoice(ctx context.Context, t *testing.T, base *atomic.Poin
 // isSettled reports whether no document is being processed any more.
 func (e *env) isSettled(t *testing.T, base string) bool {
 	t.Helper()
-	for _, status := range []string{"queued", "submitted", "processing", "outcome_unknown"} {
+	// A document may move from one status to another between two requests: the second
+	// round sees it.
+	statuses := []string{"queued", "outcome_unknown", "submitted", "processing"}
+	for _, status := range append(statuses, statuses...) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/v1/taxpayers/"+e.client.taxpayer+"/invoices?limit=1&status="+status, nil)
 		if err != nil {
 			t.Fatal(err)
