@@ -168,7 +168,7 @@ func (s *search) run(ctx context.Context) error {
 	return s.release(ctx)
 }
 
-// mark is what is known of what was sent of the range.
+// mark returns what the witness and the operator know of the range.
 func (s *search) mark() (witness.Mark, error) {
 	mark := witness.Mark{Unknown: true}
 	if s.Fence != nil {
@@ -185,7 +185,7 @@ func (s *search) mark() (witness.Mark, error) {
 	return mark, nil
 }
 
-// savedAnswers reads what a search that was broken off has learnt.
+// savedAnswers reads the answers of a search that was interrupted.
 func (s *search) savedAnswers(ctx context.Context) (map[int64]store.AbandonedNumber, error) {
 	from, err := fiscal.NewENCF(s.numbers.Type, min(s.numbers.Next, s.numbers.Last))
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *search) ask(ctx context.Context, n int64) (store.AbandonedNumber, error
 	return b, nil
 }
 
-// saveAnswers stores the answers about numbers that are certainly given up.
+// saveAnswers stores the answers about numbers that will certainly be abandoned.
 func (s *search) saveAnswers(ctx context.Context) error {
 	rest := s.unsaved()
 	if len(rest) == 0 {
@@ -259,11 +259,11 @@ func (s *search) saveAnswers(ctx context.Context) error {
 
 func (s *search) unsaved() []store.AbandonedNumber { return s.answers[s.saved : s.to-s.numbers.Next+1] }
 
-// release ends the search: the numbers are given up, and the range goes on
-// behind them.
+// release ends the search: it abandons the numbers and lets the range continue after
+// them.
 func (s *search) release(ctx context.Context) error {
 	if s.Fence != nil {
-		// Before the database, so that whoever sees the range released finds that
+		// Before the database, so that a node that sees the range released finds that
 		// the witness agrees.
 		if err := s.Fence.witness.Settle(rangeOf(s.rnc, s.numbers), s.to); err != nil {
 			return err

@@ -28,7 +28,7 @@ func (b *broken) Sign(r io.Reader, digest []byte, o crypto.SignerOpts) ([]byte, 
 }
 
 // A panic while a document is signed is its stage's failure: the process lives,
-// and whoever comes next is numbered.
+// and the next document gets its number.
 func TestPanicWhileSigningFailsOneStage(t *testing.T) {
 	t.Parallel()
 	c := newCrashEnv(t, "sqlite", trials()[0])
@@ -132,6 +132,6 @@ func TestHandOverLetsTheNextRequestLead(t *testing.T) {
 	q.waiting = nil
 	q.handOver()
 	if q.busy {
-		t.Error("somebody leads a line in which nobody waits")
+		t.Error("a queue without requests is busy")
 	}
 }

@@ -123,7 +123,7 @@ func TestScenarios(t *testing.T) {
 			name: "no look-up exists", amb: "certecf", within: 48 * time.Hour,
 			prepare: func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"}) },
 			story:   "queued outcome_unknown submitted outcome_unknown",
-			also:    wantPosts(2), // once more where nobody can be asked, and no oftener
+			also:    wantPosts(2), // once more where no look-up exists, and not a third time
 		},
 		{
 			name: "answers about others are no evidence", prepare: func(w *env) {

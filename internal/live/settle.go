@@ -135,7 +135,7 @@ func (s *settler) settle(rows *store.Batch, issued store.Issued, known []evidenc
 	}
 	status := outcome.Status
 	if status != before.Status && !before.Status.MayBecome(status) {
-		// What is known now came too late to change what integrators were told.
+		// The evidence came too late: the status that integrators have seen stays.
 		status = before.Status
 	}
 	if before.Status == fiscal.Rejected && status != before.Status {

@@ -13,7 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// ErrNoArtifact says that a document has no such file, in its state or at all.
+// ErrNoArtifact says that a document has no such file in its status, or never has one.
 var ErrNoArtifact = errors.New("pipeline: the document has no such artifact")
 
 // Artifact is a file of a document. Its bytes never change.
@@ -86,7 +86,7 @@ func (p *Pipeline) issued(ctx context.Context, inv store.Invoice) (store.Issued,
 	return issued, err
 }
 
-// render prints what was signed, with what only the request knows.
+// render prints the signed document, with the data that only the request has.
 func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.Issued, contingent bool) ([]byte, error) {
 	verified, err := xmlsig.Verify(issued.XML, xmlsig.InvoiceLimits())
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.I
 	}.Render(printed.Letter)
 }
 
-// requested reads an invoice back from its stored request.
+// requested returns the invoice of a stored request.
 func (p *Pipeline) requested(ctx context.Context, inv store.Invoice) (*fiscal.Invoice, error) {
 	request, err := p.store.Request(ctx, inv.Scope, inv.ID)
 	if err != nil {

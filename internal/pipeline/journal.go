@@ -9,10 +9,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Journal writes what is worth keeping but what no answer waits for: that a
-// request was repeated, that a credential was used. Entries share a
-// transaction a few times a second. A crash may lose the last ones; nothing
-// that was acknowledged depends on them.
+// Journal writes small entries that no answer waits for: that a request was repeated,
+// that a credential was used. Entries share a transaction a few times a second. A crash
+// may lose the last ones; no acknowledged invoice depends on them.
 type Journal struct {
 	store   *store.Store
 	log     *slog.Logger
@@ -32,18 +31,18 @@ func newJournal(s *store.Store, log *slog.Logger) *Journal {
 	return &Journal{store: s, log: log, entries: make(chan entry, journalSize)}
 }
 
-// Add queues an entry. It never blocks: when the queue is full the entry is
-// given up, because an answer is worth more.
+// Add queues an entry. It never blocks: when the queue is full, it drops the entry,
+// because an answer is worth more.
 func (j *Journal) Add(e func(context.Context, *store.Tx) error) {
 	select {
 	case j.entries <- e:
 	default:
-		j.log.Warn("journal is full; an entry was given up")
+		j.log.Warn("The journal is full. An entry was dropped.")
 	}
 }
 
 func (j *Journal) run(ctx context.Context) {
-	// What was taken out of the queue is written, also if the service stops then.
+	// Entries that were taken out of the queue are written even when the service stops.
 	work := context.WithoutCancel(ctx)
 	tick := time.NewTicker(journalPause)
 	defer tick.Stop()
@@ -69,7 +68,7 @@ func (j *Journal) Flush(ctx context.Context) {
 			return
 		}
 		if err := j.write(ctx, batch); err != nil {
-			j.log.Warn("journal entries could not be written", "entries", len(batch), "error", err.Error())
+			j.log.Warn("Cannot write journal entries. They are dropped.", "entries", len(batch), "error", err.Error())
 			return
 		}
 	}

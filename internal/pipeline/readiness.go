@@ -9,7 +9,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Facts are what decides whether a taxpayer may issue in an environment.
+// Facts decide whether a taxpayer may issue in an environment.
 type Facts struct {
 	Environment  fiscal.Environment
 	Taxpayer     store.Taxpayer
@@ -62,7 +62,7 @@ func (f Facts) Missing(t fiscal.Type, now time.Time) fiscal.Problems {
 	return missing
 }
 
-// rangeProblem tells what keeps the taxpayer from numbering.
+// rangeProblem returns the message for a code of UsableRange.
 func (f Facts) rangeProblem(code string, t fiscal.Type) string {
 	switch code {
 	case "sequence.exhausted":
@@ -75,8 +75,8 @@ func (f Facts) rangeProblem(code string, t fiscal.Type) string {
 	return fmt.Sprintf("the taxpayer has no authorised numbers of type %s in %s", t, f.Environment)
 }
 
-// certificateProblem tells what keeps the taxpayer from signing; nothing, when it has
-// a certificateProblem that is valid.
+// certificateProblem returns what keeps the taxpayer from signing, or nothing when it
+// has a valid certificate.
 func (f Facts) certificateProblem(now time.Time) (code, message string) {
 	c, ok := store.SigningCertificate(f.Certificates, now)
 	if !ok {

@@ -250,7 +250,7 @@ func TestRetriesWaitLongerEachTime(t *testing.T) {
 		b.RunJob(t.Context(), b.claimOne())
 		b.clock.Advance(scenarioPause)
 		if next := b.claimOne(); next.Attempt != 1 || next.LastError != "" || next.Stage != "processing" {
-			t.Errorf("success does not start anew: %+v", next)
+			t.Errorf("success does not reset the count of attempts: %+v", next)
 		}
 	})
 }

@@ -24,10 +24,9 @@ const (
 	scenarioPause  = time.Second
 )
 
-// Check builds the real document with an issuer, an address and a number that
-// are made up, looks at it as the authority would and throws it away. Of dates it
-// asks no more than that the calendar has them, so that fixed test data keep
-// working.
+// Check builds the real document with a made-up issuer, address and number, and checks
+// it as the authority would. It accepts every date of the calendar, so that fixed test
+// data keep working.
 func (Sandbox) Check(_ context.Context, _ store.Scope, inv *fiscal.Invoice) error {
 	err := ecf.Check(ecf.Synthetic(), inv)
 	var problems fiscal.Problems
@@ -41,12 +40,12 @@ func (Sandbox) Check(_ context.Context, _ store.Scope, inv *fiscal.Invoice) erro
 	return problems
 }
 
-// Ready is always so: the sandbox needs no certificate and no numbers.
+// Ready returns nothing: the sandbox needs no certificate and no numbers.
 func (Sandbox) Ready(context.Context, store.Scope, fiscal.Type) (fiscal.Problems, error) {
 	return nil, nil
 }
 
-// Start gives the synthetic result, or starts the walk of a scenario.
+// Start returns the synthetic result, or the first stage of a scenario.
 func (Sandbox) Start(inv *fiscal.Invoice, scenario Scenario) Start {
 	if scenario == "" {
 		return Start{
@@ -69,10 +68,10 @@ func scenarioNote(s Scenario) string {
 	return fmt.Sprintf("Synthetic document of the sandbox, scenario %s; the tax authority has not seen it.", s)
 }
 
-// Notifies nobody: what happens here happened to nothing real.
+// Notifies reports false: the sandbox emits no events.
 func (Sandbox) Notifies() bool { return false }
 
-// Step moves a synthetic document one status on.
+// Step moves a synthetic document to its next status.
 func (Sandbox) Step(_ context.Context, w Work) (Step, error) {
 	name, ok := strings.CutPrefix(w.Job.Plan, scenarioPrefix)
 	path := scenarioPaths[Scenario(name)]

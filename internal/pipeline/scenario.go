@@ -8,7 +8,7 @@ import (
 // sandbox to end at. The zero Scenario asks for nothing.
 type Scenario string
 
-// scenarioPaths are the ways through the states of a document, from queued.
+// scenarioPaths are the statuses that a document goes through after queued.
 var scenarioPaths = map[Scenario][]fiscal.Status{
 	"submitted":            {fiscal.Submitted},
 	"processing":           {fiscal.Submitted, fiscal.Processing},
@@ -26,8 +26,8 @@ func ParseScenario(name string) (Scenario, bool) {
 	return Scenario(name), ok
 }
 
-// Fits tells whether a document of this type can get there: only a fiscal
-// credit invoice is ever delivered to its buyer.
+// Fits reports whether a document of this type can reach the status: only a fiscal
+// credit invoice is delivered to its buyer.
 func (s Scenario) Fits(t fiscal.Type) bool {
 	return s != "delivered" || t == fiscal.FiscalCredit
 }
