@@ -41,7 +41,7 @@ type runtimeOptions struct {
 	onCommit func(store.Scope) // called after events of a taxpayer were committed
 	log      *slog.Logger
 	metrics  prometheus.Registerer
-	baseURL  string // public address of the service, which no buyer may name as its own
+	own      []netip.Prefix // public addresses of the service, which no buyer may name as its own
 }
 
 // newRuntime builds the pipeline of an environment. The caller closes the
@@ -96,7 +96,7 @@ func (c liveFlags) buildPlan(r *envRuntime, o runtimeOptions) (plan *live.Plan, 
 		return nil, err
 	}
 	if r.authority, err = c.newClient(o.env, clientOptions{
-		roots: r.roots, now: o.store.Now, onExchange: exchangeMetrics(o.metrics), own: publicAddresses(o.baseURL), log: o.log,
+		roots: r.roots, now: o.store.Now, onExchange: exchangeMetrics(o.metrics), own: o.own, log: o.log,
 	}); err != nil {
 		return nil, err
 	}
@@ -129,12 +129,12 @@ func exchangeMetrics(to prometheus.Registerer) func(dgii.Exchange) {
 
 // publicAddresses returns the public addresses of the host of a URL. A buyer must not
 // make the service call itself. A host that does not resolve has none.
-func publicAddresses(baseURL string) []netip.Prefix {
+func publicAddresses(ctx context.Context, baseURL string) []netip.Prefix {
 	u, err := url.Parse(baseURL)
 	if err != nil {
 		return nil
 	}
-	found, err := net.LookupHost(u.Hostname())
+	found, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
 	if err != nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ type background struct {
 
 func newBackground() *background {
 	b := &background{}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.ctx, b.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // the client ends it with close; no caller lives as long
 	return b
 }
 

@@ -122,9 +122,9 @@ func (b *circuitBreaker) pause(d time.Duration) {
 	b.pausedUntil = b.now().Add(min(d, maxPause))
 }
 
-// isOpen reports whether the circuit is open, and since when.
-func (b *circuitBreaker) isOpen() (since time.Time, open bool) {
+// isOpen reports whether the circuit is open.
+func (b *circuitBreaker) isOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.openSince, !b.openSince.IsZero()
+	return !b.openSince.IsZero()
 }

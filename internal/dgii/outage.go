@@ -59,7 +59,7 @@ func (c *Client) isDown() bool {
 		return false
 	}
 	for _, s := range c.services {
-		if _, open := s.breaker.isOpen(); open {
+		if s.breaker.isOpen() {
 			return true
 		}
 	}

@@ -18,8 +18,8 @@ func word(track string, v fiscal.Verdict, messages ...fiscal.Message) Item {
 
 func given(track string) Item { return Item{Kind: Track, TrackID: track, At: noon} }
 func found(track string) Item { return Item{Kind: Track, TrackID: track, Found: true, At: noon} }
-func foundWord(track string, v fiscal.Verdict) Item {
-	return Item{Kind: Verdict, TrackID: track, Verdict: v, Found: true, At: noon}
+func foundWord(v fiscal.Verdict) Item {
+	return Item{Kind: Verdict, TrackID: "T0", Verdict: v, Found: true, At: noon}
 }
 func lostAttempt() Item { return Item{Kind: Inconclusive, Attempt: 1, At: noon} }
 
@@ -61,13 +61,13 @@ func TestFold(t *testing.T) {
 		"a track that nobody knows any more":        {[]Item{given("T1"), {Kind: Lost, TrackID: "T1", At: noon}}, fiscal.OutcomeUnknown, false},
 		"a lost track that came back":               {[]Item{given("T1"), {Kind: Lost, TrackID: "T1", At: noon}, word("T1", fiscal.VerdictAccepted)}, fiscal.Accepted, false},
 		"a found track without a verdict":           {[]Item{lostAttempt(), found("T0")}, fiscal.Submitted, false},
-		"a found track is accepted, unconfirmed":    {[]Item{lostAttempt(), found("T0"), foundWord("T0", fiscal.VerdictAccepted)}, fiscal.OutcomeUnknown, false},
-		"a found track is accepted, and ours":       {[]Item{lostAttempt(), foundWord("T0", fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, true, false)}, fiscal.Accepted, false},
-		"a found track is conditional, and ours":    {[]Item{lostAttempt(), foundWord("T0", fiscal.VerdictConditional), state(fiscal.VerdictAccepted, true, false)}, fiscal.AcceptedConditional, false},
+		"a found track is accepted, unconfirmed":    {[]Item{lostAttempt(), found("T0"), foundWord(fiscal.VerdictAccepted)}, fiscal.OutcomeUnknown, false},
+		"a found track is accepted, and ours":       {[]Item{lostAttempt(), foundWord(fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, true, false)}, fiscal.Accepted, false},
+		"a found track is conditional, and ours":    {[]Item{lostAttempt(), foundWord(fiscal.VerdictConditional), state(fiscal.VerdictAccepted, true, false)}, fiscal.AcceptedConditional, false},
 		"our own track is conditional":              {[]Item{word("T1", fiscal.VerdictConditional), state(fiscal.VerdictAccepted, true, false)}, fiscal.AcceptedConditional, false},
-		"a found track is accepted, and foreign":    {[]Item{given("T1"), word("T1", fiscal.VerdictRejected, used), foundWord("T0", fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, false, true)}, fiscal.Rejected, true},
-		"foreign, but our own verdict is open":      {[]Item{given("T1"), foundWord("T0", fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, false, true)}, fiscal.Submitted, false},
-		"a found rejection that is ours":            {[]Item{lostAttempt(), {Kind: Settled, Attempt: 1}, foundWord("T0", fiscal.VerdictRejected), state(fiscal.VerdictRejected, true, false)}, fiscal.Rejected, false},
+		"a found track is accepted, and foreign":    {[]Item{given("T1"), word("T1", fiscal.VerdictRejected, used), foundWord(fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, false, true)}, fiscal.Rejected, true},
+		"foreign, but our own verdict is open":      {[]Item{given("T1"), foundWord(fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, false, true)}, fiscal.Submitted, false},
+		"a found rejection that is ours":            {[]Item{lostAttempt(), {Kind: Settled, Attempt: 1}, foundWord(fiscal.VerdictRejected), state(fiscal.VerdictRejected, true, false)}, fiscal.Rejected, false},
 		"already used, and only our track exists":   {[]Item{word("T1", fiscal.VerdictRejected, used), {Kind: NoOther, At: noon}}, fiscal.Rejected, true},
 		"a lost track that is explained":            {[]Item{given("T1"), {Kind: Lost, TrackID: "T1", At: noon}, {Kind: Settled, TrackID: "T1"}, given("T2"), word("T2", fiscal.VerdictRejected, wrong)}, fiscal.Rejected, false},
 		"the operator decides":                      {[]Item{lostAttempt(), {Kind: Operator, Verdict: fiscal.VerdictRejected, At: noon}}, fiscal.Rejected, false},

@@ -36,7 +36,7 @@ func (c Credential) Live(now time.Time) bool {
 // MaxLiveCredentials limits the usable credentials of a taxpayer in an environment.
 const MaxLiveCredentials = 20
 
-// ErrTooManyCredentials: the taxpayer has MaxLiveCredentials.
+// ErrTooManyCredentials means that the taxpayer has MaxLiveCredentials.
 var ErrTooManyCredentials = fmt.Errorf("a taxpayer has at most %d usable credentials in an environment", MaxLiveCredentials)
 
 const credentialColumns = `id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit,

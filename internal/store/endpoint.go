@@ -43,7 +43,7 @@ const MaxConcurrency = 4
 // MaxEndpoints limits the endpoints of a taxpayer in an environment.
 const MaxEndpoints = 10
 
-// ErrTooManyEndpoints: the taxpayer has MaxEndpoints.
+// ErrTooManyEndpoints means that the taxpayer has MaxEndpoints.
 var ErrTooManyEndpoints = fmt.Errorf("a taxpayer has at most %d webhook endpoints in an environment", MaxEndpoints)
 
 const endpointColumns = `id, environment, taxpayer_id, url, kinds, description, status, disabled_reason,

@@ -7,9 +7,9 @@ import (
 )
 
 var (
-	// ErrNotFound: the given scope has no such row.
+	// ErrNotFound means that the given scope has no such row.
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable: the database is busy, full or not reachable, or the
+	// ErrUnavailable means that the database is busy, full or not reachable, or the
 	// outcome of a commit is not known. The caller may repeat the call.
 	ErrUnavailable = errors.New("database unavailable")
 	// ErrOutcomeUnknown comes together with ErrUnavailable when a commit
@@ -19,10 +19,10 @@ var (
 	// storage that can lose committed rows. Every later write of the process
 	// returns it, so a repetition of the call has no effect.
 	ErrBroken = errors.New("the database failed; this process must end")
-	// ErrExternalIDTaken: the taxpayer already has an invoice with that
+	// ErrExternalIDTaken means that the taxpayer already has an invoice with that
 	// external id in the environment.
 	ErrExternalIDTaken = errors.New("external id taken")
-	// ErrLeaseLost: another worker has the job or the delivery now.
+	// ErrLeaseLost means that another worker has the job or the delivery now.
 	ErrLeaseLost = errors.New("lease lost")
 )
 

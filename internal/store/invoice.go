@@ -134,7 +134,7 @@ func encodeMessages(messages []string) (string, error) {
 	return string(text), nil
 }
 
-// ErrInvoiceChanged: another transaction changed the invoice after it was read.
+// ErrInvoiceChanged means that another transaction changed the invoice after it was read.
 var ErrInvoiceChanged = errors.New("another transaction changed the invoice")
 
 // ChangeStatus replaces the invoice before by after, which has the next status. The

@@ -8,7 +8,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// ErrNumberUsed: the number belongs to another document.
+// ErrNumberUsed means that the number belongs to another document.
 var ErrNumberUsed = errors.New("store: the number belongs to another document")
 
 // NumberState is the state of a number.

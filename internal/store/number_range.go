@@ -9,10 +9,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// ErrOverlap: the range contains numbers of another range of the same RNC.
+// ErrOverlap means that the range contains numbers of another range of the same RNC.
 var ErrOverlap = errors.New("store: the range overlaps another range of the same RNC")
 
-// ErrNumbersTaken: the range has too few numbers left, or another transaction took
+// ErrNumbersTaken means that the range has too few numbers left, or another transaction took
 // numbers of it, fenced it or released it after it was read.
 var ErrNumbersTaken = errors.New("store: another transaction changed the number range, or too few numbers are left")
 

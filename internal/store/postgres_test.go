@@ -30,9 +30,9 @@ func admin(t *testing.T, address string) *sql.DB {
 	return db
 }
 
-func run(t *testing.T, db *sql.DB, statement string, args ...any) {
+func run(t *testing.T, db *sql.DB, statement string) {
 	t.Helper()
-	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
 		t.Fatal(err)
 	}
 }
