@@ -23,6 +23,9 @@ import (
 type Authority interface {
 	// Down returns since when the authority has been out of reach of this node.
 	Down() (since time.Time, down bool)
+	// Failing returns since when calls of this node have failed, however few, and
+	// none was answered.
+	Failing() (since time.Time, failing bool)
 	// LastAnswer returns when the authority last answered this process.
 	LastAnswer() (at time.Time, ok bool)
 	// Probe asks the authority for an answer.
