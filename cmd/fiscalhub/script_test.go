@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,7 +38,8 @@ func (t cleaner) Run() int {
 }
 
 // TestScripts runs every testdata/*.txtar: command lines of an operator and their
-// output. It adds these commands to those of testscript:
+// output. A command line runs the built program; serve runs the program of this test,
+// which has the race detector. These commands are added to those of testscript:
 //
 //	exits CODE COMMAND...  runs a command that must end with that exit code
 //	serve FLAGS...         starts a server; sets BASE, TAXPAYER and KEY
@@ -52,13 +54,13 @@ func (t cleaner) Run() int {
 //	postgres NAME          sets NAME to the address of an empty database
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	fiscalhub := program(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			// Without this every command waits for a second before it exits.
-			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("PATH", filepath.Dir(fiscalhub)+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
