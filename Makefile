@@ -27,7 +27,7 @@ bench: ## measure the service and the limits of this machine (ARGS="creations li
 	go run ./bench $(ARGS)
 
 soak: ## run the long tests: every crash point, SEEDS seeds of a failing authority (default 10), long scenarios
-	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^TestEvery(Crash|Error)Point$$' ./internal/live
+	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^Test(Every(Crash|Error)Point|.*Survives?EveryPoint)$$' ./internal/live
 	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 
