@@ -52,6 +52,7 @@ func (t cleaner) Run() int {
 //	simulate               starts a simulated authority that loses summaries; sets
 //	                       AUTHORITY, makes person.p12, person.password, person.roots
 //	postgres NAME          sets NAME to the address of an empty database
+//	sql FILE STATEMENT     runs a statement on a SQLite database
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	fiscalhub := program(t)
@@ -73,6 +74,10 @@ func TestScripts(t *testing.T) {
 			"shape":    scriptShape,
 			"p12":      scriptP12,
 			"hidden":   scriptHidden,
+			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
+				_, err := storetest.OpenSQL(t, "sqlite:"+ts.MkAbs(args[0])).ExecContext(t.Context(), args[1])
+				ts.Check(err)
+			},
 			"postgres": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv(args[0], storetest.Postgres(t).Empty(t))
 			},

@@ -20,6 +20,8 @@ import (
 // why their rows do not belong to one taxpayer in one environment.
 func sharedTables() map[string]string {
 	return map[string]string{
+		"audit_checkpoints": "the audit log belongs to the whole database",
+		"audit_head":        "the audit log belongs to the whole database",
 		"authority_contact": "all nodes of an environment reach the authority, or none",
 		"comparisons":       "all nodes of an environment share one budget of questions",
 		"contingencies":     "a contingency concerns all taxpayers of an environment",
@@ -46,6 +48,7 @@ func unscopedFunctions() map[string]unscoped {
 	return map[string]unscoped{
 		// The operator, with the command line: no integrator can call these.
 		"reader.AllEndpoints":     {false, "operator: list all endpoints, and rotate the master key"},
+		"reader.AuditEntries":     {false, "operator: read the audit log of all taxpayers"},
 		"reader.AnyDocument":      {false, "operator: find a document by its id alone"},
 		"reader.AnyEndpoint":      {false, "operator: find an endpoint by its id alone"},
 		"reader.AnySource":        {false, "operator: find a source by its id alone"},

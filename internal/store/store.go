@@ -51,6 +51,7 @@ type reader struct {
 // Tx is a transaction. The engine commits all of its writes, or none.
 type Tx struct {
 	reader
+	now func() time.Time
 }
 
 // Open connects to a database and migrates its tables to the newest version. The
@@ -111,7 +112,7 @@ func parseAddress(address string) (*dialect, string, error) {
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	return s.guard(func() error {
 		return s.e.update(ctx, func(q querier) error {
-			return fn(&Tx{reader{q: uncancelled{q}, d: s.d}})
+			return fn(&Tx{reader{q: uncancelled{q}, d: s.d}, s.Now})
 		})
 	})
 }
