@@ -145,3 +145,9 @@ func (s *Store) RunMigration(ctx context.Context, fn func(*Tx) error) error {
 
 // SchemaOfTheFirstRelease is the schema version that programs of the first release know.
 const SchemaOfTheFirstRelease = firstCompatible
+
+// LimitedDial and PostgresUnavailable are parts of the connections to PostgreSQL.
+var (
+	LimitedDial         = limitedDial
+	PostgresUnavailable = postgresUnavailable
+)
