@@ -67,7 +67,7 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 			return err
 		}
 		engine.Watcher, err = watch.New(watch.Options{
-			Store: o.store, Env: o.env, Authority: r.authority, Stages: live.WaitingStages(), Now: o.store.Now, Log: o.log, Pace: pace,
+			Store: o.store, Env: o.env, Authority: r.authority, Now: o.store.Now, Log: o.log, Pace: pace,
 			ApplyParked: func(ctx context.Context) error { return r.inbox.ApplyParked(ctx) }, Metrics: o.metrics,
 		})
 		if err != nil {

@@ -27,10 +27,12 @@ func (s *Store) QueryRow(ctx context.Context, query string, args ...any) *sql.Ro
 // WaitLimit is how long a transaction waits before it can start.
 const WaitLimit = sqliteWait
 
+// SuspendedFrom is the first run_at of suspended jobs.
+const SuspendedFrom = suspendedFrom
+
 // How many rows one transaction changes at most.
 const (
 	PurgeBatch = purgeBatch
-	WakeBatch  = wakeBatch
 )
 
 // Explainer shows how the engine runs the statements of a transaction. It prepares
@@ -39,7 +41,7 @@ type Explainer struct {
 	querier
 	postgres bool
 	prepared map[string]string
-	Blocks   int      // blocks that PostgreSQL read
+	Blocks   int      // blocks that PostgreSQL read to find rows
 	Plans    []string // a plan for each statement
 }
 
@@ -101,19 +103,31 @@ func (e *Explainer) explain(ctx context.Context, query string, args []any) error
 	if err != nil {
 		return err
 	}
-	var plans []struct {
-		Plan struct {
-			Hit  int `json:"Shared Hit Blocks"`
-			Read int `json:"Shared Read Blocks"`
-		}
-	}
+	var plans []struct{ Plan explainedPlan }
 	if err := json.Unmarshal([]byte(text), &plans); err != nil {
 		return err
 	}
-	e.Blocks += plans[0].Plan.Hit + plans[0].Plan.Read
+	e.Blocks += plans[0].Plan.blocks()
 	e.Plans = append(e.Plans, text)
 	_, err = e.ExecContext(ctx, `ROLLBACK TO explained`)
 	return err
+}
+
+// explainedPlan is a plan in the words of PostgreSQL.
+type explainedPlan struct {
+	Node  string `json:"Node Type"`
+	Hit   int    `json:"Shared Hit Blocks"`
+	Read  int    `json:"Shared Read Blocks"`
+	Plans []explainedPlan
+}
+
+// blocks returns how many blocks the plan reads to find its rows. What it reads to
+// change them is left out: that depends on how full their pages are at the moment.
+func (p explainedPlan) blocks() int {
+	if p.Node == "ModifyTable" && len(p.Plans) > 0 {
+		return p.Plans[0].blocks()
+	}
+	return p.Hit + p.Read
 }
 
 func (e *Explainer) explainSQLite(ctx context.Context, query string, args []any) error {
