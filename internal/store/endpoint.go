@@ -177,9 +177,10 @@ func (tx *Tx) DisableEndpoint(ctx context.Context, scope Scope, id, reason strin
 	}})
 }
 
-// DeleteEndpoint removes the secrets of an endpoint and fails its pending deliveries.
-// The row stays, because the delivery log refers to it. The error is ErrNotFound when
-// there is no such endpoint.
+// DeleteEndpoint removes the secrets of an endpoint, which gets no delivery from then
+// on, and fails the first of its pending deliveries. Purge fails the others, so that a
+// long backlog does not block other writers. The row stays, because the delivery log
+// refers to it. The error is ErrNotFound when there is no such endpoint.
 func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
 	err := tx.changeOne(ctx, "delete endpoint", ErrNotFound, statement{`
 		UPDATE endpoints SET status = 'deleted', secret = NULL, old_secret = NULL, old_until = NULL, updated_at = $4
@@ -189,9 +190,6 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now ti
 	if err != nil {
 		return err
 	}
-	_, err = tx.q.ExecContext(ctx, `
-		UPDATE deliveries SET state = 'failed', lease = '', lease_until = 0
-		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'pending'`,
-		scope.Environment, scope.TaxpayerID, id)
-	return tx.d.wrap("delete endpoint", err)
+	_, err = tx.closeDeliveries(ctx, scope, id, closeBatch)
+	return err
 }

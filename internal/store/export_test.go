@@ -33,6 +33,7 @@ const SuspendedFrom = suspendedFrom
 // How many rows one transaction changes at most.
 const (
 	PurgeBatch = purgeBatch
+	CloseBatch = closeBatch
 )
 
 // Explainer shows how the engine runs the statements of a transaction. It prepares

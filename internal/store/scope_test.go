@@ -78,6 +78,7 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.DocumentStates":     {false, "worker: reads the documents of claimed jobs by their ids, and drops those of another environment"},
 		"Store.candidates":          {true, "sender: finds the endpoints of all taxpayers with due deliveries"},
 		"reader.NextDelivery":       {true, "sender: waits for the next delivery of any taxpayer"},
+		"Store.closeDeleted":        {false, "housekeeping: finds the deleted endpoints of all taxpayers"},
 		"Store.Purge":               {false, "housekeeping: deletes the old rows of all taxpayers"},
 		"reader.ParkedWithDocument": {true, "worker: finds the parked messages of all taxpayers whose document exists"},
 		"reader.Replays":            {true, "sender: finds the replays of all taxpayers"},
