@@ -60,30 +60,32 @@ func (f *Fence) writeHistory(h history) error {
 
 // CheckHistory detects a failover to a copy of the database that may be older than
 // what was sent. Then it fences every range, because another node may have sent
-// numbers that this witness does not know. Call it before numbers are taken.
-func (f *Fence) CheckHistory(ctx context.Context) error {
+// numbers that this witness does not know. Call it before a range is read whose numbers
+// are taken, and take them only on the timeline that it returns: a failover after the
+// check has another one. The timeline is empty when it cannot be known.
+func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	if f == nil || !f.store.Shared() {
-		return nil
+		return "", nil
 	}
-	timeline, err := f.store.Timeline(ctx)
+	timeline, err = f.store.Timeline(ctx)
 	if err != nil || timeline == store.UnknownTimeline {
-		return err
+		return "", err
 	}
 	f.historyMu.Lock()
 	defer f.historyMu.Unlock()
 	if timeline == f.history.timeline {
-		return nil
+		return timeline, nil
 	}
 	if f.history.timeline != "" && !f.history.lossless {
 		f.log.Error("The database continues another history of commits, and its last commits may be lost. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
 			"before", f.history.timeline, "now", timeline)
 		if err := f.witness.Doubt(); err != nil {
-			return err
+			return "", err
 		}
 	} else if f.history.timeline != "" {
 		f.log.Warn("The database continues another history of commits. Its commits waited for a standby, so nothing is lost.", "before", f.history.timeline, "now", timeline)
 	}
-	return f.writeHistory(history{timeline, false})
+	return timeline, f.writeHistory(history{timeline, false})
 }
 
 // recordReplication remembers whether a failover would lose commits.
@@ -148,7 +150,7 @@ func (f *Fence) Run(ctx context.Context) {
 
 // Beat is one heartbeat.
 func (f *Fence) Beat(ctx context.Context) error {
-	if err := f.CheckHistory(ctx); err != nil {
+	if _, err := f.CheckHistory(ctx); err != nil {
 		return err
 	}
 	started := f.now()

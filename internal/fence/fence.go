@@ -71,7 +71,8 @@ func Open(ctx context.Context, o Options) (*Fence, error) {
 		return nil, err
 	}
 	f.lastBeat = f.now()
-	if err := errors.Join(f.CheckHistory(ctx), f.inspectAll(ctx)); err != nil {
+	_, err = f.CheckHistory(ctx)
+	if err := errors.Join(err, f.inspectAll(ctx)); err != nil {
 		return nil, errors.Join(err, f.witness.Close())
 	}
 	return f, nil

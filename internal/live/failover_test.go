@@ -139,3 +139,65 @@ func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
 		}
 	}
 }
+
+// The database fails over between the check of its timeline and the commit of a number.
+// Meanwhile another node has sent that number, and the new primary does not know it.
+// The commit is refused, and every range is fenced.
+func TestFailoverBetweenTheCheckAndTheCommitOfANumber(t *testing.T) {
+	t.Parallel()
+	f := newFailover(t, false)
+	f.issue(f.a, 2)
+	f.beat(f.a, f.b)
+	f.a.must(f.b.options.Fence.Close())
+	// The node finds the primary among both servers.
+	n := f.b.from("postgres:///failover?user=postgres&target_session_attrs=read-write&host=" + f.primary.Dir + "," + f.standby.Dir)
+	n.made = 1000
+	n.guard(filepath.Join(f.dir, "b"))
+	waiting := n.create(fiscal.FiscalCredit, 1000)
+	jobs, err := n.Claim(t.Context(), 1)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("claimed %v, %v", jobs, err)
+	}
+	f.follow(t, jobs[0])
+	f.a.must(f.standby.Configure("primary_conninfo", ""))
+	time.Sleep(500 * time.Millisecond) // until the standby has ended its connection
+
+	failed := false
+	n.options.Point = func(name string) error {
+		if name == "before issuing" && !failed {
+			failed = true
+			f.issue(f.a, 3) // numbers 3 to 5, which the standby does not get
+			f.primary.Halt()
+			n.must(f.standby.Promote())
+			for range 20 { // each failure removes a connection to the old primary from the pool
+				_, _ = n.store().Timeline(t.Context())
+			}
+		}
+		return nil
+	}
+	n.start()
+	n.RunJob(t.Context(), jobs[0])
+	if got := n.read(waiting); !failed || got.ENCF != "" {
+		t.Errorf("the document got the number %q after the failover", got.ENCF)
+	}
+	if got := contents(n, "E310000000003"); got != 1 {
+		t.Errorf("the authority has %d documents under number 3, want one", got)
+	}
+	n.refused(fiscal.FiscalCredit)
+}
+
+// follow waits until the standby has the lease of a job.
+func (f *failover) follow(t *testing.T, job store.Job) {
+	t.Helper()
+	standby := storetest.OpenSQL(t, f.standby.URL("failover"))
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		var lease string
+		err := standby.QueryRowContext(t.Context(), `SELECT lease FROM jobs WHERE document_id = $1`, job.DocumentID).Scan(&lease)
+		if err == nil && lease == job.Lease {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the standby has the lease %q, %v", lease, err)
+		}
+	}
+}

@@ -19,14 +19,15 @@ import (
 
 func postgresDialect() *dialect {
 	return &dialect{
-		name:        "postgres",
-		skipLocked:  "FOR UPDATE SKIP LOCKED",
-		shared:      true,
-		open:        openPostgres,
-		timeline:    postgresTimeline,
-		replication: postgresReplication,
-		unavailable: postgresUnavailable,
-		broken:      postgresBroken,
+		name:         "postgres",
+		skipLocked:   "FOR UPDATE SKIP LOCKED",
+		shared:       true,
+		open:         openPostgres,
+		timeline:     postgresTimeline,
+		timelineText: timelineText,
+		replication:  postgresReplication,
+		unavailable:  postgresUnavailable,
+		broken:       postgresBroken,
 	}
 }
 
