@@ -5,9 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,24 +129,10 @@ func execute(t *testing.T, tx *store.Tx, text string, args ...any) {
 	}
 }
 
-// backlog returns how many jobs the largest backlog of a test has. `make soak` sets
-// BACKLOG_JOBS to a million.
-func backlog(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("BACKLOG_JOBS")
-	if text == "" {
-		return 10_000
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // On PostgreSQL a claim reads as many blocks with many waiting jobs as with 1,000, but
 // for the greater depth of the indexes. This holds for due jobs and for suspended ones,
-// for plans that the server made while there were few jobs, and for new plans.
+// for plans that the server made while there were few jobs, and for new plans. `make
+// soak` runs it for a million jobs.
 func TestAPostgresClaimDoesNotReadTheBacklog(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]time.Time{"due": noon, "suspended": time.UnixMicro(store.SuspendedFrom + noon.UnixMicro())} {
@@ -183,7 +167,7 @@ func claimFromBacklog(t *testing.T, cases []claimCase, taxpayers int, first time
 	measure(t, tx, explained, cases) // makes the plans
 	grow(101, few)
 	old := measure(t, tx, explained, cases)
-	grow(few+1, backlog(t))
+	grow(few+1, sizeOf(t, "BACKLOG_JOBS", 10_000))
 	compare(t, "old plans", old, measure(t, tx, explained, cases))
 	execute(t, tx, `ANALYZE jobs`)
 	compare(t, "new plans", old, measure(t, tx, explained, cases))
