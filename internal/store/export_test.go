@@ -80,6 +80,15 @@ func (e *Explainer) QueryRowContext(ctx context.Context, query string, args ...a
 	return e.querier.QueryRowContext(ctx, query, args...)
 }
 
+func (e *Explainer) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if command, _, _ := strings.Cut(strings.TrimSpace(query), " "); command == "INSERT" || command == "UPDATE" || command == "DELETE" {
+		if err := e.explain(ctx, query, args); err != nil {
+			return nil, fmt.Errorf("explain: %w", err)
+		}
+	}
+	return e.querier.ExecContext(ctx, query, args...)
+}
+
 func (e *Explainer) explain(ctx context.Context, query string, args []any) error {
 	if !e.postgres {
 		return e.explainSQLite(ctx, query, args)
@@ -88,7 +97,7 @@ func (e *Explainer) explain(ctx context.Context, query string, args []any) error
 	if !known {
 		name = fmt.Sprintf("explained_%d", len(e.prepared))
 		e.prepared[query] = name
-		if _, err := e.ExecContext(ctx, `PREPARE `+name+` AS `+query); err != nil {
+		if _, err := e.querier.ExecContext(ctx, `PREPARE `+name+` AS `+query); err != nil {
 			return err
 		}
 	}
@@ -96,7 +105,7 @@ func (e *Explainer) explain(ctx context.Context, query string, args []any) error
 	for i, arg := range args {
 		values[i] = "'" + strings.ReplaceAll(fmt.Sprint(arg), "'", "''") + "'"
 	}
-	if _, err := e.ExecContext(ctx, `SAVEPOINT explained`); err != nil {
+	if _, err := e.querier.ExecContext(ctx, `SAVEPOINT explained`); err != nil {
 		return err
 	}
 	var text string
@@ -110,7 +119,7 @@ func (e *Explainer) explain(ctx context.Context, query string, args []any) error
 	}
 	e.Blocks += plans[0].Plan.blocks()
 	e.Plans = append(e.Plans, text)
-	_, err = e.ExecContext(ctx, `ROLLBACK TO explained`)
+	_, err = e.querier.ExecContext(ctx, `ROLLBACK TO explained`)
 	return err
 }
 
@@ -148,6 +157,11 @@ func (e *Explainer) explainSQLite(ctx context.Context, query string, args []any)
 	}
 	e.Plans = append(e.Plans, strings.Join(plan, "\n"))
 	return rows.Err()
+}
+
+// NumberEvents gives events of a taxpayer a position in its feed.
+func (tx *Tx) NumberEvents(ctx context.Context, scope Scope) error {
+	return tx.numberEvents(ctx, scope)
 }
 
 // RunMigration runs fn as the transaction of a migration.
