@@ -164,6 +164,7 @@ func (q *backlogQueue) timeClaims(ctx context.Context) (p50, p99 time.Duration, 
 type answering struct{ at time.Time }
 
 func (a answering) Down() (time.Time, bool)       { return time.Time{}, false }
+func (a answering) Failing() (time.Time, bool)    { return time.Time{}, false }
 func (a answering) LastAnswer() (time.Time, bool) { return a.at, true }
 func (a answering) Probe(context.Context) error   { return nil }
 

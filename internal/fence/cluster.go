@@ -34,6 +34,15 @@ type history struct {
 	lossless bool // a failover loses no commit: commits wait for a standby
 }
 
+// leadsTo reports whether a database with another timeline has all the commits of h. A
+// promotion creates a later timeline of the same server. Another server, or an earlier
+// timeline, is an older copy.
+func (h history) leadsTo(timeline string) bool {
+	system, before, _ := strings.Cut(h.timeline, "-")
+	same, after, _ := strings.Cut(timeline, "-")
+	return h.lossless && system == same && after > before
+}
+
 func (f *Fence) historyPath() string { return f.path + ".timeline" }
 
 // readHistory reads the file; there is none before the first heartbeat.
@@ -76,7 +85,17 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	if timeline == f.history.timeline {
 		return timeline, nil
 	}
-	if f.history.timeline != "" && !f.history.lossless {
+	// Another process with the same witness, such as `fiscalhub reconcile`, may have
+	// detected the failover before. Then the doubt is in the witness, or was released.
+	stored, err := f.readHistory()
+	if err != nil {
+		return "", err
+	}
+	if stored.timeline == timeline {
+		f.history = stored
+		return timeline, nil
+	}
+	if f.history.timeline != "" && !f.history.leadsTo(timeline) {
 		f.log.Error("The database continues another history of commits, and its last commits may be lost. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
 			"before", f.history.timeline, "now", timeline)
 		if err := f.witness.Doubt(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Exec runs any statement in a transaction.
@@ -53,7 +54,7 @@ func TxOn(conn *sql.Conn, engine string) *Tx {
 	if engine == "postgres" {
 		d = postgresDialect()
 	}
-	return &Tx{reader{q: conn, d: d}}
+	return &Tx{reader{q: conn, d: d}, time.Now}
 }
 
 // Explain makes the transaction explain each query before it runs it.
@@ -167,9 +168,15 @@ func (tx *Tx) NumberEvents(ctx context.Context, scope Scope) error {
 // RunMigration runs fn as the transaction of a migration.
 func (s *Store) RunMigration(ctx context.Context, fn func(*Tx) error) error {
 	return s.e.migration(ctx, s.log, func(step migrationStep) error {
-		return step(ctx, func(q querier) error { return fn(&Tx{reader{q: q, d: s.d}}) })
+		return step(ctx, func(q querier) error { return fn(&Tx{reader{q: q, d: s.d}, s.Now}) })
 	})
 }
 
 // SchemaOfTheFirstRelease is the schema version that programs of the first release know.
 const SchemaOfTheFirstRelease = firstCompatible
+
+// LimitedDial and PostgresUnavailable are parts of the connections to PostgreSQL.
+var (
+	LimitedDial         = limitedDial
+	PostgresUnavailable = postgresUnavailable
+)

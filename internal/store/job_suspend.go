@@ -1,6 +1,11 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
 
 // suspendedFrom is the run_at of suspended jobs, before the time of their creation is
 // added. It lies in the year 5138: no other job is due so late. Suspended jobs
@@ -35,4 +40,14 @@ func (b *Batch) SuspendJob(j Job, since time.Time, lastError string) *Batch {
 		UPDATE jobs SET run_at = created_at + $5, attempt = $6, lease = '', lease_until = 0, last_error = $7 ` + whereJobHeld,
 		j.heldArgs(int64(suspendedFrom), attempts, lastError)}, ErrLeaseLost)
 	return b.add(reportFailure(j.Environment, since), nil)
+}
+
+// HasSuspendedJobs reports whether jobs of the main queue of an environment are
+// suspended, or were and are not done yet.
+func (r reader) HasSuspendedJobs(ctx context.Context, env fiscal.Environment) (bool, error) {
+	var one int64
+	err := r.q.QueryRowContext(ctx, `
+		SELECT 1 FROM jobs WHERE environment = $1 AND queue = $2 AND run_at >= $3
+		ORDER BY run_at, document_id LIMIT 1`, env, QueueMain, int64(suspendedFrom)).Scan(&one)
+	return r.rowExists("find suspended jobs", err)
 }

@@ -108,8 +108,10 @@ func openPostgresConfig(ctx context.Context, config *pgx.ConnConfig) (*engine, e
 	} {
 		config.RuntimeParams[name] = value
 	}
-	config.ConnectTimeout = 5 * time.Second
-	db := stdlib.OpenDB(*config)
+	config.ConnectTimeout = connectionWait
+	limited := config.Copy()
+	limitConnection(limited)
+	db := stdlib.OpenDB(*limited)
 	db.SetMaxOpenConns(postgresConns)
 	db.SetMaxIdleConns(postgresConns)
 	if err := assertPostgresSettings(ctx, db); err != nil {
