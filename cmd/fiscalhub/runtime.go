@@ -99,7 +99,7 @@ func buildWatcher(r *envRuntime, o runtimeOptions, pace wake.Pace) (*watch.Watch
 		}
 	}
 	return watch.New(watch.Options{
-		Store: o.store, Env: o.env, Authority: r.authority, Stages: live.WaitingStages(), Now: o.store.Now, Log: o.log, Pace: pace,
+		Store: o.store, Env: o.env, Authority: r.authority, Now: o.store.Now, Log: o.log, Pace: pace,
 		ApplyParked: func(ctx context.Context) error { return r.inbox.ApplyParked(ctx) }, Comparer: comparer, Metrics: o.metrics,
 	})
 }

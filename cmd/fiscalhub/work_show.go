@@ -77,9 +77,12 @@ func (e evidenceView) summary() string {
 }
 
 func (j documentJob) print(w io.Writer) {
-	next := "next try " + j.NextTry
-	if j.LeaseUntil != nil {
+	next := "next try when the authority answers"
+	switch {
+	case j.LeaseUntil != nil:
 		next = "under way"
+	case j.NextTry != nil:
+		next = "next try " + *j.NextTry
 	}
 	line(w, "job", j.Stage, "attempt "+strconv.FormatInt(j.Attempt, 10), next, cell(textOf(j.LastError)))
 }

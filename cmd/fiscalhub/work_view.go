@@ -92,7 +92,7 @@ type evidenceView struct {
 type documentJob struct {
 	Stage      string  `json:"stage"`
 	Attempt    int64   `json:"attempt"`
-	NextTry    string  `json:"next_try"`
+	NextTry    *string `json:"next_try"`    // null while the job waits until the authority answers
 	LeaseUntil *string `json:"lease_until"` // null when no worker has the job
 	LastError  *string `json:"last_error"`
 }
@@ -156,7 +156,7 @@ func newDocumentResult(o evidence.Outcome) *documentResult {
 }
 
 func newDocumentJob(j store.Job, now time.Time) *documentJob {
-	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: formatTime(j.RunAt), LastError: optional(j.LastError)}
+	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: optionalTime(j.RunAt), LastError: optional(j.LastError)}
 	if j.LeaseUntil.After(now) {
 		v.LeaseUntil = optionalTime(j.LeaseUntil)
 	}

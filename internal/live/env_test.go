@@ -123,7 +123,7 @@ func (w *env) start() {
 	w.must(err)
 	w.engine.Store, w.engine.Env, w.engine.Now, w.engine.Log = w.options.Store, w.options.Env, w.options.Now, w.options.Log
 	w.watcher, err = watch.New(watch.Options{
-		Store: w.options.Store, Env: w.options.Env, Authority: w.client, Stages: WaitingStages(), Now: w.options.Now, Log: w.options.Log,
+		Store: w.options.Store, Env: w.options.Env, Authority: w.client, Now: w.options.Now, Log: w.options.Log,
 	})
 	w.must(err)
 	w.engine.Plan, w.engine.Watcher = w.plan, w.watcher

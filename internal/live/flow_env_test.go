@@ -81,7 +81,7 @@ func (e *flowEnv) start(t *testing.T) *flowService {
 	w.inbox, err = NewInbox(InboxOptions{Store: e.counted, Env: w.options.Env, Pipeline: counted, Now: w.now, Log: e.log, Roots: w.roots})
 	w.must(err)
 	w.watcher, err = watch.New(watch.Options{
-		Store: e.counted, Env: w.options.Env, Authority: authority, Stages: WaitingStages(), Now: w.now, Log: e.log, ApplyParked: w.inbox.ApplyParked,
+		Store: e.counted, Env: w.options.Env, Authority: authority, Now: w.now, Log: e.log, ApplyParked: w.inbox.ApplyParked,
 	})
 	w.must(err)
 	w.releaser = fence.Releaser{Store: e.counted, Authority: authority, Identities: w.options.Identities, Fence: w.options.Fence, Now: w.now}

@@ -37,10 +37,8 @@ type Options struct {
 	Store     *store.Store
 	Env       fiscal.Environment
 	Authority Authority
-	// Stages are the stages of documents that wait for the authority.
-	Stages []string
-	Now    func() time.Time
-	Log    *slog.Logger
+	Now       func() time.Time
+	Log       *slog.Logger
 	// Pace divides every wait.
 	Pace wake.Pace
 	// ApplyParked, if set, applies messages of buyers that came before their document
@@ -58,7 +56,6 @@ type Watcher struct {
 	store     *store.Store
 	env       fiscal.Environment
 	authority Authority
-	stages    []string
 	now       func() time.Time
 	log       *slog.Logger
 	pace      wake.Pace
@@ -71,14 +68,14 @@ type Watcher struct {
 
 // New returns a watcher. It fails when an option that it needs is missing.
 func New(o Options) (*Watcher, error) {
-	if o.Store == nil || o.Env == "" || o.Authority == nil || len(o.Stages) == 0 || o.Now == nil || o.Log == nil {
+	if o.Store == nil || o.Env == "" || o.Authority == nil || o.Now == nil || o.Log == nil {
 		return nil, errors.New("watch: Options are incomplete")
 	}
 	if o.ApplyParked == nil {
 		o.ApplyParked = func(context.Context) error { return nil }
 	}
 	return &Watcher{
-		store: o.Store, env: o.Env, authority: o.Authority, stages: o.Stages, now: o.Now, log: o.Log, pace: o.Pace,
+		store: o.Store, env: o.Env, authority: o.Authority, now: o.Now, log: o.Log, pace: o.Pace,
 		metrics: newMetrics(o.Metrics), applyParked: o.ApplyParked, comparer: o.Comparer,
 	}, nil
 }
