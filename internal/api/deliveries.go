@@ -87,7 +87,7 @@ var eventIDForm = regexp.MustCompile(`^evt_[0-9a-f]{32}$`)
 // of its three members.
 func decodeReplay(document *strictjson.Document) (replay notify.Replay, _ error) {
 	var d bodyDecoder
-	members := d.object(document.Root(), "event_id", "since", "failed")
+	members := d.document(document, "event_id", "since", "failed")
 	for name, v := range members {
 		switch name {
 		case "event_id":

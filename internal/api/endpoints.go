@@ -93,7 +93,7 @@ func (a *API) storeEndpoint(ctx context.Context, scope store.Scope, document *st
 
 func decodeEndpoint(document *strictjson.Document) (n notify.EndpointSpec, err error) {
 	var d bodyDecoder
-	members := d.object(document.Root(), "url", "events", "description")
+	members := d.document(document, "url", "events", "description")
 	for name, v := range members {
 		switch name {
 		case "url":
@@ -180,7 +180,7 @@ func checkNoArguments(r *http.Request) error {
 		return err
 	}
 	var d bodyDecoder
-	d.object(document.Root())
+	d.document(document)
 	return d.err()
 }
 
