@@ -12,6 +12,7 @@ import (
 	_ "time/tzdata" // America/Santo_Domingo on machines without zone files
 
 	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -26,6 +27,7 @@ type serveCmd struct {
 	ReceiverListen string        `help:"Address of a separate listener for the paths under /fe/, which other taxpayers call. By default the API's listener serves them." placeholder:"ADDR"`
 	MetricsListen  string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
 	TrustedProxy   []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
+	MemoryLimit    string        `help:"Most memory that the process uses, for example 512MiB. By default nine tenths of the limit of its control group, or a half of the memory of the machine." placeholder:"SIZE"`
 	NoBootstrap    bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
 	DrainDelay     time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
 	LogLevel       slog.Level    `help:"debug, info, warn or error." default:"info"`
@@ -42,6 +44,7 @@ type serveConfig struct {
 	rateLimit int64  // requests per minute; 0 for no limit
 	tls       *tls.Config
 	proxies   []netip.Prefix
+	memory    capacity.Memory
 }
 
 // check parses the flags. It fails before anything is created or opened.
@@ -65,6 +68,9 @@ func (c serveCmd) check() (config serveConfig, err error) {
 		}
 	}
 	if config.tls, err = c.tlsConfig(); err != nil {
+		return config, err
+	}
+	if config.memory, err = memoryLimit(c.MemoryLimit); err != nil {
 		return config, err
 	}
 	for _, text := range c.TrustedProxy {

@@ -13,11 +13,12 @@ const refusalsPerSecond = 1000
 // refusal for lack of a slot. A refusal costs nearly as much as a request:
 // clients that ignore Retry-After would take the time of the requests that are
 // served. The delay grows with the number of such connections. A client that
-// waits for Retry-After does not notice it.
+// waits for Retry-After does not notice it. A connection of a proxy is not delayed,
+// because it carries requests of other clients, too.
 func (a *API) delayNextRead(x *exchange) {
 	delayed := a.delayed.Add(1)
 	defer a.delayed.Add(-1)
-	if http.NewResponseController(x.w).Flush() != nil || a.draining.Load() {
+	if shared(x.r) || http.NewResponseController(x.w).Flush() != nil || a.draining.Load() {
 		return
 	}
 	timer := time.NewTimer(readDelay(delayed))

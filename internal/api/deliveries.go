@@ -66,7 +66,7 @@ type replayResource struct {
 
 // replayEvents sends events to an endpoint again.
 func (a *API) replayEvents(ctx context.Context, x *exchange, e store.Endpoint) error {
-	_, document, err := readJSON(x.r)
+	_, document, err := a.readJSON(x)
 	if err != nil {
 		return err
 	}

@@ -180,7 +180,10 @@ func (a *API) respondError(x *exchange, err error) {
 	if x.status != 0 {
 		return
 	}
-	e := toAPIError(err)
+	e := toAPIError(a.refusal(x, err))
+	for _, name := range []string{"Content-Type", "Content-Disposition", "ETag", "Repr-Digest", "Accept-Ranges"} {
+		x.w.Header().Del(name) // of the file that a handler wanted to send
+	}
 	clientGone := x.r.Context().Err() != nil // its cancelled context explains the error
 	if e.status >= http.StatusInternalServerError && !clientGone && !errors.As(err, new(*apiError)) {
 		a.log.Error("request failed", "request_id", x.id, "route", x.route, "status", e.status, "error", err.Error())
@@ -203,6 +206,6 @@ func (a *API) respondError(x *exchange, err error) {
 	if err != nil {
 		a.log.Error("cannot encode the error answer; the body is empty", "request_id", x.id, "error", err.Error())
 	}
-	x.write(e.status, body)
+	x.send(e.status, body)
 	x.shed = e.shed
 }
