@@ -26,7 +26,7 @@ type apiError struct {
 	details fiscal.Problems
 	headers map[string]string
 	invoice string // id of the existing invoice of an external id conflict
-	shed    bool   // refused because no slot was free
+	shed    bool   // refused because there was no capacity for it
 }
 
 func (e *apiError) Error() string { return e.code + ": " + e.message }
@@ -96,7 +96,7 @@ func invalid(details ...fiscal.Problem) *apiError {
 		message: "the request is not valid; see details", details: details}
 }
 
-// shed marks a refusal as one for lack of a free slot.
+// shed marks a refusal as one for lack of capacity.
 func shed(e *apiError) *apiError {
 	e.shed = true
 	return e

@@ -41,7 +41,8 @@ type exchange struct {
 	invoiceID string
 	keyDigest string // short digest of the idempotency key
 	replayed  bool
-	shed      bool // refused because no slot was free
+	shed      bool // refused because there was no capacity for it
+	exceeded  bool // refused because its address has used up its window
 }
 
 // handlerTime limits the work of a handler after the request has been read.

@@ -28,7 +28,6 @@ func (a *API) createInvoice(x *exchange) error {
 		return err
 	}
 	command, err := newCommand(raw, document, scenario)
-	x.parse.Release()
 	command.Scope, command.Key, command.RequestID = x.scope, key, x.id
 	ctx, cancel := x.deadline()
 	defer cancel()

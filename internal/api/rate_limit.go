@@ -220,5 +220,6 @@ func (a *API) countAnonymous(x *exchange) (allowed bool) {
 // addressExceeded returns the refusal of a request that is not authenticated and
 // whose address has used up its window.
 func (a *API) addressExceeded(x *exchange) error {
+	x.exceeded = true
 	return shed(rateLimited(x.window.reset-a.now().Unix(), "too many requests without a valid credential from this address; try again after Retry-After seconds"))
 }

@@ -11,13 +11,13 @@ import (
 // holds are what a request holds of the capacity of the service.
 type holds struct {
 	slot  *capacity.Hold // while it executes
-	parse *capacity.Hold // while it parses a large body
+	large *capacity.Hold // while it processes a large body
 	body  capacity.Body
 }
 
 // release gives everything back.
 func (h *holds) release() {
-	h.parse.Release()
+	h.large.Release()
 	h.slot.Release()
 	h.body.Release()
 	*h = holds{}
@@ -60,7 +60,7 @@ func (a *API) readBody(x *exchange, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, a.refusal(x, err)
 	}
-	x.parse, err = a.capacity.Parse(x.r.Context(), x.holder(), len(x.body.Bytes))
+	x.large, err = a.capacity.Process(x.r.Context(), x.holder(), len(x.body.Bytes))
 	if err != nil {
 		return nil, a.refusal(x, err)
 	}

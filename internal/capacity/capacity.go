@@ -38,7 +38,7 @@ type Capacity struct {
 type group struct {
 	slots *Pool // requests that execute
 	bytes *Pool // of bodies in memory
-	heavy *Pool // requests that parse a large body
+	heavy *Pool // large bodies that are processed
 }
 
 // New returns a capacity with limits.
@@ -93,13 +93,13 @@ func (c *Capacity) Execute(ctx context.Context, h Holder) (*Hold, error) {
 	)...)
 }
 
-// Parse takes the right to parse a body. For a small body it returns nil at once. It
-// fails with a *FullError when the request has waited too long. The caller gives
-// it back when the body is parsed.
+// Process takes the right to process a body: to parse it and to store what it says.
+// For a small body it returns nil at once. It fails with a *FullError when the
+// request has waited too long.
 //
-// Few large bodies are parsed at a time, because a request that needs the processor
-// for long delays all others.
-func (c *Capacity) Parse(ctx context.Context, h Holder, size int) (*Hold, error) {
+// Few large bodies are processed at a time, because a request that needs the
+// processor or the disk for long delays all others.
+func (c *Capacity) Process(ctx context.Context, h Holder, size int) (*Hold, error) {
 	if size <= smallBody {
 		return nil, nil
 	}

@@ -21,9 +21,9 @@ type Limits struct {
 	StrangerBytes int64 // of bodies of strangers in memory; an address may hold a half
 	AnswerBytes   int64 // of answers that tenants are reading; shares as for bodies
 
-	Heavy         int           // large bodies of tenants that are parsed at the same time
-	StrangerHeavy int           // large bodies of strangers that are parsed at the same time
-	Patience      time.Duration // how long a large body waits for memory, and to be parsed
+	Heavy         int           // large bodies of tenants that are processed at the same time
+	StrangerHeavy int           // large bodies of strangers that are processed at the same time
+	Patience      time.Duration // how long a large body waits for memory, and to be processed
 
 	CredentialWaits int // requests of one credential that wait for an event or a verdict
 	TaxpayerWaits   int // of one taxpayer
@@ -33,7 +33,7 @@ const (
 	// A body up to firstPart bytes needs no memory of a budget, so that typical
 	// requests never wait for it.
 	firstPart = 16 << 10
-	// A body up to smallBody bytes takes so little time that it is parsed at once.
+	// A body up to smallBody bytes takes so little time that it is processed at once.
 	smallBody = 64 << 10
 	// An answer up to smallAnswer bytes fits into the buffer of a socket.
 	smallAnswer = 32 << 10

@@ -20,7 +20,6 @@ func (rc *Receiver) receive(x *exchange) answer {
 		return refuseUpload("No se recibió un e-CF.", err)
 	}
 	head, err := reply.ReadHead(raw, rc.roots, x.now)
-	x.parse.Release()
 	if err != nil {
 		return refuse(http.StatusBadRequest, "No se pudo leer el archivo como e-CF.", err)
 	}

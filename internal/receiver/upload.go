@@ -27,13 +27,13 @@ var (
 // holds are what a request holds of the capacity of the service.
 type holds struct {
 	slot  *capacity.Hold // while it executes
-	parse *capacity.Hold // while a large document is parsed
+	large *capacity.Hold // while a large document is processed
 	body  capacity.Body
 }
 
 // release gives everything back.
 func (h *holds) release() {
-	h.parse.Release()
+	h.large.Release()
 	h.slot.Release()
 	h.body.Release()
 	*h = holds{}
@@ -51,7 +51,7 @@ func (rc *Receiver) upload(x *exchange, limit int) ([]byte, error) {
 	if x.body, err = rc.capacity.ReadBody(x.w, x.r, sender, int64(limit)+overhead); err != nil {
 		return nil, err
 	}
-	if x.parse, err = rc.capacity.Parse(ctx, sender, len(x.body.Bytes)); err != nil {
+	if x.large, err = rc.capacity.Process(ctx, sender, len(x.body.Bytes)); err != nil {
 		return nil, err
 	}
 	if x.slot, err = rc.capacity.Execute(ctx, sender); err != nil {

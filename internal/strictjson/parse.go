@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"runtime"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -13,6 +14,10 @@ import (
 // node for every ten to fifteen bytes. A lower estimate costs memory, a higher one
 // a second allocation. A body of 1 MiB gets room for maxNodes at once.
 const bytesPerNode = 8
+
+// yieldEvery is how many tokens Parse reads before it lets other goroutines run. A
+// large body would otherwise delay small ones for milliseconds.
+const yieldEvery = 2048
 
 // errManyMembers ends the first reading of a body with an object of more than
 // MaxMembers members.
@@ -69,7 +74,10 @@ type openValue struct {
 func (p *parser) run(options ...jsontext.Options) error {
 	*p = parser{body: p.body, slash: -1, nodes: p.nodes[:0], anyNames: len(options) > 0}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(p.body), options...)
-	for end := 0; ; {
+	for end, count := 0, 1; ; count++ {
+		if count%yieldEvery == 0 {
+			runtime.Gosched()
+		}
 		if _, err := dec.ReadToken(); err != nil {
 			return p.finish(err)
 		}
