@@ -90,6 +90,14 @@ func eachEngine(t *testing.T, opt envOptions, test func(t *testing.T, e *env)) {
 	storetest.EachAddress(t, func(t *testing.T, address string) { test(t, newEnv(t, address, opt)) })
 }
 
+// oneEngine runs a test in a new environment on SQLite. It is for answers that do not
+// depend on the database, because most of them are given before it is asked.
+func oneEngine(t *testing.T, opt envOptions, test func(t *testing.T, e *env)) {
+	t.Helper()
+	t.Parallel()
+	test(t, newEnv(t, storetest.Address(t, "sqlite"), opt))
+}
+
 // newEnv starts a service on a database, with a taxpayer and a credential.
 func newEnv(t *testing.T, address string, opt envOptions) *env {
 	t.Helper()
