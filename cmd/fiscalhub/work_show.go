@@ -40,6 +40,13 @@ func (v workShowView) print(w io.Writer) {
 	for _, e := range v.Evidence {
 		line(w, "evidence", e.At, string(e.Kind), e.summary())
 	}
+	for _, d := range v.Differences {
+		words := d.text
+		if d.EndedAt != nil {
+			words += " (until " + *d.EndedAt + ")"
+		}
+		line(w, "difference", d.FoundAt, cell(words))
+	}
 	if v.Job == nil {
 		line(w, "job", "none")
 	} else {

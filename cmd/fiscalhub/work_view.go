@@ -20,6 +20,28 @@ type workShowView struct {
 	Evidence []evidenceView  `json:"evidence"`
 	Job      *documentJob    `json:"job"`
 	Outcome  *documentResult `json:"outcome"`
+	// Differences are what the tax authority showed differently after the document
+	// was accepted. Most documents have none.
+	Differences []differenceView `json:"differences,omitempty"`
+}
+
+// differenceView is a difference between a document and what the tax authority
+// shows, in JSON.
+type differenceView struct {
+	Kind    store.DifferenceKind `json:"kind"`
+	Ours    string               `json:"ours"`
+	Theirs  string               `json:"theirs"`
+	FoundAt string               `json:"found_at"`
+	SeenAt  string               `json:"seen_at"`
+	EndedAt *string              `json:"ended_at"` // null while the authority still shows it
+	text    string
+}
+
+func newDifferenceView(d store.Difference) differenceView {
+	return differenceView{
+		Kind: d.Kind, Ours: d.Ours, Theirs: d.Theirs, FoundAt: formatTime(d.FoundAt), SeenAt: formatTime(d.SeenAt), EndedAt: optionalTime(d.EndedAt),
+		text: differenceText(d),
+	}
 }
 
 // documentView is a fiscal document in JSON.
@@ -104,6 +126,11 @@ func newWorkShow(t *terminal, s *store.Store, inv store.Invoice) (v workShowView
 	if signed { // a document without a number has no evidence
 		v.Outcome = newDocumentResult(evidence.Fold(known))
 	}
+	differences, err := s.DifferencesOf(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return v, err
+	}
+	v.Differences = mapEach(differences, newDifferenceView)
 	job, err := s.JobOf(t.ctx, inv.Scope, inv.DocumentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return v, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -211,6 +212,11 @@ func (a *API) serve(x *exchange) error {
 	}
 	if route.webhooks && (a.environment == fiscal.Sandbox || a.endpoints == nil) {
 		return forbidden("the environment %s does not send events", a.environment)
+	}
+	if route.webhooks {
+		x.r = x.r.WithContext(audit.WithCaller(x.r.Context(), audit.Caller{
+			Actor: "credential:" + x.credential.ID, From: x.address, RequestID: x.id,
+		}))
 	}
 	if !route.bodyFirst {
 		if err := a.takeSlot(x); err != nil {

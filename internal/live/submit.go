@@ -36,8 +36,9 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	}
 	for _, a := range attempts {
 		if a.ClosedAt.IsZero() {
-			// The worker that opened it is gone, and with it the answer.
-			a.Detail = "the worker ended before the answer"
+			if a.Detail == "" { // the worker that opened it is gone, and with it the answer
+				a.Detail = "the worker ended before the answer"
+			}
 			return p.inconclusive(issued, w, a, p.now()), nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Exec runs any statement in a transaction.
@@ -50,7 +51,7 @@ func TxOn(conn *sql.Conn, engine string) *Tx {
 	if engine == "postgres" {
 		d = postgresDialect()
 	}
-	return &Tx{reader{q: conn, d: d}}
+	return &Tx{reader{q: conn, d: d}, time.Now}
 }
 
 // Explain makes the transaction explain each query before it runs it.
@@ -138,9 +139,15 @@ func (e *Explainer) explainSQLite(ctx context.Context, query string, args []any)
 // RunMigration runs fn as the transaction of a migration.
 func (s *Store) RunMigration(ctx context.Context, fn func(*Tx) error) error {
 	return s.e.migration(ctx, s.log, func(step migrationStep) error {
-		return step(ctx, func(q querier) error { return fn(&Tx{reader{q: q, d: s.d}}) })
+		return step(ctx, func(q querier) error { return fn(&Tx{reader{q: q, d: s.d}, s.Now}) })
 	})
 }
 
 // SchemaOfTheFirstRelease is the schema version that programs of the first release know.
 const SchemaOfTheFirstRelease = firstCompatible
+
+// LimitedDial and PostgresUnavailable are parts of the connections to PostgreSQL.
+var (
+	LimitedDial         = limitedDial
+	PostgresUnavailable = postgresUnavailable
+)

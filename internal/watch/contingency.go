@@ -19,6 +19,9 @@ const (
 	// answerEvery is how often a node records that the authority answers, while
 	// nothing fails.
 	answerEvery = 30 * time.Second
+	// failingTime is how long the calls of a node must have failed before the node
+	// asks the authority itself, and tells the others when there is no answer.
+	failingTime = 30 * time.Second
 )
 
 // CheckOutage records whether this node reaches the authority, and begins or ends the
@@ -53,8 +56,9 @@ func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
 }
 
 // reportContact tells the other nodes whether this one reaches the authority, and
-// returns what all of them know. While another node fails, or a contingency lasts, a
-// node without a fresh answer asks the authority itself.
+// returns what all of them know. While a node fails, or a contingency lasts, a node
+// without a fresh answer asks the authority itself. So an outage is noticed however few
+// calls there are.
 func (w *Watcher) reportContact(ctx context.Context, active bool, started time.Time) (store.AuthorityContact, error) {
 	contact, err := w.store.AuthorityContact(ctx, w.env)
 	if err != nil {
@@ -62,17 +66,17 @@ func (w *Watcher) reportContact(ctx context.Context, active bool, started time.T
 	}
 	answered, _ := w.authority.LastAnswer()
 	failing := !contact.FailingSince.IsZero()
-	if failing && !answered.After(contact.FailingSince) || active && !answered.After(started) {
-		_ = w.authority.Probe(ctx) // an answer shows in LastAnswer, a failure in Down
+	if failing && !answered.After(contact.FailingSince) || active && !answered.After(started) || w.failing() != nil {
+		_ = w.authority.Probe(ctx) // an answer shows in LastAnswer, a failure in Failing
 		answered, _ = w.authority.LastAnswer()
 	}
-	since, down := w.authority.Down()
+	since := w.failing()
 	var report func(tx *store.Tx) error
 	switch fresh := answered.Sub(contact.AnsweredAt); {
 	case fresh > 0 && (failing || active || fresh >= answerEvery):
 		report = func(tx *store.Tx) error { return tx.ReportAnswer(ctx, w.env, answered) }
-	case down && !failing:
-		report = func(tx *store.Tx) error { return tx.ReportFailure(ctx, w.env, since) }
+	case since != nil && !failing:
+		report = func(tx *store.Tx) error { return tx.ReportFailure(ctx, w.env, *since) }
 	default:
 		return contact, nil
 	}
@@ -80,6 +84,16 @@ func (w *Watcher) reportContact(ctx context.Context, active bool, started time.T
 		return contact, err
 	}
 	return w.store.AuthorityContact(ctx, w.env)
+}
+
+// failing returns since when the calls of this node have failed; nil when they do not,
+// or only for a moment.
+func (w *Watcher) failing() *time.Time {
+	since, failing := w.authority.Failing()
+	if !failing || w.now().Sub(since) < w.pace.Scale(failingTime) {
+		return nil
+	}
+	return &since
 }
 
 // changeContingency begins or ends the contingency, with an event for each taxpayer.

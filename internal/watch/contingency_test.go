@@ -35,6 +35,7 @@ func (l *line) call() error {
 }
 
 func (l *line) Down() (time.Time, bool)       { return l.failed, !l.failed.IsZero() }
+func (l *line) Failing() (time.Time, bool)    { return l.failed, !l.failed.IsZero() }
 func (l *line) LastAnswer() (time.Time, bool) { return l.answered, !l.answered.IsZero() }
 func (l *line) Probe(context.Context) error   { return l.call() }
 

@@ -1,12 +1,14 @@
 // Package watch does the background work of a live environment that belongs to no
 // single document: it begins and ends contingencies, warns of what is about to expire,
-// reports documents without a verdict, and deletes rows that were kept long enough.
+// reports documents without a verdict, compares accepted documents with the authority,
+// and deletes rows that were kept long enough.
 package watch
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +23,9 @@ import (
 type Authority interface {
 	// Down returns since when the authority has been out of reach of this node.
 	Down() (since time.Time, down bool)
+	// Failing returns since when calls of this node have failed, however few, and
+	// none was answered.
+	Failing() (since time.Time, failing bool)
 	// LastAnswer returns when the authority last answered this process.
 	LastAnswer() (at time.Time, ok bool)
 	// Probe asks the authority for an answer.
@@ -41,6 +46,9 @@ type Options struct {
 	// ApplyParked, if set, applies messages of buyers that came before their document
 	// was known.
 	ApplyParked func(context.Context) error
+	// Comparer, if set, compares accepted documents with the authority in the
+	// background.
+	Comparer *Comparer
 	// Metrics, if set, is where the figures of the watcher are registered.
 	Metrics prometheus.Registerer
 }
@@ -56,6 +64,7 @@ type Watcher struct {
 	pace      wake.Pace
 	metrics   *metrics
 
+	comparer     *Comparer // nil: nothing is compared
 	applyParked  func(context.Context) error
 	overdueAfter string // where the walk over documents without a verdict continues
 }
@@ -68,7 +77,10 @@ func New(o Options) (*Watcher, error) {
 	if o.ApplyParked == nil {
 		o.ApplyParked = func(context.Context) error { return nil }
 	}
-	return &Watcher{store: o.Store, env: o.Env, authority: o.Authority, stages: o.Stages, now: o.Now, log: o.Log, pace: o.Pace, metrics: newMetrics(o.Metrics), applyParked: o.ApplyParked}, nil
+	return &Watcher{
+		store: o.Store, env: o.Env, authority: o.Authority, stages: o.Stages, now: o.Now, log: o.Log, pace: o.Pace,
+		metrics: newMetrics(o.Metrics), applyParked: o.ApplyParked, comparer: o.Comparer,
+	}, nil
 }
 
 const (
@@ -89,6 +101,11 @@ func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
 		{outageEvery, 100 * time.Millisecond, w.CheckOutage, "Cannot record the state of the contingency. It is checked again within seconds.", time.Time{}},
 		{overdueEvery, time.Second, w.CheckOverdue, "Cannot check which documents have no verdict. The check is repeated within a minute.", time.Time{}},
 		{warnEvery, time.Second, w.Warn, "Cannot check what is about to expire. The check is repeated within an hour.", time.Time{}},
+	}
+	if w.comparer != nil {
+		var comparing sync.WaitGroup
+		comparing.Go(func() { w.comparer.run(ctx) }) // its questions must not delay the other checks
+		defer comparing.Wait()
 	}
 	tick := time.NewTicker(w.pace.Of(outageEvery, 100*time.Millisecond))
 	defer tick.Stop()

@@ -259,7 +259,9 @@ func (s *Server) execIn(database, statement string) error {
 func (s *Server) Analyze(database string) error { return s.execIn(database, `VACUUM (ANALYZE)`) }
 
 // URL returns the address of a database of the server.
-func (s *Server) URL(name string) string {
-	q := url.Values{"host": {s.Dir}, "user": {"postgres"}}
+func (s *Server) URL(name string) string { return databaseURL(name, url.Values{"host": {s.Dir}}) }
+
+func databaseURL(name string, q url.Values) string {
+	q.Set("user", "postgres")
 	return "postgres:///" + name + "?" + q.Encode()
 }
