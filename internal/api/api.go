@@ -105,6 +105,7 @@ type API struct {
 	auth        *access.Authenticator
 	cursors     cursor.Keys
 	rateLimiter *rateLimiter
+	lookups     lookups
 	waits       waits
 	delayed     atomic.Int64 // connections that delayNextRead holds now
 	metrics     *metrics

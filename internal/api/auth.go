@@ -29,11 +29,7 @@ func (a *API) authenticate(x *exchange) error {
 	if err != nil {
 		return a.failedAuthentication(x, err)
 	}
-	if err := a.takeLookup(x, key); err != nil {
-		return err
-	}
-	x.credential, err = a.auth.Authenticate(x.r.Context(), key)
-	x.release()
+	x.credential, err = a.findCredential(x, key)
 	if errors.Is(err, access.ErrDenied) {
 		return a.failedAuthentication(x, errToken)
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,11 +37,20 @@ func (e *env) wantServed(t *testing.T, key string) {
 	}
 }
 
+// factor multiplies the sizes of these tests. With OVERLOAD_FACTOR=16, as in make
+// soak, the limits are those of the service.
+func factor() int {
+	if n, err := strconv.Atoi(os.Getenv("OVERLOAD_FACTOR")); err == nil {
+		return n
+	}
+	return 1
+}
+
 // fewSlots are limits that a test reaches with few requests. A request waits only
 // for a short time.
 func fewSlots() capacity.Limits {
-	l := capacity.DefaultLimits(1<<30, 2)
-	l.Slots, l.TaxpayerSlots, l.CredentialSlots, l.Waiting, l.CredentialWaiting = 16, 8, 4, 32, 16
+	l, f := capacity.DefaultLimits(1<<30, 2), factor()
+	l.Slots, l.TaxpayerSlots, l.CredentialSlots, l.Waiting, l.CredentialWaiting = 16*f, 8*f, 4*f, 32*f, 16*f
 	l.SlotPatience = 50 * time.Millisecond
 	return l
 }
@@ -155,20 +166,20 @@ func wantStatuses(t *testing.T, name string, got, want map[int]int) {
 // The slots stay taken until every refusal has arrived, so the numbers are exact.
 func TestOverloadIsRefusedAndLosesNothing(t *testing.T) {
 	eachEngineBlocking(t, envOptions{}, func(t *testing.T, e *env, h *blockingPlan) {
-		limited := e.withLimits(t, fewSlots())
+		limited, f := e.withLimits(t, fewSlots()), factor()
 		first, second, third := limited.newTenant(2), limited.newTenant(2), limited.newTenant(5)
-		executing := []*creations{first.createMany(4, "slow"), second.createMany(4, "slow")}
-		h.await(t, 16)
+		executing := []*creations{first.createMany(4*f, "slow"), second.createMany(4*f, "slow")}
+		h.await(t, 16*f)
 
 		// A credential that uses its own slots up gets 429, all others get 503.
-		wantStatuses(t, "first", first.checkOutcomes(t, first.createMany(20, "more").wait()), map[int]int{429: 40})
-		wantStatuses(t, "third", third.checkOutcomes(t, third.createMany(8, "slow").wait()), map[int]int{503: 40})
+		wantStatuses(t, "first", first.checkOutcomes(t, first.createMany(20*f, "more").wait()), map[int]int{429: 40 * f})
+		wantStatuses(t, "third", third.checkOutcomes(t, third.createMany(8*f, "slow").wait()), map[int]int{503: 40 * f})
 		if a := third.send(request{path: "invoices"}); a.status != http.StatusServiceUnavailable {
 			t.Errorf("a read: %s", a)
 		}
 		close(h.release)
 		for i, n := range []tenant{first, second} {
-			wantStatuses(t, "executing", n.checkOutcomes(t, executing[i].wait()), map[int]int{202: 8})
+			wantStatuses(t, "executing", n.checkOutcomes(t, executing[i].wait()), map[int]int{202: 8 * f})
 		}
 		third.wantServed(t, "")
 	})
@@ -180,7 +191,7 @@ func TestOverloadIsRefusedAndLosesNothing(t *testing.T) {
 func TestAllDatabaseConnectionsInUse(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, storetest.Address(t, "postgres"), envOptions{})
-	limited := e.withLimits(t, fewSlots())
+	limited, f := e.withLimits(t, fewSlots()), factor()
 	tenants := []tenant{limited.newTenant(2), limited.newTenant(2)}
 	for _, n := range tenants {
 		for _, key := range n.keys {
@@ -207,11 +218,11 @@ func TestAllDatabaseConnectionsInUse(t *testing.T) {
 	}
 	var executing []*creations
 	for _, n := range tenants {
-		executing = append(executing, n.createMany(4, "pool"))
+		executing = append(executing, n.createMany(4*f, "pool"))
 	}
-	eventually(t, "all slots are taken", func() bool { return limited.used("slots") == 16 })
+	eventually(t, "all slots are taken", func() bool { return limited.used("slots") == int64(16*f) })
 	for _, n := range tenants {
-		wantStatuses(t, "without a slot", n.checkOutcomesLater(t, n.createMany(8, "more").wait()), map[int]int{429: 16})
+		wantStatuses(t, "without a slot", n.checkOutcomesLater(t, n.createMany(8*f, "more").wait()), map[int]int{429: 16 * f})
 	}
 	var connections int
 	e.must(e.database(t).QueryRowContext(t.Context(),
@@ -222,7 +233,7 @@ func TestAllDatabaseConnectionsInUse(t *testing.T) {
 	close(release)
 	slow.Wait()
 	for i, n := range tenants {
-		wantStatuses(t, "with a slot", n.checkOutcomes(t, executing[i].wait()), map[int]int{202: 8})
+		wantStatuses(t, "with a slot", n.checkOutcomes(t, executing[i].wait()), map[int]int{202: 8 * f})
 		n.wantServed(t, "")
 	}
 }
@@ -265,19 +276,19 @@ func eachEngineBlocking(t *testing.T, opt envOptions, test func(t *testing.T, e 
 
 func TestOneCredentialCannotTakeAllSlots(t *testing.T) {
 	eachEngineBlocking(t, envOptions{rateLimit: 10_000}, func(t *testing.T, e *env, h *blockingPlan) {
-		limited := e.withLimits(t, fewSlots())
+		limited, f := e.withLimits(t, fewSlots()), factor()
 		greedy := limited.newTenant(1)
-		executing := greedy.createMany(4, "slow")
-		h.await(t, 4)
-		wantStatuses(t, "more", greedy.checkOutcomes(t, greedy.createMany(40, "more").wait()), map[int]int{429: 40})
+		executing := greedy.createMany(4*f, "slow")
+		h.await(t, 4*f)
+		wantStatuses(t, "more", greedy.checkOutcomes(t, greedy.createMany(40*f, "more").wait()), map[int]int{429: 40 * f})
 		for range 5 {
 			limited.wantServed(t, e.key)
 		}
 		close(h.release)
-		wantStatuses(t, "executing", greedy.checkOutcomes(t, executing.wait()), map[int]int{202: 4})
+		wantStatuses(t, "executing", greedy.checkOutcomes(t, executing.wait()), map[int]int{202: 4 * f})
 		// Refusals are not counted: the creations and this request.
-		if limit, remaining, _ := rateLimitHeaders(t, greedy.send(request{path: "invoices"})); limit-remaining != 5 {
-			t.Errorf("4 creations and 40 refusals count as %d", limit-remaining-1)
+		if limit, remaining, _ := rateLimitHeaders(t, greedy.send(request{path: "invoices"})); limit-remaining != int64(4*f+1) {
+			t.Errorf("%d creations and %d refusals count as %d", 4*f, 40*f, limit-remaining-1)
 		}
 	})
 }
@@ -295,16 +306,16 @@ func TestBurstOfShortRequestsIsServed(t *testing.T) {
 // However many keys a taxpayer has, others keep half of the slots.
 func TestKeysOfOneTaxpayerCannotStarveAnother(t *testing.T) {
 	eachEngineBlocking(t, envOptions{}, func(t *testing.T, e *env, h *blockingPlan) {
-		limited := e.withLimits(t, fewSlots())
+		limited, f := e.withLimits(t, fewSlots()), factor()
 		greedy, modest := limited.newTenant(4), limited.newTenant(1)
-		executing := greedy.createMany(4, "slow") // as many as the service has slots
-		h.await(t, 8)
+		executing := greedy.createMany(4*f, "slow") // as many as the service has slots
+		h.await(t, 8*f)
 		for i := range 10 {
 			modest.created(modest.create(fmt.Sprint("k", i), invoiceBody(fmt.Sprint("A", i))))
 		}
-		eventually(t, "the refusals beyond the limit of the taxpayer", func() bool { return executing.answered.Load() == 8 })
+		eventually(t, "the refusals beyond the limit of the taxpayer", func() bool { return executing.answered.Load() == int64(8*f) })
 		close(h.release)
-		wantStatuses(t, "greedy", greedy.checkOutcomes(t, executing.wait()), map[int]int{202: 8, 429: 8})
+		wantStatuses(t, "greedy", greedy.checkOutcomes(t, executing.wait()), map[int]int{202: 8 * f, 429: 8 * f})
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 )
 
@@ -33,15 +32,6 @@ func (x *exchange) holder() capacity.Holder {
 func (a *API) takeSlot(x *exchange) (err error) {
 	x.slot, err = a.capacity.Execute(x.r.Context(), x.holder())
 	return a.refusal(x, err)
-}
-
-// takeLookup takes a slot for looking up a key in the database. A key that was
-// looked up lately needs none.
-func (a *API) takeLookup(x *exchange, key apikey.Key) error {
-	if a.auth.Cached(key) {
-		return nil
-	}
-	return a.takeSlot(x)
 }
 
 // readBody reads the body of a request into memory and takes a slot afterwards. It
