@@ -172,6 +172,7 @@ func TestIdleUploadsKeepNoMemoryFromOthers(t *testing.T) {
 			t.Errorf("idle uploads hold %d bytes", used)
 		}
 		u.send(&clients, "/normal", length(size), sendBytes(size))
+		synctest.Wait()
 		u.send(&clients, "/stalled", length(size), sendBytes(100_000))
 		synctest.Wait()
 		u.send(&clients, "/later", length(size), sendBytes(size))
