@@ -64,6 +64,9 @@ func (v workShowView) print(w io.Writer) {
 // summary returns the verdict, the messages and the note of an item in one line.
 func (e evidenceView) summary() string {
 	words := strings.Fields(cell(strings.Join(append([]string{textOf(e.Verdict), textOf(e.TrackID)}, e.Messages...), " ") + " " + e.Note))
+	if e.By != nil {
+		words = append(words, "(by "+cell(*e.By)+")")
+	}
 	switch {
 	case e.Foreign:
 		words = append(words, "(about another document under this number)")

@@ -85,6 +85,7 @@ type evidenceView struct {
 	Attempt  *int64        `json:"attempt"`
 	Messages []string      `json:"messages"`
 	Note     string        `json:"note"`
+	By       *string       `json:"by"` // the person who decided or wrote the note
 }
 
 // documentJob is the job of a document, in JSON.
@@ -178,7 +179,7 @@ func newDocumentView(inv store.Invoice, issued store.Issued) documentView {
 func newEvidenceView(e evidence.Item) evidenceView {
 	v := evidenceView{
 		At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, TrackID: optional(e.TrackID), Verdict: optional(verdictWord(e)),
-		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note,
+		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note, By: optional(e.By),
 	}
 	if e.Attempt > 0 {
 		v.Attempt = &e.Attempt

@@ -153,7 +153,7 @@ func TestEachDifferenceRaisesOneAlarm(t *testing.T) {
 	})
 }
 
-// The document of somebody else under our number shows as another code, not as a
+// A document of another provider under our number shows as another code, not as a
 // missing document.
 func TestForeignDocumentShowsAsAnotherCode(t *testing.T) {
 	t.Parallel()

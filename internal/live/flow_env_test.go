@@ -167,7 +167,7 @@ func (f flow) everyPoint(t *testing.T) {
 			}
 			step := 1
 			if os.Getenv("FISCALHUB_CRASHES") == "" {
-				step = len(whole)/map[string]int{"sqlite": 6, "postgres": 2}[engine] | 1 // by turns before and after an effect
+				step = len(whole)/map[string]int{"sqlite": 4, "postgres": 2}[engine] | 1 // by turns before and after an effect
 			}
 			for n := 1; n <= len(whole); n += step {
 				for _, fails := range []bool{false, true} {

@@ -156,9 +156,9 @@ func (w *env) acknowledgement(encf string) []byte {
 	return w.receiptOf(w.t, encf, buyerRNC)
 }
 
-// told asserts that a document has one receipt and so many commercial responses, each
+// wantEffectsOnce asserts that a document has one receipt and so many commercial responses, each
 // with one event, and a history without gaps.
-func (e *flowEnv) told(w *flowService, inv store.Invoice, events, responses int) {
+func (e *flowEnv) wantEffectsOnce(w *flowService, inv store.Invoice, events, responses int) {
 	w.t.Helper()
 	want := map[string]int{"fiscal_document.delivered": 1}
 	if responses > 0 {
@@ -207,7 +207,7 @@ func TestInboundMessagesSurviveEveryPoint(t *testing.T) {
 				}
 				return true, w.inbox.Commercial(ctx, again) // the buyer also calls us itself
 			},
-			check: func(w *flowService) { e.told(w, inv, events, 1) },
+			check: func(w *flowService) { e.wantEffectsOnce(w, inv, events, 1) },
 		}
 	}}.everyPoint(t)
 }
@@ -236,7 +236,7 @@ func TestParkedMessagesSurviveEveryPoint(t *testing.T) {
 				return true, w.inbox.ApplyParked(w.t.Context())
 			},
 			check: func(w *flowService) {
-				e.told(w, inv, events, 0)
+				e.wantEffectsOnce(w, inv, events, 0)
 				left, err := e.store.ParkedWithDocument(w.t.Context(), w.options.Env, store.Parked{}, w.now(), 10)
 				if err != nil || len(left) > 0 {
 					w.t.Errorf("still parked: %d messages, %v", len(left), err)

@@ -2,7 +2,6 @@ package reply
 
 import (
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -25,19 +24,14 @@ type Head struct {
 // ReadHead reads the head of an e-CF, signed or not. It fails with ErrMalformed
 // when the document cannot be read, or has no issuer, buyer or e-NCF.
 func ReadHead(raw []byte, roots *x509.CertPool, now time.Time) (Head, error) {
-	v, err := verify(raw, xmlsig.InvoiceLimits(), roots, now)
-	var root xmlsig.Element
-	switch {
-	case errors.Is(err, ErrMalformed):
+	d, err := parse(raw, xmlsig.InvoiceLimits())
+	if err != nil {
 		return Head{}, err
-	case err == nil:
+	}
+	root := d.Root()
+	v, err := verifyDocument(d, roots, now)
+	if err == nil {
 		root = v.Root()
-	default:
-		d, err := xmlsig.Parse(raw, xmlsig.InvoiceLimits())
-		if err != nil {
-			return Head{}, fmt.Errorf("%w: %w", ErrMalformed, err)
-		}
-		root = d.Root()
 	}
 	header := root.Child("Encabezado")
 	text := func(group, name string) string { return strings.TrimSpace(header.Child(group).Child(name).Text()) }

@@ -41,11 +41,27 @@ var (
 // verify verifies the signature of a document and that its signer is trusted at
 // now.
 func verify(raw []byte, limits xmlsig.Limits, roots *x509.CertPool, now time.Time) (*xmlsig.Verified, error) {
-	v, err := xmlsig.Verify(raw, limits)
-	switch {
-	case errors.Is(err, xmlsig.ErrMalformed):
+	d, err := parse(raw, limits)
+	if err != nil {
+		return nil, err
+	}
+	return verifyDocument(d, roots, now)
+}
+
+// parse parses a document. It fails with ErrMalformed.
+func parse(raw []byte, limits xmlsig.Limits) (*xmlsig.Document, error) {
+	d, err := xmlsig.Parse(raw, limits)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	case err != nil:
+	}
+	return d, nil
+}
+
+// verifyDocument is verify for a parsed document. It fails with ErrSignature or
+// ErrUntrusted.
+func verifyDocument(d *xmlsig.Document, roots *x509.CertPool, now time.Time) (*xmlsig.Verified, error) {
+	v, err := d.Verify()
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSignature, err)
 	}
 	if err := v.Trusted(roots, now); err != nil {
