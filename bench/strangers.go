@@ -66,6 +66,8 @@ func (b *bench) strangers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// Without the authority the documents wait: only creations are measured.
+		_ = live.simulator.Process.Kill() // stop waits for its end
 		err = b.underAttack(ctx, engine, live.service, []attack{{fmt.Sprintf("%d documents of 8 MB a minute", documentsPerMin), foreignDocuments}})
 		if err := errors.Join(err, live.stop()); err != nil {
 			return err

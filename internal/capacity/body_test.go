@@ -86,9 +86,12 @@ func (u *uploads) send(clients *sync.WaitGroup, path, header string, write func(
 // end ends the server and returns how each upload ended.
 func (u *uploads) end(clients *sync.WaitGroup) map[string]upload {
 	clients.Wait()
+	synctest.Wait() // a client may leave before its handler has ended
 	close(u.conns)
 	_ = u.server.Close()
 	u.served.Wait()
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	all := make(map[string]upload)
 	for _, r := range u.results {
 		all[r.path] = r

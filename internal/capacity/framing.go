@@ -10,6 +10,7 @@ import (
 // former. It follows a connection up to the first request with Transfer-Encoding,
 // which is the last one of its connection (see CloseAfterChunks).
 type framing struct {
+	begun     bool   // a byte has been read
 	line      []byte // the beginning of the current line
 	cut       bool   // the line is longer than maxLine
 	inRequest bool   // the request line has been read
@@ -26,8 +27,15 @@ type framing struct {
 // shorter.
 const maxLine = 64
 
-// read reads the next bytes of the connection.
+// tlsHandshake is the first byte of a connection with TLS.
+const tlsHandshake = 0x16
+
+// read reads the next bytes of the connection. It reads nothing of a connection with
+// TLS, which begins with another byte than a method does.
 func (f *framing) read(b []byte) {
+	if len(b) > 0 && !f.begun {
+		f.begun, f.done = true, b[0] == tlsHandshake
+	}
 	for len(b) > 0 && !f.done {
 		if f.body > 0 {
 			n := min(f.body, int64(len(b)))
