@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/fiscalhub/fiscalhub/internal/audit"
 )
 
 const (
@@ -42,6 +44,7 @@ type cli struct {
 	JSON      bool   `name:"json" help:"Print the answer as JSON on standard output."`
 	Data      string `help:"Folder of the database, the master key and the witness (default ./data)." default:"./data" placeholder:"DIR"`
 	Database  string `help:"Database: sqlite:PATH, or postgres://… for a server. By default a SQLite file in the data folder." placeholder:"URL"`
+	Actor     string `help:"Name in the audit log of the person who changes something. By default the user and host of the operating system." placeholder:"NAME"`
 	MasterKey string `help:"Master key file. By default master.key in the data folder, created on first use." placeholder:"FILE"`
 
 	Serve       serveCmd       `cmd:"" help:"Run the API and the background workers."`
@@ -58,6 +61,7 @@ type cli struct {
 	Source      sourceCmd      `cmd:"" help:"Manage the sources that may send signed events about documents."`
 	Demo        demoCmd        `cmd:"" help:"Run a complete demonstration in one process, with a simulator of the tax authority."`
 	Simulator   simulatorCmd   `cmd:"" help:"Run a simulator of the tax authority, with a control API."`
+	Audit       auditCmd       `cmd:"" help:"List and verify the log of what operators have changed."`
 	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to the schema of this version."`
 	Backup      backupCmd      `cmd:"" help:"Copy a SQLite database into a new file, also while the service runs."`
 	Master      masterCmd      `cmd:"" name:"master-key" help:"Rotate the master key, which encrypts the stored secrets."`
@@ -94,7 +98,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\nSee fiscalhub --help, or fiscalhub COMMAND --help.\n", err)
 		return exitUsage
 	}
-	t := &terminal{ctx: ctx, cli: &c, out: out, errOut: errOut}
+	t := &terminal{ctx: audit.WithCaller(ctx, commandCaller(c.Actor)), cli: &c, out: out, errOut: errOut}
 	err = parsed.Run(t)
 	var usage usageError
 	switch {

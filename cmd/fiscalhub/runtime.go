@@ -42,6 +42,9 @@ type runtimeOptions struct {
 	log      *slog.Logger
 	metrics  prometheus.Registerer
 	own      []netip.Prefix // public addresses of the service, which no buyer may name as its own
+	// compareRate is how many questions per minute compare accepted documents with
+	// the authority; 0 for none.
+	compareRate int
 }
 
 // newRuntime builds the pipeline of an environment. The caller closes the
@@ -66,11 +69,7 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 		if engine.Plan, err = c.buildPlan(r, o); err != nil {
 			return err
 		}
-		engine.Watcher, err = watch.New(watch.Options{
-			Store: o.store, Env: o.env, Authority: r.authority, Stages: live.WaitingStages(), Now: o.store.Now, Log: o.log, Pace: pace,
-			ApplyParked: func(ctx context.Context) error { return r.inbox.ApplyParked(ctx) }, Metrics: o.metrics,
-		})
-		if err != nil {
+		if engine.Watcher, err = buildWatcher(r, o, pace); err != nil {
 			return err
 		}
 		if engine.Stamp, err = c.authorityEnvironment(o.env); err != nil {
@@ -84,6 +83,25 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 		Store: o.store, Env: o.env, Pipeline: r.pipeline, Now: o.store.Now, Log: o.log, Pace: pace, Roots: r.roots,
 	})
 	return err
+}
+
+// buildWatcher builds the background checks of a live environment.
+func buildWatcher(r *envRuntime, o runtimeOptions, pace wake.Pace) (*watch.Watcher, error) {
+	var comparer *watch.Comparer
+	if o.compareRate > 0 {
+		var err error
+		comparer, err = watch.NewComparer(watch.ComparerOptions{
+			Store: o.store, Env: o.env, Authority: r.authority, Lookups: r.authority.Spare(), Identities: r.certificates, PerMinute: o.compareRate,
+			Now: o.store.Now, Log: o.log, Pace: pace, Metrics: o.metrics,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return watch.New(watch.Options{
+		Store: o.store, Env: o.env, Authority: r.authority, Now: o.store.Now, Log: o.log, Pace: pace,
+		ApplyParked: func(ctx context.Context) error { return r.inbox.ApplyParked(ctx) }, Comparer: comparer, Metrics: o.metrics,
+	})
 }
 
 // buildPlan builds the plan of a live environment, and sets the fields of r that

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,7 +38,8 @@ func (t cleaner) Run() int {
 }
 
 // TestScripts runs every testdata/*.txtar: command lines of an operator and their
-// output. It adds these commands to those of testscript:
+// output. A command line runs the built program; serve runs the program of this test,
+// which has the race detector. These commands are added to those of testscript:
 //
 //	exits CODE COMMAND...  runs a command that must end with that exit code
 //	serve FLAGS...         starts a server; sets BASE, TAXPAYER and KEY
@@ -50,15 +52,16 @@ func (t cleaner) Run() int {
 //	simulate               starts a simulated authority that loses summaries; sets
 //	                       AUTHORITY, makes person.p12, person.password, person.roots
 //	postgres NAME          sets NAME to the address of an empty database
+//	sql FILE STATEMENT     runs a statement on a SQLite database
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	fiscalhub := program(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			// Without this every command waits for a second before it exits.
-			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("PATH", filepath.Dir(fiscalhub)+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -71,6 +74,10 @@ func TestScripts(t *testing.T) {
 			"shape":    scriptShape,
 			"p12":      scriptP12,
 			"hidden":   scriptHidden,
+			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
+				_, err := storetest.OpenSQL(t, "sqlite:"+ts.MkAbs(args[0])).ExecContext(t.Context(), args[1])
+				ts.Check(err)
+			},
 			"postgres": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv(args[0], storetest.Postgres(t).Empty(t))
 			},

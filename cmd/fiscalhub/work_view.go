@@ -20,6 +20,28 @@ type workShowView struct {
 	Evidence []evidenceView  `json:"evidence"`
 	Job      *documentJob    `json:"job"`
 	Outcome  *documentResult `json:"outcome"`
+	// Differences are what the tax authority showed differently after the document
+	// was accepted. Most documents have none.
+	Differences []differenceView `json:"differences,omitempty"`
+}
+
+// differenceView is a difference between a document and what the tax authority
+// shows, in JSON.
+type differenceView struct {
+	Kind    store.DifferenceKind `json:"kind"`
+	Ours    string               `json:"ours"`
+	Theirs  string               `json:"theirs"`
+	FoundAt string               `json:"found_at"`
+	SeenAt  string               `json:"seen_at"`
+	EndedAt *string              `json:"ended_at"` // null while the authority still shows it
+	text    string
+}
+
+func newDifferenceView(d store.Difference) differenceView {
+	return differenceView{
+		Kind: d.Kind, Ours: d.Ours, Theirs: d.Theirs, FoundAt: formatTime(d.FoundAt), SeenAt: formatTime(d.SeenAt), EndedAt: optionalTime(d.EndedAt),
+		text: differenceText(d),
+	}
 }
 
 // documentView is a fiscal document in JSON.
@@ -63,13 +85,14 @@ type evidenceView struct {
 	Attempt  *int64        `json:"attempt"`
 	Messages []string      `json:"messages"`
 	Note     string        `json:"note"`
+	By       *string       `json:"by"` // the person who decided or wrote the note
 }
 
 // documentJob is the job of a document, in JSON.
 type documentJob struct {
 	Stage      string  `json:"stage"`
 	Attempt    int64   `json:"attempt"`
-	NextTry    string  `json:"next_try"`
+	NextTry    *string `json:"next_try"`    // null while the job waits until the authority answers
 	LeaseUntil *string `json:"lease_until"` // null when no worker has the job
 	LastError  *string `json:"last_error"`
 }
@@ -104,6 +127,11 @@ func newWorkShow(t *terminal, s *store.Store, inv store.Invoice) (v workShowView
 	if signed { // a document without a number has no evidence
 		v.Outcome = newDocumentResult(evidence.Fold(known))
 	}
+	differences, err := s.DifferencesOf(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return v, err
+	}
+	v.Differences = mapEach(differences, newDifferenceView)
 	job, err := s.JobOf(t.ctx, inv.Scope, inv.DocumentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return v, nil
@@ -128,7 +156,7 @@ func newDocumentResult(o evidence.Outcome) *documentResult {
 }
 
 func newDocumentJob(j store.Job, now time.Time) *documentJob {
-	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: formatTime(j.RunAt), LastError: optional(j.LastError)}
+	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: optionalTime(j.RunAt), LastError: optional(j.LastError)}
 	if j.LeaseUntil.After(now) {
 		v.LeaseUntil = optionalTime(j.LeaseUntil)
 	}
@@ -151,7 +179,7 @@ func newDocumentView(inv store.Invoice, issued store.Issued) documentView {
 func newEvidenceView(e evidence.Item) evidenceView {
 	v := evidenceView{
 		At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, TrackID: optional(e.TrackID), Verdict: optional(verdictWord(e)),
-		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note,
+		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note, By: optional(e.By),
 	}
 	if e.Attempt > 0 {
 		v.Attempt = &e.Attempt

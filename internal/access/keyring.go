@@ -5,6 +5,7 @@ package access
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"fmt"
 	"strconv"
@@ -21,12 +22,14 @@ type Keyring struct {
 	newest   int64    // the newest version of the peppers
 	cursors  [][]byte // the newest first
 	receiver []byte   // the newest
+	audit    []versionedKey
 }
 
 const (
 	kindPepper   = "pepper"
 	kindCursor   = "cursor"
 	kindReceiver = "receiver"
+	kindAudit    = "audit"
 	keySize      = 32
 )
 
@@ -50,7 +53,11 @@ func LoadKeyring(ctx context.Context, s *store.Store, keys *seal.Keys) (*Keyring
 	if err != nil {
 		return nil, err
 	}
-	ring := &Keyring{peppers: make(map[int64][]byte), receiver: receivers[len(receivers)-1].key}
+	audits, err := loadKeys(ctx, s, keys, master, kindAudit)
+	if err != nil {
+		return nil, err
+	}
+	ring := &Keyring{peppers: make(map[int64][]byte), receiver: receivers[len(receivers)-1].key, audit: audits}
 	for _, k := range peppers {
 		ring.peppers[k.version], ring.newest = k.key, k.version
 	}
@@ -66,6 +73,11 @@ func (k *Keyring) Cursors() [][]byte { return k.cursors }
 // Receiver returns the key that authenticates the seeds and tokens of package
 // receiver.
 func (k *Keyring) Receiver() []byte { return k.receiver }
+
+// Audit returns the key that signs checkpoints of the audit log.
+func (k *Keyring) Audit() ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(k.audit[len(k.audit)-1].key)
+}
 
 type versionedKey struct {
 	version int64

@@ -104,7 +104,9 @@ func rewrap(ctx context.Context, s *store.Store, keys *seal.Keys, to *seal.Maste
 			}
 			n += moved
 		}
-		return nil
+		return tx.Audit(ctx, store.Change{
+			Action: "master_key.rotate", Object: "master_key:" + to.ID(), After: map[string]any{"rewrapped": n},
+		})
 	})
 	return n, err
 }

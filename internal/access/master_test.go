@@ -51,8 +51,8 @@ func TestRotateMasterMovesAllSecrets(t *testing.T) {
 		old := inUse(t, e.master)
 		done, err := RotateMaster(t.Context(), e.store, e.master)
 		e.must(err)
-		if done.Old != old || done.New == old || done.New != inUse(t, e.master) || done.Rewrapped != 4 {
-			t.Errorf("done %+v; want from %s to %s with 4 rows", done, old, inUse(t, e.master))
+		if done.Old != old || done.New == old || done.New != inUse(t, e.master) || done.Rewrapped != 5 {
+			t.Errorf("done %+v; want from %s to %s with 5 rows", done, old, inUse(t, e.master))
 		}
 		e.wantAllOpen("after", id)
 		e.reload()

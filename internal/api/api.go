@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
@@ -207,6 +208,11 @@ func (a *API) serve(x *exchange) error {
 	}
 	if route.webhooks && (a.environment == fiscal.Sandbox || a.endpoints == nil) {
 		return forbidden("the environment %s does not send events", a.environment)
+	}
+	if route.webhooks {
+		x.r = x.r.WithContext(audit.WithCaller(x.r.Context(), audit.Caller{
+			Actor: "credential:" + x.credential.ID, From: clientNetwork(x.r, a.proxies), RequestID: x.id,
+		}))
 	}
 	return route.handle(x)
 }

@@ -81,6 +81,8 @@ type Item struct {
 	Note string `json:"note,omitempty"`
 	// Signer is the person that the certificate of a signed message names.
 	Signer string `json:"signer,omitempty"`
+	// By is the person who decided, or who wrote the note.
+	By string `json:"by,omitempty"`
 
 	// At is when the item was learnt. It orders items. Several absences at
 	// different times each count, so for them it is part of what they say.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -29,15 +30,14 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 	if err != nil {
 		return store.Invoice{}, err
 	}
-	var after store.Invoice
-	err = r.store.Update(ctx, func(tx *store.Tx) (err error) {
+	return r.change(ctx, "document.resend", scope, documentID, note, func(tx *store.Tx) (after store.Invoice, err error) {
 		_, known, err := readDocument(ctx, tx, issued)
 		if err != nil {
-			return err
+			return after, err
 		}
 		now := r.now()
 		learnt := report{issued: issued, findings: r.settled(evidence.NewTally(known))}
-		learnt.findings = append(learnt.findings, finding{Item: evidence.Item{Kind: evidence.Note, Note: "sent again: " + note, At: now}})
+		learnt.findings = append(learnt.findings, finding{Item: evidence.Item{Kind: evidence.Note, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}})
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
 			if err := mayResend(before.Status, known); err != nil {
 				return err
@@ -45,9 +45,8 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 			c.Next, c.After, c.Cause = stageSubmit, 0, "an operator sends it again: "+note
 			return nil
 		})
-		return err
+		return after, err
 	})
-	return after, err
 }
 
 // mayResend returns ErrUndecidable unless the evidence shows that the authority does
@@ -88,13 +87,12 @@ func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, r
 		return store.Invoice{}, err
 	}
 	unnumbered := err != nil
-	var after store.Invoice
-	err = r.store.Update(ctx, func(tx *store.Tx) (err error) {
+	return r.change(ctx, "document.requeue", scope, documentID, note, func(tx *store.Tx) (after store.Invoice, err error) {
 		if unnumbered {
-			after, err = r.requeueUnnumbered(ctx, tx, scope, documentID, note)
-			return err
+			return r.requeueUnnumbered(ctx, tx, scope, documentID, note)
 		}
-		learnt := report{issued: issued, findings: []finding{{Item: evidence.Item{Kind: evidence.Note, Note: "requeued: " + note, At: r.now()}}}}
+		requeued := evidence.Item{Kind: evidence.Note, Note: "requeued: " + note, By: audit.CallerOf(ctx).Actor, At: r.now()}
+		learnt := report{issued: issued, findings: []finding{{Item: requeued}}}
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
 			if before.Status.Final() && c.Next == "" {
 				return fmt.Errorf("%w: the document is %s, which is final", ErrUndecidable, before.Status)
@@ -102,9 +100,8 @@ func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, r
 			c.After = 0
 			return nil
 		})
-		return err
+		return after, err
 	})
-	return after, err
 }
 
 // requeueUnnumbered gives a document that has no number yet a job at the first stage.

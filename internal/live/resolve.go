@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -82,8 +83,8 @@ func (r *Resolver) Resolve(ctx context.Context, scope store.Scope, d Decision) (
 	if err != nil {
 		return store.Invoice{}, err
 	}
-	var after store.Invoice
-	err = r.store.Update(ctx, func(tx *store.Tx) (err error) {
+	item.By = audit.CallerOf(ctx).Actor
+	return r.change(ctx, "document.resolve", scope, d.DocumentID, item.Note, func(tx *store.Tx) (after store.Invoice, err error) {
 		learnt := report{issued: issued, findings: []finding{{Item: item}}}
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
 			if err := decidable(before.Status, d.Verdict); err != nil {
@@ -94,7 +95,28 @@ func (r *Resolver) Resolve(ctx context.Context, scope store.Scope, d Decision) (
 			}
 			return nil
 		})
-		return err
+		return after, err
+	})
+}
+
+// change changes a document in a transaction, and records the change in the audit log
+// with the operator's note. It returns the document after the change.
+func (r *Resolver) change(ctx context.Context, action string, scope store.Scope, documentID, note string,
+	fn func(*store.Tx) (store.Invoice, error),
+) (after store.Invoice, err error) {
+	ctx = audit.WithReason(ctx, note)
+	err = r.store.Update(ctx, func(tx *store.Tx) error {
+		before, err := tx.InvoiceOfDocument(ctx, scope, documentID)
+		if err != nil {
+			return err
+		}
+		if after, err = fn(tx); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, store.Change{
+			Scope: scope, Action: action, Object: "document:" + documentID,
+			Before: map[string]any{"status": before.Status}, After: map[string]any{"status": after.Status},
+		})
 	})
 	return after, err
 }

@@ -90,7 +90,18 @@ func (tx *Tx) AddCertificate(ctx context.Context, c Certificate) (Certificate, e
 		SELECT `+certificateColumns+`
 		FROM certificates WHERE environment = $1 AND taxpayer_id = $2 AND fingerprint = $3`,
 		c.Environment, c.TaxpayerID, fingerprint[:]))
-	return stored, tx.d.wrap("read certificate", err)
+	if err != nil || stored.ID != c.ID {
+		return stored, tx.d.wrap("read certificate", err)
+	}
+	return stored, tx.Audit(ctx, Change{c.Scope, "certificate.import", "certificate:" + c.ID, nil, c.auditFields()})
+}
+
+// auditFields returns what the audit log shows of a certificate.
+func (c Certificate) auditFields() map[string]any {
+	return map[string]any{
+		"subject": c.Subject, "serial": c.Serial, "person": c.Person, "sha256": digestText(c.DER),
+		"not_before": auditTime(c.NotBefore), "not_after": auditTime(c.NotAfter), "revoked_at": auditTime(c.RevokedAt),
+	}
 }
 
 // RewrapCertificate replaces the encrypted key of a certificate. It is the same key,

@@ -73,22 +73,57 @@ func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		c.ID, c.Prefix, c.Environment, c.TaxpayerID, c.Digest, c.PepperVersion, strings.Join(scopes, " "), limit,
 		micros(c.CreatedAt), optionalMicros(c.ExpiresAt))
-	return tx.d.wrap("create credential", err)
+	if err != nil {
+		return tx.d.wrap("create credential", err)
+	}
+	return tx.Audit(ctx, c.change("credential.create", nil, c.auditFields()))
+}
+
+// auditFields returns what the audit log shows of a credential.
+func (c Credential) auditFields() map[string]any {
+	scopes := make([]string, len(c.Scopes))
+	for i, s := range c.Scopes {
+		scopes[i] = string(s)
+	}
+	return map[string]any{
+		"prefix": c.Prefix, "scopes": strings.Join(scopes, " "), "rate_limit": c.RateLimit,
+		"expires_at": auditTime(c.ExpiresAt), "revoked_at": auditTime(c.RevokedAt),
+	}
+}
+
+// change returns a change of the credential for the audit log.
+func (c Credential) change(action string, before, after map[string]any) Change {
+	return Change{Scope{Environment: c.Environment, TaxpayerID: c.TaxpayerID}, action, "credential:" + c.ID, before, after}
+}
+
+// changeCredential changes a credential with a statement, and records the change if
+// there is one. The error is ErrNotFound when there is no such credential.
+func (tx *Tx) changeCredential(ctx context.Context, id, action string, s statement) error {
+	before, err := tx.Credential(ctx, id)
+	if err != nil {
+		return err
+	}
+	if changed, err := tx.change(ctx, action, s); err != nil || !changed {
+		return err
+	}
+	after, err := tx.Credential(ctx, id)
+	if err != nil {
+		return err
+	}
+	return tx.Audit(ctx, after.change(action, before.auditFields(), after.auditFields()))
 }
 
 // ExpireCredential sets when a credential expires, unless it already expires earlier.
 func (tx *Tx) ExpireCredential(ctx context.Context, id string, at time.Time) error {
-	_, err := tx.q.ExecContext(ctx, `
-		UPDATE credentials SET expires_at = $2 WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)`, id, micros(at))
-	return tx.d.wrap("expire credential", err)
+	return tx.changeCredential(ctx, id, "credential.expire", statement{`
+		UPDATE credentials SET expires_at = $2 WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)`, []any{id, micros(at)}})
 }
 
 // RevokeCredential revokes a credential permanently. It does not change a revoked
-// credential.
+// credential. The error is ErrNotFound when there is no such credential.
 func (tx *Tx) RevokeCredential(ctx context.Context, id string, at time.Time) error {
-	_, err := tx.q.ExecContext(ctx, `
-		UPDATE credentials SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL`, id, micros(at))
-	return tx.d.wrap("revoke credential", err)
+	return tx.changeCredential(ctx, id, "credential.revoke", statement{`
+		UPDATE credentials SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL`, []any{id, micros(at)}})
 }
 
 // TouchCredential records the time of the last use of a credential.

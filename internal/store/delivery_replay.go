@@ -64,17 +64,26 @@ func (s *Store) StartReplaySince(ctx context.Context, scope Scope, endpointID st
 		return ReplayPlan{}, err
 	}
 	err = s.Update(ctx, func(tx *Tx) error {
-		return tx.changeOne(ctx, "start replay", ErrNotFound, statement{`
+		err := tx.changeOne(ctx, "start replay", ErrNotFound, statement{`
 			INSERT INTO replays (` + replayColumns + `)
 			SELECT id, environment, taxpayer_id, 'since', cast($4 AS bigint), '', cast($5 AS bigint), 0, cast($5 AS bigint)
 			FROM endpoints
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'
 			` + extendReplay, []any{string(scope.Environment), scope.TaxpayerID, endpointID, from, micros(now)}})
+		if err != nil {
+			return err
+		}
+		return tx.auditReplay(ctx, scope, endpointID, map[string]any{"since": auditTime(since)})
 	})
 	if err != nil {
 		return ReplayPlan{}, err
 	}
 	return found.plan(found.wanted), nil
+}
+
+// auditReplay records in the audit log which events are sent again.
+func (tx *Tx) auditReplay(ctx context.Context, scope Scope, endpointID string, what map[string]any) error {
+	return tx.Audit(ctx, Change{scope, "webhook.replay", "webhook:" + endpointID, nil, what})
 }
 
 // missedMargin is how much earlier than its disabling an endpoint may have missed an
@@ -115,7 +124,10 @@ func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID s
 		_, err = tx.change(ctx, "start replay", statement{`
 			UPDATE endpoints SET missed_since = CASE WHEN status = 'disabled' THEN cast($4 AS bigint) END
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL`, append(key[:3:3], micros(now))})
-		return err
+		if err != nil {
+			return err
+		}
+		return tx.auditReplay(ctx, scope, endpointID, map[string]any{"failed": true})
 	})
 	if err != nil {
 		return ReplayPlan{}, err

@@ -73,7 +73,43 @@ func (tx *Tx) CreateEndpoint(ctx context.Context, e Endpoint) error {
 		VALUES ($1, $2, $3, $4, $5, $6, 'enabled', '', $7, $8, 0, 0, 0, $9, $10, $11)`,
 		e.ID, e.Environment, e.TaxpayerID, e.URL, ","+strings.Join(e.Kinds, ",")+",", e.Description,
 		e.Secret.Sealed, e.Secret.Version, MaxConcurrency, micros(e.CreatedAt), micros(e.UpdatedAt))
-	return tx.d.wrap("create endpoint", err)
+	if err != nil {
+		return tx.d.wrap("create endpoint", err)
+	}
+	e.Status = EndpointEnabled
+	return tx.auditEndpoint(ctx, "webhook.create", nil, e)
+}
+
+// auditEndpoint records the change of an endpoint. before is nil for a new one.
+func (tx *Tx) auditEndpoint(ctx context.Context, action string, before *Endpoint, after Endpoint) error {
+	fields := func(e Endpoint) map[string]any {
+		return map[string]any{
+			"url": e.URL, "events": strings.Join(e.Kinds, ","), "description": e.Description, "status": e.Status,
+			"disabled_reason": e.DisabledReason, "secret_version": e.Secret.Version, "old_until": auditTime(e.OldUntil),
+		}
+	}
+	c := Change{after.Scope, action, "webhook:" + after.ID, nil, fields(after)}
+	if before != nil {
+		c.Before = fields(*before)
+	}
+	return tx.Audit(ctx, c)
+}
+
+// changeEndpoint changes an endpoint with a statement and records the change. The error
+// is ErrNotFound when there is no such endpoint, or when the statement does not match it.
+func (tx *Tx) changeEndpoint(ctx context.Context, scope Scope, id, action string, s statement) error {
+	before, err := tx.Endpoint(ctx, scope, id)
+	if err != nil {
+		return err
+	}
+	if err := tx.changeOne(ctx, action, ErrNotFound, s); err != nil {
+		return err
+	}
+	after, err := tx.Endpoint(ctx, scope, id)
+	if err != nil {
+		return err
+	}
+	return tx.auditEndpoint(ctx, action, &before, after)
 }
 
 // Endpoint reads an endpoint of the scope.
@@ -136,7 +172,7 @@ func scanEndpoint(r row) (Endpoint, error) {
 // signs too. The error is ErrNotFound when the endpoint was deleted, or has another
 // secret than e.
 func (tx *Tx) RotateEndpoint(ctx context.Context, e Endpoint, next SealedSecret, oldUntil, now time.Time) error {
-	return tx.changeOne(ctx, "rotate endpoint", ErrNotFound, statement{`
+	return tx.changeEndpoint(ctx, e.Scope, e.ID, "webhook.rotate", statement{`
 		UPDATE endpoints SET old_secret = secret, old_version = secret_version, old_until = $5,
 			secret = $6, secret_version = $7, updated_at = $8
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND secret_version = $4 AND status <> 'deleted'`, []any{
@@ -158,7 +194,7 @@ func (tx *Tx) RewrapEndpoint(ctx context.Context, e Endpoint) error {
 // when it was disabled need a replay. The error is ErrNotFound when there is no such
 // endpoint.
 func (tx *Tx) EnableEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
-	return tx.changeOne(ctx, "enable endpoint", ErrNotFound, statement{`
+	return tx.changeEndpoint(ctx, scope, id, "webhook.enable", statement{`
 		UPDATE endpoints SET status = 'enabled', disabled_reason = '', failures = 0, failing_since = NULL, last_failure_at = NULL,
 			rest_until = 0, concurrency = $4, updated_at = $5
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`, []any{
@@ -170,18 +206,23 @@ func (tx *Tx) EnableEndpoint(ctx context.Context, scope Scope, id string, now ti
 // pending deliveries wait until it is enabled. The error is ErrNotFound when there is
 // no such enabled endpoint.
 func (tx *Tx) DisableEndpoint(ctx context.Context, scope Scope, id, reason string, now time.Time) error {
-	return tx.changeOne(ctx, "disable endpoint", ErrNotFound, statement{`
+	return tx.changeEndpoint(ctx, scope, id, "webhook.disable", statement{`
 		UPDATE endpoints SET status = 'disabled', disabled_reason = $4, missed_since = coalesce(missed_since, $5), updated_at = $5
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled'`, []any{
 		string(scope.Environment), scope.TaxpayerID, id, reason, micros(now),
 	}})
 }
 
-// DeleteEndpoint removes the secrets of an endpoint and fails its pending deliveries.
-// The row stays, because the delivery log refers to it. The error is ErrNotFound when
-// there is no such endpoint.
+// DeleteEndpoint removes the secrets of an endpoint, which gets no delivery from then
+// on, and fails the first of its pending deliveries. Purge fails the others, so that a
+// long backlog does not block other writers. The row stays, because the delivery log
+// refers to it. The error is ErrNotFound when there is no such endpoint.
 func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
-	err := tx.changeOne(ctx, "delete endpoint", ErrNotFound, statement{`
+	before, err := tx.Endpoint(ctx, scope, id)
+	if err != nil {
+		return err
+	}
+	err = tx.changeOne(ctx, "delete endpoint", ErrNotFound, statement{`
 		UPDATE endpoints SET status = 'deleted', secret = NULL, old_secret = NULL, old_until = NULL, updated_at = $4
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`, []any{
 		string(scope.Environment), scope.TaxpayerID, id, micros(now),
@@ -189,9 +230,10 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now ti
 	if err != nil {
 		return err
 	}
-	_, err = tx.q.ExecContext(ctx, `
-		UPDATE deliveries SET state = 'failed', lease = '', lease_until = 0
-		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'pending'`,
-		scope.Environment, scope.TaxpayerID, id)
-	return tx.d.wrap("delete endpoint", err)
+	if _, err = tx.closeDeliveries(ctx, scope, id, closeBatch); err != nil {
+		return err
+	}
+	after := before
+	after.Status = "deleted"
+	return tx.auditEndpoint(ctx, "webhook.delete", &before, after)
 }

@@ -65,7 +65,22 @@ func (tx *Tx) AddNumberRange(ctx context.Context, n NumberRange) error {
 	_, err = tx.q.ExecContext(ctx, `
 		INSERT INTO sequences (`+numberRangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		n.ID, n.Environment, n.TaxpayerID, n.Type, n.First, n.Last, n.Next, n.Expires.String(), optionalMicros(n.FencedAt), micros(n.CreatedAt))
-	return tx.d.wrap("add number range", err)
+	if err != nil {
+		return tx.d.wrap("add number range", err)
+	}
+	return tx.Audit(ctx, n.change("sequence.add", nil, n.auditFields()))
+}
+
+// auditFields returns what the audit log shows of a range.
+func (n NumberRange) auditFields() map[string]any {
+	return map[string]any{
+		"type": n.Type, "from": n.First, "to": n.Last, "next": n.Next, "expires": n.Expires.String(), "fenced_at": auditTime(n.FencedAt),
+	}
+}
+
+// change returns a change of the range for the audit log.
+func (n NumberRange) change(action string, before, after map[string]any) Change {
+	return Change{n.Scope, action, "sequence:" + n.ID, before, after}
 }
 
 // NumberRanges lists the ranges of all taxpayers and environments, the oldest first.
@@ -144,19 +159,29 @@ func (b *Batch) FenceNumberRange(n NumberRange, at time.Time) *Batch {
 // FenceBehind fences a range when its next number is mark or lower, and reports whether
 // it did. It does not change a fenced range.
 func (tx *Tx) FenceBehind(ctx context.Context, n NumberRange, mark int64, at time.Time) (bool, error) {
-	return tx.change(ctx, "fence number range", statement{`
+	fenced, err := tx.change(ctx, "fence number range", statement{`
 		UPDATE sequences SET fenced_at = $5
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number <= $4 AND fenced_at IS NULL`, []any{
 		string(n.Environment), n.TaxpayerID, n.ID, mark, micros(at),
 	}})
+	if err != nil || !fenced {
+		return false, err
+	}
+	return true, tx.Audit(ctx, n.change("sequence.fence", nil, map[string]any{"fenced_at": auditTime(at), "behind": mark}))
 }
 
 // ReleaseNumberRange releases a fenced range and sets its next number. The error is
 // ErrNumbersTaken when another transaction released or fenced it after it was read.
 func (tx *Tx) ReleaseNumberRange(ctx context.Context, n NumberRange, next int64) error {
-	return tx.changeOne(ctx, "release number range", ErrNumbersTaken, statement{`
+	err := tx.changeOne(ctx, "release number range", ErrNumbersTaken, statement{`
 		UPDATE sequences SET fenced_at = NULL, next_number = $6
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4 AND fenced_at = $5`, []any{
 		string(n.Environment), n.TaxpayerID, n.ID, n.Next, micros(n.FencedAt), next,
 	}})
+	if err != nil {
+		return err
+	}
+	after := n
+	after.Next, after.FencedAt = next, time.Time{}
+	return tx.Audit(ctx, n.change("sequence.release", n.auditFields(), after.auditFields()))
 }

@@ -20,7 +20,10 @@ import (
 // why their rows do not belong to one taxpayer in one environment.
 func sharedTables() map[string]string {
 	return map[string]string{
+		"audit_checkpoints": "the audit log belongs to the whole database",
+		"audit_head":        "the audit log belongs to the whole database",
 		"authority_contact": "all nodes of an environment reach the authority, or none",
+		"comparisons":       "all nodes of an environment share one budget of questions",
 		"contingencies":     "a contingency concerns all taxpayers of an environment",
 		"database_identity": "the name of the whole database",
 		"nodes":             "a node serves all taxpayers of its environment",
@@ -45,12 +48,15 @@ func unscopedFunctions() map[string]unscoped {
 	return map[string]unscoped{
 		// The operator, with the command line: no integrator can call these.
 		"reader.AllEndpoints":     {false, "operator: list all endpoints, and rotate the master key"},
+		"reader.AuditEntries":     {false, "operator: read the audit log of all taxpayers"},
 		"reader.AnyDocument":      {false, "operator: find a document by its id alone"},
 		"reader.AnyEndpoint":      {false, "operator: find an endpoint by its id alone"},
 		"reader.AnySource":        {false, "operator: find a source by its id alone"},
 		"reader.Certificates":     {false, "operator: list all certificates, and rotate the master key"},
 		"reader.Credential":       {false, "operator: find a credential by its id alone"},
 		"reader.Credentials":      {false, "operator: list all credentials"},
+		"Store.ImportJobs":        {false, "benchmarks: adds jobs to the scope of its arguments"},
+		"reader.OpenDifferences":  {false, "operator: list the differences of all taxpayers"},
 		"reader.NumberRanges":     {false, "operator: list all number ranges, and fence them after a restore"},
 		"reader.SealedAnswers":    {false, "operator: rotate the master key"},
 		"reader.Sources":          {false, "operator: list all sources, and rotate the master key"},
@@ -68,18 +74,20 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.TaxpayerByRNC": {true, "third parties: they know only the RNC of the receiver"},
 
 		// Workers serve all taxpayers of an environment.
+		"reader.AcceptedAfter":      {true, "comparer: walks over the accepted documents of all taxpayers"},
+		"reader.DifferentDocument":  {true, "comparer: finds the documents of all taxpayers with an open difference"},
 		"reader.DocumentsWithJob":   {true, "watcher: walks over the documents of all taxpayers that have no verdict"},
 		"Tx.Claim":                  {false, "worker: claims jobs of all taxpayers by their ids, and refuses those of another environment"},
 		"Tx.lockFree":               {false, "worker: locks jobs of all taxpayers by their ids"},
-		"reader.dueIn":              {true, "worker: finds due jobs of all taxpayers"},
+		"reader.readFront":          {true, "worker: finds due jobs of all taxpayers"},
 		"reader.dueOfOthers":        {true, "worker: finds due jobs of one taxpayer after the other"},
 		"reader.waitingTaxpayers":   {true, "worker: finds the taxpayers that have due jobs"},
-		"Store.sleepingJobs":        {false, "worker: reads the jobs of all environments, and drops those of another one"},
-		"Store.wake":                {false, "worker: changes jobs by the ids that sleepingJobs returned"},
-		"reader.NextJob":            {true, "worker: waits for the next job of any taxpayer"},
+		"reader.HasSuspendedJobs":   {true, "watcher: leaves the authority to the jobs of any taxpayer"},
+		"reader.nextJob":            {true, "worker: waits for the next job of any taxpayer"},
 		"reader.DocumentStates":     {false, "worker: reads the documents of claimed jobs by their ids, and drops those of another environment"},
 		"Store.candidates":          {true, "sender: finds the endpoints of all taxpayers with due deliveries"},
 		"reader.NextDelivery":       {true, "sender: waits for the next delivery of any taxpayer"},
+		"Store.closeDeleted":        {false, "housekeeping: finds the deleted endpoints of all taxpayers"},
 		"Store.Purge":               {false, "housekeeping: deletes the old rows of all taxpayers"},
 		"reader.ParkedWithDocument": {true, "worker: finds the parked messages of all taxpayers whose document exists"},
 		"reader.Replays":            {true, "sender: finds the replays of all taxpayers"},

@@ -33,7 +33,10 @@ func (tx *Tx) CreateSource(ctx context.Context, s Source) error {
 		INSERT INTO sources (id, environment, taxpayer_id, kinds, secret, secret_version, old_version, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, 0, $7)`,
 		s.ID, s.Environment, s.TaxpayerID, strings.Join(s.Kinds, ","), s.Secret.Sealed, s.Secret.Version, micros(s.CreatedAt))
-	return tx.d.wrap("create source", err)
+	if err != nil {
+		return tx.d.wrap("create source", err)
+	}
+	return tx.Audit(ctx, Change{s.Scope, "source.create", "source:" + s.ID, nil, map[string]any{"kinds": strings.Join(s.Kinds, ",")}})
 }
 
 // Sources lists the sources of all taxpayers and environments, the oldest first.
@@ -79,11 +82,17 @@ func scanSource(r row) (Source, error) {
 // accepted too. The error is ErrNotFound when the source was revoked, or has another
 // secret than s.
 func (tx *Tx) RotateSource(ctx context.Context, s Source, next SealedSecret, oldUntil time.Time) error {
-	return tx.changeOne(ctx, "rotate source", ErrNotFound, statement{`
+	err := tx.changeOne(ctx, "rotate source", ErrNotFound, statement{`
 		UPDATE sources SET old_secret = secret, old_version = secret_version, old_until = $5, secret = $6, secret_version = $7
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND secret_version = $4 AND revoked_at IS NULL`, []any{
 		string(s.Environment), s.TaxpayerID, s.ID, s.Secret.Version, micros(oldUntil), next.Sealed, next.Version,
 	}})
+	if err != nil {
+		return err
+	}
+	return tx.Audit(ctx, Change{s.Scope, "source.rotate", "source:" + s.ID,
+		map[string]any{"secret_version": s.Secret.Version},
+		map[string]any{"secret_version": next.Version, "old_until": auditTime(oldUntil)}})
 }
 
 // RewrapSource replaces the encrypted secrets of a source. They are the same secrets,
@@ -98,9 +107,13 @@ func (tx *Tx) RewrapSource(ctx context.Context, s Source) error {
 // RevokeSource revokes a source permanently. A repetition does not change the time of
 // the revocation. The error is ErrNotFound when there is no such source.
 func (tx *Tx) RevokeSource(ctx context.Context, scope Scope, id string, now time.Time) error {
-	return tx.changeOne(ctx, "revoke source", ErrNotFound, statement{`
+	err := tx.changeOne(ctx, "revoke source", ErrNotFound, statement{`
 		UPDATE sources SET revoked_at = coalesce(revoked_at, $4), old_secret = NULL, old_until = NULL
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, []any{
 		string(scope.Environment), scope.TaxpayerID, id, micros(now),
 	}})
+	if err != nil {
+		return err
+	}
+	return tx.Audit(ctx, Change{scope, "source.revoke", "source:" + id, nil, map[string]any{"revoked_at": auditTime(now)}})
 }

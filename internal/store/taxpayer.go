@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -44,11 +45,29 @@ func (tx *Tx) CreateTaxpayer(ctx context.Context, t Taxpayer) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
 		t.ID, t.RNC, t.LegalName, t.TradeName, t.Branch, t.Address, t.Municipality, t.Province, string(phones),
 		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, micros(t.CreatedAt), micros(t.UpdatedAt))
-	return tx.d.wrap("create taxpayer", err)
+	if err != nil {
+		return tx.d.wrap("create taxpayer", err)
+	}
+	return tx.Audit(ctx, Change{Scope{TaxpayerID: t.ID}, "taxpayer.create", "taxpayer:" + t.ID, nil, t.auditFields()})
+}
+
+// auditFields returns what the audit log shows of a taxpayer.
+func (t Taxpayer) auditFields() map[string]any {
+	return map[string]any{
+		"rnc": t.RNC, "legal_name": t.LegalName, "trade_name": t.TradeName, "branch": t.Branch, "address": t.Address,
+		"municipality": t.Municipality, "province": t.Province, "phones": strings.Join(t.Phones, ", "), "email": t.Email, "website": t.Website,
+		"economic_activity": t.EconomicActivity, "income_type": t.IncomeType, "electronic_since": t.ElectronicSince,
+		"logo_sha256": digestText(t.Logo),
+	}
 }
 
 // UpdateTaxpayer replaces all fields of a taxpayer but its id and its creation time.
+// The error is ErrNotFound when there is no such taxpayer.
 func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
+	before, err := tx.Taxpayer(ctx, t.ID)
+	if err != nil {
+		return err
+	}
 	phones, err := json.Marshal(t.Phones)
 	if err != nil {
 		return fmt.Errorf("store: encode phones: %w", err)
@@ -61,7 +80,10 @@ func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 		WHERE id = $1`,
 		t.ID, t.RNC, t.LegalName, t.TradeName, t.Branch, t.Address, t.Municipality, t.Province, string(phones),
 		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, micros(t.UpdatedAt))
-	return tx.d.wrap("update taxpayer", err)
+	if err != nil {
+		return tx.d.wrap("update taxpayer", err)
+	}
+	return tx.Audit(ctx, Change{Scope{TaxpayerID: t.ID}, "taxpayer.update", "taxpayer:" + t.ID, before.auditFields(), t.auditFields()})
 }
 
 // Taxpayer reads one taxpayer. The error is ErrNotFound when there is none.

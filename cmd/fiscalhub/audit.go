@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
+	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/seal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+type auditCmd struct {
+	List       auditListCmd       `cmd:"" help:"List the entries of the audit log, oldest first."`
+	Verify     auditVerifyCmd     `cmd:"" help:"Check that no entry was changed, removed or inserted."`
+	Checkpoint auditCheckpointCmd `cmd:"" help:"Write a signed statement of the newest entry, to be kept on another machine."`
+}
+
+// auditPage is how many entries are read at a time.
+const auditPage = 1000
+
+// commandCaller returns who runs a command: the named actor, or the user and host of
+// the operating system. A session over SSH also shows where it comes from.
+func commandCaller(actor string) audit.Caller {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	if actor == "" {
+		name := "uid-" + strconv.Itoa(os.Getuid())
+		if u, err := user.Current(); err == nil {
+			name = u.Username
+		}
+		actor = name + "@" + host
+	}
+	c := audit.Caller{Actor: actor, From: host}
+	if client, _, ok := strings.Cut(os.Getenv("SSH_CLIENT"), " "); ok {
+		c.From += " from " + client
+	}
+	return c
+}
+
+// auditView is an entry in JSON.
+type auditView struct {
+	Seq         int64           `json:"seq"`
+	At          string          `json:"at"`
+	Actor       string          `json:"actor"`
+	From        string          `json:"from"`
+	Action      string          `json:"action"`
+	Object      string          `json:"object"`
+	Detail      string          `json:"detail"`
+	Reason      string          `json:"reason,omitempty"`
+	RequestID   string          `json:"request_id,omitempty"`
+	Environment string          `json:"environment,omitempty"`
+	TaxpayerID  string          `json:"taxpayer_id,omitempty"`
+	Before      json.RawMessage `json:"before"`
+	After       json.RawMessage `json:"after"`
+}
+
+func newAuditView(e audit.Entry) auditView {
+	return auditView{
+		Seq: e.Seq, At: formatTime(e.At), Actor: e.Caller.Actor, From: e.Caller.From, Action: e.Action, Object: e.Object,
+		Detail: auditDetail(e), Reason: e.Caller.Reason, RequestID: e.Caller.RequestID,
+		Environment: e.Environment, TaxpayerID: e.TaxpayerID, Before: rawOrNull(e.Before), After: rawOrNull(e.After),
+	}
+}
+
+func rawOrNull(text string) json.RawMessage {
+	if text == "" || !json.Valid([]byte(text)) {
+		return json.RawMessage("null")
+	}
+	return json.RawMessage(text)
+}
+
+// auditDetail describes a change in one line: the reason, then each field that has a
+// value, with its earlier value when it had one.
+func auditDetail(e audit.Entry) string {
+	var before, after map[string]any
+	_ = json.Unmarshal([]byte(e.Before), &before) // an entry that was tampered with has no fields
+	_ = json.Unmarshal([]byte(e.After), &after)
+	names := make([]string, 0, len(after))
+	for name := range after {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	var parts []string
+	if e.Caller.Reason != "" {
+		parts = append(parts, e.Caller.Reason)
+	}
+	for _, name := range names {
+		was, is := auditValue(before[name]), auditValue(after[name])
+		switch {
+		case was != "":
+			parts = append(parts, name+": "+was+" → "+is)
+		case is != "" && is != "0":
+			parts = append(parts, name+": "+is)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func auditValue(v any) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+type auditListCmd struct {
+	Since  string `help:"Only entries from this instant on." placeholder:"RFC3339"`
+	Object string `help:"Only entries about this object: credential:ID, or an id alone." placeholder:"OBJECT"`
+}
+
+// Run lists the entries that the flags choose. The shared flag --actor chooses entries
+// here, because this command changes nothing.
+func (c auditListCmd) Run(t *terminal) error {
+	f := store.AuditFilter{Actor: t.cli.Actor, Object: c.Object}
+	if c.Since != "" {
+		at, err := time.Parse(time.RFC3339, c.Since)
+		if err != nil {
+			return usageError("--since must be an instant like 2027-12-31T23:59:59Z")
+		}
+		f.Since = at
+	}
+	return t.withStore(func(s *store.Store) error {
+		views := []auditView{}
+		err := eachEntry(t, s, f, func(e audit.Entry) error {
+			views = append(views, newAuditView(e))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return t.answer(views, func(w io.Writer) {
+			for _, v := range views {
+				line(w, v.At, v.Actor, v.Action, v.Object, cell(v.Detail))
+			}
+			if len(views) == 0 {
+				line(w, "No entry.")
+			}
+		})
+	})
+}
+
+// eachEntry calls fn with every entry that the filter chooses, the oldest first.
+func eachEntry(t *terminal, s *store.Store, f store.AuditFilter, fn func(audit.Entry) error) error {
+	for after := int64(0); ; {
+		page, err := s.AuditEntries(t.ctx, f, after, auditPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if err := fn(e); err != nil {
+				return err
+			}
+			after = e.Seq
+		}
+		if len(page) < auditPage {
+			return nil
+		}
+	}
+}
+
+type auditVerifyCmd struct {
+	Checkpoint string `help:"File of audit checkpoint. The log must contain everything that it states." placeholder:"FILE"`
+}
+
+// verifiedView is the result of a verification in JSON.
+type verifiedView struct {
+	Valid       bool   `json:"valid"`
+	Entries     int64  `json:"entries"`
+	Checkpoints int    `json:"checkpoints"`
+	Entry       int64  `json:"entry,omitempty"`
+	Problem     string `json:"problem,omitempty"`
+}
+
+// Run verifies the whole log. It exits with 1 and names the first wrong entry.
+func (c auditVerifyCmd) Run(t *terminal) error {
+	return t.withKeys(func(s *store.Store, _ *seal.Keys, ring *access.Keyring) error {
+		public, ok := ring.Audit().Public().(ed25519.PublicKey)
+		if !ok {
+			return errors.New("the key of the audit log has no public key")
+		}
+		marks, err := s.AuditCheckpoints(t.ctx)
+		if err != nil {
+			return err
+		}
+		if c.Checkpoint != "" {
+			mark, err := readCheckpoint(c.Checkpoint)
+			if err != nil {
+				return err
+			}
+			marks = append(marks, mark)
+		}
+		for _, mark := range marks {
+			if err := mark.Verify(public); err != nil {
+				return fmt.Errorf("checkpoint of %d entries: %w", mark.Seq, err)
+			}
+		}
+		return verifyLog(t, s, marks)
+	})
+}
+
+// verifyLog verifies all entries and prints the result.
+func verifyLog(t *terminal, s *store.Store, marks []audit.Checkpoint) error {
+	last, err := s.VerifyAudit(t.ctx, marks)
+	var broken *audit.BrokenError
+	if err != nil && !errors.As(err, &broken) {
+		return err
+	}
+	v := verifiedView{Valid: err == nil, Entries: last.Seq, Checkpoints: len(marks)}
+	if broken != nil {
+		v.Entry, v.Problem = broken.Seq, broken.Problem
+	}
+	if t.cli.JSON || broken == nil {
+		printErr := t.answer(v, func(w io.Writer) {
+			line(w, fmt.Sprintf("The audit log is complete and unchanged: %d entries, %d checkpoints.", v.Entries, v.Checkpoints))
+		})
+		return errors.Join(err, printErr)
+	}
+	return err
+}
+
+func readCheckpoint(path string) (p audit.Checkpoint, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(bytes.TrimSpace(data), &p); err != nil {
+		return p, fmt.Errorf("%s is not a file of fiscalhub audit checkpoint: %w", path, err)
+	}
+	return p, nil
+}
+
+type auditCheckpointCmd struct {
+	Out string `required:"" help:"File to write." placeholder:"FILE"`
+}
+
+// Run signs the newest entry, stores the checkpoint in the database and writes it to a
+// file.
+func (c auditCheckpointCmd) Run(t *terminal) error {
+	return t.withKeys(func(s *store.Store, _ *seal.Keys, ring *access.Keyring) error {
+		head, err := s.VerifyAudit(t.ctx, nil)
+		if err != nil {
+			return fmt.Errorf("no checkpoint is written: %w", err)
+		}
+		mark := audit.NewCheckpoint(ring.Audit(), head, s.Now())
+		if err := s.Update(t.ctx, func(tx *store.Tx) error { return tx.AddAuditCheckpoint(t.ctx, mark) }); err != nil {
+			return err
+		}
+		text, err := json.MarshalIndent(mark, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.Replace(c.Out, string(text)+"\n"); err != nil {
+			return err
+		}
+		return t.answer(mark, func(w io.Writer) {
+			line(w, fmt.Sprintf("%s states %d entries. Keep it on another machine, and give it to audit verify --checkpoint.", c.Out, mark.Seq))
+		})
+	})
+}

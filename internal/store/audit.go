@@ -1,0 +1,208 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// Change is one change of an object, for the audit log. Before and After have the
+// fields of the object that a person may see: no keys, digests or secrets.
+type Change struct {
+	Scope  Scope  // empty for an object that belongs to no taxpayer
+	Action string // like credential.revoke
+	Object string // like credential:ID
+	Before map[string]any
+	After  map[string]any
+}
+
+// Audit appends a change to the audit log, as one of the caller of the context. The
+// entry is committed with the change, or not at all. The log is locked until the
+// transaction ends, so only rare changes by operators and guards belong into it.
+func (tx *Tx) Audit(ctx context.Context, c Change) error {
+	before, after, err := c.fields()
+	if err != nil {
+		return err
+	}
+	e := audit.Entry{
+		At: tx.now().Truncate(time.Microsecond), Caller: audit.CallerOf(ctx), Action: c.Action, Object: c.Object,
+		Environment: string(c.Scope.Environment), TaxpayerID: c.Scope.TaxpayerID, Before: before, After: after,
+	}
+	var previous []byte
+	err = tx.q.QueryRowContext(ctx, `
+		UPDATE audit_head SET seq = seq + 1 WHERE id = 1 RETURNING seq, hash`).Scan(&e.Seq, &previous)
+	if err != nil {
+		return tx.d.wrap("number audit entry", err)
+	}
+	e.Hash = e.ChainHash(previous)
+	_, err = tx.q.ExecContext(ctx, `
+		INSERT INTO audit_entries (`+auditColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		e.Seq, micros(e.At), e.Caller.Actor, e.Caller.From, e.Caller.RequestID, e.Caller.Reason, e.Action, e.Object,
+		e.Environment, e.TaxpayerID, e.Before, e.After, e.Hash)
+	if err != nil {
+		return tx.d.wrap("add audit entry", err)
+	}
+	_, err = tx.q.ExecContext(ctx, `UPDATE audit_head SET hash = $1 WHERE id = 1`, e.Hash)
+	return tx.d.wrap("chain audit entry", err)
+}
+
+const auditColumns = `seq, at, actor, origin, request_id, reason, action, object, environment, taxpayer_id, before, after, hash`
+
+// fields returns Before and After as JSON. When an object has both, only the fields
+// that differ are kept.
+func (c Change) fields() (before, after string, err error) {
+	b, a := c.Before, c.After
+	if b != nil && a != nil {
+		b, a = make(map[string]any), make(map[string]any)
+		for name, value := range c.After {
+			if !reflect.DeepEqual(c.Before[name], value) {
+				b[name], a[name] = c.Before[name], value
+			}
+		}
+	}
+	encode := func(fields map[string]any) string {
+		if fields == nil || err != nil {
+			return ""
+		}
+		var text []byte
+		if text, err = json.Marshal(fields); err != nil {
+			err = fmt.Errorf("store: encode audit entry: %w", err)
+		}
+		return string(text)
+	}
+	return encode(b), encode(a), err
+}
+
+// AuditFilter chooses entries of the audit log. Empty fields choose all.
+type AuditFilter struct {
+	Since  time.Time
+	Actor  string
+	Object string // kind:id, or the id alone
+}
+
+// AuditEntries reads up to limit entries after the entry number after, the oldest
+// first. Only the operator uses it.
+func (r reader) AuditEntries(ctx context.Context, f AuditFilter, after int64, limit int) ([]audit.Entry, error) {
+	where := []string{`seq > $1`}
+	args := []any{after, limit}
+	add := func(condition string, values ...any) {
+		for _, v := range values {
+			args = append(args, v)
+			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
+		}
+		where = append(where, condition)
+	}
+	if !f.Since.IsZero() {
+		add(`at >= ?`, micros(f.Since))
+	}
+	if f.Actor != "" {
+		add(`actor = ?`, f.Actor)
+	}
+	switch {
+	case strings.Contains(f.Object, ":"):
+		add(`object = ?`, f.Object)
+	case f.Object != "":
+		add(`(object LIKE ? OR taxpayer_id = ?)`, "%:"+f.Object, f.Object)
+	}
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+auditColumns+` FROM audit_entries WHERE `+strings.Join(where, " AND ")+` ORDER BY seq LIMIT $2`, args...)
+	if err != nil {
+		return nil, r.d.wrap("read audit log", err)
+	}
+	return collect(r.d, "read audit log", rows, func(r row) (e audit.Entry, err error) {
+		var at int64
+		err = r.Scan(&e.Seq, &at, &e.Caller.Actor, &e.Caller.From, &e.Caller.RequestID, &e.Caller.Reason, &e.Action, &e.Object,
+			&e.Environment, &e.TaxpayerID, &e.Before, &e.After, &e.Hash)
+		e.At = fromMicros(at)
+		return e, err
+	})
+}
+
+// AuditHead returns the recorded end of the audit log.
+func (r reader) AuditHead(ctx context.Context) (h audit.Head, err error) {
+	err = r.q.QueryRowContext(ctx, `SELECT seq, hash FROM audit_head WHERE id = 1`).Scan(&h.Seq, &h.Hash)
+	return h, r.d.wrap("read the end of the audit log", err)
+}
+
+// AddAuditCheckpoint stores a signed checkpoint. It does not change a stored one.
+func (tx *Tx) AddAuditCheckpoint(ctx context.Context, p audit.Checkpoint) error {
+	_, err := tx.q.ExecContext(ctx, `
+		INSERT INTO audit_checkpoints (seq, hash, at, signature) VALUES ($1, $2, $3, $4) ON CONFLICT (seq) DO NOTHING`,
+		p.Seq, p.Hash, p.At, p.Signature)
+	return tx.d.wrap("add audit checkpoint", err)
+}
+
+// AuditCheckpoints lists the stored checkpoints, the oldest first.
+func (r reader) AuditCheckpoints(ctx context.Context) ([]audit.Checkpoint, error) {
+	rows, err := r.q.QueryContext(ctx, `SELECT seq, hash, at, signature FROM audit_checkpoints ORDER BY seq`)
+	if err != nil {
+		return nil, r.d.wrap("read audit checkpoints", err)
+	}
+	return collect(r.d, "read audit checkpoints", rows, func(r row) (p audit.Checkpoint, err error) {
+		err = r.Scan(&p.Seq, &p.Hash, &p.At, &p.Signature)
+		return p, err
+	})
+}
+
+// digestText returns the SHA-256 of some bytes in hexadecimal; empty for none.
+func digestText(data []byte) string {
+	if len(data) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// auditTime returns an instant for the audit log; nil when there is none.
+func auditTime(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return fiscal.FormatInstant(t)
+}
+
+// auditPage is how many entries a verification reads at a time.
+const auditPage = 1000
+
+// VerifyAudit verifies the whole audit log: no entry was changed, removed or inserted,
+// and it contains what the checkpoints state. It returns the last entry that is right,
+// and an *audit.BrokenError when the log is not what was written.
+func (s *Store) VerifyAudit(ctx context.Context, checkpoints []audit.Checkpoint) (audit.Head, error) {
+	check := audit.NewChecker(checkpoints...)
+	for {
+		page, err := s.AuditEntries(ctx, AuditFilter{}, check.Last().Seq, auditPage)
+		if err != nil {
+			return check.Last(), err
+		}
+		for _, e := range page {
+			if err := check.Next(e); err != nil {
+				return check.Last(), err
+			}
+		}
+		if len(page) > 0 {
+			continue
+		}
+		// Entries may have been added since the last page. When the head is further, the
+		// next page must have them.
+		head, err := s.AuditHead(ctx)
+		if err != nil {
+			return check.Last(), err
+		}
+		more, err := s.AuditEntries(ctx, AuditFilter{}, check.Last().Seq, 1)
+		if err != nil {
+			return check.Last(), err
+		}
+		if len(more) == 0 || head.Seq <= check.Last().Seq {
+			return check.Last(), check.End(head)
+		}
+	}
+}
