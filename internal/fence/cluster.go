@@ -78,8 +78,7 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	if f == nil || !f.store.Shared() {
 		return "", nil
 	}
-	timeline, err = f.store.Timeline(ctx)
-	if err != nil || timeline == store.UnknownTimeline {
+	if timeline, err = f.timeline(ctx); err != nil || timeline == "" {
 		return "", err
 	}
 	f.historyMu.Lock()
@@ -88,7 +87,7 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 		return timeline, nil
 	}
 	// Another goroutine may have detected the failover since the timeline was read.
-	if timeline, err = f.store.Timeline(ctx); err != nil || timeline == f.history.timeline {
+	if timeline, err = f.timeline(ctx); err != nil || timeline == "" || timeline == f.history.timeline {
 		return timeline, err
 	}
 	// Another process with the same witness, such as `fiscalhub reconcile`, may have
@@ -111,6 +110,15 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 		f.log.Warn("The database continues another history of commits. Its commits waited for a standby, so nothing is lost.", "before", f.history.timeline, "now", timeline)
 	}
 	return timeline, f.writeHistory(history{timeline, false})
+}
+
+// timeline reads the timeline of the database; empty: it cannot be known.
+func (f *Fence) timeline(ctx context.Context) (string, error) {
+	name, err := f.store.Timeline(ctx)
+	if err != nil || name == store.UnknownTimeline {
+		return "", err
+	}
+	return name, nil
 }
 
 // doubt fences every range, and every document that waits to be sent may have been sent.
