@@ -42,6 +42,8 @@ type runtimeOptions struct {
 	log      *slog.Logger
 	metrics  prometheus.Registerer
 	own      []netip.Prefix // public addresses of the service, which no buyer may name as its own
+	// noPeerTokens says that the service authenticates to no buyer's receiver.
+	noPeerTokens bool
 }
 
 // newRuntime builds the pipeline of an environment. The caller closes the
@@ -97,6 +99,7 @@ func (c liveFlags) buildPlan(r *envRuntime, o runtimeOptions) (plan *live.Plan, 
 	}
 	if r.authority, err = c.newClient(o.env, clientOptions{
 		roots: r.roots, now: o.store.Now, onExchange: exchangeMetrics(o.metrics), own: o.own, log: o.log,
+		noPeerTokens: o.noPeerTokens, onPeer: peerMetrics(o.metrics),
 	}); err != nil {
 		return nil, err
 	}

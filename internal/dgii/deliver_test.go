@@ -130,7 +130,8 @@ func TestDeliverSendsATokenWhenTheReceiverRequiresOne(t *testing.T) {
 	}{
 		{"needed and given", true, true, false, true, 1},
 		{"needed, not given", false, true, false, false, 2},
-		{"not needed, not given", false, false, false, true, 2},
+		{"not needed, not given", false, false, false, true, 0},
+		{"not needed", true, false, false, true, 0},
 		{"invalid after the first delivery", true, true, true, true, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
