@@ -95,7 +95,7 @@ type clientOptions struct {
 	// which may be nil, hears of every demand of one.
 	noPeerTokens bool
 	onPeer       func(dgii.PeerOutcome)
-	log        *slog.Logger
+	log          *slog.Logger
 }
 
 // newClient returns a client of the authority. It measures the authority's clock

@@ -17,13 +17,8 @@ func (rc *Receiver) approve(x *exchange) answer {
 		return refuse(http.StatusBadRequest, "No se recibió una aprobación comercial.", err)
 	}
 	r, err := reply.ReadResponse(raw, rc.roots, x.now)
-	switch {
-	case errors.Is(err, reply.ErrSignature):
-		return refuse(http.StatusBadRequest, "La firma no es válida.", err)
-	case errors.Is(err, reply.ErrUntrusted):
-		return refuse(http.StatusBadRequest, "El certificado no es de confianza.", err)
-	case err != nil:
-		return refuse(http.StatusBadRequest, "El archivo no es una aprobación comercial válida.", err)
+	if err != nil {
+		return refuseDocument("El archivo no es una aprobación comercial válida.", err)
 	}
 	x.addToLog("issuer", r.IssuerRNC)
 	x.addToLog("buyer", r.BuyerRNC)

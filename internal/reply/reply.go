@@ -13,8 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// Why a document of another party is refused. The receiver answers ErrSignature
-// and ErrUntrusted with the code for a bad signature.
+// Why a document of another party is refused.
 var (
 	// ErrSignature means that the document has no signature, or one that xmlsig
 	// refuses: of another form, with a weak key, or not matching the document.
