@@ -17,7 +17,7 @@ func TestApprovalStoresTheResponse(t *testing.T) {
 	if a.status != http.StatusOK || a.body != `{"estado":"OK"}` || a.header.Get("Content-Type") != "application/json; charset=utf-8" {
 		t.Fatalf("%d %v %s", a.status, a.header, a.body)
 	}
-	if len(e.responses) != 1 || e.responses[0].ENCF != encf || !e.responses[0].Accepted || string(e.responses[0].XML) != document {
+	if len(e.responses) != 1 || e.responses[0].ENCF != encf || !e.responses[0].Accepted || "<?xml version=\"1.0\" encoding=\"utf-8\"?>"+string(e.responses[0].XML) != document {
 		t.Errorf("%+v", e.responses)
 	}
 }

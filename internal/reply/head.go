@@ -17,7 +17,7 @@ type Head struct {
 	IssuerRNC string
 	BuyerRNC  string
 	ENCF      string
-	Signer    string // the identifier of the person in the certificate
+	Signer    string // the holder of the certificate, as xmlsig.Signer identifies it
 }
 
 // ReadHead reads the head of an e-CF whose signer is trusted at now. It fails with
@@ -36,7 +36,7 @@ func ReadHead(raw []byte, roots *x509.CertPool, now time.Time) (Head, error) {
 	text := func(group, name string) string { return strings.TrimSpace(header.Child(group).Child(name).Text()) }
 	h := Head{
 		IssuerRNC: text("Emisor", "RNCEmisor"), BuyerRNC: text("Comprador", "RNCComprador"), ENCF: text("IdDoc", "eNCF"),
-		Signer: xmlsig.Person(v.Certificate),
+		Signer: xmlsig.Signer(v.Certificate),
 	}
 	if !fiscal.IsRNC(h.IssuerRNC) || !fiscal.IsRNC(h.BuyerRNC) || !fiscal.IsENCF(h.ENCF) {
 		return Head{}, fmt.Errorf("%w: RNCEmisor, RNCComprador and eNCF are required", ErrMalformed)

@@ -37,6 +37,28 @@ var (
 	ErrMismatch = errors.New("reply: the response does not match the document")
 )
 
+// maxKept is the largest size of the canonical form of a reply. A reply with a chain of
+// three large certificates has half of it.
+const maxKept = 32 << 10
+
+// verifyReply verifies a reply of a buyer and returns its canonical form, which is what
+// the service keeps: anyone can pad the bytes that arrive. It fails with ErrMalformed
+// too when the canonical form is larger than any reply.
+func verifyReply(raw []byte, roots *x509.CertPool, now time.Time) (*xmlsig.Verified, []byte, error) {
+	v, err := verify(raw, xmlsig.SmallLimits(), roots, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept, err := v.Compact(raw, xmlsig.SmallLimits())
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if len(kept) > maxKept {
+		return nil, nil, fmt.Errorf("%w: its canonical form has %d bytes; the limit is %d", ErrMalformed, len(kept), maxKept)
+	}
+	return v, kept, nil
+}
+
 // verify verifies the signature of a document and that its signer is trusted at
 // now.
 func verify(raw []byte, limits xmlsig.Limits, roots *x509.CertPool, now time.Time) (*xmlsig.Verified, error) {
