@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 )
 
@@ -26,4 +27,17 @@ func peerMetrics(to prometheus.Registerer) func(dgii.PeerOutcome) {
 		demands.WithLabelValues(string(outcome))
 	}
 	return func(outcome dgii.PeerOutcome) { demands.WithLabelValues(string(outcome)).Inc() }
+}
+
+// responseMetrics returns a function that counts the commercial responses of buyers.
+func responseMetrics(to prometheus.Registerer) func(buyer.Outcome) {
+	responses := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fiscalhub_commercial_responses_total",
+		Help: "Commercial responses to documents of ours, by outcome.",
+	}, []string{"outcome"})
+	to.MustRegister(responses)
+	for _, outcome := range buyer.Outcomes() {
+		responses.WithLabelValues(string(outcome))
+	}
+	return func(outcome buyer.Outcome) { responses.WithLabelValues(string(outcome)).Inc() }
 }

@@ -18,7 +18,7 @@ func newReceiver(env fiscal.Environment, s *store.Store, ring *access.Keyring, r
 	o := receiver.Options{Environment: env, Now: s.Now, Log: log}
 	if env != fiscal.Sandbox {
 		o.Roots, o.Key, o.Seeds, o.Taxpayers, o.Identities = r.roots, ring.Receiver(), s, recipients{s, env}, r.certificates
-		o.Responses, o.Limit = r.inbox, a.Admit
+		o.Responses, o.Limit, o.LimitCaller = r.responses, a.Admit, a.AdmitCaller
 	}
 	return receiver.New(o)
 }

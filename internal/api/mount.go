@@ -1,6 +1,9 @@
 package api
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+)
 
 // Mount returns a handler that serves the paths for which serves returns true
 // with other, and all other paths with next. Like the API it refuses a request
@@ -19,6 +22,13 @@ func Mount(next http.Handler, serves func(path string) bool, other http.Handler)
 		}
 		expectHeader(r)
 	})
+}
+
+// AdmitCaller counts a request of a caller who is no client of the API but has proven its
+// identity, like that of a credential, and reports whether it is within the limit.
+func (a *API) AdmitCaller(ctx context.Context, caller string) bool {
+	_, ok := a.rateLimiter.countCredential(ctx, "caller "+caller, a.rateLimit)
+	return ok
 }
 
 // Admit counts a request without a credential by the address of its client, and

@@ -23,12 +23,18 @@ func (rc *Receiver) approve(x *exchange) answer {
 	x.addToLog("issuer", r.IssuerRNC)
 	x.addToLog("buyer", r.BuyerRNC)
 	x.addToLog("encf", r.ENCF)
+	x.addToLog("signer", r.Signer)
+	if refused := rc.limitCaller(x, "signer "+r.Signer); refused != nil {
+		return *refused
+	}
 	err = rc.responses.Commercial(x.r.Context(), r)
 	switch {
 	case errors.Is(err, reply.ErrNoDocument), errors.Is(err, reply.ErrMismatch):
 		// Both have the same text, so that a sender cannot find out which documents
 		// exist.
 		return refuse(http.StatusBadRequest, "No existe un e-CF con esos datos.", err)
+	case errors.Is(err, reply.ErrTooMany):
+		return refuse(http.StatusBadRequest, "El e-CF ya tiene la cantidad máxima de respuestas comerciales.", err)
 	case err != nil:
 		return unavailable(fmt.Errorf("store the response: %w", err))
 	}

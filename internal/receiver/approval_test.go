@@ -55,6 +55,7 @@ func TestApprovalAnswersByTheErrorOfTheStore(t *testing.T) {
 	}{
 		{fmt.Errorf("pipeline: %w", reply.ErrNoDocument), http.StatusBadRequest},
 		{fmt.Errorf("pipeline: %w", reply.ErrMismatch), http.StatusBadRequest},
+		{fmt.Errorf("buyer: %w", reply.ErrTooMany), http.StatusBadRequest},
 		{errors.New("the database is down"), http.StatusServiceUnavailable},
 	} {
 		e := newEnv(t)
@@ -63,7 +64,7 @@ func TestApprovalAnswersByTheErrorOfTheStore(t *testing.T) {
 		if a.status != c.status || (a.header.Get("Retry-After") != "") != (c.status == http.StatusServiceUnavailable) {
 			t.Errorf("%v: %d %v", c.err, a.status, a.header)
 		}
-		if text := a.message(t); c.status == http.StatusBadRequest {
+		if text := a.message(t); c.status == http.StatusBadRequest && !errors.Is(c.err, reply.ErrTooMany) {
 			texts[text] = true
 		}
 	}

@@ -39,6 +39,9 @@ func (rc *Receiver) receive(x *exchange) answer {
 	x.addToLog("buyer", head.BuyerRNC)
 	x.addToLog("encf", head.ENCF)
 	x.addToLog("signer", head.Signer)
+	if refused := rc.limitCaller(x, "signer "+head.Signer); refused != nil {
+		return *refused
+	}
 	scope, ours, err := rc.taxpayers.ByRNC(x.r.Context(), head.BuyerRNC)
 	switch {
 	case err != nil:

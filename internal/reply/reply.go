@@ -35,6 +35,8 @@ var (
 	// ErrMismatch means that the date, the total or the buyer of the response is
 	// not that of the document.
 	ErrMismatch = errors.New("reply: the response does not match the document")
+	// ErrTooMany means that the document has as many responses as are kept.
+	ErrTooMany = errors.New("reply: the document has too many responses")
 )
 
 // maxKept is the largest size of the canonical form of a reply. A reply with a chain of
