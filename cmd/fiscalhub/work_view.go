@@ -15,11 +15,13 @@ import (
 
 // workShowView is everything that the service knows about a document, in JSON.
 type workShowView struct {
-	Document documentView    `json:"document"`
-	Attempts []attemptView   `json:"attempts"`
-	Evidence []evidenceView  `json:"evidence"`
-	Job      *documentJob    `json:"job"`
-	Outcome  *documentResult `json:"outcome"`
+	Document documentView   `json:"document"`
+	Attempts []attemptView  `json:"attempts"`
+	Evidence []evidenceView `json:"evidence"`
+	// Unconfirmed are commercial responses whose signer is not known to act for the buyer.
+	Unconfirmed []responseView  `json:"unconfirmed_responses,omitempty"`
+	Job         *documentJob    `json:"job"`
+	Outcome     *documentResult `json:"outcome"`
 }
 
 // documentView is a fiscal document in JSON.
@@ -63,6 +65,26 @@ type evidenceView struct {
 	Attempt  *int64        `json:"attempt"`
 	Messages []string      `json:"messages"`
 	Note     string        `json:"note"`
+	Signer   *string       `json:"signer,omitempty"`
+	// Confirmed says of a commercial response whether its signer was known to act for the
+	// buyer. Other evidence does not have it.
+	Confirmed *bool `json:"confirmed,omitempty"`
+}
+
+// responseView is a commercial response of an unknown signer, in JSON.
+type responseView struct {
+	At     string `json:"at"`
+	Result string `json:"result"`
+	Reason string `json:"reason"`
+	Signer string `json:"signer"`
+}
+
+func newResponseView(u store.UnconfirmedResponse) responseView {
+	v := responseView{At: u.At.Format(time.RFC3339Nano), Result: "rejected", Reason: u.Reason, Signer: u.Signer}
+	if u.Accepted {
+		v.Result = "accepted"
+	}
+	return v
 }
 
 // documentJob is the job of a document, in JSON.
@@ -101,6 +123,11 @@ func newWorkShow(t *terminal, s *store.Store, inv store.Invoice) (v workShowView
 		return v, err
 	}
 	v.Evidence = mapEach(known, newEvidenceView)
+	unconfirmed, err := s.UnconfirmedResponses(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return v, err
+	}
+	v.Unconfirmed = mapEach(unconfirmed, newResponseView)
 	if signed { // a document without a number has no evidence
 		v.Outcome = newDocumentResult(evidence.Fold(known))
 	}
@@ -151,7 +178,10 @@ func newDocumentView(inv store.Invoice, issued store.Issued) documentView {
 func newEvidenceView(e evidence.Item) evidenceView {
 	v := evidenceView{
 		At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, TrackID: optional(e.TrackID), Verdict: optional(verdictWord(e)),
-		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note,
+		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note, Signer: optional(e.Signer),
+	}
+	if e.Kind == evidence.Commercial {
+		v.Confirmed = &e.Confirmed
 	}
 	if e.Attempt > 0 {
 		v.Attempt = &e.Attempt
@@ -166,7 +196,7 @@ func newEvidenceView(e evidence.Item) evidenceView {
 // evidence that have no verdict.
 func verdictWord(e evidence.Item) string {
 	switch e.Kind {
-	case evidence.Verdict, evidence.State, evidence.Operator:
+	case evidence.Verdict, evidence.State, evidence.Operator, evidence.Commercial:
 	default:
 		return ""
 	}
