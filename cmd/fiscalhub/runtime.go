@@ -47,6 +47,9 @@ type runtimeOptions struct {
 	own      []netip.Prefix // public addresses of the service, which no buyer may name as its own
 	// noPeerTokens says that the service authenticates to no buyer's receiver.
 	noPeerTokens bool
+	// compareRate is how many questions per minute compare accepted documents with
+	// the authority; 0 for none.
+	compareRate int
 }
 
 // newRuntime builds the pipeline of an environment. The caller closes the
@@ -71,11 +74,7 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 		if engine.Plan, err = c.buildPlan(r, o); err != nil {
 			return err
 		}
-		engine.Watcher, err = watch.New(watch.Options{
-			Store: o.store, Env: o.env, Authority: r.authority, Stages: live.WaitingStages(), Now: o.store.Now, Log: o.log, Pace: pace,
-			ApplyParked: r.applyWaiting, Metrics: o.metrics,
-		})
-		if err != nil {
+		if engine.Watcher, err = buildWatcher(r, o, pace); err != nil {
 			return err
 		}
 		if engine.Stamp, err = c.authorityEnvironment(o.env); err != nil {
@@ -102,6 +101,25 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 func (r *envRuntime) applyWaiting(ctx context.Context) error {
 	_, err := r.responses.ApplyConfirmed(ctx)
 	return errors.Join(err, r.inbox.ApplyParked(ctx))
+}
+
+// buildWatcher builds the background checks of a live environment.
+func buildWatcher(r *envRuntime, o runtimeOptions, pace wake.Pace) (*watch.Watcher, error) {
+	var comparer *watch.Comparer
+	if o.compareRate > 0 {
+		var err error
+		comparer, err = watch.NewComparer(watch.ComparerOptions{
+			Store: o.store, Env: o.env, Authority: r.authority, Lookups: r.authority.Spare(), Identities: r.certificates, PerMinute: o.compareRate,
+			Now: o.store.Now, Log: o.log, Pace: pace, Metrics: o.metrics,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return watch.New(watch.Options{
+		Store: o.store, Env: o.env, Authority: r.authority, Now: o.store.Now, Log: o.log, Pace: pace,
+		ApplyParked: r.applyWaiting, Comparer: comparer, Metrics: o.metrics,
+	})
 }
 
 // buildPlan builds the plan of a live environment, and sets the fields of r that

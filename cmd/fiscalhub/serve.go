@@ -28,6 +28,7 @@ type serveCmd struct {
 	TrustedProxy   []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
 	NoBootstrap    bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
 	DrainDelay     time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
+	CompareRate    int           `help:"Questions per minute, of all nodes together, that compare accepted documents with what the tax authority shows; 0 turns the comparison off." default:"30" placeholder:"N"`
 	LogLevel       slog.Level    `help:"debug, info, warn or error." default:"info"`
 	liveFlags
 	privateFlag
@@ -44,6 +45,9 @@ type serveConfig struct {
 	tls       *tls.Config
 	proxies   []netip.Prefix
 }
+
+// maxCompareRate is the highest --compare-rate: the comparison is slow on purpose.
+const maxCompareRate = 600
 
 // check parses the flags. It fails before anything is created or opened.
 func (c serveCmd) check() (config serveConfig, err error) {
@@ -64,6 +68,9 @@ func (c serveCmd) check() (config serveConfig, err error) {
 		if config.rateLimit = *c.RateLimit; config.rateLimit < 0 {
 			return config, usageError("--rate-limit must be 0 or more")
 		}
+	}
+	if c.CompareRate < 0 || c.CompareRate > maxCompareRate {
+		return config, usageError("--compare-rate must be between 0 and 600")
 	}
 	if config.tls, err = c.tlsConfig(); err != nil {
 		return config, err

@@ -15,13 +15,35 @@ import (
 
 // workShowView is everything that the service knows about a document, in JSON.
 type workShowView struct {
-	Document documentView   `json:"document"`
-	Attempts []attemptView  `json:"attempts"`
-	Evidence []evidenceView `json:"evidence"`
+	Document documentView    `json:"document"`
+	Attempts []attemptView   `json:"attempts"`
+	Evidence []evidenceView  `json:"evidence"`
+	Job      *documentJob    `json:"job"`
+	Outcome  *documentResult `json:"outcome"`
+	// Differences are what the tax authority showed differently after the document
+	// was accepted. Most documents have none.
+	Differences []differenceView `json:"differences,omitempty"`
 	// Unconfirmed are commercial responses whose signer is not known to act for the buyer.
-	Unconfirmed []responseView  `json:"unconfirmed_responses,omitempty"`
-	Job         *documentJob    `json:"job"`
-	Outcome     *documentResult `json:"outcome"`
+	Unconfirmed []responseView `json:"unconfirmed_responses,omitempty"`
+}
+
+// differenceView is a difference between a document and what the tax authority
+// shows, in JSON.
+type differenceView struct {
+	Kind    store.DifferenceKind `json:"kind"`
+	Ours    string               `json:"ours"`
+	Theirs  string               `json:"theirs"`
+	FoundAt string               `json:"found_at"`
+	SeenAt  string               `json:"seen_at"`
+	EndedAt *string              `json:"ended_at"` // null while the authority still shows it
+	text    string
+}
+
+func newDifferenceView(d store.Difference) differenceView {
+	return differenceView{
+		Kind: d.Kind, Ours: d.Ours, Theirs: d.Theirs, FoundAt: formatTime(d.FoundAt), SeenAt: formatTime(d.SeenAt), EndedAt: optionalTime(d.EndedAt),
+		text: differenceText(d),
+	}
 }
 
 // documentView is a fiscal document in JSON.
@@ -65,6 +87,7 @@ type evidenceView struct {
 	Attempt  *int64        `json:"attempt"`
 	Messages []string      `json:"messages"`
 	Note     string        `json:"note"`
+	By       *string       `json:"by"` // the person who decided or wrote the note
 	Signer   *string       `json:"signer,omitempty"`
 	// Confirmed says of a commercial response whether its signer was known to act for the
 	// buyer. Other evidence does not have it.
@@ -91,7 +114,7 @@ func newResponseView(u store.UnconfirmedResponse) responseView {
 type documentJob struct {
 	Stage      string  `json:"stage"`
 	Attempt    int64   `json:"attempt"`
-	NextTry    string  `json:"next_try"`
+	NextTry    *string `json:"next_try"`    // null while the job waits until the authority answers
 	LeaseUntil *string `json:"lease_until"` // null when no worker has the job
 	LastError  *string `json:"last_error"`
 }
@@ -131,6 +154,11 @@ func newWorkShow(t *terminal, s *store.Store, inv store.Invoice) (v workShowView
 	if signed { // a document without a number has no evidence
 		v.Outcome = newDocumentResult(evidence.Fold(known))
 	}
+	differences, err := s.DifferencesOf(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return v, err
+	}
+	v.Differences = mapEach(differences, newDifferenceView)
 	job, err := s.JobOf(t.ctx, inv.Scope, inv.DocumentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return v, nil
@@ -155,7 +183,7 @@ func newDocumentResult(o evidence.Outcome) *documentResult {
 }
 
 func newDocumentJob(j store.Job, now time.Time) *documentJob {
-	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: formatTime(j.RunAt), LastError: optional(j.LastError)}
+	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: optionalTime(j.RunAt), LastError: optional(j.LastError)}
 	if j.LeaseUntil.After(now) {
 		v.LeaseUntil = optionalTime(j.LeaseUntil)
 	}
@@ -178,7 +206,7 @@ func newDocumentView(inv store.Invoice, issued store.Issued) documentView {
 func newEvidenceView(e evidence.Item) evidenceView {
 	v := evidenceView{
 		At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, TrackID: optional(e.TrackID), Verdict: optional(verdictWord(e)),
-		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note, Signer: optional(e.Signer),
+		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note, By: optional(e.By), Signer: optional(e.Signer),
 	}
 	if e.Kind == evidence.Commercial {
 		v.Confirmed = &e.Confirmed

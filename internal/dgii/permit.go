@@ -50,9 +50,9 @@ func (c *Client) waitForPermit(ctx context.Context, id *xmlsig.Identity, s *serv
 		if err != nil {
 			return nil, err
 		}
-		free, err := s.slots.acquire(ctx)
+		free, err := s.acquireSlot(ctx)
 		if err != nil {
-			return nil, &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "no free slot", cause: err}
+			return nil, err
 		}
 		// Many calls may wait for slots, and none should use a token that the
 		// service has refused in the meantime.

@@ -31,21 +31,24 @@ func (p *Plan) deliver(ctx context.Context, w pipeline.Work) (pipeline.Step, err
 	}
 	buyer := w.Issued.BuyerRNC
 	to, found, err := p.receiver(ctx, id, buyer)
-	if err == nil && !found {
-		return pipeline.Step{}, nil // the buyer has no receiver; the status stays
+	if err != nil && !p.outSince().IsZero() {
+		return pipeline.Step{}, p.tryLater(0, err) // the directory is a service of the authority
 	}
-	if err == nil {
-		issued, err := p.issued(ctx, w)
-		if err != nil {
-			return pipeline.Step{}, err
-		}
-		receipt, err := p.authority.Deliver(ctx, id, to, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.XML})
-		if err == nil {
-			return p.receipt(w, issued, receipt), nil
-		}
+	if err != nil {
 		return p.deliverLater(w, err)
 	}
-	return p.deliverLater(w, err)
+	if !found {
+		return pipeline.Step{}, nil // the buyer has no receiver; the status stays
+	}
+	issued, err := p.issued(ctx, w)
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	receipt, err := p.authority.Deliver(ctx, id, to, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.XML})
+	if err != nil {
+		return p.deliverLater(w, err)
+	}
+	return p.receipt(w, issued, receipt), nil
 }
 
 // receipt records the buyer's answer to a delivery.

@@ -47,6 +47,7 @@ type env struct {
 	t       *testing.T
 	clock   *storetest.Clock
 	sim     *simulator.Simulator
+	dgii    dgii.Options // of client
 	client  *dgii.Client
 	roots   *x509.CertPool
 	scope   store.Scope
@@ -98,7 +99,8 @@ func newEnv(t *testing.T, address string, o envOptions) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := dgii.New(dgii.Options{Hosts: hosts, Now: c.Now, Roots: roots, AllowOrigin: server.URL})
+	authority := dgii.Options{Hosts: hosts, Now: c.Now, Roots: roots, AllowOrigin: server.URL}
+	client, err := dgii.New(authority)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,7 @@ func newEnv(t *testing.T, address string, o envOptions) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &env{t: t, clock: c, sim: sim, client: client, roots: roots, scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}}
+	w := &env{t: t, clock: c, sim: sim, dgii: authority, client: client, roots: roots, scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}}
 	w.options = Options{
 		Store: storetest.Open(t, address, c.Now), Env: fiscal.Production, Authority: client, Identities: signing{id}, Now: c.Now,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -125,7 +127,7 @@ func (w *env) start() {
 	w.must(err)
 	w.engine.Store, w.engine.Env, w.engine.Now, w.engine.Log = w.options.Store, w.options.Env, w.options.Now, w.options.Log
 	w.watcher, err = watch.New(watch.Options{
-		Store: w.options.Store, Env: w.options.Env, Authority: w.client, Stages: WaitingStages(), Now: w.options.Now, Log: w.options.Log,
+		Store: w.options.Store, Env: w.options.Env, Authority: w.client, Now: w.options.Now, Log: w.options.Log,
 	})
 	w.must(err)
 	w.engine.Plan, w.engine.Watcher = w.plan, w.watcher

@@ -30,6 +30,9 @@ type dialect struct {
 	// timeline and replication are Store.Timeline and Store.Replication.
 	timeline    func(context.Context, querier) (string, error)
 	replication func(context.Context, querier) (Replication, error)
+	// timelineText is the expression for the timeline in a statement that writes;
+	// empty when the database cannot continue another one while it is open.
+	timelineText string
 
 	closed atomic.Bool // Store.Close was called
 }

@@ -19,14 +19,15 @@ import (
 
 func postgresDialect() *dialect {
 	return &dialect{
-		name:        "postgres",
-		skipLocked:  "FOR UPDATE SKIP LOCKED",
-		shared:      true,
-		open:        openPostgres,
-		timeline:    postgresTimeline,
-		replication: postgresReplication,
-		unavailable: postgresUnavailable,
-		broken:      postgresBroken,
+		name:         "postgres",
+		skipLocked:   "FOR UPDATE SKIP LOCKED",
+		shared:       true,
+		open:         openPostgres,
+		timeline:     postgresTimeline,
+		timelineText: timelineText,
+		replication:  postgresReplication,
+		unavailable:  postgresUnavailable,
+		broken:       postgresBroken,
 	}
 }
 
@@ -107,8 +108,10 @@ func openPostgresConfig(ctx context.Context, config *pgx.ConnConfig) (*engine, e
 	} {
 		config.RuntimeParams[name] = value
 	}
-	config.ConnectTimeout = 5 * time.Second
-	db := stdlib.OpenDB(*config)
+	config.ConnectTimeout = connectionWait
+	limited := config.Copy()
+	limitConnection(limited)
+	db := stdlib.OpenDB(*limited)
 	db.SetMaxOpenConns(postgresConns)
 	db.SetMaxIdleConns(postgresConns)
 	if err := assertPostgresSettings(ctx, db); err != nil {

@@ -25,6 +25,9 @@ type Options struct {
 	// DatabaseNow replaces the clock of the database, for tests. Without it, the
 	// store asks the PostgreSQL server; SQLite uses the clock of this node.
 	DatabaseNow func(context.Context) (time.Time, error)
+	// Point, for tests, is called before and after every transaction that writes. An
+	// error before the transaction replaces it; one after it hides its success.
+	Point func(name string) error
 }
 
 // Store is an open database. Its reads see committed rows. Update, Commit and the
@@ -35,6 +38,7 @@ type Store struct {
 	clock   *clock
 	failure *storageFailure
 	log     *slog.Logger
+	onPoint func(name string) error
 }
 
 // reader has the methods that read. They are the same outside and inside a
@@ -73,7 +77,10 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 	if err != nil {
 		return nil, d.wrap("open "+d.name+" database", err)
 	}
-	s := &Store{reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log}
+	if opt.Point == nil {
+		opt.Point = func(string) error { return nil }
+	}
+	s := &Store{reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log, onPoint: opt.Point}
 	if s.clock, err = newClock(ctx, opt, e.clock); err != nil {
 		return nil, errors.Join(d.wrap("read the clock of the database", err), e.close())
 	}
@@ -123,12 +130,17 @@ func (s *Store) guard(transaction func() error) error {
 	if err := s.failure.err(); err != nil {
 		return err
 	}
+	if err := s.onPoint("before commit"); err != nil {
+		return err
+	}
 	err := transaction()
 	if err != nil && s.d.broken(err) {
 		s.failure.record(err)
 	}
 	failed := s.failure.err()
 	switch {
+	case failed == nil && err == nil:
+		return s.onPoint("after commit")
 	case failed == nil || errors.Is(err, ErrBroken):
 		return err
 	case err == nil:
