@@ -58,6 +58,7 @@ type cli struct {
 	Work        workCmd        `cmd:"" help:"List and show documents that are not final, and record an operator's decision."`
 	Reconcile   reconcileCmd   `cmd:"" help:"After a restore: ask the tax authority about the missing numbers, and release the fenced ranges."`
 	Webhook     webhookCmd     `cmd:"" help:"Manage webhook endpoints and their deliveries."`
+	Buyer       buyerCmd       `cmd:"" help:"Manage the persons who sign commercial responses for buyers."`
 	Source      sourceCmd      `cmd:"" help:"Manage the sources that may send signed events about documents."`
 	Demo        demoCmd        `cmd:"" help:"Run a complete demonstration in one process, with a simulator of the tax authority."`
 	Simulator   simulatorCmd   `cmd:"" help:"Run a simulator of the tax authority, with a control API."`

@@ -32,7 +32,7 @@ func newReceiver(p receiverParts) (*receiver.Receiver, error) {
 	if p.env != fiscal.Sandbox {
 		r := p.runtime
 		o.Roots, o.Key, o.Seeds, o.Taxpayers, o.Identities = r.roots, p.ring.Receiver(), p.store, recipients{p.store, p.env}, r.certificates
-		o.Responses, o.Limit = r.inbox, p.api.Admit
+		o.Responses, o.Limit, o.LimitCaller = r.responses, p.api.Admit, p.api.AdmitCaller
 	}
 	return receiver.New(o)
 }

@@ -40,6 +40,9 @@ func (v workShowView) print(w io.Writer) {
 	for _, e := range v.Evidence {
 		line(w, "evidence", e.At, string(e.Kind), e.summary())
 	}
+	for _, u := range v.Unconfirmed {
+		line(w, "response", u.At, "unconfirmed", cell(strings.TrimSpace(u.Result+" "+u.Reason)+" (signed by "+u.Signer+", who is not known to act for the buyer)"))
+	}
 	for _, d := range v.Differences {
 		words := d.text
 		if d.EndedAt != nil {
@@ -72,6 +75,13 @@ func (e evidenceView) summary() string {
 		words = append(words, "(about another document under this number)")
 	case e.Attempt != nil:
 		words = append(words, "(attempt "+strconv.FormatInt(*e.Attempt, 10)+")")
+	}
+	if e.Signer != nil {
+		by := "(signed by " + cell(*e.Signer)
+		if e.Confirmed != nil && !*e.Confirmed {
+			by += ", who was not known to act for the buyer"
+		}
+		words = append(words, by+")")
 	}
 	return strings.Join(words, " ")
 }

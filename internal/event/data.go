@@ -22,6 +22,8 @@ type Document struct {
 	Total          string        `json:"total"`
 	Result         string        `json:"result,omitempty"`
 	Reason         string        `json:"reason,omitempty"`
+	Signer         string        `json:"signer,omitempty"`
+	Contradicts    string        `json:"contradicts,omitempty"`
 	Links          Links         `json:"links"`
 }
 

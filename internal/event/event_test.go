@@ -59,8 +59,13 @@ func goldens(t *testing.T) []golden {
 		{ArtifactsReady, document(fiscal.Accepted, nil), documentWant("accepted", "", "")},
 		{DeliveryFailed, document(fiscal.Accepted, func(d *Document) { d.Reason = `the buyer's "server" is down` }),
 			documentWant("accepted", "", `"reason":"the buyer's \"server\" is down",`)},
-		{CommercialResponse, document(fiscal.Delivered, func(d *Document) { d.Result, d.Reason = "rejected", "Monto" }),
-			documentWant("delivered", "", `"result":"rejected","reason":"Monto",`)},
+		{CommercialResponse, document(fiscal.Delivered, func(d *Document) { d.Result, d.Reason, d.Signer = "rejected", "Monto", "00112345678" }),
+			documentWant("delivered", "", `"result":"rejected","reason":"Monto","signer":"00112345678",`)},
+		{CommercialResponse, document(fiscal.Delivered, func(d *Document) {
+			d.Result, d.Signer, d.Contradicts = "accepted", "00112345678", "rejected"
+		}), documentWant("delivered", "", `"result":"accepted","signer":"00112345678","contradicts":"rejected",`)},
+		{CommercialResponseUnconfirmed, document(fiscal.Delivered, func(d *Document) { d.Result, d.Signer = "accepted", "40212345678" }),
+			documentWant("delivered", "", `"result":"accepted","signer":"40212345678",`)},
 		{VerdictOverdue, document(fiscal.Processing, func(d *Document) { d.Reason = NoVerdictFor15Minutes }),
 			documentWant("processing", "", `"reason":"no_verdict_for_15_minutes",`)},
 		{CertificateExpiring, NewCertificate("t1", "c1", at),

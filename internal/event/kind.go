@@ -21,6 +21,9 @@ const (
 	CredentialExpiring  = "credential.expiring"
 	EndpointDisabled    = "webhook_endpoint.disabled"
 	WebhookTest         = "webhook.test"
+	// CommercialResponseUnconfirmed is a response whose signer is not known to act for
+	// the buyer.
+	CommercialResponseUnconfirmed = "fiscal_document.commercial_response_unconfirmed"
 )
 
 // StatusChanged returns the kind of the event that reports a new status of a
@@ -45,6 +48,7 @@ func Kinds() []string {
 		StatusChanged(fiscal.Delivered),
 		DeliveryFailed,
 		CommercialResponse,
+		CommercialResponseUnconfirmed,
 		VerdictOverdue,
 		ArtifactsReady,
 		CertificateExpiring,

@@ -57,14 +57,14 @@ func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Acknowledg
 	// its answer was lost.
 	repeated := r.Reason == reply.ReasonDuplicate && w.Job.Attempt > 1
 	if r.Received || repeated {
-		item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: p.now()}
+		item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, Answered: true, At: p.now()}
 		return finishJob(p.step(w.Evidence, report{issued: issued, findings: []finding{{item, r.XML}}}))
 	}
 	if r.Reason == reply.ReasonBuyer {
 		p.directory.forget(issued.BuyerRNC)
 	}
 	p.log.Warn("A buyer refused a document. The document stays accepted.", "document_id", issued.DocumentID, "reason", r.Reason)
-	return p.deliveryFailed(issued, w.Evidence, refusal(r.Reason), r.XML)
+	return p.deliveryFailed(issued, w.Evidence, refusal(r.Reason), &r)
 }
 
 // deliverLater schedules the next attempt, or ends the attempts when the address
@@ -92,10 +92,13 @@ func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Step, error)
 }
 
 // deliveryFailed ends the attempts to deliver: the status stays, and integrators
-// get an event.
-func (p *Plan) deliveryFailed(issued store.Issued, known []evidence.Item, reason string, raw []byte) pipeline.Step {
-	item := evidence.Item{Kind: evidence.DeliveryFailed, Note: reason, At: p.now()}
-	step := finishJob(p.step(known, report{issued: issued, findings: []finding{{item, raw}}}))
+// get an event. refused is the buyer's refusal, if there is one.
+func (p *Plan) deliveryFailed(issued store.Issued, known []evidence.Item, reason string, refused *fiscal.Acknowledgement) pipeline.Step {
+	failure := finding{Item: evidence.Item{Kind: evidence.DeliveryFailed, Note: reason, At: p.now()}}
+	if refused != nil {
+		failure.Signer, failure.Answered, failure.raw = refused.Signer, true, refused.XML
+	}
+	step := finishJob(p.step(known, report{issued: issued, findings: []finding{failure}}))
 	return adjust(step, func(c *pipeline.Change) {
 		c.Notices = append(c.Notices, pipeline.Notice{Kind: event.DeliveryFailed, Reason: reason})
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -62,6 +63,7 @@ type flowService struct {
 	*env
 	watcher  *watch.Watcher
 	inbox    *Inbox
+	buyers   *buyer.Responses
 	releaser fence.Releaser
 }
 
@@ -78,7 +80,9 @@ func (e *flowEnv) start(t *testing.T) *flowService {
 	engine.Store = e.counted
 	counted, err := pipeline.New(engine)
 	w.must(err)
-	w.inbox, err = NewInbox(InboxOptions{Store: e.counted, Env: w.options.Env, Pipeline: counted, Now: w.now, Log: e.log, Roots: w.roots})
+	w.buyers, err = buyer.New(buyer.Options{Store: e.counted, Env: w.options.Env, Now: w.now, Log: e.log, Publish: counted.Publish})
+	w.must(err)
+	w.inbox, err = NewInbox(InboxOptions{Store: e.counted, Env: w.options.Env, Pipeline: counted, Now: w.now, Log: e.log, Roots: w.roots, Responses: w.buyers})
 	w.must(err)
 	w.watcher, err = watch.New(watch.Options{
 		Store: e.counted, Env: w.options.Env, Authority: authority, Now: w.now, Log: e.log, ApplyParked: w.inbox.ApplyParked,

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -162,7 +163,7 @@ func (e *flowEnv) wantEffectsOnce(w *flowService, inv store.Invoice, events, res
 	w.t.Helper()
 	want := map[string]int{"fiscal_document.delivered": 1}
 	if responses > 0 {
-		want[event.CommercialResponse] = responses
+		want[event.CommercialResponse], want[event.CommercialResponseUnconfirmed] = responses, responses
 	}
 	got := w.kindsSince(events)
 	for _, kind := range []string{"fiscal_document.submitted", "fiscal_document.accepted", "fiscal_document.artifacts_ready"} {
@@ -185,7 +186,7 @@ func (e *flowEnv) wantEffectsOnce(w *flowService, inv store.Invoice, events, res
 }
 
 // A buyer's receipt and response that are interrupted anywhere and sent again have their
-// effect once.
+// effect once. So has the confirmation of the signer.
 func TestInboundMessagesSurviveEveryPoint(t *testing.T) {
 	t.Parallel()
 	flow{begin: func(e *flowEnv, w *flowService) round {
@@ -196,6 +197,11 @@ func TestInboundMessagesSurviveEveryPoint(t *testing.T) {
 		receipt, response := w.acknowledgement(inv.ENCF), w.respond(inv, nil)
 		again, err := reply.ReadResponse(response, w.roots, w.now())
 		w.must(err)
+		signer := store.BuyerSigner{Scope: w.scope, BuyerRNC: buyerRNC, Signer: buyerSigner, CreatedAt: w.now()}
+		err = e.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.RemoveBuyerSigner(w.t.Context(), signer) })
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			w.t.Fatal(err)
+		}
 		return round{
 			step: func(w *flowService) (bool, error) {
 				ctx := w.t.Context()
@@ -205,7 +211,14 @@ func TestInboundMessagesSurviveEveryPoint(t *testing.T) {
 						return false, err
 					}
 				}
-				return true, w.inbox.Commercial(ctx, again) // the buyer also calls us itself
+				if err := w.buyers.Commercial(ctx, again); err != nil { // the buyer also calls us itself
+					return false, err
+				}
+				if err := e.counted.Update(ctx, func(tx *store.Tx) error { return tx.ConfirmBuyerSigner(ctx, signer) }); err != nil {
+					return false, err
+				}
+				_, err := w.buyers.ApplyConfirmed(ctx)
+				return true, err
 			},
 			check: func(w *flowService) { e.wantEffectsOnce(w, inv, events, 1) },
 		}

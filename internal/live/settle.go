@@ -64,6 +64,12 @@ func (s *settler) step(known []evidence.Item, r report) pipeline.Step {
 					return pipeline.Change{}, err
 				}
 				rows.AddEvidence(row)
+				if f.Answered && f.Signer != "" {
+					rows.LearnBuyerSigner(store.BuyerSigner{
+						Scope: r.issued.Scope, BuyerRNC: r.issued.BuyerRNC, Signer: f.Signer,
+						Basis: store.ByAcknowledgement, DocumentID: r.issued.DocumentID, CreatedAt: f.At,
+					})
+				}
 			}
 			if r.attempt != nil {
 				rows.CloseAttempt(*r.attempt)

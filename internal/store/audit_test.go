@@ -29,6 +29,7 @@ func TestEveryChangeOfAnOperatorIsAudited(t *testing.T) {
 		numbers := store.NumberRange{Scope: scope, ID: store.NewID(), Type: fiscal.Consumer, First: 1, Last: 9, Next: 1, CreatedAt: now}
 		endpoint := store.Endpoint{Scope: scope, ID: store.NewID(), URL: "https://example.com/", Kinds: []string{"*"}, Secret: store.SealedSecret{Sealed: []byte("SECRET-SEALED"), Version: 1}, CreatedAt: now, UpdatedAt: now}
 		source := store.Source{Scope: scope, ID: store.NewID(), Kinds: []string{"x"}, Secret: store.SealedSecret{Sealed: []byte("SECRET-SEALED"), Version: 1}, CreatedAt: now}
+		signer := store.BuyerSigner{Scope: scope, BuyerRNC: "131000024", Signer: "00112345678", CreatedAt: now}
 		steps := []struct {
 			action string
 			change func(tx *store.Tx) error
@@ -64,6 +65,8 @@ func TestEveryChangeOfAnOperatorIsAudited(t *testing.T) {
 				return tx.RotateSource(ctx, source, store.SealedSecret{Sealed: []byte("SECRET-SEALED"), Version: 2}, now)
 			}},
 			{"source.revoke", func(tx *store.Tx) error { return tx.RevokeSource(ctx, scope, source.ID, now) }},
+			{"buyer.confirm", func(tx *store.Tx) error { return tx.ConfirmBuyerSigner(ctx, signer) }},
+			{"buyer.remove", func(tx *store.Tx) error { return tx.RemoveBuyerSigner(ctx, signer) }},
 		}
 		for i, step := range steps {
 			rolledBack := errors.New("roll back")

@@ -52,6 +52,8 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.AnyDocument":      {false, "operator: find a document by its id alone"},
 		"reader.AnyEndpoint":      {false, "operator: find an endpoint by its id alone"},
 		"reader.AnySource":        {false, "operator: find a source by its id alone"},
+		"reader.BuyerSigners":     {false, "operator: list the signers of the buyers of all taxpayers"},
+		"reader.UnknownSigners":   {false, "operator: list the unknown signers of responses to all taxpayers"},
 		"reader.Certificates":     {false, "operator: list all certificates, and rotate the master key"},
 		"reader.Credential":       {false, "operator: find a credential by its id alone"},
 		"reader.Credentials":      {false, "operator: list all credentials"},
@@ -90,6 +92,7 @@ func unscopedFunctions() map[string]unscoped {
 		"Store.closeDeleted":        {false, "housekeeping: finds the deleted endpoints of all taxpayers"},
 		"Store.Purge":               {false, "housekeeping: deletes the old rows of all taxpayers"},
 		"reader.ParkedWithDocument": {true, "worker: finds the parked messages of all taxpayers whose document exists"},
+		"reader.ConfirmedResponses": {true, "worker: finds the responses of all taxpayers whose signer is known by now"},
 		"reader.Replays":            {true, "sender: finds the replays of all taxpayers"},
 
 		// Numbers belong to an RNC, and several taxpayers may have the same RNC.

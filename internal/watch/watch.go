@@ -41,8 +41,8 @@ type Options struct {
 	Log       *slog.Logger
 	// Pace divides every wait.
 	Pace wake.Pace
-	// ApplyParked, if set, applies messages of buyers that came before their document
-	// was known.
+	// ApplyParked, if set, applies messages of buyers that came before their document or
+	// their signer was known.
 	ApplyParked func(context.Context) error
 	// Comparer, if set, compares accepted documents with the authority in the
 	// background.
@@ -83,6 +83,7 @@ func New(o Options) (*Watcher, error) {
 const (
 	maxPurge    = 50_000 // rows of each table that one purge deletes at most
 	outageEvery = 5 * time.Second
+	parkedEvery = time.Minute
 	warnEvery   = time.Hour
 )
 
@@ -97,6 +98,7 @@ func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
 	}{
 		{outageEvery, 100 * time.Millisecond, w.CheckOutage, "Cannot record the state of the contingency. It is checked again within seconds.", time.Time{}},
 		{overdueEvery, time.Second, w.CheckOverdue, "Cannot check which documents have no verdict. The check is repeated within a minute.", time.Time{}},
+		{parkedEvery, time.Second, w.CheckParked, "Cannot apply messages of buyers that wait. They are tried again within a minute.", time.Time{}},
 		{warnEvery, time.Second, w.Warn, "Cannot check what is about to expire. The check is repeated within an hour.", time.Time{}},
 	}
 	if w.comparer != nil {
@@ -128,7 +130,12 @@ func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
 // Warn sends warnings and deletes rows that were kept long enough.
 func (w *Watcher) Warn(ctx context.Context, s pipeline.Signals) error {
 	_, err := w.store.Purge(ctx, w.now(), maxPurge)
-	return errors.Join(err, w.applyParked(ctx), w.sendWarnings(ctx, s))
+	return errors.Join(err, w.sendWarnings(ctx, s))
+}
+
+// CheckParked applies messages of buyers that waited for their document or their signer.
+func (w *Watcher) CheckParked(ctx context.Context, _ pipeline.Signals) error {
+	return w.applyParked(ctx)
 }
 
 // addEvent adds an event about a taxpayer.
