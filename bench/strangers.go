@@ -76,47 +76,56 @@ func (b *bench) strangers(ctx context.Context) error {
 	return nil
 }
 
-// underAttack measures the creations of a tenant, first alone and then beside each
-// attack.
+// underAttack measures the creations of a tenant beside each attack, and alone before
+// and after it.
 func (b *bench) underAttack(ctx context.Context, engine string, s *service, attacks []attack) error {
-	b.say("quiet creations on %s", engine)
 	next, run := s.newInvoices(s.key), 0
-	measure := func() (time.Duration, error) {
+	measure := func(d time.Duration) ([]time.Duration, error) {
 		run++
-		got, err := s.open(ctx, 16, strangerRate, strangerTime, func(n int) []byte { return next(run, n) })
-		if refused := len(got.statuses) - 1; err == nil && refused > 0 {
+		got, err := s.open(ctx, 16, strangerRate, d, func(n int) []byte { return next(run, n) })
+		if err == nil && len(got.statuses) > 1 {
 			err = fmt.Errorf("answers by status: %v", got.statuses)
 		}
-		return got.quantile(http.StatusAccepted, 0.99), err
+		return got.durations[http.StatusAccepted], err
 	}
-	if _, err := measure(); err != nil { // the first creations open connections and fill caches
-		return err
-	}
-	quiet, err := measure()
-	if err != nil {
+	if _, err := measure(strangerTime / 2); err != nil { // the first creations open connections and fill caches
 		return err
 	}
 	for _, a := range attacks {
 		b.say("%s on %s", a.name, engine)
+		before, err := measure(strangerTime / 2)
+		if err != nil {
+			return err
+		}
 		attacking, stop := context.WithCancel(ctx)
 		done := make(chan error, 1)
 		go func() { done <- a.run(attacking, s) }()
 		time.Sleep(time.Second) // so that the attack is under way
-		got, err := measure()
+		beside, err := measure(strangerTime)
 		stop()
 		if err := errors.Join(err, <-done); err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		time.Sleep(time.Second) // so that its last requests are answered
+		after, err := measure(strangerTime / 2)
+		if err != nil {
+			return err
 		}
 		peak, err := s.peakMemory()
 		if err != nil {
 			return err
 		}
-		b.row(fmt.Sprintf("creation p99 at %d/s, %s, beside %s", strangerRate, engine, a.name), milliseconds(got), milliseconds(quiet),
-			float64(got)/float64(quiet), "< 2", "the same creations alone")
+		measured, quiet := p99(beside), p99(append(before, after...))
+		b.row(fmt.Sprintf("creation p99 at %d/s, %s, beside %s", strangerRate, engine, a.name), milliseconds(measured), milliseconds(quiet),
+			float64(measured)/float64(quiet), "< 2", "the same creations alone, before and after")
 		b.row("  peak memory of the process so far", fmt.Sprintf("%d MiB", peak), fmt.Sprintf("%d MiB", strangerMemory),
 			float64(peak)/strangerMemory, "< 1", "--memory-limit")
 	}
 	return nil
+}
+
+func p99(d []time.Duration) time.Duration {
+	return result{durations: map[int][]time.Duration{0: d}}.quantile(0, 0.99)
 }
 
 // newTenant returns the service as another taxpayer uses it.
