@@ -61,19 +61,24 @@ func (a *Authenticator) Authenticate(ctx context.Context, key apikey.Key) (store
 		return store.Credential{}, err
 	}
 	// An unknown prefix costs one HMAC too, so that the duration reveals nothing.
-	version := a.ring.newest
+	set := a.ring.set.Load()
+	version := set.newest
 	if known.found {
 		version = known.credential.PepperVersion
 	}
 	// A row with a pepper that the keyring does not have never matches: write access to
 	// the database must not be enough to create a key.
-	pepper, ok := a.ring.peppers[version]
+	pepper, ok := set.peppers[version]
 	digest := key.Digest(pepper)
-	if !ok || !hmac.Equal(digest[:], known.credential.Digest) || !known.credential.Live(now) {
+	if !ok || !hmac.Equal(digest[:], known.credential.Digest) {
+		return store.Credential{}, ErrDenied
+	}
+	credential, err := set.verify(known.credential)
+	if err != nil || !credential.Live(now) {
 		return store.Credential{}, ErrDenied
 	}
 	a.recordUse(known, now)
-	return known.credential, nil
+	return credential, nil
 }
 
 // lookUp returns a credential from the cache, or from the database when the entry is

@@ -26,7 +26,7 @@ func (e *env) wantAllOpen(when string, id *xmlsig.Identity) {
 	if err != nil {
 		e.t.Fatalf("%s: %v", when, err)
 	}
-	if !bytes.Equal(ring.peppers[1], e.ring.peppers[1]) || !bytes.Equal(ring.cursors[0], e.ring.cursors[0]) ||
+	if !bytes.Equal(ring.set.Load().peppers[1], e.ring.set.Load().peppers[1]) || !bytes.Equal(ring.set.Load().cursors[0], e.ring.set.Load().cursors[0]) ||
 		!bytes.Equal(ring.Receiver(), e.ring.Receiver()) {
 		e.t.Errorf("%s: the keys changed", when)
 	}
