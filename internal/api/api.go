@@ -97,6 +97,7 @@ type API struct {
 	inbox     Inbox
 
 	auth                  *access.Authenticator
+	refusals              *refusals
 	cursors               cursor.Keys
 	rateLimiter           *rateLimiter
 	concurrency           *concurrencyLimiter // of all requests
@@ -129,6 +130,7 @@ func New(opt Options) (*API, error) {
 		rateLimiter:           newRateLimiter(opt.RateLimit, opt.Now, opt.Store),
 		concurrency:           newConcurrencyLimiter(maxExecuting, maxWaiting),
 		credentialConcurrency: newCredentialLimiters(),
+		refusals:              newRefusals(opt.Log, opt.Now),
 		metrics:               newMetrics(opt.Metrics),
 		openapi:               document,
 	}
@@ -195,6 +197,7 @@ func (a *API) serve(x *exchange) error {
 	}
 	allowed := a.countRequest(x)
 	if x.credential.Environment != a.environment {
+		a.refuse(x, reasonWrongEnvironment, x.credential.Prefix, x.credential)
 		return forbidden("this credential belongs to the environment %s, but this service is %s", x.credential.Environment, a.environment)
 	}
 	if !allowed {

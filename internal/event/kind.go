@@ -19,6 +19,7 @@ const (
 	ContingencyStarted  = "taxpayer.contingency_started"
 	ContingencyEnded    = "taxpayer.contingency_ended"
 	CredentialExpiring  = "credential.expiring"
+	CredentialRefused   = "credential.refused"
 	EndpointDisabled    = "webhook_endpoint.disabled"
 	WebhookTest         = "webhook.test"
 )
@@ -52,6 +53,7 @@ func Kinds() []string {
 		ContingencyStarted,
 		ContingencyEnded,
 		CredentialExpiring,
+		CredentialRefused,
 		EndpointDisabled,
 		WebhookTest,
 	}
