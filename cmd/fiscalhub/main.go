@@ -48,9 +48,10 @@ type cli struct {
 	MasterKey string `help:"Master key file. By default master.key in the data folder, created on first use." placeholder:"FILE"`
 
 	Serve       serveCmd       `cmd:"" help:"Run the API and the background workers."`
-	Taxpayer    taxpayerCmd    `cmd:"" help:"Create, change and show the taxpayers that issue invoices."`
-	Credential  credentialCmd  `cmd:"" help:"Issue, rotate and revoke the API keys of integrators."`
-	Certificate certificateCmd `cmd:"" help:"Import and list the certificates that sign documents."`
+	Taxpayer    taxpayerCmd    `cmd:"" help:"Create, change, show and suspend the taxpayers that issue invoices."`
+	Credential  credentialCmd  `cmd:"" help:"Issue, rotate, suspend and revoke the API keys of integrators."`
+	Environment environmentCmd `cmd:"" help:"Suspend and resume a whole environment."`
+	Certificate certificateCmd `cmd:"" help:"Import, list and revoke the certificates that sign documents."`
 	Sequence    sequenceCmd    `cmd:"" help:"Add and list ranges of fiscal numbers (e-NCF)."`
 	ECF         ecfCmd         `cmd:"" name:"ecf" help:"Sign, verify and print single documents offline."`
 	Check       checkCmd       `cmd:"" help:"Check a running sandbox as an integrator would."`

@@ -76,6 +76,9 @@ func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Durati
 	if !old.Live(now) {
 		return apikey.Key{}, store.Credential{}, errors.New("the credential is revoked or expired: create a new one")
 	}
+	if old.Suspended == store.CredentialSubject(id) {
+		return apikey.Key{}, store.Credential{}, errors.New("the credential is suspended: resume it first, or create a new one")
+	}
 	// The successor gets the terms of the old credential, so they must be the ones that an
 	// operator has chosen.
 	if old, err = set.verify(old); err != nil {

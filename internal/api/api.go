@@ -200,6 +200,10 @@ func (a *API) serve(x *exchange) error {
 		a.refuse(x, reasonWrongEnvironment, x.credential.Prefix, x.credential)
 		return forbidden("this credential belongs to the environment %s, but this service is %s", x.credential.Environment, a.environment)
 	}
+	if x.credential.Suspended != "" {
+		a.refuse(x, reasonSuspended, x.credential.Prefix, x.credential)
+		return suspended(x.credential)
+	}
 	if !allowed {
 		return a.rateLimitExceeded(x)
 	}

@@ -19,6 +19,7 @@ const (
 	reasonMissing          access.Reason = "missing"
 	reasonMalformed        access.Reason = "malformed"
 	reasonWrongEnvironment access.Reason = "wrong_environment"
+	reasonSuspended        access.Reason = "suspended"
 )
 
 const (
@@ -60,11 +61,10 @@ func (a *API) refuse(x *exchange, reason access.Reason, prefix string, credentia
 		}
 		a.log.LogAttrs(x.r.Context(), slog.LevelWarn, "The service refused an API key.", attrs...)
 	}
-	switch reason {
-	case access.ReasonRevoked, access.ReasonAltered:
-		if a.refusals.mayReport(credential.ID) {
-			a.reportRefusal(credential, reason, audit.Caller{Actor: "credential:" + credential.ID, From: client, RequestID: x.id})
-		}
+	takenAway := reason == access.ReasonRevoked || reason == access.ReasonAltered ||
+		reason == reasonSuspended && credential.Suspended.Kind() == "credential"
+	if takenAway && a.refusals.mayReport(credential.ID) {
+		a.reportRefusal(credential, reason, audit.Caller{Actor: "credential:" + credential.ID, From: client, RequestID: x.id})
 	}
 }
 

@@ -29,6 +29,7 @@ type Credential struct {
 	RevokedAt     time.Time // zero: not revoked
 	LastUsedAt    time.Time // zero: never used
 	Binding       []byte    // nil: a program of an earlier version has stored the credential
+	Suspended     Subject   // the credential, its taxpayer or its environment; empty: not suspended
 }
 
 // Live reports whether the credential can be used at the given moment.
@@ -43,7 +44,9 @@ const MaxLiveCredentials = 20
 var ErrTooManyCredentials = fmt.Errorf("a taxpayer has at most %d usable credentials in an environment", MaxLiveCredentials)
 
 const credentialColumns = `id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit,
-	created_at, expires_at, revoked_at, last_used_at, binding`
+	created_at, expires_at, revoked_at, last_used_at, binding,
+	(SELECT min(subject) FROM suspensions
+		WHERE subject IN ('credential:' || id, 'taxpayer:' || taxpayer_id, 'environment:' || environment))`
 
 // CreateCredential stores a new credential. The error is ErrNotFound when there is no
 // such taxpayer, and ErrTooManyCredentials at the limit.
@@ -182,15 +185,16 @@ func scanCredential(r row) (Credential, error) {
 	var scopes string
 	var created int64
 	var limit, expires, revoked, used sql.NullInt64
+	var suspended sql.NullString
 	err := r.Scan(&c.ID, &c.Prefix, &c.Environment, &c.TaxpayerID, &c.Digest, &c.PepperVersion, &scopes, &limit,
-		&created, &expires, &revoked, &used, &c.Binding)
+		&created, &expires, &revoked, &used, &c.Binding, &suspended)
 	if err != nil {
 		return Credential{}, err
 	}
 	for s := range strings.FieldsSeq(scopes) {
 		c.Scopes = append(c.Scopes, apikey.Scope(s))
 	}
-	c.RateLimit = limit.Int64
+	c.RateLimit, c.Suspended = limit.Int64, Subject(suspended.String)
 	c.CreatedAt = fromMicros(created)
 	c.ExpiresAt, c.RevokedAt, c.LastUsedAt = fromOptionalMicros(expires), fromOptionalMicros(revoked), fromOptionalMicros(used)
 	return c, nil

@@ -30,6 +30,7 @@ func sharedTables() map[string]string {
 		"schema_migrations": "the schema belongs to the whole database",
 		"schema_versions":   "the schema belongs to the whole database",
 		"secrets":           "keys of the service itself",
+		"suspensions":       "the subject contains the credential, the taxpayer or the environment",
 		"taxpayers":         "a taxpayer is the same in all environments; its id is the scope",
 		"used_seeds":        "a client uses a seed before it is authenticated",
 	}
