@@ -65,6 +65,7 @@ type cli struct {
 	Audit       auditCmd       `cmd:"" help:"List and verify the log of what operators have changed."`
 	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to the schema of this version."`
 	Backup      backupCmd      `cmd:"" help:"Copy a SQLite database into a new file, also while the service runs."`
+	Keys        keysCmd        `cmd:"" help:"List, rotate and drop the service's own keys, while servers run."`
 	Master      masterCmd      `cmd:"" name:"master-key" help:"Rotate the master key, which encrypts the stored secrets."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }

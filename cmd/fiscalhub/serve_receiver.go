@@ -17,7 +17,7 @@ import (
 func newReceiver(env fiscal.Environment, s *store.Store, ring *access.Keyring, r *envRuntime, a *api.API, log *slog.Logger) (*receiver.Receiver, error) {
 	o := receiver.Options{Environment: env, Now: s.Now, Log: log}
 	if env != fiscal.Sandbox {
-		o.Roots, o.Key, o.Seeds, o.Taxpayers, o.Identities = r.roots, ring.Receiver(), s, recipients{s, env}, r.certificates
+		o.Roots, o.Keys, o.Seeds, o.Taxpayers, o.Identities = r.roots, ring.Receivers, s, recipients{s, env}, r.certificates
 		o.Responses, o.Limit = r.inbox, a.Admit
 	}
 	return receiver.New(o)

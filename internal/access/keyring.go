@@ -4,21 +4,26 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 // Keyring holds the decrypted keys of the service. Each key is random and has a
 // version. The newest version is used for new digests, cursors and tokens; older
-// versions still check those that they have made. A Keyring is safe for concurrent use.
+// versions still check those that they have made. Run loads the versions that other
+// processes add. A Keyring is safe for concurrent use.
 type Keyring struct {
 	store *store.Store
 	keys  *seal.Keys
@@ -27,12 +32,13 @@ type Keyring struct {
 
 // keySet is the keys of one reading of the database. It never changes.
 type keySet struct {
-	peppers  map[int64][]byte
-	newest   int64    // the newest version of the peppers
-	cursors  [][]byte // the newest first
-	receiver []byte   // the newest
-	audit    []versionedKey
-	bound    map[int64]time.Time // since when all credentials under a version of the pepper have a binding
+	stored    []store.Secret // the rows that were read
+	peppers   map[int64][]byte
+	newest    int64               // the newest version of the peppers
+	cursors   []versionedKey      // the oldest first
+	receivers []versionedKey      // the oldest first
+	audit     []versionedKey      // the oldest first
+	bound     map[int64]time.Time // since when all credentials under a version of the pepper have a binding
 }
 
 const (
@@ -41,6 +47,16 @@ const (
 	kindReceiver = "receiver"
 	kindAudit    = "audit"
 	keySize      = 32
+
+	// reloadEvery is how often a running node looks for new versions of keys.
+	reloadEvery = 2 * time.Second
+	// activeAfter is the age at which a new version begins to make cursors and tokens. By
+	// then every node has loaded it.
+	activeAfter = 5 * time.Second
+	// How long older versions are accepted after the next version was added. A client may
+	// continue a list for 30 days; a token of the receiver is valid for an hour.
+	cursorTime   = 30 * 24 * time.Hour
+	receiverTime = 2 * time.Hour
 )
 
 // LoadKeyring decrypts the keys of the service. On an empty database it creates them,
@@ -66,10 +82,41 @@ func LoadKeyring(ctx context.Context, s *store.Store, keys *seal.Keys) (*Keyring
 		}
 	}
 	k := &Keyring{store: s, keys: keys}
-	if err := k.load(ctx); err != nil {
-		return nil, err
+	return k, k.Reload(ctx)
+}
+
+// Run reloads the keyring every two seconds until ctx ends, so that new versions of keys
+// take effect on all nodes within 5 seconds. After an error the keys that it has stay
+// valid.
+func (k *Keyring) Run(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(reloadEvery)
+	defer tick.Stop()
+	last := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := k.Reload(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			last = ""
+		case err.Error() != last:
+			last = err.Error()
+			log.Warn("Cannot load the keys of the service. It continues with those that it has, and tries again every 2 seconds.", "error", last)
+		}
 	}
-	return k, k.bindEarlier(ctx)
+}
+
+// Reload reads the keys again. On an error the keyring keeps the keys that it has.
+func (k *Keyring) Reload(ctx context.Context) error {
+	if err := k.load(ctx); err != nil {
+		return err
+	}
+	return k.bindEarlier(ctx)
 }
 
 // load reads the keys from the database and decrypts them.
@@ -78,7 +125,10 @@ func (k *Keyring) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	set := &keySet{peppers: make(map[int64][]byte), bound: make(map[int64]time.Time)}
+	if before := k.set.Load(); before != nil && slices.EqualFunc(before.stored, stored, sameSecret) {
+		return nil
+	}
+	set := &keySet{stored: stored, peppers: make(map[int64][]byte), bound: make(map[int64]time.Time)}
 	for _, secret := range stored {
 		key, err := k.keys.Open(secret.Sealed, keyAAD(secret.Kind, secret.Version))
 		if err != nil {
@@ -88,11 +138,11 @@ func (k *Keyring) load(ctx context.Context) error {
 		case kindPepper:
 			set.peppers[secret.Version], set.newest = key, secret.Version
 		case kindCursor:
-			set.cursors = append([][]byte{key}, set.cursors...)
+			set.cursors = append(set.cursors, versionedKey{key, secret.CreatedAt})
 		case kindReceiver:
-			set.receiver = key
+			set.receivers = append(set.receivers, versionedKey{key, secret.CreatedAt})
 		case kindAudit:
-			set.audit = append(set.audit, versionedKey{secret.Version, key})
+			set.audit = append(set.audit, versionedKey{key, secret.CreatedAt})
 		case kindBound:
 			if set.bound[secret.Version], err = readBoundMark(key); err != nil {
 				return err
@@ -103,12 +153,19 @@ func (k *Keyring) load(ctx context.Context) error {
 	return nil
 }
 
-// Cursors returns the keys that authenticate cursors, the newest first.
-func (k *Keyring) Cursors() [][]byte { return k.set.Load().cursors }
+func sameSecret(a, b store.Secret) bool {
+	return a.Kind == b.Kind && a.Version == b.Version && a.CreatedAt.Equal(b.CreatedAt) && bytes.Equal(a.Sealed, b.Sealed)
+}
 
-// Receiver returns the key that authenticates the seeds and tokens of package
-// receiver.
-func (k *Keyring) Receiver() []byte { return k.set.Load().receiver }
+// Cursors returns the keys that authenticate cursors. The first one makes new cursors; all
+// of them are accepted.
+func (k *Keyring) Cursors() [][]byte { return usable(k.set.Load().cursors, k.store.Now(), cursorTime) }
+
+// Receivers returns the keys that authenticate the seeds and tokens of package receiver.
+// The first one makes new ones; all of them are accepted.
+func (k *Keyring) Receivers() [][]byte {
+	return usable(k.set.Load().receivers, k.store.Now(), receiverTime)
+}
 
 // Audit returns the key that signs checkpoints of the audit log.
 func (k *Keyring) Audit() ed25519.PrivateKey {
@@ -116,9 +173,39 @@ func (k *Keyring) Audit() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(audit[len(audit)-1].key)
 }
 
+// VerifyCheckpoint fails with audit.ErrCheckpoint unless a key of this service has signed
+// the checkpoint.
+func (k *Keyring) VerifyCheckpoint(p audit.Checkpoint) error {
+	for _, one := range k.set.Load().audit {
+		public, ok := ed25519.NewKeyFromSeed(one.key).Public().(ed25519.PublicKey)
+		if ok && p.Verify(public) == nil {
+			return nil
+		}
+	}
+	return audit.ErrCheckpoint
+}
+
 type versionedKey struct {
-	version int64
-	key     []byte
+	key       []byte
+	createdAt time.Time
+}
+
+// usable returns the keys that are accepted now. all are the versions, the oldest first. A
+// version is accepted until its successor has the age life. The first key of the result is
+// the newest one that every node has loaded; a newer version follows, which other nodes
+// may use already.
+func usable(all []versionedKey, now time.Time, life time.Duration) [][]byte {
+	var active, fresh [][]byte // the newest first
+	for i := len(all) - 1; i >= 0; i-- {
+		switch {
+		case i < len(all)-1 && now.Sub(all[i+1].createdAt) >= life:
+		case i > 0 && now.Sub(all[i].createdAt) < activeAfter:
+			fresh = append(fresh, all[i].key)
+		default:
+			active = append(active, all[i].key)
+		}
+	}
+	return append(active, fresh...)
 }
 
 // addKey makes a random key and stores it, unless this version exists.

@@ -41,16 +41,16 @@ func TestConcurrentLoadsCreateOneKeyring(t *testing.T) {
 			if ring.set.Load().newest != 1 || len(ring.set.Load().peppers) != 1 || len(ring.set.Load().cursors) != 1 {
 				t.Fatalf("version %d, %d peppers, %d cursor keys", ring.set.Load().newest, len(ring.set.Load().peppers), len(ring.set.Load().cursors))
 			}
-			if !bytes.Equal(ring.set.Load().peppers[1], rings[0].set.Load().peppers[1]) || !bytes.Equal(ring.set.Load().cursors[0], rings[0].set.Load().cursors[0]) ||
-				!bytes.Equal(ring.Receiver(), rings[0].Receiver()) {
+			if !bytes.Equal(ring.set.Load().peppers[1], rings[0].set.Load().peppers[1]) || !bytes.Equal(ring.Cursors()[0], rings[0].Cursors()[0]) ||
+				!bytes.Equal(ring.Receivers()[0], rings[0].Receivers()[0]) {
 				t.Error("two nodes have different keys")
 			}
 		}
 		first := rings[0]
-		if len(first.set.Load().peppers[1]) != len(boundPepper)+keySize || bytes.Equal(first.set.Load().peppers[1], first.set.Load().cursors[0]) || bytes.Equal(first.set.Load().peppers[1], make([]byte, keySize)) {
+		if len(first.set.Load().peppers[1]) != len(boundPepper)+keySize || bytes.Equal(first.set.Load().peppers[1], first.Cursors()[0]) || bytes.Equal(first.set.Load().peppers[1], make([]byte, keySize)) {
 			t.Error("the pepper and the cursor key are not two random keys")
 		}
-		if len(first.Receiver()) != keySize || bytes.Equal(first.Receiver(), first.set.Load().cursors[0]) {
+		if len(first.Receivers()[0]) != keySize || bytes.Equal(first.Receivers()[0], first.Cursors()[0]) {
 			t.Error("the receiver does not have its own key")
 		}
 		again, err := nodes[0]()
@@ -73,7 +73,7 @@ func TestTheDatabaseHoldsOnlySealedKeys(t *testing.T) {
 			if err != nil || len(stored) != 1 {
 				t.Fatalf("%s: %d stored, %v", kind, len(stored), err)
 			}
-			if bytes.Contains(stored[0].Sealed, ring.set.Load().peppers[1]) || bytes.Contains(stored[0].Sealed, ring.set.Load().cursors[0]) {
+			if bytes.Contains(stored[0].Sealed, ring.set.Load().peppers[1]) || bytes.Contains(stored[0].Sealed, ring.Cursors()[0]) {
 				t.Errorf("%s is stored in the clear", kind)
 			}
 		}

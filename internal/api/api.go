@@ -98,7 +98,7 @@ type API struct {
 
 	auth                  *access.Authenticator
 	refusals              *refusals
-	cursors               cursor.Keys
+	cursors               func() cursor.Keys
 	rateLimiter           *rateLimiter
 	concurrency           *concurrencyLimiter // of all requests
 	credentialConcurrency *credentialLimiters
@@ -126,7 +126,7 @@ func New(opt Options) (*API, error) {
 		rateLimit: opt.RateLimit, proxies: opt.Proxies, tls: opt.TLS, now: opt.Now, log: opt.Log,
 		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
 
-		cursors:               opt.Keyring.Cursors(),
+		cursors:               func() cursor.Keys { return opt.Keyring.Cursors() },
 		rateLimiter:           newRateLimiter(opt.RateLimit, opt.Now, opt.Store),
 		concurrency:           newConcurrencyLimiter(maxExecuting, maxWaiting),
 		credentialConcurrency: newCredentialLimiters(),

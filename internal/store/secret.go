@@ -53,6 +53,12 @@ func (tx *Tx) AddSecret(ctx context.Context, secret Secret) error {
 	return tx.d.wrap("add secret", err)
 }
 
+// DropSecret deletes a version of a secret. It does nothing when there is none.
+func (tx *Tx) DropSecret(ctx context.Context, kind string, version int64) error {
+	_, err := tx.q.ExecContext(ctx, `DELETE FROM secrets WHERE kind = $1 AND version = $2`, kind, version)
+	return tx.d.wrap("drop secret", err)
+}
+
 // AddSecret is Tx.AddSecret in a transaction of its own.
 func (s *Store) AddSecret(ctx context.Context, secret Secret) error {
 	return s.Update(ctx, func(tx *Tx) error { return tx.AddSecret(ctx, secret) })
