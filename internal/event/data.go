@@ -92,6 +92,19 @@ func NewCredential(id string, expires time.Time) Credential {
 	return Credential{"credential", id, fiscal.FormatInstant(expires)}
 }
 
+// RefusedCredential is the data of CredentialRefused.
+type RefusedCredential struct {
+	Object string `json:"object"`
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+}
+
+// NewRefusedCredential returns the data about a credential that was used although it is
+// revoked or suspended.
+func NewRefusedCredential(id, reason string) RefusedCredential {
+	return RefusedCredential{"credential", id, reason}
+}
+
 // Endpoint is the data of EndpointDisabled and WebhookTest.
 type Endpoint struct {
 	Object string `json:"object"`

@@ -78,6 +78,7 @@ func goldens(t *testing.T) []golden {
 			`{"object":"taxpayer","id":"t1","started_at":"2026-11-15T12:00:00.000Z"}`},
 		{ContingencyEnded, NewContingency("t1", at, at.Add(time.Hour), at.Add(73*time.Hour)),
 			`{"object":"taxpayer","id":"t1","started_at":"2026-11-15T12:00:00.000Z","ended_at":"2026-11-15T13:00:00.000Z","deadline":"2026-11-18T13:00:00.000Z"}`},
+		{CredentialRefused, NewRefusedCredential("k1", "revoked"), `{"object":"credential","id":"k1","reason":"revoked"}`},
 		{CredentialExpiring, NewCredential("k1", at), `{"object":"credential","id":"k1","expires_at":"2026-11-15T12:00:00.000Z"}`},
 		{EndpointDisabled, NewEndpoint("e1", "https://hooks.example.com/a?b=c&d=<e>", "gone"),
 			`{"object":"webhook_endpoint","id":"e1","url":"https://hooks.example.com/a?b=c&d=<e>","reason":"gone"}`},

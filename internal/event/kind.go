@@ -19,6 +19,7 @@ const (
 	ContingencyStarted  = "taxpayer.contingency_started"
 	ContingencyEnded    = "taxpayer.contingency_ended"
 	CredentialExpiring  = "credential.expiring"
+	CredentialRefused   = "credential.refused"
 	EndpointDisabled    = "webhook_endpoint.disabled"
 	WebhookTest         = "webhook.test"
 	// CommercialResponseUnconfirmed is a response whose signer is not known to act for
@@ -56,6 +57,7 @@ func Kinds() []string {
 		ContingencyStarted,
 		ContingencyEnded,
 		CredentialExpiring,
+		CredentialRefused,
 		EndpointDisabled,
 		WebhookTest,
 	}

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,16 +52,17 @@ type Responses interface {
 }
 
 // Options configure a Receiver. Environment and Now are required. Outside the sandbox, in
-// which the receiver answers 404 to everything, Key, Seeds, Taxpayers, Identities,
+// which the receiver answers 404 to everything, Keys, Seeds, Taxpayers, Identities,
 // Responses, Capacity and Clients are required too.
 type Options struct {
 	Environment fiscal.Environment
 	// Roots are the certificate authorities of other taxpayers. Without roots no
 	// signature is trusted.
 	Roots *x509.CertPool
-	// Key authenticates seeds and tokens, so that the service need not store the ones
-	// that it has issued. It has 32 bytes and is the same for every process.
-	Key        []byte
+	// Keys returns the keys that authenticate seeds and tokens, so that the service need not
+	// store the ones that it has issued. The first one makes new ones; all of them are
+	// accepted. A key has 32 bytes, and every process has the same ones.
+	Keys       func() [][]byte
 	Seeds      Seeds
 	Taxpayers  Taxpayers
 	Identities Identities
@@ -83,7 +85,7 @@ type Options struct {
 type Receiver struct {
 	env        fiscal.Environment
 	roots      *x509.CertPool
-	key        []byte
+	keys       func() [][]byte
 	seeds      Seeds
 	taxpayers  Taxpayers
 	identities Identities
@@ -105,8 +107,10 @@ func New(o Options) (*Receiver, error) {
 	case o.Now == nil:
 		return nil, errors.New("receiver: Now is required")
 	case o.Environment == fiscal.Sandbox:
-	case len(o.Key) != keySize:
-		return nil, fmt.Errorf("receiver: Key has %d bytes, but must have %d", len(o.Key), keySize)
+	case o.Keys == nil || len(o.Keys()) == 0:
+		return nil, errors.New("receiver: Keys is required")
+	case slices.ContainsFunc(o.Keys(), func(key []byte) bool { return len(key) != keySize }):
+		return nil, fmt.Errorf("receiver: a key must have %d bytes", keySize)
 	case o.Seeds == nil || o.Taxpayers == nil || o.Identities == nil || o.Responses == nil:
 		return nil, errors.New("receiver: Seeds, Taxpayers, Identities and Responses are required")
 	case o.Capacity == nil || o.Clients == nil:
@@ -122,7 +126,7 @@ func New(o Options) (*Receiver, error) {
 		o.LimitCaller = func(context.Context, string) bool { return true }
 	}
 	return &Receiver{
-		env: o.Environment, roots: o.Roots, key: o.Key, seeds: o.Seeds, taxpayers: o.Taxpayers, identities: o.Identities,
+		env: o.Environment, roots: o.Roots, keys: o.Keys, seeds: o.Seeds, taxpayers: o.Taxpayers, identities: o.Identities,
 		responses: o.Responses, capacity: o.Capacity, clients: o.Clients, limit: o.Limit, callers: o.LimitCaller, now: o.Now, log: o.Log,
 	}, nil
 }

@@ -118,8 +118,8 @@ func TestNewRequiresItsOptions(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	for name, change := range map[string]func(*receiver.Options){
-		"short key":      func(o *receiver.Options) { o.Key = o.Key[:31] },
-		"no key":         func(o *receiver.Options) { o.Key = nil },
+		"short key":      func(o *receiver.Options) { o.Keys = func() [][]byte { return [][]byte{make([]byte, 31)} } },
+		"no key":         func(o *receiver.Options) { o.Keys = nil },
 		"no clock":       func(o *receiver.Options) { o.Now = nil },
 		"no environment": func(o *receiver.Options) { o.Environment = "" },
 		"no seeds":       func(o *receiver.Options) { o.Seeds = nil },

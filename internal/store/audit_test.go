@@ -41,11 +41,20 @@ func TestEveryChangeOfAnOperatorIsAudited(t *testing.T) {
 			}},
 			{"credential.create", func(tx *store.Tx) error { return tx.CreateCredential(ctx, credential) }},
 			{"credential.expire", func(tx *store.Tx) error { return tx.ExpireCredential(ctx, credential.ID, now.Add(time.Hour)) }},
+			{"credential.suspend", func(tx *store.Tx) error {
+				return tx.Suspend(ctx, store.Suspension{Subject: store.CredentialSubject(credential.ID), Reason: "leaked", At: now})
+			}},
+			{"credential.resume", func(tx *store.Tx) error { return tx.Resume(ctx, store.CredentialSubject(credential.ID)) }},
+			{"taxpayer.suspend", func(tx *store.Tx) error {
+				return tx.Suspend(ctx, store.Suspension{Subject: store.TaxpayerSubject(taxpayer.ID), At: now})
+			}},
+			{"taxpayer.resume", func(tx *store.Tx) error { return tx.Resume(ctx, store.TaxpayerSubject(taxpayer.ID)) }},
 			{"credential.revoke", func(tx *store.Tx) error { return tx.RevokeCredential(ctx, credential.ID, now) }},
 			{"certificate.import", func(tx *store.Tx) error {
-				_, err := tx.AddCertificate(ctx, store.Certificate{Scope: scope, ID: store.NewID(), DER: []byte("der"), Sealed: []byte("SECRET-SEALED"), NotBefore: now, NotAfter: now, CreatedAt: now})
+				_, err := tx.AddCertificate(ctx, store.Certificate{Scope: scope, ID: "certificate", DER: []byte("der"), Sealed: []byte("SECRET-SEALED"), NotBefore: now, NotAfter: now, CreatedAt: now})
 				return err
 			}},
+			{"certificate.revoke", func(tx *store.Tx) error { return tx.RevokeCertificate(ctx, scope, "certificate", now) }},
 			{"sequence.add", func(tx *store.Tx) error { return tx.AddNumberRange(ctx, numbers) }},
 			{"sequence.fence", func(tx *store.Tx) error {
 				_, err := tx.FenceBehind(ctx, numbers, 5, now)
