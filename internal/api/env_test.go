@@ -153,7 +153,9 @@ func newNode(t *testing.T, address string, opt envOptions) *env {
 	var running sync.WaitGroup
 	running.Go(func() { e.pipeline.Run(ctx) })
 	running.Go(func() { _ = server.Serve(apiOptions.Capacity.Listen(listener, apiOptions.Clients)) })
-	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
+	// The client may open more connections than it needs. The service closes those
+	// that bring no header within 5 s, and the client must not use them then.
+	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true, IdleConnTimeout: 3 * time.Second}
 	e.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()

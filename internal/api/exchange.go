@@ -162,7 +162,7 @@ func (x *exchange) respondAs(status int, data, meta any) error {
 // of the same credential are reading too many large answers.
 func (x *exchange) write(status int, body []byte) error {
 	x.release()
-	memory, err := x.capacity.Answer(x.holder(), len(body))
+	memory, err := x.capacity.HoldAnswer(x.holder(), len(body))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func TestOneLookUpServesManyRequests(t *testing.T) {
 		limits.StrangerSlots, limits.AddressSlots, limits.SlotPatience = 1, 1, time.Minute
 		lookups := capacity.New(limits)
 		narrow := e.withService(t, func(o *api.Options, _ *http.Server) { o.Capacity = lookups })
-		busy, err := lookups.Execute(t.Context(), capacity.Holder{Address: "127.0.0.1"})
+		busy, err := lookups.TakeSlot(t.Context(), capacity.Holder{Address: "127.0.0.1"})
 		e.must(err)
 		key := e.newKey(e.taxpayer, fiscal.Sandbox, apikey.AllScopes()...)
 		get := func(ctx context.Context, key string) (int, error) {

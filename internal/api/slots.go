@@ -30,7 +30,7 @@ func (x *exchange) holder() capacity.Holder {
 // takeSlot takes a slot for a request that has passed its checks and that is
 // complete in memory.
 func (a *API) takeSlot(x *exchange) (err error) {
-	x.slot, err = a.capacity.Execute(x.r.Context(), x.holder())
+	x.slot, err = a.capacity.TakeSlot(x.r.Context(), x.holder())
 	return a.refusal(x, err)
 }
 
@@ -50,7 +50,7 @@ func (a *API) readBody(x *exchange, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, a.refusal(x, err)
 	}
-	x.large, err = a.capacity.Process(x.r.Context(), x.holder(), len(x.body.Bytes))
+	x.large, err = a.capacity.TakeLargeSlot(x.r.Context(), x.holder(), len(x.body.Bytes))
 	if err != nil {
 		return nil, a.refusal(x, err)
 	}

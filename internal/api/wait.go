@@ -59,7 +59,7 @@ func (w *waits) end() {
 // when the service drains. It returns false, without calling do, when too many
 // requests of the credential or the taxpayer wait.
 func (a *API) wait(x *exchange, d time.Duration, do func(context.Context)) bool {
-	hold, err := a.capacity.Wait(x.holder())
+	hold, err := a.capacity.TakeWait(x.holder())
 	if err != nil {
 		return false
 	}

@@ -50,31 +50,41 @@ func (c *Capacity) ReadBody(w http.ResponseWriter, r *http.Request, h Holder, li
 	if r.ContentLength > limit {
 		return Body{}, ErrTooLarge
 	}
-	size := limit + 1 // one byte more shows that a body of unknown length is too large
-	if r.ContentLength >= 0 {
-		size = r.ContentLength
+	b := bodyReader{capacity: c, holder: h, w: w, r: r, limit: limit, size: r.ContentLength}
+	if b.size < 0 {
+		b.size = limit + 1 // one byte more shows that a body of unknown length is too large
 	}
-	buf := make([]byte, 0, min(size+1, firstPart)) // one byte more shows the end
-	buf, err := readUntil(buf, r.Body, int64(cap(buf)))
+	first := make([]byte, 0, min(b.size+1, firstPart)) // one byte more shows the end
+	first, err := readUntil(first, r.Body, int64(cap(first)))
 	if err == nil { // there is more
-		return c.readLarge(w, r, h, limit, size, buf)
+		return b.readRest(first)
 	}
-	return finish(Body{Bytes: buf}, limit, err)
+	return finish(Body{Bytes: first}, limit, err)
 }
 
-// readLarge reads the rest of a body whose first part has been read.
-func (c *Capacity) readLarge(w http.ResponseWriter, r *http.Request, h Holder, limit, size int64, first []byte) (Body, error) {
-	hold, err := c.reserve(r.Context(), h, size)
+// bodyReader reads the body of one request.
+type bodyReader struct {
+	capacity *Capacity
+	holder   Holder
+	w        http.ResponseWriter
+	r        *http.Request
+	limit    int64
+	size     int64 // of the body or, when it is not known, more than the limit
+}
+
+// readRest reads the rest of a body whose first part has been read.
+func (b bodyReader) readRest(first []byte) (Body, error) {
+	hold, err := b.capacity.reserve(b.r.Context(), b.holder, b.size)
 	if err != nil {
 		return Body{}, err
 	}
-	b := Body{hold: hold}
-	b.Bytes, err = readUntil(append(make([]byte, 0, size+1), first...), &steadyReader{Reader: r.Body, w: w}, size+1)
-	if len(b.Bytes) < cap(b.Bytes)/2 { // the length was not known
-		b.Bytes = slices.Clone(b.Bytes)
-		b.hold.Shrink(int64(len(b.Bytes)))
+	body := Body{hold: hold}
+	body.Bytes, err = readUntil(append(make([]byte, 0, b.size+1), first...), &steadyReader{Reader: b.r.Body, w: b.w}, b.size+1)
+	if len(body.Bytes) < cap(body.Bytes)/2 { // the length was not known
+		body.Bytes = slices.Clone(body.Bytes)
+		body.hold.Shrink(int64(len(body.Bytes)))
 	}
-	return finish(b, limit, err)
+	return finish(body, b.limit, err)
 }
 
 // reserve takes memory for a large body.

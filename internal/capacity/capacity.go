@@ -81,10 +81,10 @@ func (h Holder) shares(taxpayer, credential, address Share) []Share {
 	return []Share{taxpayer, credential}
 }
 
-// Execute takes a slot for a request that is complete in memory. It waits for one
+// TakeSlot takes a slot for a request that is complete in memory. It waits for one
 // for a short time and fails with a *FullError then. The caller gives the slot back before it
 // writes the answer.
-func (c *Capacity) Execute(ctx context.Context, h Holder) (*Hold, error) {
+func (c *Capacity) TakeSlot(ctx context.Context, h Holder) (*Hold, error) {
 	l := &c.limits
 	return c.group(h).slots.Acquire(ctx, 1, l.SlotPatience, h.shares(
 		Share{Max: int64(l.TaxpayerSlots)},
@@ -93,13 +93,13 @@ func (c *Capacity) Execute(ctx context.Context, h Holder) (*Hold, error) {
 	)...)
 }
 
-// Process takes the right to process a body: to parse it and to store what it says.
+// TakeLargeSlot takes the right to process a body: to parse it and to store what it says.
 // For a small body it returns nil at once. It fails with a *FullError when the
 // request has waited too long.
 //
 // Few large bodies are processed at a time, because a request that needs the
 // processor or the disk for long delays all others.
-func (c *Capacity) Process(ctx context.Context, h Holder, size int) (*Hold, error) {
+func (c *Capacity) TakeLargeSlot(ctx context.Context, h Holder, size int) (*Hold, error) {
 	if size <= smallBody {
 		return nil, nil
 	}
@@ -107,10 +107,10 @@ func (c *Capacity) Process(ctx context.Context, h Holder, size int) (*Hold, erro
 	return c.group(h).heavy.Acquire(ctx, 1, c.limits.Patience, h.shares(Share{Max: int64(c.limits.Heavy)}, one, one)...)
 }
 
-// Answer takes the memory of an answer until the client has read it. For a small
+// HoldAnswer takes the memory of an answer until the client has read it. For a small
 // answer, which the operating system takes at once, it returns nil. It fails with a
 // *FullError when clients of the holder are reading too many answers.
-func (c *Capacity) Answer(h Holder, size int) (*Hold, error) {
+func (c *Capacity) HoldAnswer(h Holder, size int) (*Hold, error) {
 	if size <= smallAnswer {
 		return nil, nil
 	}
@@ -119,9 +119,9 @@ func (c *Capacity) Answer(h Holder, size int) (*Hold, error) {
 	return c.answers.TryAcquire(int64(size), h.shares(half, quarter, all)...)
 }
 
-// Wait takes the right to wait for an event or a verdict. A request that waits holds
-// no slot. Wait fails with a *FullError when too many requests of the holder wait.
-func (c *Capacity) Wait(h Holder) (*Hold, error) {
+// TakeWait takes the right to wait for an event or a verdict. A request that waits holds
+// no slot. TakeWait fails with a *FullError when too many requests of the holder wait.
+func (c *Capacity) TakeWait(h Holder) (*Hold, error) {
 	return c.waits.TryAcquire(1, h.shares(
 		Share{Max: int64(c.limits.TaxpayerWaits)}, Share{Max: int64(c.limits.CredentialWaits)}, Share{Max: int64(c.limits.CredentialWaits)})...)
 }

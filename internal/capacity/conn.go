@@ -113,8 +113,9 @@ func (c *conn) CloseWrite() error {
 // Close closes the connection. A client that is still sending would lose the answer
 // if the connection were closed at once, because the operating system resets a
 // connection with bytes that were not read. So Close ends the sending side, and the
-// rest of the request is read and dropped for a short time. The connection counts
-// until then.
+// rest of the request is read and dropped for a short time, by a goroutine that ends
+// by itself: a process that stops need not wait for it. The connection counts until
+// then.
 func (c *conn) Close() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed

@@ -282,7 +282,7 @@ func TestReceptionIsRefusedWhenItsAddressHoldsTooMuch(t *testing.T) {
 	limits := capacity.DefaultLimits(1<<30, 2)
 	limits.AddressSlots, limits.SlotPatience = 1, 0
 	e := newEnv(t, func(o *receiver.Options) { o.Capacity = capacity.New(limits) })
-	busy, err := e.options.Capacity.Execute(t.Context(), capacity.Holder{Address: "127.0.0.1"})
+	busy, err := e.options.Capacity.TakeSlot(t.Context(), capacity.Holder{Address: "127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,10 +51,10 @@ func (rc *Receiver) upload(x *exchange, limit int) ([]byte, error) {
 	if x.body, err = rc.capacity.ReadBody(x.w, x.r, sender, int64(limit)+overhead); err != nil {
 		return nil, err
 	}
-	if x.large, err = rc.capacity.Process(ctx, sender, len(x.body.Bytes)); err != nil {
+	if x.large, err = rc.capacity.TakeLargeSlot(ctx, sender, len(x.body.Bytes)); err != nil {
 		return nil, err
 	}
-	if x.slot, err = rc.capacity.Execute(ctx, sender); err != nil {
+	if x.slot, err = rc.capacity.TakeSlot(ctx, sender); err != nil {
 		return nil, err
 	}
 	body := bytes.NewReader(x.body.Bytes)
