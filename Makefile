@@ -27,7 +27,7 @@ oldest: ## build and vet with the oldest Go release that go.mod allows
 bench: ## measure the service and the limits of this machine (ARGS="creations list" selects)
 	go run ./bench $(ARGS)
 
-soak: ## run the long tests: every crash point, SEEDS seeds of a failing authority (default 10), long scenarios, large backlogs
+soak: ## run the long tests: every crash point, SEEDS seeds of a failing authority (default 10), long scenarios, large backlogs, full overload
 	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^Test(Every(Crash|Error)Point|.*Survives?EveryPoint)$$' ./internal/live
 	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
@@ -39,6 +39,8 @@ failover: ## kill PostgreSQL under load and promote its standby, RUNS times (def
 
 upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
 	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
+	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./cmd/fiscalhub | grep -E 'peak|^(ok|FAIL|---)'
+	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
 
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz

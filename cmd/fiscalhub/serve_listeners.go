@@ -19,6 +19,7 @@ import (
 type listeners struct {
 	opened  []net.Listener
 	servers []boundServer
+	limit   func(net.Listener) net.Listener // adds the limits of connections, and TLS
 }
 
 // boundServer is an HTTP server and the listener that it accepts on.
@@ -79,9 +80,9 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 			return "", err
 		}
 		receiverURL = config.scheme() + "://" + reachable(c.ReceiverListen, own.Addr())
-		all.add(config.wrap(api.LimitConnections(own)), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
+		all.add(all.limit(own), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
 	}
-	all.add(config.wrap(api.LimitConnections(main)), handler, log)
+	all.add(all.limit(main), handler, log)
 	if c.MetricsListen != "" {
 		own, err := all.open(ctx, c.MetricsListen)
 		if err != nil {

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"runtime/debug"
+	"net"
 	"sync"
 	"syscall"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -33,11 +33,6 @@ func (c serveCmd) Run(t *terminal) error {
 	config, err := c.check()
 	if err != nil {
 		return err
-	}
-	if os.Getenv("GOGC") == "" {
-		// The service allocates much and keeps little: a rarer garbage collection
-		// saves time and costs a few megabytes.
-		debug.SetGCPercent(400)
 	}
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, ring *access.Keyring) error {
 		return c.serve(t, config, s, keys, ring)
@@ -78,18 +73,22 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	defer runtime.close()
+	limits, clients := newCapacity(config.memory, log), capacity.NewClientFinder(config.proxies, s.Now, log)
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
-		Proxies: config.proxies, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
+		Capacity: limits, Clients: clients, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
 		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: runtime.inbox,
 	})
 	if err != nil {
 		return err
 	}
-	received, err := newReceiver(config.env, s, ring, runtime, a, log)
+	received, err := newReceiver(receiverParts{
+		env: config.env, store: s, ring: ring, runtime: runtime, api: a, capacity: limits, clients: clients, log: log,
+	})
 	if err != nil {
 		return err
 	}
+	all.limit = func(l net.Listener) net.Listener { return config.wrap(limits.Listen(l, clients)) }
 	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, registry, log)
 	if err != nil {
 		return err

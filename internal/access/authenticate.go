@@ -76,6 +76,14 @@ func (a *Authenticator) Authenticate(ctx context.Context, key apikey.Key) (store
 	return known.credential, nil
 }
 
+// Cached reports whether Authenticate can answer for a key without the database.
+func (a *Authenticator) Cached(key apikey.Key) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known := a.cache[key.Prefix()]
+	return known != nil && a.now().Before(known.until)
+}
+
 // lookUp returns a credential from the cache, or from the database when the entry is
 // too old.
 func (a *Authenticator) lookUp(ctx context.Context, prefix string, now time.Time) (*cached, error) {

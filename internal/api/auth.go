@@ -29,7 +29,7 @@ func (a *API) authenticate(x *exchange) error {
 	if err != nil {
 		return a.failedAuthentication(x, err)
 	}
-	x.credential, err = a.auth.Authenticate(x.r.Context(), key)
+	x.credential, err = a.findCredential(x, key)
 	if errors.Is(err, access.ErrDenied) {
 		return a.failedAuthentication(x, errToken)
 	}
@@ -44,7 +44,7 @@ func (a *API) authenticate(x *exchange) error {
 // returns err, or 429 once the address has failed too often.
 func (a *API) failedAuthentication(x *exchange, err error) error {
 	if !a.countAnonymous(x) {
-		return rateLimited(x.window.reset-a.now().Unix(), "too many failed requests from this address; try again after Retry-After seconds")
+		return a.addressExceeded(x)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func (a *API) createEndpoint(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	raw, document, err := readJSON(x.r)
+	raw, document, err := a.readJSON(x)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,7 @@ func (a *API) createEndpoint(x *exchange) error {
 	if created.Replayed {
 		x.w.Header().Set("Idempotency-Replayed", "true")
 	}
-	x.write(created.Answer.HTTPStatus, created.Answer.Body)
-	return nil
+	return x.write(created.Answer.HTTPStatus, created.Answer.Body)
 }
 
 // storeEndpoint validates the request and stores the endpoint. A known key
@@ -93,7 +92,7 @@ func (a *API) storeEndpoint(ctx context.Context, scope store.Scope, document *st
 
 func decodeEndpoint(document *strictjson.Document) (n notify.EndpointSpec, err error) {
 	var d bodyDecoder
-	members := d.object(document.Root(), "url", "events", "description")
+	members := d.document(document, "url", "events", "description")
 	for name, v := range members {
 		switch name {
 		case "url":
@@ -160,18 +159,18 @@ func (a *API) withEndpoint(handle endpointHandler) func(*exchange) error {
 // body must be absent or an empty object.
 func (a *API) withCommand(handle endpointHandler) func(*exchange) error {
 	return a.withEndpoint(func(ctx context.Context, x *exchange, e store.Endpoint) error {
-		if err := checkNoArguments(x.r); err != nil {
+		if err := a.checkNoArguments(x); err != nil {
 			return err
 		}
 		return handle(ctx, x, e)
 	})
 }
 
-func checkNoArguments(r *http.Request) error {
-	if r.ContentLength == 0 {
+func (a *API) checkNoArguments(x *exchange) error {
+	if x.r.ContentLength == 0 {
 		return nil
 	}
-	body, err := readJSONBytes(r)
+	body, err := a.readJSONBytes(x)
 	if err != nil || len(body) == 0 {
 		return err
 	}
@@ -180,7 +179,7 @@ func checkNoArguments(r *http.Request) error {
 		return err
 	}
 	var d bodyDecoder
-	d.object(document.Root())
+	d.document(document)
 	return d.err()
 }
 

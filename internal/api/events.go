@@ -87,7 +87,7 @@ func (a *API) readFeed(x *exchange, page feedRequest) ([]store.Event, error) {
 	if !waited || waitErr != nil {
 		return nil, nil
 	}
-	if err := a.takeSlots(x); err != nil {
+	if err := a.takeSlot(x); err != nil {
 		return nil, err
 	}
 	return read()

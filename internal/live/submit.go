@@ -30,6 +30,10 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	}
 	var attempts []store.Attempt
 	if !w.Fresh {
+		// After a failover the database may have lost an attempt.
+		if _, err := p.fence.CheckHistory(ctx); err != nil {
+			return pipeline.Step{}, err
+		}
 		if attempts, err = p.store.Attempts(ctx, w.Job.Scope, w.Job.DocumentID); err != nil {
 			return pipeline.Step{}, err
 		}

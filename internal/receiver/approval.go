@@ -12,9 +12,9 @@ import (
 // approve receives the commercial response of a buyer. The specification has only the
 // statuses 200 and 400; approve answers 503 when it cannot store the response now.
 func (rc *Receiver) approve(x *exchange) answer {
-	raw, err := upload(x.w, x.r, xmlsig.SmallLimits().Bytes)
+	raw, err := rc.upload(x, xmlsig.SmallLimits().Bytes)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "No se recibió una aprobación comercial.", err)
+		return refuseUpload("No se recibió una aprobación comercial.", err)
 	}
 	r, err := reply.ReadResponse(raw, rc.roots, x.now)
 	if err != nil {

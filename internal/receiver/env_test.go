@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/receiver"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
@@ -88,6 +89,7 @@ func newEnv(t testing.TB, configure ...func(*receiver.Options)) *env {
 	o := receiver.Options{
 		Environment: fiscal.Production, Roots: peer().CA.Pool(), Key: bytes.Repeat([]byte{7}, 32),
 		Seeds: e, Taxpayers: e, Identities: e, Responses: e,
+		Capacity: capacity.New(capacity.DefaultLimits(1<<30, 2)), Clients: capacity.NewClientFinder(nil, e.now, slog.New(slog.DiscardHandler)),
 		Now: e.now, Log: slog.New(slog.NewTextHandler(&e.log, nil)),
 	}
 	for _, f := range configure {

@@ -15,15 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
-
-// maxReceptions is the greatest number of documents that are received at the same time.
-// Documents may be large; the limit keeps capacity for commercial responses.
-const maxReceptions = 16
 
 // Seeds stores the seeds that were used.
 type Seeds interface {
@@ -54,8 +51,8 @@ type Responses interface {
 }
 
 // Options configure a Receiver. Environment and Now are required. Outside the sandbox, in
-// which the receiver answers 404 to everything, Key, Seeds, Taxpayers, Identities and
-// Responses are required too.
+// which the receiver answers 404 to everything, Key, Seeds, Taxpayers, Identities,
+// Responses, Capacity and Clients are required too.
 type Options struct {
 	Environment fiscal.Environment
 	// Roots are the certificate authorities of other taxpayers. Without roots no
@@ -68,6 +65,9 @@ type Options struct {
 	Taxpayers  Taxpayers
 	Identities Identities
 	Responses  Responses
+	// Capacity limits what senders may hold. Clients finds their addresses.
+	Capacity *capacity.Capacity
+	Clients  *capacity.ClientFinder
 	// Limit reports whether a request without a valid token may be served. Without
 	// Limit all are served.
 	Limit func(*http.Request) bool
@@ -88,11 +88,12 @@ type Receiver struct {
 	taxpayers  Taxpayers
 	identities Identities
 	responses  Responses
+	capacity   *capacity.Capacity
+	clients    *capacity.ClientFinder
 	limit      func(*http.Request) bool
 	callers    func(ctx context.Context, caller string) bool
 	now        func() time.Time
 	log        *slog.Logger
-	slots      chan struct{} // one for every reception under way
 }
 
 // New returns a receiver. It fails when a required option is missing.
@@ -108,6 +109,8 @@ func New(o Options) (*Receiver, error) {
 		return nil, fmt.Errorf("receiver: Key has %d bytes, but must have %d", len(o.Key), keySize)
 	case o.Seeds == nil || o.Taxpayers == nil || o.Identities == nil || o.Responses == nil:
 		return nil, errors.New("receiver: Seeds, Taxpayers, Identities and Responses are required")
+	case o.Capacity == nil || o.Clients == nil:
+		return nil, errors.New("receiver: Capacity and Clients are required")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -120,7 +123,7 @@ func New(o Options) (*Receiver, error) {
 	}
 	return &Receiver{
 		env: o.Environment, roots: o.Roots, key: o.Key, seeds: o.Seeds, taxpayers: o.Taxpayers, identities: o.Identities,
-		responses: o.Responses, limit: o.Limit, callers: o.LimitCaller, now: o.Now, log: o.Log, slots: make(chan struct{}, maxReceptions),
+		responses: o.Responses, capacity: o.Capacity, clients: o.Clients, limit: o.Limit, callers: o.LimitCaller, now: o.Now, log: o.Log,
 	}, nil
 }
 
@@ -132,6 +135,7 @@ type exchange struct {
 	// attrs are added to the log line. They identify the document and never contain its
 	// content.
 	attrs []slog.Attr
+	holds
 }
 
 // addToLog adds an attribute to the log line of the request.
@@ -144,6 +148,7 @@ func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{w: w, r: r, now: rc.now()}
 	s := serviceOf(r.URL.Path)
 	a := rc.answer(x, s)
+	x.release() // before the answer is written: a sender may read slowly
 	a.write(w)
 	attrs := []slog.Attr{
 		slog.String("service", s.String()), slog.Int("status", a.status),

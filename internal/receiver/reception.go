@@ -9,10 +9,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-var (
-	errTooMany      = errors.New("too many documents are being received")
-	errUnknownBuyer = errors.New("the buyer is not a taxpayer of this service")
-)
+var errUnknownBuyer = errors.New("the buyer is not a taxpayer of this service")
 
 // receive answers the e-CF of a supplier. The service does not receive documents yet, but
 // the law requires an answer: a signed acknowledgement of the buyer that says "not
@@ -21,15 +18,9 @@ var (
 // The buyer signs nothing for a document that no trusted signer has signed. Otherwise
 // anyone could get the buyer's signature for any issuer and number.
 func (rc *Receiver) receive(x *exchange) answer {
-	select {
-	case rc.slots <- struct{}{}:
-		defer func() { <-rc.slots }()
-	default:
-		return unavailable(errTooMany)
-	}
-	raw, err := upload(x.w, x.r, xmlsig.InvoiceLimits().Bytes)
+	raw, err := rc.upload(x, xmlsig.InvoiceLimits().Bytes)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "No se recibió un e-CF.", err)
+		return refuseUpload("No se recibió un e-CF.", err)
 	}
 	head, err := reply.ReadHead(raw, rc.roots, x.now)
 	if err != nil {

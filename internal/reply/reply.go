@@ -64,11 +64,12 @@ func verifyReply(raw []byte, roots *x509.CertPool, now time.Time) (*xmlsig.Verif
 // verify verifies the signature of a document and that its signer is trusted at
 // now.
 func verify(raw []byte, limits xmlsig.Limits, roots *x509.CertPool, now time.Time) (*xmlsig.Verified, error) {
-	v, err := xmlsig.Verify(raw, limits)
-	switch {
-	case errors.Is(err, xmlsig.ErrMalformed):
+	d, err := xmlsig.Parse(raw, limits)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	case err != nil:
+	}
+	v, err := d.Verify()
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSignature, err)
 	}
 	if err := v.Trusted(roots, now); err != nil {

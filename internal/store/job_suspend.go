@@ -37,7 +37,7 @@ func (b *Batch) SuspendJob(j Job, since time.Time, lastError string) *Batch {
 		attempts = max(j.Attempt-1, 0)
 	}
 	b.add(statement{`
-		UPDATE jobs SET run_at = created_at + $5, attempt = $6, lease = '', lease_until = 0, last_error = $7 ` + whereJobHeld,
+		UPDATE jobs SET run_at = created_at + $6, attempt = $7, lease = '', lease_until = 0, last_error = $8 ` + whereJobHeld,
 		j.heldArgs(int64(suspendedFrom), attempts, lastError)}, ErrLeaseLost)
 	return b.add(reportFailure(j.Environment, since), nil)
 }
