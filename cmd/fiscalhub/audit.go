@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -188,10 +187,6 @@ type verifiedView struct {
 // Run verifies the whole log. It exits with 1 and names the first wrong entry.
 func (c auditVerifyCmd) Run(t *terminal) error {
 	return t.withKeys(func(s *store.Store, _ *seal.Keys, ring *access.Keyring) error {
-		public, ok := ring.Audit().Public().(ed25519.PublicKey)
-		if !ok {
-			return errors.New("the key of the audit log has no public key")
-		}
 		marks, err := s.AuditCheckpoints(t.ctx)
 		if err != nil {
 			return err
@@ -204,7 +199,7 @@ func (c auditVerifyCmd) Run(t *terminal) error {
 			marks = append(marks, mark)
 		}
 		for _, mark := range marks {
-			if err := mark.Verify(public); err != nil {
+			if err := ring.VerifyCheckpoint(mark); err != nil {
 				return fmt.Errorf("checkpoint of %d entries: %w", mark.Seq, err)
 			}
 		}

@@ -34,6 +34,7 @@ type serveCmd struct {
 	LogLevel       slog.Level    `help:"debug, info, warn or error." default:"info"`
 	liveFlags
 	privateFlag
+	peerFlag
 
 	ready func(baseURL string) `kong:"-"` // called when the service listens; nil outside of the demo
 }

@@ -67,7 +67,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	runtime, err := c.newRuntime(runtimeOptions{
 		env: config.env, store: s, keys: keys, fence: witness, onCommit: events.committed, log: log, metrics: registry,
-		own: publicAddresses(t.ctx, config.baseURL), compareRate: c.CompareRate,
+		own: publicAddresses(t.ctx, config.baseURL), compareRate: c.CompareRate, noPeerTokens: c.neverAuthenticates(),
 	})
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err := c.announce(t, config, receiverURL, s, ring); err != nil {
 		return err
 	}
-	p := process{log: log, store: s, api: a, pipeline: runtime.pipeline, events: events, fence: witness, listeners: all, drainDelay: c.DrainDelay}
+	p := process{log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, fence: witness, listeners: all, drainDelay: c.DrainDelay}
 	return p.run(t.ctx)
 }
 
@@ -117,6 +117,7 @@ func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, 
 type process struct {
 	log        *slog.Logger
 	store      *store.Store
+	keyring    *access.Keyring
 	api        *api.API
 	pipeline   *pipeline.Pipeline
 	events     *events
@@ -172,6 +173,7 @@ func (p process) startWork(ctx context.Context) <-chan struct{} {
 		defer close(worked)
 		var all sync.WaitGroup
 		all.Go(func() { p.fence.Run(ctx) })
+		all.Go(func() { p.keyring.Run(ctx, p.log) })
 		all.Go(func() { p.events.run(ctx) })
 		all.Go(func() { p.pipeline.Run(ctx) })
 		all.Wait()

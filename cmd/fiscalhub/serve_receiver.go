@@ -31,8 +31,8 @@ func newReceiver(p receiverParts) (*receiver.Receiver, error) {
 	o := receiver.Options{Environment: p.env, Now: p.store.Now, Log: p.log, Capacity: p.capacity, Clients: p.clients}
 	if p.env != fiscal.Sandbox {
 		r := p.runtime
-		o.Roots, o.Key, o.Seeds, o.Taxpayers, o.Identities = r.roots, p.ring.Receiver(), p.store, recipients{p.store, p.env}, r.certificates
-		o.Responses, o.Limit = r.inbox, p.api.Admit
+		o.Roots, o.Keys, o.Seeds, o.Taxpayers, o.Identities = r.roots, p.ring.Receivers, p.store, recipients{p.store, p.env}, r.certificates
+		o.Responses, o.Limit, o.LimitCaller = r.responses, p.api.Admit, p.api.AdmitCaller
 	}
 	return receiver.New(o)
 }

@@ -31,7 +31,7 @@ type workView struct {
 	Status     fiscal.Status `json:"status"`
 	Stage      *string       `json:"stage"`
 	Attempt    int64         `json:"attempt"`
-	NextTry    *string       `json:"next_try"`
+	NextTry    *string       `json:"next_try"` // null without a job, and while the job waits until the authority answers
 	LastError  *string       `json:"last_error"`
 	Deadline   *string       `json:"deadline"` // after a contingency: when the document must have been sent
 }
@@ -141,6 +141,9 @@ func contingencyDeadline(t *terminal, s *store.Store, w store.WaitingDocument) (
 func nextTry(j store.Job, now time.Time) string {
 	if j.LeaseUntil.After(now) {
 		return "under way"
+	}
+	if j.Suspended {
+		return "when the authority answers"
 	}
 	return formatTime(j.RunAt)
 }

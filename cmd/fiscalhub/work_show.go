@@ -40,6 +40,9 @@ func (v workShowView) print(w io.Writer) {
 	for _, e := range v.Evidence {
 		line(w, "evidence", e.At, string(e.Kind), e.summary())
 	}
+	for _, u := range v.Unconfirmed {
+		line(w, "response", u.At, "unconfirmed", cell(strings.TrimSpace(u.Result+" "+u.Reason)+" (signed by "+u.Signer+", who is not known to act for the buyer)"))
+	}
 	for _, d := range v.Differences {
 		words := d.text
 		if d.EndedAt != nil {
@@ -64,19 +67,32 @@ func (v workShowView) print(w io.Writer) {
 // summary returns the verdict, the messages and the note of an item in one line.
 func (e evidenceView) summary() string {
 	words := strings.Fields(cell(strings.Join(append([]string{textOf(e.Verdict), textOf(e.TrackID)}, e.Messages...), " ") + " " + e.Note))
+	if e.By != nil {
+		words = append(words, "(by "+cell(*e.By)+")")
+	}
 	switch {
 	case e.Foreign:
 		words = append(words, "(about another document under this number)")
 	case e.Attempt != nil:
 		words = append(words, "(attempt "+strconv.FormatInt(*e.Attempt, 10)+")")
 	}
+	if e.Signer != nil {
+		by := "(signed by " + cell(*e.Signer)
+		if e.Confirmed != nil && !*e.Confirmed {
+			by += ", who was not known to act for the buyer"
+		}
+		words = append(words, by+")")
+	}
 	return strings.Join(words, " ")
 }
 
 func (j documentJob) print(w io.Writer) {
-	next := "next try " + j.NextTry
-	if j.LeaseUntil != nil {
+	next := "next try when the authority answers"
+	switch {
+	case j.LeaseUntil != nil:
 		next = "under way"
+	case j.NextTry != nil:
+		next = "next try " + *j.NextTry
 	}
 	line(w, "job", j.Stage, "attempt "+strconv.FormatInt(j.Attempt, 10), next, cell(textOf(j.LastError)))
 }

@@ -103,7 +103,8 @@ type API struct {
 	inbox     Inbox
 
 	auth        *access.Authenticator
-	cursors     cursor.Keys
+	refusals    *refusals
+	cursors     func() cursor.Keys
 	rateLimiter *rateLimiter
 	lookups     lookups
 	waits       waits
@@ -130,8 +131,9 @@ func New(opt Options) (*API, error) {
 		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, tls: opt.TLS, now: opt.Now, log: opt.Log,
 		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
 
-		cursors:     opt.Keyring.Cursors(),
+		cursors:     func() cursor.Keys { return opt.Keyring.Cursors() },
 		rateLimiter: newRateLimiter(opt.RateLimit, opt.Now, opt.Store),
+		refusals:    newRefusals(opt.Log, opt.Now),
 		metrics:     newMetrics(opt.Metrics, opt.Capacity),
 		openapi:     document,
 	}
@@ -203,7 +205,12 @@ func (a *API) serve(x *exchange) error {
 	}
 	allowed := a.countRequest(x)
 	if x.credential.Environment != a.environment {
+		a.refuse(x, reasonWrongEnvironment, x.credential.Prefix, x.credential)
 		return forbidden("this credential belongs to the environment %s, but this service is %s", x.credential.Environment, a.environment)
+	}
+	if x.credential.Suspended != "" {
+		a.refuse(x, reasonSuspended, x.credential.Prefix, x.credential)
+		return suspended(x.credential)
 	}
 	if !allowed {
 		return a.rateLimitExceeded(x)

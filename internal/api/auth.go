@@ -27,10 +27,16 @@ const maxAuthorization = 256
 func (a *API) authenticate(x *exchange) error {
 	key, err := bearerKey(x.r)
 	if err != nil {
+		reason := reasonMalformed
+		if errors.Is(err, errNoCredential) {
+			reason = reasonMissing
+		}
+		a.refuse(x, reason, "", store.Credential{})
 		return a.failedAuthentication(x, err)
 	}
 	x.credential, err = a.findCredential(x, key)
-	if errors.Is(err, access.ErrDenied) {
+	if denied := new(access.DeniedError); errors.As(err, &denied) {
+		a.refuse(x, denied.Reason, key.Prefix(), denied.Credential)
 		return a.failedAuthentication(x, errToken)
 	}
 	if err != nil {

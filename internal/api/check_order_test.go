@@ -28,6 +28,7 @@ type creation struct {
 	// Defects of the credential.
 	noCredential, broken, forged    bool
 	elsewhere, exhausted, scopeless bool
+	suspended                       bool
 	draining                        bool
 }
 
@@ -57,6 +58,7 @@ func defects() []defect {
 		{step: 5, name: "broken checksum", put: func(a *creation) { a.broken = true }, status: 401, code: "unauthorized"},
 		{step: 5, name: "another secret", put: func(a *creation) { a.forged = true }, status: 401, code: "unauthorized"},
 		{step: 7, name: "another environment", put: func(a *creation) { a.elsewhere = true }, status: 403, code: "forbidden"},
+		{step: 7, name: "suspended", put: func(a *creation) { a.suspended = true }, status: 403, code: "forbidden"},
 		{step: 8, name: "used-up window", put: func(a *creation) { a.exhausted = true }, status: 429, code: "rate_limited"},
 		{step: 9, name: "missing scope", put: func(a *creation) { a.scopeless = true }, status: 403, code: "forbidden"},
 		{step: 10, name: "malformed taxpayer", put: func(a *creation) { a.taxpayer = "me" }, status: 400, code: "bad_request", detail: "taxpayer_id"},
@@ -119,7 +121,7 @@ func (o *checkEnv) credential(t *testing.T, a *creation) string {
 	if a.noCredential {
 		return "-"
 	}
-	name := fmt.Sprint(a.elsewhere, a.exhausted, a.scopeless)
+	name := fmt.Sprint(a.elsewhere, a.suspended, a.exhausted, a.scopeless)
 	key := o.keys[name]
 	if key == "" {
 		terms := access.Terms{TaxpayerID: o.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes()}
@@ -132,9 +134,12 @@ func (o *checkEnv) credential(t *testing.T, a *creation) string {
 		if a.exhausted {
 			terms.RateLimit = 1
 		}
-		made, _, err := o.env.credentials().Issue(t.Context(), terms)
+		made, stored, err := o.env.credentials().Issue(t.Context(), terms)
 		o.must(err)
 		key = made.Reveal()
+		if a.suspended {
+			o.suspend(store.CredentialSubject(stored.ID))
+		}
 		if a.exhausted {
 			o.send(request{path: "invoices", key: key})
 		}

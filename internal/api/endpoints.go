@@ -199,7 +199,7 @@ func (a *API) deleteEndpoint(ctx context.Context, x *exchange, e store.Endpoint)
 
 // rotateEndpoint gives an endpoint a new secret and answers it.
 func (a *API) rotateEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
-	e, secret, err := a.endpoints.Rotate(ctx, x.scope, e.ID)
+	e, secret, err := a.endpoints.Rotate(ctx, x.scope, e.ID, notify.Overlap)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,18 @@ func forbidden(format string, args ...any) *apiError {
 	return &apiError{status: http.StatusForbidden, code: "forbidden", message: fmt.Sprintf(format, args...)}
 }
 
+// suspended refuses a credential that an operator has suspended, or whose taxpayer or
+// environment is suspended.
+func suspended(c store.Credential) *apiError {
+	switch c.Suspended.Kind() {
+	case "taxpayer":
+		return forbidden("this taxpayer is suspended; ask the operator of the service")
+	case "environment":
+		return forbidden("the environment %s is suspended; try again later, or ask the operator of the service", c.Environment)
+	}
+	return forbidden("this credential is suspended; ask the operator of the service")
+}
+
 func insufficientScope(missing []string) *apiError {
 	e := forbidden("the credential does not have the scope %s", strings.Join(missing, " and "))
 	e.headers = map[string]string{

@@ -54,7 +54,7 @@ func (a *API) listEvents(x *exchange) error {
 		page.after = e.Number
 	}
 	if m.NextCursor == "" || len(events) > 0 {
-		m.NextCursor = a.cursors.Make(positionID(page.after), feedList(x.scope))
+		m.NextCursor = a.cursors().Make(positionID(page.after), feedList(x.scope))
 	}
 	return x.respondWith(data, m)
 }

@@ -17,6 +17,7 @@ type metrics struct {
 	inFlight prometheus.Gauge
 	shed     *prometheus.CounterVec
 	replays  prometheus.Counter
+	refused  *prometheus.CounterVec
 }
 
 func newMetrics(to prometheus.Registerer, c *capacity.Capacity) *metrics {
@@ -37,9 +38,12 @@ func newMetrics(to prometheus.Registerer, c *capacity.Capacity) *metrics {
 		replays: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "fiscalhub_idempotent_replays_total", Help: "Creations answered with the stored answer of an earlier request.",
 		}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fiscalhub_authentication_failures_total", Help: "Requests whose credential was refused, by reason.",
+		}, []string{"reason"}),
 	}
 	if to != nil {
-		to.MustRegister(m.requests, m.seconds, m.inFlight, m.shed, m.replays, usageCollector{c})
+		to.MustRegister(m.requests, m.seconds, m.inFlight, m.shed, m.replays, m.refused, usageCollector{c})
 	}
 	return m
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
@@ -20,6 +21,13 @@ func Mount(next http.Handler, serves func(path string) bool, other http.Handler)
 			other.ServeHTTP(w, r)
 		}
 	})
+}
+
+// AdmitCaller counts a request of a caller who is no client of the API but has proven its
+// identity, like that of a credential, and reports whether it is within the limit.
+func (a *API) AdmitCaller(ctx context.Context, caller string) bool {
+	_, ok := a.rateLimiter.countCredential(ctx, "caller "+caller, a.rateLimit)
+	return ok
 }
 
 // Admit counts a request without a credential by the address of its client, and

@@ -70,6 +70,25 @@ func TestMountInspectsEveryHeader(t *testing.T) {
 	}
 }
 
+// AdmitCaller counts the requests of each caller apart, with the limit of a credential.
+func TestAdmitCallerCountsByCaller(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	a := &API{rateLimit: 20, rateLimiter: &rateLimiter{limit: 20, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
+	for n := range 20 {
+		if !a.AdmitCaller(t.Context(), "token a") {
+			t.Fatalf("request %d is refused", n+1)
+		}
+	}
+	if a.AdmitCaller(t.Context(), "token a") || !a.AdmitCaller(t.Context(), "token b") {
+		t.Error("the limit of one caller is not its own")
+	}
+	now = now.Add(time.Minute)
+	if !a.AdmitCaller(t.Context(), "token a") {
+		t.Error("refused in the next minute")
+	}
+}
+
 // Admit counts requests by client address, apart from the failed requests of the
 // API.
 func TestAdmitCountsByAddress(t *testing.T) {

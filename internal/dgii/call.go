@@ -35,7 +35,7 @@ var errUnauthorised = errors.New("401")
 // token (401), it gets a new token and makes the call a second time: a service
 // that answers 401 has not read the document.
 func (c *Client) doWithPermit(ctx context.Context, id *xmlsig.Identity, p *permit, q call) error {
-	s, key := p.service, tokenKey{"", fingerprint(id)}
+	s, key := p.service, tokenKey{signer: fingerprint(id)}
 	scope := serviceScope(key.signer, s)
 	for retried := false; ; retried = true {
 		err := c.send(ctx, p, q)

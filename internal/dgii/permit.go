@@ -44,7 +44,7 @@ func (c *Client) newPermit(ctx context.Context, id *xmlsig.Identity, s *service,
 // waitForPermit waits for a token and a slot until ctx ends, and asks the circuit
 // breaker. The token comes first: fetching one needs a slot too.
 func (c *Client) waitForPermit(ctx context.Context, id *xmlsig.Identity, s *service, submission bool) (*permit, error) {
-	key := tokenKey{"", fingerprint(id)}
+	key := tokenKey{signer: fingerprint(id)}
 	for {
 		tok, err := c.token(ctx, id)
 		if err != nil {

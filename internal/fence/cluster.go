@@ -69,21 +69,26 @@ func (f *Fence) writeHistory(h history) error {
 
 // CheckHistory detects a failover to a copy of the database that may be older than
 // what was sent. Then it fences every range, because another node may have sent
-// numbers that this witness does not know. Call it before a range is read whose numbers
+// numbers that this witness does not know, and documents that wait to be sent are not
+// sent before the authority was asked about them. Call it before a document is sent, and
+// before a range is read whose numbers
 // are taken, and take them only on the timeline that it returns: a failover after the
 // check has another one. The timeline is empty when it cannot be known.
 func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	if f == nil || !f.store.Shared() {
 		return "", nil
 	}
-	timeline, err = f.store.Timeline(ctx)
-	if err != nil || timeline == store.UnknownTimeline {
+	if timeline, err = f.timeline(ctx); err != nil || timeline == "" {
 		return "", err
 	}
 	f.historyMu.Lock()
 	defer f.historyMu.Unlock()
 	if timeline == f.history.timeline {
 		return timeline, nil
+	}
+	// Another goroutine may have detected the failover since the timeline was read.
+	if timeline, err = f.timeline(ctx); err != nil || timeline == "" || timeline == f.history.timeline {
+		return timeline, err
 	}
 	// Another process with the same witness, such as `fiscalhub reconcile`, may have
 	// detected the failover before. Then the doubt is in the witness, or was released.
@@ -98,13 +103,38 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	if f.history.timeline != "" && !f.history.leadsTo(timeline) {
 		f.log.Error("The database continues another history of commits, and its last commits may be lost. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
 			"before", f.history.timeline, "now", timeline)
-		if err := f.witness.Doubt(); err != nil {
+		if err := f.doubt(ctx); err != nil {
 			return "", err
 		}
 	} else if f.history.timeline != "" {
 		f.log.Warn("The database continues another history of commits. Its commits waited for a standby, so nothing is lost.", "before", f.history.timeline, "now", timeline)
 	}
 	return timeline, f.writeHistory(history{timeline, false})
+}
+
+// timeline reads the timeline of the database; empty: it cannot be known.
+func (f *Fence) timeline(ctx context.Context) (string, error) {
+	name, err := f.store.Timeline(ctx)
+	if err != nil || name == store.UnknownTimeline {
+		return "", err
+	}
+	return name, nil
+}
+
+// doubt fences every range, and every document that waits to be sent may have been sent.
+func (f *Fence) doubt(ctx context.Context) error {
+	if err := f.witness.Doubt(); err != nil {
+		return err
+	}
+	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
+		err := f.store.Update(ctx, func(tx *store.Tx) error {
+			return tx.OpenLostAttempts(ctx, s, store.Unsent{}, f.now()) // also in a range that is fenced already
+		})
+		if err == nil {
+			_, err = f.Inspect(ctx, rnc, []store.NumberRange{s})
+		}
+		return err
+	})
 }
 
 // recordReplication remembers whether a failover would lose commits.

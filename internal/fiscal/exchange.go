@@ -110,8 +110,8 @@ type Acknowledgement struct {
 	Reason    string
 	RNC, ENCF string // of the document that it acknowledges; RNC is the issuer's
 	BuyerRNC  string
-	Signer    string // the identifier of the person in the certificate
-	XML       []byte // the bytes that were received
+	Signer    string // the identifier of the holder of the certificate
+	XML       []byte // the canonical form of what was received
 }
 
 // LookupError returns the more useful error of two look-ups for the same

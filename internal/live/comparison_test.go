@@ -153,7 +153,7 @@ func TestEachDifferenceRaisesOneAlarm(t *testing.T) {
 	})
 }
 
-// The document of somebody else under our number shows as another code, not as a
+// A document of another provider under our number shows as another code, not as a
 // missing document.
 func TestForeignDocumentShowsAsAnotherCode(t *testing.T) {
 	t.Parallel()
@@ -278,9 +278,15 @@ func TestComparisonLeavesTheAuthorityToRealWork(t *testing.T) {
 		update(func(ctx context.Context, tx *store.Tx) error { return tx.ReportFailure(ctx, env, c.now()) })
 		quiet("another node fails")
 		c.clock.Advance(time.Second)
+		c.create(fiscal.FiscalCredit, 1000)
+		jobs, err := c.Claim(t.Context(), 1)
+		if err != nil || len(jobs) != 1 {
+			t.Fatalf("claimed %v, %v", jobs, err)
+		}
+		c.must(c.store().Commit(t.Context(), new(store.Batch).SuspendJob(jobs[0], c.now(), "no answer")))
 		update(func(ctx context.Context, tx *store.Tx) error { return tx.ReportAnswer(ctx, env, c.now()) })
-		quiet("documents are being woken")
-		update(func(ctx context.Context, tx *store.Tx) error { return tx.EndWaking(ctx, env) })
+		quiet("a suspended document waits for a worker")
+		c.drive(time.Hour)
 		c.create(fiscal.FiscalCredit, 1000)
 		quiet("a document waits for a worker")
 		c.drive(time.Hour)

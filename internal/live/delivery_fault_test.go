@@ -16,7 +16,7 @@ import (
 
 // Every exchange of a delivery with the buyer's receiver (seed, token, document) fails
 // once: before the receiver has read it, or after, so that its answer is lost. The buyer
-// gets the document, its acknowledgement is recorded once, and nothing is told twice.
+// gets the document, its acknowledgement is recorded once, and no event is emitted twice.
 func TestEveryFaultOfADelivery(t *testing.T) {
 	t.Parallel()
 	stored := true

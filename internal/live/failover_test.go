@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -155,25 +156,54 @@ func (f *failover) promote() {
 	}
 }
 
+// numbered creates a document that has its number and was not sent yet.
+func (f *failover) numbered(n *env) store.Invoice {
+	n.t.Helper()
+	worker := n.otherNode()
+	worker.options.Point = func(point string) error {
+		if point == "before witnessing" {
+			return errors.New("the worker ends before it sends the document")
+		}
+		return nil
+	}
+	worker.start()
+	inv := n.create(fiscal.FiscalCredit, 1000)
+	worker.drive(0)
+	if n.read(inv).ENCF == "" {
+		n.t.Fatal("the document has no number")
+	}
+	return inv
+}
+
 // A worker that began a stage before the failover must not continue on a copy that does
-// not know what it did: the document would have a status without a number.
+// not know what it did: the document would have a status without a number. A document
+// that the copy has not sent yet is not sent blindly.
 func TestFailoverInTheMiddleOfAStage(t *testing.T) {
 	t.Parallel()
 	f := newFailover(t, false)
 	f.issue(f.a, 2)
 	f.beat(f.a, f.b)
+	unsent := f.numbered(f.a)
 	jobs := []*pausedJob{f.claim(f.a, fiscal.Consumer, "after issuing"), f.claim(f.a, fiscal.FiscalCredit, "before the end of submit")}
 	f.standby.Disconnect(t, f.primary)
 	sent := len(f.a.sim.Documents(simulator.Filter{}))
 	for _, j := range jobs {
 		j.run()
 	}
+	f.a.drive(5 * time.Second) // sends the document; the leases of the paused jobs last longer
 	f.promote()
 	for _, j := range jobs {
 		j.finish()
 	}
-	if got := len(f.a.sim.Documents(simulator.Filter{})); got != sent+1 {
-		t.Errorf("the authority has %d new documents, want the one that was sent before the failover", got-sent)
+	f.b.drive(time.Hour) // without a heartbeat since the failover
+	if got := f.b.read(unsent); got.Status != fiscal.Accepted {
+		t.Errorf("the document that the copy had not sent is %s", got.Status)
+	}
+	if got := len(f.a.sim.Documents(simulator.Filter{})); got != sent+2 {
+		t.Errorf("the authority has %d new documents, want the two that were sent before the failover", got-sent)
+	}
+	for _, v := range f.a.sim.Violations() {
+		t.Errorf("violation: %v", v)
 	}
 	page, err := f.a.store().ListInvoices(t.Context(), f.a.scope, store.InvoiceFilter{Limit: 100})
 	f.a.must(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -62,6 +63,7 @@ type flowService struct {
 	*env
 	watcher  *watch.Watcher
 	inbox    *Inbox
+	buyers   *buyer.Responses
 	releaser fence.Releaser
 }
 
@@ -78,10 +80,12 @@ func (e *flowEnv) start(t *testing.T) *flowService {
 	engine.Store = e.counted
 	counted, err := pipeline.New(engine)
 	w.must(err)
-	w.inbox, err = NewInbox(InboxOptions{Store: e.counted, Env: w.options.Env, Pipeline: counted, Now: w.now, Log: e.log, Roots: w.roots})
+	w.buyers, err = buyer.New(buyer.Options{Store: e.counted, Env: w.options.Env, Now: w.now, Log: e.log, Publish: counted.Publish})
+	w.must(err)
+	w.inbox, err = NewInbox(InboxOptions{Store: e.counted, Env: w.options.Env, Pipeline: counted, Now: w.now, Log: e.log, Roots: w.roots, Responses: w.buyers})
 	w.must(err)
 	w.watcher, err = watch.New(watch.Options{
-		Store: e.counted, Env: w.options.Env, Authority: authority, Stages: WaitingStages(), Now: w.now, Log: e.log, ApplyParked: w.inbox.ApplyParked,
+		Store: e.counted, Env: w.options.Env, Authority: authority, Now: w.now, Log: e.log, ApplyParked: w.inbox.ApplyParked,
 	})
 	w.must(err)
 	w.releaser = fence.Releaser{Store: e.counted, Authority: authority, Identities: w.options.Identities, Fence: w.options.Fence, Now: w.now}
@@ -167,7 +171,7 @@ func (f flow) everyPoint(t *testing.T) {
 			}
 			step := 1
 			if os.Getenv("FISCALHUB_CRASHES") == "" {
-				step = len(whole)/map[string]int{"sqlite": 6, "postgres": 2}[engine] | 1 // by turns before and after an effect
+				step = len(whole)/map[string]int{"sqlite": 4, "postgres": 2}[engine] | 1 // by turns before and after an effect
 			}
 			for n := 1; n <= len(whole); n += step {
 				for _, fails := range []bool{false, true} {

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -54,9 +55,8 @@ func TestContingencySurvivesEveryPoint(t *testing.T) {
 					down(false)
 					return false, nil
 				}
-				contact, err := e.store.AuthorityContact(w.t.Context(), w.options.Env)
 				w.drive(time.Hour)
-				return !last.EndedAt.IsZero() && !contact.Waking && w.read(made[0]).Status.Final() && w.read(made[1]).Status.Final(), err
+				return !last.EndedAt.IsZero() && w.read(made[0]).Status.Final() && w.read(made[1]).Status.Final(), err
 			},
 			check: func(w *flowService) {
 				got := w.kindsSince(events)
@@ -157,13 +157,13 @@ func (w *env) acknowledgement(encf string) []byte {
 	return w.receiptOf(w.t, encf, buyerRNC)
 }
 
-// told asserts that a document has one receipt and so many commercial responses, each
+// wantEffectsOnce asserts that a document has one receipt and so many commercial responses, each
 // with one event, and a history without gaps.
-func (e *flowEnv) told(w *flowService, inv store.Invoice, events, responses int) {
+func (e *flowEnv) wantEffectsOnce(w *flowService, inv store.Invoice, events, responses int) {
 	w.t.Helper()
 	want := map[string]int{"fiscal_document.delivered": 1}
 	if responses > 0 {
-		want[event.CommercialResponse] = responses
+		want[event.CommercialResponse], want[event.CommercialResponseUnconfirmed] = responses, responses
 	}
 	got := w.kindsSince(events)
 	for _, kind := range []string{"fiscal_document.submitted", "fiscal_document.accepted", "fiscal_document.artifacts_ready"} {
@@ -186,7 +186,7 @@ func (e *flowEnv) told(w *flowService, inv store.Invoice, events, responses int)
 }
 
 // A buyer's receipt and response that are interrupted anywhere and sent again have their
-// effect once.
+// effect once. So has the confirmation of the signer.
 func TestInboundMessagesSurviveEveryPoint(t *testing.T) {
 	t.Parallel()
 	flow{begin: func(e *flowEnv, w *flowService) round {
@@ -197,6 +197,11 @@ func TestInboundMessagesSurviveEveryPoint(t *testing.T) {
 		receipt, response := w.acknowledgement(inv.ENCF), w.respond(inv, nil)
 		again, err := reply.ReadResponse(response, w.roots, w.now())
 		w.must(err)
+		signer := store.BuyerSigner{Scope: w.scope, BuyerRNC: buyerRNC, Signer: buyerSigner, CreatedAt: w.now()}
+		err = e.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.RemoveBuyerSigner(w.t.Context(), signer) })
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			w.t.Fatal(err)
+		}
 		return round{
 			step: func(w *flowService) (bool, error) {
 				ctx := w.t.Context()
@@ -206,9 +211,16 @@ func TestInboundMessagesSurviveEveryPoint(t *testing.T) {
 						return false, err
 					}
 				}
-				return true, w.inbox.Commercial(ctx, again) // the buyer also calls us itself
+				if err := w.buyers.Commercial(ctx, again); err != nil { // the buyer also calls us itself
+					return false, err
+				}
+				if err := e.counted.Update(ctx, func(tx *store.Tx) error { return tx.ConfirmBuyerSigner(ctx, signer) }); err != nil {
+					return false, err
+				}
+				_, err := w.buyers.ApplyConfirmed(ctx)
+				return true, err
 			},
-			check: func(w *flowService) { e.told(w, inv, events, 1) },
+			check: func(w *flowService) { e.wantEffectsOnce(w, inv, events, 1) },
 		}
 	}}.everyPoint(t)
 }
@@ -237,7 +249,7 @@ func TestParkedMessagesSurviveEveryPoint(t *testing.T) {
 				return true, w.inbox.ApplyParked(w.t.Context())
 			},
 			check: func(w *flowService) {
-				e.told(w, inv, events, 0)
+				e.wantEffectsOnce(w, inv, events, 0)
 				left, err := e.store.ParkedWithDocument(w.t.Context(), w.options.Env, store.Parked{}, w.now(), 10)
 				if err != nil || len(left) > 0 {
 					w.t.Errorf("still parked: %d messages, %v", len(left), err)

@@ -64,6 +64,12 @@ func (s *settler) step(known []evidence.Item, r report) pipeline.Step {
 					return pipeline.Change{}, err
 				}
 				rows.AddEvidence(row)
+				if f.Answered && f.Signer != "" {
+					rows.LearnBuyerSigner(store.BuyerSigner{
+						Scope: r.issued.Scope, BuyerRNC: r.issued.BuyerRNC, Signer: f.Signer,
+						Basis: store.ByAcknowledgement, DocumentID: r.issued.DocumentID, CreatedAt: f.At,
+					})
+				}
 			}
 			if r.attempt != nil {
 				rows.CloseAttempt(*r.attempt)
@@ -73,7 +79,7 @@ func (s *settler) step(known []evidence.Item, r report) pipeline.Step {
 		CommitLate: func(ctx context.Context, tx *store.Tx) (store.Invoice, bool, error) {
 			after, notified, err := s.commitLate(ctx, tx, r, func(store.Invoice, *pipeline.Change) error { return nil })
 			if errors.Is(err, errNotIssued) || errors.Is(err, store.ErrNotFound) {
-				s.log.Error("The authority has a document that this database does not have. The database was replaced by an older copy. Compare the sale with the integrator.",
+				s.log.Error("The database does not have a document that was sent to the authority: it is an older copy. Compare the sale with the integrator.",
 					"document_id", r.issued.DocumentID, "encf", r.issued.ENCF)
 			}
 			return after, notified, err

@@ -14,6 +14,9 @@ var errUnknownBuyer = errors.New("the buyer is not a taxpayer of this service")
 // receive answers the e-CF of a supplier. The service does not receive documents yet, but
 // the law requires an answer: a signed acknowledgement of the buyer that says "not
 // received". Nothing is stored.
+//
+// The buyer signs nothing for a document that no trusted signer has signed. Otherwise
+// anyone could get the buyer's signature for any issuer and number.
 func (rc *Receiver) receive(x *exchange) answer {
 	raw, err := rc.upload(x, xmlsig.InvoiceLimits().Bytes)
 	if err != nil {
@@ -21,11 +24,15 @@ func (rc *Receiver) receive(x *exchange) answer {
 	}
 	head, err := reply.ReadHead(raw, rc.roots, x.now)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "No se pudo leer el archivo como e-CF.", err)
+		return refuseDocument("No se pudo leer el archivo como e-CF.", err)
 	}
 	x.addToLog("issuer", head.IssuerRNC)
 	x.addToLog("buyer", head.BuyerRNC)
 	x.addToLog("encf", head.ENCF)
+	x.addToLog("signer", head.Signer)
+	if refused := rc.limitCaller(x, "signer "+head.Signer); refused != nil {
+		return *refused
+	}
 	scope, ours, err := rc.taxpayers.ByRNC(x.r.Context(), head.BuyerRNC)
 	switch {
 	case err != nil:
@@ -37,16 +44,23 @@ func (rc *Receiver) receive(x *exchange) answer {
 	if err != nil {
 		return unavailable(fmt.Errorf("sign: %w", err))
 	}
-	motive := reply.ReasonSpecification
-	if head.Signature != nil {
-		motive = reply.ReasonSignature
-	}
 	receipt, err := reply.Acknowledge(id, reply.Acknowledgement{
-		IssuerRNC: head.IssuerRNC, BuyerRNC: head.BuyerRNC, ENCF: head.ENCF, Reason: motive, At: x.now,
+		IssuerRNC: head.IssuerRNC, BuyerRNC: head.BuyerRNC, ENCF: head.ENCF, Reason: reply.ReasonSpecification, At: x.now,
 	})
 	if err != nil {
 		return unavailable(err)
 	}
-	x.addToLog("motive", motive)
-	return answer{status: http.StatusOK, kind: kindXML, body: receipt, cause: head.Signature}
+	return answer{status: http.StatusOK, kind: kindXML, body: receipt}
+}
+
+// refuseDocument returns the answer to a document that cannot be read, with a Spanish
+// text for one that is malformed.
+func refuseDocument(malformed string, err error) answer {
+	switch {
+	case errors.Is(err, reply.ErrSignature):
+		return refuse(http.StatusBadRequest, "La firma no es válida.", err)
+	case errors.Is(err, reply.ErrUntrusted):
+		return refuse(http.StatusBadRequest, "El certificado no es de confianza.", err)
+	}
+	return refuse(http.StatusBadRequest, malformed, err)
 }

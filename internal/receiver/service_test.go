@@ -2,6 +2,7 @@ package receiver_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -117,8 +118,8 @@ func TestNewRequiresItsOptions(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	for name, change := range map[string]func(*receiver.Options){
-		"short key":      func(o *receiver.Options) { o.Key = o.Key[:31] },
-		"no key":         func(o *receiver.Options) { o.Key = nil },
+		"short key":      func(o *receiver.Options) { o.Keys = func() [][]byte { return [][]byte{make([]byte, 31)} } },
+		"no key":         func(o *receiver.Options) { o.Keys = nil },
 		"no clock":       func(o *receiver.Options) { o.Now = nil },
 		"no environment": func(o *receiver.Options) { o.Environment = "" },
 		"no seeds":       func(o *receiver.Options) { o.Seeds = nil },
@@ -150,6 +151,52 @@ func TestLimitAppliesToRequestsWithoutAToken(t *testing.T) {
 	}
 	if a := e.post(approvalPath, response, "Authorization", "Bearer "+token); a.status != http.StatusOK {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A token has a limit like every credential, and so has the person who signs documents,
+// with a token or without.
+func TestCallersAreLimited(t *testing.T) {
+	t.Parallel()
+	const most = 3
+	counts := map[string]int{}
+	e := newEnv(t, func(o *receiver.Options) {
+		o.LimitCaller = func(_ context.Context, caller string) bool {
+			counts[caller]++
+			return counts[caller] <= most
+		}
+	})
+	token, response, invoice := e.token(peer().Identity), sign(t, peer().Identity, responseXML), sign(t, peer().Identity, invoiceXML)
+	served := func(path, document string, header ...string) (n int) {
+		t.Helper()
+		for range 2 * most {
+			switch a := e.post(path, document, header...); a.status {
+			case http.StatusOK:
+				n++
+			case http.StatusServiceUnavailable:
+				if a.header.Get("Retry-After") == "" {
+					t.Error("no Retry-After")
+				}
+			default:
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+		return n
+	}
+	if n := served(approvalPath, response, "Authorization", "Bearer "+token); n != most || len(e.responses) != most {
+		t.Errorf("%d responses with a token were served, and %d stored; want %d", n, len(e.responses), most)
+	}
+	if n := served(approvalPath, response); n != 0 {
+		t.Errorf("%d more responses of the same signer were served without a token", n)
+	}
+	clear(counts)
+	if n := served(receptionPath, invoice); n != most {
+		t.Errorf("%d documents of one signer were served, want %d", n, most)
+	}
+	for caller := range counts {
+		if caller != "signer 00112345678" {
+			t.Errorf("counted %q", caller)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package reply_test
 
 import (
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -18,10 +19,10 @@ func TestUnsignedDocumentIsParsedOnce(t *testing.T) {
 	now := time.Now()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	head, err := reply.ReadHead(raw, nil, now)
+	_, err := reply.ReadHead(raw, nil, now)
 	runtime.ReadMemStats(&after)
-	if err != nil || head.Signature == nil {
-		t.Fatalf("%+v, %v", head, err)
+	if !errors.Is(err, reply.ErrSignature) {
+		t.Fatal(err)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > uint64(len(raw))*3/2 {
 		t.Errorf("a document of %d bytes took %d bytes", len(raw), took)

@@ -25,10 +25,10 @@ type Response struct {
 	Accepted  bool
 	Reason    string // of a rejection, "" when there is none
 	At        time.Time
-	// Signer is the identifier of the person in the certificate. The certificate
-	// does not prove that this person acts for the buyer.
+	// Signer identifies the holder of the certificate, as xmlsig.Signer does. The
+	// certificate does not prove that this person acts for the buyer.
 	Signer string
-	XML    []byte // the bytes that were received
+	XML    []byte // the canonical form of what was received
 }
 
 var responseShape = shape{"ACECF", "DetalleAprobacionComercial", []field{
@@ -46,7 +46,7 @@ var responseShape = shape{"ACECF", "DetalleAprobacionComercial", []field{
 // ReadResponse reads a commercial response whose signer is trusted at now. It
 // fails with ErrSignature, ErrUntrusted or ErrMalformed.
 func ReadResponse(raw []byte, roots *x509.CertPool, now time.Time) (Response, error) {
-	v, err := verify(raw, xmlsig.SmallLimits(), roots, now)
+	v, kept, err := verifyReply(raw, roots, now)
 	if err != nil {
 		return Response{}, err
 	}
@@ -54,7 +54,7 @@ func ReadResponse(raw []byte, roots *x509.CertPool, now time.Time) (Response, er
 	if err != nil {
 		return Response{}, err
 	}
-	r.Signer, r.XML = xmlsig.Person(v.Certificate), raw
+	r.Signer, r.XML = xmlsig.Signer(v.Certificate), kept
 	return r, nil
 }
 

@@ -102,7 +102,8 @@ func (tx *Tx) OpenLostAttempts(ctx context.Context, n NumberRange, u Unsent, at 
 		WHERE j.environment = $1 AND j.taxpayer_id = $2 AND j.stage = 'submit' AND j.lease_until <= $3
 			AND i.environment = $1 AND i.taxpayer_id = $2 AND i.sequence_id = $4
 			AND (cast($5 AS text) = '' OR i.encf <= $5)
-			AND NOT EXISTS (SELECT 1 FROM attempts o WHERE o.document_id = i.document_id AND o.closed_at IS NULL)`,
+			AND NOT EXISTS (SELECT 1 FROM attempts o WHERE o.document_id = i.document_id AND o.closed_at IS NULL)
+		ON CONFLICT DO NOTHING`, // a worker has opened one at the same moment
 		n.Environment, n.TaxpayerID, idle, n.ID, u.UpTo, micros(at), "the database may have lost the record of this attempt")
 	return tx.d.wrap("open lost attempts", err)
 }

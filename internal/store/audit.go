@@ -55,6 +55,23 @@ func (tx *Tx) Audit(ctx context.Context, c Change) error {
 	return tx.d.wrap("chain audit entry", err)
 }
 
+// AuditOnce is Audit, unless the log has the same action on the same object since the
+// given instant. It reports whether it has added an entry.
+func (tx *Tx) AuditOnce(ctx context.Context, c Change, since time.Time) (fresh bool, err error) {
+	// The lock keeps another node from adding the entry after the look-up.
+	if _, err := tx.q.ExecContext(ctx, `UPDATE audit_head SET seq = seq WHERE id = $1`, 1); err != nil {
+		return false, tx.d.wrap("lock audit log", err)
+	}
+	var known int
+	err = tx.q.QueryRowContext(ctx, `
+		SELECT count(*) FROM audit_entries WHERE object = $1 AND action = $2 AND at > $3 AND environment = $4 AND taxpayer_id = $5`,
+		c.Object, c.Action, micros(since), string(c.Scope.Environment), c.Scope.TaxpayerID).Scan(&known)
+	if err != nil || known > 0 {
+		return false, tx.d.wrap("read audit log", err)
+	}
+	return true, tx.Audit(ctx, c)
+}
+
 const auditColumns = `seq, at, actor, origin, request_id, reason, action, object, environment, taxpayer_id, before, after, hash`
 
 // fields returns Before and After as JSON. When an object has both, only the fields

@@ -213,9 +213,10 @@ func (tx *Tx) DisableEndpoint(ctx context.Context, scope Scope, id, reason strin
 	}})
 }
 
-// DeleteEndpoint removes the secrets of an endpoint and fails its pending deliveries.
-// The row stays, because the delivery log refers to it. The error is ErrNotFound when
-// there is no such endpoint.
+// DeleteEndpoint removes the secrets of an endpoint, which gets no delivery from then
+// on, and fails the first of its pending deliveries. Purge fails the others, so that a
+// long backlog does not block other writers. The row stays, because the delivery log
+// refers to it. The error is ErrNotFound when there is no such endpoint.
 func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
 	before, err := tx.Endpoint(ctx, scope, id)
 	if err != nil {
@@ -229,12 +230,8 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now ti
 	if err != nil {
 		return err
 	}
-	_, err = tx.q.ExecContext(ctx, `
-		UPDATE deliveries SET state = 'failed', lease = '', lease_until = 0
-		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'pending'`,
-		scope.Environment, scope.TaxpayerID, id)
-	if err != nil {
-		return tx.d.wrap("delete endpoint", err)
+	if _, err = tx.closeDeliveries(ctx, scope, id, closeBatch); err != nil {
+		return err
 	}
 	after := before
 	after.Status = "deleted"

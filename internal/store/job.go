@@ -17,7 +17,8 @@ type Job struct {
 	Plan       string
 	Stage      string
 	Attempt    int64
-	RunAt      time.Time
+	RunAt      time.Time // zero for a suspended job
+	Suspended  bool      // waits until the tax authority answers
 	Lease      string
 	LeaseUntil time.Time
 	LastError  string
@@ -125,8 +126,9 @@ func (r reader) WaitingDocuments(ctx context.Context, within Scope) ([]WaitingDo
 		if stage.Valid {
 			w.Job = &Job{
 				Scope: w.Scope, DocumentID: w.DocumentID, Plan: plan.String, Stage: stage.String, Attempt: attempt.Int64,
-				RunAt: fromMicros(run.Int64), LeaseUntil: fromMicros(lease.Int64), LastError: lastError.String,
+				LeaseUntil: fromMicros(lease.Int64), LastError: lastError.String,
 			}
+			w.Job.setRunAt(run.Int64)
 		}
 		return w, err
 	})
@@ -141,7 +143,8 @@ func (r reader) JobOf(ctx context.Context, scope Scope, documentID string) (Job,
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
 		scope.Environment, scope.TaxpayerID, documentID).Scan(
 		&j.Plan, &j.Stage, &j.Attempt, &run, &j.Lease, &lease, &j.LastError, &created)
-	j.RunAt, j.LeaseUntil, j.CreatedAt = fromMicros(run), fromMicros(lease), fromMicros(created)
+	j.setRunAt(run)
+	j.LeaseUntil, j.CreatedAt = fromMicros(lease), fromMicros(created)
 	return j, r.d.wrap("read job", err)
 }
 

@@ -56,8 +56,8 @@ type Tx struct {
 
 // Open connects to a database and migrates its tables to the newest version. The
 // address is sqlite:PATH or postgres://…. Open fails when an option is missing,
-// when the address is not valid, and when the settings of the database could lose
-// committed rows. The error is ErrUnavailable when the database does not answer.
+// when the address is not valid, when other users can open the file of the database and
+// this cannot be changed, and when the settings of the database could lose committed rows. The error is ErrUnavailable when the database does not answer.
 func Open(ctx context.Context, address string, opt Options) (*Store, error) {
 	if opt.Now == nil || opt.Log == nil {
 		return nil, errors.New("store: Options need Now and Log")
@@ -73,6 +73,11 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 	failure := newStorageFailure(func(cause error) {
 		opt.Log.Error("The storage failed. The service stops, because committed rows could be lost. Check the disk and the database before the next start.", "error", cause.Error())
 	})
+	if d.protect != nil {
+		if err := d.protect(location, opt.Log); err != nil {
+			return nil, err
+		}
+	}
 	e, err := d.open(ctx, location, failure)
 	if err != nil {
 		return nil, d.wrap("open "+d.name+" database", err)

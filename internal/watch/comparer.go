@@ -172,7 +172,10 @@ func (c *Comparer) busy(ctx context.Context, now time.Time) (bool, error) {
 		return true, nil
 	}
 	contact, err := c.store.AuthorityContact(ctx, c.env)
-	if err != nil || !contact.FailingSince.IsZero() || contact.Waking {
+	if err != nil || !contact.FailingSince.IsZero() {
+		return true, err
+	}
+	if suspended, err := c.store.HasSuspendedJobs(ctx, c.env); err != nil || suspended {
 		return true, err
 	}
 	last, err := c.store.Contingency(ctx, c.env)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"net/url"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -10,8 +11,10 @@ import (
 // setting synchronous_standby_names of the server can contain the name.
 func (s *Server) Standby(t testing.TB, name string, settings ...string) *Server {
 	t.Helper()
-	standby, err := startServer(settings, "pg_basebackup", "-d", "host="+s.Dir+" user=postgres application_name="+name,
-		"--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream", "--no-sync")
+	standby, err := startServer(settings, func(bin, data string) []string {
+		return []string{filepath.Join(bin, "pg_basebackup"), "-d", "host=" + s.Dir + " user=postgres application_name=" + name,
+			"--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream", "--no-sync", "-D", data}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
