@@ -40,6 +40,7 @@ type arrival struct {
 		} `json:"links"`
 		Result string `json:"result"`
 		Reason string `json:"reason"`
+		Signer string `json:"signer"`
 	} `json:"data"`
 	body []byte
 }

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
@@ -39,7 +41,8 @@ func endpointPath(e store.Endpoint) string {
 }
 
 // createEndpoint creates an endpoint. The answer contains its secret. A request
-// with the same key and body gets the same answer again.
+// with the same key and body gets the same answer again, without the secret when
+// that is not valid any more.
 func (a *API) createEndpoint(x *exchange) error {
 	key, err := creationKey(x)
 	if err != nil {
@@ -62,12 +65,30 @@ func (a *API) createEndpoint(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	if created.SecretEnded {
+		if created.Answer.Body, err = withoutSecret(created.Answer.Body); err != nil {
+			return err
+		}
+	}
 	x.replayed = created.Replayed
 	x.w.Header().Set("Location", created.Answer.Location)
 	if created.Replayed {
 		x.w.Header().Set("Idempotency-Replayed", "true")
 	}
 	return x.write(created.Answer.HTTPStatus, created.Answer.Body)
+}
+
+// withoutSecret returns a stored answer to a creation without the secret.
+func withoutSecret(body []byte) ([]byte, error) {
+	var stored struct {
+		Data endpointResource `json:"data"`
+		Meta pipeline.Meta    `json:"meta"`
+	}
+	if err := json.Unmarshal(body, &stored); err != nil {
+		return nil, fmt.Errorf("api: read a stored answer: %w", err)
+	}
+	stored.Data.Secret = ""
+	return pipeline.EncodeAnswer(stored.Data, stored.Meta)
 }
 
 // storeEndpoint validates the request and stores the endpoint. A known key

@@ -273,3 +273,13 @@ func TestRepliesAreKeptInCanonicalForm(t *testing.T) {
 		t.Errorf("an acknowledgement: %d bytes are kept, %v", len(receipt.XML), err)
 	}
 }
+
+// A stranger's text must not control the terminal of the person who reads it.
+func TestTheReasonHasNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	document := sign(t, peer().Identity, edit(t, responseXML, rejected("Precio&#10;alto\u009b2Jñ")...))
+	r, err := reply.ReadResponse([]byte(document), peer().CA.Pool(), time.Now())
+	if err != nil || r.Reason != "Precio alto 2Jñ" {
+		t.Errorf("%q, %v", r.Reason, err)
+	}
+}

@@ -121,6 +121,15 @@ func (r reader) Endpoint(ctx context.Context, scope Scope, id string) (Endpoint,
 	return e, r.d.wrap("read endpoint", err)
 }
 
+// EndpointSecretVersion returns the version of the secret of an endpoint. For a deleted one
+// it is the last version.
+func (r reader) EndpointSecretVersion(ctx context.Context, scope Scope, id string) (version int64, err error) {
+	err = r.q.QueryRowContext(ctx, `
+		SELECT secret_version FROM endpoints WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		scope.Environment, scope.TaxpayerID, id).Scan(&version)
+	return version, r.d.wrap("read endpoint", err)
+}
+
 // Endpoints lists the endpoints of a taxpayer, the newest first. before is the id of
 // the endpoint before the first one of the page; empty: start with the newest.
 func (r reader) Endpoints(ctx context.Context, scope Scope, before string, limit int) ([]Endpoint, error) {
