@@ -143,7 +143,7 @@ func (c auditListCmd) Run(t *terminal) error {
 		}
 		return t.answer(views, func(w io.Writer) {
 			for _, v := range views {
-				line(w, v.At, v.Actor, v.Action, v.Object, cell(v.Detail))
+				line(w, v.At, v.Actor, v.Action, v.Object, v.Detail)
 			}
 			if len(views) == 0 {
 				line(w, "No entry.")
