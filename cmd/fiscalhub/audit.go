@@ -23,7 +23,7 @@ import (
 type auditCmd struct {
 	List       auditListCmd       `cmd:"" help:"List the entries of the audit log, oldest first."`
 	Verify     auditVerifyCmd     `cmd:"" help:"Check that no entry was changed, removed or inserted."`
-	Checkpoint auditCheckpointCmd `cmd:"" help:"Write a signed statement of the newest entry, to be kept on another machine."`
+	Checkpoint auditCheckpointCmd `cmd:"" help:"Write a signed statement of the newest entry, to be kept on another machine. A running server stores one in the database every 5 minutes."`
 }
 
 // auditPage is how many entries are read at a time.
