@@ -102,7 +102,7 @@ func printDifferent(w io.Writer, all []store.DifferentInvoice) {
 	}
 	line(w, "DOCUMENT", "EXTERNAL ID", "STATUS", "SINCE", "DIFFERENCE")
 	for _, d := range all {
-		line(w, d.DocumentID, cell(d.ExternalID), string(d.Status), formatTime(d.FoundAt), cell(differenceText(d.Difference)))
+		line(w, d.DocumentID, d.ExternalID, string(d.Status), formatTime(d.FoundAt), differenceText(d.Difference))
 	}
 }
 

@@ -41,14 +41,14 @@ func (v workShowView) print(w io.Writer) {
 		line(w, "evidence", e.At, string(e.Kind), e.summary())
 	}
 	for _, u := range v.Unconfirmed {
-		line(w, "response", u.At, "unconfirmed", cell(strings.TrimSpace(u.Result+" "+u.Reason)+" (signed by "+u.Signer+", who is not known to act for the buyer)"))
+		line(w, "response", u.At, "unconfirmed", strings.TrimSpace(u.Result+" "+u.Reason)+" (signed by "+u.Signer+", who is not known to act for the buyer)")
 	}
 	for _, d := range v.Differences {
 		words := d.text
 		if d.EndedAt != nil {
 			words += " (until " + *d.EndedAt + ")"
 		}
-		line(w, "difference", d.FoundAt, cell(words))
+		line(w, "difference", d.FoundAt, words)
 	}
 	if v.Job == nil {
 		line(w, "job", "none")
@@ -77,7 +77,7 @@ func (e evidenceView) summary() string {
 		words = append(words, "(attempt "+strconv.FormatInt(*e.Attempt, 10)+")")
 	}
 	if e.Signer != nil {
-		by := "(signed by " + cell(*e.Signer)
+		by := "(signed by " + *e.Signer
 		if e.Confirmed != nil && !*e.Confirmed {
 			by += ", who was not known to act for the buyer"
 		}
