@@ -23,7 +23,7 @@ import (
 type auditCmd struct {
 	List       auditListCmd       `cmd:"" help:"List the entries of the audit log, oldest first."`
 	Verify     auditVerifyCmd     `cmd:"" help:"Check that no entry was changed, removed or inserted."`
-	Checkpoint auditCheckpointCmd `cmd:"" help:"Write a signed statement of the newest entry, to be kept on another machine."`
+	Checkpoint auditCheckpointCmd `cmd:"" help:"Write a signed statement of the newest entry, to be kept on another machine. A running server stores one in the database every 5 minutes."`
 }
 
 // auditPage is how many entries are read at a time.
@@ -143,7 +143,7 @@ func (c auditListCmd) Run(t *terminal) error {
 		}
 		return t.answer(views, func(w io.Writer) {
 			for _, v := range views {
-				line(w, v.At, v.Actor, v.Action, v.Object, cell(v.Detail))
+				line(w, v.At, v.Actor, v.Action, v.Object, v.Detail)
 			}
 			if len(views) == 0 {
 				line(w, "No entry.")

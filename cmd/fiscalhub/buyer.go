@@ -100,7 +100,7 @@ func (c buyerConfirmCmd) Run(t *terminal) error {
 		v := newSignerView(signer)
 		v.Responses = int64(applied)
 		return t.answer(v, func(w io.Writer) {
-			line(w, "confirmed; responses of "+cell(v.Signer)+" count as those of buyer "+v.RNC)
+			line(w, "confirmed; responses of "+v.Signer+" count as those of buyer "+v.RNC)
 			line(w, "kept responses that count now: "+strconv.Itoa(applied))
 		})
 	})
@@ -126,7 +126,7 @@ func (c buyerListCmd) Run(t *terminal) error {
 			}
 			line(w, "ENVIRONMENT", "TAXPAYER", "BUYER", "SIGNER", "STATE", "BY", "SINCE", "KEPT RESPONSES")
 			for _, v := range views {
-				line(w, string(v.Environment), v.TaxpayerID, v.RNC, cell(v.Signer), v.State, textOf(v.Basis), textOf(v.Since), strconv.FormatInt(v.Responses, 10))
+				line(w, string(v.Environment), v.TaxpayerID, v.RNC, v.Signer, v.State, textOf(v.Basis), textOf(v.Since), strconv.FormatInt(v.Responses, 10))
 			}
 		})
 	})
@@ -152,7 +152,7 @@ func (c buyerRemoveCmd) Run(t *terminal) error {
 		v := newSignerView(signer)
 		v.State = "removed"
 		return t.answer(v, func(w io.Writer) {
-			line(w, "removed; new responses of "+cell(v.Signer)+" are kept apart. An acknowledgement of this person from the buyer's address makes the person known again.")
+			line(w, "removed; new responses of "+v.Signer+" are kept apart. An acknowledgement of this person from the buyer's address makes the person known again.")
 		})
 	})
 }

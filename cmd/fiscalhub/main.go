@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return stopCode
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\nSee fiscalhub --help, or fiscalhub COMMAND --help.\n", err)
+		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\nSee fiscalhub --help, or fiscalhub COMMAND --help.\n", oneLine(err))
 		return exitUsage
 	}
 	t := &terminal{ctx: audit.WithCaller(ctx, commandCaller(c.Actor)), cli: &c, out: out, errOut: errOut}
@@ -106,7 +106,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):
-		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n", err)
+		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n", oneLine(err))
 		return exitUsage
 	case err != nil:
 		return fail(errOut, err)

@@ -174,6 +174,7 @@ func (p process) startWork(ctx context.Context) <-chan struct{} {
 		var all sync.WaitGroup
 		all.Go(func() { p.fence.Run(ctx) })
 		all.Go(func() { p.keyring.Run(ctx, p.log) })
+		all.Go(func() { p.keyring.RunCheckpoints(ctx, p.log) })
 		all.Go(func() { p.events.run(ctx) })
 		all.Go(func() { p.pipeline.Run(ctx) })
 		all.Wait()

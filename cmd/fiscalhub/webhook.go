@@ -50,7 +50,7 @@ func newEndpointView(e store.Endpoint) endpointView {
 func (t *terminal) answerEndpointSecret(e store.Endpoint, secret webhook.Secret) error {
 	v := newEndpointView(e)
 	v.Secret = secret.Reveal()
-	return t.answer(v, func(w io.Writer) { printSecret(w, v.ID, cell(v.URL), v.Secret) })
+	return t.answer(v, func(w io.Writer) { printSecret(w, v.ID, v.URL, v.Secret) })
 }
 
 // printSecret prints the new secret of an endpoint or of a source.
@@ -116,7 +116,7 @@ func (webhookListCmd) Run(t *terminal) error {
 			for _, v := range views {
 				status := string(v.Status)
 				if v.DisabledReason != nil {
-					status += " (" + cell(*v.DisabledReason) + ")"
+					status += " (" + *v.DisabledReason + ")"
 				}
 				line(w, v.ID, string(v.Environment), v.TaxpayerID, status, shortCell(v.URL), shortCell(strings.Join(v.Events, ",")))
 			}

@@ -86,7 +86,7 @@ func printWaiting(w io.Writer, all []store.WaitingDocument, now time.Time) {
 			stage, attempt = one.Job.Stage, strconv.FormatInt(one.Job.Attempt, 10)
 			next, failure = nextTry(*one.Job, now), shortCell(one.Job.LastError)
 		}
-		line(w, one.DocumentID, cell(one.ExternalID), string(one.Status), formatTime(one.CreatedAt), stage, attempt, next, failure)
+		line(w, one.DocumentID, one.ExternalID, string(one.Status), formatTime(one.CreatedAt), stage, attempt, next, failure)
 	}
 }
 
@@ -102,7 +102,7 @@ func printDifferent(w io.Writer, all []store.DifferentInvoice) {
 	}
 	line(w, "DOCUMENT", "EXTERNAL ID", "STATUS", "SINCE", "DIFFERENCE")
 	for _, d := range all {
-		line(w, d.DocumentID, cell(d.ExternalID), string(d.Status), formatTime(d.FoundAt), cell(differenceText(d.Difference)))
+		line(w, d.DocumentID, d.ExternalID, string(d.Status), formatTime(d.FoundAt), differenceText(d.Difference))
 	}
 }
 

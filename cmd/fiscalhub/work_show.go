@@ -35,20 +35,20 @@ func (v workShowView) print(w io.Writer) {
 		if class == "" {
 			class = "open"
 		}
-		line(w, "attempt "+strconv.FormatInt(a.Number, 10), a.OpenedAt, a.Kind, class, cell(a.Detail))
+		line(w, "attempt "+strconv.FormatInt(a.Number, 10), a.OpenedAt, a.Kind, class, a.Detail)
 	}
 	for _, e := range v.Evidence {
 		line(w, "evidence", e.At, string(e.Kind), e.summary())
 	}
 	for _, u := range v.Unconfirmed {
-		line(w, "response", u.At, "unconfirmed", cell(strings.TrimSpace(u.Result+" "+u.Reason)+" (signed by "+u.Signer+", who is not known to act for the buyer)"))
+		line(w, "response", u.At, "unconfirmed", strings.TrimSpace(u.Result+" "+u.Reason)+" (signed by "+u.Signer+", who is not known to act for the buyer)")
 	}
 	for _, d := range v.Differences {
 		words := d.text
 		if d.EndedAt != nil {
 			words += " (until " + *d.EndedAt + ")"
 		}
-		line(w, "difference", d.FoundAt, cell(words))
+		line(w, "difference", d.FoundAt, words)
 	}
 	if v.Job == nil {
 		line(w, "job", "none")
@@ -66,9 +66,9 @@ func (v workShowView) print(w io.Writer) {
 
 // summary returns the verdict, the messages and the note of an item in one line.
 func (e evidenceView) summary() string {
-	words := strings.Fields(cell(strings.Join(append([]string{textOf(e.Verdict), textOf(e.TrackID)}, e.Messages...), " ") + " " + e.Note))
+	words := strings.Fields(strings.Join(append([]string{textOf(e.Verdict), textOf(e.TrackID)}, e.Messages...), " ") + " " + e.Note)
 	if e.By != nil {
-		words = append(words, "(by "+cell(*e.By)+")")
+		words = append(words, "(by "+*e.By+")")
 	}
 	switch {
 	case e.Foreign:
@@ -77,7 +77,7 @@ func (e evidenceView) summary() string {
 		words = append(words, "(attempt "+strconv.FormatInt(*e.Attempt, 10)+")")
 	}
 	if e.Signer != nil {
-		by := "(signed by " + cell(*e.Signer)
+		by := "(signed by " + *e.Signer
 		if e.Confirmed != nil && !*e.Confirmed {
 			by += ", who was not known to act for the buyer"
 		}
@@ -94,25 +94,25 @@ func (j documentJob) print(w io.Writer) {
 	case j.NextTry != nil:
 		next = "next try " + *j.NextTry
 	}
-	line(w, "job", j.Stage, "attempt "+strconv.FormatInt(j.Attempt, 10), next, cell(textOf(j.LastError)))
+	line(w, "job", j.Stage, "attempt "+strconv.FormatInt(j.Attempt, 10), next, textOf(j.LastError))
 }
 
 func (v documentView) print(w io.Writer) {
 	line(w, "document", v.ID)
 	line(w, "invoice", v.InvoiceID)
-	line(w, "external id", cell(v.ExternalID))
+	line(w, "external id", v.ExternalID)
 	line(w, "taxpayer", v.TaxpayerID)
 	line(w, "environment", string(v.Environment))
 	line(w, "status", string(v.Status))
 	for _, m := range v.Messages {
-		line(w, "message", cell(m))
+		line(w, "message", m)
 	}
 	for _, f := range []struct {
 		name  string
 		value *string
 	}{{"e-NCF", v.ENCF}, {"track id", v.TrackID}, {"security code", v.SecurityCode}, {"sha256", v.SHA256}} {
 		if f.value != nil {
-			line(w, f.name, cell(*f.value))
+			line(w, f.name, *f.value)
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
@@ -175,7 +176,11 @@ func (e *env) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.Op
 		Endpoints: e.endpoints(), Feed: e.feed, Sources: e.sources(), Inbox: e.opt.inbox,
 	}
 	if opt.Inbox == nil {
-		inbox, err := live.NewInbox(live.InboxOptions{Store: e.store, Env: e.opt.environment, Pipeline: e.pipeline, Now: e.opt.now, Log: log, Roots: e.opt.roots})
+		responses, err := buyer.New(buyer.Options{Store: e.store, Env: e.opt.environment, Now: e.opt.now, Log: log, Publish: e.pipeline.Publish})
+		e.must(err)
+		inbox, err := live.NewInbox(live.InboxOptions{
+			Store: e.store, Env: e.opt.environment, Pipeline: e.pipeline, Now: e.opt.now, Log: log, Roots: e.opt.roots, Responses: responses,
+		})
 		e.must(err)
 		opt.Inbox = inbox
 	}

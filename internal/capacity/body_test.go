@@ -120,10 +120,10 @@ func TestBodiesAreReadWhole(t *testing.T) {
 		{"one byte more", length(firstPart + 1), sendBytes(firstPart + 1), firstPart + 1, nil},
 		{"as large as allowed", length(limit), sendBytes(limit), limit, nil},
 		{"too large by its length", length(limit + 1), sendBytes(0), 0, ErrTooLarge},
-		{"chunks", "Transfer-Encoding: chunked", func(c net.Conn) { chunked(c, 70_000, true) }, 70_000, nil},
-		{"few chunks", "Transfer-Encoding: chunked", func(c net.Conn) { chunked(c, firstPart+10, true) }, firstPart + 10, nil},
-		{"chunks as large as allowed", "Transfer-Encoding: chunked", func(c net.Conn) { chunked(c, limit, true) }, limit, nil},
-		{"chunks that are too large", "Transfer-Encoding: chunked", func(c net.Conn) { chunked(c, limit+1, true) }, 0, ErrTooLarge},
+		{"chunks", "Transfer-Encoding: chunked", func(c net.Conn) { chunked(c, 70_000) }, 70_000, nil},
+		{"few chunks", "Transfer-Encoding: chunked", func(c net.Conn) { chunked(c, firstPart+10) }, firstPart + 10, nil},
+		{"chunks as large as allowed", "Transfer-Encoding: chunked", func(c net.Conn) { chunked(c, limit) }, limit, nil},
+		{"chunks that are too large", "Transfer-Encoding: chunked", func(c net.Conn) { chunked(c, limit+1) }, 0, ErrTooLarge},
 		{"an early end", length(1000), func(c net.Conn) { sendBytes(10)(c); _ = c.Close() }, 0, ErrIncomplete},
 		{"an early end of a large one", length(limit), func(c net.Conn) { sendBytes(50_000)(c); _ = c.Close() }, 0, ErrIncomplete},
 	}
@@ -146,15 +146,13 @@ func TestBodiesAreReadWhole(t *testing.T) {
 }
 
 // chunked sends a body in chunks.
-func chunked(c net.Conn, n int, end bool) {
+func chunked(c net.Conn, n int) {
 	for n > 0 {
 		size := min(n, 4096)
 		_, _ = fmt.Fprintf(c, "%x\r\n%s\r\n", size, strings.Repeat("x", size))
 		n -= size
 	}
-	if end {
-		_, _ = io.WriteString(c, "0\r\n\r\n")
-	}
+	_, _ = io.WriteString(c, "0\r\n\r\n")
 }
 
 // Idle uploads hold no memory that others need, and a client that stalls after it

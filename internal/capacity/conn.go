@@ -69,7 +69,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 
 // SetDeadline sets the deadlines of reads and writes.
 func (c *conn) SetDeadline(t time.Time) error {
-	if err := c.Conn.SetReadDeadline(t); err != nil {
+	if err := c.SetReadDeadline(t); err != nil {
 		return err
 	}
 	return c.SetWriteDeadline(t)
@@ -123,7 +123,7 @@ func (c *conn) Close() error {
 	if c.ended.Load() || c.CloseWrite() != nil {
 		return c.end()
 	}
-	_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // ends a Read of the server; linger notices an error
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // ends a Read of the server; linger notices an error
 	go c.linger()
 	return nil
 }
@@ -131,7 +131,7 @@ func (c *conn) Close() error {
 func (c *conn) linger() {
 	defer func() { _ = c.end() }()      // the client has the answer or has left
 	limit := time.Now().Add(lingerTime) //nolint:forbidigo // as in limitStep
-	if c.Conn.SetReadDeadline(limit) != nil {
+	if c.SetReadDeadline(limit) != nil {
 		return
 	}
 	rest := make([]byte, 8<<10)

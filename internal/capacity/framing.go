@@ -88,7 +88,7 @@ func (f *framing) field(line []byte) {
 			// was written in an unusual way, and a proxy may read it in another.
 			f.done, f.both = true, true
 		}
-		f.size = int64(n) //nolint:gosec // of 62 bits
+		f.size = int64(n)
 	}
 }
 

@@ -170,6 +170,14 @@ func (r reader) AuditCheckpoints(ctx context.Context) ([]audit.Checkpoint, error
 	})
 }
 
+// LatestAuditCheckpoint returns the stored checkpoint with the most entries. The error is
+// ErrNotFound when there is none.
+func (r reader) LatestAuditCheckpoint(ctx context.Context) (p audit.Checkpoint, err error) {
+	err = r.q.QueryRowContext(ctx, `SELECT seq, hash, at, signature FROM audit_checkpoints ORDER BY seq DESC LIMIT 1`).
+		Scan(&p.Seq, &p.Hash, &p.At, &p.Signature)
+	return p, r.d.wrap("read audit checkpoint", err)
+}
+
 // digestText returns the SHA-256 of some bytes in hexadecimal; empty for none.
 func digestText(data []byte) string {
 	if len(data) == 0 {
@@ -194,7 +202,15 @@ const auditPage = 1000
 // and it contains what the checkpoints state. It returns the last entry that is right,
 // and an *audit.BrokenError when the log is not what was written.
 func (s *Store) VerifyAudit(ctx context.Context, checkpoints []audit.Checkpoint) (audit.Head, error) {
-	check := audit.NewChecker(checkpoints...)
+	return s.verifyAudit(ctx, audit.NewChecker(checkpoints...))
+}
+
+// VerifyAuditFrom is VerifyAudit for the entries after a verified one.
+func (s *Store) VerifyAuditFrom(ctx context.Context, last audit.Head) (audit.Head, error) {
+	return s.verifyAudit(ctx, audit.NewCheckerFrom(last))
+}
+
+func (s *Store) verifyAudit(ctx context.Context, check *audit.Checker) (audit.Head, error) {
 	for {
 		page, err := s.AuditEntries(ctx, AuditFilter{}, check.Last().Seq, auditPage)
 		if err != nil {
