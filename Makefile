@@ -33,14 +33,14 @@ soak: ## run the long tests: every crash point, SEEDS seeds of a failing authori
 	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 	RECOVERY_DOCUMENTS=10000 go test -count=1 -timeout 1h -run '^TestRecoveryAfterAnOutage$$' -v ./internal/live | grep -E ' documents: |^(ok|FAIL|---)'
 	BACKLOG_JOBS=1000000 REPLAY_EVENTS=20500 MIGRATION_KILLS=40 go test -count=1 -timeout 1h -run '^Test(APostgresClaimDoesNotReadTheBacklog|AReplayRunsInBoundedBatches|ADatabaseOpensAfterAKillDuringMigration)$$' -v ./internal/store | grep -E ' blocks |^(ok|FAIL|---)'
+	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./cmd/fiscalhub | grep -E 'peak|^(ok|FAIL|---)'
+	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
 
 failover: ## kill PostgreSQL under load and promote its standby, RUNS times (default 10) for each kind of standby
 	FAILOVER_RUNS=$(or $(RUNS),10) go test -count=1 -timeout 3h -run '^TestFailoverTo' -v ./cmd/fiscalhub
 
 upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
 	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
-	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./cmd/fiscalhub | grep -E 'peak|^(ok|FAIL|---)'
-	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
 
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz
