@@ -34,7 +34,7 @@ soak: ## run the long tests: every crash point, SEEDS seeds of a failing authori
 	RECOVERY_DOCUMENTS=10000 go test -count=1 -timeout 1h -run '^TestRecoveryAfterAnOutage$$' -v ./internal/live | grep -E ' documents: |^(ok|FAIL|---)'
 	BACKLOG_JOBS=1000000 REPLAY_EVENTS=20500 MIGRATION_KILLS=40 go test -count=1 -timeout 1h -run '^Test(APostgresClaimDoesNotReadTheBacklog|AReplayRunsInBoundedBatches|ADatabaseOpensAfterAKillDuringMigration)$$' -v ./internal/store | grep -E ' blocks |^(ok|FAIL|---)'
 	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./cmd/fiscalhub | grep -E 'peak|^(ok|FAIL|---)'
-	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
+	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(SlowReadersDoNotDelayOthers|SlowWritersDoNotDelayOthers|LargeCreationsDoNotDelayOthers|OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
 
 failover: ## kill PostgreSQL under load and promote its standby, RUNS times (default 10) for each kind of standby
 	FAILOVER_RUNS=$(or $(RUNS),10) go test -count=1 -timeout 3h -run '^TestFailoverTo' -v ./cmd/fiscalhub
