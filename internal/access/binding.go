@@ -63,7 +63,7 @@ func (s *keySet) verify(c store.Credential) (store.Credential, error) {
 	}
 	column := c.ExpiresAt
 	c.ExpiresAt = time.Time{}
-	if expires := int64(binary.BigEndian.Uint64(c.Binding)); expires != 0 {
+	if expires := int64(binary.BigEndian.Uint64(c.Binding)); expires != 0 { //nolint:gosec // bind wrote it from an int64
 		c.ExpiresAt = time.UnixMicro(expires).UTC()
 	}
 	if !hmac.Equal(c.Binding, s.bind(c)) {
@@ -159,5 +159,5 @@ func readBoundMark(mark []byte) (time.Time, error) {
 	if len(mark) != 8 {
 		return time.Time{}, fmt.Errorf("access: the mark of bound credentials has %d bytes", len(mark))
 	}
-	return time.UnixMicro(int64(binary.BigEndian.Uint64(mark))).UTC(), nil
+	return time.UnixMicro(int64(binary.BigEndian.Uint64(mark))).UTC(), nil //nolint:gosec // it was written from an int64
 }

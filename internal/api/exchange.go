@@ -181,7 +181,7 @@ func (x *exchange) send(status int, body []byte) {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	x.writeHeader(status, len(body))
-	_, _ = x.w.Write(body) //nolint:gosec // JSON, and never shown as a page; if it fails the client has left, and will retry
+	_, _ = x.w.Write(body) // if it fails the client has left, and will retry
 }
 
 // writeEmpty sends an answer without body and Content-Length.

@@ -66,7 +66,7 @@ func (e Entry) ChainHash(previous []byte) []byte {
 	h.Write(previous)
 	var number [8]byte
 	integer := func(n int64) {
-		binary.BigEndian.PutUint64(number[:], uint64(n))
+		binary.BigEndian.PutUint64(number[:], uint64(n)) //nolint:gosec // only the bytes matter
 		h.Write(number[:])
 	}
 	integer(e.Seq)

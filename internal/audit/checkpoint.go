@@ -42,7 +42,7 @@ func (p Checkpoint) Verify(key ed25519.PublicKey) error {
 // message returns the signed bytes.
 func (p Checkpoint) message() []byte {
 	m := append([]byte("fiscalhub audit checkpoint\n"), p.Hash...)
-	m = binary.BigEndian.AppendUint64(m, uint64(p.Seq))
+	m = binary.BigEndian.AppendUint64(m, uint64(p.Seq)) //nolint:gosec // only the bytes matter
 	return append(m, p.At...)
 }
 

@@ -54,7 +54,7 @@ type limitedConn struct {
 }
 
 func (c limitedConn) Read(b []byte) (int, error) {
-	late := time.AfterFunc(c.limit, func() { _ = c.Conn.Close() }) // Read returns net.ErrClosed
+	late := time.AfterFunc(c.limit, func() { _ = c.Close() }) // Read returns net.ErrClosed
 	defer late.Stop()
 	return c.Conn.Read(b)
 }

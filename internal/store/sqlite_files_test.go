@@ -32,7 +32,7 @@ func wantPrivate(t *testing.T, when string, files ...string) {
 func TestOnlyTheOwnerCanReadANewDatabase(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // the folder that the test is about
+	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(folder, "fiscalhub.db")
@@ -76,7 +76,7 @@ func TestTheFilesOfADatabaseAreNarrowed(t *testing.T) {
 	addScope(t, open(&first))
 	files := []string{path, path + "-wal", path + "-shm"}
 	for _, file := range files {
-		if err := os.Chmod(file, 0o644); err != nil { //nolint:gosec // the mode that the test is about
+		if err := os.Chmod(file, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

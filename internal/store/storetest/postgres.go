@@ -81,7 +81,7 @@ func startServer(settings []string, command func(bin, data string) []string) (*S
 	}
 	data := filepath.Join(dir, "data")
 	args := command(bin, data)
-	setup := exec.Command(args[0], args[1:]...) //nolint:noctx,gosec // an installed program, with our own arguments
+	setup := exec.Command(args[0], args[1:]...) //nolint:noctx // an installed program, with our own arguments
 	setup.Dir, setup.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
 	if out, err := setup.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", args, err, out)
