@@ -137,19 +137,24 @@ type row struct {
 	line int // the index of the document's line, or -1
 }
 
-// paginate fills pages with rows. Every page but the last has the height room for
-// rows, and the last page, which also has the totals, has lastRoom. The last page
-// has at least one row, unless no row fits together with the totals.
-func paginate(rows []row, room, lastRoom float64) [][]row {
+// A room is the height that a page has for rows: rows in general, last when it is
+// the last page, which also has the totals.
+type room struct{ rows, last float64 }
+
+// paginate fills pages with rows. The first page has a header of its own, and
+// therefore a room of its own. The last page has at least one row, unless no row
+// fits together with the totals. The last page is never the first when the totals
+// do not fit there.
+func paginate(rows []row, first, next room) [][]row {
 	var pages [][]row
-	for len(rows) > 0 {
+	for page := first; len(rows) > 0; page = next {
 		n, sum := 0, 0.0
 		for _, r := range rows {
-			if sum += r.h; sum <= room {
+			if sum += r.h; sum <= page.rows {
 				n++
 			}
 		}
-		if sum <= lastRoom {
+		if sum <= page.last {
 			return append(pages, rows)
 		}
 		n = max(n, 1)

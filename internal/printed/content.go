@@ -93,6 +93,28 @@ func (p Page) issuer() []pair {
 	)
 }
 
+// issuerOnEveryPage returns what the authority requires of the issuer on every
+// page, besides the names.
+func (p Page) issuerOnEveryPage() []pair {
+	d := p.Document
+	return p.pairs(
+		pair{label: "RNC", value: d.Issuer.RNC, strong: true},
+		pair{label: "Dirección:", value: fullAddress(d.Issuer.Address, d.Issuer.Municipality, d.Issuer.Province)},
+		pair{label: "Fecha Emisión:", value: d.IssueDate.DGIIString(), strong: true},
+	)
+}
+
+// buyerOnEveryPage returns what the authority requires of the buyer on every
+// page.
+func (p Page) buyerOnEveryPage() []pair {
+	b := &p.Document.Buyer
+	return p.pairs(
+		pair{label: "Razón Social Cliente:", value: b.LegalName, strong: true},
+		pair{label: "RNC Cliente:", value: b.TaxID, strong: true},
+		pair{label: "Identificador Extranjero:", value: b.ForeignID, strong: true},
+	)
+}
+
 func (p Page) buyer() []pair {
 	b := &p.Document.Buyer
 	return p.pairs(

@@ -140,17 +140,24 @@ func TestPaginateKeepsARowWithTheTotals(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		heights := rapid.SliceOfN(rapid.Float64Range(1, 50), 0, 200).Draw(r, "heights")
-		room := rapid.Float64Range(50, 200).Draw(r, "room")
-		lastRoom := rapid.Float64Range(-20, room).Draw(r, "last room")
+		anyRoom := func(name string) room {
+			rows := rapid.Float64Range(50, 200).Draw(r, name)
+			return room{rows, rapid.Float64Range(-20, rows).Draw(r, name+" with totals")}
+		}
+		first, later := anyRoom("room of the first page"), anyRoom("room of the others")
 		rows := make([]row, len(heights))
 		for i, h := range heights {
 			rows[i] = row{block{h: h}, i}
 		}
 		next := 0
-		pages := paginate(rows, room, lastRoom)
+		pages := paginate(rows, first, later)
 		for i, page := range pages {
 			last := i == len(pages)-1
-			if h := height(page); h > room || last && len(page) > 0 && h > lastRoom {
+			room := later
+			if i == 0 {
+				room = first
+			}
+			if h := height(page); h > room.rows || last && len(page) > 0 && h > room.last {
 				r.Fatalf("page %d is %.1f high", i+1, h)
 			}
 			if !last && len(page) == 0 {

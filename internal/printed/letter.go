@@ -39,39 +39,43 @@ func label() style   { return style{size: 8, color: muted()} }
 func caption() style { return style{size: minSize, color: muted()} }
 
 func (l *letter) sheets() []sheet {
-	header := l.header()
 	l.table = newTable(l.page, letterInner)
 	if l.page.Contingency {
 		l.legend = paragraph(contingencyLegend, label().colored(ink()).sized(7.5), letterInner, centre)
 		l.legend.h += 3
 	}
 	totals := amounts(l.page.totals(), totalsW)
-	top := letterTop + header.h + 4
-	bodyTop := top + l.table.head.h
-	room := l.stampTop() - 4 - bodyTop
-	// The totals may be next to the QR code; the table must end above it.
-	lastRoom := min(room, l.bottom()-6-totals.h-4-bodyTop)
+	headers := [2]block{l.header(), l.shortHeader()}
+	var rooms [2]room
+	for i, h := range headers {
+		bodyTop := l.top(h) + l.table.head.h
+		rooms[i].rows = l.stampTop() - 4 - bodyTop
+		// The totals may be next to the QR code; the table must end above it.
+		rooms[i].last = min(rooms[i].rows, l.bottom()-6-totals.h-4-bodyTop)
+	}
 
-	rows := split(l.table.rows(), room)
+	rows := split(l.table.rows(), rooms[0].rows)
 	remarks := remarks(l.page.remarks(), letterInner-totalsW-gutter)
-	pages := paginate(rows, room, lastRoom)
-	if tail := bodyTop + height(pages[len(pages)-1]) + 4; len(remarks) > 0 && tail+height(remarks) > l.stampTop()-4 {
+	pages := paginate(rows, rooms[0], rooms[1])
+	last := len(pages) - 1
+	if tail := l.top(headers[min(last, 1)]) + l.table.head.h + height(pages[last]) + 4; len(remarks) > 0 && tail+height(remarks) > l.stampTop()-4 {
 		// The remarks are too long for the space next to the totals, so they
 		// follow the table.
 		rows = append(rows, wideRemarks(l.page.remarks())...)
 		remarks = nil
-		pages = paginate(rows, room, lastRoom)
+		pages = paginate(rows, rooms[0], rooms[1])
 	}
 
 	list := make([]sheet, len(pages))
 	for i, rows := range pages {
 		s := &list[i]
 		s.w, s.h = letterW, letterH
+		header := headers[min(i, 1)]
 		s.add(header, letterMargin, letterTop)
-		end := top
+		end := l.top(header)
 		if len(lineNumbers(rows)) > 0 {
-			s.add(l.table.head, letterMargin, top)
-			end = bodyTop
+			s.add(l.table.head, letterMargin, end)
+			end += l.table.head.h
 		}
 		for _, r := range rows {
 			s.add(r.block, letterMargin, end)
@@ -91,6 +95,9 @@ func (l *letter) sheets() []sheet {
 	}
 	return list
 }
+
+// top returns the top of the table below a header.
+func (l *letter) top(header block) float64 { return letterTop + header.h + 4 }
 
 // bottom returns the lowest position for content, above the legend.
 func (l *letter) bottom() float64 { return letterH - letterBottom - l.legend.h }
@@ -118,14 +125,36 @@ func (l *letter) footer(s *sheet, page, of int) {
 	s.add(l.legend, letterMargin, l.bottom()+3)
 }
 
-// header returns the top of every page: the issuer, the title and the buyer.
+// header returns the top of the first page: the issuer, the title, the buyer and
+// the terms.
 func (l *letter) header() block {
+	return l.compose(l.issuer(letterInner-titleW-gutter), l.panel(l.page.buyer(), l.page.terms()))
+}
+
+// shortHeader returns the top of the pages after the first. It has only what the
+// authority requires on every page, so that the lines and the totals have room.
+func (l *letter) shortHeader() block {
+	var issuer block
+	const w = letterInner - titleW - gutter
+	for i, name := range l.page.names() {
+		s := style{size: 8.5, color: ink()}
+		if i == 0 {
+			s = style{size: 10, bold: true, color: ink()}
+		}
+		issuer.stack(short(name, s, minSize, w), 0.2)
+	}
+	g := grid{label: label(), value: body(), w: w, gap: 0.3, inline: true}
+	issuer.stack(g.block(l.page.issuerOnEveryPage()), 0.8)
+	return l.compose(issuer, l.panel(l.page.buyerOnEveryPage(), nil))
+}
+
+func (l *letter) compose(issuer, panel block) block {
 	var b block
 	b.fill(0, letterInner, 0.9, accent())
 	const y = 5
-	b.add(l.issuer(letterInner-titleW-gutter), 0, y)
+	b.add(issuer, 0, y)
 	b.add(l.title(), letterInner-titleW, y)
-	if panel := l.panel(); panel.h > 0 {
+	if panel.h > 0 {
 		b.stack(panel, 4)
 	}
 	return b
@@ -148,8 +177,7 @@ func (l *letter) issuer(w float64) block {
 }
 
 // short returns a text on at most two lines. It reduces the font size down to
-// least for that; a longer text takes more lines. Every page begins with such
-// texts, so they must stay short.
+// least for that; a longer text takes more lines.
 func short(text string, s style, least, w float64) block {
 	for len(wrap(text, s, w)) > 2 && s.size > least {
 		s = s.sized(s.size - 0.5)
@@ -177,13 +205,12 @@ func (l *letter) title() block {
 }
 
 // panel returns the box with the buyer and, to the right, the payment terms.
-func (l *letter) panel() block {
+func (l *letter) panel(buyer, terms []pair) block {
 	const padding, termsW = 3.0, 64.0
 	g := grid{label: label(), caption: caption(), value: body(), gap: 0.6}
 	if l.page.Language == "en" {
 		g.gap = 1.2
 	}
-	buyer, terms := l.page.buyer(), l.page.terms()
 	var inner block
 	switch {
 	case len(buyer) == 0 && len(terms) == 0:

@@ -49,8 +49,9 @@ func (r *receipt) sheets() []sheet {
 	for _, line := range remarks {
 		totals.stack(line.block, 0)
 	}
-	room := receiptMaxH - header.h - head.h - foot.h - 60 // more than the subtotals and the gaps need
-	pages := paginate(rows, room, room-totals.h)
+	high := receiptMaxH - header.h - head.h - foot.h - 60 // more than the subtotals and the gaps need
+	page := room{rows: high, last: high - totals.h}
+	pages := paginate(rows, page, page)
 	list := make([]sheet, len(pages))
 	for i, rows := range pages {
 		var b block
