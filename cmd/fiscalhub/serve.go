@@ -27,6 +27,7 @@ type serveCmd struct {
 	MetricsListen  string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
 	TrustedProxy   []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
 	NoBootstrap    bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
+	NoMigrate      bool          `help:"Do not migrate the database. The service refuses to start when a migration is missing: run fiscalhub migrate first."`
 	DrainDelay     time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
 	LogLevel       slog.Level    `help:"debug, info, warn or error." default:"info"`
 	liveFlags

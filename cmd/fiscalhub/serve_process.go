@@ -39,6 +39,7 @@ func (c serveCmd) Run(t *terminal) error {
 		// saves time and costs a few megabytes.
 		debug.SetGCPercent(400)
 	}
+	t.noMigrate = c.NoMigrate
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, ring *access.Keyring) error {
 		return c.serve(t, config, s, keys, ring)
 	})

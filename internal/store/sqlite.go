@@ -42,6 +42,7 @@ func sqliteDialect() *dialect {
 			}
 			return false
 		},
+		denied: func(error) bool { return false }, // SQLite has no roles
 	}
 }
 
