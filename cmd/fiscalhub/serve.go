@@ -1,9 +1,7 @@
 package main
 
 import (
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -20,8 +18,6 @@ type serveCmd struct {
 	Listen         string        `help:"Address to listen on (default 127.0.0.1:8080)." default:"127.0.0.1:8080" placeholder:"ADDR"`
 	BaseURL        string        `name:"base-url" help:"Public address of the service, used in links. By default the address of --listen." placeholder:"URL"`
 	RateLimit      *int64        `help:"Requests per minute for each credential; 0 turns the limit off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
-	TLSCert        string        `name:"tls-cert" help:"Certificate chain file. With --tls-key the service answers with TLS." placeholder:"FILE"`
-	TLSKey         string        `name:"tls-key" help:"Private key file of the certificate." placeholder:"FILE"`
 	ConsoleListen  string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
 	ReceiverListen string        `help:"Address of a separate listener for the paths under /fe/, which other taxpayers call. By default the API's listener serves them." placeholder:"ADDR"`
 	MetricsListen  string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
@@ -30,6 +26,7 @@ type serveCmd struct {
 	NoMigrate      bool          `help:"Do not migrate the database. The service refuses to start when a migration is missing: run fiscalhub migrate first."`
 	DrainDelay     time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
 	LogLevel       slog.Level    `help:"debug, info, warn or error." default:"info"`
+	tlsFlags
 	liveFlags
 	privateFlag
 
@@ -39,9 +36,9 @@ type serveCmd struct {
 // serveConfig is the parsed command line of serve.
 type serveConfig struct {
 	env       fiscal.Environment
-	baseURL   string // empty: the address of the listener
-	rateLimit int64  // requests per minute; 0 for no limit
-	tls       *tls.Config
+	baseURL   string             // empty: the address of the listener
+	rateLimit int64              // requests per minute; 0 for no limit
+	tls       *servedCertificate // nil: no TLS
 	proxies   []netip.Prefix
 }
 
@@ -65,7 +62,7 @@ func (c serveCmd) check() (config serveConfig, err error) {
 			return config, usageError("--rate-limit must be 0 or more")
 		}
 	}
-	if config.tls, err = c.tlsConfig(); err != nil {
+	if config.tls, err = c.certificate(); err != nil {
 		return config, err
 	}
 	for _, text := range c.TrustedProxy {
@@ -76,21 +73,6 @@ func (c serveCmd) check() (config serveConfig, err error) {
 		config.proxies = append(config.proxies, network)
 	}
 	return config, checkZone()
-}
-
-// tlsConfig reads the certificate of the service. It returns nil without one.
-func (c serveCmd) tlsConfig() (*tls.Config, error) {
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return nil, usageError("--tls-cert and --tls-key must be given together")
-	}
-	if c.TLSCert == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
-	if err != nil {
-		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
 func (c serveConfig) scheme() string {

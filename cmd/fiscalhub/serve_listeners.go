@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -79,9 +78,9 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 			return "", err
 		}
 		receiverURL = config.scheme() + "://" + reachable(c.ReceiverListen, own.Addr())
-		all.add(config.wrap(api.LimitConnections(own)), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
+		all.add(config.tls.wrap(api.LimitConnections(own)), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
 	}
-	all.add(config.wrap(api.LimitConnections(main)), handler, log)
+	all.add(config.tls.wrap(api.LimitConnections(main)), handler, log)
 	if c.MetricsListen != "" {
 		own, err := all.open(ctx, c.MetricsListen)
 		if err != nil {
@@ -106,12 +105,4 @@ func reachable(asked string, got net.Addr) string {
 		host = "localhost"
 	}
 	return net.JoinHostPort(host, port)
-}
-
-// wrap adds TLS to a listener when the service has a certificate.
-func (c serveConfig) wrap(l net.Listener) net.Listener {
-	if c.tls == nil {
-		return l
-	}
-	return tls.NewListener(l, c.tls)
 }

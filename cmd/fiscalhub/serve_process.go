@@ -98,7 +98,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err := c.announce(t, config, receiverURL, s, ring); err != nil {
 		return err
 	}
-	p := process{log: log, store: s, api: a, pipeline: runtime.pipeline, events: events, fence: witness, listeners: all, drainDelay: c.DrainDelay}
+	p := process{log: log, store: s, api: a, pipeline: runtime.pipeline, events: events, fence: witness, certificate: config.tls, listeners: all, drainDelay: c.DrainDelay}
 	return p.run(t.ctx)
 }
 
@@ -117,14 +117,15 @@ func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, 
 
 // process is the running parts of the service, and the order in which they stop.
 type process struct {
-	log        *slog.Logger
-	store      *store.Store
-	api        *api.API
-	pipeline   *pipeline.Pipeline
-	events     *events
-	fence      *fence.Fence
-	listeners  listeners
-	drainDelay time.Duration
+	log         *slog.Logger
+	store       *store.Store
+	api         *api.API
+	pipeline    *pipeline.Pipeline
+	events      *events
+	fence       *fence.Fence
+	certificate *servedCertificate // nil: no TLS
+	listeners   listeners
+	drainDelay  time.Duration
 }
 
 // run serves until the process is asked to stop or a disk fails. It stops in this
@@ -176,6 +177,9 @@ func (p process) startWork(ctx context.Context) <-chan struct{} {
 		all.Go(func() { p.fence.Run(ctx) })
 		all.Go(func() { p.events.run(ctx) })
 		all.Go(func() { p.pipeline.Run(ctx) })
+		if p.certificate != nil {
+			all.Go(func() { p.certificate.run(ctx, p.log) })
+		}
 		all.Wait()
 	}()
 	return worked
