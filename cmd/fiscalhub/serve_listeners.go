@@ -78,9 +78,9 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 			return "", err
 		}
 		receiverURL = config.scheme() + "://" + reachable(c.ReceiverListen, own.Addr())
-		all.add(config.tls.wrap(api.LimitConnections(own)), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
+		all.add(config.tls.wrap(api.LimitConnections(own), false), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
 	}
-	all.add(config.tls.wrap(api.LimitConnections(main)), handler, log)
+	all.add(config.tls.wrap(api.LimitConnections(main), c.TLSClientCertificates), handler, log)
 	if c.MetricsListen != "" {
 		own, err := all.open(ctx, c.MetricsListen)
 		if err != nil {

@@ -22,12 +22,18 @@ const tlsReload = 2 * time.Second
 type tlsFlags struct {
 	TLSCert string `name:"tls-cert" help:"Certificate chain file. With --tls-key the service answers with TLS. It reads both files again when they change." placeholder:"FILE"`
 	TLSKey  string `name:"tls-key" help:"Private key file of the certificate." placeholder:"FILE"`
+	// Browsers let their user choose a certificate when a server asks for one. So the
+	// service asks only if an operator wants it.
+	TLSClientCertificates bool `name:"tls-client-certificates" help:"Ask the clients of the API for a certificate, for credentials that are bound to one."`
 }
 
 // certificate reads the certificate of the service. It returns nil without one.
 func (c tlsFlags) certificate() (*servedCertificate, error) {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return nil, usageError("--tls-cert and --tls-key must be given together")
+	}
+	if c.TLSCert == "" && c.TLSClientCertificates {
+		return nil, usageError("--tls-client-certificates needs --tls-cert and --tls-key")
 	}
 	if c.TLSCert == "" {
 		return nil, nil
@@ -69,12 +75,18 @@ func (c *servedCertificate) config() *tls.Config {
 	}
 }
 
-// wrap adds TLS to a listener. Without a certificate it returns the listener.
-func (c *servedCertificate) wrap(l net.Listener) net.Listener {
+// wrap adds TLS to a listener. Without a certificate it returns the listener. With ask it
+// asks clients for a certificate. A client needs none, and any certificate will do: a
+// credential names the certificates that it accepts.
+func (c *servedCertificate) wrap(l net.Listener, ask bool) net.Listener {
 	if c == nil {
 		return l
 	}
-	return tls.NewListener(l, c.config())
+	config := c.config()
+	if ask {
+		config.ClientAuth = tls.RequestClientCert
+	}
+	return tls.NewListener(l, config)
 }
 
 // read reads both files. It also returns a digest of what it found, even when it fails.

@@ -103,7 +103,7 @@ func (e *tlsEnv) listenTLS() (*servedCertificate, string) {
 	}
 	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(served.wrap(listener)) })
+	running.Go(func() { _ = server.Serve(served.wrap(listener, false)) })
 	e.t.Cleanup(func() {
 		_ = server.Close()
 		running.Wait()
@@ -241,5 +241,57 @@ func TestServeReloadsItsCertificate(t *testing.T) {
 			got, err := serial(t, address, nil)
 			return err == nil && got == int64(n+2)
 		})
+	}
+}
+
+// A credential that is bound to a client certificate works only on a connection that was
+// made with this certificate and its key.
+func TestServeAsksForClientCertificates(t *testing.T) {
+	t.Parallel()
+	hour := time.Now().Add(time.Hour)
+	e, client, stranger := newTLSEnv(t, newTLSIdentity(t, 1, hour)), newTLSIdentity(t, 2, hour), newTLSIdentity(t, 3, hour)
+	data, file := t.TempDir(), filepath.Join(t.TempDir(), "client.pem")
+	if err := os.WriteFile(file, client.chain, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := serve(t, "--data", data, "--tls-cert", e.flags.TLSCert, "--tls-key", e.flags.TLSKey, "--tls-client-certificates")
+	bound := command(t, "api_key", "credential", "create", "--data", data, "--taxpayer", server.taxpayer, "--environment", "sandbox",
+		"--scope", "invoices.read", "--client-certificate", file)
+	get := func(key string, with *tlsIdentity) int {
+		t.Helper()
+		config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the certificate of the server does not matter here
+		if with != nil {
+			pair, err := tls.X509KeyPair(with.chain, with.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.Certificates = []tls.Certificate{pair}
+		}
+		transport := &http.Transport{TLSClientConfig: config}
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.base+"/v1/taxpayers/"+server.taxpayer+"/invoices", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := (&integrator{key: key, http: &http.Client{Transport: transport}}).do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.status
+	}
+	for name, tt := range map[string]struct {
+		key  string
+		with *tlsIdentity
+		want int
+	}{
+		"its certificate":                  {bound, &client, http.StatusOK},
+		"no certificate":                   {bound, nil, http.StatusForbidden},
+		"another certificate":              {bound, &stranger, http.StatusForbidden},
+		"a credential without certificate": {server.key, nil, http.StatusOK},
+		"a certificate that is not needed": {server.key, &stranger, http.StatusOK},
+	} {
+		if got := get(tt.key, tt.with); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
 	}
 }

@@ -193,6 +193,9 @@ func (a *API) serve(x *exchange) error {
 	if err := a.authenticate(x); err != nil {
 		return err
 	}
+	if err := a.checkClient(x); err != nil {
+		return err
+	}
 	allowed := a.countRequest(x)
 	if x.credential.Environment != a.environment {
 		return forbidden("this credential belongs to the environment %s, but this service is %s", x.credential.Environment, a.environment)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ type Credential struct {
 	ExpiresAt     time.Time // zero: never
 	RevokedAt     time.Time // zero: not revoked
 	LastUsedAt    time.Time // zero: never used
+
+	AllowedNetworks    []netip.Prefix // of the clients; empty: every client
+	ClientCertificates []string       // SHA-256 fingerprints, one of which the client must have; empty: no certificate needed
 }
 
 // Live reports whether the credential can be used at the given moment.
@@ -40,7 +44,7 @@ const MaxLiveCredentials = 20
 var ErrTooManyCredentials = fmt.Errorf("a taxpayer has at most %d usable credentials in an environment", MaxLiveCredentials)
 
 const credentialColumns = `id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit,
-	created_at, expires_at, revoked_at, last_used_at`
+	created_at, expires_at, revoked_at, last_used_at, allowed_networks, client_certificates`
 
 // CreateCredential stores a new credential. The error is ErrNotFound when there is no
 // such taxpayer, and ErrTooManyCredentials at the limit.
@@ -69,10 +73,11 @@ func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
 		limit = c.RateLimit
 	}
 	_, err = tx.q.ExecContext(ctx, `
-		INSERT INTO credentials (id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		INSERT INTO credentials (id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit, created_at, expires_at,
+			allowed_networks, client_certificates)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 		c.ID, c.Prefix, c.Environment, c.TaxpayerID, c.Digest, c.PepperVersion, strings.Join(scopes, " "), limit,
-		micros(c.CreatedAt), optionalMicros(c.ExpiresAt))
+		micros(c.CreatedAt), optionalMicros(c.ExpiresAt), joinNetworks(c.AllowedNetworks), strings.Join(c.ClientCertificates, " "))
 	if err != nil {
 		return tx.d.wrap("create credential", err)
 	}
@@ -88,6 +93,7 @@ func (c Credential) auditFields() map[string]any {
 	return map[string]any{
 		"prefix": c.Prefix, "scopes": strings.Join(scopes, " "), "rate_limit": c.RateLimit,
 		"expires_at": auditTime(c.ExpiresAt), "revoked_at": auditTime(c.RevokedAt),
+		"allowed_networks": joinNetworks(c.AllowedNetworks), "client_certificates": strings.Join(c.ClientCertificates, " "),
 	}
 }
 
@@ -156,16 +162,22 @@ func (r reader) Credentials(ctx context.Context) ([]Credential, error) {
 
 func scanCredential(r row) (Credential, error) {
 	var c Credential
-	var scopes string
+	var scopes, networks, certificates string
 	var created int64
 	var limit, expires, revoked, used sql.NullInt64
 	err := r.Scan(&c.ID, &c.Prefix, &c.Environment, &c.TaxpayerID, &c.Digest, &c.PepperVersion, &scopes, &limit,
-		&created, &expires, &revoked, &used)
+		&created, &expires, &revoked, &used, &networks, &certificates)
 	if err != nil {
 		return Credential{}, err
 	}
 	for s := range strings.FieldsSeq(scopes) {
 		c.Scopes = append(c.Scopes, apikey.Scope(s))
+	}
+	if c.AllowedNetworks, err = parseNetworks(networks); err != nil {
+		return Credential{}, err
+	}
+	if certificates != "" {
+		c.ClientCertificates = strings.Fields(certificates)
 	}
 	c.RateLimit = limit.Int64
 	c.CreatedAt = fromMicros(created)
