@@ -14,18 +14,19 @@ import (
 )
 
 type serveCmd struct {
-	Environment    string        `help:"sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
-	Listen         string        `help:"Address to listen on (default 127.0.0.1:8080)." default:"127.0.0.1:8080" placeholder:"ADDR"`
-	BaseURL        string        `name:"base-url" help:"Public address of the service, used in links. By default the address of --listen." placeholder:"URL"`
-	RateLimit      *int64        `help:"Requests per minute for each credential; 0 turns the limit off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
-	ConsoleListen  string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
-	ReceiverListen string        `help:"Address of a separate listener for the paths under /fe/, which other taxpayers call. By default the API's listener serves them." placeholder:"ADDR"`
-	MetricsListen  string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
-	TrustedProxy   []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
-	NoBootstrap    bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
-	NoMigrate      bool          `help:"Do not migrate the database. The service refuses to start when a migration is missing: run fiscalhub migrate first."`
-	DrainDelay     time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
-	LogLevel       slog.Level    `help:"debug, info, warn or error." default:"info"`
+	Environment     string        `help:"sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
+	Listen          string        `help:"Address to listen on (default 127.0.0.1:8080)." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	BaseURL         string        `name:"base-url" help:"Public address of the service, used in links. By default the address of --listen." placeholder:"URL"`
+	RateLimit       *int64        `help:"Requests per minute for each credential; 0 turns the limit off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
+	ConsoleListen   string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
+	ReceiverListen  string        `help:"Address of a separate listener for the paths under /fe/, which other taxpayers call. By default the API's listener serves them." placeholder:"ADDR"`
+	MetricsListen   string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
+	TrustedProxy    []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
+	SecurityContact []string      `help:"Address (mailto: or https:) for reports of weaknesses, served as /.well-known/security.txt; may be repeated." placeholder:"URI" default:"mailto:security@fiscalhub.example"`
+	NoBootstrap     bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
+	NoMigrate       bool          `help:"Do not migrate the database. The service refuses to start when a migration is missing: run fiscalhub migrate first."`
+	DrainDelay      time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
+	LogLevel        slog.Level    `help:"debug, info, warn or error." default:"info"`
 	tlsFlags
 	liveFlags
 	privateFlag
@@ -71,6 +72,11 @@ func (c serveCmd) check() (config serveConfig, err error) {
 			return config, usageError("--trusted-proxy must be a network like 10.0.0.0/8")
 		}
 		config.proxies = append(config.proxies, network)
+	}
+	for _, contact := range c.SecurityContact {
+		if u, err := url.Parse(contact); err != nil || (u.Scheme != "mailto" && u.Scheme != "https" && u.Scheme != "tel") {
+			return config, usageError("--security-contact must be an address like mailto:security@invoices.example or https://invoices.example/security")
+		}
 	}
 	return config, checkZone()
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -50,6 +51,9 @@ func (c serveCmd) Run(t *terminal) error {
 func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *seal.Keys, ring *access.Keyring) (err error) {
 	log := t.log(c.LogLevel)
 	warnReplication(t.ctx, s, log)
+	if config.env == fiscal.Production && slices.Equal(c.SecurityContact, []string{"mailto:security@fiscalhub.example"}) {
+		log.Warn("/.well-known/security.txt has an address that does not exist. Name your own with --security-contact.")
+	}
 	var all listeners
 	defer func() { all.close() }()
 	listener, err := all.open(t.ctx, c.Listen)
@@ -81,7 +85,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	defer runtime.close()
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
-		Proxies: config.proxies, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
+		Proxies: config.proxies, SecurityContacts: c.SecurityContact, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
 		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: runtime.inbox,
 	})
 	if err != nil {
