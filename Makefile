@@ -1,14 +1,15 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak fuzz picture build release clean
+.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture build release clean
 
 ARGS     ?=
 FUZZTIME ?= 1m
 SEEDS    ?= 10
+PREVIOUS ?= 4d3cc36
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## start a sandbox (ARGS="--listen 127.0.0.1:8081" adds flags)
 	bin/fiscalhub serve $(ARGS)
@@ -26,10 +27,20 @@ oldest: ## build and vet with the oldest Go release that go.mod allows
 bench: ## measure the service and the limits of this machine (ARGS="creations list" selects)
 	go run ./bench $(ARGS)
 
-soak: ## run the long tests: every crash point, SEEDS seeds of a failing authority (default 10), long scenarios
-	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^TestEvery(Crash|Error)Point$$' ./internal/live
+soak: ## run the long tests: every crash point, SEEDS seeds of a failing authority (default 10), long scenarios, large backlogs, full overload
+	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^Test(Every(Crash|Error)Point|.*Survives?EveryPoint)$$' ./internal/live
 	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
+	RECOVERY_DOCUMENTS=10000 go test -count=1 -timeout 1h -run '^TestRecoveryAfterAnOutage$$' -v ./internal/live | grep -E ' documents: |^(ok|FAIL|---)'
+	BACKLOG_JOBS=1000000 REPLAY_EVENTS=20500 MIGRATION_KILLS=40 go test -count=1 -timeout 1h -run '^Test(APostgresClaimDoesNotReadTheBacklog|AReplayRunsInBoundedBatches|ADatabaseOpensAfterAKillDuringMigration)$$' -v ./internal/store | grep -E ' blocks |^(ok|FAIL|---)'
+
+failover: ## kill PostgreSQL under load and promote its standby, RUNS times (default 10) for each kind of standby
+	FAILOVER_RUNS=$(or $(RUNS),10) go test -count=1 -timeout 3h -run '^TestFailoverTo' -v ./cmd/fiscalhub
+
+upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
+	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
+	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./cmd/fiscalhub | grep -E 'peak|^(ok|FAIL|---)'
+	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
 
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz

@@ -116,6 +116,7 @@ type rows struct {
 	request []byte
 	digest  []byte
 	answer  []byte
+	stage   string // of the job; empty: the creation adds no job
 }
 
 func newRows(ctx context.Context, s *store.Store) (rows, error) {
@@ -144,7 +145,7 @@ func (r rows) commit(ctx context.Context, s *store.Store) error {
 		Messages:  []string{"Synthetic result of the sandbox; the tax authority has not seen this document."},
 		CreatedAt: now, UpdatedAt: now,
 	}
-	_, err := s.Register(ctx, store.Registration{
+	registration := store.Registration{
 		Answer: store.Answer{
 			Scope: r.scope, Operation: "create_invoice", Key: inv.ExternalID, Fingerprint: r.digest, RawDigest: r.digest,
 			ObjectID: inv.ID, HTTPStatus: http.StatusAccepted, Location: "/v1/taxpayers/" + r.scope.TaxpayerID + "/invoices/" + inv.ID,
@@ -155,6 +156,10 @@ func (r rows) commit(ctx context.Context, s *store.Store) error {
 			Scope: r.scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "created", Status: inv.Status,
 			RequestID: "req_0123456789abcdef0123456789abcdef", Detail: "validated by the sandbox; a synthetic result",
 		},
-	})
+	}
+	if r.stage != "" {
+		registration.Job = &store.Job{Scope: r.scope, DocumentID: inv.DocumentID, Plan: "live", Stage: r.stage, RunAt: now, CreatedAt: now}
+	}
+	_, err := s.Register(ctx, registration)
 	return err
 }

@@ -33,7 +33,7 @@ const (
 func (b *bench) events(ctx context.Context) error {
 	for _, engine := range storetest.Engines() {
 		b.say("events on %s", engine)
-		if err := b.backlog(ctx, engine); err != nil {
+		if err := b.waitingEvents(ctx, engine); err != nil {
 			return err
 		}
 		if err := b.firstAttempt(ctx, engine); err != nil {
@@ -101,9 +101,9 @@ func (l *listener) wait(ctx context.Context, count int) error {
 	}
 }
 
-// backlog measures how many waiting events per second the service delivers. The
+// waitingEvents measures how many waiting events per second the service delivers. The
 // baseline is posts of the same size without the service.
-func (b *bench) backlog(ctx context.Context, engine string) error {
+func (b *bench) waitingEvents(ctx context.Context, engine string) error {
 	address, err := b.database(engine, "events")
 	if err != nil {
 		return err

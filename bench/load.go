@@ -75,8 +75,11 @@ func (s *service) post(key, idempotencyKey string, body []byte) []byte {
 }
 
 // get returns the bytes of a read request.
-func (s *service) get(path string) []byte {
-	return fmt.Appendf(nil, "GET /v1/taxpayers/%s/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", s.taxpayer, path, s.address, s.key)
+func (s *service) get(path string) []byte { return s.getWith(s.key, path) }
+
+// getWith returns the bytes of a read request with a key.
+func (s *service) getWith(key, path string) []byte {
+	return fmt.Appendf(nil, "GET /v1/taxpayers/%s/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", s.taxpayer, path, s.address, key)
 }
 
 // result is the count and the durations of the answers to a load.

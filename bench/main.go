@@ -4,7 +4,7 @@
 //
 // The service runs in a process of its own, on SQLite and on a temporary PostgreSQL
 // server; this process produces the load. Arguments select measurements:
-// go run ./bench documents creations latency large list overload live events.
+// go run ./bench documents creations latency large list overload strangers live events backlog.
 package main
 
 import (
@@ -58,8 +58,10 @@ func measurements() []measurement {
 		{"large", (*bench).large},
 		{"list", (*bench).list},
 		{"overload", (*bench).overload},
+		{"strangers", (*bench).strangers},
 		{"live", (*bench).live},
 		{"events", (*bench).events},
+		{"backlog", (*bench).backlog},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 type certificateCmd struct {
 	Import certificateImportCmd `cmd:"" help:"Import a certificate with its private key from a PKCS#12 file."`
 	List   certificateListCmd   `cmd:"" help:"List the certificates, without their keys."`
+	Revoke certificateRevokeCmd `cmd:"" help:"Keep a certificate from signing, for good."`
 }
 
 // expiryWarning is how long before the end of a certificate the import warns.
@@ -32,6 +33,7 @@ type certificateView struct {
 	Environment fiscal.Environment     `json:"environment"`
 	State       store.CertificateState `json:"state"`
 	CreatedAt   string                 `json:"created_at"`
+	RevokedAt   string                 `json:"revoked_at,omitempty"`
 }
 
 func newCertificateView(c store.Certificate, now time.Time) certificateView {
@@ -39,6 +41,7 @@ func newCertificateView(c store.Certificate, now time.Time) certificateView {
 		ID: c.ID, Subject: c.Subject, Serial: c.Serial, Person: c.Person,
 		NotBefore: formatTime(c.NotBefore), NotAfter: formatTime(c.NotAfter),
 		TaxpayerID: c.TaxpayerID, Environment: c.Environment, State: c.State(now), CreatedAt: formatTime(c.CreatedAt),
+		RevokedAt: formatTime(c.RevokedAt),
 	}
 }
 
@@ -87,10 +90,31 @@ func (c certificateImportCmd) explain(err error) error {
 		return fmt.Errorf("%s: %w; import the renewed one", c.File, err)
 	case errors.Is(err, access.ErrCertificateNotYetValid):
 		return fmt.Errorf("%s: %w; import it then, and check the clock of this machine", c.File, err)
+	case errors.Is(err, access.ErrCertificateRevoked):
+		return fmt.Errorf("%s: %w; a revoked certificate cannot be used again: import a new one", c.File, err)
 	case errors.Is(err, access.ErrNoPerson):
 		return fmt.Errorf("%s: %w; ask the certification authority for a certificate for tax procedures", c.File, err)
 	}
 	return err
+}
+
+type certificateRevokeCmd struct {
+	ID string `arg:"" help:"Id of the certificate."`
+	reasonFlag
+}
+
+// Run revokes a certificate.
+func (c certificateRevokeCmd) Run(t *terminal) error {
+	return t.withKeys(func(s *store.Store, keys *seal.Keys, _ *access.Keyring) error {
+		revoked, err := access.NewCertificates(s, keys, s.Now).Revoke(c.context(t.ctx), c.ID)
+		if err != nil {
+			return missing(err, "certificate", c.ID)
+		}
+		t.warn("the certification authority does not know of this: have the certificate revoked there too")
+		return t.answer(newCertificateView(revoked, time.Now()), func(w io.Writer) {
+			line(w, "revoked; every server stops signing with it within 5 seconds")
+		})
+	})
 }
 
 type certificateListCmd struct{}

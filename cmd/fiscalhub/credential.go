@@ -18,6 +18,9 @@ type credentialCmd struct {
 	List   credentialListCmd   `cmd:"" help:"List the credentials, without their keys."`
 	Rotate credentialRotateCmd `cmd:"" help:"Issue a successor with the same rights; the old key ends after the overlap."`
 	Revoke credentialRevokeCmd `cmd:"" help:"Revoke a credential now."`
+
+	Suspend credentialSuspendCmd `cmd:"" help:"Refuse the requests of a credential until it is resumed."`
+	Resume  credentialResumeCmd  `cmd:"" help:"End the suspension of a credential."`
 }
 
 // credentialView is a credential in JSON. APIKey is set only when it is new.
@@ -33,6 +36,7 @@ type credentialView struct {
 	ExpiresAt   *string            `json:"expires_at"`
 	RevokedAt   *string            `json:"revoked_at"`
 	LastUsedAt  *string            `json:"last_used_at"`
+	Suspended   string             `json:"suspended,omitempty"` // credential, taxpayer or environment
 	credentialClients
 }
 
@@ -40,7 +44,8 @@ func newCredentialView(c store.Credential) credentialView {
 	v := credentialView{
 		ID: c.ID, Prefix: c.Prefix, TaxpayerID: c.TaxpayerID, Environment: c.Environment, Scopes: c.Scopes,
 		CreatedAt: formatTime(c.CreatedAt), ExpiresAt: optionalTime(c.ExpiresAt),
-		RevokedAt: optionalTime(c.RevokedAt), LastUsedAt: optionalTime(c.LastUsedAt), credentialClients: newCredentialClients(c),
+		RevokedAt: optionalTime(c.RevokedAt), LastUsedAt: optionalTime(c.LastUsedAt),
+		Suspended: c.Suspended.Kind(), credentialClients: newCredentialClients(c),
 	}
 	if c.RateLimit > 0 {
 		v.RateLimit = &c.RateLimit
@@ -125,8 +130,11 @@ func (credentialListCmd) Run(t *terminal) error {
 		return t.answer(views, func(w io.Writer) {
 			for i, c := range all {
 				state := "live"
-				if !c.Live(now) {
+				switch {
+				case !c.Live(now):
 					state = "ended"
+				case c.Suspended != "":
+					state = "suspended"
 				}
 				line(w, c.ID, c.Prefix, string(c.Environment), c.TaxpayerID, state, strings.Join(mapEach(views[i].Scopes, func(s apikey.Scope) string { return string(s) }), ","))
 			}

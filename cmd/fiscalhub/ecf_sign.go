@@ -167,7 +167,7 @@ func (t *terminal) problems(path string, err error) error {
 		return err
 	}
 	for _, p := range all {
-		_, _ = fmt.Fprintf(t.errOut, "%s: %s (%s)\n", p.Field, p.Message, p.Code) // the error below has the count
+		t.progress("%s: %s (%s)", p.Field, p.Message, p.Code) // the error below has the count
 	}
 	if len(all) == 1 {
 		return fmt.Errorf("%s is not a valid invoice: %s: %s", path, all[0].Field, all[0].Message)

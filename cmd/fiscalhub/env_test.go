@@ -25,6 +25,8 @@ import (
 // that a service in another process needs to issue documents to it.
 type env struct {
 	sim     *simulator.Simulator
+	program string   // that the operator's commands run
+	dir     string   // of the data folder and the certificates
 	address string   // of the database
 	shared  []string // flags that name the data folder and the database
 	args    []string // flags of the service
@@ -32,6 +34,12 @@ type env struct {
 }
 
 func newEnv(t *testing.T, address, profile string) *env {
+	t.Helper()
+	return newEnvOf(t, program(t), address, profile)
+}
+
+// newEnvOf is newEnv for another program than the one under test.
+func newEnvOf(t *testing.T, program, address, profile string) *env {
 	t.Helper()
 	sim, err := simulator.New(simulator.Options{Now: time.Now, Seed: 1, Config: simulator.Quick()})
 	if err != nil {
@@ -57,10 +65,10 @@ func newEnv(t *testing.T, address, profile string) *env {
 		}
 	}
 	shared := []string{"--data", filepath.Join(dir, "data"), "--database", address}
-	e := &env{sim: sim, address: address, shared: shared, args: append(slices.Clone(shared),
+	e := &env{sim: sim, program: program, dir: dir, address: address, shared: shared, args: append(slices.Clone(shared),
 		"--environment", "certification", "--authority", authority.URL, "--authority-environment", "testecf", "--trust", filepath.Join(dir, "roots.pem"),
 		"--pace", "20", "--rate-limit", "0", "--no-bootstrap", "--no-migrate", "--log-level", "error")}
-	do := func(field string, args ...string) string { return command(t, field, append(args, shared...)...) }
+	do := func(field string, args ...string) string { return fmt.Sprint(e.operate(t, args...)[field]) }
 	taxpayer := do("id", "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Prueba, SRL", "--address", "Calle 1")
 	scope := []string{"--taxpayer", taxpayer, "--environment", "certification"}
 	do("id", append([]string{"certificate", "import", "--password-file", filepath.Join(dir, "password"), filepath.Join(dir, "signer.p12")}, scope...)...)
@@ -72,6 +80,16 @@ func newEnv(t *testing.T, address, profile string) *env {
 	e.client = &integrator{taxpayer: taxpayer, key: key, http: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
 	return e
 }
+
+// nodeArgs returns the flags of a node: those of the env, with a data folder of its own.
+func (e *env) nodeArgs(i int) []string {
+	args := slices.Clone(e.args)
+	args[slices.Index(args, "--data")+1] = e.nodeDir(i)
+	return append(args, "--master-key", filepath.Join(e.dir, "data", "master.key"))
+}
+
+// nodeDir returns the data folder of a node.
+func (e *env) nodeDir(i int) string { return filepath.Join(e.dir, fmt.Sprintf("node-%d", i)) }
 
 // command runs an operator's command and returns one field of its answer.
 func command(t *testing.T, field string, args ...string) string {
@@ -90,21 +108,8 @@ func commandAnswer(t *testing.T, args ...string) map[string]any {
 // createInvoice creates invoice number n and repeats the request until the service
 // accepts it. Even numbers are of type 31, odd numbers of type 32.
 func (e *env) createInvoice(ctx context.Context, t *testing.T, base *atomic.Pointer[string], n int) {
-	body := fmt.Sprintf(demonstrationRequest, "2026-11-14")
-	body = strings.Replace(body, "DEMO-0001", "ext-"+strconv.Itoa(n), 1)
-	if n%2 == 0 {
-		body = strings.Replace(body, `"32"`, `"31"`, 1)
-		body = strings.Replace(body, `"legal_name"`, `"tax_id": "199000021", "legal_name"`, 1)
-	}
 	for ctx.Err() == nil {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, *base.Load()+"/v1/taxpayers/"+e.client.taxpayer+"/invoices", strings.NewReader(body))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		r.Header.Set("Idempotency-Key", "key-"+strconv.Itoa(n))
-		r.Header.Set("Content-Type", "application/json")
-		switch got, err := e.client.do(r); {
+		switch got, err := e.postInvoice(ctx, *base.Load(), n); {
 		case err == nil && got.status == http.StatusAccepted:
 			return
 		case err == nil && got.status != http.StatusServiceUnavailable:
@@ -113,6 +118,23 @@ func (e *env) createInvoice(ctx context.Context, t *testing.T, base *atomic.Poin
 		}
 		time.Sleep(5 * time.Millisecond) // the server is starting again
 	}
+}
+
+// postInvoice posts invoice number n once.
+func (e *env) postInvoice(ctx context.Context, base string, n int) (answer, error) {
+	body := fmt.Sprintf(demonstrationRequest, "2026-11-14")
+	body = strings.Replace(body, "DEMO-0001", "ext-"+strconv.Itoa(n), 1)
+	if n%2 == 0 {
+		body = strings.Replace(body, `"32"`, `"31"`, 1)
+		body = strings.Replace(body, `"legal_name"`, `"tax_id": "199000021", "legal_name"`, 1)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/taxpayers/"+e.client.taxpayer+"/invoices", strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header.Set("Idempotency-Key", "key-"+strconv.Itoa(n))
+	r.Header.Set("Content-Type", "application/json")
+	return e.client.do(r)
 }
 
 // isSettled reports whether no document is being processed any more.
@@ -178,7 +200,9 @@ func (e *env) checkDocuments(t *testing.T, count int) {
 // operate runs an operator's command on the database and returns its answer.
 func (e *env) operate(t *testing.T, args ...string) map[string]any {
 	t.Helper()
-	return commandAnswer(t, append(args, e.shared...)...)
+	var answer map[string]any
+	runProgram(t, e.program, &answer, append(args, e.shared...)...)
+	return answer
 }
 
 // read reads a resource of the API.

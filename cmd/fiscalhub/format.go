@@ -1,14 +1,19 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // oneLine returns the text of an error as one line.
 func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return printable(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
 // splitList splits the values of a repeatable flag at commas and spaces.
@@ -47,24 +52,62 @@ func textOf(text *string) string {
 	return *text
 }
 
-// cell makes a text safe for a table: control characters, which could break the
-// table or control the terminal, become spaces.
-func cell(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
+// printable returns a text that cannot control a terminal: line breaks, escape sequences,
+// other control characters and characters that change the direction of writing become
+// escapes like \x1b, and so do bytes that are no UTF-8.
+func printable(text string) string {
+	var b strings.Builder
+	for text != "" {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b.WriteString(`\x` + strconv.FormatUint(uint64(text[0]), 16))
+		case unicode.IsGraphic(r):
+			b.WriteRune(r)
+		default:
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		}
-		return r
-	}, text)
+		text = text[size:]
+	}
+	return b.String()
 }
 
-// shortCell is cell for long texts: it returns at most 80 characters.
+// shortCell returns at most 80 characters of a text, for a table.
 func shortCell(text string) string {
 	const limit = 80
-	if runes := []rune(cell(text)); len(runes) > limit {
+	if runes := []rune(printable(text)); len(runes) > limit {
 		return string(runes[:limit-1]) + "…"
 	}
-	return cell(text)
+	return text
+}
+
+// escapingWriter writes JSON in which the characters that could control a terminal are
+// escaped. encoding/json escapes only those below U+0020. Each call of Write must have
+// whole characters.
+type escapingWriter struct{ w io.Writer }
+
+func (e escapingWriter) Write(p []byte) (int, error) {
+	var b []byte
+	for i, r := range string(p) {
+		harmless := r < utf8.RuneSelf && r != 0x7f || unicode.IsGraphic(r) && r != utf8.RuneError
+		if harmless {
+			if b != nil {
+				b = utf8.AppendRune(b, r)
+			}
+			continue
+		}
+		if b == nil {
+			b = append(make([]byte, 0, len(p)+64), p[:i]...)
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
+	}
+	if b == nil {
+		b = p
+	}
+	_, err := e.w.Write(b)
+	return len(p), err
 }
 
 // mapEach returns fn of each row. The result is never nil, so that it prints as

@@ -91,7 +91,11 @@ type clientOptions struct {
 	now        func() time.Time    // the clock that all nodes share
 	onExchange func(dgii.Exchange) // may be nil
 	own        []netip.Prefix      // our own addresses, which are never called as a buyer's
-	log        *slog.Logger
+	// noPeerTokens says that the client authenticates to no buyer's receiver; onPeer,
+	// which may be nil, hears of every demand of one.
+	noPeerTokens bool
+	onPeer       func(dgii.PeerOutcome)
+	log          *slog.Logger
 }
 
 // newClient returns a client of the authority. It measures the authority's clock
@@ -111,6 +115,7 @@ func (c liveFlags) newClient(env fiscal.Environment, o clientOptions) (*dgii.Cli
 	return dgii.New(dgii.Options{
 		Hosts: hosts, Now: o.now, Monotonic: func() time.Duration { return time.Since(started) }, Roots: o.roots, Log: o.log,
 		Pace: wake.Pace(c.Pace), AllowOrigin: c.Authority, OnExchange: o.onExchange, BlockedPrefixes: o.own,
+		NoPeerAuthentication: o.noPeerTokens, OnPeerAuthentication: o.onPeer,
 	})
 }
 

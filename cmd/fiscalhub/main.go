@@ -48,9 +48,10 @@ type cli struct {
 	MasterKey string `help:"Master key file. By default master.key in the data folder, created on first use." placeholder:"FILE"`
 
 	Serve       serveCmd       `cmd:"" help:"Run the API and the background workers."`
-	Taxpayer    taxpayerCmd    `cmd:"" help:"Create, change and show the taxpayers that issue invoices."`
-	Credential  credentialCmd  `cmd:"" help:"Issue, rotate and revoke the API keys of integrators."`
-	Certificate certificateCmd `cmd:"" help:"Import and list the certificates that sign documents."`
+	Taxpayer    taxpayerCmd    `cmd:"" help:"Create, change, show and suspend the taxpayers that issue invoices."`
+	Credential  credentialCmd  `cmd:"" help:"Issue, rotate, suspend and revoke the API keys of integrators."`
+	Environment environmentCmd `cmd:"" help:"Suspend and resume a whole environment."`
+	Certificate certificateCmd `cmd:"" help:"Import, list and revoke the certificates that sign documents."`
 	Sequence    sequenceCmd    `cmd:"" help:"Add and list ranges of fiscal numbers (e-NCF)."`
 	ECF         ecfCmd         `cmd:"" name:"ecf" help:"Sign, verify and print single documents offline."`
 	Check       checkCmd       `cmd:"" help:"Check a running sandbox as an integrator would."`
@@ -58,12 +59,14 @@ type cli struct {
 	Work        workCmd        `cmd:"" help:"List and show documents that are not final, and record an operator's decision."`
 	Reconcile   reconcileCmd   `cmd:"" help:"After a restore: ask the tax authority about the missing numbers, and release the fenced ranges."`
 	Webhook     webhookCmd     `cmd:"" help:"Manage webhook endpoints and their deliveries."`
+	Buyer       buyerCmd       `cmd:"" help:"Manage the persons who sign commercial responses for buyers."`
 	Source      sourceCmd      `cmd:"" help:"Manage the sources that may send signed events about documents."`
 	Demo        demoCmd        `cmd:"" help:"Run a complete demonstration in one process, with a simulator of the tax authority."`
 	Simulator   simulatorCmd   `cmd:"" help:"Run a simulator of the tax authority, with a control API."`
 	Audit       auditCmd       `cmd:"" help:"List and verify the log of what operators have changed."`
 	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to the schema of this version."`
 	Backup      backupCmd      `cmd:"" help:"Copy a SQLite database into a new file, also while the service runs."`
+	Keys        keysCmd        `cmd:"" help:"List, rotate and drop the service's own keys, while servers run."`
 	Master      masterCmd      `cmd:"" name:"master-key" help:"Rotate the master key, which encrypts the stored secrets."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
@@ -95,7 +98,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return stopCode
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\nSee fiscalhub --help, or fiscalhub COMMAND --help.\n", err)
+		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\nSee fiscalhub --help, or fiscalhub COMMAND --help.\n", oneLine(err))
 		return exitUsage
 	}
 	t := &terminal{ctx: audit.WithCaller(ctx, commandCaller(c.Actor)), cli: &c, out: out, errOut: errOut}
@@ -103,7 +106,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):
-		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n", err)
+		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n", oneLine(err))
 		return exitUsage
 	case err != nil:
 		return fail(errOut, err)

@@ -152,7 +152,13 @@ func submatch(text, pattern string) string {
 // serve starts a server on a free port. It is killed when the test ends.
 func serve(t *testing.T, args ...string) *serverProcess {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	return serveProgram(t, program(t), args...)
+}
+
+// serveProgram is serve with another program than the one under test.
+func serveProgram(t *testing.T, program string, args ...string) *serverProcess {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env = environment()
 	s, err := launch(cmd)
 	if err != nil {

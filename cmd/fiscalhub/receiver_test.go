@@ -20,6 +20,8 @@ const (
 	buyerRNC  = "199000021"
 	issuerRNC = "199000013"
 	response  = "fiscal_document.commercial_response"
+	// buyerSigner signs for the buyer.
+	buyerSigner = "00199000019"
 )
 
 // A buyerEnv is an env with a running service, which has issued two documents to a
@@ -33,7 +35,7 @@ type buyerEnv struct {
 func newBuyerEnv(t *testing.T, address string) *buyerEnv {
 	t.Helper()
 	w := newEnv(t, address, "happy")
-	if err := w.sim.AddTaxpayer(simulator.Baseline(buyerRNC, "00199000019", "2027-12-31")); err != nil {
+	if err := w.sim.AddTaxpayer(simulator.Baseline(buyerRNC, buyerSigner, "2027-12-31")); err != nil {
 		t.Fatal(err)
 	}
 	m := &buyerEnv{env: w, hookListener: w.listen(t), server: serve(t, w.args...)}
@@ -76,9 +78,9 @@ func (m *buyerEnv) checkStatus(t *testing.T, url string, want int) {
 	}
 }
 
-// A buyer sends a commercial response: a webhook must bring it with its reason. A
-// forged response must have no effect. The receiver listens with the API first, and
-// then on a listener of its own.
+// A buyer sends a commercial response: a webhook must bring it with its reason, after an
+// operator has confirmed the signer. A forged response must have no effect. The receiver
+// listens with the API first, and then on a listener of its own.
 func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -89,6 +91,7 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 			m.respond(t, simulator.Push{URL: base, ENCF: "E310000000001", Hostile: hostile}, http.StatusBadRequest)
 		}
 		rejection := m.respond(t, simulator.Push{URL: base, Auth: base, ENCF: "E310000000001", Reject: true, Reason: "Precio distinto"}, http.StatusOK)
+		m.confirmSigner(t)
 		received := m.awaitResponse(t, 1)
 		if d := received.Data; d.ENCF != "E310000000001" || d.Status != fiscal.Accepted || d.PreviousStatus != "" || d.Result != "rejected" || d.Reason != "Precio distinto" {
 			t.Errorf("%s", received.body)
@@ -99,6 +102,14 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 		if got := m.read(t, base+"/v1/taxpayers/"+m.client.taxpayer+"/events"); !strings.Contains(got, string(received.body)) {
 			t.Errorf("the feed does not have the event of the webhook: %s", got)
 		}
+		for _, command := range [][]string{
+			{"work", "show", received.Data.ID},
+			{"history", "--document", received.Data.ID, "--taxpayer", m.client.taxpayer, "--environment", "certification"},
+		} {
+			if got := fmt.Sprint(m.operate(t, command...)); !strings.Contains(got, buyerSigner) || !strings.Contains(got, "confirmed") {
+				t.Errorf("%s does not name the signer: %s", command[0], got)
+			}
+		}
 		// A source sends the same response: the service counts it once.
 		source := m.operate(t, "source", "create", "--taxpayer", m.client.taxpayer, "--environment", "certification", "--base-url", base)
 		for _, duplicate := range []string{"false", "true"} {
@@ -106,8 +117,13 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 				t.Errorf("%d %s, want duplicate %s", got.status, got.body, duplicate)
 			}
 		}
+		// An unsigned document gets no signature of the taxpayer that it names.
+		sent, err := m.sim.SendECF(t.Context(), buyerRNC, simulator.Push{URL: base, Buyer: issuerRNC, Hostile: "unsigned"})
+		if err != nil || sent.Status != http.StatusBadRequest || strings.Contains(sent.Answer, "<Signature") {
+			t.Errorf("%+v, %v", sent, err)
+		}
 		// A supplier receives the signed answer of the taxpayer that it names.
-		sent, err := m.sim.SendECF(t.Context(), buyerRNC, simulator.Push{URL: base, Buyer: issuerRNC})
+		sent, err = m.sim.SendECF(t.Context(), buyerRNC, simulator.Push{URL: base, Buyer: issuerRNC})
 		if err != nil || sent.Status != http.StatusOK || !strings.Contains(sent.Answer, "<CodigoMotivoNoRecibido>1<") || !strings.Contains(sent.Answer, "<Signature") {
 			t.Errorf("%+v, %v", sent, err)
 		}
@@ -132,6 +148,24 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 			t.Errorf("the feed has %d responses, want 2", len(feed))
 		}
 	})
+}
+
+// confirmSigner waits for a response whose signer is not known to act for the buyer, and
+// lets an operator confirm the signer.
+func (m *buyerEnv) confirmSigner(t *testing.T) {
+	t.Helper()
+	const kind = response + "_unconfirmed"
+	eventually(t, 30*time.Second, "the webhook with the unconfirmed response arrives", func() bool { return len(m.arrivals(kind)) == 1 })
+	if d := m.arrivals(kind)[0].Data; d.Result != "rejected" || d.Signer != buyerSigner {
+		t.Errorf("%+v", d)
+	}
+	if got := m.read(t, m.arrivals(kind)[0].Data.Links.Self); strings.Contains(got, "Rechazo comercial") {
+		t.Errorf("the document shows a response that is not confirmed: %s", got)
+	}
+	got := m.operate(t, "buyer", "confirm", "--taxpayer", m.client.taxpayer, "--environment", "certification", "--rnc", buyerRNC, "--signer", buyerSigner)
+	if got["responses"] != 1.0 {
+		t.Errorf("confirmed %v", got)
+	}
 }
 
 // checkOwnListener starts the service with --receiver-listen, and checks that each

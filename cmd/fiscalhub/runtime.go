@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -27,6 +29,7 @@ import (
 type envRuntime struct {
 	pipeline     *pipeline.Pipeline
 	inbox        *live.Inbox
+	responses    *buyer.Responses
 	roots        *x509.CertPool // roots that other parties' signatures must chain to
 	certificates *access.Certificates
 	authority    *dgii.Client
@@ -42,6 +45,11 @@ type runtimeOptions struct {
 	log      *slog.Logger
 	metrics  prometheus.Registerer
 	own      []netip.Prefix // public addresses of the service, which no buyer may name as its own
+	// noPeerTokens says that the service authenticates to no buyer's receiver.
+	noPeerTokens bool
+	// compareRate is how many questions per minute compare accepted documents with
+	// the authority; 0 for none.
+	compareRate int
 }
 
 // newRuntime builds the pipeline of an environment. The caller closes the
@@ -66,11 +74,7 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 		if engine.Plan, err = c.buildPlan(r, o); err != nil {
 			return err
 		}
-		engine.Watcher, err = watch.New(watch.Options{
-			Store: o.store, Env: o.env, Authority: r.authority, Stages: live.WaitingStages(), Now: o.store.Now, Log: o.log, Pace: pace,
-			ApplyParked: func(ctx context.Context) error { return r.inbox.ApplyParked(ctx) }, Metrics: o.metrics,
-		})
-		if err != nil {
+		if engine.Watcher, err = buildWatcher(r, o, pace); err != nil {
 			return err
 		}
 		if engine.Stamp, err = c.authorityEnvironment(o.env); err != nil {
@@ -80,10 +84,42 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 	if r.pipeline, err = pipeline.New(engine); err != nil {
 		return err
 	}
+	r.responses, err = buyer.New(buyer.Options{
+		Store: o.store, Env: o.env, Now: o.store.Now, Log: o.log, Publish: r.pipeline.Publish, OnResponse: responseMetrics(o.metrics),
+	})
+	if err != nil {
+		return err
+	}
 	r.inbox, err = live.NewInbox(live.InboxOptions{
-		Store: o.store, Env: o.env, Pipeline: r.pipeline, Now: o.store.Now, Log: o.log, Pace: pace, Roots: r.roots,
+		Store: o.store, Env: o.env, Pipeline: r.pipeline, Now: o.store.Now, Log: o.log, Pace: pace, Roots: r.roots, Responses: r.responses,
 	})
 	return err
+}
+
+// applyWaiting applies messages of buyers that waited: for their document, or for their
+// signer to become known.
+func (r *envRuntime) applyWaiting(ctx context.Context) error {
+	_, err := r.responses.ApplyConfirmed(ctx)
+	return errors.Join(err, r.inbox.ApplyParked(ctx))
+}
+
+// buildWatcher builds the background checks of a live environment.
+func buildWatcher(r *envRuntime, o runtimeOptions, pace wake.Pace) (*watch.Watcher, error) {
+	var comparer *watch.Comparer
+	if o.compareRate > 0 {
+		var err error
+		comparer, err = watch.NewComparer(watch.ComparerOptions{
+			Store: o.store, Env: o.env, Authority: r.authority, Lookups: r.authority.Spare(), Identities: r.certificates, PerMinute: o.compareRate,
+			Now: o.store.Now, Log: o.log, Pace: pace, Metrics: o.metrics,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return watch.New(watch.Options{
+		Store: o.store, Env: o.env, Authority: r.authority, Now: o.store.Now, Log: o.log, Pace: pace,
+		ApplyParked: r.applyWaiting, Comparer: comparer, Metrics: o.metrics,
+	})
 }
 
 // buildPlan builds the plan of a live environment, and sets the fields of r that
@@ -97,6 +133,7 @@ func (c liveFlags) buildPlan(r *envRuntime, o runtimeOptions) (plan *live.Plan, 
 	}
 	if r.authority, err = c.newClient(o.env, clientOptions{
 		roots: r.roots, now: o.store.Now, onExchange: exchangeMetrics(o.metrics), own: o.own, log: o.log,
+		noPeerTokens: o.noPeerTokens, onPeer: peerMetrics(o.metrics),
 	}); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -44,6 +45,7 @@ func (t cleaner) Run() int {
 //	exits CODE COMMAND...  runs a command that must end with that exit code
 //	serve FLAGS...         starts a server; sets BASE, TAXPAYER and KEY
 //	limit N                checks the rate limit that a server announces
+//	answers STATUS         waits until the server answers KEY with a status, for 5 s
 //	post KEY EXTERNAL-ID   creates an invoice; sets INVOICE, DOCUMENT and REQUEST
 //	field NAME PATH        sets NAME from the JSON on standard output
 //	shape FILE             compares names and types of the JSON on standard output
@@ -70,6 +72,7 @@ func TestScripts(t *testing.T) {
 			"exits":    scriptExits,
 			"serve":    func(ts *testscript.TestScript, _ bool, args []string) { scriptServe(t.Context(), ts, args) },
 			"limit":    func(ts *testscript.TestScript, _ bool, args []string) { scriptLimit(t.Context(), ts, args) },
+			"answers":  func(ts *testscript.TestScript, _ bool, args []string) { scriptAnswers(t.Context(), ts, args) },
 			"post":     func(ts *testscript.TestScript, _ bool, args []string) { scriptPost(t.Context(), ts, args) },
 			"simulate": func(ts *testscript.TestScript, _ bool, _ []string) { scriptSimulate(t, ts) },
 			"field":    scriptField,
@@ -138,6 +141,26 @@ func scriptLimit(ctx context.Context, ts *testscript.TestScript, args []string) 
 	ts.Check(err)
 	if got.status != http.StatusOK || got.header.Get("RateLimit-Limit") != args[0] {
 		ts.Fatalf("%d with a rate limit of %s, want %s", got.status, got.header.Get("RateLimit-Limit"), args[0])
+	}
+}
+
+func scriptAnswers(ctx context.Context, ts *testscript.TestScript, args []string) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	c := integrator{key: ts.Getenv("KEY"), http: http.DefaultClient}
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, ts.Getenv("BASE")+"/v1/taxpayers/"+ts.Getenv("TAXPAYER")+"/invoices", nil)
+		ts.Check(err)
+		got, err := c.do(r)
+		ts.Check(err)
+		if strconv.Itoa(got.status) == args[0] {
+			return
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			ts.Fatalf("the server answers %d after 5 seconds, want %s", got.status, args[0])
+		}
 	}
 }
 

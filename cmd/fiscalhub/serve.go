@@ -10,6 +10,7 @@ import (
 	_ "time/tzdata" // America/Santo_Domingo on machines without zone files
 
 	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -22,14 +23,17 @@ type serveCmd struct {
 	ReceiverListen  string        `help:"Address of a separate listener for the paths under /fe/, which other taxpayers call. By default the API's listener serves them." placeholder:"ADDR"`
 	MetricsListen   string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
 	TrustedProxy    []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
+	MemoryLimit     string        `help:"Most memory that the process uses, for example 512MiB. By default nine tenths of the limit of its control group, or a half of the memory of the machine." placeholder:"SIZE"`
 	SecurityContact []string      `help:"Address (mailto: or https:) for reports of weaknesses, served as /.well-known/security.txt; may be repeated." placeholder:"URI" default:"mailto:security@fiscalhub.example"`
 	NoBootstrap     bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
 	NoMigrate       bool          `help:"Do not migrate the database. The service refuses to start when a migration is missing: run fiscalhub migrate first."`
 	DrainDelay      time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
+	CompareRate     int           `help:"Questions per minute, of all nodes together, that compare accepted documents with what the tax authority shows; 0 turns the comparison off." default:"30" placeholder:"N"`
 	LogLevel        slog.Level    `help:"debug, info, warn or error." default:"info"`
 	tlsFlags
 	liveFlags
 	privateFlag
+	peerFlag
 
 	ready func(baseURL string) `kong:"-"` // called when the service listens; nil outside of the demo
 }
@@ -41,7 +45,11 @@ type serveConfig struct {
 	rateLimit int64              // requests per minute; 0 for no limit
 	tls       *servedCertificate // nil: no TLS
 	proxies   []netip.Prefix
+	memory    capacity.Memory
 }
+
+// maxCompareRate is the highest --compare-rate: the comparison is slow on purpose.
+const maxCompareRate = 600
 
 // check parses the flags. It fails before anything is created or opened.
 func (c serveCmd) check() (config serveConfig, err error) {
@@ -63,7 +71,13 @@ func (c serveCmd) check() (config serveConfig, err error) {
 			return config, usageError("--rate-limit must be 0 or more")
 		}
 	}
+	if c.CompareRate < 0 || c.CompareRate > maxCompareRate {
+		return config, usageError("--compare-rate must be between 0 and 600")
+	}
 	if config.tls, err = c.certificate(); err != nil {
+		return config, err
+	}
+	if config.memory, err = memoryLimit(c.MemoryLimit); err != nil {
 		return config, err
 	}
 	for _, text := range c.TrustedProxy {

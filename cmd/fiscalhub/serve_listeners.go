@@ -18,6 +18,7 @@ import (
 type listeners struct {
 	opened  []net.Listener
 	servers []boundServer
+	limit   func(net.Listener) net.Listener // adds the limits of connections
 }
 
 // boundServer is an HTTP server and the listener that it accepts on.
@@ -78,9 +79,9 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 			return "", err
 		}
 		receiverURL = config.scheme() + "://" + reachable(c.ReceiverListen, own.Addr())
-		all.add(config.tls.wrap(api.LimitConnections(own), false), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
+		all.add(config.tls.wrap(all.limit(own), false), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
 	}
-	all.add(config.tls.wrap(api.LimitConnections(main), c.TLSClientCertificates), handler, log)
+	all.add(config.tls.wrap(all.limit(main), c.TLSClientCertificates), handler, log)
 	if c.MetricsListen != "" {
 		own, err := all.open(ctx, c.MetricsListen)
 		if err != nil {

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"runtime/debug"
+	"net"
 	"slices"
 	"sync"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -34,11 +34,6 @@ func (c serveCmd) Run(t *terminal) error {
 	config, err := c.check()
 	if err != nil {
 		return err
-	}
-	if os.Getenv("GOGC") == "" {
-		// The service allocates much and keeps little: a rarer garbage collection
-		// saves time and costs a few megabytes.
-		debug.SetGCPercent(400)
 	}
 	t.noMigrate = c.NoMigrate
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, ring *access.Keyring) error {
@@ -77,24 +72,28 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	runtime, err := c.newRuntime(runtimeOptions{
 		env: config.env, store: s, keys: keys, fence: witness, onCommit: events.committed, log: log, metrics: registry,
-		own: publicAddresses(t.ctx, config.baseURL),
+		own: publicAddresses(t.ctx, config.baseURL), compareRate: c.CompareRate, noPeerTokens: c.neverAuthenticates(),
 	})
 	if err != nil {
 		return err
 	}
 	defer runtime.close()
+	limits, clients := newCapacity(config.memory, log), capacity.NewClientFinder(config.proxies, s.Now, log)
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
-		Proxies: config.proxies, SecurityContacts: c.SecurityContact, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
+		Capacity: limits, Clients: clients, SecurityContacts: c.SecurityContact, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
 		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: runtime.inbox,
 	})
 	if err != nil {
 		return err
 	}
-	received, err := newReceiver(config.env, s, ring, runtime, a, log)
+	received, err := newReceiver(receiverParts{
+		env: config.env, store: s, ring: ring, runtime: runtime, api: a, capacity: limits, clients: clients, log: log,
+	})
 	if err != nil {
 		return err
 	}
+	all.limit = func(l net.Listener) net.Listener { return limits.Listen(l, clients) }
 	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, registry, log)
 	if err != nil {
 		return err
@@ -102,7 +101,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err := c.announce(t, config, receiverURL, s, ring); err != nil {
 		return err
 	}
-	p := process{log: log, store: s, api: a, pipeline: runtime.pipeline, events: events, fence: witness, certificate: config.tls, listeners: all, drainDelay: c.DrainDelay}
+	p := process{log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, fence: witness, certificate: config.tls, listeners: all, drainDelay: c.DrainDelay}
 	return p.run(t.ctx)
 }
 
@@ -123,6 +122,7 @@ func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, 
 type process struct {
 	log         *slog.Logger
 	store       *store.Store
+	keyring     *access.Keyring
 	api         *api.API
 	pipeline    *pipeline.Pipeline
 	events      *events
@@ -179,6 +179,8 @@ func (p process) startWork(ctx context.Context) <-chan struct{} {
 		defer close(worked)
 		var all sync.WaitGroup
 		all.Go(func() { p.fence.Run(ctx) })
+		all.Go(func() { p.keyring.Run(ctx, p.log) })
+		all.Go(func() { p.keyring.RunCheckpoints(ctx, p.log) })
 		all.Go(func() { p.events.run(ctx) })
 		all.Go(func() { p.pipeline.Run(ctx) })
 		if p.certificate != nil {

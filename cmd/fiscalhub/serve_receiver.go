@@ -7,18 +7,32 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/receiver"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
+// receiverParts are the parts of the process that the receiver needs.
+type receiverParts struct {
+	env      fiscal.Environment
+	store    *store.Store
+	ring     *access.Keyring
+	runtime  *envRuntime
+	api      *api.API
+	capacity *capacity.Capacity
+	clients  *capacity.ClientFinder
+	log      *slog.Logger
+}
+
 // newReceiver builds the services under /fe/ that other taxpayers call. The
 // sandbox has none of them.
-func newReceiver(env fiscal.Environment, s *store.Store, ring *access.Keyring, r *envRuntime, a *api.API, log *slog.Logger) (*receiver.Receiver, error) {
-	o := receiver.Options{Environment: env, Now: s.Now, Log: log}
-	if env != fiscal.Sandbox {
-		o.Roots, o.Key, o.Seeds, o.Taxpayers, o.Identities = r.roots, ring.Receiver(), s, recipients{s, env}, r.certificates
-		o.Responses, o.Limit = r.inbox, a.Admit
+func newReceiver(p receiverParts) (*receiver.Receiver, error) {
+	o := receiver.Options{Environment: p.env, Now: p.store.Now, Log: p.log, Capacity: p.capacity, Clients: p.clients}
+	if p.env != fiscal.Sandbox {
+		r := p.runtime
+		o.Roots, o.Keys, o.Seeds, o.Taxpayers, o.Identities = r.roots, p.ring.Receivers, p.store, recipients{p.store, p.env}, r.certificates
+		o.Responses, o.Limit, o.LimitCaller = r.responses, p.api.Admit, p.api.AdmitCaller
 	}
 	return receiver.New(o)
 }

@@ -15,7 +15,7 @@ import (
 type sourceCmd struct {
 	Create sourceCreateCmd `cmd:"" help:"Allow a sender to send signed events about the documents of a taxpayer. The secret is shown only this time."`
 	List   sourceListCmd   `cmd:"" help:"List the sources, without their secrets."`
-	Rotate sourceRotateCmd `cmd:"" help:"Give a source a new secret; the old secret is valid for 24 hours more."`
+	Rotate sourceRotateCmd `cmd:"" help:"Give a source a new secret; the old secret is valid for the overlap."`
 	Revoke sourceRevokeCmd `cmd:"" help:"Revoke a source now."`
 }
 
@@ -122,13 +122,14 @@ func (c sourceListCmd) Run(t *terminal) error {
 
 type sourceRotateCmd struct {
 	ID string `arg:"" help:"Id of the source."`
+	overlapFlag
 	inboundFlag
 }
 
 // Run gives a source a new secret.
 func (c sourceRotateCmd) Run(t *terminal) error {
 	return c.withSources(t, func(all *notify.Sources) error {
-		source, secret, err := all.Rotate(t.ctx, c.ID)
+		source, secret, err := all.Rotate(t.ctx, c.ID, c.Overlap)
 		if err != nil {
 			return missing(err, "source", c.ID)
 		}

@@ -14,6 +14,9 @@ type taxpayerCmd struct {
 	Update taxpayerUpdateCmd `cmd:"" help:"Change the given fields of a taxpayer."`
 	List   taxpayerListCmd   `cmd:"" help:"List the taxpayers."`
 	Show   taxpayerShowCmd   `cmd:"" help:"Show a taxpayer, and what is missing before it can issue."`
+
+	Suspend taxpayerSuspendCmd `cmd:"" help:"Refuse the requests of a taxpayer until it is resumed. Documents that were acknowledged go on."`
+	Resume  taxpayerResumeCmd  `cmd:"" help:"End the suspension of a taxpayer."`
 }
 
 type taxpayerCreateCmd struct {
@@ -74,10 +77,14 @@ func (taxpayerListCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		views := mapEach(all, newTaxpayerView)
+		suspended, err := suspensions(t, s)
+		if err != nil {
+			return err
+		}
+		views := mapEach(all, func(one store.Taxpayer) taxpayerView { return newTaxpayerView(one).with(suspended) })
 		return t.answer(views, func(w io.Writer) {
 			for _, v := range views {
-				line(w, v.ID, v.RNC, v.LegalName)
+				line(w, v.ID, v.RNC, v.LegalName, v.state())
 			}
 		})
 	})
@@ -94,8 +101,12 @@ func (c taxpayerShowCmd) Run(t *terminal) error {
 		if err != nil {
 			return missing(err, "taxpayer", c.ID)
 		}
-		v := newTaxpayerView(found)
-		if v.Missing, err = missingToIssue(t, s, found.ID); err != nil {
+		suspended, err := suspensions(t, s)
+		if err != nil {
+			return err
+		}
+		v := newTaxpayerView(found).with(suspended)
+		if v.Missing, err = missingToIssue(t, s, found.ID, suspended); err != nil {
 			return err
 		}
 		return t.answer(v, func(w io.Writer) {
@@ -104,6 +115,9 @@ func (c taxpayerShowCmd) Run(t *terminal) error {
 			line(w, "legal name", v.LegalName)
 			line(w, "address", v.Address)
 			line(w, "created", v.CreatedAt)
+			if v.SuspendedAt != "" {
+				line(w, "suspended", v.SuspendedAt, v.SuspensionReason)
+			}
 			for _, m := range v.Missing {
 				line(w, "missing", string(m.Environment), string(m.Type), m.Code)
 			}
@@ -112,15 +126,20 @@ func (c taxpayerShowCmd) Run(t *terminal) error {
 }
 
 // missingToIssue returns what a taxpayer needs before it can issue, for each
-// environment and type.
-func missingToIssue(t *terminal, s *store.Store, taxpayerID string) ([]missingView, error) {
+// environment and type. In a suspended environment that includes environment.disabled.
+func missingToIssue(t *terminal, s *store.Store, taxpayerID string, suspended map[store.Subject]store.Suspension) ([]missingView, error) {
 	views := []missingView{}
 	for _, env := range []fiscal.Environment{fiscal.Sandbox, fiscal.Certification, fiscal.Production} {
 		facts, err := pipeline.ReadFacts(t.ctx, s, store.Scope{Environment: env, TaxpayerID: taxpayerID})
 		if err != nil {
 			return nil, err
 		}
+		_, taxpayerIs := suspended[store.TaxpayerSubject(taxpayerID)]
+		_, environmentIs := suspended[store.EnvironmentSubject(env)]
 		for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
+			if taxpayerIs || environmentIs {
+				views = append(views, missingView{env, kind, "environment.disabled"})
+			}
 			for _, p := range facts.Missing(kind, time.Now()) {
 				views = append(views, missingView{env, kind, p.Code})
 			}

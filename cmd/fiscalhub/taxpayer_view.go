@@ -32,6 +32,24 @@ type taxpayerView struct {
 	CreatedAt       string        `json:"created_at"`
 	UpdatedAt       string        `json:"updated_at"`
 	Missing         []missingView `json:"missing,omitzero"`
+
+	SuspendedAt      string `json:"suspended_at,omitempty"`
+	SuspensionReason string `json:"suspension_reason,omitempty"`
+}
+
+// with adds whether the taxpayer is suspended.
+func (v taxpayerView) with(suspended map[store.Subject]store.Suspension) taxpayerView {
+	one := suspended[store.TaxpayerSubject(v.ID)]
+	v.SuspendedAt, v.SuspensionReason = formatTime(one.At), one.Reason
+	return v
+}
+
+// state returns suspended, or an empty text.
+func (v taxpayerView) state() string {
+	if v.SuspendedAt == "" {
+		return ""
+	}
+	return "suspended"
 }
 
 // missingView is something that a taxpayer needs before it can issue documents of

@@ -38,19 +38,20 @@ func (t *terminal) answer(v any, human func(w io.Writer)) error {
 		human(table)
 		return table.Flush()
 	}
-	e := json.NewEncoder(t.out)
+	e := json.NewEncoder(escapingWriter{t.out})
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
-// line writes one line of a table.
+// line writes one line of a table. Cells may have text of strangers: what could control
+// the terminal or break the table is escaped.
 func line(w io.Writer, cells ...string) {
-	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // Flush returns the error
+	_, _ = fmt.Fprintln(w, strings.Join(mapEach(cells, printable), "\t")) // Flush returns the error
 }
 
 func (t *terminal) log(level slog.Level) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(t.errOut, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(escapingWriter{t.errOut}, &slog.HandlerOptions{Level: level}))
 }
 
 // openStore opens the database that the shared flags name, and migrates it unless
@@ -142,10 +143,10 @@ func missing(err error, object, id string) error {
 
 // warn prints a warning. The command goes on.
 func (t *terminal) warn(format string, args ...any) {
-	_, _ = fmt.Fprintf(t.errOut, "fiscalhub: warning: "+format+"\n", args...)
+	_, _ = fmt.Fprintf(t.errOut, "fiscalhub: warning: %s\n", printable(fmt.Sprintf(format, args...)))
 }
 
 // progress prints one line about what the command is doing.
 func (t *terminal) progress(format string, args ...any) {
-	_, _ = fmt.Fprintf(t.errOut, format+"\n", args...)
+	_, _ = fmt.Fprintln(t.errOut, printable(fmt.Sprintf(format, args...)))
 }

@@ -270,7 +270,13 @@ func (c fixtureCredential) feed(t *testing.T, base, cursor, limit string) (ids [
 // runJSON runs an operator's command and reads its answer.
 func runJSON(t *testing.T, into any, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t), append(args, "--json")...)
+	runProgram(t, program(t), into, args...)
+}
+
+// runProgram is runJSON with another program than the one under test.
+func runProgram(t *testing.T, program string, into any, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, append(args, "--json")...)
 	cmd.Env = environment()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"strings"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -15,7 +16,7 @@ import (
 type webhookCmd struct {
 	Create     webhookCreateCmd     `cmd:"" help:"Add an endpoint. Its secret is shown only this time."`
 	List       webhookListCmd       `cmd:"" help:"List the endpoints, without their secrets."`
-	Rotate     webhookRotateCmd     `cmd:"" help:"Give an endpoint a new secret; the old secret signs too for 24 hours."`
+	Rotate     webhookRotateCmd     `cmd:"" help:"Give an endpoint a new secret; the old secret signs too for the overlap."`
 	Enable     webhookEnableCmd     `cmd:"" help:"Send events to a disabled endpoint again."`
 	Delete     webhookDeleteCmd     `cmd:"" help:"Delete an endpoint."`
 	Test       webhookTestCmd       `cmd:"" help:"Send one test event now."`
@@ -49,7 +50,7 @@ func newEndpointView(e store.Endpoint) endpointView {
 func (t *terminal) answerEndpointSecret(e store.Endpoint, secret webhook.Secret) error {
 	v := newEndpointView(e)
 	v.Secret = secret.Reveal()
-	return t.answer(v, func(w io.Writer) { printSecret(w, v.ID, cell(v.URL), v.Secret) })
+	return t.answer(v, func(w io.Writer) { printSecret(w, v.ID, v.URL, v.Secret) })
 }
 
 // printSecret prints the new secret of an endpoint or of a source.
@@ -115,7 +116,7 @@ func (webhookListCmd) Run(t *terminal) error {
 			for _, v := range views {
 				status := string(v.Status)
 				if v.DisabledReason != nil {
-					status += " (" + cell(*v.DisabledReason) + ")"
+					status += " (" + *v.DisabledReason + ")"
 				}
 				line(w, v.ID, string(v.Environment), v.TaxpayerID, status, shortCell(v.URL), shortCell(strings.Join(v.Events, ",")))
 			}
@@ -123,14 +124,20 @@ func (webhookListCmd) Run(t *terminal) error {
 	})
 }
 
+// overlapFlag is how long an old secret stays valid after a rotation.
+type overlapFlag struct {
+	Overlap time.Duration `help:"How long the old secret stays valid: 0 ends it at once, as after a leak; at most 168h." default:"24h"`
+}
+
 type webhookRotateCmd struct {
 	ID string `arg:"" help:"Id of the webhook."`
+	overlapFlag
 }
 
 // Run gives an endpoint a new secret.
 func (c webhookRotateCmd) Run(t *terminal) error {
 	return t.withEndpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
-		e, secret, err := all.Rotate(t.ctx, e.Scope, e.ID)
+		e, secret, err := all.Rotate(t.ctx, e.Scope, e.ID, c.Overlap)
 		if err != nil {
 			return err
 		}

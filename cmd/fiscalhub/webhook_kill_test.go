@@ -40,6 +40,7 @@ type arrival struct {
 		} `json:"links"`
 		Result string `json:"result"`
 		Reason string `json:"reason"`
+		Signer string `json:"signer"`
 	} `json:"data"`
 	body []byte
 }
@@ -140,16 +141,21 @@ func (l *hookListener) missing(s *store.Store, invoices []store.Invoice) (missin
 			missing = append(missing, inv.ExternalID+" (-want +got):\n"+diff)
 		}
 	}
-	feed, err := s.Feed(l.t.Context(), invoices[0].Scope, 0, 1000)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	for _, n := range feed {
-		if !bytes.Equal(bodies[n.ID], n.Body) {
-			missing = append(missing, n.Kind+" "+n.ID)
+	for after := int64(0); ; {
+		feed, err := s.Feed(l.t.Context(), invoices[0].Scope, after, 1000)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if len(feed) == 0 {
+			return missing
+		}
+		for _, n := range feed {
+			after = n.Number
+			if !bytes.Equal(bodies[n.ID], n.Body) {
+				missing = append(missing, n.Kind+" "+n.ID)
+			}
 		}
 	}
-	return missing
 }
 
 // The service is killed between the delivery of an event and its record. It must

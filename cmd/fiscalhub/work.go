@@ -12,7 +12,7 @@ import (
 )
 
 type workCmd struct {
-	List    workListCmd    `cmd:"" help:"List the documents that are not final or that still have a job."`
+	List    workListCmd    `cmd:"" help:"List the documents that are not final, that still have a job, or that the tax authority shows differently."`
 	Show    workShowCmd    `cmd:"" help:"Show one document with its attempts, its evidence and its job."`
 	Resolve workResolveCmd `cmd:"" help:"Record an operator's decision about a document that was sent."`
 	Resend  workResendCmd  `cmd:"" help:"Send the same bytes again, after look-ups have shown that the authority does not have them."`
@@ -31,7 +31,7 @@ type workView struct {
 	Status     fiscal.Status `json:"status"`
 	Stage      *string       `json:"stage"`
 	Attempt    int64         `json:"attempt"`
-	NextTry    *string       `json:"next_try"`
+	NextTry    *string       `json:"next_try"` // null without a job, and while the job waits until the authority answers
 	LastError  *string       `json:"last_error"`
 	Deadline   *string       `json:"deadline"` // after a contingency: when the document must have been sent
 }
@@ -63,7 +63,15 @@ func (c workListCmd) Run(t *terminal) error {
 				return err
 			}
 		}
-		return t.answer(views, func(w io.Writer) { printWaiting(w, all, s.Now()) })
+		different, err := s.OpenDifferences(t.ctx, store.Scope{Environment: env, TaxpayerID: c.Taxpayer})
+		if err != nil {
+			return err
+		}
+		views = append(views, mapEach(different, newDifferentView)...)
+		return t.answer(views, func(w io.Writer) {
+			printWaiting(w, all, s.Now())
+			printDifferent(w, different)
+		})
 	})
 }
 
@@ -78,8 +86,41 @@ func printWaiting(w io.Writer, all []store.WaitingDocument, now time.Time) {
 			stage, attempt = one.Job.Stage, strconv.FormatInt(one.Job.Attempt, 10)
 			next, failure = nextTry(*one.Job, now), shortCell(one.Job.LastError)
 		}
-		line(w, one.DocumentID, cell(one.ExternalID), string(one.Status), formatTime(one.CreatedAt), stage, attempt, next, failure)
+		line(w, one.DocumentID, one.ExternalID, string(one.Status), formatTime(one.CreatedAt), stage, attempt, next, failure)
 	}
+}
+
+// newDifferentView returns an accepted document that the authority shows differently.
+// It has no stage: only people can resolve the difference.
+func newDifferentView(d store.DifferentInvoice) workView {
+	return workView{ID: d.DocumentID, ExternalID: d.ExternalID, Status: d.Status, LastError: optional(differenceText(d.Difference))}
+}
+
+func printDifferent(w io.Writer, all []store.DifferentInvoice) {
+	if len(all) == 0 {
+		return
+	}
+	line(w, "DOCUMENT", "EXTERNAL ID", "STATUS", "SINCE", "DIFFERENCE")
+	for _, d := range all {
+		line(w, d.DocumentID, d.ExternalID, string(d.Status), formatTime(d.FoundAt), differenceText(d.Difference))
+	}
+}
+
+// differenceText says in words what the authority shows differently.
+func differenceText(d store.Difference) string {
+	switch d.Kind {
+	case store.DifferenceNotFound:
+		return "the tax authority does not have the document"
+	case store.DifferenceState:
+		return "the tax authority shows the state " + d.Theirs
+	case store.DifferenceSecurityCode:
+		return "the tax authority shows the security code " + d.Theirs + " instead of " + d.Ours
+	case store.DifferenceTotal:
+		return "the tax authority shows the total " + d.Theirs + " instead of " + d.Ours
+	case store.DifferenceBuyer:
+		return "the tax authority shows the buyer " + d.Theirs + " instead of " + d.Ours
+	}
+	return string(d.Kind)
 }
 
 // contingencyDeadline returns when a document that waited during a contingency
@@ -100,6 +141,9 @@ func contingencyDeadline(t *terminal, s *store.Store, w store.WaitingDocument) (
 func nextTry(j store.Job, now time.Time) string {
 	if j.LeaseUntil.After(now) {
 		return "under way"
+	}
+	if j.Suspended {
+		return "when the authority answers"
 	}
 	return formatTime(j.RunAt)
 }

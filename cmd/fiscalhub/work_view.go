@@ -20,6 +20,30 @@ type workShowView struct {
 	Evidence []evidenceView  `json:"evidence"`
 	Job      *documentJob    `json:"job"`
 	Outcome  *documentResult `json:"outcome"`
+	// Differences are what the tax authority showed differently after the document
+	// was accepted. Most documents have none.
+	Differences []differenceView `json:"differences,omitempty"`
+	// Unconfirmed are commercial responses whose signer is not known to act for the buyer.
+	Unconfirmed []responseView `json:"unconfirmed_responses,omitempty"`
+}
+
+// differenceView is a difference between a document and what the tax authority
+// shows, in JSON.
+type differenceView struct {
+	Kind    store.DifferenceKind `json:"kind"`
+	Ours    string               `json:"ours"`
+	Theirs  string               `json:"theirs"`
+	FoundAt string               `json:"found_at"`
+	SeenAt  string               `json:"seen_at"`
+	EndedAt *string              `json:"ended_at"` // null while the authority still shows it
+	text    string
+}
+
+func newDifferenceView(d store.Difference) differenceView {
+	return differenceView{
+		Kind: d.Kind, Ours: d.Ours, Theirs: d.Theirs, FoundAt: formatTime(d.FoundAt), SeenAt: formatTime(d.SeenAt), EndedAt: optionalTime(d.EndedAt),
+		text: differenceText(d),
+	}
 }
 
 // documentView is a fiscal document in JSON.
@@ -63,13 +87,34 @@ type evidenceView struct {
 	Attempt  *int64        `json:"attempt"`
 	Messages []string      `json:"messages"`
 	Note     string        `json:"note"`
+	By       *string       `json:"by"` // the person who decided or wrote the note
+	Signer   *string       `json:"signer,omitempty"`
+	// Confirmed says of a commercial response whether its signer was known to act for the
+	// buyer. Other evidence does not have it.
+	Confirmed *bool `json:"confirmed,omitempty"`
+}
+
+// responseView is a commercial response of an unknown signer, in JSON.
+type responseView struct {
+	At     string `json:"at"`
+	Result string `json:"result"`
+	Reason string `json:"reason"`
+	Signer string `json:"signer"`
+}
+
+func newResponseView(u store.UnconfirmedResponse) responseView {
+	v := responseView{At: u.At.Format(time.RFC3339Nano), Result: "rejected", Reason: u.Reason, Signer: u.Signer}
+	if u.Accepted {
+		v.Result = "accepted"
+	}
+	return v
 }
 
 // documentJob is the job of a document, in JSON.
 type documentJob struct {
 	Stage      string  `json:"stage"`
 	Attempt    int64   `json:"attempt"`
-	NextTry    string  `json:"next_try"`
+	NextTry    *string `json:"next_try"`    // null while the job waits until the authority answers
 	LeaseUntil *string `json:"lease_until"` // null when no worker has the job
 	LastError  *string `json:"last_error"`
 }
@@ -101,9 +146,19 @@ func newWorkShow(t *terminal, s *store.Store, inv store.Invoice) (v workShowView
 		return v, err
 	}
 	v.Evidence = mapEach(known, newEvidenceView)
+	unconfirmed, err := s.UnconfirmedResponses(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return v, err
+	}
+	v.Unconfirmed = mapEach(unconfirmed, newResponseView)
 	if signed { // a document without a number has no evidence
 		v.Outcome = newDocumentResult(evidence.Fold(known))
 	}
+	differences, err := s.DifferencesOf(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return v, err
+	}
+	v.Differences = mapEach(differences, newDifferenceView)
 	job, err := s.JobOf(t.ctx, inv.Scope, inv.DocumentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return v, nil
@@ -128,7 +183,7 @@ func newDocumentResult(o evidence.Outcome) *documentResult {
 }
 
 func newDocumentJob(j store.Job, now time.Time) *documentJob {
-	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: formatTime(j.RunAt), LastError: optional(j.LastError)}
+	v := &documentJob{Stage: j.Stage, Attempt: j.Attempt, NextTry: optionalTime(j.RunAt), LastError: optional(j.LastError)}
 	if j.LeaseUntil.After(now) {
 		v.LeaseUntil = optionalTime(j.LeaseUntil)
 	}
@@ -151,7 +206,10 @@ func newDocumentView(inv store.Invoice, issued store.Issued) documentView {
 func newEvidenceView(e evidence.Item) evidenceView {
 	v := evidenceView{
 		At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, TrackID: optional(e.TrackID), Verdict: optional(verdictWord(e)),
-		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note,
+		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Note, By: optional(e.By), Signer: optional(e.Signer),
+	}
+	if e.Kind == evidence.Commercial {
+		v.Confirmed = &e.Confirmed
 	}
 	if e.Attempt > 0 {
 		v.Attempt = &e.Attempt
@@ -166,7 +224,7 @@ func newEvidenceView(e evidence.Item) evidenceView {
 // evidence that have no verdict.
 func verdictWord(e evidence.Item) string {
 	switch e.Kind {
-	case evidence.Verdict, evidence.State, evidence.Operator:
+	case evidence.Verdict, evidence.State, evidence.Operator, evidence.Commercial:
 	default:
 		return ""
 	}

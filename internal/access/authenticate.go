@@ -14,6 +14,29 @@ import (
 // ErrDenied means that a key is not valid. Do not tell the client the reason.
 var ErrDenied = errors.New("credential denied")
 
+// Reason says why a key is not valid, for logs and metrics.
+type Reason string
+
+// The reasons of a DeniedError.
+const (
+	ReasonUnknown     Reason = "unknown"      // no credential has the prefix of the key
+	ReasonWrongSecret Reason = "wrong_secret" // the rest of the key is not that of the credential
+	ReasonRevoked     Reason = "revoked"
+	ReasonExpired     Reason = "expired"
+	ReasonAltered     Reason = "altered" // somebody has changed the credential in the database
+)
+
+// DeniedError is an ErrDenied with its reason.
+type DeniedError struct {
+	Reason     Reason
+	Credential store.Credential // of a key with the right secret; otherwise zero
+}
+
+func (e *DeniedError) Error() string { return ErrDenied.Error() + ": " + string(e.Reason) }
+
+// Unwrap returns ErrDenied.
+func (e *DeniedError) Unwrap() error { return ErrDenied }
+
 // How long the cache keeps a credential, and the knowledge that a prefix is unknown. A
 // revocation takes effect on every node within 5 seconds.
 const (
@@ -51,8 +74,8 @@ func NewAuthenticator(s *store.Store, ring *Keyring, now func() time.Time, touch
 	return &Authenticator{store: s, ring: ring, now: now, touch: touch, cache: make(map[string]*cached)}
 }
 
-// Authenticate returns the credential of a key. It fails with ErrDenied when the key is
-// unknown, revoked or expired. Any other error means that the database could not be
+// Authenticate returns the credential of a key. It fails with a *DeniedError, which is an
+// ErrDenied, when the key is unknown, revoked or expired. Any other error means that the database could not be
 // read, and says nothing about the key.
 func (a *Authenticator) Authenticate(ctx context.Context, key apikey.Key) (store.Credential, error) {
 	now := a.now()
@@ -61,19 +84,40 @@ func (a *Authenticator) Authenticate(ctx context.Context, key apikey.Key) (store
 		return store.Credential{}, err
 	}
 	// An unknown prefix costs one HMAC too, so that the duration reveals nothing.
-	version := a.ring.newest
+	set := a.ring.set.Load()
+	version := set.newest
 	if known.found {
 		version = known.credential.PepperVersion
 	}
 	// A row with a pepper that the keyring does not have never matches: write access to
 	// the database must not be enough to create a key.
-	pepper, ok := a.ring.peppers[version]
+	pepper, ok := set.peppers[version]
 	digest := key.Digest(pepper)
-	if !ok || !hmac.Equal(digest[:], known.credential.Digest) || !known.credential.Live(now) {
-		return store.Credential{}, ErrDenied
+	switch {
+	case !known.found:
+		return store.Credential{}, &DeniedError{Reason: ReasonUnknown}
+	case !ok || !hmac.Equal(digest[:], known.credential.Digest):
+		return store.Credential{}, &DeniedError{Reason: ReasonWrongSecret}
+	case !known.credential.RevokedAt.IsZero():
+		return store.Credential{}, &DeniedError{ReasonRevoked, known.credential}
+	}
+	credential, err := set.verify(known.credential)
+	switch {
+	case err != nil:
+		return store.Credential{}, &DeniedError{ReasonAltered, credential}
+	case !credential.Live(now):
+		return store.Credential{}, &DeniedError{ReasonExpired, credential}
 	}
 	a.recordUse(known, now)
-	return known.credential, nil
+	return credential, nil
+}
+
+// Cached reports whether Authenticate can answer for a key without the database.
+func (a *Authenticator) Cached(key apikey.Key) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known := a.cache[key.Prefix()]
+	return known != nil && a.now().Before(known.until)
 }
 
 // lookUp returns a credential from the cache, or from the database when the entry is

@@ -62,8 +62,8 @@ func NewCertificates(s *store.Store, keys *seal.Keys, now func() time.Time) *Cer
 
 // Import stores a certificate with its sealed private key and returns the stored row. A
 // certificate that the taxpayer already has in the environment is returned as it is
-// stored. Import fails with ErrCertificateExpired, ErrCertificateNotYetValid or
-// ErrNoPerson when the certificate could not sign now, and with store.ErrNotFound when
+// stored. Import fails with ErrCertificateExpired, ErrCertificateNotYetValid,
+// ErrCertificateRevoked or ErrNoPerson when the certificate could not sign now, and with store.ErrNotFound when
 // the taxpayer does not exist.
 func (c *Certificates) Import(ctx context.Context, scope store.Scope, id *xmlsig.Identity) (store.Certificate, error) {
 	now := c.now()
@@ -82,10 +82,35 @@ func (c *Certificates) Import(ctx context.Context, scope store.Scope, id *xmlsig
 	}
 	for {
 		stored, err := c.sealAndStore(ctx, made, id)
-		if !errors.Is(err, errRotated) {
-			return stored, err
+		if errors.Is(err, errRotated) {
+			continue
 		}
+		if err != nil {
+			return store.Certificate{}, err
+		}
+		return stored, checkUsable(stored, now) // it may be there already, and revoked
 	}
+}
+
+// Revoke keeps a certificate from signing. Every node stops to use it within seconds;
+// documents that it has signed stay valid. Revoke fails with store.ErrNotFound when there
+// is no such certificate.
+func (c *Certificates) Revoke(ctx context.Context, id string) (store.Certificate, error) {
+	all, err := c.store.Certificates(ctx)
+	if err != nil {
+		return store.Certificate{}, err
+	}
+	for _, one := range all {
+		if one.ID != id {
+			continue
+		}
+		now := c.now()
+		if one.RevokedAt.IsZero() {
+			one.RevokedAt = now
+		}
+		return one, c.store.Update(ctx, func(tx *store.Tx) error { return tx.RevokeCertificate(ctx, one.Scope, id, now) })
+	}
+	return store.Certificate{}, store.ErrNotFound
 }
 
 // sealAndStore seals the private key and stores the certificate. It fails with

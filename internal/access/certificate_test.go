@@ -107,6 +107,39 @@ func TestTheNewestValidCertificateSigns(t *testing.T) {
 	})
 }
 
+// A revoked certificate signs nothing any more, on any node, although its key is still
+// decrypted in memory.
+func TestARevokedCertificateDoesNotSign(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		e := newEnv(t, address)
+		c, node, id := e.certificates(), e.certificates(), e.identity(-time.Hour, time.Hour)
+		kept := e.importCertificate(c, id)
+		e.wantSigner("before", c, id)
+		e.wantSigner("before, on another node", node, id)
+		for range 2 { // a second call changes nothing
+			revoked, err := c.Revoke(t.Context(), kept.ID)
+			if err != nil || revoked.ID != kept.ID || revoked.State(e.now()) != store.CertificateRevoked {
+				t.Errorf("revoked: %+v, %v", revoked, err)
+			}
+		}
+		for _, one := range []*Certificates{c, node} {
+			if _, err := one.Identity(t.Context(), e.production(), e.now()); !errors.Is(err, ErrCertificateRevoked) {
+				t.Errorf("after: %v, want ErrCertificateRevoked", err)
+			}
+		}
+		if _, err := c.Import(t.Context(), e.production(), id); !errors.Is(err, ErrCertificateRevoked) {
+			t.Errorf("imported again: %v, want ErrCertificateRevoked", err)
+		}
+		if _, err := c.Revoke(t.Context(), store.NewID()); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a certificate that does not exist: %v", err)
+		}
+		renewed := e.identity(-time.Minute, time.Hour)
+		e.importCertificate(c, renewed)
+		e.wantSigner("with a new certificate", node, renewed)
+	})
+}
+
 func TestImportRefusesCertificatesThatCannotSign(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {

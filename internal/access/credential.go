@@ -65,11 +65,13 @@ func (c *Credentials) Issue(ctx context.Context, terms Terms) (apikey.Key, store
 
 // Rotate issues a new credential with the same terms and the same lifetime as the old
 // one. The old credential stays valid for the overlap. Rotate fails with
-// store.ErrNotFound when the credential does not exist, and when it is no longer valid.
+// store.ErrNotFound when the credential does not exist, with ErrAltered when it was changed
+// in the database, and when it is no longer valid.
 func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Duration) (apikey.Key, store.Credential, error) {
 	if overlap < 0 || overlap > maxOverlap {
 		return apikey.Key{}, store.Credential{}, fmt.Errorf("the overlap must be between 0 and %s", maxOverlap)
 	}
+	set := c.ring.set.Load()
 	old, err := c.store.Credential(ctx, id)
 	if err != nil {
 		return apikey.Key{}, store.Credential{}, err
@@ -77,6 +79,14 @@ func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Durati
 	now := c.now()
 	if !old.Live(now) {
 		return apikey.Key{}, store.Credential{}, errors.New("the credential is revoked or expired: create a new one")
+	}
+	if old.Suspended == store.CredentialSubject(id) {
+		return apikey.Key{}, store.Credential{}, errors.New("the credential is suspended: resume it first, or create a new one")
+	}
+	// The successor gets the terms of the old credential, so they must be the ones that an
+	// operator has chosen.
+	if old, err = set.verify(old); err != nil {
+		return apikey.Key{}, store.Credential{}, err
 	}
 	terms := Terms{
 		TaxpayerID: old.TaxpayerID, Environment: old.Environment, Scopes: old.Scopes, RateLimit: old.RateLimit,
@@ -91,6 +101,12 @@ func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Durati
 	}
 	err = c.store.Update(ctx, func(tx *store.Tx) error {
 		if err := tx.ExpireCredential(ctx, old.ID, now.Add(overlap)); err != nil {
+			return err
+		}
+		if ends := now.Add(overlap); old.ExpiresAt.IsZero() || ends.Before(old.ExpiresAt) {
+			old.ExpiresAt = ends
+		}
+		if err := tx.BindCredential(ctx, old.ID, set.bind(old)); err != nil {
 			return err
 		}
 		return tx.CreateCredential(ctx, made)
@@ -113,11 +129,14 @@ func (c *Credentials) newCredential(terms Terms) (apikey.Key, store.Credential, 
 	if err != nil {
 		return apikey.Key{}, store.Credential{}, fmt.Errorf("access: make key: %w", err)
 	}
-	digest := key.Digest(c.ring.peppers[c.ring.newest])
-	return key, store.Credential{
+	set := c.ring.set.Load()
+	digest := key.Digest(set.peppers[set.newest])
+	made := store.Credential{
 		ID: store.NewID(), Prefix: key.Prefix(), Environment: terms.Environment, TaxpayerID: terms.TaxpayerID,
-		Digest: digest[:], PepperVersion: c.ring.newest, Scopes: terms.Scopes, RateLimit: terms.RateLimit,
+		Digest: digest[:], PepperVersion: set.newest, Scopes: terms.Scopes, RateLimit: terms.RateLimit,
 		CreatedAt: c.now(), ExpiresAt: terms.ExpiresAt,
 		AllowedNetworks: terms.AllowedNetworks, ClientCertificates: terms.ClientCertificates,
-	}, nil
+	}
+	made.Binding = set.bind(made)
+	return key, made, nil
 }

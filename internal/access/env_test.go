@@ -20,6 +20,7 @@ import (
 type env struct {
 	*Credentials
 	t        *testing.T
+	address  string
 	micros   *atomic.Int64
 	master   *seal.Keys
 	auth     *Authenticator
@@ -30,7 +31,13 @@ type env struct {
 
 func newEnv(t *testing.T, address string) *env {
 	t.Helper()
-	e := &env{t: t, micros: new(atomic.Int64), master: newMaster(t), taxpayer: store.NewID()}
+	return newEnvWith(t, address, newMaster(t))
+}
+
+// newEnvWith is newEnv with a given master key.
+func newEnvWith(t *testing.T, address string, master *seal.Keys) *env {
+	t.Helper()
+	e := &env{t: t, address: address, micros: new(atomic.Int64), master: master, taxpayer: store.NewID()}
 	e.micros.Store(time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC).UnixMicro())
 	now := func() time.Time { return time.UnixMicro(e.micros.Load()).UTC() }
 	s := storetest.Open(t, address, now)

@@ -38,23 +38,23 @@ func TestConcurrentLoadsCreateOneKeyring(t *testing.T) {
 			return
 		}
 		for _, ring := range rings {
-			if ring.newest != 1 || len(ring.peppers) != 1 || len(ring.cursors) != 1 {
-				t.Fatalf("version %d, %d peppers, %d cursor keys", ring.newest, len(ring.peppers), len(ring.cursors))
+			if ring.set.Load().newest != 1 || len(ring.set.Load().peppers) != 1 || len(ring.set.Load().cursors) != 1 {
+				t.Fatalf("version %d, %d peppers, %d cursor keys", ring.set.Load().newest, len(ring.set.Load().peppers), len(ring.set.Load().cursors))
 			}
-			if !bytes.Equal(ring.peppers[1], rings[0].peppers[1]) || !bytes.Equal(ring.cursors[0], rings[0].cursors[0]) ||
-				!bytes.Equal(ring.Receiver(), rings[0].Receiver()) {
+			if !bytes.Equal(ring.set.Load().peppers[1], rings[0].set.Load().peppers[1]) || !bytes.Equal(ring.Cursors()[0], rings[0].Cursors()[0]) ||
+				!bytes.Equal(ring.Receivers()[0], rings[0].Receivers()[0]) {
 				t.Error("two nodes have different keys")
 			}
 		}
 		first := rings[0]
-		if len(first.peppers[1]) != keySize || bytes.Equal(first.peppers[1], first.cursors[0]) || bytes.Equal(first.peppers[1], make([]byte, keySize)) {
+		if len(first.set.Load().peppers[1]) != len(boundPepper)+keySize || bytes.Equal(first.set.Load().peppers[1], first.Cursors()[0]) || bytes.Equal(first.set.Load().peppers[1], make([]byte, keySize)) {
 			t.Error("the pepper and the cursor key are not two random keys")
 		}
-		if len(first.Receiver()) != keySize || bytes.Equal(first.Receiver(), first.cursors[0]) {
+		if len(first.Receivers()[0]) != keySize || bytes.Equal(first.Receivers()[0], first.Cursors()[0]) {
 			t.Error("the receiver does not have its own key")
 		}
 		again, err := nodes[0]()
-		if err != nil || !bytes.Equal(again.peppers[1], first.peppers[1]) {
+		if err != nil || !bytes.Equal(again.set.Load().peppers[1], first.set.Load().peppers[1]) {
 			t.Errorf("loaded again: %v", err)
 		}
 	})
@@ -73,7 +73,7 @@ func TestTheDatabaseHoldsOnlySealedKeys(t *testing.T) {
 			if err != nil || len(stored) != 1 {
 				t.Fatalf("%s: %d stored, %v", kind, len(stored), err)
 			}
-			if bytes.Contains(stored[0].Sealed, ring.peppers[1]) || bytes.Contains(stored[0].Sealed, ring.cursors[0]) {
+			if bytes.Contains(stored[0].Sealed, ring.set.Load().peppers[1]) || bytes.Contains(stored[0].Sealed, ring.Cursors()[0]) {
 				t.Errorf("%s is stored in the clear", kind)
 			}
 		}

@@ -26,8 +26,8 @@ func (e *env) wantAllOpen(when string, id *xmlsig.Identity) {
 	if err != nil {
 		e.t.Fatalf("%s: %v", when, err)
 	}
-	if !bytes.Equal(ring.peppers[1], e.ring.peppers[1]) || !bytes.Equal(ring.cursors[0], e.ring.cursors[0]) ||
-		!bytes.Equal(ring.Receiver(), e.ring.Receiver()) {
+	if !bytes.Equal(ring.set.Load().peppers[1], e.ring.set.Load().peppers[1]) || !bytes.Equal(ring.Cursors()[0], e.ring.Cursors()[0]) ||
+		!bytes.Equal(ring.Receivers()[0], e.ring.Receivers()[0]) {
 		e.t.Errorf("%s: the keys changed", when)
 	}
 	e.wantSigner(when, e.certificates(), id)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
@@ -36,7 +36,8 @@ type Options struct {
 	Environment fiscal.Environment
 	BaseURL     string // start of all links, without a slash at the end
 	RateLimit   int64  // requests per minute for each credential; 0 switches all limits off
-	Proxies     []netip.Prefix
+	Capacity    *capacity.Capacity
+	Clients     *capacity.ClientFinder
 	TLS         bool
 	Now         func() time.Time
 	Log         *slog.Logger
@@ -61,6 +62,10 @@ func (o Options) check() error {
 		return errors.New("api: options: Pipeline is missing")
 	case o.Keyring == nil:
 		return errors.New("api: options: Keyring is missing")
+	case o.Capacity == nil:
+		return errors.New("api: options: Capacity is missing")
+	case o.Clients == nil:
+		return errors.New("api: options: Clients is missing")
 	case o.Now == nil:
 		return errors.New("api: options: Now is missing")
 	case o.Log == nil:
@@ -88,7 +93,8 @@ type API struct {
 	environment fiscal.Environment
 	baseURL     string
 	rateLimit   int64
-	proxies     []netip.Prefix
+	capacity    *capacity.Capacity
+	clients     *capacity.ClientFinder
 	tls         bool
 	now         func() time.Time
 	log         *slog.Logger
@@ -100,18 +106,18 @@ type API struct {
 	sources   *notify.Sources
 	inbox     Inbox
 
-	auth                  *access.Authenticator
-	cursors               cursor.Keys
-	rateLimiter           *rateLimiter
-	concurrency           *concurrencyLimiter // of all requests
-	credentialConcurrency *credentialLimiters
-	waits                 waits
-	delayed               atomic.Int64 // connections that delayNextRead holds now
-	metrics               *metrics
-	routes                []route
-	openapi               []byte
-	stopping              atomic.Bool // /readyz answers 503; requests are still served
-	draining              atomic.Bool // new requests are refused
+	auth        *access.Authenticator
+	refusals    *refusals
+	cursors     func() cursor.Keys
+	rateLimiter *rateLimiter
+	lookups     lookups
+	waits       waits
+	delayed     atomic.Int64 // connections that delayNextRead holds now
+	metrics     *metrics
+	routes      []route
+	openapi     []byte
+	stopping    atomic.Bool // /readyz answers 503; requests are still served
+	draining    atomic.Bool // new requests are refused
 }
 
 // New returns an API. It fails when an option is missing or not valid, or when
@@ -126,16 +132,15 @@ func New(opt Options) (*API, error) {
 	}
 	a := &API{
 		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL,
-		rateLimit: opt.RateLimit, proxies: opt.Proxies, tls: opt.TLS, now: opt.Now, log: opt.Log,
+		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, tls: opt.TLS, now: opt.Now, log: opt.Log,
 		securityContacts: opt.SecurityContacts,
 		endpoints:        opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
 
-		cursors:               opt.Keyring.Cursors(),
-		rateLimiter:           newRateLimiter(opt.RateLimit, opt.Now, opt.Store),
-		concurrency:           newConcurrencyLimiter(maxExecuting, maxWaiting),
-		credentialConcurrency: newCredentialLimiters(),
-		metrics:               newMetrics(opt.Metrics),
-		openapi:               document,
+		cursors:     func() cursor.Keys { return opt.Keyring.Cursors() },
+		rateLimiter: newRateLimiter(opt.RateLimit, opt.Now, opt.Store),
+		refusals:    newRefusals(opt.Log, opt.Now),
+		metrics:     newMetrics(opt.Metrics, opt.Capacity),
+		openapi:     document,
 	}
 	a.auth = access.NewAuthenticator(opt.Store, opt.Keyring, opt.Now, a.recordUse)
 	a.routes = a.table()
@@ -162,28 +167,33 @@ func (a *API) Drain() {
 
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, a.serve)
+}
+
+// answer answers one request with a function, and logs it.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, serve func(*exchange) error) {
 	x := a.begin(w, r)
-	if err := a.serveRecovering(x); err != nil {
+	defer x.release()
+	if err := a.recovering(x, serve); err != nil {
 		a.respondError(x, err)
 	}
 	a.finish(x)
-	expectHeader(r)
 	if x.shed {
 		a.delayNextRead(x)
 	}
 }
 
 // serve makes the checks in their order. A request with several problems is
-// answered for the first one.
+// answered for the first one. No slot is held before the request has passed the
+// checks of its header.
 func (a *API) serve(x *exchange) error {
-	if hasLengthAndChunks(x.r) {
+	if capacity.HasLengthAndChunks(x.r) {
 		return badRequest("the request has both Content-Length and Transfer-Encoding; send only one of them")
 	}
-	if err := a.admit(x); err != nil {
-		return err
+	if a.draining.Load() {
+		x.w.Header().Set("Connection", "close")
+		return unavailable("the service is stopping; send the same request again")
 	}
-	defer x.slots.release()
-
 	route, params, err := a.match(x)
 	if err != nil {
 		return err
@@ -203,13 +213,15 @@ func (a *API) serve(x *exchange) error {
 	}
 	allowed := a.countRequest(x)
 	if x.credential.Environment != a.environment {
+		a.refuse(x, reasonWrongEnvironment, x.credential.Prefix, x.credential)
 		return forbidden("this credential belongs to the environment %s, but this service is %s", x.credential.Environment, a.environment)
+	}
+	if x.credential.Suspended != "" {
+		a.refuse(x, reasonSuspended, x.credential.Prefix, x.credential)
+		return suspended(x.credential)
 	}
 	if !allowed {
 		return a.rateLimitExceeded(x)
-	}
-	if err := a.takeCredentialSlot(x); err != nil {
-		return err
 	}
 	if err := a.authorize(x, route); err != nil {
 		return err
@@ -219,22 +231,13 @@ func (a *API) serve(x *exchange) error {
 	}
 	if route.webhooks {
 		x.r = x.r.WithContext(audit.WithCaller(x.r.Context(), audit.Caller{
-			Actor: "credential:" + x.credential.ID, From: clientNetwork(x.r, a.proxies), RequestID: x.id,
+			Actor: "credential:" + x.credential.ID, From: x.address, RequestID: x.id,
 		}))
 	}
+	if !route.bodyFirst {
+		if err := a.takeSlot(x); err != nil {
+			return err
+		}
+	}
 	return route.handle(x)
-}
-
-// admit takes a slot of the service for the request. It fails while the service
-// drains, and when no slot becomes free in time.
-func (a *API) admit(x *exchange) (err error) {
-	if a.draining.Load() {
-		x.w.Header().Set("Connection", "close")
-		return unavailable("the service is stopping; send the same request again")
-	}
-	x.slots.service, err = a.concurrency.acquire(x.r.Context())
-	if err != nil {
-		return a.overloaded()
-	}
-	return nil
 }

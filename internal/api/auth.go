@@ -27,10 +27,16 @@ const maxAuthorization = 256
 func (a *API) authenticate(x *exchange) error {
 	key, err := bearerKey(x.r)
 	if err != nil {
+		reason := reasonMalformed
+		if errors.Is(err, errNoCredential) {
+			reason = reasonMissing
+		}
+		a.refuse(x, reason, "", store.Credential{})
 		return a.failedAuthentication(x, err)
 	}
-	x.credential, err = a.auth.Authenticate(x.r.Context(), key)
-	if errors.Is(err, access.ErrDenied) {
+	x.credential, err = a.findCredential(x, key)
+	if denied := new(access.DeniedError); errors.As(err, &denied) {
+		a.refuse(x, denied.Reason, key.Prefix(), denied.Credential)
 		return a.failedAuthentication(x, errToken)
 	}
 	if err != nil {
@@ -44,7 +50,7 @@ func (a *API) authenticate(x *exchange) error {
 // returns err, or 429 once the address has failed too often.
 func (a *API) failedAuthentication(x *exchange, err error) error {
 	if !a.countAnonymous(x) {
-		return rateLimited(x.window.reset-a.now().Unix(), "too many failed requests from this address; try again after Retry-After seconds")
+		return a.addressExceeded(x)
 	}
 	return err
 }

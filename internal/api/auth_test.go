@@ -27,7 +27,7 @@ func withID(r request) request {
 }
 
 func TestRequestsWithoutCredentialAreRefused(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		tests := []struct {
 			name string
 			r    request
@@ -58,7 +58,7 @@ func TestRequestsWithoutCredentialAreRefused(t *testing.T) {
 }
 
 func TestBearerSchemeIsCaseInsensitive(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, scheme := range []string{"Bearer ", "bearer ", "BEARER ", "bEaReR   "} {
 			a := e.send(request{path: "invoices", key: "-", header: http.Header{"Authorization": {scheme + e.key}}})
 			if a.status != http.StatusOK {
@@ -70,7 +70,7 @@ func TestBearerSchemeIsCaseInsensitive(t *testing.T) {
 
 // The database is cut off, so a request that needs it would get 503.
 func TestMalformedCredentialsAreRefusedWithoutTheDatabase(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		s, cut := e.breakableStore(t)
 		blind := e.withService(t, func(o *api.Options, _ *http.Server) { o.Store = s })
 		cut()
@@ -264,7 +264,7 @@ func TestCredentialOfAnotherEnvironmentIsRefused(t *testing.T) {
 }
 
 func TestAnswerNamesTheMissingScopes(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		const create, documents = "invoices", "fiscal-documents/00000000-0000-0000-0000-000000000000"
 		all := func(but ...apikey.Scope) []apikey.Scope {
 			var rest []apikey.Scope

@@ -1,13 +1,8 @@
 package api
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"mime"
-	"net"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -61,10 +56,10 @@ func idempotencyKey(h http.Header) (string, error) {
 
 const onlyPrintableASCII = "must have only printable ASCII characters"
 
-// readJSON reads and parses a body of the media type application/json. It
-// returns the bytes as they were sent, too.
-func readJSON(r *http.Request) (raw []byte, document *strictjson.Document, err error) {
-	if raw, err = readJSONBytes(r); err != nil {
+// readJSON reads and parses a body of the media type application/json. It returns
+// the bytes as they were sent, too.
+func (a *API) readJSON(x *exchange) (raw []byte, document *strictjson.Document, err error) {
+	if raw, err = a.readJSONBytes(x); err != nil {
 		return nil, nil, err
 	}
 	document, err = strictjson.Parse(raw)
@@ -73,33 +68,11 @@ func readJSON(r *http.Request) (raw []byte, document *strictjson.Document, err e
 
 // readJSONBytes reads a body of the media type application/json. It does not
 // parse it.
-func readJSONBytes(r *http.Request) ([]byte, error) {
-	if err := checkMediaType(r.Header); err != nil {
+func (a *API) readJSONBytes(x *exchange) ([]byte, error) {
+	if err := checkMediaType(x.r.Header); err != nil {
 		return nil, err
 	}
-	return readBody(r, maxBody)
-}
-
-// readBody reads a body of at most limit bytes.
-func readBody(r *http.Request, limit int64) ([]byte, error) {
-	if r.ContentLength > limit {
-		return nil, tooLarge(limit)
-	}
-	var b bytes.Buffer
-	if r.ContentLength > 0 {
-		b.Grow(int(r.ContentLength) + bytes.MinRead)
-	}
-	n, err := b.ReadFrom(io.LimitReader(r.Body, limit+1))
-	var network net.Error
-	switch {
-	case n > limit:
-		return nil, tooLarge(limit)
-	case errors.Is(err, os.ErrDeadlineExceeded) || (errors.As(err, &network) && network.Timeout()):
-		return nil, tooSlow()
-	case err != nil:
-		return nil, badRequest("the body is incomplete: reading it failed before its end")
-	}
-	return b.Bytes(), nil
+	return a.readBody(x, maxBody)
 }
 
 // checkMediaType accepts only application/json in UTF-8 without compression.

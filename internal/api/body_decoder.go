@@ -45,6 +45,18 @@ func topMember(field string) string {
 	return name
 }
 
+// document returns the members of the object that a body is. It reports members
+// that are not in known, and returns nil when the body is not an object or has too
+// many members.
+func (d *bodyDecoder) document(body *strictjson.Document, known ...string) map[string]strictjson.Node {
+	members := d.object(body.Root(), known...)
+	if body.Truncated() {
+		d.add("", fiscal.CodeTooManyItems, "has more members or items than this request can have")
+		return nil
+	}
+	return members
+}
+
 // object returns the members of an object. It reports members that are not in
 // known, and returns nil when n is not an object.
 func (d *bodyDecoder) object(n strictjson.Node, known ...string) map[string]strictjson.Node {

@@ -30,6 +30,7 @@ type creation struct {
 	noCredential, broken, forged    bool
 	elsewhere, exhausted, scopeless bool
 	outside                         bool // of the allowed networks
+	suspended                       bool
 	draining                        bool
 }
 
@@ -60,6 +61,7 @@ func defects() []defect {
 		{step: 5, name: "another secret", put: func(a *creation) { a.forged = true }, status: 401, code: "unauthorized"},
 		{step: 7, name: "another environment", put: func(a *creation) { a.elsewhere = true }, status: 403, code: "forbidden"},
 		{step: 7, name: "an address that is not allowed", put: func(a *creation) { a.outside = true }, status: 403, code: "forbidden"},
+		{step: 7, name: "suspended", put: func(a *creation) { a.suspended = true }, status: 403, code: "forbidden"},
 		{step: 8, name: "used-up window", put: func(a *creation) { a.exhausted = true }, status: 429, code: "rate_limited"},
 		{step: 9, name: "missing scope", put: func(a *creation) { a.scopeless = true }, status: 403, code: "forbidden"},
 		{step: 10, name: "malformed taxpayer", put: func(a *creation) { a.taxpayer = "me" }, status: 400, code: "bad_request", detail: "taxpayer_id"},
@@ -122,7 +124,7 @@ func (o *checkEnv) credential(t *testing.T, a *creation) string {
 	if a.noCredential {
 		return "-"
 	}
-	name := fmt.Sprint(a.elsewhere, a.exhausted, a.scopeless, a.outside)
+	name := fmt.Sprint(a.elsewhere, a.outside, a.suspended, a.exhausted, a.scopeless)
 	key := o.keys[name]
 	if key == "" {
 		terms := access.Terms{TaxpayerID: o.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes()}
@@ -138,9 +140,12 @@ func (o *checkEnv) credential(t *testing.T, a *creation) string {
 		if a.outside {
 			terms.AllowedNetworks = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
 		}
-		made, _, err := o.env.credentials().Issue(t.Context(), terms)
+		made, stored, err := o.env.credentials().Issue(t.Context(), terms)
 		o.must(err)
 		key = made.Reveal()
+		if a.suspended {
+			o.suspend(store.CredentialSubject(stored.ID))
+		}
 		if a.exhausted {
 			o.send(request{path: "invoices", key: key})
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"net/http"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/access"
 )
 
 // checkClient refuses a client that may not use the credential: its address is not in the
@@ -12,23 +14,22 @@ import (
 // credential. The request counts against the limit of the address, not of the credential:
 // a stolen key must not use up the requests of its owner.
 func (a *API) checkClient(x *exchange) error {
-	c, reason := x.credential, ""
+	c := x.credential
 	if len(c.AllowedNetworks) > 0 {
-		if address, known := clientAddress(x.r, a.proxies); !known || !c.AllowsAddress(address) {
-			reason = "this credential may not be used from this address"
+		if address, known := a.clients.Client(x.r); !known || !c.AllowsAddress(address) {
+			return a.refuseClient(x, reasonWrongAddress, "this credential may not be used from this address")
 		}
 	}
-	if reason == "" && len(c.ClientCertificates) > 0 && !c.AllowsCertificate(clientCertificate(x.r, a.now())) {
-		reason = "this credential may only be used with its client certificate"
+	if len(c.ClientCertificates) > 0 && !c.AllowsCertificate(clientCertificate(x.r, a.now())) {
+		return a.refuseClient(x, reasonWrongCertificate, "this credential may only be used with its client certificate")
 	}
-	if reason == "" {
-		return nil
-	}
-	if a.countAnonymous(x) { // limits the lines of the log
-		a.log.Warn("A credential was used by a client that it does not allow. The service refuses the request. If the client is not yours, revoke the credential.",
-			"credential", c.Prefix, "address", clientNetwork(x.r, a.proxies), "reason", reason, "request_id", x.id)
-	}
-	return forbidden("%s", reason)
+	return nil
+}
+
+func (a *API) refuseClient(x *exchange, reason access.Reason, message string) error {
+	a.countAnonymous(x)
+	a.refuse(x, reason, x.credential.Prefix, x.credential)
+	return forbidden("%s", message)
 }
 
 // clientCertificate returns the fingerprint of the client certificate of a connection, or

@@ -15,6 +15,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -135,7 +136,7 @@ func TestACredentialIsLimitedToItsClientCertificates(t *testing.T) {
 				t.Errorf("%s, with a credential without limits: %s", tt.name, a)
 			}
 		}
-		if n := strings.Count(log.String(), `"credential":"`+key[3:15]+`","address":"203.0.113.9","reason":"this credential may only`); n != 4 {
+		if n := strings.Count(log.String(), `"reason":"wrong_certificate","client":"203.0.113.9"`); n != 4 || !strings.Contains(log.String(), `"credential":"`+key[3:15]+`"`) {
 			t.Errorf("the log names %d refused requests, want 4:\n%s", n, log)
 		}
 	})

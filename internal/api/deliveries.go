@@ -66,7 +66,7 @@ type replayResource struct {
 
 // replayEvents sends events to an endpoint again.
 func (a *API) replayEvents(ctx context.Context, x *exchange, e store.Endpoint) error {
-	_, document, err := readJSON(x.r)
+	_, document, err := a.readJSON(x)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ var eventIDForm = regexp.MustCompile(`^evt_[0-9a-f]{32}$`)
 // of its three members.
 func decodeReplay(document *strictjson.Document) (replay notify.Replay, _ error) {
 	var d bodyDecoder
-	members := d.object(document.Root(), "event_id", "since", "failed")
+	members := d.document(document, "event_id", "since", "failed")
 	for name, v := range members {
 		switch name {
 		case "event_id":

@@ -134,8 +134,7 @@ func (a *API) artifact(x *exchange, read func(context.Context, store.Invoice) (p
 	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(file.Digest)+":")
 	h.Set("Content-Disposition", `attachment; filename="`+file.Name+extension+`"`)
 	h.Set("Content-Type", mediaType)
-	x.write(http.StatusOK, file.Bytes)
-	return nil
+	return x.write(http.StatusOK, file.Bytes)
 }
 
 // matchesETag reports whether the lines of If-None-Match contain an ETag

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
@@ -39,13 +41,14 @@ func endpointPath(e store.Endpoint) string {
 }
 
 // createEndpoint creates an endpoint. The answer contains its secret. A request
-// with the same key and body gets the same answer again.
+// with the same key and body gets the same answer again, without the secret when
+// that is not valid any more.
 func (a *API) createEndpoint(x *exchange) error {
 	key, err := creationKey(x)
 	if err != nil {
 		return err
 	}
-	raw, document, err := readJSON(x.r)
+	raw, document, err := a.readJSON(x)
 	if err != nil {
 		return err
 	}
@@ -62,13 +65,30 @@ func (a *API) createEndpoint(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	if created.SecretEnded {
+		if created.Answer.Body, err = withoutSecret(created.Answer.Body); err != nil {
+			return err
+		}
+	}
 	x.replayed = created.Replayed
 	x.w.Header().Set("Location", created.Answer.Location)
 	if created.Replayed {
 		x.w.Header().Set("Idempotency-Replayed", "true")
 	}
-	x.write(created.Answer.HTTPStatus, created.Answer.Body)
-	return nil
+	return x.write(created.Answer.HTTPStatus, created.Answer.Body)
+}
+
+// withoutSecret returns a stored answer to a creation without the secret.
+func withoutSecret(body []byte) ([]byte, error) {
+	var stored struct {
+		Data endpointResource `json:"data"`
+		Meta pipeline.Meta    `json:"meta"`
+	}
+	if err := json.Unmarshal(body, &stored); err != nil {
+		return nil, fmt.Errorf("api: read a stored answer: %w", err)
+	}
+	stored.Data.Secret = ""
+	return pipeline.EncodeAnswer(stored.Data, stored.Meta)
 }
 
 // storeEndpoint validates the request and stores the endpoint. A known key
@@ -93,7 +113,7 @@ func (a *API) storeEndpoint(ctx context.Context, scope store.Scope, document *st
 
 func decodeEndpoint(document *strictjson.Document) (n notify.EndpointSpec, err error) {
 	var d bodyDecoder
-	members := d.object(document.Root(), "url", "events", "description")
+	members := d.document(document, "url", "events", "description")
 	for name, v := range members {
 		switch name {
 		case "url":
@@ -160,18 +180,18 @@ func (a *API) withEndpoint(handle endpointHandler) func(*exchange) error {
 // body must be absent or an empty object.
 func (a *API) withCommand(handle endpointHandler) func(*exchange) error {
 	return a.withEndpoint(func(ctx context.Context, x *exchange, e store.Endpoint) error {
-		if err := checkNoArguments(x.r); err != nil {
+		if err := a.checkNoArguments(x); err != nil {
 			return err
 		}
 		return handle(ctx, x, e)
 	})
 }
 
-func checkNoArguments(r *http.Request) error {
-	if r.ContentLength == 0 {
+func (a *API) checkNoArguments(x *exchange) error {
+	if x.r.ContentLength == 0 {
 		return nil
 	}
-	body, err := readJSONBytes(r)
+	body, err := a.readJSONBytes(x)
 	if err != nil || len(body) == 0 {
 		return err
 	}
@@ -180,7 +200,7 @@ func checkNoArguments(r *http.Request) error {
 		return err
 	}
 	var d bodyDecoder
-	d.object(document.Root())
+	d.document(document)
 	return d.err()
 }
 
@@ -200,7 +220,7 @@ func (a *API) deleteEndpoint(ctx context.Context, x *exchange, e store.Endpoint)
 
 // rotateEndpoint gives an endpoint a new secret and answers it.
 func (a *API) rotateEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
-	e, secret, err := a.endpoints.Rotate(ctx, x.scope, e.ID)
+	e, secret, err := a.endpoints.Rotate(ctx, x.scope, e.ID, notify.Overlap)
 	if err != nil {
 		return err
 	}

@@ -122,6 +122,41 @@ func TestEndpointsAreListedInPages(t *testing.T) {
 	})
 }
 
+// After a rotation, a repeated creation gets the stored answer without the secret: the old
+// one ends, and perhaps it has leaked.
+func TestARepeatedCreationDoesNotShowAnOldSecret(t *testing.T) {
+	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
+		create := func() response {
+			return e.send(request{method: http.MethodPost, path: "webhook-endpoints", idem: "k", body: endpointBody("https://erp.example.com/", "*")})
+		}
+		var made, rotated endpoint
+		first := create()
+		first.data(t, &made)
+		want := strings.Replace(string(first.body), `,"secret":"`+made.Secret+`"`, "", 1)
+		if len(want) == len(first.body) {
+			t.Fatalf("no secret in %s", first)
+		}
+		if again := create(); !bytes.Equal(again.body, first.body) {
+			t.Errorf("before the rotation: %s", again)
+		}
+		e.post("webhook-endpoints/"+made.ID+"/rotate-secret", "").data(t, &rotated)
+		replayed := func(when string) {
+			t.Helper()
+			a := create()
+			if a.status != http.StatusCreated || string(a.body) != want || a.header.Get("Idempotency-Replayed") != "true" ||
+				a.header.Get("Location") != first.header.Get("Location") {
+				t.Errorf("%s: %s\nwant %s", when, a, want)
+			}
+			if strings.Contains(string(a.body), made.Secret) || strings.Contains(string(a.body), rotated.Secret) {
+				t.Errorf("%s: the answer has a secret: %s", when, a)
+			}
+		}
+		replayed("after the rotation")
+		e.send(request{method: http.MethodDelete, path: "webhook-endpoints/" + made.ID})
+		replayed("after the rotation and a deletion")
+	})
+}
+
 func TestEndpointCreationIsIdempotent(t *testing.T) {
 	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		create := func(idem, body string) response {

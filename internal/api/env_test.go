@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/buyer"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
@@ -72,6 +75,7 @@ type env struct {
 	pipeline *pipeline.Pipeline
 	feed     *notify.Feed
 	api      *api.API
+	capacity *capacity.Capacity
 	registry *prometheus.Registry
 	base     string // URL of the service
 	taxpayer string
@@ -85,6 +89,14 @@ func eachEngine(t *testing.T, opt envOptions, test func(t *testing.T, e *env)) {
 	t.Helper()
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) { test(t, newEnv(t, address, opt)) })
+}
+
+// oneEngine runs a test in a new environment on SQLite. It is for answers that do not
+// depend on the database, because most of them are given before it is asked.
+func oneEngine(t *testing.T, opt envOptions, test func(t *testing.T, e *env)) {
+	t.Helper()
+	t.Parallel()
+	test(t, newEnv(t, storetest.Address(t, "sqlite"), opt))
 }
 
 // newEnv starts a service on a database, with a taxpayer and a credential.
@@ -133,14 +145,18 @@ func newNode(t *testing.T, address string, opt envOptions) *env {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	e.must(err)
 	e.base = "http://" + listener.Addr().String()
-	e.api, err = api.New(e.apiOptions(log, e.registry))
+	apiOptions := e.apiOptions(log, e.registry)
+	e.capacity = apiOptions.Capacity
+	e.api, err = api.New(apiOptions)
 	e.must(err)
 	server := api.NewServer(e.api.Handler(e.registry), log)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { e.pipeline.Run(ctx) })
-	running.Go(func() { _ = server.Serve(api.LimitConnections(listener)) })
-	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
+	running.Go(func() { _ = server.Serve(apiOptions.Capacity.Listen(listener, apiOptions.Clients)) })
+	// The client may open more connections than it needs. The service closes those
+	// that bring no header within 5 s, and the client must not use them then.
+	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true, IdleConnTimeout: 3 * time.Second}
 	e.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
@@ -156,10 +172,15 @@ func (e *env) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.Op
 	opt := api.Options{
 		Store: e.store, Pipeline: e.pipeline, Keyring: e.ring, Environment: e.opt.environment, BaseURL: "https://invoices.example",
 		RateLimit: e.opt.rateLimit, Now: e.opt.now, Log: log, Metrics: registry,
+		Capacity: capacity.New(capacity.DefaultLimits(1<<30, runtime.GOMAXPROCS(0))), Clients: capacity.NewClientFinder(nil, e.opt.now, log),
 		Endpoints: e.endpoints(), Feed: e.feed, Sources: e.sources(), Inbox: e.opt.inbox,
 	}
 	if opt.Inbox == nil {
-		inbox, err := live.NewInbox(live.InboxOptions{Store: e.store, Env: e.opt.environment, Pipeline: e.pipeline, Now: e.opt.now, Log: log, Roots: e.opt.roots})
+		responses, err := buyer.New(buyer.Options{Store: e.store, Env: e.opt.environment, Now: e.opt.now, Log: log, Publish: e.pipeline.Publish})
+		e.must(err)
+		inbox, err := live.NewInbox(live.InboxOptions{
+			Store: e.store, Env: e.opt.environment, Pipeline: e.pipeline, Now: e.opt.now, Log: log, Roots: e.opt.roots, Responses: responses,
+		})
 		e.must(err)
 		opt.Inbox = inbox
 	}

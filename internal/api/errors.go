@@ -26,7 +26,7 @@ type apiError struct {
 	details fiscal.Problems
 	headers map[string]string
 	invoice string // id of the existing invoice of an external id conflict
-	shed    bool   // refused because no slot was free
+	shed    bool   // refused because there was no capacity for it
 }
 
 func (e *apiError) Error() string { return e.code + ": " + e.message }
@@ -42,6 +42,18 @@ func unauthorized(challenge, message string) *apiError {
 
 func forbidden(format string, args ...any) *apiError {
 	return &apiError{status: http.StatusForbidden, code: "forbidden", message: fmt.Sprintf(format, args...)}
+}
+
+// suspended refuses a credential that an operator has suspended, or whose taxpayer or
+// environment is suspended.
+func suspended(c store.Credential) *apiError {
+	switch c.Suspended.Kind() {
+	case "taxpayer":
+		return forbidden("this taxpayer is suspended; ask the operator of the service")
+	case "environment":
+		return forbidden("the environment %s is suspended; try again later, or ask the operator of the service", c.Environment)
+	}
+	return forbidden("this credential is suspended; ask the operator of the service")
 }
 
 func insufficientScope(missing []string) *apiError {
@@ -96,7 +108,7 @@ func invalid(details ...fiscal.Problem) *apiError {
 		message: "the request is not valid; see details", details: details}
 }
 
-// shed marks a refusal as one for lack of a free slot.
+// shed marks a refusal as one for lack of capacity.
 func shed(e *apiError) *apiError {
 	e.shed = true
 	return e
@@ -180,7 +192,10 @@ func (a *API) respondError(x *exchange, err error) {
 	if x.status != 0 {
 		return
 	}
-	e := toAPIError(err)
+	e := toAPIError(a.refusal(x, err))
+	for _, name := range []string{"Content-Type", "Content-Disposition", "ETag", "Repr-Digest", "Accept-Ranges"} {
+		x.w.Header().Del(name) // of the file that a handler wanted to send
+	}
 	clientGone := x.r.Context().Err() != nil // its cancelled context explains the error
 	if e.status >= http.StatusInternalServerError && !clientGone && !errors.As(err, new(*apiError)) {
 		a.log.Error("request failed", "request_id", x.id, "route", x.route, "status", e.status, "error", err.Error())
@@ -203,6 +218,6 @@ func (a *API) respondError(x *exchange, err error) {
 	if err != nil {
 		a.log.Error("cannot encode the error answer; the body is empty", "request_id", x.id, "error", err.Error())
 	}
-	x.write(e.status, body)
+	x.send(e.status, body)
 	x.shed = e.shed
 }

@@ -54,7 +54,7 @@ func (a *API) listEvents(x *exchange) error {
 		page.after = e.Number
 	}
 	if m.NextCursor == "" || len(events) > 0 {
-		m.NextCursor = a.cursors.Make(positionID(page.after), feedList(x.scope))
+		m.NextCursor = a.cursors().Make(positionID(page.after), feedList(x.scope))
 	}
 	return x.respondWith(data, m)
 }
@@ -87,7 +87,7 @@ func (a *API) readFeed(x *exchange, page feedRequest) ([]store.Event, error) {
 	if !waited || waitErr != nil {
 		return nil, nil
 	}
-	if err := a.takeSlots(x); err != nil {
+	if err := a.takeSlot(x); err != nil {
 		return nil, err
 	}
 	return read()

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -22,7 +23,10 @@ type exchange struct {
 	id    string // request id
 	start time.Time
 
-	slots         slots
+	capacity *capacity.Capacity
+
+	holds
+	address       string // of the client
 	route         string // pattern of the path, for logs and metrics
 	params        map[string]string
 	credential    store.Credential
@@ -37,7 +41,8 @@ type exchange struct {
 	invoiceID string
 	keyDigest string // short digest of the idempotency key
 	replayed  bool
-	shed      bool // refused because no slot was free
+	shed      bool // refused because there was no capacity for it
+	exceeded  bool // refused because its address has used up its window
 }
 
 // handlerTime limits the work of a handler after the request has been read.
@@ -50,7 +55,10 @@ func (x *exchange) deadline() (context.Context, context.CancelFunc) {
 
 // begin sets the headers that every answer has.
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: "unknown"}
+	x := &exchange{
+		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: "unknown",
+		capacity: a.capacity, address: a.clients.Address(r),
+	}
 	a.metrics.inFlight.Inc()
 	h := w.Header()
 	h.Set("X-Request-Id", x.id)
@@ -59,16 +67,11 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	if a.tls {
 		h.Set("Strict-Transport-Security", "max-age=63072000")
 	}
-	if len(r.TransferEncoding) > 0 {
-		// The request may have a Content-Length too, which net/http hides. A
-		// proxy may have used it, so the connection must not be used again.
-		h.Set("Connection", "close")
-	}
 	return x
 }
 
-// serveRecovering serves the request and turns a panic into an error.
-func (a *API) serveRecovering(x *exchange) (err error) {
+// recovering serves the request and turns a panic into an error.
+func (a *API) recovering(x *exchange, serve func(*exchange) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			// The panic value may contain data of the client; its type and the stack do not.
@@ -76,7 +79,7 @@ func (a *API) serveRecovering(x *exchange) (err error) {
 			err = errPanic
 		}
 	}()
-	return a.serve(x)
+	return serve(x)
 }
 
 // finish logs the request in one line and updates the metrics.
@@ -151,13 +154,27 @@ func (x *exchange) respondAs(status int, data, meta any) error {
 	if err != nil {
 		return err
 	}
-	x.write(status, body)
+	return x.write(status, body)
+}
+
+// write sends a body that was made for this request. It gives back what the request
+// holds first: a client may read slowly. It fails, and sends nothing, when clients
+// of the same credential are reading too many large answers.
+func (x *exchange) write(status int, body []byte) error {
+	x.release()
+	memory, err := x.capacity.HoldAnswer(x.holder(), len(body))
+	if err != nil {
+		return err
+	}
+	defer memory.Release()
+	x.send(status, body)
 	return nil
 }
 
-// write sends a body, as JSON unless the handler has set another Content-Type.
+// send sends a body, as JSON unless the handler has set another Content-Type.
 // net/http does not send the body when the method is HEAD.
-func (x *exchange) write(status int, body []byte) {
+func (x *exchange) send(status int, body []byte) {
+	x.release()
 	h := x.w.Header()
 	if h.Get("Content-Type") == "" {
 		h.Set("Content-Type", "application/json; charset=utf-8")
@@ -168,7 +185,10 @@ func (x *exchange) write(status int, body []byte) {
 }
 
 // writeEmpty sends an answer without body and Content-Length.
-func (x *exchange) writeEmpty(status int) { x.writeHeader(status, 0) }
+func (x *exchange) writeEmpty(status int) {
+	x.release()
+	x.writeHeader(status, 0)
+}
 
 func (x *exchange) writeHeader(status, size int) {
 	h := x.w.Header()

@@ -33,7 +33,7 @@ func (a *API) receiveInbound(x *exchange) error {
 	if !ok || a.environment == fiscal.Sandbox || a.sources == nil || a.inbox == nil {
 		return notFound()
 	}
-	body, err := readBody(x.r, maxInbound)
+	body, err := a.readBody(x, maxInbound)
 	if err != nil {
 		return err
 	}
@@ -87,6 +87,9 @@ func readInbound(id string, body []byte) (live.Inbound, error) {
 	document, err := strictjson.Parse(body)
 	if err != nil {
 		return message, err
+	}
+	if document.Truncated() {
+		return message, badRequest("the message has too many members or items")
 	}
 	var problems fiscal.Problems
 	text := func(object strictjson.Node, path, name string) string {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
@@ -117,7 +118,7 @@ func TestInboundNeedsAFreshSignatureOfTheSource(t *testing.T) {
 			t.Errorf("received %+v", in)
 		}
 		// After a rotation both secrets are accepted for a day.
-		_, next, err := e.sources().Rotate(t.Context(), source.ID)
+		_, next, err := e.sources().Rotate(t.Context(), source.ID, notify.Overlap)
 		e.must(err)
 		for name, s := range map[string]webhook.Secret{"old": secret, "new": next} {
 			if a := e.send(signedMessage(source.ID, "msg_"+name, now, body, s)); a.status != http.StatusAccepted {

@@ -169,7 +169,7 @@ func TestBodiesThatAreNotJSONAreRefused(t *testing.T) {
 		{"nesting of 17", strings.Repeat("[", 17) + strings.Repeat("]", 17)},
 		{"nesting of 17 inside an invoice", strings.Replace(good, `"DOP"`, strings.Repeat("[", 16)+strings.Repeat("]", 16), 1)},
 	}
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, tt := range tests {
 			a := e.create("json", []byte(tt.body))
 			if a.status != http.StatusBadRequest || a.code() != "invalid_json" {
@@ -189,7 +189,7 @@ func TestBodiesThatAreNotJSONAreRefused(t *testing.T) {
 
 // Sixteen levels of nesting are the documented limit.
 func TestNestingOfSixteenLevelsIsParsed(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		a := e.create("k", []byte(strings.Repeat("[", 16)+strings.Repeat("]", 16)))
 		wantInvalid(t, "16 deep", a, "invalid_type")
 	})
@@ -242,7 +242,7 @@ func hostileObject(size int) []byte {
 }
 
 func TestBodyMustBeAnObject(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, b := range []string{"null", "[]", `"x"`, "7", "true", "-0.5e1", `[{}]`} {
 			wantInvalid(t, b, e.create("top", []byte(b)), "invalid_type")
 		}

@@ -66,7 +66,7 @@ func TestUnknownMembersAreRefusedAtEachLevel(t *testing.T) {
 }
 
 func TestMemberNamesAreCaseSensitive(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		wrongCase := func(v map[string]any) { delete(v, "external_id"); v["External_Id"] = "X" }
 		wantInvalid(t, "External_Id", e.create("case", invoiceBody("X", wrongCase)), "External_Id unknown_field", "external_id required")
 		both := func(v map[string]any) { v["EXTERNAL_ID"] = "Y" }
@@ -117,7 +117,7 @@ func TestControlCharactersAreRefusedInEveryString(t *testing.T) {
 }
 
 func TestBidiOverridesAndBlankTextsAreRefused(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		bad := []rune{0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069, 0xfffe, 0xffff}
 		i := 0
 		for _, field := range slices.Sorted(maps.Keys(textFields())) {
@@ -172,7 +172,7 @@ func TestInvoiceFieldsHaveLimits(t *testing.T) {
 		}
 	}
 	emoji := strings.Repeat("🧾", 200)
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		wantInvalid(t, "no line", e.create("b", invoiceBody("b", setField("lines", []any{}))), "lines too_few_items")
 		wantInvalid(t, "1001 lines", e.create("b", invoiceBody("b", withLines(1001))), "lines too_many_items")
 		wantInvalid(t, "13 taxes", e.create("b", invoiceBody("b", taxes(13))), append([]string{"lines.0.taxes too_many_items"}, conflicts(12)...)...)
@@ -206,7 +206,7 @@ func conflicts(n int) []string {
 }
 
 func TestDiscountsAreValidated(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, tt := range []struct {
 			discount any
 			want     []string
@@ -233,7 +233,7 @@ func TestDiscountsAreValidated(t *testing.T) {
 }
 
 func TestDatesMustExist(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, date := range []string{
 			"2026-02-30", "2026-2-3", "2026-13-01", "2026-00-10", "2026-01-00", "2025-02-29", "0000-01-01", "26-01-01", "2026-01-01T00:00:00Z",
 			"2026/01/01", "01-02-2026", "+2026-01-1", " 2026-01-01", "", "２０２６-01-01", "2026-01-1 ",
@@ -253,7 +253,7 @@ func TestDatesMustExist(t *testing.T) {
 // The day changes at 04:00 UTC, midnight in Santo Domingo. A valid date reaches the
 // readiness check, which fails here.
 func TestProductionRefusesDatesInTheFuture(t *testing.T) {
-	eachEngine(t, envOptions{environment: fiscal.Production}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{environment: fiscal.Production}, func(t *testing.T, e *env) {
 		for _, tt := range []struct {
 			at, date string
 			future   bool

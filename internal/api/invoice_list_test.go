@@ -81,7 +81,7 @@ func TestInvalidQueriesAreRefused(t *testing.T) {
 		"cursor=" + strings.Repeat("A", 501): "cursor invalid_cursor", "cursor=x": "cursor invalid_cursor",
 		"status=x&limit=0&cursor=x": "status invalid_enum|limit out_of_range|cursor invalid_cursor",
 	}
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for query, want := range tests {
 			a := e.send(request{path: "invoices?" + query})
 			wantCode(t, query, a, http.StatusBadRequest, "bad_request")
@@ -116,7 +116,7 @@ func TestInvalidQueriesAreRefused(t *testing.T) {
 
 // Two bytes of a query must not cause a hundred bytes of the answer.
 func TestQueryOfManyParametersGetsAShortAnswer(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		a := e.send(request{path: "invoices?" + strings.Repeat("a&", 5000)})
 		wantCode(t, "5000 parameters", a, http.StatusBadRequest, "bad_request")
 		if n := len(a.details(t)); n > 101 || len(a.body) > 20_000 {

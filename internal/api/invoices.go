@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -24,22 +23,22 @@ func (a *API) createInvoice(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	raw, document, err := readJSON(x.r)
+	raw, document, err := a.readJSON(x)
 	if err != nil {
 		return err
 	}
-	canonical := document.Canonical()
-	intent := pipeline.Intent{
-		Scope: x.scope, Key: key, RequestID: x.id,
-		Fingerprint: fingerprint(canonical, scenario), RawDigest: digest(raw),
-	}
+	command, err := newCommand(raw, document, scenario)
+	command.Scope, command.Key, command.RequestID = x.scope, key, x.id
 	ctx, cancel := x.deadline()
 	defer cancel()
-	done, err := a.register(ctx, intent, document, canonical, scenario)
+	var done pipeline.Registered
+	if err == nil {
+		done, err = a.pipeline.Register(ctx, command)
+	}
 	if mayBeReplay(err) {
 		// The stored answer of a known key counts more than any rule: the same
 		// request may have been accepted before. Reading it needs no write.
-		known, recallErr := a.pipeline.Recall(ctx, intent)
+		known, recallErr := a.pipeline.Recall(ctx, command.Intent)
 		if !errors.Is(recallErr, store.ErrNotFound) {
 			done, err = known, recallErr
 		}
@@ -51,27 +50,34 @@ func (a *API) createInvoice(x *exchange) error {
 	x.w.Header().Set("Location", done.Location)
 	if done.Replayed {
 		x.w.Header().Set("Idempotency-Replayed", "true")
-		x.write(done.HTTPStatus, done.Body)
-		return nil
+		return x.write(done.HTTPStatus, done.Body)
 	}
 	if inv, ok := a.awaitInvoice(x, done.ObjectID); ok {
 		return x.respondAs(done.HTTPStatus, pipeline.NewInvoiceResource(inv), pipeline.Meta{RequestID: x.id})
 	}
-	x.write(done.HTTPStatus, done.Body)
-	return nil
+	return x.write(done.HTTPStatus, done.Body)
 }
 
-// register validates the invoice and stores it. The pipeline finds a known key
-// in the transaction that would store the invoice.
-func (a *API) register(ctx context.Context, in pipeline.Intent, document *strictjson.Document, canonical []byte, scenario pipeline.Scenario) (pipeline.Registered, error) {
+// newCommand validates an invoice and returns the command that registers it. When the
+// invoice is not valid, the command has only what identifies the request: the pipeline
+// may have registered it before.
+func newCommand(raw []byte, document *strictjson.Document, scenario pipeline.Scenario) (pipeline.Command, error) {
+	canonical := document.Canonical()
+	if document.Truncated() {
+		// The canonical form is that of another request. No registered request
+		// has this one, which is not canonical.
+		canonical = append([]byte{' '}, raw...)
+	}
+	c := pipeline.Command{Intent: pipeline.Intent{Fingerprint: fingerprint(canonical, scenario), RawDigest: digest(raw)}}
 	inv, err := fiscal.New(fiscal.DecodeRequest(document))
 	if err != nil {
-		return pipeline.Registered{}, err
+		return c, err
 	}
 	if !scenario.Fits(inv.Type) {
-		return pipeline.Registered{}, badRequest("Sandbox-Scenario: an invoice of type " + string(inv.Type) + " never has the status " + string(scenario))
+		return c, badRequest("Sandbox-Scenario: an invoice of type " + string(inv.Type) + " never has the status " + string(scenario))
 	}
-	return a.pipeline.Register(ctx, pipeline.Command{Intent: in, Invoice: inv, Request: canonical, Scenario: scenario})
+	c.Invoice, c.Request, c.Scenario = inv, canonical, scenario
+	return c, nil
 }
 
 // mayBeReplay reports whether the idempotency key may be known although err was

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 )
 
 // A mounted handler must not get a request with Content-Length and
@@ -23,11 +25,13 @@ func TestMountInspectsEveryHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := NewServer(h, slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	server := NewServer(h, log)
+	limited := capacity.New(capacity.DefaultLimits(1<<30, 2)).Listen(listener, capacity.NewClientFinder(nil, time.Now, log))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(LimitConnections(listener)) // returns when the server is closed
+		_ = server.Serve(limited) // returns when the server is closed
 	}()
 	t.Cleanup(func() {
 		_ = server.Close()
@@ -45,6 +49,7 @@ func TestMountInspectsEveryHeader(t *testing.T) {
 	}{
 		{"/FE/x", "Content-Length: 0\r\n", http.StatusNoContent},
 		{"/fe/x", "Content-Length: 0\r\n", http.StatusNoContent},
+		{"/livez", "Content-Length: 0\r\n", http.StatusAccepted},
 		{"/fe/x", "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n", http.StatusBadRequest},
 	} {
 		body := ""
@@ -65,12 +70,32 @@ func TestMountInspectsEveryHeader(t *testing.T) {
 	}
 }
 
+// AdmitCaller counts the requests of each caller apart, with the limit of a credential.
+func TestAdmitCallerCountsByCaller(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	a := &API{rateLimit: 20, rateLimiter: &rateLimiter{limit: 20, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
+	for n := range 20 {
+		if !a.AdmitCaller(t.Context(), "token a") {
+			t.Fatalf("request %d is refused", n+1)
+		}
+	}
+	if a.AdmitCaller(t.Context(), "token a") || !a.AdmitCaller(t.Context(), "token b") {
+		t.Error("the limit of one caller is not its own")
+	}
+	now = now.Add(time.Minute)
+	if !a.AdmitCaller(t.Context(), "token a") {
+		t.Error("refused in the next minute")
+	}
+}
+
 // Admit counts requests by client address, apart from the failed requests of the
 // API.
 func TestAdmitCountsByAddress(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	a := &API{rateLimiter: &rateLimiter{limit: 1, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
+	clients := capacity.NewClientFinder(nil, time.Now, slog.New(slog.DiscardHandler))
+	a := &API{clients: clients, rateLimiter: &rateLimiter{limit: 1, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
 	from := func(address string) *http.Request {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/fe/x", nil)
 		r.RemoteAddr = address

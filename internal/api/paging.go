@@ -23,7 +23,7 @@ type pageMeta struct {
 
 // pageRequest reads the parameters limit and cursor.
 func (a *API) pageRequest(q query, list cursor.List, problems *queryProblems) pageRequest {
-	p := pageRequest{cursors: a.cursors, list: list, limit: q.limit(problems)}
+	p := pageRequest{cursors: a.cursors(), list: list, limit: q.limit(problems)}
 	if id, ok := a.readCursor(q, list, "must be the next_cursor of a page of this list, with the same filters", problems); ok {
 		p.before = id.String()
 	}
@@ -44,7 +44,7 @@ func (a *API) readCursor(q query, list cursor.List, message string, problems *qu
 	if !ok {
 		return uuid.UUID{}, false
 	}
-	id, ok := a.cursors.Read(text, list)
+	id, ok := a.cursors().Read(text, list)
 	if !ok {
 		problems.add("cursor", fiscal.CodeInvalidCursor, message)
 	}

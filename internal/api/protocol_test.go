@@ -14,7 +14,7 @@ import (
 )
 
 func TestMalformedIDsAreRefused(t *testing.T) {
-	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
+	oneEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		id := e.created(e.create("k", invoiceBody("complete"))).ID
 		bad := map[string]string{
 			"no UUID":                 "1",
@@ -59,7 +59,7 @@ func TestMalformedIDsAreRefused(t *testing.T) {
 }
 
 func TestUpperCaseIDsWork(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		upper := strings.ToUpper
 		a := e.send(request{method: http.MethodPost, path: "/v1/taxpayers/" + upper(e.taxpayer) + "/invoices", idem: "k", body: invoiceBody("A")})
 		made := e.created(a)
@@ -81,7 +81,7 @@ func TestUpperCaseIDsWork(t *testing.T) {
 }
 
 func TestPathHasOneSpelling(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		made := e.created(e.create("k", invoiceBody("A")))
 		own := "/v1/taxpayers/" + e.taxpayer
 		targets := []string{
@@ -121,7 +121,7 @@ func TestPathHasOneSpelling(t *testing.T) {
 }
 
 func TestOtherMethodsAreRefused(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		made := e.created(e.create("k", invoiceBody("A")))
 		known := make(map[string][]string)
 		for _, o := range operations(t) {
@@ -187,7 +187,7 @@ func TestHeadIsGetWithoutBody(t *testing.T) {
 }
 
 func TestNoCORSHeadersAreSent(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, method := range []string{http.MethodOptions, http.MethodGet, http.MethodPost} {
 			a := e.send(request{method: method, path: "invoices", idem: "k", body: invoiceBody("A"), header: http.Header{
 				"Origin": {"https://shop.example"}, "Access-Control-Request-Method": {"POST"}, "Access-Control-Request-Headers": {"authorization"},
@@ -208,7 +208,7 @@ func TestNoCORSHeadersAreSent(t *testing.T) {
 }
 
 func TestMediaTypes(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		tests := []struct {
 			name     string
 			lines    []string
@@ -255,7 +255,7 @@ func TestMediaTypes(t *testing.T) {
 }
 
 func TestCompressedBodiesAreRefused(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		var bomb bytes.Buffer
 		z := gzip.NewWriter(&bomb)
 		_, err := z.Write(make([]byte, 1<<21)) // a larger body would only make the test slower
@@ -287,7 +287,7 @@ func bodyOfSize(externalID string, size int) []byte {
 }
 
 func TestBodySizeIsLimited(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		const most = 1_048_576
 		if a := e.create("k1", bodyOfSize("A", most)); a.status != http.StatusAccepted {
 			t.Errorf("the largest body: %s", a)
@@ -337,7 +337,7 @@ func TestBodySizeIsLimited(t *testing.T) {
 // net/http refuses malformed requests without our envelope. It closes the
 // connection, so that the bytes that follow are not taken for a request.
 func TestMalformedHTTPClosesTheConnection(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		path := "/v1/taxpayers/" + e.taxpayer + "/invoices"
 		get := func(more ...string) string { return e.rawRequest(http.MethodGet, path, e.key, more...) }
 		tests := []struct {
@@ -379,7 +379,7 @@ func TestMalformedHTTPClosesTheConnection(t *testing.T) {
 // A proxy may use Content-Length where the server uses the chunks. The bytes that
 // follow could then be taken for the request of another client.
 func TestLengthAndChunksCloseTheConnection(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		path := "/v1/taxpayers/" + e.taxpayer + "/invoices"
 		text := invoiceBody("A")
 		c := e.dial(t)

@@ -213,6 +213,13 @@ func (a *API) countAnonymous(x *exchange) (allowed bool) {
 		return true
 	}
 	x.counted = true
-	x.window, allowed = a.rateLimiter.countAddress(x.r.Context(), "address "+clientNetwork(x.r, a.proxies))
+	x.window, allowed = a.rateLimiter.countAddress(x.r.Context(), "address "+x.address)
 	return allowed
+}
+
+// addressExceeded returns the refusal of a request that is not authenticated and
+// whose address has used up its window.
+func (a *API) addressExceeded(x *exchange) error {
+	x.exceeded = true
+	return shed(rateLimited(x.window.reset-a.now().Unix(), "too many requests without a valid credential from this address; try again after Retry-After seconds"))
 }

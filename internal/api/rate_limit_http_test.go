@@ -14,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -153,7 +154,7 @@ func TestRateLimitThatIsOff(t *testing.T) {
 }
 
 func TestAddressMayFailThreeHundredTimes(t *testing.T) {
-	eachEngine(t, envOptions{rateLimit: 100}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{rateLimit: 100}, func(t *testing.T, e *env) {
 		fails := []request{
 			{path: "invoices", key: "-"},
 			{path: "invoices", key: "fh_nonsense"},
@@ -196,9 +197,9 @@ func TestAddressMayFailThreeHundredTimes(t *testing.T) {
 // Each client behind a configured proxy has a window of its own, and cannot use
 // that of another client.
 func TestClientsBehindAProxyAreCountedSeparately(t *testing.T) {
-	eachEngine(t, envOptions{rateLimit: 100}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{rateLimit: 100}, func(t *testing.T, e *env) {
 		proxied := e.withService(t, func(o *api.Options, _ *http.Server) {
-			o.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			o.Clients = capacity.NewClientFinder([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, o.Now, o.Log)
 		})
 		fail := func(e *env, forwarded string) int {
 			return e.send(request{path: "invoices", key: "-", header: http.Header{"X-Forwarded-For": {forwarded}}}).status

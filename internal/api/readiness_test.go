@@ -43,6 +43,8 @@ func (s *stubSigners) Undelegated(*xmlsig.Identity, string) (string, bool) {
 	return "El RNC no está delegado", s.undelegated
 }
 
+func (s *stubSigners) Down() (time.Time, bool) { return time.Time{}, false }
+
 // newRegisterOnlyPlan returns a live plan whose authority and identities are never
 // called.
 func newRegisterOnlyPlan(t *testing.T, s *store.Store, opt envOptions) *live.Plan {

@@ -10,7 +10,7 @@ import (
 // A retired operation announces its end on every answer, and answers 404 from its
 // sunset on.
 func TestRetiredOperationAnnouncesItsEnd(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		deprecated := e.clock.now().Add(-24 * time.Hour)
 		sunset := e.clock.now().Add(365 * 24 * time.Hour)
 		e.api.Retire("/v1/taxpayers/{taxpayer_id}/invoices/{invoice_id}", deprecated, sunset, "https://invoices.example/changes", "https://invoices.example/v2")

@@ -18,6 +18,7 @@ type route struct {
 	scopes     []apikey.Scope
 	named      bool // the path names one resource; without access the answer is 404, not 403
 	webhooks   bool // it manages webhook endpoints, which the sandbox does not have
+	bodyFirst  bool // the handler reads the body before it needs a slot
 	handle     func(*exchange) error
 	public     func(*exchange) error // handles the request without a credential
 	retirement *retirement           // nil: the operation stays
@@ -34,7 +35,7 @@ func (a *API) table() []route {
 	)
 	manage := []apikey.Scope{apikey.WebhooksManage}
 	routes := []route{
-		{method: http.MethodPost, name: invoices, handle: a.createInvoice,
+		{method: http.MethodPost, name: invoices, handle: a.createInvoice, bodyFirst: true,
 			scopes: []apikey.Scope{apikey.InvoicesWrite, apikey.ECFSubmit}},
 		{method: http.MethodGet, name: invoices, handle: a.listInvoices,
 			scopes: []apikey.Scope{apikey.InvoicesRead}},
@@ -50,7 +51,7 @@ func (a *API) table() []route {
 			scopes: []apikey.Scope{apikey.ECFRead}},
 		{method: http.MethodGet, name: taxpayer + "/events", handle: a.listEvents,
 			scopes: []apikey.Scope{apikey.ECFRead}},
-		{method: http.MethodPost, name: endpoints, handle: a.createEndpoint, webhooks: true, scopes: manage},
+		{method: http.MethodPost, name: endpoints, handle: a.createEndpoint, webhooks: true, bodyFirst: true, scopes: manage},
 		{method: http.MethodGet, name: endpoints, handle: a.listEndpoints, webhooks: true, scopes: manage},
 		{method: http.MethodGet, name: endpoint, handle: a.withEndpoint(a.readEndpoint), webhooks: true, named: true, scopes: manage},
 		{method: http.MethodDelete, name: endpoint, handle: a.withEndpoint(a.deleteEndpoint), webhooks: true, named: true, scopes: manage},
@@ -141,7 +142,9 @@ func parseUUID(s string) (string, bool) {
 }
 
 func (a *API) readOpenAPI(x *exchange) error {
-	a.countAnonymous(x)
-	x.write(http.StatusOK, a.openapi)
+	if !a.countAnonymous(x) {
+		return a.addressExceeded(x)
+	}
+	x.send(http.StatusOK, a.openapi)
 	return nil
 }

@@ -275,7 +275,7 @@ func TestHistoryListsEveryRequestForTheInvoice(t *testing.T) {
 }
 
 func TestScenarioHeader(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		post := func(idem string, b []byte, values ...string) response {
 			return e.send(request{method: http.MethodPost, path: "invoices", idem: idem, body: b, header: scenarioHeader(values...)})
 		}

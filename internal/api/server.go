@@ -5,19 +5,24 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
 const (
 	// maxHeaderBytes makes 16 KiB in total, because net/http adds 4 KiB.
 	maxHeaderBytes = 12 << 10
+
+	// How much of the bodies of an HTTP/2 connection and of one of its streams the
+	// server keeps before a handler reads it.
+	connectionBuffer = 128 << 10
+	streamBuffer     = 64 << 10
 
 	readTime  = 30 * time.Second // to read a whole request
 	writeTime = 60 * time.Second // from the end of the request header to the end of the answer; waits are added
@@ -31,31 +36,41 @@ func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {
 		case path == "/livez":
-			a.probe(w, r, nil)
+			a.counted("probe", func(w http.ResponseWriter, r *http.Request) { a.probe(w, r, nil) }).ServeHTTP(w, r)
 		case path == "/readyz":
-			a.probe(w, r, a.ready)
-		case path == "/metrics" && isLocal(r):
+			a.counted("probe", func(w http.ResponseWriter, r *http.Request) { a.probe(w, r, a.ready) }).ServeHTTP(w, r)
+		case path == "/metrics" && a.clients.Local(r):
 			metricsHandler.ServeHTTP(w, r)
 		case path == "/docs" || strings.HasPrefix(path, "/docs/"):
-			docs.ServeHTTP(w, r)
+			a.counted("address", docs.ServeHTTP).ServeHTTP(w, r)
 		case path == securityPath:
-			a.serveSecurity(w, r)
+			a.counted("address", a.serveSecurity).ServeHTTP(w, r)
 		default:
 			a.ServeHTTP(w, r)
 		}
 	})
 }
 
+// counted returns a handler that counts requests by the address of their client and
+// refuses those beyond the limit. Probes have a window of their own, so that failed
+// requests through a proxy do not make the probes of the same proxy fail.
+func (a *API) counted(window string, next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown, ok := a.rateLimiter.countAddress(r.Context(), window+" "+a.clients.Address(r))
+		if ok {
+			next(w, r)
+			return
+		}
+		a.answer(w, r, func(x *exchange) error {
+			x.window, x.counted = shown, true
+			return a.addressExceeded(x)
+		})
+	})
+}
+
 // MetricsHandler serves metrics in the format of Prometheus.
 func MetricsHandler(from prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(from, promhttp.HandlerOpts{})
-}
-
-// isLocal reports whether a request comes from the same machine, and not through
-// a proxy on it.
-func isLocal(r *http.Request) bool {
-	address, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && address.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == ""
 }
 
 // probe answers a health probe: 200, or 503 when check returns a reason.
@@ -101,16 +116,18 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	return &http.Server{
-		Handler:           h,
+		Handler:           capacity.CloseAfterChunks(h),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       readTime,
 		WriteTimeout:      writeTime,
 		IdleTimeout:       120 * time.Second,
 		MaxHeaderBytes:    maxHeaderBytes,
 		Protocols:         protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 128},
-		ConnContext:       rememberConn,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 128, MaxReceiveBufferPerConnection: connectionBuffer, MaxReceiveBufferPerStream: streamBuffer,
+		},
+		ConnContext: capacity.RememberConn,
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 
 		DisableGeneralOptionsHandler: true, // the API answers OPTIONS * like any unknown path
 	}

@@ -1,51 +1,81 @@
 package api
 
-// slots are what a request holds while it executes: a slot of the service and a
-// slot of its credential. Each field releases one slot; nil: it is not held.
-type slots struct{ service, credential func() }
+import (
+	"errors"
+	"net/http"
 
-// release gives back the slots that are held.
-func (s *slots) release() {
-	held := *s
-	*s = slots{}
-	for _, release := range []func(){held.credential, held.service} {
-		if release != nil {
-			release()
-		}
-	}
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
+)
+
+// holds are what a request holds of the capacity of the service.
+type holds struct {
+	slot  *capacity.Hold // while it executes
+	large *capacity.Hold // while it processes a large body
+	body  capacity.Body
 }
 
-// takeCredentialSlot takes a slot of the credential, so that one credential
-// cannot hold all slots of the service. A request that must wait for it gives
-// its slot of the service back meanwhile.
-func (a *API) takeCredentialSlot(x *exchange) error {
-	if release, ok := a.credentialConcurrency.of(x.credential.Prefix).tryAcquire(); ok {
-		x.slots.credential = release
-		return nil
-	}
-	x.slots.release()
-	return a.takeSlots(x)
+// release gives everything back.
+func (h *holds) release() {
+	h.large.Release()
+	h.slot.Release()
+	h.body.Release()
+	*h = holds{}
 }
 
-// takeSlots takes both slots for a request that holds none.
-func (a *API) takeSlots(x *exchange) error {
-	credential, err := a.credentialConcurrency.of(x.credential.Prefix).acquire(x.r.Context())
+// holder returns on whose account the request holds something.
+func (x *exchange) holder() capacity.Holder {
+	return capacity.Holder{Address: x.address, Credential: x.credential.Prefix, Taxpayer: x.credential.TaxpayerID}
+}
+
+// takeSlot takes a slot for a request that has passed its checks and that is
+// complete in memory.
+func (a *API) takeSlot(x *exchange) (err error) {
+	x.slot, err = a.capacity.TakeSlot(x.r.Context(), x.holder())
+	return a.refusal(x, err)
+}
+
+// readBody reads the body of a request into memory and takes a slot afterwards. It
+// gives a slot that the request holds back first.
+func (a *API) readBody(x *exchange, limit int64) ([]byte, error) {
+	x.release()
+	var err error
+	x.body, err = a.capacity.ReadBody(x.w, x.r, x.holder(), limit)
+	switch {
+	case errors.Is(err, capacity.ErrTooLarge):
+		return nil, tooLarge(limit)
+	case errors.Is(err, capacity.ErrTooSlow):
+		return nil, tooSlow()
+	case errors.Is(err, capacity.ErrIncomplete):
+		return nil, badRequest("the body is incomplete: reading it failed before its end")
+	case err != nil:
+		return nil, a.refusal(x, err)
+	}
+	x.large, err = a.capacity.TakeLargeSlot(x.r.Context(), x.holder(), len(x.body.Bytes))
 	if err != nil {
-		a.rateLimiter.giveBack(x.credential.Prefix, &x.window)
-		a.metrics.shed.WithLabelValues("credential").Inc()
-		return shed(rateLimited(1, "too many requests of this credential are executing; try again after Retry-After seconds"))
+		return nil, a.refusal(x, err)
 	}
-	service, err := a.concurrency.acquire(x.r.Context())
-	if err != nil {
-		credential()
-		return a.overloaded()
-	}
-	x.slots = slots{service: service, credential: credential}
-	return nil
+	return x.body.Bytes, a.takeSlot(x)
 }
 
-// overloaded returns the refusal of a request for which the service has no slot.
-func (a *API) overloaded() error {
-	a.metrics.shed.WithLabelValues("service").Inc()
-	return shed(unavailable("the service is overloaded; send the same request again after Retry-After seconds"))
+// refusal turns an error of package capacity into an answer. A tenant that holds its
+// own share gets 429; when the service as a whole is busy the answer is 503.
+func (a *API) refusal(x *exchange, err error) error {
+	var full *capacity.FullError
+	if !errors.As(err, &full) {
+		return err
+	}
+	a.metrics.shed.WithLabelValues(string(full.Bound)).Inc()
+	x.release()
+	if full.Bound != capacity.Credential && full.Bound != capacity.Taxpayer {
+		return shed(unavailable("the service is overloaded; send the same request again after Retry-After seconds"))
+	}
+	a.rateLimiter.giveBack(x.credential.Prefix, &x.window)
+	return shed(rateLimited(1, "too many requests of this "+string(full.Bound)+" are under way; try again after Retry-After seconds"))
+}
+
+// shared reports whether the connection of a request carries requests of other
+// clients, too.
+func shared(r *http.Request) bool {
+	_, forwarded := r.Header["X-Forwarded-For"]
+	return forwarded || r.ProtoMajor > 1
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -39,17 +40,18 @@ func (e *env) withService(t *testing.T, change func(*api.Options, *http.Server))
 	other.registry = prometheus.NewRegistry()
 	log := slog.New(slog.NewJSONHandler(e.opt.log, nil))
 	opt := e.apiOptions(log, other.registry)
-	server := api.NewServer(nil, log)
+	server := api.NewServer(http.NotFoundHandler(), log)
 	change(&opt, server)
 	var err error
+	other.capacity = opt.Capacity
 	other.api, err = api.New(opt)
 	e.must(err)
-	server.Handler = other.api.Handler(other.registry)
+	server.Handler = capacity.CloseAfterChunks(other.api.Handler(other.registry))
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	e.must(err)
 	other.base = "http://" + listener.Addr().String()
 	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(api.LimitConnections(listener)) })
+	running.Go(func() { _ = server.Serve(opt.Capacity.Listen(listener, opt.Clients)) })
 	t.Cleanup(func() {
 		_ = server.Close()
 		running.Wait()

@@ -91,7 +91,7 @@ func TestTotalsOfTheWorkedExamples(t *testing.T) {
 		{"H: at the edge", "211864.41 0 38135.59 250000.00", []item{{"1", "211864.41", "", full}}, "", []string{"buyer.tax_id required_for_type"}},
 		{"I: free line", "1000.00 1000.00 0.00 0.00", []item{{"2", "500.00", "100", full}}, "0.00", nil},
 	}
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		for _, tt := range tests {
 			a := e.create(tt.name, invoiceBody(tt.name, itemised(tt.totals, tt.items...)))
 			if tt.document == "" {
@@ -169,7 +169,7 @@ func TestTimesAreUTCWithMilliseconds(t *testing.T) {
 
 // Links start with the configured address, whatever a client or a proxy sends.
 func TestLinksComeFromTheConfiguredAddress(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		inv := e.created(e.create("k", invoiceBody("L")))
 		self := "https://invoices.example/v1/taxpayers/" + e.taxpayer + "/fiscal-documents/" + inv.FiscalDocumentID
 		want := map[string]string{"self": self, "xml": self + "/xml", "pdf": self + "/pdf"}
@@ -190,7 +190,7 @@ func TestLinksComeFromTheConfiguredAddress(t *testing.T) {
 }
 
 func TestLocationIsLowerCaseWhateverThePath(t *testing.T) {
-	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		upper := "/v1/taxpayers/" + strings.ToUpper(e.taxpayer) + "/invoices"
 		first := e.send(request{method: http.MethodPost, path: upper, idem: "k", body: invoiceBody("L")})
 		inv := e.created(first)

@@ -12,44 +12,36 @@ import (
 )
 
 const (
-	maxPreferredWait   = 20 // seconds
-	maxFeedWait        = 30
-	maxCredentialWaits = 256
+	maxPreferredWait = 20 // seconds
+	maxFeedWait      = 30
 )
 
-// waits counts the requests that wait for an event, a verdict or the server of an
-// endpoint. They hold no slots. Their number is limited for each credential. The
-// zero value is ready to use.
+// waits are the requests that wait for an event, a verdict or the server of an
+// endpoint. They hold no slots. The zero value is ready to use.
 type waits struct {
 	mu      sync.Mutex
-	count   map[string]int                   // by the prefix of the credential
 	cancels map[*context.CancelFunc]struct{} // of all current waits
 	ended   bool
 }
 
 // begin starts a wait. Its context ends after d, or when end is called; the
-// caller must call done. begin returns false when the credential has too many
-// waits, and after end.
-func (w *waits) begin(ctx context.Context, prefix string, d time.Duration) (waiting context.Context, done func(), ok bool) {
+// caller must call done. begin returns false after end.
+func (w *waits) begin(ctx context.Context, d time.Duration) (waiting context.Context, done func(), ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended || w.count[prefix] >= maxCredentialWaits {
+	if w.ended {
 		return nil, nil, false
 	}
-	if w.count == nil {
-		w.count, w.cancels = make(map[string]int), make(map[*context.CancelFunc]struct{})
+	if w.cancels == nil {
+		w.cancels = make(map[*context.CancelFunc]struct{})
 	}
 	waiting, cancel := context.WithTimeout(ctx, d)
-	w.count[prefix]++
 	w.cancels[&cancel] = struct{}{}
 	return waiting, func() {
 		cancel()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.cancels, &cancel)
-		if w.count[prefix]--; w.count[prefix] == 0 {
-			delete(w.count, prefix)
-		}
 	}, true
 }
 
@@ -63,16 +55,21 @@ func (w *waits) end() {
 	}
 }
 
-// wait gives the slots of a request back and calls do, whose context ends after
-// d or when the service drains. It returns false, without calling do, when too
-// many requests of the credential wait.
+// wait gives back what a request holds and calls do, whose context ends after d or
+// when the service drains. It returns false, without calling do, when too many
+// requests of the credential or the taxpayer wait.
 func (a *API) wait(x *exchange, d time.Duration, do func(context.Context)) bool {
-	ctx, done, ok := a.waits.begin(x.r.Context(), x.credential.Prefix, d)
+	hold, err := a.capacity.TakeWait(x.holder())
+	if err != nil {
+		return false
+	}
+	defer hold.Release()
+	ctx, done, ok := a.waits.begin(x.r.Context(), d)
 	if !ok {
 		return false
 	}
 	defer done()
-	x.slots.release()
+	x.release()
 	x.extendDeadlines(d)
 	do(ctx)
 	return true

@@ -13,7 +13,7 @@ type Head struct {
 }
 
 // Checker verifies the entries of a log one after the other. Its zero value is not
-// usable; NewChecker makes one.
+// usable; NewChecker and NewCheckerFrom make one.
 type Checker struct {
 	last  Head
 	marks map[int64]Checkpoint
@@ -27,6 +27,11 @@ func NewChecker(checkpoints ...Checkpoint) *Checker {
 		c.marks[p.Seq] = p
 	}
 	return c
+}
+
+// NewCheckerFrom returns a checker for the entries after a verified one.
+func NewCheckerFrom(last Head) *Checker {
+	return &Checker{last: last, marks: make(map[int64]Checkpoint)}
 }
 
 // BrokenError means that the log is not what was written. Seq is the first wrong entry.

@@ -198,6 +198,7 @@ func (v jsonValue) fill(a *fiscal.Answer) {
 		a.SequenceStated = true
 	}
 	a.SecurityCode = clean(v.member("codigoseguridad", "codigoseguridadecf").scalar(), 20)
+	a.BuyerRNC = digits(clean(v.member("rnccomprador").scalar(), 20))
 	if total, err := fiscal.ParseDecimal(v.member("montototal").scalar()); err == nil {
 		a.Total, a.HasTotal = total, true
 	}

@@ -29,7 +29,7 @@ func fingerprint(id *xmlsig.Identity) string {
 // Every error is a *callError.
 func (c *Client) token(ctx context.Context, id *xmlsig.Identity) (token, error) {
 	signer := fingerprint(id)
-	tok, err := c.tokens.get(ctx, tokenKey{"", signer}, func(ctx context.Context) (token, error) {
+	tok, err := c.tokens.get(ctx, tokenKey{signer: signer}, func(ctx context.Context) (token, error) {
 		if refusal, wait := c.refusals.check(refusalKey{signer, ""}); wait != nil {
 			return token{}, c.refusedError(c.auth, refusal, wait)
 		}
@@ -117,6 +117,7 @@ func (r *response) refusalMessages() ([]fiscal.Message, bool) {
 type authenticator struct {
 	seedURL, validationURL string
 	send                   func(request) (*response, error)
+	onSigned               func() // called when a seed was signed; may be nil
 }
 
 // authenticate gets a seed, signs it and exchanges it for a token. When it fails,
@@ -131,6 +132,9 @@ func (a authenticator) authenticate(id *xmlsig.Identity, now func() time.Time) (
 	if err != nil {
 		res.body = nil
 		return token{}, res, err
+	}
+	if a.onSigned != nil {
+		a.onSigned()
 	}
 	body, err := newUpload("semilla.xml", signed)
 	if err != nil {

@@ -35,7 +35,7 @@ var errUnauthorised = errors.New("401")
 // token (401), it gets a new token and makes the call a second time: a service
 // that answers 401 has not read the document.
 func (c *Client) doWithPermit(ctx context.Context, id *xmlsig.Identity, p *permit, q call) error {
-	s, key := p.service, tokenKey{"", fingerprint(id)}
+	s, key := p.service, tokenKey{signer: fingerprint(id)}
 	scope := serviceScope(key.signer, s)
 	for retried := false; ; retried = true {
 		err := c.send(ctx, p, q)
@@ -78,7 +78,7 @@ func (c *Client) send(ctx context.Context, p *permit, q call) error {
 		if e, ok := errors.AsType[*noResponseError](err); ok && e.notSent {
 			kind = fiscal.ErrNotReceived
 		}
-		return &callError{kind: kind, service: s.name, cause: err}
+		return &callError{kind: kind, service: s.name, cause: err, outage: result == failed}
 	}
 	c.clock.observe(res.date, res.receivedAt)
 	switch res.status {
@@ -124,5 +124,5 @@ func (c *Client) rateLimited(s *service, res *response) error {
 		wait = min(max(at.Sub(from), 0), time.Hour)
 	}
 	s.breaker.pause(wait)
-	return &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "HTTP 429", cause: &RetryAfterError{wait}, neutral: true}
+	return &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "HTTP 429", cause: &RetryAfterError{wait}, neutral: true, uncalled: true}
 }

@@ -24,6 +24,9 @@ const (
 // must not be called; with a RetryAfterError in its chain when nothing was sent
 // because the circuit of this receiver is open or all of its slots are taken. The
 // caller may repeat a delivery: receivers know a document by its number.
+//
+// The first call has no token, unless the receiver demanded one earlier. Deliver
+// authenticates to the receiver only when it answers 401.
 func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
 	if !isFileNamePart(s.RNC) || !isFileNamePart(s.ENCF) || len(s.XML) == 0 {
 		return fiscal.Acknowledgement{}, deliveryError("the document has no valid RNC, e-NCF or content", nil)
@@ -35,12 +38,10 @@ func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Rec
 	if wait := client.check(); wait != nil {
 		return fiscal.Acknowledgement{}, deliveryError("the receiver is not called for now", wait)
 	}
-	key := tokenKey{to.Authentication, fingerprint(id)}
 	c.retries.countCall()
+	peer := c.newPeer(id, to, s.RNC)
+	tok := peer.storedToken() // of an earlier delivery for which the receiver demanded one
 	for retried := false; ; retried = true {
-		// A receiver may list an authentication service that does not work and
-		// still accept documents without a token. So an error is not final here.
-		tok, tokenErr := c.receiverToken(ctx, id, key)
 		body, err := newUpload(s.RNC+s.ENCF+".xml", s.XML)
 		if err != nil {
 			return fiscal.Acknowledgement{}, deliveryError("the document cannot be sent", err)
@@ -62,13 +63,12 @@ func (c *Client) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Rec
 		if res.status != http.StatusUnauthorized {
 			return fiscal.Acknowledgement{}, deliveryError(fmt.Sprintf("status_%d", res.status), err)
 		}
-		if tokenErr != nil {
-			err = fmt.Errorf("no token: %w", tokenErr)
-		}
-		if tok.value == "" || retried || !c.retries.takeRetry() {
+		if retried || tok.value != "" && !c.retries.takeRetry() {
 			return fiscal.Acknowledgement{}, deliveryError("status_401", err)
 		}
-		c.tokens.invalidate(key, tok)
+		if tok, err = peer.authenticate(ctx, tok); err != nil {
+			return fiscal.Acknowledgement{}, deliveryError("status_401", fmt.Errorf("no token: %w", err))
+		}
 	}
 }
 

@@ -56,6 +56,12 @@ type Options struct {
 	// AllowOrigin is the one origin (scheme, host and port) that may be called as
 	// a receiver although its address is not public. It is for the simulator.
 	AllowOrigin string
+	// NoPeerAuthentication makes the client deliver without a token to every receiver.
+	// A receiver that demands one gets no document.
+	NoPeerAuthentication bool
+	// OnPeerAuthentication, if set, is called after every demand of a receiver for a
+	// token, for metrics. It must not block.
+	OnPeerAuthentication func(PeerOutcome)
 	// BlockedPrefixes are addresses that are never called as a buyer's receiver: our
 	// own public ones. Private and other special addresses are always blocked.
 	BlockedPrefixes []netip.Prefix
@@ -74,6 +80,8 @@ type Client struct {
 	roots         *x509.CertPool
 	log           *slog.Logger
 	onExchange    func(Exchange)
+	onPeer        func(PeerOutcome)
+	noPeerTokens  bool
 	pace          wake.Pace
 	timeouts      Timeouts
 	allowedOrigin string
@@ -121,8 +129,12 @@ func New(o Options) (*Client, error) {
 	if o.OnExchange == nil {
 		o.OnExchange = func(Exchange) {}
 	}
+	if o.OnPeerAuthentication == nil {
+		o.OnPeerAuthentication = func(PeerOutcome) {}
+	}
 	c := &Client{
 		hosts: hosts, now: o.Now, roots: o.Roots, log: o.Log, onExchange: o.OnExchange, pace: o.Pace,
+		onPeer: o.OnPeerAuthentication, noPeerTokens: o.NoPeerAuthentication,
 		timeouts: o.Timeouts.orDefault(), allowedOrigin: allowedOrigin, guard: netguard.Guard{Refuse: o.BlockedPrefixes},
 		tokens: newTokenCache(o.Now), refusals: newRefusalCache(o.Now, o.Pace.Scale(refusalWait)),
 		retries: newRetryBudget(float64(max(10, o.MaxInFlight))),

@@ -34,6 +34,15 @@ type callError struct {
 	// neutral is true when the response shows neither that the service works nor
 	// that it does not: HTTP 429, or a page that may mean that it does not exist.
 	neutral bool
+	// uncalled is true when the service was not called: its circuit is open, it has
+	// asked to wait, or no slot is free.
+	uncalled bool
+}
+
+// Is reports that an error is also fiscal.ErrOutage when the service does not work
+// or was not called.
+func (e *callError) Is(target error) bool {
+	return target == fiscal.ErrOutage && (e.outage || e.uncalled)
 }
 
 func (e *callError) Error() string {
@@ -91,7 +100,7 @@ func resultOf(err error) callResult {
 
 // openError returns the error of a call that the circuit breaker prevents.
 func (s *service) openError(wait *RetryAfterError) error {
-	return &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "the service is not called for now", cause: wait}
+	return &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "the service is not called for now", cause: wait, uncalled: true}
 }
 
 // asUnavailable converts the error of a look-up: every error becomes

@@ -23,18 +23,26 @@ func (c *Client) Result(ctx context.Context, id *xmlsig.Identity, trackID string
 // State looks up the state of a document by its number. The authority reports a
 // conditional acceptance as a plain one here, except for small consumer invoices.
 func (c *Client) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+	return c.lookUpState(ctx, id, c.state, q)
+}
+
+func (c *Client) lookUpState(ctx context.Context, id *xmlsig.Identity, s *service, q fiscal.Query) (fiscal.Answer, error) {
 	query := url.Values{
 		"rncemisor": {q.RNC}, "ncfelectronico": {q.ENCF},
 		"rnccomprador": {q.BuyerRNC}, "codigoseguridad": {q.SecurityCode},
 	}
-	return c.lookUpVerdict(ctx, id, c.state, query, func(a fiscal.Answer) bool { return matchesDocument(a, q.RNC, q.ENCF) })
+	return c.lookUpVerdict(ctx, id, s, query, func(a fiscal.Answer) bool { return matchesDocument(a, q.RNC, q.ENCF) })
 }
 
 // SummaryState looks up the state of a small consumer invoice by its number and
 // security code.
 func (c *Client) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+	return c.lookUpSummary(ctx, id, c.rfceLookup, q)
+}
+
+func (c *Client) lookUpSummary(ctx context.Context, id *xmlsig.Identity, s *service, q fiscal.Query) (fiscal.Answer, error) {
 	query := url.Values{"RNC_Emisor": {q.RNC}, "ENCF": {q.ENCF}, "Cod_Seguridad_eCF": {q.SecurityCode}}
-	return c.lookUpVerdict(ctx, id, c.rfceLookup, query, func(a fiscal.Answer) bool { return matchesDocument(a, q.RNC, q.ENCF) })
+	return c.lookUpVerdict(ctx, id, s, query, func(a fiscal.Answer) bool { return matchesDocument(a, q.RNC, q.ENCF) })
 }
 
 // TrackIDs looks up all track ids of a number. The list is empty only when the

@@ -80,6 +80,14 @@ func (c *Client) Down() (since time.Time, down bool) {
 	return c.outage.since, true
 }
 
+// Failing reports whether calls fail, and since when: no service has answered since
+// that instant. One failed call is enough; Probe tells whether the authority answers.
+func (c *Client) Failing() (since time.Time, failing bool) {
+	c.outage.mu.Lock()
+	defer c.outage.mu.Unlock()
+	return c.outage.since, !c.outage.since.IsZero()
+}
+
 // LastAnswer returns when a service of the authority last answered this process.
 // An error page and a lost response are no answers. ok is false before the first
 // answer.

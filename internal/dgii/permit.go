@@ -44,15 +44,15 @@ func (c *Client) newPermit(ctx context.Context, id *xmlsig.Identity, s *service,
 // waitForPermit waits for a token and a slot until ctx ends, and asks the circuit
 // breaker. The token comes first: fetching one needs a slot too.
 func (c *Client) waitForPermit(ctx context.Context, id *xmlsig.Identity, s *service, submission bool) (*permit, error) {
-	key := tokenKey{"", fingerprint(id)}
+	key := tokenKey{signer: fingerprint(id)}
 	for {
 		tok, err := c.token(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		free, err := s.slots.acquire(ctx)
+		free, err := s.acquireSlot(ctx)
 		if err != nil {
-			return nil, &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "no free slot", cause: err}
+			return nil, err
 		}
 		// Many calls may wait for slots, and none should use a token that the
 		// service has refused in the meantime.

@@ -3,12 +3,10 @@ package dgii
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
-	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
 // A receiverClient calls one address of a buyer's receiver.
@@ -86,26 +84,3 @@ type networkError struct {
 
 func (e *networkError) Error() string { return e.class }
 func (e *networkError) Unwrap() error { return e.cause }
-
-// receiverToken returns a token for a receiver, or an empty one when the receiver
-// lists no authentication service.
-func (c *Client) receiverToken(ctx context.Context, id *xmlsig.Identity, key tokenKey) (token, error) {
-	if key.url == "" {
-		return token{}, nil
-	}
-	client, err := c.newReceiverClient(key.url)
-	if err != nil {
-		return token{}, err
-	}
-	return c.tokens.get(ctx, key, func(ctx context.Context) (token, error) {
-		a := authenticator{
-			seedURL: "/fe/autenticacion/api/semilla", validationURL: "/fe/autenticacion/api/validacioncertificado",
-			send: func(r request) (*response, error) { return client.send(ctx, r) },
-		}
-		tok, res, err := a.authenticate(id, c.now)
-		if err != nil && res != nil {
-			err = fmt.Errorf("status_%d: %w", res.status, err)
-		}
-		return tok, err
-	})
-}

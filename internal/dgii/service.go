@@ -1,12 +1,40 @@
 package dgii
 
+import (
+	"context"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
 // A service is one web service of the authority, with its own circuit breaker.
 type service struct {
 	name    string
 	base    string // its URL
 	slots   slots  // of its host; several services share a host
+	spare   bool   // calls take only slots that other calls do not need
 	breaker *circuitBreaker
 	absence *absence
+}
+
+// acquireSlot waits for a slot of the host. For a spare call it does not wait: it
+// fails when fewer than half of the slots are free.
+func (s *service) acquireSlot(ctx context.Context) (free func(), err error) {
+	if s.spare {
+		free, ok := s.slots.acquireSpare()
+		if !ok {
+			return nil, s.busyError()
+		}
+		return free, nil
+	}
+	if free, err = s.slots.acquire(ctx); err != nil {
+		return nil, &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "no free slot", cause: err, uncalled: true}
+	}
+	return free, nil
+}
+
+// busyError returns the error of a spare call that other calls leave no slot.
+func (s *service) busyError() error {
+	return &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "other calls need the slots", cause: &RetryAfterError{spareWait}, uncalled: true}
 }
 
 // initServices sets the services of the client. A host receives at most

@@ -18,3 +18,20 @@ func (s slots) acquire(ctx context.Context) (free func(), err error) {
 		return nil, ctx.Err()
 	}
 }
+
+// busy reports whether fewer than half of the slots are free.
+func (s slots) busy() bool { return len(s) > cap(s)/2 }
+
+// acquireSpare takes a slot if at least half of all slots are free. It does not
+// wait.
+func (s slots) acquireSpare() (free func(), ok bool) {
+	if s.busy() {
+		return nil, false
+	}
+	select {
+	case s <- struct{}{}:
+		return func() { <-s }, true
+	default:
+		return nil, false
+	}
+}

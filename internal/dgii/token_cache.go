@@ -55,9 +55,11 @@ type tokenCache struct {
 	wg      sync.WaitGroup
 }
 
-// A tokenKey is the URL of an authentication service, empty for the authority's,
-// and the fingerprint of a signer.
-type tokenKey struct{ url, signer string }
+// A tokenKey says whose token it is. The authority's tokens have only the fingerprint
+// of the signer, because the authority gives them to a person. Those of a buyer's
+// receiver also have the address of its authentication service and of its reception,
+// the RNC of the buyer, and the RNC of the taxpayer who delivers.
+type tokenKey struct{ signer, authentication, reception, buyer, taxpayer string }
 
 type tokenEntry struct {
 	token      token
@@ -109,6 +111,17 @@ func (t *tokenCache) get(ctx context.Context, key tokenKey, fetch func(context.C
 	case <-ctx.Done():
 		return token{}, ctx.Err()
 	}
+}
+
+// stored returns the token of a key if it is usable, and an empty one otherwise. It
+// fetches nothing.
+func (t *tokenCache) stored(key tokenKey) token {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.entries[key]; e != nil && e.usable(t.now()) {
+		return e.token
+	}
+	return token{}
 }
 
 func (e *tokenEntry) usable(now time.Time) bool {

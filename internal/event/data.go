@@ -22,6 +22,8 @@ type Document struct {
 	Total          string        `json:"total"`
 	Result         string        `json:"result,omitempty"`
 	Reason         string        `json:"reason,omitempty"`
+	Signer         string        `json:"signer,omitempty"`
+	Contradicts    string        `json:"contradicts,omitempty"`
 	Links          Links         `json:"links"`
 }
 
@@ -88,6 +90,19 @@ type Credential struct {
 // NewCredential returns the data about a credential.
 func NewCredential(id string, expires time.Time) Credential {
 	return Credential{"credential", id, fiscal.FormatInstant(expires)}
+}
+
+// RefusedCredential is the data of CredentialRefused.
+type RefusedCredential struct {
+	Object string `json:"object"`
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+}
+
+// NewRefusedCredential returns the data about a credential that was used although it is
+// revoked or suspended.
+func NewRefusedCredential(id, reason string) RefusedCredential {
+	return RefusedCredential{"credential", id, reason}
 }
 
 // Endpoint is the data of EndpointDisabled and WebhookTest.

@@ -59,8 +59,13 @@ func goldens(t *testing.T) []golden {
 		{ArtifactsReady, document(fiscal.Accepted, nil), documentWant("accepted", "", "")},
 		{DeliveryFailed, document(fiscal.Accepted, func(d *Document) { d.Reason = `the buyer's "server" is down` }),
 			documentWant("accepted", "", `"reason":"the buyer's \"server\" is down",`)},
-		{CommercialResponse, document(fiscal.Delivered, func(d *Document) { d.Result, d.Reason = "rejected", "Monto" }),
-			documentWant("delivered", "", `"result":"rejected","reason":"Monto",`)},
+		{CommercialResponse, document(fiscal.Delivered, func(d *Document) { d.Result, d.Reason, d.Signer = "rejected", "Monto", "00112345678" }),
+			documentWant("delivered", "", `"result":"rejected","reason":"Monto","signer":"00112345678",`)},
+		{CommercialResponse, document(fiscal.Delivered, func(d *Document) {
+			d.Result, d.Signer, d.Contradicts = "accepted", "00112345678", "rejected"
+		}), documentWant("delivered", "", `"result":"accepted","signer":"00112345678","contradicts":"rejected",`)},
+		{CommercialResponseUnconfirmed, document(fiscal.Delivered, func(d *Document) { d.Result, d.Signer = "accepted", "40212345678" }),
+			documentWant("delivered", "", `"result":"accepted","signer":"40212345678",`)},
 		{VerdictOverdue, document(fiscal.Processing, func(d *Document) { d.Reason = NoVerdictFor15Minutes }),
 			documentWant("processing", "", `"reason":"no_verdict_for_15_minutes",`)},
 		{CertificateExpiring, NewCertificate("t1", "c1", at),
@@ -73,6 +78,7 @@ func goldens(t *testing.T) []golden {
 			`{"object":"taxpayer","id":"t1","started_at":"2026-11-15T12:00:00.000Z"}`},
 		{ContingencyEnded, NewContingency("t1", at, at.Add(time.Hour), at.Add(73*time.Hour)),
 			`{"object":"taxpayer","id":"t1","started_at":"2026-11-15T12:00:00.000Z","ended_at":"2026-11-15T13:00:00.000Z","deadline":"2026-11-18T13:00:00.000Z"}`},
+		{CredentialRefused, NewRefusedCredential("k1", "revoked"), `{"object":"credential","id":"k1","reason":"revoked"}`},
 		{CredentialExpiring, NewCredential("k1", at), `{"object":"credential","id":"k1","expires_at":"2026-11-15T12:00:00.000Z"}`},
 		{EndpointDisabled, NewEndpoint("e1", "https://hooks.example.com/a?b=c&d=<e>", "gone"),
 			`{"object":"webhook_endpoint","id":"e1","url":"https://hooks.example.com/a?b=c&d=<e>","reason":"gone"}`},

@@ -19,8 +19,12 @@ const (
 	ContingencyStarted  = "taxpayer.contingency_started"
 	ContingencyEnded    = "taxpayer.contingency_ended"
 	CredentialExpiring  = "credential.expiring"
+	CredentialRefused   = "credential.refused"
 	EndpointDisabled    = "webhook_endpoint.disabled"
 	WebhookTest         = "webhook.test"
+	// CommercialResponseUnconfirmed is a response whose signer is not known to act for
+	// the buyer.
+	CommercialResponseUnconfirmed = "fiscal_document.commercial_response_unconfirmed"
 )
 
 // StatusChanged returns the kind of the event that reports a new status of a
@@ -45,6 +49,7 @@ func Kinds() []string {
 		StatusChanged(fiscal.Delivered),
 		DeliveryFailed,
 		CommercialResponse,
+		CommercialResponseUnconfirmed,
 		VerdictOverdue,
 		ArtifactsReady,
 		CertificateExpiring,
@@ -52,6 +57,7 @@ func Kinds() []string {
 		ContingencyStarted,
 		ContingencyEnded,
 		CredentialExpiring,
+		CredentialRefused,
 		EndpointDisabled,
 		WebhookTest,
 	}

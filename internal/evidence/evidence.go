@@ -81,6 +81,12 @@ type Item struct {
 	Note string `json:"note,omitempty"`
 	// Signer is the person that the certificate of a signed message names.
 	Signer string `json:"signer,omitempty"`
+	// Answered says that an acknowledgement was the answer to a delivery of ours, so that
+	// it came from the buyer's registered address.
+	Answered bool `json:"answered,omitempty"`
+	// Confirmed says that the signer of a commercial response was known to act for the
+	// buyer when the response arrived.
+	Confirmed bool `json:"confirmed,omitempty"`
 	// By is the person who decided, or who wrote the note.
 	By string `json:"by,omitempty"`
 

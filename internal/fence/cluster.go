@@ -34,6 +34,15 @@ type history struct {
 	lossless bool // a failover loses no commit: commits wait for a standby
 }
 
+// leadsTo reports whether a database with another timeline has all the commits of h. A
+// promotion creates a later timeline of the same server. Another server, or an earlier
+// timeline, is an older copy.
+func (h history) leadsTo(timeline string) bool {
+	system, before, _ := strings.Cut(h.timeline, "-")
+	same, after, _ := strings.Cut(timeline, "-")
+	return h.lossless && system == same && after > before
+}
+
 func (f *Fence) historyPath() string { return f.path + ".timeline" }
 
 // readHistory reads the file; there is none before the first heartbeat.
@@ -60,30 +69,72 @@ func (f *Fence) writeHistory(h history) error {
 
 // CheckHistory detects a failover to a copy of the database that may be older than
 // what was sent. Then it fences every range, because another node may have sent
-// numbers that this witness does not know. Call it before numbers are taken.
-func (f *Fence) CheckHistory(ctx context.Context) error {
+// numbers that this witness does not know, and documents that wait to be sent are not
+// sent before the authority was asked about them. Call it before a document is sent, and
+// before a range is read whose numbers
+// are taken, and take them only on the timeline that it returns: a failover after the
+// check has another one. The timeline is empty when it cannot be known.
+func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	if f == nil || !f.store.Shared() {
-		return nil
+		return "", nil
 	}
-	timeline, err := f.store.Timeline(ctx)
-	if err != nil || timeline == store.UnknownTimeline {
-		return err
+	if timeline, err = f.timeline(ctx); err != nil || timeline == "" {
+		return "", err
 	}
 	f.historyMu.Lock()
 	defer f.historyMu.Unlock()
 	if timeline == f.history.timeline {
-		return nil
+		return timeline, nil
 	}
-	if f.history.timeline != "" && !f.history.lossless {
+	// Another goroutine may have detected the failover since the timeline was read.
+	if timeline, err = f.timeline(ctx); err != nil || timeline == "" || timeline == f.history.timeline {
+		return timeline, err
+	}
+	// Another process with the same witness, such as `fiscalhub reconcile`, may have
+	// detected the failover before. Then the doubt is in the witness, or was released.
+	stored, err := f.readHistory()
+	if err != nil {
+		return "", err
+	}
+	if stored.timeline == timeline {
+		f.history = stored
+		return timeline, nil
+	}
+	if f.history.timeline != "" && !f.history.leadsTo(timeline) {
 		f.log.Error("The database continues another history of commits, and its last commits may be lost. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
 			"before", f.history.timeline, "now", timeline)
-		if err := f.witness.Doubt(); err != nil {
-			return err
+		if err := f.doubt(ctx); err != nil {
+			return "", err
 		}
 	} else if f.history.timeline != "" {
 		f.log.Warn("The database continues another history of commits. Its commits waited for a standby, so nothing is lost.", "before", f.history.timeline, "now", timeline)
 	}
-	return f.writeHistory(history{timeline, false})
+	return timeline, f.writeHistory(history{timeline, false})
+}
+
+// timeline reads the timeline of the database; empty: it cannot be known.
+func (f *Fence) timeline(ctx context.Context) (string, error) {
+	name, err := f.store.Timeline(ctx)
+	if err != nil || name == store.UnknownTimeline {
+		return "", err
+	}
+	return name, nil
+}
+
+// doubt fences every range, and every document that waits to be sent may have been sent.
+func (f *Fence) doubt(ctx context.Context) error {
+	if err := f.witness.Doubt(); err != nil {
+		return err
+	}
+	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
+		err := f.store.Update(ctx, func(tx *store.Tx) error {
+			return tx.OpenLostAttempts(ctx, s, store.Unsent{}, f.now()) // also in a range that is fenced already
+		})
+		if err == nil {
+			_, err = f.Inspect(ctx, rnc, []store.NumberRange{s})
+		}
+		return err
+	})
 }
 
 // recordReplication remembers whether a failover would lose commits.
@@ -148,7 +199,7 @@ func (f *Fence) Run(ctx context.Context) {
 
 // Beat is one heartbeat.
 func (f *Fence) Beat(ctx context.Context) error {
-	if err := f.CheckHistory(ctx); err != nil {
+	if _, err := f.CheckHistory(ctx); err != nil {
 		return err
 	}
 	started := f.now()

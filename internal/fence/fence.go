@@ -71,7 +71,8 @@ func Open(ctx context.Context, o Options) (*Fence, error) {
 		return nil, err
 	}
 	f.lastBeat = f.now()
-	if err := errors.Join(f.CheckHistory(ctx), f.inspectAll(ctx)); err != nil {
+	_, err = f.CheckHistory(ctx)
+	if err := errors.Join(err, f.inspectAll(ctx)); err != nil {
 		return nil, errors.Join(err, f.witness.Close())
 	}
 	return f, nil
@@ -111,12 +112,11 @@ func (f *Fence) open(ctx context.Context) (*witness.File, error) {
 	return witness.Create(f.path, string(f.env), inDoubt)
 }
 
-// inspectAll raises the witness to everything that the database has sent, because the
-// witness may be new or may have been absent for a while, and inspects every range of
-// the environment.
+// inspectAll compares the witness with what the database has sent, and inspects every
+// range of the environment.
 func (f *Fence) inspectAll(ctx context.Context) error {
 	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
-		if err := f.raiseWitness(ctx, rnc, s); err != nil {
+		if err := f.compareSent(ctx, rnc, s); err != nil {
 			return err
 		}
 		_, err := f.Inspect(ctx, rnc, []store.NumberRange{s})
@@ -158,19 +158,41 @@ func (f *Fence) eachRange(ctx context.Context, fn func(rnc string, s store.Numbe
 	return nil
 }
 
-// raiseWitness raises the mark of a range to the highest number that the database
-// has sent of it.
-func (f *Fence) raiseWitness(ctx context.Context, rnc string, s store.NumberRange) error {
+// compareSent compares the mark of a range with the highest number that the database has
+// sent of it. It raises the mark, because the witness may be new or may have been absent
+// for a while. When the mark is higher, the database has lost an attempt, or the process
+// ended before it recorded one: documents up to the mark are not sent before the
+// authority was asked about them.
+func (f *Fence) compareSent(ctx context.Context, rnc string, s store.NumberRange) error {
 	first, errFirst := fiscal.NewENCF(s.Type, s.First)
 	last, errLast := fiscal.NewENCF(s.Type, s.Last)
 	if err := errors.Join(errFirst, errLast); err != nil {
 		return err
 	}
 	highest, err := f.store.HighestSent(ctx, f.env, rnc, first.String(), last.String())
-	if err != nil || highest == "" {
+	if err != nil {
 		return err
 	}
-	return f.raise(rnc, s, highest)
+	if highest != "" {
+		if err := f.raise(rnc, s, highest); err != nil {
+			return err
+		}
+	}
+	mark, err := f.Mark(rnc, s)
+	if errors.Is(err, witness.ErrDamaged) {
+		return nil // Inspect fences the range
+	}
+	if err != nil || mark.Number < s.First {
+		return err
+	}
+	upTo, err := fiscal.NewENCF(s.Type, mark.Number)
+	if err != nil || upTo.String() == highest {
+		return err
+	}
+	now := f.now().UTC()
+	return f.store.Update(ctx, func(tx *store.Tx) error {
+		return tx.OpenLostAttempts(ctx, s, store.Unsent{UpTo: upTo.String(), Idle: now}, now) // another node may be sending the others
+	})
 }
 
 // raise raises the mark of a range to a number that was sent.
@@ -214,8 +236,10 @@ func (f *Fence) Inspect(ctx context.Context, rnc string, sequences []store.Numbe
 		at, fenced := f.now().UTC().Truncate(time.Microsecond), false
 		err = f.store.Update(ctx, func(tx *store.Tx) error {
 			var err error
-			fenced, err = tx.FenceBehind(ctx, s, behind, at)
-			return err
+			if fenced, err = tx.FenceBehind(ctx, s, behind, at); err != nil || !fenced {
+				return err
+			}
+			return tx.OpenLostAttempts(ctx, s, store.Unsent{}, at)
 		})
 		if err != nil {
 			return nil, err

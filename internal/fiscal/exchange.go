@@ -39,6 +39,9 @@ var (
 	// ErrUnavailable means that a look-up failed, or that its answer cannot be
 	// understood.
 	ErrUnavailable = errors.New("the tax authority does not answer")
+	// ErrOutage comes with ErrUnavailable when the service itself does not work, or
+	// must not be called now: a look-up of another document would fail too.
+	ErrOutage = errors.New("a service of the tax authority does not work or must not be called now")
 	// ErrBlocked comes with ErrUnavailable when the address of a buyer must not
 	// be called, now or later.
 	ErrBlocked = errors.New("calls to this address are not allowed")
@@ -66,10 +69,11 @@ type Answer struct {
 	// only when SequenceStated is true.
 	SequenceUsed, SequenceStated bool
 
-	// SecurityCode, Total and IssueDate come from a look-up by number. They are
-	// those of the document that the authority holds, and show whether it is
-	// ours.
+	// SecurityCode, BuyerRNC, Total and IssueDate come from a look-up by number.
+	// They are those of the document that the authority holds, and show whether it
+	// is ours.
 	SecurityCode string
+	BuyerRNC     string
 	Total        Decimal
 	HasTotal     bool
 	IssueDate    Date
@@ -106,8 +110,8 @@ type Acknowledgement struct {
 	Reason    string
 	RNC, ENCF string // of the document that it acknowledges; RNC is the issuer's
 	BuyerRNC  string
-	Signer    string // the identifier of the person in the certificate
-	XML       []byte // the bytes that were received
+	Signer    string // the identifier of the holder of the certificate
+	XML       []byte // the canonical form of what was received
 }
 
 // LookupError returns the more useful error of two look-ups for the same

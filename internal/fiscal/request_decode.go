@@ -6,12 +6,15 @@ import "github.com/fiscalhub/fiscalhub/internal/strictjson"
 // keeps the problems, and New reports them together with its own.
 func DecodeRequest(doc *strictjson.Document) Request {
 	var (
-		d    decoder
+		d    = decoder{truncated: doc.Truncated()}
 		r    Request
 		root = doc.Root()
 	)
 	if r.object = d.is(root, path{index: -1}, strictjson.Object); r.object {
 		d.request(root, &r)
+	}
+	if d.truncated && len(d.list) == 0 {
+		d.fail(path{index: -1}, CodeTooManyItems, "has more members or items than an invoice can have")
 	}
 	r.problems = d.report
 	return r

@@ -9,7 +9,10 @@ import (
 )
 
 // A decoder reads the values of a request and reports the invalid ones.
-type decoder struct{ report }
+type decoder struct {
+	report
+	truncated bool // the document does not show all members
+}
 
 func (d *decoder) fail(p path, code, message string) { d.add(p.String(), code, message) }
 
@@ -19,9 +22,10 @@ func (d *decoder) unknown(p *path, name string) {
 	d.fail(p.at(cut(name)), CodeUnknownField, "is not a field of this API; names are case-sensitive")
 }
 
-// need reports a required member that was not sent.
+// need reports a required member that was not sent. Of a truncated document it
+// reports nothing, because the member may be one that the document does not show.
 func (d *decoder) need(p *path, name string, s state) {
-	if s == absent {
+	if s == absent && !d.truncated {
 		d.fail(p.at(name), CodeRequired, "is required")
 	}
 }

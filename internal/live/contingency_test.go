@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
@@ -109,4 +110,56 @@ func TestEverythingMovesAfterAnOutage(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A single document meets an outage, and most of the time nothing is called. The
+// contingency begins all the same after ten minutes without an answer, on one node and on
+// several that share the few calls.
+func TestContingencyBeginsWithLittleTraffic(t *testing.T) {
+	t.Parallel()
+	for name, nodes := range map[string]int{"one node": 1, "three nodes": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, func(t *testing.T, address string) {
+				w := newEnv(t, address, envOptions{})
+				all := []*env{w}
+				for range nodes - 1 {
+					all = append(all, w.otherClient())
+				}
+				w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
+				w.create(fiscal.FiscalCredit, 1000)
+				began := time.Time{}
+				for start := w.now(); began.IsZero() && w.now().Sub(start) < 20*time.Minute; w.clock.Advance(10 * time.Second) {
+					node := all[int(w.now().Unix()/10)%nodes]
+					node.drive(0)
+					for _, n := range all {
+						w.must(n.watcher.CheckOutage(t.Context(), w.signals()))
+					}
+					if last, err := w.store().Contingency(t.Context(), w.options.Env); err == nil {
+						began = last.StartedAt
+						if after := began.Sub(start); after < 10*time.Minute || after > 12*time.Minute {
+							t.Errorf("the contingency began after %s, want about ten minutes", after)
+						}
+					}
+				}
+				if began.IsZero() {
+					t.Error("no contingency began in 20 minutes without an answer")
+				}
+			})
+		})
+	}
+}
+
+// otherClient returns another node on the same database, with a client of its own.
+func (w *env) otherClient() *env {
+	w.t.Helper()
+	other := *w
+	options := w.dgii
+	var err error
+	other.client, err = dgii.New(options)
+	w.must(err)
+	w.t.Cleanup(other.client.Close)
+	other.options.Authority = other.client
+	other.start()
+	return &other
 }

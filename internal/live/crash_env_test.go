@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,6 +147,7 @@ func (c *crashEnv) service(t *testing.T, s *store.Store, p *points) *env {
 // points records the points that a service reached, before and after each commit and
 // each effect.
 type points struct {
+	mu    sync.Mutex
 	names []string
 	stop  func(n int)       // at the n-th
 	fail  func(n int) error // at the n-th; nil: nothing fails
@@ -153,12 +155,15 @@ type points struct {
 }
 
 func (p *points) reach(name string) error {
+	p.mu.Lock()
 	p.names = append(p.names, name)
+	n := len(p.names)
+	p.mu.Unlock()
 	if p.stop != nil {
-		p.stop(len(p.names))
+		p.stop(n)
 	}
 	if p.fail != nil {
-		return p.fail(len(p.names))
+		return p.fail(n)
 	}
 	return nil
 }
@@ -202,6 +207,11 @@ func call[T any](ctx context.Context, w watched, what string, do func(context.Co
 		return none, fiscal.ErrUnavailable
 	}
 	return v, err
+}
+
+func (w watched) Probe(ctx context.Context) error {
+	_, err := call(ctx, w, "Probe", func(ctx context.Context) (struct{}, error) { return struct{}{}, w.Client.Probe(ctx) })
+	return err
 }
 
 func (w watched) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (

@@ -31,21 +31,24 @@ func (p *Plan) deliver(ctx context.Context, w pipeline.Work) (pipeline.Step, err
 	}
 	buyer := w.Issued.BuyerRNC
 	to, found, err := p.receiver(ctx, id, buyer)
-	if err == nil && !found {
-		return pipeline.Step{}, nil // the buyer has no receiver; the status stays
+	if err != nil && !p.outSince().IsZero() {
+		return pipeline.Step{}, p.tryLater(0, err) // the directory is a service of the authority
 	}
-	if err == nil {
-		issued, err := p.issued(ctx, w)
-		if err != nil {
-			return pipeline.Step{}, err
-		}
-		receipt, err := p.authority.Deliver(ctx, id, to, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.XML})
-		if err == nil {
-			return p.receipt(w, issued, receipt), nil
-		}
+	if err != nil {
 		return p.deliverLater(w, err)
 	}
-	return p.deliverLater(w, err)
+	if !found {
+		return pipeline.Step{}, nil // the buyer has no receiver; the status stays
+	}
+	issued, err := p.issued(ctx, w)
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	receipt, err := p.authority.Deliver(ctx, id, to, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.XML})
+	if err != nil {
+		return p.deliverLater(w, err)
+	}
+	return p.receipt(w, issued, receipt), nil
 }
 
 // receipt records the buyer's answer to a delivery.
@@ -54,14 +57,14 @@ func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Acknowledg
 	// its answer was lost.
 	repeated := r.Reason == reply.ReasonDuplicate && w.Job.Attempt > 1
 	if r.Received || repeated {
-		item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: p.now()}
+		item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, Answered: true, At: p.now()}
 		return finishJob(p.step(w.Evidence, report{issued: issued, findings: []finding{{item, r.XML}}}))
 	}
 	if r.Reason == reply.ReasonBuyer {
 		p.directory.forget(issued.BuyerRNC)
 	}
 	p.log.Warn("A buyer refused a document. The document stays accepted.", "document_id", issued.DocumentID, "reason", r.Reason)
-	return p.deliveryFailed(issued, w.Evidence, refusal(r.Reason), r.XML)
+	return p.deliveryFailed(issued, w.Evidence, refusal(r.Reason), &r)
 }
 
 // deliverLater schedules the next attempt, or ends the attempts when the address
@@ -89,10 +92,13 @@ func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Step, error)
 }
 
 // deliveryFailed ends the attempts to deliver: the status stays, and integrators
-// get an event.
-func (p *Plan) deliveryFailed(issued store.Issued, known []evidence.Item, reason string, raw []byte) pipeline.Step {
-	item := evidence.Item{Kind: evidence.DeliveryFailed, Note: reason, At: p.now()}
-	step := finishJob(p.step(known, report{issued: issued, findings: []finding{{item, raw}}}))
+// get an event. refused is the buyer's refusal, if there is one.
+func (p *Plan) deliveryFailed(issued store.Issued, known []evidence.Item, reason string, refused *fiscal.Acknowledgement) pipeline.Step {
+	failure := finding{Item: evidence.Item{Kind: evidence.DeliveryFailed, Note: reason, At: p.now()}}
+	if refused != nil {
+		failure.Signer, failure.Answered, failure.raw = refused.Signer, true, refused.XML
+	}
+	step := finishJob(p.step(known, report{issued: issued, findings: []finding{failure}}))
 	return adjust(step, func(c *pipeline.Change) {
 		c.Notices = append(c.Notices, pipeline.Notice{Kind: event.DeliveryFailed, Reason: reason})
 	})

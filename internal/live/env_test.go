@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -29,6 +30,8 @@ const (
 	issuerRNC = "199000013"
 	buyerRNC  = "199000021"
 	holder    = "00112345678"
+	// buyerSigner signs for the buyer.
+	buyerSigner = "00199000019"
 )
 
 // signing is an identity that every taxpayer has.
@@ -44,6 +47,7 @@ type env struct {
 	t       *testing.T
 	clock   *storetest.Clock
 	sim     *simulator.Simulator
+	dgii    dgii.Options // of client
 	client  *dgii.Client
 	roots   *x509.CertPool
 	scope   store.Scope
@@ -52,6 +56,7 @@ type env struct {
 	engine  pipeline.Options
 	plan    *Plan
 	inbox   *Inbox
+	buyers  *buyer.Responses
 	watcher *watch.Watcher
 }
 
@@ -77,11 +82,11 @@ func newEnv(t *testing.T, address string, o envOptions) *env {
 	if o.amb == "" {
 		o.amb = "ecf"
 	}
-	buyer := simulator.Baseline(buyerRNC, "00199000019", "2027-12-31")
+	receiver := simulator.Baseline(buyerRNC, buyerSigner, "2027-12-31")
 	if o.receiver {
-		buyer.Receiver = &simulator.Receiver{}
+		receiver.Receiver = &simulator.Receiver{}
 	}
-	for _, taxpayer := range []simulator.Taxpayer{simulator.Baseline(issuerRNC, holder, "2027-12-31"), buyer} {
+	for _, taxpayer := range []simulator.Taxpayer{simulator.Baseline(issuerRNC, holder, "2027-12-31"), receiver} {
 		if err := sim.AddTaxpayer(taxpayer); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +99,8 @@ func newEnv(t *testing.T, address string, o envOptions) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := dgii.New(dgii.Options{Hosts: hosts, Now: c.Now, Roots: roots, AllowOrigin: server.URL})
+	authority := dgii.Options{Hosts: hosts, Now: c.Now, Roots: roots, AllowOrigin: server.URL}
+	client, err := dgii.New(authority)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +108,7 @@ func newEnv(t *testing.T, address string, o envOptions) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &env{t: t, clock: c, sim: sim, client: client, roots: roots, scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}}
+	w := &env{t: t, clock: c, sim: sim, dgii: authority, client: client, roots: roots, scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}}
 	w.options = Options{
 		Store: storetest.Open(t, address, c.Now), Env: fiscal.Production, Authority: client, Identities: signing{id}, Now: c.Now,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -121,7 +127,7 @@ func (w *env) start() {
 	w.must(err)
 	w.engine.Store, w.engine.Env, w.engine.Now, w.engine.Log = w.options.Store, w.options.Env, w.options.Now, w.options.Log
 	w.watcher, err = watch.New(watch.Options{
-		Store: w.options.Store, Env: w.options.Env, Authority: w.client, Stages: WaitingStages(), Now: w.options.Now, Log: w.options.Log,
+		Store: w.options.Store, Env: w.options.Env, Authority: w.client, Now: w.options.Now, Log: w.options.Log,
 	})
 	w.must(err)
 	w.engine.Plan, w.engine.Watcher = w.plan, w.watcher
@@ -134,8 +140,13 @@ func (w *env) startEngine() {
 	var err error
 	w.Pipeline, err = pipeline.New(w.engine)
 	w.must(err)
+	w.buyers, err = buyer.New(buyer.Options{
+		Store: w.options.Store, Env: w.options.Env, Now: w.options.Now, Log: w.options.Log, Publish: w.Publish,
+	})
+	w.must(err)
 	w.inbox, err = NewInbox(InboxOptions{
 		Store: w.options.Store, Env: w.options.Env, Pipeline: w.Pipeline, Now: w.options.Now, Log: w.options.Log, Roots: w.roots,
+		Responses: w.buyers,
 	})
 	w.must(err)
 }

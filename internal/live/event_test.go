@@ -32,6 +32,8 @@ type emitted struct {
 		TrackID        *string `json:"track_id"`
 		Total          string
 		Result, Reason string
+		Signer         string
+		Contradicts    string
 		ECFType        string `json:"ecf_type"`
 		Remaining      *int64
 		ExpiresAt      string `json:"expires_at"`
@@ -155,6 +157,8 @@ func TestEventsMatchTheOpenAPIDescription(t *testing.T) {
 	inv := w.create(fiscal.FiscalCredit, 1000)
 	w.drive(time.Hour)
 	w.must(w.approve(w.respond(inv, rejected("no pedido"))))
+	w.must(w.approve(w.respond(inv, nil)))
+	w.must(w.approve(w.respondAs(stranger, inv, nil)))
 	w.must(w.watcher.Warn(t.Context(), w.signals())) // few numbers
 	certificates, err := w.store().CertificatesOf(t.Context(), w.scope)
 	w.must(err)
@@ -190,7 +194,7 @@ func TestEventsMatchTheOpenAPIDescription(t *testing.T) {
 	}
 	slices.Sort(kinds)
 	want := []string{
-		event.CredentialExpiring, "fiscal_document.accepted", event.ArtifactsReady, event.CommercialResponse, event.DeliveryFailed, "fiscal_document.submitted",
+		event.CredentialExpiring, "fiscal_document.accepted", event.ArtifactsReady, event.CommercialResponse, event.CommercialResponseUnconfirmed, event.DeliveryFailed, "fiscal_document.submitted",
 		event.CertificateExpiring, event.ContingencyEnded, event.ContingencyStarted, event.SequenceLow,
 	}
 	if got := slices.Compact(kinds); !slices.Equal(got, want) {

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// failover is a PostgreSQL server with a standby, and two nodes with a witness each.
+// failover is a PostgreSQL server with a standby, and two nodes with a witness each. The
+// nodes know both servers and use the one that accepts writes.
 type failover struct {
 	primary, standby *storetest.Server
 	a, b             *env
@@ -21,12 +23,12 @@ type failover struct {
 func newFailover(t *testing.T, synchronous bool) *failover {
 	t.Helper()
 	f := &failover{primary: storetest.PrivatePostgres(t), dir: t.TempDir()}
-	address, err := f.primary.Create("failover")
-	if err != nil {
+	if _, err := f.primary.Create("failover"); err != nil {
 		t.Fatal(err)
 	}
-	f.a = newEnv(t, address, envOptions{})
 	f.standby = f.primary.Standby(t, "second")
+	address := f.primary.URLWith(f.standby, "failover")
+	f.a = newEnv(t, address, envOptions{})
 	if synchronous {
 		f.a.must(f.primary.Configure("synchronous_standby_names", "second"))
 	}
@@ -80,6 +82,138 @@ func (f *failover) fail(t *testing.T) *env {
 	return b
 }
 
+// A pausedJob is the job of a document that a worker has claimed, and that pauses at a
+// point.
+type pausedJob struct {
+	worker        *env
+	job           store.Job
+	point         string
+	reached, done chan struct{}
+	resume        chan struct{}
+}
+
+// claim creates a document on a node and claims its job, which will pause at a point.
+func (f *failover) claim(n *env, kind fiscal.Type, point string) *pausedJob {
+	n.t.Helper()
+	p := &pausedJob{worker: n.otherNode(), point: point, reached: make(chan struct{}), resume: make(chan struct{}), done: make(chan struct{})}
+	p.worker.options.Point, p.worker.engine.Point = p.pause, p.pause
+	p.worker.start()
+	n.create(kind, 1000)
+	jobs, err := p.worker.Claim(n.t.Context(), maxClaim)
+	n.must(err)
+	if len(jobs) != 1 {
+		n.t.Fatalf("%d jobs, want the one of the new document", len(jobs))
+	}
+	p.job = jobs[0]
+	return p
+}
+
+func (p *pausedJob) pause(point string) error {
+	if point == p.point {
+		close(p.reached)
+		<-p.resume
+	}
+	return nil
+}
+
+// run does the stages of the job until its point.
+func (p *pausedJob) run() {
+	p.worker.t.Helper()
+	go func() {
+		defer close(p.done)
+		p.worker.RunJob(p.worker.t.Context(), p.job)
+	}()
+	select {
+	case <-p.reached:
+	case <-p.done:
+		p.worker.t.Fatalf("the document has not reached the point %q", p.point)
+	}
+}
+
+// finish does the rest.
+func (p *pausedJob) finish() {
+	close(p.resume)
+	<-p.done
+}
+
+// promote ends the primary and promotes the standby under the running nodes. It returns
+// when they have no connection to the old primary left.
+func (f *failover) promote() {
+	f.a.t.Helper()
+	f.primary.Halt()
+	f.a.must(f.standby.Promote())
+	for _, n := range []*env{f.a, f.b} {
+		for good, deadline := 0, time.Now().Add(30*time.Second); good < 32; {
+			if _, err := n.store().Timeline(n.t.Context()); err != nil {
+				good = 0
+			} else {
+				good++
+			}
+			if time.Now().After(deadline) {
+				n.t.Fatal("the store does not find the new primary")
+			}
+		}
+	}
+}
+
+// numbered creates a document that has its number and was not sent yet.
+func (f *failover) numbered(n *env) store.Invoice {
+	n.t.Helper()
+	worker := n.otherNode()
+	worker.options.Point = func(point string) error {
+		if point == "before witnessing" {
+			return errors.New("the worker ends before it sends the document")
+		}
+		return nil
+	}
+	worker.start()
+	inv := n.create(fiscal.FiscalCredit, 1000)
+	worker.drive(0)
+	if n.read(inv).ENCF == "" {
+		n.t.Fatal("the document has no number")
+	}
+	return inv
+}
+
+// A worker that began a stage before the failover must not continue on a copy that does
+// not know what it did: the document would have a status without a number. A document
+// that the copy has not sent yet is not sent blindly.
+func TestFailoverInTheMiddleOfAStage(t *testing.T) {
+	t.Parallel()
+	f := newFailover(t, false)
+	f.issue(f.a, 2)
+	f.beat(f.a, f.b)
+	unsent := f.numbered(f.a)
+	jobs := []*pausedJob{f.claim(f.a, fiscal.Consumer, "after issuing"), f.claim(f.a, fiscal.FiscalCredit, "before the end of submit")}
+	f.standby.Disconnect(t, f.primary)
+	sent := len(f.a.sim.Documents(simulator.Filter{}))
+	for _, j := range jobs {
+		j.run()
+	}
+	f.a.drive(5 * time.Second) // sends the document; the leases of the paused jobs last longer
+	f.promote()
+	for _, j := range jobs {
+		j.finish()
+	}
+	f.b.drive(time.Hour) // without a heartbeat since the failover
+	if got := f.b.read(unsent); got.Status != fiscal.Accepted {
+		t.Errorf("the document that the copy had not sent is %s", got.Status)
+	}
+	if got := len(f.a.sim.Documents(simulator.Filter{})); got != sent+2 {
+		t.Errorf("the authority has %d new documents, want the two that were sent before the failover", got-sent)
+	}
+	for _, v := range f.a.sim.Violations() {
+		t.Errorf("violation: %v", v)
+	}
+	page, err := f.a.store().ListInvoices(t.Context(), f.a.scope, store.InvoiceFilter{Limit: 100})
+	f.a.must(err)
+	for _, inv := range page {
+		if inv = f.a.read(inv); inv.Status != fiscal.Queued && inv.ENCF == "" {
+			t.Errorf("%s is %s without a number", inv.ExternalID, inv.Status)
+		}
+	}
+}
+
 // contents returns how many different documents the authority has under a number.
 func contents(w *env, encf string) int {
 	seen := map[string]bool{}
@@ -93,28 +227,34 @@ func contents(w *env, encf string) int {
 
 // With an asynchronous standby the last commits may be lost. One node sends numbers
 // that the standby never gets. After the failover no node issues them again: every
-// range is fenced until the authority was asked.
+// range is fenced until an operator has run the release with the witness of each node.
 func TestFailoverToAnAsynchronousStandbyIsFenced(t *testing.T) {
 	t.Parallel()
 	f := newFailover(t, false)
 	f.issue(f.a, 2)
 	f.beat(f.a, f.b)
-	f.a.must(f.standby.Configure("primary_conninfo", ""))
-	time.Sleep(500 * time.Millisecond) // until the standby has ended its connection
-	f.issue(f.a, 3)                    // numbers 3 to 5, which the standby does not get
-	b := f.fail(t)
-	b.refused(fiscal.FiscalCredit)
-	if got := contents(b, "E310000000003"); got != 1 {
+	f.standby.Disconnect(t, f.primary)
+	f.issue(f.a, 3) // numbers 3 to 5, which the standby does not get
+	f.promote()
+	f.beat(f.a)
+	f.a.refused(fiscal.FiscalCredit)
+	if got := contents(f.a, "E310000000003"); got != 1 {
 		t.Errorf("the authority has %d documents under number 3, want one", got)
 	}
-	b.release()
-	after := f.issue(b, 2)
-	for _, inv := range after {
-		got := b.read(inv)
+	for _, node := range []string{"a", "b"} { // b has not had a heartbeat since the failover
+		operator := f.a.otherNode()
+		operator.guard(filepath.Join(f.dir, node))
+		operator.release()
+	}
+	f.beat(f.a, f.b)
+	f.a.equal("fenced after the release", []string{}, f.a.fenced())
+	f.b.made = 1000
+	for _, inv := range f.issue(f.b, 2) {
+		got := f.b.read(inv)
 		if got.Status != fiscal.Accepted || got.ENCF <= "E310000000005" {
 			t.Errorf("after the release %s is %s", got.ENCF, got.Status)
 		}
-		if n := contents(b, got.ENCF); n != 1 {
+		if n := contents(f.b, got.ENCF); n != 1 {
 			t.Errorf("the authority has %d documents under %s", n, got.ENCF)
 		}
 	}
@@ -136,6 +276,68 @@ func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
 	for i, inv := range f.issue(b, 2) {
 		if got, want := b.read(inv).ENCF, []string{"E310000000004", "E310000000005"}[i]; got != want {
 			t.Errorf("the next document has %s, want %s", got, want)
+		}
+	}
+}
+
+// The database fails over between the check of its timeline and the commit of a number.
+// Meanwhile another node has sent that number, and the new primary does not know it.
+// The commit is refused, and every range is fenced.
+func TestFailoverBetweenTheCheckAndTheCommitOfANumber(t *testing.T) {
+	t.Parallel()
+	f := newFailover(t, false)
+	f.issue(f.a, 2)
+	f.beat(f.a, f.b)
+	f.a.must(f.b.options.Fence.Close())
+	// The node finds the primary among both servers.
+	n := f.b.from("postgres:///failover?user=postgres&target_session_attrs=read-write&host=" + f.primary.Dir + "," + f.standby.Dir)
+	n.made = 1000
+	n.guard(filepath.Join(f.dir, "b"))
+	waiting := n.create(fiscal.FiscalCredit, 1000)
+	jobs, err := n.Claim(t.Context(), 1)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("claimed %v, %v", jobs, err)
+	}
+	f.follow(t, jobs[0])
+	f.a.must(f.standby.Configure("primary_conninfo", ""))
+	time.Sleep(500 * time.Millisecond) // until the standby has ended its connection
+
+	failed := false
+	n.options.Point = func(name string) error {
+		if name == "before issuing" && !failed {
+			failed = true
+			f.issue(f.a, 3) // numbers 3 to 5, which the standby does not get
+			f.primary.Halt()
+			n.must(f.standby.Promote())
+			for range 20 { // each failure removes a connection to the old primary from the pool
+				_, _ = n.store().Timeline(t.Context())
+			}
+		}
+		return nil
+	}
+	n.start()
+	n.RunJob(t.Context(), jobs[0])
+	if got := n.read(waiting); !failed || got.ENCF != "" {
+		t.Errorf("the document got the number %q after the failover", got.ENCF)
+	}
+	if got := contents(n, "E310000000003"); got != 1 {
+		t.Errorf("the authority has %d documents under number 3, want one", got)
+	}
+	n.refused(fiscal.FiscalCredit)
+}
+
+// follow waits until the standby has the lease of a job.
+func (f *failover) follow(t *testing.T, job store.Job) {
+	t.Helper()
+	standby := storetest.OpenSQL(t, f.standby.URL("failover"))
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		var lease string
+		err := standby.QueryRowContext(t.Context(), `SELECT lease FROM jobs WHERE document_id = $1`, job.DocumentID).Scan(&lease)
+		if err == nil && lease == job.Lease {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the standby has the lease %q, %v", lease, err)
 		}
 	}
 }

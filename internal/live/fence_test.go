@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -211,6 +212,45 @@ func TestFenceOfARestoredDatabase(t *testing.T) {
 	})
 }
 
+// A copy has a document that was numbered and not sent yet, and the document was sent
+// afterwards. After the restore the authority is asked before it is sent again.
+func TestRestoredDocumentIsNotSentBlindly(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w.guard(path)
+		all := []store.Invoice{w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000), w.create(fiscal.Consumer, 300_000)}
+		worker := w.otherNode()
+		worker.options.Point = func(point string) error {
+			if point == "before witnessing" {
+				return errors.New("the worker ends before it sends the document")
+			}
+			return nil
+		}
+		worker.start()
+		worker.drive(0)
+		copied := backup(t, address)
+		for _, inv := range all {
+			if w.read(inv).ENCF == "" {
+				t.Fatalf("%s has no number in the copy", inv.ExternalID)
+			}
+		}
+		w.drive(time.Hour)
+
+		w = w.from(copied)
+		w.guard(path)
+		w.drive(time.Hour)
+		for _, inv := range all {
+			w.want(inv, "queued outcome_unknown accepted")
+		}
+		if sent := w.sim.Documents(simulator.Filter{}); len(sent) != len(all) {
+			t.Errorf("the authority got %d documents, want %d", len(sent), len(all))
+		}
+		w.release()
+		w.clean()
+	})
+}
+
 // Without a witness the end is unknown: the authority is asked until it
 // holds nothing for long.
 func TestFenceWithoutAWitness(t *testing.T) {
@@ -379,6 +419,32 @@ func TestWitnessFollowsOtherNodes(t *testing.T) {
 	b.must(b.options.Fence.Beat(t.Context()))
 	if mark, err := b.options.Fence.Mark(issuerRNC, ranges[0]); err != nil || mark != (witness.Mark{Number: 3}) {
 		t.Errorf("the witness of the other node has %+v, %v; want number 3", mark, err)
+	}
+}
+
+// Commits that waited for a standby excuse a later timeline of the same server, and
+// nothing else: another server, or an earlier timeline, is an older copy.
+func TestOnlyALaterTimelineIsAFailover(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before func(system, timeline string) string
+		want   []string
+	}{
+		"an earlier timeline is followed by this one":  {func(system, _ string) string { return system + "-00000000" }, []string{}},
+		"a later timeline is not followed by this one": {func(system, _ string) string { return system + "-00000009" }, []string{"31 at 1", "32 at 1"}},
+		"another server is not followed by this one":   {func(_, timeline string) string { return "7-" + timeline }, []string{"31 at 1", "32 at 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, path := newEnv(t, storetest.Address(t, "postgres"), envOptions{}), filepath.Join(t.TempDir(), "witness")
+			w.guard(path)
+			now, err := w.store().Timeline(t.Context())
+			w.must(err)
+			system, timeline, _ := strings.Cut(now, "-")
+			w.must(os.WriteFile(path+".timeline", []byte(tt.before(system, timeline)+"\nlossless\n"), 0o600))
+			w.guard(path)
+			w.equal("fenced", tt.want, w.fenced())
+		})
 	}
 }
 

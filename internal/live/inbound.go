@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -42,6 +41,13 @@ type InvalidMessageError struct{ Reason string }
 
 func (e *InvalidMessageError) Error() string { return e.Reason }
 
+// Responses takes in commercial responses of buyers.
+type Responses interface {
+	// Apply takes in a verified response to a document. It fails with reply.ErrMismatch
+	// or reply.ErrTooMany.
+	Apply(ctx context.Context, tx *store.Tx, issued store.Issued, r reply.Response) (after store.Invoice, notified bool, err error)
+}
+
 // InboxOptions configure an Inbox.
 type InboxOptions struct {
 	Store    *store.Store
@@ -52,44 +58,34 @@ type InboxOptions struct {
 	Pace     wake.Pace
 	// Roots are the certificates that a buyer's signature must chain to. Without
 	// them no message is believed.
-	Roots *x509.CertPool
+	Roots     *x509.CertPool
+	Responses Responses
 }
 
-// Inbox takes in what buyers say about our documents: acknowledgements of receipt
-// and commercial responses.
+// Inbox takes in what sources pass on from buyers: acknowledgements of receipt and
+// commercial responses.
 type Inbox struct {
 	settler
-	env      fiscal.Environment
-	pipeline *pipeline.Pipeline
-	roots    *x509.CertPool
+	env       fiscal.Environment
+	pipeline  *pipeline.Pipeline
+	roots     *x509.CertPool
+	responses Responses
 }
 
 // NewInbox returns an inbox. It fails when an option that it needs is missing.
 func NewInbox(o InboxOptions) (*Inbox, error) {
-	if o.Store == nil || o.Pipeline == nil || o.Env == "" || o.Now == nil || o.Log == nil {
+	if o.Store == nil || o.Pipeline == nil || o.Env == "" || o.Now == nil || o.Log == nil || o.Responses == nil {
 		return nil, errors.New("live: InboxOptions are incomplete")
 	}
 	return &Inbox{
 		settler: settler{store: o.Store, now: o.Now, log: o.Log, pace: o.Pace, directory: newDirectory()},
-		env:     o.Env, pipeline: o.Pipeline, roots: o.Roots,
+		env:     o.Env, pipeline: o.Pipeline, roots: o.Roots, responses: o.Responses,
 	}, nil
 }
 
-// Commercial takes in a buyer's verified approval or rejection of a document of any
-// taxpayer of the environment. It returns reply.ErrNoDocument or reply.ErrMismatch
-// when it is about none of ours.
-func (b *Inbox) Commercial(ctx context.Context, r reply.Response) error {
-	issued, err := b.store.IssuedUnder(ctx, b.env, r.IssuerRNC, r.ENCF)
-	if errors.Is(err, store.ErrNotFound) {
-		return reply.ErrNoDocument
-	}
-	if err != nil {
-		return err
-	}
-	return b.retryUpdate(ctx, func(ctx context.Context, tx *store.Tx) (store.Invoice, bool, error) {
-		return b.commercial(ctx, tx, issued, r)
-	})
-}
+// maxMessages is how many messages of sources are kept about one number that is not
+// known yet, and how many receipts and refusals about one document.
+const maxMessages = 8
 
 // maxUpdates is how often an update is repeated because its invoice changed
 // meanwhile.
@@ -102,68 +98,6 @@ func (b *Inbox) retryUpdate(ctx context.Context, write func(context.Context, *st
 		}
 	}
 	return err
-}
-
-// commercial keeps the buyer's response as evidence and adds an event for the first
-// one. The first response stands: an equal one has no effect, and a contradicting
-// one is kept for people to look at. The status does not depend on it, so no job is
-// touched.
-func (b *Inbox) commercial(ctx context.Context, tx *store.Tx, issued store.Issued, r reply.Response) (store.Invoice, bool, error) {
-	before, known, err := readDocument(ctx, tx, issued)
-	if err != nil {
-		return before, false, err
-	}
-	if err := matches(before, issued, r); err != nil {
-		return before, false, err
-	}
-	now := b.now()
-	item := evidence.Item{Kind: evidence.Commercial, Verdict: fiscal.VerdictAccepted, Note: r.Reason, Signer: r.Signer, At: now}
-	message, result := "Aprobación comercial", "accepted"
-	if !r.Accepted {
-		item.Verdict, message, result = fiscal.VerdictRejected, "Rechazo comercial: "+r.Reason, "rejected"
-	}
-	first := slices.IndexFunc(known, func(i evidence.Item) bool { return i.Kind == evidence.Commercial })
-	if first >= 0 && known[first].Verdict == item.Verdict {
-		return before, false, nil
-	}
-	row, err := finding{item, r.XML}.row(issued.Scope, issued.DocumentID)
-	if err != nil {
-		return before, false, err
-	}
-	rows := new(store.Batch).AddEvidence(row)
-	if first >= 0 {
-		b.log.Error("A buyer has both approved and rejected a document. The first response stands.",
-			"document_id", issued.DocumentID, "encf", issued.ENCF)
-		return before, false, tx.Do(ctx, rows)
-	}
-	after := before
-	after.Messages = append(slices.Clone(before.Messages), message)
-	after.UpdatedAt = pipeline.NextUpdate(before.UpdatedAt, now)
-	rows.UpdateInvoice(before, after).AddHistoryEntry(store.HistoryEntry{
-		Scope: issued.Scope, InvoiceID: before.ID, ID: store.NewID(), At: after.UpdatedAt,
-		Kind: "commercial_response", Status: after.Status, Detail: message,
-	})
-	notice := pipeline.Notice{Kind: event.CommercialResponse, Result: result, Reason: r.Reason}
-	notified := pipeline.AddEvents(rows, before, after, []pipeline.Notice{notice}, now)
-	return after, notified, tx.Do(ctx, rows)
-}
-
-// matches returns reply.ErrMismatch unless the response agrees with the document,
-// and the document is one that a buyer may respond to.
-func matches(inv store.Invoice, issued store.Issued, r reply.Response) error {
-	total, err := fiscal.ParseDecimal(inv.DocumentTotal)
-	if err != nil {
-		return fmt.Errorf("live: total of %s: %w", inv.ID, err)
-	}
-	switch inv.Status {
-	case fiscal.Accepted, fiscal.AcceptedConditional, fiscal.Delivered:
-	default:
-		return reply.ErrMismatch
-	}
-	if !deliverable(issued) || issued.BuyerRNC != r.BuyerRNC || inv.IssueDate != r.IssueDate.String() || !total.Equal(r.Total) {
-		return reply.ErrMismatch
-	}
-	return nil
 }
 
 // Receive takes in a message of a source, once: the effect is committed together
@@ -198,20 +132,37 @@ func (b *Inbox) Receive(ctx context.Context, in Inbound) (Received, error) {
 		switch {
 		case err != nil || !fresh:
 		case !ours:
-			b.log.Warn("A source sent a message about a document that we do not know. The message is kept.", "source_id", in.Source.ID, "encf", in.ENCF)
-			err = tx.Park(ctx, store.Parked{
-				Scope: in.Source.Scope, ID: store.NewID(), SourceID: in.Source.ID, MessageID: in.MessageID,
-				Kind: in.Kind, ENCF: in.ENCF, Body: in.XML, At: entry.At,
-			})
+			err = b.park(ctx, tx, in, message)
 		default:
 			after, notified, err = message.apply(ctx, tx, issued)
 		}
 		return after, notified, err
 	})
-	if errors.Is(err, reply.ErrMismatch) {
+	switch {
+	case errors.Is(err, reply.ErrMismatch):
 		err = &InvalidMessageError{"the message does not agree with the document that it names, or the document cannot have such a message"}
+	case errors.Is(err, reply.ErrTooMany):
+		err = &InvalidMessageError{"the document has as many messages of this kind as are kept"}
 	}
 	return received, err
+}
+
+// park keeps a message about a document that we do not know. It fails with
+// reply.ErrTooMany when enough of them are kept about the number.
+func (b *Inbox) park(ctx context.Context, tx *store.Tx, in Inbound, message verifiedMessage) error {
+	now := b.now()
+	parked, err := tx.Parked(ctx, in.Source.Scope, in.ENCF, now)
+	if err == nil && len(parked) >= maxMessages {
+		err = reply.ErrTooMany
+	}
+	if err != nil {
+		return err
+	}
+	b.log.Warn("A source sent a message about a document that we do not know. The message is kept.", "source_id", in.Source.ID, "encf", in.ENCF)
+	return tx.Park(ctx, store.Parked{
+		Scope: in.Source.Scope, ID: store.NewID(), SourceID: in.Source.ID, MessageID: in.MessageID,
+		Kind: in.Kind, ENCF: in.ENCF, Body: message.xml, At: now,
+	})
 }
 
 // inboundID returns the same id for the same message.
@@ -223,6 +174,7 @@ func inboundID(in Inbound) string {
 // A verifiedMessage is an inbound message whose signature was verified.
 type verifiedMessage struct {
 	issuer string
+	xml    []byte // its canonical form
 	apply  func(ctx context.Context, tx *store.Tx, issued store.Issued) (after store.Invoice, notified bool, err error)
 }
 
@@ -235,14 +187,14 @@ func (b *Inbox) verify(in Inbound) (verifiedMessage, error) {
 	case event.InboundCommercial:
 		var r reply.Response
 		r, err = reply.ReadResponse(in.XML, b.roots, b.now())
-		m.issuer, encf = r.IssuerRNC, r.ENCF
+		m.issuer, m.xml, encf = r.IssuerRNC, r.XML, r.ENCF
 		m.apply = func(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, bool, error) {
-			return b.commercial(ctx, tx, issued, r)
+			return b.responses.Apply(ctx, tx, issued, r)
 		}
 	case event.InboundReceipt:
 		var r fiscal.Acknowledgement
 		r, err = reply.ReadAcknowledgement(in.XML, b.roots, b.now())
-		m.issuer, encf = r.RNC, r.ENCF
+		m.issuer, m.xml, encf = r.RNC, r.XML, r.ENCF
 		m.apply = func(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, bool, error) {
 			return b.receipt(ctx, tx, issued, r)
 		}
@@ -277,6 +229,17 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 	item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: b.now()}
 	if !r.Received && !repeated {
 		item.Kind, item.Note = evidence.DeliveryFailed, refusal(r.Reason)
+	}
+	before, known, err := readDocument(ctx, tx, issued)
+	if err != nil {
+		return before, false, err
+	}
+	known = slices.DeleteFunc(known, func(i evidence.Item) bool { return i.Kind != item.Kind })
+	switch {
+	case slices.ContainsFunc(known, func(i evidence.Item) bool { return i.Note == item.Note && i.Signer == item.Signer }):
+		return before, false, nil // it says what was said before
+	case len(known) >= maxMessages:
+		return before, false, reply.ErrTooMany
 	}
 	learnt := report{issued: issued, findings: []finding{{item, r.XML}}}
 	return b.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
@@ -337,7 +300,7 @@ func (b *Inbox) applyParked(ctx context.Context, p store.Parked) error {
 		}
 		return message.apply(ctx, tx, issued)
 	})
-	if errors.Is(err, reply.ErrMismatch) {
+	if errors.Is(err, reply.ErrMismatch) || errors.Is(err, reply.ErrTooMany) {
 		// The document may still reach a status in which it can have the message.
 		return nil
 	}

@@ -38,15 +38,16 @@ func (w *env) approve(xml []byte) error {
 	w.t.Helper()
 	r, err := reply.ReadResponse(xml, w.roots, w.now())
 	w.must(err)
-	return w.inbox.Commercial(w.t.Context(), r)
+	return w.buyers.Commercial(w.t.Context(), r)
 }
 
 func rejected(reason string) func(*simulator.Push) {
 	return func(p *simulator.Push) { p.Reject, p.Reason = true, reason }
 }
 
-// The buyer rejects what the authority has accepted: the status stays, the
-// integrator gets one event, and the first response stands.
+// The buyer rejects what the authority has accepted: the status stays, the integrator
+// gets one event, and the first response stands. A response that contradicts it is an
+// event that says so.
 func TestCommercialRejectionIsRecorded(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
@@ -57,22 +58,30 @@ func TestCommercialRejectionIsRecorded(t *testing.T) {
 		for range 2 { // the same again has no effect
 			w.must(w.approve(w.respond(inv, rejected("no pedido"))))
 		}
-		w.must(w.approve(w.respond(inv, nil))) // the other way round is kept, and changes nothing
+		for range 2 {
+			w.must(w.approve(w.respond(inv, nil))) // the other way round
+		}
 		after := w.read(inv)
 		if after.Status != fiscal.Delivered || after.Revision != before.Revision || !after.UpdatedAt.After(before.UpdatedAt) ||
-			!slices.Equal(after.Messages, append(before.Messages, "Rechazo comercial: no pedido")) {
+			!slices.Equal(after.Messages, append(before.Messages, "Rechazo comercial: no pedido", "Aprobación comercial posterior que contradice el rechazo")) {
 			t.Errorf("%+v", after)
 		}
-		events := w.feed()
-		last := events[len(events)-1]
-		if last.Type != event.CommercialResponse || last.Data.Result != "rejected" || last.Data.Reason != "no pedido" || last.Data.PreviousStatus != "" ||
-			last.Data.Status != fiscal.Delivered || last.Data.Sequence != before.Revision {
-			t.Errorf("events %+v", last)
+		events := slices.DeleteFunc(w.feed(), func(e emitted) bool { return e.Type != event.CommercialResponse })
+		if len(events) != 2 {
+			t.Fatalf("events %+v", events)
+		}
+		first, second := events[0].Data, events[1].Data
+		if first.Result != "rejected" || first.Reason != "no pedido" || first.PreviousStatus != "" || first.Status != fiscal.Delivered ||
+			first.Sequence != before.Revision || first.Signer != buyerSigner || first.Contradicts != "" {
+			t.Errorf("the first is %+v", first)
+		}
+		if second.Result != "accepted" || second.Signer != buyerSigner || second.Contradicts != "rejected" {
+			t.Errorf("the second is %+v", second)
 		}
 		known, err := ReadEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
 		w.must(err)
 		known = slices.DeleteFunc(known, func(e evidence.Item) bool { return e.Kind != evidence.Commercial })
-		if len(known) != 2 || known[0].Verdict != fiscal.VerdictRejected || known[0].Signer == "" {
+		if len(known) != 2 || known[0].Verdict != fiscal.VerdictRejected || known[0].Signer != buyerSigner || !known[0].Confirmed {
 			t.Errorf("kept %+v", known)
 		}
 		w.clean()
@@ -132,7 +141,9 @@ func TestConcurrentCommercialResponses(t *testing.T) {
 		}
 		busy.Go(func() { w.drive(time.Hour) })
 		busy.Wait()
-		w.drive(time.Hour)
+		w.drive(time.Hour) // now the buyer has acknowledged it, so that the signer is known
+		_, err := w.buyers.ApplyConfirmed(t.Context())
+		w.must(err)
 		if got := w.read(inv); got.Status != fiscal.Delivered || !slices.Equal(got.Messages, []string{"Aprobación comercial"}) {
 			t.Errorf("%+v", got)
 		}
@@ -158,7 +169,7 @@ func TestReceiveInboundMessages(t *testing.T) {
 		stranger := source
 		stranger.TaxpayerID = store.NewID()
 
-		buyer, err := w.sim.Identity("00199000019")
+		buyer, err := w.sim.Identity(buyerSigner)
 		w.must(err)
 		receipt := func(a reply.Acknowledgement) []byte {
 			a.IssuerRNC, a.BuyerRNC, a.At = issuerRNC, buyerRNC, w.now()
@@ -217,7 +228,7 @@ func TestReceiveInboundMessages(t *testing.T) {
 		if _, err := hear(func(in *Inbound) { in.Kind, in.XML = event.InboundCommercial, w.respond(inv, nil) }); err != nil {
 			t.Error(err)
 		}
-		want := "fiscal_document.submitted fiscal_document.accepted fiscal_document.artifacts_ready fiscal_document.delivery_failed fiscal_document.delivered fiscal_document.commercial_response"
+		want := "fiscal_document.submitted fiscal_document.accepted fiscal_document.artifacts_ready fiscal_document.delivery_failed fiscal_document.delivered fiscal_document.commercial_response_unconfirmed"
 		if got := w.kinds(inv); got != want {
 			t.Errorf("events %s", got)
 		}
@@ -230,7 +241,7 @@ func TestReceiveInboundMessages(t *testing.T) {
 // receiptOf is an acknowledgement of a buyer that is not the document's.
 func (w *env) receiptOf(t *testing.T, encf, buyer string) []byte {
 	t.Helper()
-	id, err := w.sim.Identity("00199000019")
+	id, err := w.sim.Identity(buyerSigner)
 	w.must(err)
 	xml, err := reply.Acknowledge(id, reply.Acknowledgement{IssuerRNC: issuerRNC, BuyerRNC: buyer, ENCF: encf, Received: true, At: w.now()})
 	w.must(err)

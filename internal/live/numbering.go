@@ -131,7 +131,8 @@ func answerAll(batch []*numberRequest, err error) {
 // and takes them out of the batch.
 func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 	p := q.plan
-	if err := p.fence.CheckHistory(ctx); err != nil {
+	timeline, err := p.fence.CheckHistory(ctx)
+	if err != nil {
 		return err
 	}
 	ranges, err := p.store.NumberRangesOf(ctx, q.key.scope, q.key.kind)
@@ -159,7 +160,7 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 		return err
 	}
 	err = p.effect("issuing", func() error {
-		return p.store.IssueAll(ctx, numbers, signed, stageSubmit, p.now().Add(p.pace.Lease()))
+		return p.store.IssueAll(ctx, timeline, numbers, signed, stageSubmit, p.now().Add(p.pace.Lease()))
 	})
 	for i, r := range *batch {
 		r.issued = signed[i].Issued // only read after success

@@ -40,6 +40,8 @@ type Authority interface {
 	// CheckClock makes sure that Clock is known and confirmed. It fails with
 	// ErrUnavailable when the authority does not answer.
 	CheckClock(ctx context.Context) error
+	// Down returns since when the authority has been out of reach of this node.
+	Down() (since time.Time, down bool)
 	// ClockConfirmed reports whether Clock was confirmed earlier in this process and
 	// the clock of this machine was not set since.
 	ClockConfirmed() bool
@@ -99,6 +101,7 @@ type Plan struct {
 	queues map[queueKey]*numberer
 	facts  map[store.Scope]cacheEntry[pipeline.Facts]
 	ids    map[store.Scope]cacheEntry[*xmlsig.Identity]
+	trials map[store.Queue]time.Time // when a suspended job of a queue was last tried
 }
 
 // cacheEntry is something that was read a moment ago. Documents of one taxpayer
@@ -133,6 +136,7 @@ func New(o Options) (*Plan, error) {
 		queues: make(map[queueKey]*numberer),
 		facts:  make(map[store.Scope]cacheEntry[pipeline.Facts]),
 		ids:    make(map[store.Scope]cacheEntry[*xmlsig.Identity]),
+		trials: make(map[store.Queue]time.Time),
 	}, nil
 }
 
@@ -145,9 +149,6 @@ const (
 	stageReconcile = "reconcile"
 	stageDeliver   = "deliver"
 )
-
-// WaitingStages returns the stages of documents that wait for the authority.
-func WaitingStages() []string { return []string{stageSubmit, stagePoll, stageReconcile} }
 
 // Check refuses a date after today in the country or from before the taxpayer
 // became an electronic issuer, and what the authority's format cannot carry. Ready

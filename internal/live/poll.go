@@ -38,7 +38,7 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 	findings, err := p.results(ctx, id, *w.Issued, w.Evidence)
 	pause := p.pause(pollPauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 {
-		return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: err.Error()}
+		return pipeline.Step{}, p.tryLater(pause, err)
 	}
 	return retryStage(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
 }

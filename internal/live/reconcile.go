@@ -46,7 +46,7 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	findings, absent, err := lookUp(ctx, id, issued, w.Evidence)
 	pause := p.pause(reconcilePauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 && !errors.Is(err, fiscal.ErrAbsent) {
-		return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: err.Error()}
+		return pipeline.Step{}, p.tryLater(pause, err)
 	}
 	tally := evidence.NewTally(w.Evidence)
 	if arrived(findings) {

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -63,6 +64,12 @@ func (s *settler) step(known []evidence.Item, r report) pipeline.Step {
 					return pipeline.Change{}, err
 				}
 				rows.AddEvidence(row)
+				if f.Answered && f.Signer != "" {
+					rows.LearnBuyerSigner(store.BuyerSigner{
+						Scope: r.issued.Scope, BuyerRNC: r.issued.BuyerRNC, Signer: f.Signer,
+						Basis: store.ByAcknowledgement, DocumentID: r.issued.DocumentID, CreatedAt: f.At,
+					})
+				}
 			}
 			if r.attempt != nil {
 				rows.CloseAttempt(*r.attempt)
@@ -70,7 +77,12 @@ func (s *settler) step(known []evidence.Item, r report) pipeline.Step {
 			return s.settle(rows, r.issued, all, before), nil
 		},
 		CommitLate: func(ctx context.Context, tx *store.Tx) (store.Invoice, bool, error) {
-			return s.commitLate(ctx, tx, r, func(store.Invoice, *pipeline.Change) error { return nil })
+			after, notified, err := s.commitLate(ctx, tx, r, func(store.Invoice, *pipeline.Change) error { return nil })
+			if errors.Is(err, errNotIssued) || errors.Is(err, store.ErrNotFound) {
+				s.log.Error("The database does not have a document that was sent to the authority: it is an older copy. Compare the sale with the integrator.",
+					"document_id", r.issued.DocumentID, "encf", r.issued.ENCF)
+			}
+			return after, notified, err
 		},
 	}
 }
@@ -79,7 +91,7 @@ func (s *settler) step(known []evidence.Item, r report) pipeline.Step {
 // the former holder either has committed before, and its evidence is read here, or
 // cannot commit any more and comes here itself. agree may refuse or adjust the
 // change. commitLate returns the invoice after the change, and whether events were
-// added.
+// added. It fails with errNotIssued when the database does not have the signed document.
 func (s *settler) commitLate(ctx context.Context, tx *store.Tx, r report, agree func(before store.Invoice, c *pipeline.Change) error) (store.Invoice, bool, error) {
 	now := s.now()
 	job := store.Job{
@@ -113,6 +125,9 @@ func (s *settler) commitLate(ctx context.Context, tx *store.Tx, r report, agree 
 // readDocument reads the invoice of an issued document and its evidence.
 func readDocument(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, []evidence.Item, error) {
 	inv, err := tx.InvoiceOfDocument(ctx, issued.Scope, issued.DocumentID)
+	if err == nil && inv.ENCF != issued.ENCF {
+		err = errNotIssued
+	}
 	if err != nil {
 		return inv, nil, err
 	}
@@ -123,6 +138,10 @@ func readDocument(ctx context.Context, tx *store.Tx, issued store.Issued) (store
 	known, err := pipeline.DecodeEvidence(stored)
 	return inv, known, err
 }
+
+// errNotIssued means that the database does not have a document under the number that it
+// was signed with. This happens after a failover to an older copy.
+var errNotIssued = errors.New("live: the database does not have the signed document")
 
 // settle folds everything that is known and returns the change that follows.
 func (s *settler) settle(rows *store.Batch, issued store.Issued, known []evidence.Item, before store.Invoice) pipeline.Change {

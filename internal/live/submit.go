@@ -30,14 +30,19 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	}
 	var attempts []store.Attempt
 	if !w.Fresh {
+		// After a failover the database may have lost an attempt.
+		if _, err := p.fence.CheckHistory(ctx); err != nil {
+			return pipeline.Step{}, err
+		}
 		if attempts, err = p.store.Attempts(ctx, w.Job.Scope, w.Job.DocumentID); err != nil {
 			return pipeline.Step{}, err
 		}
 	}
 	for _, a := range attempts {
 		if a.ClosedAt.IsZero() {
-			// The worker that opened it is gone, and with it the answer.
-			a.Detail = "the worker ended before the answer"
+			if a.Detail == "" { // the worker that opened it is gone, and with it the answer
+				a.Detail = "the worker ended before the answer"
+			}
 			return p.inconclusive(issued, w, a, p.now()), nil
 		}
 	}
@@ -56,7 +61,7 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	// something was sent while the circuit is open.
 	send, release, err := p.authority.Reserve(ctx, id, issued.RNC, issued.Summarized)
 	if err != nil {
-		return pipeline.Step{}, &pipeline.LaterError{After: p.sendPause(w.Job.Attempt, err), Reason: err.Error()}
+		return pipeline.Step{}, p.tryLater(p.sendPause(w.Job.Attempt, err), err)
 	}
 	defer release()
 	attempt := store.Attempt{
@@ -133,13 +138,13 @@ func conclusion(a fiscal.Answer, at time.Time) finding {
 }
 
 // notReceived keeps the document where it is, to be sent again: nothing of it can
-// have arrived.
+// have arrived. It is suspended when the authority is out of reach.
 func (p *Plan) notReceived(w pipeline.Work, attempt *store.Attempt, cause error) pipeline.Step {
-	pause := p.sendPause(w.Job.Attempt, cause)
+	pause, outSince := p.sendPause(w.Job.Attempt, cause), p.outSince()
 	return pipeline.Step{
 		Decide: func(rows *store.Batch, _ store.Invoice) (pipeline.Change, error) {
 			rows.CloseAttempt(*attempt)
-			return pipeline.Change{Next: stageSubmit, Again: true, After: pause, Cause: attempt.Detail}, nil
+			return pipeline.Change{Next: stageSubmit, Again: true, After: pause, OutSince: outSince, Cause: attempt.Detail}, nil
 		},
 	}
 }

@@ -59,8 +59,11 @@ func (s *Endpoints) Get(ctx context.Context, id string) (store.Endpoint, error) 
 }
 
 // Rotate gives an endpoint a new secret and returns it. The sender signs with both
-// secrets for a day. Rotate fails with store.ErrNotFound.
-func (s *Endpoints) Rotate(ctx context.Context, scope store.Scope, id string) (e store.Endpoint, secret webhook.Secret, err error) {
+// secrets for the overlap. Rotate fails with store.ErrNotFound.
+func (s *Endpoints) Rotate(ctx context.Context, scope store.Scope, id string, overlap time.Duration) (e store.Endpoint, secret webhook.Secret, err error) {
+	if err := checkOverlap(overlap); err != nil {
+		return store.Endpoint{}, webhook.Secret{}, err
+	}
 	now := s.now()
 	secret = webhook.NewSecret()
 	err = s.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
@@ -72,7 +75,7 @@ func (s *Endpoints) Rotate(ctx context.Context, scope store.Scope, id string) (e
 		if err != nil {
 			return err
 		}
-		if err := tx.RotateEndpoint(ctx, before, next, now.Add(Overlap), now); err != nil {
+		if err := tx.RotateEndpoint(ctx, before, next, now.Add(overlap), now); err != nil {
 			return err
 		}
 		e, err = tx.Endpoint(ctx, scope, id)

@@ -41,13 +41,18 @@ type Intent struct {
 }
 
 // Created is the result of a creation. When an earlier equal request has created the
-// endpoint, Replayed is true and only Answer is set.
+// endpoint, Replayed is true and only Answer is set. SecretEnded is then true when the
+// secret was rotated since: the one in the answer must not be shown again.
 type Created struct {
-	Endpoint store.Endpoint
-	Secret   webhook.Secret
-	Answer   store.Answer
-	Replayed bool
+	Endpoint    store.Endpoint
+	Secret      webhook.Secret
+	Answer      store.Answer
+	Replayed    bool
+	SecretEnded bool
 }
+
+// firstSecret is the version of the secret that an endpoint is created with.
+const firstSecret = 1
 
 // errKnownKey means that the idempotency key was used before.
 var errKnownKey = errors.New("idempotency key used before")
@@ -83,7 +88,7 @@ func (s *Endpoints) create(ctx context.Context, n EndpointSpec, in Intent) (made
 			Scope: n.Scope, ID: store.NewID(), URL: n.URL, Kinds: n.Kinds, Description: n.Description,
 			Status: store.EndpointEnabled, Concurrency: store.MaxConcurrency, CreatedAt: now, UpdatedAt: now,
 		}
-		if e.Secret, err = seal(access.EndpointBinding(e.Scope, e.ID, 1), []byte(secret.Reveal())); err != nil {
+		if e.Secret, err = seal(access.EndpointBinding(e.Scope, e.ID, firstSecret), []byte(secret.Reveal())); err != nil {
 			return err
 		}
 		made = Created{Endpoint: e, Secret: secret}
@@ -140,5 +145,12 @@ func (s *Endpoints) StoredAnswer(ctx context.Context, scope store.Scope, in Inte
 		return Created{}, err
 	}
 	answer.Body, err = s.secrets.Open(access.AnswerBinding(scope, CreateEndpoint, in.Key), sealed.Secret.Sealed)
-	return Created{Answer: answer, Replayed: true}, err
+	if err != nil {
+		return Created{}, err
+	}
+	version, err := s.store.EndpointSecretVersion(ctx, scope, answer.ObjectID)
+	if err != nil {
+		return Created{}, err
+	}
+	return Created{Answer: answer, Replayed: true, SecretEnded: version != firstSecret}, nil
 }

@@ -248,7 +248,7 @@ func TestEndpointsOfOtherScopesAreNotFound(t *testing.T) {
 		elsewhere := store.Scope{Environment: fiscal.Certification, TaxpayerID: e.scope.TaxpayerID}
 		for _, scope := range []store.Scope{foreign, elsewhere} {
 			for name, call := range map[string]func() error{
-				"rotate": func() error { _, _, err := e.Rotate(t.Context(), scope, hook.ID); return err },
+				"rotate": func() error { _, _, err := e.Rotate(t.Context(), scope, hook.ID, Overlap); return err },
 				"enable": func() error { _, err := e.Enable(t.Context(), scope, hook.ID); return err },
 				"delete": func() error { return e.Delete(t.Context(), scope, hook.ID) },
 				"test":   func() error { _, err := e.Test(t.Context(), scope, hook.ID); return err },

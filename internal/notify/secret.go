@@ -10,8 +10,18 @@ import (
 )
 
 // Overlap is how long the old secret of an endpoint or source stays valid after a
-// rotation.
+// rotation, unless the operator chooses another time.
 const Overlap = 24 * time.Hour
+
+const maxOverlap = 7 * 24 * time.Hour
+
+// checkOverlap fails for an overlap that is not allowed.
+func checkOverlap(overlap time.Duration) error {
+	if overlap < 0 || overlap > maxOverlap {
+		return fmt.Errorf("the overlap must be between 0 and %s", maxOverlap)
+	}
+	return nil
+}
 
 // endpointSecrets returns the secrets of an endpoint that are valid now, the newest
 // first.

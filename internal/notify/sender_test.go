@@ -254,7 +254,7 @@ func TestBothSecretsSignAfterARotation(t *testing.T) {
 		}
 		e.addEvent(e.scope, "fiscal_document.accepted")
 		send([]webhook.Secret{first}, nil)
-		after, second, err := e.Rotate(t.Context(), e.scope, hook.ID)
+		after, second, err := e.Rotate(t.Context(), e.scope, hook.ID, Overlap)
 		e.must(err)
 		if after.Secret.Version != 2 || second.Reveal() == first.Reveal() {
 			t.Errorf("rotated to version %d", after.Secret.Version)
@@ -267,7 +267,16 @@ func TestBothSecretsSignAfterARotation(t *testing.T) {
 		e.set(e.next())
 		send([]webhook.Secret{second}, []webhook.Secret{first})
 
-		if _, _, err := e.Rotate(t.Context(), e.taxpayer(), hook.ID); !errors.Is(err, store.ErrNotFound) {
+		_, third, err := e.Rotate(t.Context(), e.scope, hook.ID, 0)
+		e.must(err)
+		e.addEvent(e.scope, "fiscal_document.accepted")
+		send([]webhook.Secret{third}, []webhook.Secret{second})
+		for _, overlap := range []time.Duration{-1, maxOverlap + 1} {
+			if _, _, err := e.Rotate(t.Context(), e.scope, hook.ID, overlap); err == nil {
+				t.Errorf("Rotate accepts an overlap of %s", overlap)
+			}
+		}
+		if _, _, err := e.Rotate(t.Context(), e.taxpayer(), hook.ID, Overlap); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("by another taxpayer: %v, want ErrNotFound", err)
 		}
 	})

@@ -66,9 +66,12 @@ func (s *Sources) Create(ctx context.Context, scope store.Scope) (made store.Sou
 func (s *Sources) List(ctx context.Context) ([]store.Source, error) { return s.store.Sources(ctx) }
 
 // Rotate gives a source a new secret and returns it. Messages with the old secret are
-// accepted for a day. Rotate fails with store.ErrNotFound when the source does not exist
-// or is revoked.
-func (s *Sources) Rotate(ctx context.Context, id string) (source store.Source, secret webhook.Secret, err error) {
+// accepted for the overlap. Rotate fails with store.ErrNotFound when the source does not
+// exist or is revoked.
+func (s *Sources) Rotate(ctx context.Context, id string, overlap time.Duration) (source store.Source, secret webhook.Secret, err error) {
+	if err := checkOverlap(overlap); err != nil {
+		return store.Source{}, webhook.Secret{}, err
+	}
 	now := s.now()
 	secret = webhook.NewSecret()
 	err = s.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
@@ -80,7 +83,7 @@ func (s *Sources) Rotate(ctx context.Context, id string) (source store.Source, s
 		if err != nil {
 			return err
 		}
-		if err := tx.RotateSource(ctx, before, next, now.Add(Overlap)); err != nil {
+		if err := tx.RotateSource(ctx, before, next, now.Add(overlap)); err != nil {
 			return err
 		}
 		source, err = tx.AnySource(ctx, id)

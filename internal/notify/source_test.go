@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -35,7 +36,7 @@ func TestFindReturnsTheValidSecretsOfASource(t *testing.T) {
 			}
 		}
 		want("created", e.scope.TaxpayerID+" "+first.Reveal())
-		_, second, err := s.Rotate(t.Context(), made.ID)
+		_, second, err := s.Rotate(t.Context(), made.ID, Overlap)
 		e.must(err)
 		want("rotated", fmt.Sprint(e.scope.TaxpayerID, " ", second.Reveal(), " ", first.Reveal()))
 		_, err = access.RotateMaster(t.Context(), e.store, e.keys)
@@ -43,9 +44,17 @@ func TestFindReturnsTheValidSecretsOfASource(t *testing.T) {
 		want("under another master key", fmt.Sprint(e.scope.TaxpayerID, " ", second.Reveal(), " ", first.Reveal()))
 		e.advance(Overlap)
 		want("a day later", e.scope.TaxpayerID+" "+second.Reveal())
+		_, third, err := s.Rotate(t.Context(), made.ID, 0)
+		e.must(err)
+		want("rotated without an overlap", e.scope.TaxpayerID+" "+third.Reveal())
+		for _, overlap := range []time.Duration{-1, maxOverlap + 1} {
+			if _, _, err := s.Rotate(t.Context(), made.ID, overlap); err == nil {
+				t.Errorf("Rotate accepts an overlap of %s", overlap)
+			}
+		}
 		e.must(s.Revoke(t.Context(), made.ID))
 		want("revoked", store.ErrNotFound.Error())
-		if _, _, err := s.Rotate(t.Context(), made.ID); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := s.Rotate(t.Context(), made.ID, Overlap); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("rotate a revoked source: %v", err)
 		}
 		if all, err := s.List(t.Context()); err != nil || len(all) != 1 {

@@ -12,6 +12,9 @@ import (
 type Notice struct {
 	Kind           string
 	Result, Reason string
+	// Signer has signed a commercial response. Contradicts is the result of the response
+	// that stands, when this one says the opposite.
+	Signer, Contradicts string
 }
 
 // AddEvents adds the events of a change to the rows that are committed with it:
@@ -35,7 +38,7 @@ func AddEvents(rows *store.Batch, before, after store.Invoice, notices []Notice,
 	}
 	for _, n := range notices {
 		data := documentData(after)
-		data.Result, data.Reason = n.Result, n.Reason
+		data.Result, data.Reason, data.Signer, data.Contradicts = n.Result, n.Reason, n.Signer, n.Contradicts
 		addDocumentEvent(rows, after, n.Kind, at, data)
 	}
 	return changed || len(notices) > 0

@@ -22,6 +22,9 @@ type Plan interface {
 	Step(ctx context.Context, w Work) (Step, error)
 	// Notifies reports whether changes become events for integrators.
 	Notifies() bool
+	// Resumes returns how many suspended jobs of a queue the next claim may take; the
+	// empty queue means all queues.
+	Resumes(q store.Queue) int
 }
 
 // A Watcher is a plan's background work beside its documents.
@@ -93,6 +96,7 @@ type Change struct {
 	Next     string        // the next stage; empty: the job is done
 	After    time.Duration // when the next stage is due
 	Again    bool          // the same stage continues to count its attempts
+	OutSince time.Time     // with Again, as that of LaterError
 	Notices  []Notice      // events beside the change of status
 }
 
@@ -129,6 +133,9 @@ func NextUpdate(before, now time.Time) time.Time {
 type LaterError struct {
 	After  time.Duration
 	Reason string
+	// OutSince, if set, is since when the tax authority has been out of reach. The job
+	// is then suspended until the authority answers, whatever After is.
+	OutSince time.Time
 }
 
 func (e *LaterError) Error() string { return e.Reason }

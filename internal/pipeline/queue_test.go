@@ -83,7 +83,7 @@ func TestAWorkerHandsTheDeliveryOver(t *testing.T) {
 		if err != nil || job.Stage != "deliver" || job.Lease != "" || job.Attempt != 0 || job.RunAt.After(b.now()) {
 			t.Errorf("the job is %+v, %v", job, err)
 		}
-		jobs, err := b.claim(t.Context(), store.QueueMain, workers, nil)
+		jobs, err := b.claim(t.Context(), store.Claim{Queue: store.QueueMain, Limit: workers}, nil)
 		if err != nil || len(jobs) != 0 {
 			t.Errorf("the main queue has %v, %v", jobs, err)
 		}

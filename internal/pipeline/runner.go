@@ -57,7 +57,7 @@ func (p *Pipeline) work(ctx context.Context) {
 func (p *Pipeline) workQueue(ctx, life context.Context, q store.Queue) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	signal, shares := p.signals[q], newShares(capacity(q), p.now)
+	signal, shares, front := p.signals[q], newShares(capacity(q), p.now), new(store.Front)
 	for ctx.Err() == nil {
 		if shares.free() == 0 {
 			signal.Wait(ctx, wake.PollEvery) // a worker that finishes notifies
@@ -68,7 +68,7 @@ func (p *Pipeline) workQueue(ctx, life context.Context, q store.Queue) {
 			wake.Sleep(ctx, gatherTime)
 		}
 		limit, except := shares.offer()
-		jobs, err := p.claim(ctx, q, limit, except)
+		jobs, err := p.claim(ctx, store.Claim{Queue: q, Limit: limit, Front: front}, except)
 		if err != nil && ctx.Err() == nil {
 			p.log.Warn("Cannot claim jobs. The runner tries again within a second.", "queue", string(q), "error", err.Error())
 		}
@@ -83,7 +83,7 @@ func (p *Pipeline) workQueue(ctx, life context.Context, q store.Queue) {
 			continue
 		}
 		now := p.now()
-		next, err := p.store.NextJob(ctx, p.env, now, q)
+		next, err := p.store.NextJobAfter(ctx, p.env, store.Claim{Queue: q, Now: now, Front: front})
 		signal.Wait(ctx, wake.Until(next, now, err))
 	}
 }
@@ -101,17 +101,18 @@ func (p *Pipeline) notifyAll() {
 // Claim leases up to limit due jobs of all queues, oldest first. Jobs of the taxpayers
 // in except stay where they are.
 func (p *Pipeline) Claim(ctx context.Context, limit int, except ...string) ([]store.Job, error) {
-	return p.claim(ctx, "", limit, except)
+	return p.claim(ctx, store.Claim{Limit: limit}, except)
 }
 
-// claim is Claim for one queue; empty: all queues.
-func (p *Pipeline) claim(ctx context.Context, q store.Queue, limit int, except []string) ([]store.Job, error) {
+// claim is Claim for the queue, the limit and the front of wanted.
+func (p *Pipeline) claim(ctx context.Context, wanted store.Claim, except []string) ([]store.Job, error) {
 	now := p.now()
-	wanted := store.Claim{Queue: q, Lease: store.NewID(), Now: now, Until: now.Add(p.pace.Lease()), Limit: limit}
+	wanted.Lease, wanted.Now, wanted.Until = store.NewID(), now, now.Add(p.pace.Lease())
+	wanted.Suspended = min(wanted.Limit, p.plan.Resumes(wanted.Queue))
 	copy(wanted.Except[:], except)
 	// A read is cheap and a claim is a commit, so look first.
 	due, err := p.store.DueJobs(ctx, p.env, wanted)
-	if err != nil || len(due) == 0 || limit == 0 {
+	if err != nil || len(due) == 0 || wanted.Limit == 0 {
 		return nil, err
 	}
 	var jobs []store.Job
@@ -193,13 +194,14 @@ func (p *Pipeline) hold(ctx context.Context, job store.Job, rows *store.Batch) e
 }
 
 // giveBack schedules the next attempt of a job: at once when another node took the
-// numbers, when the stage says so, or with growing pauses after failures.
+// numbers, when the stage says so, or with growing pauses after failures. It suspends
+// the job when the authority is out of reach.
 func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
-	delay := min(retryBase<<min(job.Attempt, 16), retryMax)
+	delay, outSince := min(retryBase<<min(job.Attempt, 16), retryMax), time.Time{}
 	var later *LaterError
 	switch {
 	case errors.As(failure, &later):
-		delay = later.After
+		delay, outSince = later.After, later.OutSince
 	case errors.Is(failure, store.ErrNumbersTaken):
 		delay = 0
 	default:
@@ -207,7 +209,12 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 			"attempt", job.Attempt, "retry_in", delay.String(), "error", failure.Error())
 	}
 	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
-	back := new(store.Batch).RetryJob(job, p.now().Add(delay), reason)
+	back := new(store.Batch)
+	if outSince.IsZero() {
+		back.RetryJob(job, p.now().Add(delay), reason)
+	} else {
+		back.SuspendJob(job, outSince, reason)
+	}
 	err := p.commit("giving back "+job.Stage, func() error { return p.store.Commit(ctx, back) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
 		p.log.Warn("Cannot give a job back. It is claimed again when its lease ends.", "document_id", job.DocumentID, "error", err.Error())
@@ -318,6 +325,8 @@ func (p *Pipeline) moveJob(rows *store.Batch, job store.Job, c Change, now time.
 	switch {
 	case c.Next == "":
 		rows.FinishJob(job)
+	case c.Again && !c.OutSince.IsZero():
+		rows.SuspendJob(job, c.OutSince, c.Cause)
 	case c.Again:
 		rows.RetryJob(job, now.Add(c.After), c.Cause)
 	case c.After == 0 && store.QueueOf(c.Next) == store.QueueOf(job.Stage):

@@ -71,6 +71,9 @@ func scenarioNote(s Scenario) string {
 // Notifies reports false: the sandbox emits no events.
 func (Sandbox) Notifies() bool { return false }
 
+// Resumes returns 0: no job of the sandbox is suspended.
+func (Sandbox) Resumes(store.Queue) int { return 0 }
+
 // Step moves a synthetic document to its next status.
 func (Sandbox) Step(_ context.Context, w Work) (Step, error) {
 	name, ok := strings.CutPrefix(w.Job.Plan, scenarioPrefix)

@@ -12,28 +12,29 @@ import (
 // approve receives the commercial response of a buyer. The specification has only the
 // statuses 200 and 400; approve answers 503 when it cannot store the response now.
 func (rc *Receiver) approve(x *exchange) answer {
-	raw, err := upload(x.w, x.r, xmlsig.SmallLimits().Bytes)
+	raw, err := rc.upload(x, xmlsig.SmallLimits().Bytes)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "No se recibió una aprobación comercial.", err)
+		return refuseUpload("No se recibió una aprobación comercial.", err)
 	}
 	r, err := reply.ReadResponse(raw, rc.roots, x.now)
-	switch {
-	case errors.Is(err, reply.ErrSignature):
-		return refuse(http.StatusBadRequest, "La firma no es válida.", err)
-	case errors.Is(err, reply.ErrUntrusted):
-		return refuse(http.StatusBadRequest, "El certificado no es de confianza.", err)
-	case err != nil:
-		return refuse(http.StatusBadRequest, "El archivo no es una aprobación comercial válida.", err)
+	if err != nil {
+		return refuseDocument("El archivo no es una aprobación comercial válida.", err)
 	}
 	x.addToLog("issuer", r.IssuerRNC)
 	x.addToLog("buyer", r.BuyerRNC)
 	x.addToLog("encf", r.ENCF)
+	x.addToLog("signer", r.Signer)
+	if refused := rc.limitCaller(x, "signer "+r.Signer); refused != nil {
+		return *refused
+	}
 	err = rc.responses.Commercial(x.r.Context(), r)
 	switch {
 	case errors.Is(err, reply.ErrNoDocument), errors.Is(err, reply.ErrMismatch):
 		// Both have the same text, so that a sender cannot find out which documents
 		// exist.
 		return refuse(http.StatusBadRequest, "No existe un e-CF con esos datos.", err)
+	case errors.Is(err, reply.ErrTooMany):
+		return refuse(http.StatusBadRequest, "El e-CF ya tiene la cantidad máxima de respuestas comerciales.", err)
 	case err != nil:
 		return unavailable(fmt.Errorf("store the response: %w", err))
 	}

@@ -17,7 +17,7 @@ func TestApprovalStoresTheResponse(t *testing.T) {
 	if a.status != http.StatusOK || a.body != `{"estado":"OK"}` || a.header.Get("Content-Type") != "application/json; charset=utf-8" {
 		t.Fatalf("%d %v %s", a.status, a.header, a.body)
 	}
-	if len(e.responses) != 1 || e.responses[0].ENCF != encf || !e.responses[0].Accepted || string(e.responses[0].XML) != document {
+	if len(e.responses) != 1 || e.responses[0].ENCF != encf || !e.responses[0].Accepted || "<?xml version=\"1.0\" encoding=\"utf-8\"?>"+string(e.responses[0].XML) != document {
 		t.Errorf("%+v", e.responses)
 	}
 }
@@ -55,6 +55,7 @@ func TestApprovalAnswersByTheErrorOfTheStore(t *testing.T) {
 	}{
 		{fmt.Errorf("pipeline: %w", reply.ErrNoDocument), http.StatusBadRequest},
 		{fmt.Errorf("pipeline: %w", reply.ErrMismatch), http.StatusBadRequest},
+		{fmt.Errorf("buyer: %w", reply.ErrTooMany), http.StatusBadRequest},
 		{errors.New("the database is down"), http.StatusServiceUnavailable},
 	} {
 		e := newEnv(t)
@@ -63,7 +64,7 @@ func TestApprovalAnswersByTheErrorOfTheStore(t *testing.T) {
 		if a.status != c.status || (a.header.Get("Retry-After") != "") != (c.status == http.StatusServiceUnavailable) {
 			t.Errorf("%v: %d %v", c.err, a.status, a.header)
 		}
-		if text := a.message(t); c.status == http.StatusBadRequest {
+		if text := a.message(t); c.status == http.StatusBadRequest && !errors.Is(c.err, reply.ErrTooMany) {
 			texts[text] = true
 		}
 	}

@@ -29,9 +29,9 @@ func (rc *Receiver) issueSeed(x *exchange) answer {
 // issueToken checks a signed seed and answers with a token.
 func (rc *Receiver) issueToken(x *exchange) answer {
 	limits := xmlsig.SmallLimits()
-	raw, err := upload(x.w, x.r, limits.Bytes)
+	raw, err := rc.upload(x, limits.Bytes)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "No se recibió la semilla firmada.", err)
+		return refuseUpload("No se recibió la semilla firmada.", err)
 	}
 	v, err := xmlsig.Verify(raw, limits)
 	if err != nil {

@@ -215,7 +215,7 @@ func TestInvalidSeedsAreRefused(t *testing.T) {
 			return sign(t, peer().Identity, there.seed())
 		}},
 		{"another key", func(t *testing.T, _ *env, _ string) string {
-			there := newEnv(t, func(o *receiver.Options) { o.Key = bytes.Repeat([]byte{8}, 32) })
+			there := newEnv(t, func(o *receiver.Options) { o.Keys = keys(8) })
 			return sign(t, peer().Identity, there.seed())
 		}},
 		{"a token as a seed", func(t *testing.T, e *env, seed string) string {
@@ -320,7 +320,7 @@ func TestAChangedTokenIsRefused(t *testing.T) {
 	}
 	for name, change := range map[string]func(*receiver.Options){
 		"another environment": func(o *receiver.Options) { o.Environment = fiscal.Certification },
-		"another key":         func(o *receiver.Options) { o.Key = bytes.Repeat([]byte{8}, 32) },
+		"another key":         func(o *receiver.Options) { o.Keys = keys(8) },
 	} {
 		there := newEnv(t, change)
 		if a := there.post(approvalPath, sign(t, peer().Identity, responseXML), "Authorization", "Bearer "+token); a.status != http.StatusBadRequest {
@@ -334,6 +334,30 @@ func TestAChangedTokenIsRefused(t *testing.T) {
 	e.advance(2 * time.Second)
 	if got := status(token); got != http.StatusBadRequest {
 		t.Errorf("after an hour: %d", got)
+	}
+}
+
+// After a rotation of the key, seeds and tokens of the old key stay valid, and new ones are
+// of the new key.
+func TestSeedsAndTokensSurviveARotation(t *testing.T) {
+	t.Parallel()
+	current := keys(7)
+	e := newEnv(t, func(o *receiver.Options) { o.Keys = func() [][]byte { return current() } })
+	status := func(token string) int {
+		return e.post(approvalPath, sign(t, peer().Identity, responseXML), "Authorization", "Bearer "+token).status
+	}
+	seed, token := e.seed(), e.token(peer().Identity)
+	current = keys(8, 7)
+	if a := e.post(tokenPath, sign(t, peer().Identity, seed)); a.status != http.StatusOK {
+		t.Errorf("a seed of the old key: %d %s", a.status, a.body)
+	}
+	fresh := e.token(peer().Identity)
+	if old, made := status(token), status(fresh); old != http.StatusOK || made != http.StatusOK {
+		t.Errorf("a token of the old key: %d, of the new key: %d", old, made)
+	}
+	current = keys(8)
+	if old, made := status(token), status(fresh); old != http.StatusBadRequest || made != http.StatusOK {
+		t.Errorf("without the old key, its token: %d, a token of the new key: %d", old, made)
 	}
 }
 

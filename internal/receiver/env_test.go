@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/receiver"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
@@ -86,8 +87,9 @@ func newEnv(t testing.TB, configure ...func(*receiver.Options)) *env {
 	t.Helper()
 	e := &env{t: t, at: time.Now(), used: map[string]time.Time{}}
 	o := receiver.Options{
-		Environment: fiscal.Production, Roots: peer().CA.Pool(), Key: bytes.Repeat([]byte{7}, 32),
+		Environment: fiscal.Production, Roots: peer().CA.Pool(), Keys: keys(7),
 		Seeds: e, Taxpayers: e, Identities: e, Responses: e,
+		Capacity: capacity.New(capacity.DefaultLimits(1<<30, 2)), Clients: capacity.NewClientFinder(nil, e.now, slog.New(slog.DiscardHandler)),
 		Now: e.now, Log: slog.New(slog.NewTextHandler(&e.log, nil)),
 	}
 	for _, f := range configure {
@@ -286,4 +288,13 @@ func (s *slowBody) Read(b []byte) (int, error) {
 		<-s.send
 	})
 	return s.rest.Read(b)
+}
+
+// keys returns keys that consist of one byte each, the one that makes tokens first.
+func keys(all ...byte) func() [][]byte {
+	var found [][]byte
+	for _, b := range all {
+		found = append(found, bytes.Repeat([]byte{b}, 32))
+	}
+	return func() [][]byte { return found }
 }

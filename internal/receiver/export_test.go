@@ -3,6 +3,8 @@ package receiver
 import "net/http"
 
 // Upload reads the document of a request.
-func Upload(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error) {
-	return upload(w, r, limit)
+func (rc *Receiver) Upload(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error) {
+	x := &exchange{w: w, r: r}
+	defer x.release()
+	return rc.upload(x, limit)
 }

@@ -12,17 +12,16 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
-
-// maxReceptions is the greatest number of documents that are received at the same time.
-// Documents may be large; the limit keeps capacity for commercial responses.
-const maxReceptions = 16
 
 // Seeds stores the seeds that were used.
 type Seeds interface {
@@ -46,46 +45,57 @@ type Identities interface {
 // Responses stores the commercial responses of buyers.
 type Responses interface {
 	// Commercial stores a response. It fails with reply.ErrNoDocument or
-	// reply.ErrMismatch when no document belongs to the response. After any other
-	// error the sender retries.
+	// reply.ErrMismatch when no document belongs to the response, and with
+	// reply.ErrTooMany when the document has enough responses. After any other error the
+	// sender retries.
 	Commercial(ctx context.Context, r reply.Response) error
 }
 
 // Options configure a Receiver. Environment and Now are required. Outside the sandbox, in
-// which the receiver answers 404 to everything, Key, Seeds, Taxpayers, Identities and
-// Responses are required too.
+// which the receiver answers 404 to everything, Keys, Seeds, Taxpayers, Identities,
+// Responses, Capacity and Clients are required too.
 type Options struct {
 	Environment fiscal.Environment
 	// Roots are the certificate authorities of other taxpayers. Without roots no
 	// signature is trusted.
 	Roots *x509.CertPool
-	// Key authenticates seeds and tokens, so that the service need not store the ones
-	// that it has issued. It has 32 bytes and is the same for every process.
-	Key        []byte
+	// Keys returns the keys that authenticate seeds and tokens, so that the service need not
+	// store the ones that it has issued. The first one makes new ones; all of them are
+	// accepted. A key has 32 bytes, and every process has the same ones.
+	Keys       func() [][]byte
 	Seeds      Seeds
 	Taxpayers  Taxpayers
 	Identities Identities
 	Responses  Responses
+	// Capacity limits what senders may hold. Clients finds their addresses.
+	Capacity *capacity.Capacity
+	Clients  *capacity.ClientFinder
 	// Limit reports whether a request without a valid token may be served. Without
 	// Limit all are served.
 	Limit func(*http.Request) bool
-	Now   func() time.Time
-	Log   *slog.Logger // may be nil
+	// LimitCaller reports whether a request of a caller may be served. A caller is the
+	// certificate of a token, and the person who signed a document. Without LimitCaller
+	// all are served.
+	LimitCaller func(ctx context.Context, caller string) bool
+	Now         func() time.Time
+	Log         *slog.Logger // may be nil
 }
 
 // A Receiver is the HTTP handler of the services.
 type Receiver struct {
 	env        fiscal.Environment
 	roots      *x509.CertPool
-	key        []byte
+	keys       func() [][]byte
 	seeds      Seeds
 	taxpayers  Taxpayers
 	identities Identities
 	responses  Responses
+	capacity   *capacity.Capacity
+	clients    *capacity.ClientFinder
 	limit      func(*http.Request) bool
+	callers    func(ctx context.Context, caller string) bool
 	now        func() time.Time
 	log        *slog.Logger
-	slots      chan struct{} // one for every reception under way
 }
 
 // New returns a receiver. It fails when a required option is missing.
@@ -97,10 +107,14 @@ func New(o Options) (*Receiver, error) {
 	case o.Now == nil:
 		return nil, errors.New("receiver: Now is required")
 	case o.Environment == fiscal.Sandbox:
-	case len(o.Key) != keySize:
-		return nil, fmt.Errorf("receiver: Key has %d bytes, but must have %d", len(o.Key), keySize)
+	case o.Keys == nil || len(o.Keys()) == 0:
+		return nil, errors.New("receiver: Keys is required")
+	case slices.ContainsFunc(o.Keys(), func(key []byte) bool { return len(key) != keySize }):
+		return nil, fmt.Errorf("receiver: a key must have %d bytes", keySize)
 	case o.Seeds == nil || o.Taxpayers == nil || o.Identities == nil || o.Responses == nil:
 		return nil, errors.New("receiver: Seeds, Taxpayers, Identities and Responses are required")
+	case o.Capacity == nil || o.Clients == nil:
+		return nil, errors.New("receiver: Capacity and Clients are required")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -108,9 +122,12 @@ func New(o Options) (*Receiver, error) {
 	if o.Limit == nil {
 		o.Limit = func(*http.Request) bool { return true }
 	}
+	if o.LimitCaller == nil {
+		o.LimitCaller = func(context.Context, string) bool { return true }
+	}
 	return &Receiver{
-		env: o.Environment, roots: o.Roots, key: o.Key, seeds: o.Seeds, taxpayers: o.Taxpayers, identities: o.Identities,
-		responses: o.Responses, limit: o.Limit, now: o.Now, log: o.Log, slots: make(chan struct{}, maxReceptions),
+		env: o.Environment, roots: o.Roots, keys: o.Keys, seeds: o.Seeds, taxpayers: o.Taxpayers, identities: o.Identities,
+		responses: o.Responses, capacity: o.Capacity, clients: o.Clients, limit: o.Limit, callers: o.LimitCaller, now: o.Now, log: o.Log,
 	}, nil
 }
 
@@ -122,6 +139,7 @@ type exchange struct {
 	// attrs are added to the log line. They identify the document and never contain its
 	// content.
 	attrs []slog.Attr
+	holds
 }
 
 // addToLog adds an attribute to the log line of the request.
@@ -134,6 +152,7 @@ func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{w: w, r: r, now: rc.now()}
 	s := serviceOf(r.URL.Path)
 	a := rc.answer(x, s)
+	x.release() // before the answer is written: a sender may read slowly
 	a.write(w)
 	attrs := []slog.Attr{
 		slog.String("service", s.String()), slog.Int("status", a.status),
@@ -181,17 +200,17 @@ func (rc *Receiver) answer(x *exchange, s service) (a answer) {
 	}
 }
 
-// admit checks the token of a request, if it has one, and the limit of requests without a
-// valid token. It returns the answer to a refused request, and nil otherwise. A token is
-// not required, because the document itself is signed. An invalid token is refused, so
-// that its sender notices the mistake.
+// admit checks the token of a request, if it has one, and the limit of the token or, for
+// a request without a valid one, of the address. It returns the answer to a refused
+// request, and nil otherwise. A token is not required, because the document itself is
+// signed. An invalid token is refused, so that its sender notices the mistake.
 func (rc *Receiver) admit(x *exchange, s service) *answer {
 	lines := x.r.Header.Values("Authorization")
 	if (s == reception || s == approval) && len(lines) > 0 {
 		caller, err := rc.readToken(lines, x.now)
 		if err == nil {
 			x.addToLog("caller", caller.String())
-			return nil
+			return rc.limitCaller(x, "token "+caller.String())
 		}
 		if rc.limit(x.r) {
 			a := refuse(http.StatusBadRequest, "El token no es válido o ha expirado.", err)
@@ -202,5 +221,15 @@ func (rc *Receiver) admit(x *exchange, s service) *answer {
 	}
 	// Senders retry after 503, but take any other error for a final answer.
 	a := unavailable(errors.New("too many requests without a token"))
+	return &a
+}
+
+// limitCaller counts a request of a caller. It returns the answer to a request beyond the
+// limit, and nil otherwise.
+func (rc *Receiver) limitCaller(x *exchange, caller string) *answer {
+	if rc.callers(x.r.Context(), caller) {
+		return nil
+	}
+	a := unavailable(errors.New("too many requests of one " + strings.SplitN(caller, " ", 2)[0]))
 	return &a
 }

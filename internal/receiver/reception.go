@@ -9,32 +9,30 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-var (
-	errTooMany      = errors.New("too many documents are being received")
-	errUnknownBuyer = errors.New("the buyer is not a taxpayer of this service")
-)
+var errUnknownBuyer = errors.New("the buyer is not a taxpayer of this service")
 
 // receive answers the e-CF of a supplier. The service does not receive documents yet, but
 // the law requires an answer: a signed acknowledgement of the buyer that says "not
 // received". Nothing is stored.
+//
+// The buyer signs nothing for a document that no trusted signer has signed. Otherwise
+// anyone could get the buyer's signature for any issuer and number.
 func (rc *Receiver) receive(x *exchange) answer {
-	select {
-	case rc.slots <- struct{}{}:
-		defer func() { <-rc.slots }()
-	default:
-		return unavailable(errTooMany)
-	}
-	raw, err := upload(x.w, x.r, xmlsig.InvoiceLimits().Bytes)
+	raw, err := rc.upload(x, xmlsig.InvoiceLimits().Bytes)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "No se recibió un e-CF.", err)
+		return refuseUpload("No se recibió un e-CF.", err)
 	}
 	head, err := reply.ReadHead(raw, rc.roots, x.now)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "No se pudo leer el archivo como e-CF.", err)
+		return refuseDocument("No se pudo leer el archivo como e-CF.", err)
 	}
 	x.addToLog("issuer", head.IssuerRNC)
 	x.addToLog("buyer", head.BuyerRNC)
 	x.addToLog("encf", head.ENCF)
+	x.addToLog("signer", head.Signer)
+	if refused := rc.limitCaller(x, "signer "+head.Signer); refused != nil {
+		return *refused
+	}
 	scope, ours, err := rc.taxpayers.ByRNC(x.r.Context(), head.BuyerRNC)
 	switch {
 	case err != nil:
@@ -46,16 +44,23 @@ func (rc *Receiver) receive(x *exchange) answer {
 	if err != nil {
 		return unavailable(fmt.Errorf("sign: %w", err))
 	}
-	motive := reply.ReasonSpecification
-	if head.Signature != nil {
-		motive = reply.ReasonSignature
-	}
 	receipt, err := reply.Acknowledge(id, reply.Acknowledgement{
-		IssuerRNC: head.IssuerRNC, BuyerRNC: head.BuyerRNC, ENCF: head.ENCF, Reason: motive, At: x.now,
+		IssuerRNC: head.IssuerRNC, BuyerRNC: head.BuyerRNC, ENCF: head.ENCF, Reason: reply.ReasonSpecification, At: x.now,
 	})
 	if err != nil {
 		return unavailable(err)
 	}
-	x.addToLog("motive", motive)
-	return answer{status: http.StatusOK, kind: kindXML, body: receipt, cause: head.Signature}
+	return answer{status: http.StatusOK, kind: kindXML, body: receipt}
+}
+
+// refuseDocument returns the answer to a document that cannot be read, with a Spanish
+// text for one that is malformed.
+func refuseDocument(malformed string, err error) answer {
+	switch {
+	case errors.Is(err, reply.ErrSignature):
+		return refuse(http.StatusBadRequest, "La firma no es válida.", err)
+	case errors.Is(err, reply.ErrUntrusted):
+		return refuse(http.StatusBadRequest, "El certificado no es de confianza.", err)
+	}
+	return refuse(http.StatusBadRequest, malformed, err)
 }

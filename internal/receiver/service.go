@@ -2,7 +2,6 @@ package receiver
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 )
 
@@ -38,7 +37,7 @@ func (s service) accepts(method string) bool {
 	return method == http.MethodPost
 }
 
-// Serves reports whether a path, escaped or not, belongs to one of the services. A
+// Serves reports whether a decoded path belongs to one of the services. A
 // taxpayer registers a base URL, and others append the standard paths to it. Proxies may
 // keep any part of the base, so only the end of the path counts. Upper and lower case
 // are equal.
@@ -46,9 +45,6 @@ func Serves(path string) bool { return serviceOf(path) != none }
 
 // serviceOf returns the service of a path, or none.
 func serviceOf(path string) service {
-	if plain, err := url.PathUnescape(path); err == nil {
-		path = plain
-	}
 	path = strings.ToLower(path)
 	at := strings.LastIndex(path, "/fe/")
 	if at < 0 {

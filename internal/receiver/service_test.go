@@ -2,12 +2,15 @@ package receiver_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/receiver"
 )
@@ -37,7 +40,11 @@ func TestPathsAndMethods(t *testing.T) {
 		{approvalPath, "POST"},
 		{"/fe/AprobacionComercial/api/ECF", "POST"},
 		{"/x%20y/fe/aprobacioncomercial/api/ecf", "POST"},
+		{"/%66e/recepcion/api/ecf", "POST"},
 
+		{"/%2566e/recepcion/api/ecf", ""}, // a path is decoded once
+		{"/fe/recepci%25C3%25B3n/api/ecf", ""},
+		{"/fe%252Frecepcion/api/ecf", ""},
 		{"/", ""},
 		{"/fe", ""},
 		{"/fe/", ""},
@@ -51,8 +58,12 @@ func TestPathsAndMethods(t *testing.T) {
 		{"/fe/aprobacioncomercial/api/aprobacioncomercial", ""},
 		{"/v1/taxpayers", ""},
 	} {
-		if got := receiver.Serves(c.path); got != (c.allow != "") {
-			t.Errorf("Serves(%q) is %v", c.path, got)
+		decoded, err := url.PathUnescape(c.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := receiver.Serves(decoded); got != (c.allow != "") {
+			t.Errorf("Serves(%q) is %v", decoded, got)
 		}
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 			a := e.do(method, c.path, nil)
@@ -77,15 +88,17 @@ func TestPathsAndMethods(t *testing.T) {
 	}
 }
 
-func TestServesAcceptsDecodedPaths(t *testing.T) {
+func TestServesTakesDecodedPaths(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/fe/recepción/api/ecf", "/FE/RECEPCIÓN/API/ECF"} {
 		if !receiver.Serves(path) {
 			t.Errorf("%s is not served", path)
 		}
 	}
-	if receiver.Serves("/fe/recepci%zzn/api/ecf") {
-		t.Error("a malformed path is served")
+	for _, path := range []string{"/fe/recepci%zzn/api/ecf", "/fe/recepci%C3%B3n/api/ecf", "/%66e/recepcion/api/ecf"} {
+		if receiver.Serves(path) {
+			t.Errorf("%s is served", path)
+		}
 	}
 }
 
@@ -105,12 +118,13 @@ func TestNewRequiresItsOptions(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	for name, change := range map[string]func(*receiver.Options){
-		"short key":      func(o *receiver.Options) { o.Key = o.Key[:31] },
-		"no key":         func(o *receiver.Options) { o.Key = nil },
+		"short key":      func(o *receiver.Options) { o.Keys = func() [][]byte { return [][]byte{make([]byte, 31)} } },
+		"no key":         func(o *receiver.Options) { o.Keys = nil },
 		"no clock":       func(o *receiver.Options) { o.Now = nil },
 		"no environment": func(o *receiver.Options) { o.Environment = "" },
 		"no seeds":       func(o *receiver.Options) { o.Seeds = nil },
 		"no responses":   func(o *receiver.Options) { o.Responses = nil },
+		"no capacity":    func(o *receiver.Options) { o.Capacity = nil },
 	} {
 		o := e.options
 		change(&o)
@@ -137,6 +151,52 @@ func TestLimitAppliesToRequestsWithoutAToken(t *testing.T) {
 	}
 	if a := e.post(approvalPath, response, "Authorization", "Bearer "+token); a.status != http.StatusOK {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A token has a limit like every credential, and so has the person who signs documents,
+// with a token or without.
+func TestCallersAreLimited(t *testing.T) {
+	t.Parallel()
+	const most = 3
+	counts := map[string]int{}
+	e := newEnv(t, func(o *receiver.Options) {
+		o.LimitCaller = func(_ context.Context, caller string) bool {
+			counts[caller]++
+			return counts[caller] <= most
+		}
+	})
+	token, response, invoice := e.token(peer().Identity), sign(t, peer().Identity, responseXML), sign(t, peer().Identity, invoiceXML)
+	served := func(path, document string, header ...string) (n int) {
+		t.Helper()
+		for range 2 * most {
+			switch a := e.post(path, document, header...); a.status {
+			case http.StatusOK:
+				n++
+			case http.StatusServiceUnavailable:
+				if a.header.Get("Retry-After") == "" {
+					t.Error("no Retry-After")
+				}
+			default:
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+		return n
+	}
+	if n := served(approvalPath, response, "Authorization", "Bearer "+token); n != most || len(e.responses) != most {
+		t.Errorf("%d responses with a token were served, and %d stored; want %d", n, len(e.responses), most)
+	}
+	if n := served(approvalPath, response); n != 0 {
+		t.Errorf("%d more responses of the same signer were served without a token", n)
+	}
+	clear(counts)
+	if n := served(receptionPath, invoice); n != most {
+		t.Errorf("%d documents of one signer were served, want %d", n, most)
+	}
+	for caller := range counts {
+		if caller != "signer 00112345678" {
+			t.Errorf("counted %q", caller)
+		}
 	}
 }
 
@@ -176,38 +236,62 @@ func TestAPanicIsAnsweredWith503(t *testing.T) {
 	}
 }
 
-// The limit of receptions does not apply to commercial responses.
-func TestReceptionsAreLimited(t *testing.T) {
+// Uploads that do not end hold no slot and no memory that others need.
+func TestIdleUploadsDoNotCloseReception(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	type request struct{ send, done chan struct{} }
-	pending := make([]request, 16)
+	pending := make([]request, 100)
+	document := []byte(sign(t, peer().Identity, invoiceXML))
 	for i := range pending {
 		pending[i] = request{make(chan struct{}), make(chan struct{})}
 		started := make(chan struct{})
 		go func() {
 			defer close(pending[i].done)
-			body := &slowBody{started: started, send: pending[i].send, rest: bytes.NewReader([]byte(sign(t, peer().Identity, invoiceXML)))}
+			body := &slowBody{started: started, send: pending[i].send, rest: bytes.NewReader(document)}
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, receptionPath, body)
 			if err != nil {
 				t.Error(err)
 				return
 			}
+			r.ContentLength = int64(len(document))
 			e.serve(r, http.StatusOK)
 		}()
 		<-started
 	}
-	if a := e.post(receptionPath, sign(t, peer().Identity, invoiceXML)); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
-		t.Errorf("the 17th document: %d %s", a.status, a.body)
+	if a := e.post(receptionPath, string(document)); a.status != http.StatusOK {
+		t.Errorf("a document beside %d idle uploads: %d %s", len(pending), a.status, a.body)
 	}
 	if a := e.post(approvalPath, sign(t, peer().Identity, responseXML)); a.status != http.StatusOK {
 		t.Errorf("a response: %d %s", a.status, a.body)
+	}
+	for _, part := range e.options.Capacity.Usage() {
+		if part.Used != 0 {
+			t.Errorf("idle uploads hold %d of %s", part.Used, part.Name)
+		}
 	}
 	for _, h := range pending {
 		close(h.send)
 		<-h.done
 	}
-	if a := e.post(receptionPath, sign(t, peer().Identity, invoiceXML)); a.status != http.StatusOK {
+}
+
+// Senders that are busy with large documents get 503 and retry.
+func TestReceptionIsRefusedWhenItsAddressHoldsTooMuch(t *testing.T) {
+	t.Parallel()
+	limits := capacity.DefaultLimits(1<<30, 2)
+	limits.AddressSlots, limits.SlotPatience = 1, 0
+	e := newEnv(t, func(o *receiver.Options) { o.Capacity = capacity.New(limits) })
+	busy, err := e.options.Capacity.TakeSlot(t.Context(), capacity.Holder{Address: "127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := sign(t, peer().Identity, invoiceXML)
+	if a := e.post(receptionPath, document); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("without a slot: %d %s", a.status, a.body)
+	}
+	busy.Release()
+	if a := e.post(receptionPath, document); a.status != http.StatusOK {
 		t.Errorf("afterwards: %d %s", a.status, a.body)
 	}
 }

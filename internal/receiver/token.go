@@ -27,20 +27,25 @@ var errToken = errors.New("the token is unknown or has expired")
 // appendMAC appends a MAC to data. The MAC proves that this service has made data, for this
 // kind and this environment.
 func (rc *Receiver) appendMAC(kind string, data []byte) []byte {
-	return append(data, rc.mac(kind, data)...)
+	return append(data, rc.mac(rc.keys()[0], kind, data)...)
 }
 
 // cutMAC returns data without its MAC, and whether the MAC is right.
 func (rc *Receiver) cutMAC(kind string, data []byte) ([]byte, bool) {
 	n := len(data) - sha256.Size
-	if n < 0 || !hmac.Equal(data[n:], rc.mac(kind, data[:n])) {
+	if n < 0 {
 		return nil, false
 	}
-	return data[:n], true
+	for _, key := range rc.keys() {
+		if hmac.Equal(data[n:], rc.mac(key, kind, data[:n])) {
+			return data[:n], true
+		}
+	}
+	return nil, false
 }
 
-func (rc *Receiver) mac(kind string, data []byte) []byte {
-	h := hmac.New(sha256.New, rc.key)
+func (rc *Receiver) mac(key []byte, kind string, data []byte) []byte {
+	h := hmac.New(sha256.New, key)
 	h.Write([]byte(kind + "\x00" + string(rc.env) + "\x00"))
 	h.Write(data)
 	return h.Sum(nil)

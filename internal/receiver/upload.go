@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"mime/multipart"
 	"net/http"
 	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 )
 
 const (
@@ -21,22 +24,58 @@ var (
 	errTooLarge   = errors.New("the document is too large")
 )
 
-// upload reads the document of a request: the part named xml of a form, or its only part,
-// or the whole body. It ignores the Content-Type of a part, because the authority itself
-// sends multipart/form-data or none. It fails when there is no document, or one larger
-// than limit.
-func upload(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error) {
-	body := http.MaxBytesReader(w, r.Body, int64(limit)+overhead)
-	// A body with a malformed type or without a boundary is not a form.
-	kind, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if boundary := parameters["boundary"]; strings.HasPrefix(kind, "multipart/") && boundary != "" {
-		return filePart(multipart.NewReader(body, boundary), limit)
-	}
-	return readAll(body, limit)
+// holds are what a request holds of the capacity of the service.
+type holds struct {
+	slot  *capacity.Hold // while it executes
+	large *capacity.Hold // while a large document is processed
+	body  capacity.Body
 }
 
-// filePart returns the part named xml, or the only part.
-func filePart(form *multipart.Reader, limit int) ([]byte, error) {
+// release gives everything back.
+func (h *holds) release() {
+	h.large.Release()
+	h.slot.Release()
+	h.body.Release()
+	*h = holds{}
+}
+
+// upload reads the document of a request: the part named xml of a form, or its only part,
+// or the whole body. It ignores the Content-Type of a part, because the authority itself
+// sends multipart/form-data or none. It fails when there is no document, when it is larger
+// than limit, and with a *capacity.FullError when the service is busy.
+//
+// The request holds no slot while its body arrives. It takes one afterwards.
+func (rc *Receiver) upload(x *exchange, limit int) ([]byte, error) {
+	sender, ctx := capacity.Holder{Address: rc.clients.Address(x.r)}, x.r.Context()
+	var err error
+	if x.body, err = rc.capacity.ReadBody(x.w, x.r, sender, int64(limit)+overhead); err != nil {
+		return nil, err
+	}
+	if x.large, err = rc.capacity.TakeLargeSlot(ctx, sender, len(x.body.Bytes)); err != nil {
+		return nil, err
+	}
+	if x.slot, err = rc.capacity.TakeSlot(ctx, sender); err != nil {
+		return nil, err
+	}
+	body := bytes.NewReader(x.body.Bytes)
+	// A body with a malformed type or without a boundary is not a form.
+	kind, parameters, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
+	if boundary := parameters["boundary"]; strings.HasPrefix(kind, "multipart/") && boundary != "" {
+		return filePart(multipart.NewReader(body, boundary), body.Len(), limit)
+	}
+	return check(x.body.Bytes, limit)
+}
+
+// refuseUpload returns the answer to a request whose document cannot be read.
+func refuseUpload(text string, err error) answer {
+	if full := (*capacity.FullError)(nil); errors.As(err, &full) {
+		return unavailable(err)
+	}
+	return refuse(http.StatusBadRequest, text, err)
+}
+
+// filePart returns the part named xml, or the only part, of a form of a size.
+func filePart(form *multipart.Reader, size, limit int) ([]byte, error) {
 	var first []byte
 	for n := 0; n < maxParts; n++ {
 		part, err := form.NextPart()
@@ -52,7 +91,7 @@ func filePart(form *multipart.Reader, limit int) ([]byte, error) {
 		if !named && n > 0 {
 			continue
 		}
-		document, err := readAll(part, limit)
+		document, err := readAll(part, size, limit)
 		if named {
 			return document, err
 		}
@@ -63,12 +102,19 @@ func filePart(form *multipart.Reader, limit int) ([]byte, error) {
 	return nil, errNoDocument
 }
 
-// readAll reads a document of at most limit bytes.
-func readAll(from io.Reader, limit int) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(from, int64(limit)+1))
-	switch {
-	case err != nil:
+// readAll reads a document of at most limit bytes, which is part of a form of a size.
+func readAll(from io.Reader, size, limit int) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(min(size, limit) + bytes.MinRead)
+	if _, err := b.ReadFrom(io.LimitReader(from, int64(limit)+1)); err != nil {
 		return nil, fmt.Errorf("read the document: %w", err)
+	}
+	return check(b.Bytes(), limit)
+}
+
+// check returns a document, or an error when it is empty or larger than limit.
+func check(raw []byte, limit int) ([]byte, error) {
+	switch {
 	case len(raw) > limit:
 		return nil, errTooLarge
 	case len(raw) == 0:

@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/fiscalhub/fiscalhub/internal/receiver"
 )
 
 // The test has forms of known senders, and malformed ones.
@@ -99,7 +97,7 @@ func TestUploadNeverExceedsItsLimit(t *testing.T) {
 		{"multipart/mixed; boundary=\"\"", "--\r\n\r\n----"},
 	}
 	const limit = 1 << 10
-	ctx := t.Context()
+	ctx, e := t.Context(), newEnv(t)
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.SampledFrom(seeds).Draw(t, "seed")
 		body := []byte(seed.body)
@@ -110,7 +108,7 @@ func TestUploadNeverExceedsItsLimit(t *testing.T) {
 		}
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, approvalPath, bytes.NewReader(body))
 		r.Header.Set("Content-Type", rapid.SampledFrom([]string{seed.kind, "multipart/form-data", "multipart/form-data; boundary=x", ""}).Draw(t, "kind"))
-		document, err := receiver.Upload(httptest.NewRecorder(), r, limit)
+		document, err := e.Upload(httptest.NewRecorder(), r, limit)
 		if (err == nil) != (len(document) > 0) || len(document) > limit || len(document) > len(body) {
 			t.Fatalf("%d bytes of %d, %v", len(document), len(body), err)
 		}

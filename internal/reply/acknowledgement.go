@@ -80,7 +80,7 @@ func isReasonCode(s string) bool { return len(s) <= 2 && strings.Trim(s, "012345
 // now. It fails with ErrSignature, ErrUntrusted or ErrMalformed. The caller must
 // check that the acknowledgement is about the document that it expects.
 func ReadAcknowledgement(raw []byte, roots *x509.CertPool, now time.Time) (fiscal.Acknowledgement, error) {
-	v, err := verify(raw, xmlsig.SmallLimits(), roots, now)
+	v, kept, err := verifyReply(raw, roots, now)
 	if err != nil {
 		return fiscal.Acknowledgement{}, err
 	}
@@ -91,7 +91,7 @@ func ReadAcknowledgement(raw []byte, roots *x509.CertPool, now time.Time) (fisca
 	r := fiscal.Acknowledgement{
 		Received: values["Estado"] == "0", Reason: values["CodigoMotivoNoRecibido"],
 		RNC: values["RNCEmisor"], ENCF: values["eNCF"], BuyerRNC: values["RNCComprador"],
-		Signer: xmlsig.Person(v.Certificate), XML: raw,
+		Signer: xmlsig.Signer(v.Certificate), XML: kept,
 	}
 	if r.Received {
 		// Some receivers write the element empty or as 0 when there is no reason.

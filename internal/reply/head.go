@@ -2,7 +2,6 @@ package reply
 
 import (
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,39 +10,33 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// A Head holds the values of a received e-CF that its acknowledgement needs.
+// A Head holds the values of a received e-CF that its acknowledgement needs. They are
+// in the signed document. Whether the issuer has delegated the signer is not known: only
+// the tax authority knows who may sign for whom.
 type Head struct {
-	Root      string // the name of the root element
 	IssuerRNC string
 	BuyerRNC  string
 	ENCF      string
-	// Signature is nil when a trusted signer has signed the document. Otherwise
-	// it is ErrSignature or ErrUntrusted, and the other fields are not proven.
-	Signature error
+	Signer    string // the holder of the certificate, as xmlsig.Signer identifies it
 }
 
-// ReadHead reads the head of an e-CF, signed or not. It fails with ErrMalformed
-// when the document cannot be read, or has no issuer, buyer or e-NCF.
+// ReadHead reads the head of an e-CF whose signer is trusted at now. It fails with
+// ErrSignature or ErrUntrusted, and with ErrMalformed when the document cannot be read,
+// is no e-CF, or has no issuer, buyer or e-NCF.
 func ReadHead(raw []byte, roots *x509.CertPool, now time.Time) (Head, error) {
 	v, err := verify(raw, xmlsig.InvoiceLimits(), roots, now)
-	var root xmlsig.Element
-	switch {
-	case errors.Is(err, ErrMalformed):
+	if err != nil {
 		return Head{}, err
-	case err == nil:
-		root = v.Root()
-	default:
-		d, err := xmlsig.Parse(raw, xmlsig.InvoiceLimits())
-		if err != nil {
-			return Head{}, fmt.Errorf("%w: %w", ErrMalformed, err)
-		}
-		root = d.Root()
+	}
+	root := v.Root()
+	if root.Name() != "ECF" {
+		return Head{}, fmt.Errorf("%w: the root element must be ECF", ErrMalformed)
 	}
 	header := root.Child("Encabezado")
 	text := func(group, name string) string { return strings.TrimSpace(header.Child(group).Child(name).Text()) }
 	h := Head{
-		Root: root.Name(), IssuerRNC: text("Emisor", "RNCEmisor"), BuyerRNC: text("Comprador", "RNCComprador"),
-		ENCF: text("IdDoc", "eNCF"), Signature: err,
+		IssuerRNC: text("Emisor", "RNCEmisor"), BuyerRNC: text("Comprador", "RNCComprador"), ENCF: text("IdDoc", "eNCF"),
+		Signer: xmlsig.Signer(v.Certificate),
 	}
 	if !fiscal.IsRNC(h.IssuerRNC) || !fiscal.IsRNC(h.BuyerRNC) || !fiscal.IsENCF(h.ENCF) {
 		return Head{}, fmt.Errorf("%w: RNCEmisor, RNCComprador and eNCF are required", ErrMalformed)

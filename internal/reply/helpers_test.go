@@ -19,6 +19,9 @@ const (
 	encf   = "E310000000058"
 )
 
+// declaration starts every document that we sign. What is kept does not have it.
+const declaration = `<?xml version="1.0" encoding="utf-8"?>`
+
 // peer is a buyer with a certificate of the trusted authority.
 var peer = sync.OnceValue(func() *xmlsigtest.Leaf {
 	leaf, err := xmlsigtest.New(xmlsigtest.Options{})

@@ -13,8 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// Why a document of another party is refused. The receiver answers ErrSignature
-// and ErrUntrusted with the code for a bad signature.
+// Why a document of another party is refused.
 var (
 	// ErrSignature means that the document has no signature, or one that xmlsig
 	// refuses: of another form, with a weak key, or not matching the document.
@@ -36,16 +35,41 @@ var (
 	// ErrMismatch means that the date, the total or the buyer of the response is
 	// not that of the document.
 	ErrMismatch = errors.New("reply: the response does not match the document")
+	// ErrTooMany means that the document has as many responses as are kept.
+	ErrTooMany = errors.New("reply: the document has too many responses")
 )
+
+// maxKept is the largest size of the canonical form of a reply. A reply with a chain of
+// three large certificates has half of it.
+const maxKept = 32 << 10
+
+// verifyReply verifies a reply of a buyer and returns its canonical form, which is what
+// the service keeps: anyone can pad the bytes that arrive. It fails with ErrMalformed
+// too when the canonical form is larger than any reply.
+func verifyReply(raw []byte, roots *x509.CertPool, now time.Time) (*xmlsig.Verified, []byte, error) {
+	v, err := verify(raw, xmlsig.SmallLimits(), roots, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept, err := v.Compact(raw, xmlsig.SmallLimits())
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if len(kept) > maxKept {
+		return nil, nil, fmt.Errorf("%w: its canonical form has %d bytes; the limit is %d", ErrMalformed, len(kept), maxKept)
+	}
+	return v, kept, nil
+}
 
 // verify verifies the signature of a document and that its signer is trusted at
 // now.
 func verify(raw []byte, limits xmlsig.Limits, roots *x509.CertPool, now time.Time) (*xmlsig.Verified, error) {
-	v, err := xmlsig.Verify(raw, limits)
-	switch {
-	case errors.Is(err, xmlsig.ErrMalformed):
+	d, err := xmlsig.Parse(raw, limits)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	case err != nil:
+	}
+	v, err := d.Verify()
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSignature, err)
 	}
 	if err := v.Trusted(roots, now); err != nil {

@@ -3,7 +3,9 @@ package reply
 import (
 	"crypto/x509"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -23,12 +25,12 @@ type Response struct {
 	Total     fiscal.Decimal
 	BuyerRNC  string
 	Accepted  bool
-	Reason    string // of a rejection, "" when there is none
+	Reason    string // of a rejection, in one line; "" when there is none
 	At        time.Time
-	// Signer is the identifier of the person in the certificate. The certificate
-	// does not prove that this person acts for the buyer.
+	// Signer identifies the holder of the certificate, as xmlsig.Signer does. The
+	// certificate does not prove that this person acts for the buyer.
 	Signer string
-	XML    []byte // the bytes that were received
+	XML    []byte // the canonical form of what was received
 }
 
 var responseShape = shape{"ACECF", "DetalleAprobacionComercial", []field{
@@ -46,7 +48,7 @@ var responseShape = shape{"ACECF", "DetalleAprobacionComercial", []field{
 // ReadResponse reads a commercial response whose signer is trusted at now. It
 // fails with ErrSignature, ErrUntrusted or ErrMalformed.
 func ReadResponse(raw []byte, roots *x509.CertPool, now time.Time) (Response, error) {
-	v, err := verify(raw, xmlsig.SmallLimits(), roots, now)
+	v, kept, err := verifyReply(raw, roots, now)
 	if err != nil {
 		return Response{}, err
 	}
@@ -54,7 +56,7 @@ func ReadResponse(raw []byte, roots *x509.CertPool, now time.Time) (Response, er
 	if err != nil {
 		return Response{}, err
 	}
-	r.Signer, r.XML = xmlsig.Person(v.Certificate), raw
+	r.Signer, r.XML = xmlsig.Signer(v.Certificate), kept
 	return r, nil
 }
 
@@ -70,11 +72,22 @@ func readResponse(root xmlsig.Element) (Response, error) {
 	}
 	r := Response{
 		IssuerRNC: said["RNCEmisor"], ENCF: said["eNCF"], IssueDate: fiscal.ParseDGIIDate(said["FechaEmision"]), Total: total,
-		BuyerRNC: said["RNCComprador"], Accepted: said["Estado"] == "1", Reason: said["DetalleMotivoRechazo"],
+		BuyerRNC: said["RNCComprador"], Accepted: said["Estado"] == "1", Reason: printable(said["DetalleMotivoRechazo"]),
 		At: fiscal.ParseDGIITime(said["FechaHoraAprobacionComercial"]),
 	}
 	if r.Accepted && r.Reason != "" {
 		return Response{}, fmt.Errorf("%w: Estado says accepted, but DetalleMotivoRechazo has a reason", ErrMalformed)
 	}
 	return r, nil
+}
+
+// printable replaces control characters by spaces. A stranger writes the text, and
+// people read it in terminals and logs.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }

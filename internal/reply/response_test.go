@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
@@ -55,7 +58,7 @@ func TestReadResponse(t *testing.T) {
 			if want := issuer + encf + "2028-02-29" + buyer + "00112345678" + "2028-03-02T03:59:59Z"; strings.ReplaceAll(got, " ", "") != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
-			if state != c.state || r.Total.String() != c.total || string(r.XML) != document {
+			if state != c.state || r.Total.String() != c.total || declaration+string(r.XML) != document {
 				t.Errorf("state %q, total %s", state, r.Total)
 			}
 			if err := validates(t, "acecf.xsd", document); (err != nil) != c.lenient {
@@ -200,11 +203,8 @@ func TestOnlyTrustedSignaturesAreBelieved(t *testing.T) {
 			return err
 		}},
 		"head": {invoiceXML, func(raw []byte, noRoots bool) error {
-			h, err := reply.ReadHead(raw, roots(noRoots), time.Now())
-			if err != nil {
-				return err
-			}
-			return h.Signature
+			_, err := reply.ReadHead(raw, roots(noRoots), time.Now())
+			return err
 		}},
 	}
 	for kind, r := range readers {
@@ -228,9 +228,58 @@ func TestSizeLimits(t *testing.T) {
 	wantKind(t, err, reply.ErrMalformed)
 	_, err = reply.ReadAcknowledgement(padded(receiptXML, 256<<10), pool, time.Now())
 	wantKind(t, err, reply.ErrMalformed)
-	if h, err := reply.ReadHead(padded(invoiceXML, 256<<10), pool, time.Now()); err != nil || h.Signature != nil {
+	if h, err := reply.ReadHead(padded(invoiceXML, 256<<10), pool, time.Now()); err != nil {
 		t.Errorf("%+v, %v", h, err)
 	}
 	_, err = reply.ReadHead(padded(invoiceXML, 8<<20), pool, time.Now())
 	wantKind(t, err, reply.ErrMalformed)
+}
+
+// Anyone can pad a reply. What is kept is its canonical form, which says the same and
+// verifies. A reply that its signer has padded is refused.
+func TestRepliesAreKeptInCanonicalForm(t *testing.T) {
+	t.Parallel()
+	const most = 32 << 10
+	spaces := strings.Repeat(" ", 200<<10)
+	pool := peer().CA.Pool()
+	plain := sign(t, peer().Identity, responseXML)
+	want, err := reply.ReadResponse([]byte(plain), pool, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, document := range map[string]string{
+		"after the root":   plain + spaces,
+		"between elements": edit(t, plain, "<Estado>", spaces+"<Estado>"),
+		"in the signature": edit(t, plain, "<KeyInfo>", spaces+"<KeyInfo>"),
+	} {
+		got, err := reply.ReadResponse([]byte(document), pool, time.Now())
+		if err != nil || string(got.XML) != string(want.XML) {
+			t.Errorf("%s: %d bytes are kept, %v; want %d", name, len(got.XML), err, len(want.XML))
+		}
+	}
+	again, err := reply.ReadResponse(want.XML, pool, time.Now())
+	if diff := cmp.Diff(want, again, cmp.Comparer(fiscal.Decimal.Equal), cmp.Comparer(func(a, b fiscal.Date) bool { return a == b })); err != nil || diff != "" {
+		t.Errorf("what is kept reads otherwise: %v\n%s", err, diff)
+	}
+	for _, document := range []string{
+		edit(t, responseXML, "<Version>", "<Version>"+spaces),
+		edit(t, responseXML, "</MontoTotal>", spaces[:most]+"</MontoTotal>"),
+	} {
+		_, err := reply.ReadResponse([]byte(sign(t, peer().Identity, document)), pool, time.Now())
+		wantKind(t, err, reply.ErrMalformed)
+	}
+	receipt, err := reply.ReadAcknowledgement([]byte(sign(t, peer().Identity, receiptXML)+spaces), pool, time.Now())
+	if err != nil || len(receipt.XML) > most/4 {
+		t.Errorf("an acknowledgement: %d bytes are kept, %v", len(receipt.XML), err)
+	}
+}
+
+// A stranger's text must not control the terminal of the person who reads it.
+func TestTheReasonHasNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	document := sign(t, peer().Identity, edit(t, responseXML, rejected("Precio&#10;alto\u009b2Jñ")...))
+	r, err := reply.ReadResponse([]byte(document), peer().CA.Pool(), time.Now())
+	if err != nil || r.Reason != "Precio alto 2Jñ" {
+		t.Errorf("%q, %v", r.Reason, err)
+	}
 }

@@ -39,7 +39,7 @@ func variants(fault string) ([]string, bool) {
 	case "F13":
 		return []string{"first", "second"}, true
 	case "F15":
-		return []string{"other-rnc", "other-encf", "contradiction", "unknown-code"}, true
+		return []string{"other-rnc", "other-encf", "contradiction", "unknown-code", "other-code", "other-total", "other-buyer"}, true
 	case "F18":
 		return []string{"lookups", "result"}, true
 	case "F24":

@@ -223,7 +223,16 @@ func (c *call) serveState() response {
 	v.Total, v.ITBIS = jsonAmount(f.Total), jsonAmount(f.ITBIS)
 	v.Issued, v.Signed, v.Buyer, v.Safety, v.Foreign = stringPtr(f.Issued), stringPtr(f.Signed), stringPtr(f.Buyer), stringPtr(f.Code), stringPtr(f.Foreign)
 	if c.hasFault("F15") {
-		v.Total = "1.00"
+		switch c.fault.variant() {
+		case "other-rnc":
+			v.RNC = "101000000"
+		case "other-code":
+			v.Safety = stringPtr("ZZZZZZ")
+		case "other-buyer":
+			v.Buyer = stringPtr("101000000")
+		case "other-total":
+			v.Total = "1.00"
+		}
 	}
 	return jsonResponse(http.StatusOK, v)
 }

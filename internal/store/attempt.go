@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"math"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -77,4 +78,32 @@ func (r reader) HasSent(ctx context.Context, env fiscal.Environment) (bool, erro
 	var one int64
 	err := r.q.QueryRowContext(ctx, `SELECT 1 FROM attempts WHERE environment = $1 AND kind = 'submit' LIMIT 1`, env).Scan(&one)
 	return r.rowExists("find attempts", err)
+}
+
+// Unsent selects documents of a number range that wait to be sent to the tax authority.
+type Unsent struct {
+	UpTo string    // the highest number, an e-NCF; empty: all numbers
+	Idle time.Time // only jobs whose lease has ended then; zero: all jobs
+}
+
+// OpenLostAttempts opens an attempt for each of the selected documents that has none
+// open: the database may have lost the record that the document was sent. A worker then
+// asks the tax authority before it sends the document.
+func (tx *Tx) OpenLostAttempts(ctx context.Context, n NumberRange, u Unsent, at time.Time) error {
+	idle := int64(math.MaxInt64)
+	if !u.Idle.IsZero() {
+		idle = micros(u.Idle)
+	}
+	_, err := tx.q.ExecContext(ctx, `
+		INSERT INTO attempts (document_id, number, environment, taxpayer_id, kind, sha256, opened_at, closed_at, class, detail)
+		SELECT i.document_id, coalesce((SELECT max(a.number) FROM attempts a WHERE a.document_id = i.document_id), 0) + 1,
+			i.environment, i.taxpayer_id, 'submit', i.sent_sha256, cast($6 AS bigint), NULL, '', cast($7 AS text)
+		FROM jobs j JOIN issued i ON i.document_id = j.document_id
+		WHERE j.environment = $1 AND j.taxpayer_id = $2 AND j.stage = 'submit' AND j.lease_until <= $3
+			AND i.environment = $1 AND i.taxpayer_id = $2 AND i.sequence_id = $4
+			AND (cast($5 AS text) = '' OR i.encf <= $5)
+			AND NOT EXISTS (SELECT 1 FROM attempts o WHERE o.document_id = i.document_id AND o.closed_at IS NULL)
+		ON CONFLICT DO NOTHING`, // a worker has opened one at the same moment
+		n.Environment, n.TaxpayerID, idle, n.ID, u.UpTo, micros(at), "the database may have lost the record of this attempt")
+	return tx.d.wrap("open lost attempts", err)
 }

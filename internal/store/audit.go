@@ -55,6 +55,23 @@ func (tx *Tx) Audit(ctx context.Context, c Change) error {
 	return tx.d.wrap("chain audit entry", err)
 }
 
+// AuditOnce is Audit, unless the log has the same action on the same object since the
+// given instant. It reports whether it has added an entry.
+func (tx *Tx) AuditOnce(ctx context.Context, c Change, since time.Time) (fresh bool, err error) {
+	// The lock keeps another node from adding the entry after the look-up.
+	if _, err := tx.q.ExecContext(ctx, `UPDATE audit_head SET seq = seq WHERE id = $1`, 1); err != nil {
+		return false, tx.d.wrap("lock audit log", err)
+	}
+	var known int
+	err = tx.q.QueryRowContext(ctx, `
+		SELECT count(*) FROM audit_entries WHERE object = $1 AND action = $2 AND at > $3 AND environment = $4 AND taxpayer_id = $5`,
+		c.Object, c.Action, micros(since), string(c.Scope.Environment), c.Scope.TaxpayerID).Scan(&known)
+	if err != nil || known > 0 {
+		return false, tx.d.wrap("read audit log", err)
+	}
+	return true, tx.Audit(ctx, c)
+}
+
 const auditColumns = `seq, at, actor, origin, request_id, reason, action, object, environment, taxpayer_id, before, after, hash`
 
 // fields returns Before and After as JSON. When an object has both, only the fields
@@ -153,6 +170,14 @@ func (r reader) AuditCheckpoints(ctx context.Context) ([]audit.Checkpoint, error
 	})
 }
 
+// LatestAuditCheckpoint returns the stored checkpoint with the most entries. The error is
+// ErrNotFound when there is none.
+func (r reader) LatestAuditCheckpoint(ctx context.Context) (p audit.Checkpoint, err error) {
+	err = r.q.QueryRowContext(ctx, `SELECT seq, hash, at, signature FROM audit_checkpoints ORDER BY seq DESC LIMIT 1`).
+		Scan(&p.Seq, &p.Hash, &p.At, &p.Signature)
+	return p, r.d.wrap("read audit checkpoint", err)
+}
+
 // digestText returns the SHA-256 of some bytes in hexadecimal; empty for none.
 func digestText(data []byte) string {
 	if len(data) == 0 {
@@ -177,7 +202,15 @@ const auditPage = 1000
 // and it contains what the checkpoints state. It returns the last entry that is right,
 // and an *audit.BrokenError when the log is not what was written.
 func (s *Store) VerifyAudit(ctx context.Context, checkpoints []audit.Checkpoint) (audit.Head, error) {
-	check := audit.NewChecker(checkpoints...)
+	return s.verifyAudit(ctx, audit.NewChecker(checkpoints...))
+}
+
+// VerifyAuditFrom is VerifyAudit for the entries after a verified one.
+func (s *Store) VerifyAuditFrom(ctx context.Context, last audit.Head) (audit.Head, error) {
+	return s.verifyAudit(ctx, audit.NewCheckerFrom(last))
+}
+
+func (s *Store) verifyAudit(ctx context.Context, check *audit.Checker) (audit.Head, error) {
 	for {
 		page, err := s.AuditEntries(ctx, AuditFilter{}, check.Last().Seq, auditPage)
 		if err != nil {

@@ -29,6 +29,7 @@ func TestEveryChangeOfAnOperatorIsAudited(t *testing.T) {
 		numbers := store.NumberRange{Scope: scope, ID: store.NewID(), Type: fiscal.Consumer, First: 1, Last: 9, Next: 1, CreatedAt: now}
 		endpoint := store.Endpoint{Scope: scope, ID: store.NewID(), URL: "https://example.com/", Kinds: []string{"*"}, Secret: store.SealedSecret{Sealed: []byte("SECRET-SEALED"), Version: 1}, CreatedAt: now, UpdatedAt: now}
 		source := store.Source{Scope: scope, ID: store.NewID(), Kinds: []string{"x"}, Secret: store.SealedSecret{Sealed: []byte("SECRET-SEALED"), Version: 1}, CreatedAt: now}
+		signer := store.BuyerSigner{Scope: scope, BuyerRNC: "131000024", Signer: "00112345678", CreatedAt: now}
 		steps := []struct {
 			action string
 			change func(tx *store.Tx) error
@@ -40,11 +41,20 @@ func TestEveryChangeOfAnOperatorIsAudited(t *testing.T) {
 			}},
 			{"credential.create", func(tx *store.Tx) error { return tx.CreateCredential(ctx, credential) }},
 			{"credential.expire", func(tx *store.Tx) error { return tx.ExpireCredential(ctx, credential.ID, now.Add(time.Hour)) }},
+			{"credential.suspend", func(tx *store.Tx) error {
+				return tx.Suspend(ctx, store.Suspension{Subject: store.CredentialSubject(credential.ID), Reason: "leaked", At: now})
+			}},
+			{"credential.resume", func(tx *store.Tx) error { return tx.Resume(ctx, store.CredentialSubject(credential.ID)) }},
+			{"taxpayer.suspend", func(tx *store.Tx) error {
+				return tx.Suspend(ctx, store.Suspension{Subject: store.TaxpayerSubject(taxpayer.ID), At: now})
+			}},
+			{"taxpayer.resume", func(tx *store.Tx) error { return tx.Resume(ctx, store.TaxpayerSubject(taxpayer.ID)) }},
 			{"credential.revoke", func(tx *store.Tx) error { return tx.RevokeCredential(ctx, credential.ID, now) }},
 			{"certificate.import", func(tx *store.Tx) error {
-				_, err := tx.AddCertificate(ctx, store.Certificate{Scope: scope, ID: store.NewID(), DER: []byte("der"), Sealed: []byte("SECRET-SEALED"), NotBefore: now, NotAfter: now, CreatedAt: now})
+				_, err := tx.AddCertificate(ctx, store.Certificate{Scope: scope, ID: "certificate", DER: []byte("der"), Sealed: []byte("SECRET-SEALED"), NotBefore: now, NotAfter: now, CreatedAt: now})
 				return err
 			}},
+			{"certificate.revoke", func(tx *store.Tx) error { return tx.RevokeCertificate(ctx, scope, "certificate", now) }},
 			{"sequence.add", func(tx *store.Tx) error { return tx.AddNumberRange(ctx, numbers) }},
 			{"sequence.fence", func(tx *store.Tx) error {
 				_, err := tx.FenceBehind(ctx, numbers, 5, now)
@@ -64,6 +74,8 @@ func TestEveryChangeOfAnOperatorIsAudited(t *testing.T) {
 				return tx.RotateSource(ctx, source, store.SealedSecret{Sealed: []byte("SECRET-SEALED"), Version: 2}, now)
 			}},
 			{"source.revoke", func(tx *store.Tx) error { return tx.RevokeSource(ctx, scope, source.ID, now) }},
+			{"buyer.confirm", func(tx *store.Tx) error { return tx.ConfirmBuyerSigner(ctx, signer) }},
+			{"buyer.remove", func(tx *store.Tx) error { return tx.RemoveBuyerSigner(ctx, signer) }},
 		}
 		for i, step := range steps {
 			rolledBack := errors.New("roll back")

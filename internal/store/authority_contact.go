@@ -14,20 +14,19 @@ import (
 type AuthorityContact struct {
 	AnsweredAt   time.Time // when any node last got an answer; zero: never
 	FailingSince time.Time // since when calls fail and no node got an answer; zero: they do not
-	Waking       bool      // the authority is back, and jobs that waited must be woken
 }
 
 // AuthorityContact reads the contact of an environment. It is the zero value before
 // the first report.
 func (r reader) AuthorityContact(ctx context.Context, env fiscal.Environment) (AuthorityContact, error) {
-	var answered, waking int64
+	var answered int64
 	var failing sql.NullInt64
 	err := r.q.QueryRowContext(ctx, `
-		SELECT answered_at, failing_since, waking FROM authority_contact WHERE environment = $1`, env).Scan(&answered, &failing, &waking)
+		SELECT answered_at, failing_since FROM authority_contact WHERE environment = $1`, env).Scan(&answered, &failing)
 	if errors.Is(err, sql.ErrNoRows) {
 		return AuthorityContact{}, nil
 	}
-	c := AuthorityContact{FailingSince: fromOptionalMicros(failing), Waking: waking == 1}
+	c := AuthorityContact{FailingSince: fromOptionalMicros(failing)}
 	if answered > 0 {
 		c.AnsweredAt = fromMicros(answered)
 	}
@@ -35,7 +34,8 @@ func (r reader) AuthorityContact(ctx context.Context, env fiscal.Environment) (A
 }
 
 // ReportAnswer records that a node got an answer of the authority. An answer after the
-// failures began ends them; jobs that waited must be woken then.
+// failures began ends them. The column waking then tells programs of the first release
+// to make the jobs due that waited; this program neither reads nor resets it.
 func (tx *Tx) ReportAnswer(ctx context.Context, env fiscal.Environment, at time.Time) error {
 	_, err := tx.q.ExecContext(ctx, `
 		INSERT INTO authority_contact (environment, answered_at, failing_since, waking) VALUES ($1, $2, NULL, 0)
@@ -51,17 +51,17 @@ func (tx *Tx) ReportAnswer(ctx context.Context, env fiscal.Environment, at time.
 // failures of the environment begin then, or with the last answer of another node if
 // that was later. It changes nothing while failures are recorded.
 func (tx *Tx) ReportFailure(ctx context.Context, env fiscal.Environment, since time.Time) error {
-	_, err := tx.q.ExecContext(ctx, `
-		INSERT INTO authority_contact (environment, answered_at, failing_since, waking) VALUES ($1, 0, $2, 0)
-		ON CONFLICT (environment) DO UPDATE SET
-			failing_since = CASE WHEN authority_contact.answered_at > excluded.failing_since THEN authority_contact.answered_at ELSE excluded.failing_since END
-		WHERE authority_contact.failing_since IS NULL`,
-		env, micros(since))
+	_, err := reportFailure(env, since).run(ctx, tx.q)
 	return tx.d.wrap("report a failure of the authority", err)
 }
 
-// EndWaking records that the jobs that waited for the authority are woken.
-func (tx *Tx) EndWaking(ctx context.Context, env fiscal.Environment) error {
-	_, err := tx.q.ExecContext(ctx, `UPDATE authority_contact SET waking = 0 WHERE environment = $1`, env)
-	return tx.d.wrap("end waking", err)
+func reportFailure(env fiscal.Environment, since time.Time) statement {
+	// Without NOT EXISTS, PostgreSQL would lock the row for every job that is suspended.
+	return statement{`
+		INSERT INTO authority_contact (environment, answered_at, failing_since, waking)
+		SELECT cast($1 AS text), 0, cast($2 AS bigint), 0
+		WHERE NOT EXISTS (SELECT 1 FROM authority_contact WHERE environment = $1 AND failing_since IS NOT NULL)
+		ON CONFLICT (environment) DO UPDATE SET
+			failing_since = CASE WHEN authority_contact.answered_at > excluded.failing_since THEN authority_contact.answered_at ELSE excluded.failing_since END
+		WHERE authority_contact.failing_since IS NULL`, []any{string(env), micros(since)}}
 }

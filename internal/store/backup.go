@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -35,6 +36,9 @@ func Backup(ctx context.Context, address, file string) (bytes int64, err error) 
 	}
 	if _, err := os.Stat(location); err != nil {
 		return 0, fmt.Errorf("store: backup: %w", err)
+	}
+	if err := protectSQLite(location, slog.New(slog.DiscardHandler)); err != nil { // SQLite may create files beside it
+		return 0, err
 	}
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("store: backup: %s: %w", file, errors.Join(err, fs.ErrExist))

@@ -104,6 +104,25 @@ func (c Certificate) auditFields() map[string]any {
 	}
 }
 
+// RevokeCertificate keeps a certificate from signing. It does not change a revoked
+// certificate. The error is ErrNotFound when there is no such certificate.
+func (tx *Tx) RevokeCertificate(ctx context.Context, scope Scope, id string, at time.Time) error {
+	changed, err := tx.change(ctx, "revoke certificate", statement{`
+		UPDATE certificates SET revoked_at = $4 WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND revoked_at IS NULL`,
+		[]any{scope.Environment, scope.TaxpayerID, id, micros(at)}})
+	if err != nil {
+		return err
+	}
+	if !changed {
+		var known int
+		err := tx.q.QueryRowContext(ctx, `
+			SELECT 1 FROM certificates WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+			scope.Environment, scope.TaxpayerID, id).Scan(&known)
+		return tx.d.wrap("read certificate", err)
+	}
+	return tx.Audit(ctx, Change{scope, "certificate.revoke", "certificate:" + id, nil, map[string]any{"revoked_at": auditTime(at)}})
+}
+
 // RewrapCertificate replaces the encrypted key of a certificate. It is the same key,
 // encrypted with another master key.
 func (tx *Tx) RewrapCertificate(ctx context.Context, c Certificate) error {

@@ -13,7 +13,9 @@ import (
 )
 
 // Credential is the stored form of an API key: not the key, but its digest. The
-// digest uses a secret (pepper) that the database holds only encrypted.
+// digest uses a secret (pepper) that the database holds only encrypted. The binding
+// authenticates the other fields with the same secret, so that write access to the
+// database does not change what a key may do.
 type Credential struct {
 	ID            string
 	Prefix        string
@@ -27,6 +29,8 @@ type Credential struct {
 	ExpiresAt     time.Time // zero: never
 	RevokedAt     time.Time // zero: not revoked
 	LastUsedAt    time.Time // zero: never used
+	Binding       []byte    // nil: a program of an earlier version has stored the credential
+	Suspended     Subject   // the credential, its taxpayer or its environment; empty: not suspended
 
 	AllowedNetworks    []netip.Prefix // of the clients; empty: every client
 	ClientCertificates []string       // SHA-256 fingerprints, one of which the client must have; empty: no certificate needed
@@ -44,7 +48,9 @@ const MaxLiveCredentials = 20
 var ErrTooManyCredentials = fmt.Errorf("a taxpayer has at most %d usable credentials in an environment", MaxLiveCredentials)
 
 const credentialColumns = `id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit,
-	created_at, expires_at, revoked_at, last_used_at, allowed_networks, client_certificates`
+	created_at, expires_at, revoked_at, last_used_at, binding, allowed_networks, client_certificates,
+	(SELECT min(subject) FROM suspensions
+		WHERE subject IN ('credential:' || id, 'taxpayer:' || taxpayer_id, 'environment:' || environment))`
 
 // CreateCredential stores a new credential. The error is ErrNotFound when there is no
 // such taxpayer, and ErrTooManyCredentials at the limit.
@@ -64,36 +70,37 @@ func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
 	if live >= MaxLiveCredentials {
 		return ErrTooManyCredentials
 	}
-	scopes := make([]string, len(c.Scopes))
-	for i, s := range c.Scopes {
-		scopes[i] = string(s)
-	}
 	var limit any
 	if c.RateLimit > 0 {
 		limit = c.RateLimit
 	}
 	_, err = tx.q.ExecContext(ctx, `
-		INSERT INTO credentials (id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit, created_at, expires_at,
+		INSERT INTO credentials (id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit, created_at, expires_at, binding,
 			allowed_networks, client_certificates)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-		c.ID, c.Prefix, c.Environment, c.TaxpayerID, c.Digest, c.PepperVersion, strings.Join(scopes, " "), limit,
-		micros(c.CreatedAt), optionalMicros(c.ExpiresAt), joinNetworks(c.AllowedNetworks), strings.Join(c.ClientCertificates, " "))
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		c.ID, c.Prefix, c.Environment, c.TaxpayerID, c.Digest, c.PepperVersion, c.ScopeText(), limit,
+		micros(c.CreatedAt), optionalMicros(c.ExpiresAt), optionalBytes(c.Binding), c.NetworkText(), c.CertificateText())
 	if err != nil {
 		return tx.d.wrap("create credential", err)
 	}
 	return tx.Audit(ctx, c.change("credential.create", nil, c.auditFields()))
 }
 
-// auditFields returns what the audit log shows of a credential.
-func (c Credential) auditFields() map[string]any {
+// ScopeText returns the scopes in the order in which they are stored, separated by spaces.
+func (c Credential) ScopeText() string {
 	scopes := make([]string, len(c.Scopes))
 	for i, s := range c.Scopes {
 		scopes[i] = string(s)
 	}
+	return strings.Join(scopes, " ")
+}
+
+// auditFields returns what the audit log shows of a credential.
+func (c Credential) auditFields() map[string]any {
 	return map[string]any{
-		"prefix": c.Prefix, "scopes": strings.Join(scopes, " "), "rate_limit": c.RateLimit,
+		"prefix": c.Prefix, "scopes": c.ScopeText(), "rate_limit": c.RateLimit,
 		"expires_at": auditTime(c.ExpiresAt), "revoked_at": auditTime(c.RevokedAt),
-		"allowed_networks": joinNetworks(c.AllowedNetworks), "client_certificates": strings.Join(c.ClientCertificates, " "),
+		"allowed_networks": c.NetworkText(), "client_certificates": c.CertificateText(),
 	}
 }
 
@@ -125,11 +132,30 @@ func (tx *Tx) ExpireCredential(ctx context.Context, id string, at time.Time) err
 		UPDATE credentials SET expires_at = $2 WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)`, []any{id, micros(at)}})
 }
 
-// RevokeCredential revokes a credential permanently. It does not change a revoked
-// credential. The error is ErrNotFound when there is no such credential.
+// RevokeCredential revokes a credential permanently. It also destroys the binding, so that
+// write access to the database cannot make the credential valid again. It does not change
+// a revoked credential. The error is ErrNotFound when there is no such credential.
 func (tx *Tx) RevokeCredential(ctx context.Context, id string, at time.Time) error {
 	return tx.changeCredential(ctx, id, "credential.revoke", statement{`
-		UPDATE credentials SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL`, []any{id, micros(at)}})
+		UPDATE credentials SET revoked_at = $2, binding = $3 WHERE id = $1 AND revoked_at IS NULL`, []any{id, micros(at), []byte("revoked")}})
+}
+
+// BindCredential stores the binding of a credential.
+func (tx *Tx) BindCredential(ctx context.Context, id string, binding []byte) error {
+	_, err := tx.q.ExecContext(ctx, `UPDATE credentials SET binding = $2 WHERE id = $1 AND revoked_at IS NULL`, id, binding)
+	return tx.d.wrap("bind credential", err)
+}
+
+// UnboundCredentials lists the credentials with a version of the pepper that have no
+// binding and are not revoked.
+func (r reader) UnboundCredentials(ctx context.Context, pepperVersion int64) ([]Credential, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+credentialColumns+` FROM credentials
+		WHERE pepper_version = $1 AND binding IS NULL AND revoked_at IS NULL ORDER BY id`, pepperVersion)
+	if err != nil {
+		return nil, r.d.wrap("list unbound credentials", err)
+	}
+	return collect(r.d, "list unbound credentials", rows, scanCredential)
 }
 
 // TouchCredential records the time of the last use of a credential.
@@ -165,8 +191,9 @@ func scanCredential(r row) (Credential, error) {
 	var scopes, networks, certificates string
 	var created int64
 	var limit, expires, revoked, used sql.NullInt64
+	var suspended sql.NullString
 	err := r.Scan(&c.ID, &c.Prefix, &c.Environment, &c.TaxpayerID, &c.Digest, &c.PepperVersion, &scopes, &limit,
-		&created, &expires, &revoked, &used, &networks, &certificates)
+		&created, &expires, &revoked, &used, &c.Binding, &networks, &certificates, &suspended)
 	if err != nil {
 		return Credential{}, err
 	}
@@ -179,7 +206,7 @@ func scanCredential(r row) (Credential, error) {
 	if certificates != "" {
 		c.ClientCertificates = strings.Fields(certificates)
 	}
-	c.RateLimit = limit.Int64
+	c.RateLimit, c.Suspended = limit.Int64, Subject(suspended.String)
 	c.CreatedAt = fromMicros(created)
 	c.ExpiresAt, c.RevokedAt, c.LastUsedAt = fromOptionalMicros(expires), fromOptionalMicros(revoked), fromOptionalMicros(used)
 	return c, nil

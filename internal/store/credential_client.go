@@ -22,15 +22,19 @@ func (c Credential) AllowsCertificate(fingerprint string) bool {
 	return len(c.ClientCertificates) == 0 || slices.Contains(c.ClientCertificates, fingerprint)
 }
 
-func joinNetworks(networks []netip.Prefix) string {
-	texts := make([]string, len(networks))
-	for i, n := range networks {
+// NetworkText returns the allowed networks as they are stored.
+func (c Credential) NetworkText() string {
+	texts := make([]string, len(c.AllowedNetworks))
+	for i, n := range c.AllowedNetworks {
 		texts[i] = n.String()
 	}
 	return strings.Join(texts, " ")
 }
 
-// parseNetworks parses what joinNetworks has written. An error must not allow a client, so
+// CertificateText returns the fingerprints of the client certificates as they are stored.
+func (c Credential) CertificateText() string { return strings.Join(c.ClientCertificates, " ") }
+
+// parseNetworks parses what NetworkText returns. An error must not allow a client, so
 // the credential cannot be read then.
 func parseNetworks(text string) ([]netip.Prefix, error) {
 	var networks []netip.Prefix

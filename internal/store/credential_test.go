@@ -34,6 +34,7 @@ func TestACredentialReadsBackAsItWasWritten(t *testing.T) {
 		full.AllowedNetworks = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/32")}
 		full.ClientCertificates = []string{strings.Repeat("0", 64), strings.Repeat("f", 64)}
 		equal := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+		full.Binding = []byte{3, 4}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return errors.Join(tx.CreateCredential(ctx, bare), tx.CreateCredential(ctx, full))
 		})
@@ -167,7 +168,9 @@ func TestACredentialOnlyExpiresEarlier(t *testing.T) {
 		{"an expiry is set", []step{expire(late)}, func(c *store.Credential) { c.ExpiresAt = late }},
 		{"an earlier expiry replaces a later one", []step{expire(late), expire(early)}, func(c *store.Credential) { c.ExpiresAt = early }},
 		{"a later expiry does not replace an earlier one", []step{expire(early), expire(late)}, func(c *store.Credential) { c.ExpiresAt = early }},
-		{"the first revocation is kept", []step{revoke(early), revoke(late)}, func(c *store.Credential) { c.RevokedAt = early }},
+		{"the first revocation is kept", []step{revoke(early), revoke(late)}, func(c *store.Credential) {
+			c.RevokedAt, c.Binding = early, []byte("revoked") // so that nobody can undo it without the keys of the service
+		}},
 		{"the latest use is kept", []step{touch(late), touch(early)}, func(c *store.Credential) { c.LastUsedAt = late }},
 		{"a later use replaces an earlier one", []step{touch(early), touch(late)}, func(c *store.Credential) { c.LastUsedAt = late }},
 	}

@@ -76,7 +76,7 @@ func (s *Store) RunReplayBatch(ctx context.Context, r Replay, now time.Time) (do
 		case p.status == EndpointDisabled:
 			return nil
 		}
-		var page []replayEvent
+		var page []eventKey
 		if p.status == EndpointEnabled {
 			if page, err = tx.replayPage(ctx, r, p); err != nil {
 				return err
@@ -99,15 +99,16 @@ func (s *Store) RunReplayBatch(ctx context.Context, r Replay, now time.Time) (do
 	return done, nil
 }
 
-// replayEvent is an event of a replay. A replay of failed deliveries has no times.
-type replayEvent struct {
+// eventKey names an event by its place in the order of events. The events of a replay of
+// failed deliveries have no times.
+type eventKey struct {
 	at int64
 	id string
 }
 
 // replayPosition is how far a replay is.
 type replayPosition struct {
-	after  replayEvent
+	after  eventKey
 	until  int64 // the time of the last event
 	done   int64
 	status EndpointStatus // of the endpoint
@@ -127,7 +128,7 @@ func (tx *Tx) lockReplay(ctx context.Context, r Replay) (p replayPosition, err e
 // replayPage returns the next events of a replay. It also returns events of kinds that
 // the endpoint does not ask for, because the search for the next event of a rare kind
 // could take long.
-func (tx *Tx) replayPage(ctx context.Context, r Replay, p replayPosition) ([]replayEvent, error) {
+func (tx *Tx) replayPage(ctx context.Context, r Replay, p replayPosition) ([]eventKey, error) {
 	query, args := `
 		SELECT at, id FROM notices
 		WHERE environment = $1 AND taxpayer_id = $2 AND at >= $3 AND at <= $5 AND (at, id) > ($3, $4)
@@ -142,7 +143,7 @@ func (tx *Tx) replayPage(ctx context.Context, r Replay, p replayPosition) ([]rep
 	if err != nil {
 		return nil, tx.d.wrap("read events of a replay", err)
 	}
-	return collect(tx.d, "read events of a replay", rows, func(row row) (e replayEvent, err error) {
+	return collect(tx.d, "read events of a replay", rows, func(row row) (e eventKey, err error) {
 		err = row.Scan(&e.at, &e.id)
 		return e, err
 	})
@@ -150,7 +151,7 @@ func (tx *Tx) replayPage(ctx context.Context, r Replay, p replayPosition) ([]rep
 
 // makeDue makes the events of a page due for the endpoint of a replay, and returns how
 // many deliveries it has added or changed.
-func (tx *Tx) makeDue(ctx context.Context, r Replay, page []replayEvent, now time.Time) (n int64, err error) {
+func (tx *Tx) makeDue(ctx context.Context, r Replay, page []eventKey, now time.Time) (n int64, err error) {
 	ids := make([]string, len(page))
 	for i, e := range page {
 		ids[i] = e.id
@@ -182,7 +183,7 @@ func (tx *Tx) makeDue(ctx context.Context, r Replay, page []replayEvent, now tim
 }
 
 // moveReplay stores the position after a batch.
-func (tx *Tx) moveReplay(ctx context.Context, r Replay, to replayEvent, total int64) error {
+func (tx *Tx) moveReplay(ctx context.Context, r Replay, to eventKey, total int64) error {
 	_, err := tx.change(ctx, "move replay", statement{`
 		UPDATE replays SET position_at = $5, position_id = $6, done = $7
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND what = $4`,

@@ -49,16 +49,48 @@ func startReplay(t *testing.T, plan store.ReplayPlan, err error) store.ReplayPla
 	return plan
 }
 
-// The answer to a replay of a long history changes no delivery. Each transaction of the
-// background work changes at most ReplayBatch of them.
-func TestAReplayRunsInBoundedBatches(t *testing.T) {
+// The answer to a replay of a long history counts at most 10,000 events, and changes no
+// delivery.
+func TestThePlanOfAReplayCountsAtMostTenThousandEvents(t *testing.T) {
 	t.Parallel()
-	const events = 20_500
+	const events = 13_600 // 10,200 of kind a
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addLiveScope(t, s)
 		e := addEndpoint(t, s, sampleEndpoint(scope, "a"))
 		addHistory(t, s, scope, events)
 		now := noon.Add(time.Hour)
+		plan, err := s.StartReplaySince(t.Context(), scope, e.ID, noon, now)
+		if got := startReplay(t, plan, err); !got.AtLeast || got.Events < 7_000 || got.Events > 10_000 || due(t, s, e) != 0 {
+			t.Errorf("since noon: %+v, with %d deliveries due", got, due(t, s, e))
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Exec(ctx, `
+				INSERT INTO deliveries (endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt, run_at, lease, lease_until, created_at)
+				SELECT $1, id, environment, taxpayer_id, kind, '', 0, 'failed', 1, at, '', 0, at FROM notices WHERE kind = 'a'`, e.ID)
+		})
+		plan, err = s.StartReplayFailed(t.Context(), scope, e.ID, now)
+		if got := startReplay(t, plan, err); got != (store.ReplayPlan{Events: 10_000, AtLeast: true}) || due(t, s, e) != 0 {
+			t.Errorf("the failed deliveries: %+v, with %d deliveries due", got, due(t, s, e))
+		}
+	})
+}
+
+// The answer to a replay changes no delivery. Each transaction of the background work
+// changes at most ReplayBatch of them. `make soak` runs it for 20,000 events.
+func TestAReplayRunsInBoundedBatches(t *testing.T) {
+	t.Parallel()
+	events := sizeOf(t, "REPLAY_EVENTS", 5*store.ReplayBatch+40)
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addLiveScope(t, s)
+		e := addEndpoint(t, s, sampleEndpoint(scope, "a"))
+		addHistory(t, s, scope, events)
+		wanted, now := int64(events*3/4), noon.Add(time.Hour)
+		answered := func(what string, plan store.ReplayPlan, err error) {
+			t.Helper()
+			if got := startReplay(t, plan, err); !got.AtLeast && got.Events != wanted || due(t, s, e) != 0 {
+				t.Errorf("%s: %+v, with %d deliveries due", what, got, due(t, s, e))
+			}
+		}
 		check := func(what string, want int64) {
 			t.Helper()
 			before, total, ended := int64(0), int64(0), false
@@ -76,19 +108,15 @@ func TestAReplayRunsInBoundedBatches(t *testing.T) {
 			}
 		}
 		plan, err := s.StartReplaySince(t.Context(), scope, e.ID, noon, now)
-		if got := startReplay(t, plan, err); !got.AtLeast || got.Events < 7_000 || got.Events > events*3/4 || due(t, s, e) != 0 {
-			t.Errorf("the answer: %+v, with %d deliveries due", got, due(t, s, e))
-		}
-		check("since noon", events*3/4)
+		answered("since noon", plan, err)
+		check("since noon", wanted)
 
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return tx.Exec(ctx, `UPDATE deliveries SET state = 'failed' WHERE endpoint_id = $1`, e.ID)
 		})
 		plan, err = s.StartReplayFailed(t.Context(), scope, e.ID, now)
-		if got := startReplay(t, plan, err); got != (store.ReplayPlan{Events: 10_000, AtLeast: true}) || due(t, s, e) != 0 {
-			t.Errorf("the answer: %+v, with %d deliveries due", got, due(t, s, e))
-		}
-		check("the failed deliveries", events*3/4)
+		answered("the failed deliveries", plan, err)
+		check("the failed deliveries", wanted)
 	})
 }
 

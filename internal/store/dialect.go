@@ -15,6 +15,10 @@ type dialect struct {
 	skipLocked string // ends the sub-select of a claim, so that workers skip each other's rows
 	shared     bool   // several nodes may use one database at the same time
 
+	// protect keeps other users from the files of the database. It is nil when there are
+	// none.
+	protect func(location string, log *slog.Logger) error
+
 	// open connects to the database and checks the settings that keep
 	// committed rows safe. The engine commits nothing after a failure.
 	open func(ctx context.Context, location string, failure *storageFailure) (*engine, error)
@@ -33,6 +37,9 @@ type dialect struct {
 	// timeline and replication are Store.Timeline and Store.Replication.
 	timeline    func(context.Context, querier) (string, error)
 	replication func(context.Context, querier) (Replication, error)
+	// timelineText is the expression for the timeline in a statement that writes;
+	// empty when the database cannot continue another one while it is open.
+	timelineText string
 
 	closed atomic.Bool // Store.Close was called
 }

@@ -121,6 +121,15 @@ func (r reader) Endpoint(ctx context.Context, scope Scope, id string) (Endpoint,
 	return e, r.d.wrap("read endpoint", err)
 }
 
+// EndpointSecretVersion returns the version of the secret of an endpoint. For a deleted one
+// it is the last version.
+func (r reader) EndpointSecretVersion(ctx context.Context, scope Scope, id string) (version int64, err error) {
+	err = r.q.QueryRowContext(ctx, `
+		SELECT secret_version FROM endpoints WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		scope.Environment, scope.TaxpayerID, id).Scan(&version)
+	return version, r.d.wrap("read endpoint", err)
+}
+
 // Endpoints lists the endpoints of a taxpayer, the newest first. before is the id of
 // the endpoint before the first one of the page; empty: start with the newest.
 func (r reader) Endpoints(ctx context.Context, scope Scope, before string, limit int) ([]Endpoint, error) {
@@ -213,9 +222,10 @@ func (tx *Tx) DisableEndpoint(ctx context.Context, scope Scope, id, reason strin
 	}})
 }
 
-// DeleteEndpoint removes the secrets of an endpoint and fails its pending deliveries.
-// The row stays, because the delivery log refers to it. The error is ErrNotFound when
-// there is no such endpoint.
+// DeleteEndpoint removes the secrets of an endpoint, which gets no delivery from then
+// on, and fails the first of its pending deliveries. Purge fails the others, so that a
+// long backlog does not block other writers. The row stays, because the delivery log
+// refers to it. The error is ErrNotFound when there is no such endpoint.
 func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
 	before, err := tx.Endpoint(ctx, scope, id)
 	if err != nil {
@@ -229,12 +239,8 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, scope Scope, id string, now ti
 	if err != nil {
 		return err
 	}
-	_, err = tx.q.ExecContext(ctx, `
-		UPDATE deliveries SET state = 'failed', lease = '', lease_until = 0
-		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND state = 'pending'`,
-		scope.Environment, scope.TaxpayerID, id)
-	if err != nil {
-		return tx.d.wrap("delete endpoint", err)
+	if _, err = tx.closeDeliveries(ctx, scope, id, closeBatch); err != nil {
+		return err
 	}
 	after := before
 	after.Status = "deleted"

@@ -154,3 +154,51 @@ func TestATaxpayerHasAtMostTenEndpoints(t *testing.T) {
 		}
 	})
 }
+
+// The deletion of an endpoint with many pending deliveries changes a bounded number of
+// rows. None of the others is claimed, and the purge fails them in batches.
+func TestDeletionOfAnEndpointIsBounded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addLiveScope(t, s)
+		e, other := addEndpoint(t, s, sampleEndpoint(scope, "*")), addEndpoint(t, s, sampleEndpoint(scope, "*"))
+		const deliveries = 3*store.CloseBatch + 7
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			for _, id := range []string{e.ID, other.ID} {
+				err := tx.Exec(ctx, `
+					WITH RECURSIVE n (i) AS (SELECT cast(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+					INSERT INTO deliveries (endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt, run_at, lease, lease_until, created_at)
+					SELECT $2, cast(i AS text), 'production', $3, 'k', '', i, 'pending', 0, $4 + i, '', 0, $4 FROM n`, deliveries, id, scope.TaxpayerID, noon.UnixMicro())
+				if err != nil {
+					return err
+				}
+			}
+			return tx.DeleteEndpoint(ctx, scope, e.ID, noon)
+		})
+		pending := func() map[string]int {
+			got := map[string]int{}
+			for _, id := range lines(t, s, `SELECT endpoint_id FROM deliveries WHERE state = 'pending'`) {
+				got[id]++
+			}
+			return got
+		}
+		if got := pending(); got[e.ID] != deliveries-store.CloseBatch {
+			t.Errorf("the deletion failed %d deliveries, want %d", deliveries-got[e.ID], store.CloseBatch)
+		}
+		for _, d := range claimDue(t, s, noon.Add(time.Hour), 9) {
+			if d.EndpointID == e.ID {
+				t.Errorf("a delivery to a deleted endpoint was claimed: %+v", d)
+			}
+		}
+		got, err := s.Purge(t.Context(), noon, store.CloseBatch+3)
+		if err != nil || got.Closed != store.CloseBatch+3 || !got.More {
+			t.Errorf("purged %+v, %v; want %d and more", got, err, store.CloseBatch+3)
+		}
+		if got, err = s.Purge(t.Context(), noon, 10*store.CloseBatch); err != nil || got.Closed != store.CloseBatch+4 || got.More {
+			t.Errorf("purged %+v, %v; want the other %d", got, err, store.CloseBatch+4)
+		}
+		if got := pending(); got[e.ID] != 0 || got[other.ID] != deliveries {
+			t.Errorf("%d deliveries of the deleted endpoint are pending, and %d of the other", got[e.ID], got[other.ID])
+		}
+	})
+}

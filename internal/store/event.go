@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -85,7 +88,7 @@ func scanEvent(r row) (Event, error) {
 }
 
 const (
-	maxNumbered = 1000        // how many events one call of Feed numbers
+	maxNumbered = 512         // how many events one call of Feed numbers
 	numberWait  = time.Second // how long Feed waits to number them
 )
 
@@ -133,30 +136,62 @@ func (s *Store) numberEvents(ctx context.Context, scope Scope) error {
 	if some, err := s.rowExists("find events without a position", err); err != nil || !some {
 		return err
 	}
-	return s.Update(ctx, func(tx *Tx) error {
-		var last int64
-		err := tx.q.QueryRowContext(ctx, `
-			INSERT INTO feeds (environment, taxpayer_id, last_number) VALUES ($1, $2, 0)
-			ON CONFLICT (environment, taxpayer_id) DO UPDATE SET last_number = feeds.last_number
-			RETURNING last_number`, scope.Environment, scope.TaxpayerID).Scan(&last)
-		if err != nil {
-			return tx.d.wrap("lock feed", err)
-		}
-		n, err := statement{`
-			WITH fresh AS MATERIALIZED (
-				SELECT environment, taxpayer_id, id, row_number() OVER (ORDER BY at, id) AS position FROM (
-					SELECT environment, taxpayer_id, id, at FROM notices
-					WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL ORDER BY at, id LIMIT $4) AS waiting)
-			UPDATE notices SET number = cast($3 AS bigint) + fresh.position FROM fresh
-			WHERE notices.environment = fresh.environment AND notices.taxpayer_id = fresh.taxpayer_id AND notices.id = fresh.id`, []any{
-			string(scope.Environment), scope.TaxpayerID, last, maxNumbered,
-		}}.run(ctx, tx.q)
-		if err != nil {
-			return tx.d.wrap("number events", err)
-		}
-		_, err = tx.q.ExecContext(ctx, `
-			UPDATE feeds SET last_number = last_number + cast($3 AS bigint) WHERE environment = $1 AND taxpayer_id = $2`,
-			scope.Environment, scope.TaxpayerID, n)
-		return tx.d.wrap("number events", err)
+	return s.Update(ctx, func(tx *Tx) error { return tx.numberEvents(ctx, scope) })
+}
+
+// numberEvents numbers at most maxNumbered events under the lock of the feed.
+func (tx *Tx) numberEvents(ctx context.Context, scope Scope) error {
+	var last int64
+	err := tx.q.QueryRowContext(ctx, `
+		INSERT INTO feeds (environment, taxpayer_id, last_number) VALUES ($1, $2, 0)
+		ON CONFLICT (environment, taxpayer_id) DO UPDATE SET last_number = feeds.last_number
+		RETURNING last_number`, scope.Environment, scope.TaxpayerID).Scan(&last)
+	if err != nil {
+		return tx.d.wrap("lock feed", err)
+	}
+	rows, err := tx.q.QueryContext(ctx, `
+		SELECT at, id FROM notices
+		WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL ORDER BY at, id LIMIT `+strconv.Itoa(maxNumbered),
+		scope.Environment, scope.TaxpayerID)
+	if err != nil {
+		return tx.d.wrap("find events without a position", err)
+	}
+	fresh, err := collect(tx.d, "find events without a position", rows, func(row row) (e eventKey, err error) {
+		err = row.Scan(&e.at, &e.id)
+		return e, err
 	})
+	if err != nil || len(fresh) == 0 {
+		return err
+	}
+	n, err := giveNumbers(scope, last, fresh).run(ctx, tx.q)
+	if err == nil && n != int64(len(fresh)) {
+		err = fmt.Errorf("%d events got a position, want %d", n, len(fresh))
+	}
+	if err != nil {
+		return tx.d.wrap("number events", err)
+	}
+	_, err = tx.q.ExecContext(ctx, `
+		UPDATE feeds SET last_number = last_number + cast($3 AS bigint) WHERE environment = $1 AND taxpayer_id = $2`,
+		scope.Environment, scope.TaxpayerID, n)
+	return tx.d.wrap("number events", err)
+}
+
+// giveNumbers returns the statement that gives events the positions after last, in their
+// order. It names every event, and the time of the first and of the last, so that each
+// index that the planner may choose leads to a few rows. A join with the events would
+// make PostgreSQL compare each of them with the whole history.
+func giveNumbers(scope Scope, last int64, events []eventKey) statement {
+	ids := make([]string, len(events))
+	for i, e := range events {
+		ids[i] = e.id
+	}
+	list, values := placeholdersFrom(6, ids)
+	var position strings.Builder
+	for i, mark := range strings.Split(list, ", ") {
+		position.WriteString(" WHEN " + mark + " THEN " + strconv.Itoa(i+1))
+	}
+	args := []any{string(scope.Environment), scope.TaxpayerID, last, events[0].at, events[len(events)-1].at}
+	return statement{`
+		UPDATE notices SET number = cast($3 AS bigint) + CASE id` + position.String() + ` END
+		WHERE environment = $1 AND taxpayer_id = $2 AND at >= $4 AND at <= $5 AND id IN (` + list + `)`, append(args, values...)}
 }

@@ -221,3 +221,32 @@ func TestHasEventsReportsUnreadEvents(t *testing.T) {
 		}
 	})
 }
+
+// On PostgreSQL it costs the same to number events while 1,000 or 10,000 have no number
+// yet, whatever the planner knows of the table.
+func TestNumberingEventsDoesNotReadTheHistory(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "postgres")
+	s := storetest.Open(t, address, time.Now)
+	tx := store.TxOn(connection(t, address), "postgres")
+	explained := tx.Explain()
+	blocks := map[int]int{}
+	for _, events := range []int{1_000, 10_000} {
+		scope := addLiveScope(t, s)
+		addHistory(t, s, scope, events)
+		execute(t, tx, `BEGIN`)
+		explained.Reset()
+		if err := tx.NumberEvents(t.Context(), scope); err != nil {
+			t.Fatal(err)
+		}
+		blocks[events] = explained.Blocks
+		execute(t, tx, `COMMIT`)
+		if page := readFeed(t, s, scope, 0, 100); len(page) != 100 {
+			t.Errorf("the feed of %d events has a page of %d", events, len(page))
+		}
+	}
+	t.Logf("blocks by the number of events: %v", blocks)
+	if blocks[10_000] >= 2*blocks[1_000] {
+		t.Errorf("numbering reads %v blocks", blocks)
+	}
+}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -104,10 +105,18 @@ func (e *NotIssuedError) Unwrap() error { return e.Err }
 // with them, in that order, in one transaction. Each job moves to the stage, and its
 // lease lasts until the given moment. The error is ErrNumbersTaken, or a NotIssuedError
 // with ErrLeaseLost or ErrNumberUsed; then nothing is stored.
-func (s *Store) IssueAll(ctx context.Context, sequence NumberRange, all []Issuance, stage string, until time.Time) error {
+//
+// The range must have been read from the database on the given timeline. When the
+// transaction runs on another one, the error is ErrNumbersTaken: the database failed
+// over since, and may lack numbers that were sent. An empty timeline is not compared.
+func (s *Store) IssueAll(ctx context.Context, timeline string, sequence NumberRange, all []Issuance, stage string, until time.Time) error {
 	const each = 3
 	statements := make([]statement, 1, 1+each*len(all))
 	statements[0] = takeNumbers(sequence, int64(len(all)))
+	if timeline != "" && s.d.timelineText != "" {
+		args := append(statements[0].args, timeline)
+		statements[0] = statement{statements[0].text + ` AND ` + s.d.timelineText + ` = $` + strconv.Itoa(len(args)), args}
+	}
 	for _, one := range all {
 		row, number := issue(one.Issued)
 		statements = append(statements, carryJob(one.Job, stage, until), row, number)

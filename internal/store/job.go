@@ -17,7 +17,8 @@ type Job struct {
 	Plan       string
 	Stage      string
 	Attempt    int64
-	RunAt      time.Time
+	RunAt      time.Time // zero for a suspended job
+	Suspended  bool      // waits until the tax authority answers
 	Lease      string
 	LeaseUntil time.Time
 	LastError  string
@@ -33,25 +34,27 @@ func createJob(j Job) statement {
 	}}
 }
 
-// whereJobHeld selects a job for as long as the worker holds its lease.
-const whereJobHeld = `WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND lease = $4`
+// whereJobHeld selects a job for as long as the worker holds its lease, and the job is at
+// the stage that the worker knows. After a failover to an older copy of the database, the
+// lease can be there although the last commits of the worker are lost.
+const whereJobHeld = `WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND lease = $4 AND stage = $5`
 
 // heldArgs returns the arguments of whereJobHeld, followed by more.
 func (j Job) heldArgs(more ...any) []any {
-	return append([]any{string(j.Environment), j.TaxpayerID, j.DocumentID, j.Lease}, more...)
+	return append([]any{string(j.Environment), j.TaxpayerID, j.DocumentID, j.Lease, j.Stage}, more...)
 }
 
 func carryJob(j Job, stage string, until time.Time) statement {
 	return statement{`
-		UPDATE jobs SET stage = $5, attempt = 1, lease_until = $6, last_error = '' ` + whereJobHeld, j.heldArgs(stage, micros(until))}
+		UPDATE jobs SET stage = $6, attempt = 1, lease_until = $7, last_error = '' ` + whereJobHeld, j.heldArgs(stage, micros(until))}
 }
 
 // MoveJob moves a job to its next stage, due at runAt, and gives up the lease. The
 // commit of this and of every other write of a job returns ErrLeaseLost when another
-// worker has the job.
+// worker has the job, or when the job is at another stage than j.
 func (b *Batch) MoveJob(j Job, stage string, runAt time.Time) *Batch {
 	return b.add(statement{`
-		UPDATE jobs SET stage = $5, attempt = 0, run_at = $6, lease = '', lease_until = 0, last_error = '' ` + whereJobHeld,
+		UPDATE jobs SET stage = $6, attempt = 0, run_at = $7, lease = '', lease_until = 0, last_error = '' ` + whereJobHeld,
 		j.heldArgs(stage, micros(runAt))}, ErrLeaseLost)
 }
 
@@ -63,7 +66,7 @@ func (b *Batch) CarryJob(j Job, stage string, until time.Time) *Batch {
 // HoldJob extends the lease of a job.
 func (b *Batch) HoldJob(j Job, until time.Time) *Batch {
 	return b.add(statement{`
-		UPDATE jobs SET lease_until = $5 ` + whereJobHeld, j.heldArgs(micros(until))}, ErrLeaseLost)
+		UPDATE jobs SET lease_until = $6 ` + whereJobHeld, j.heldArgs(micros(until))}, ErrLeaseLost)
 }
 
 // FinishJob deletes a job: its document needs no more work.
@@ -74,7 +77,7 @@ func (b *Batch) FinishJob(j Job) *Batch {
 // RetryJob gives up the lease of a job that failed. Its stage is due again at runAt.
 func (b *Batch) RetryJob(j Job, runAt time.Time, lastError string) *Batch {
 	return b.add(statement{`
-		UPDATE jobs SET run_at = $5, lease = '', lease_until = 0, last_error = $6 ` + whereJobHeld,
+		UPDATE jobs SET run_at = $6, lease = '', lease_until = 0, last_error = $7 ` + whereJobHeld,
 		j.heldArgs(micros(runAt), lastError)}, ErrLeaseLost)
 }
 
@@ -123,8 +126,9 @@ func (r reader) WaitingDocuments(ctx context.Context, within Scope) ([]WaitingDo
 		if stage.Valid {
 			w.Job = &Job{
 				Scope: w.Scope, DocumentID: w.DocumentID, Plan: plan.String, Stage: stage.String, Attempt: attempt.Int64,
-				RunAt: fromMicros(run.Int64), LeaseUntil: fromMicros(lease.Int64), LastError: lastError.String,
+				LeaseUntil: fromMicros(lease.Int64), LastError: lastError.String,
 			}
+			w.Job.setRunAt(run.Int64)
 		}
 		return w, err
 	})
@@ -139,18 +143,19 @@ func (r reader) JobOf(ctx context.Context, scope Scope, documentID string) (Job,
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
 		scope.Environment, scope.TaxpayerID, documentID).Scan(
 		&j.Plan, &j.Stage, &j.Attempt, &run, &j.Lease, &lease, &j.LastError, &created)
-	j.RunAt, j.LeaseUntil, j.CreatedAt = fromMicros(run), fromMicros(lease), fromMicros(created)
+	j.setRunAt(run)
+	j.LeaseUntil, j.CreatedAt = fromMicros(lease), fromMicros(created)
 	return j, r.d.wrap("read job", err)
 }
 
-// TakeOverJob gives the job of a document the lease of j, even when a worker holds
-// another one, and creates the job when there is none. The next commit of the worker
+// TakeOverJob gives the job of a document the lease and the stage of j, even when a
+// worker holds another lease, and creates the job when there is none. The next commit of the worker
 // returns ErrLeaseLost. The row stays locked until the transaction ends.
 func (tx *Tx) TakeOverJob(ctx context.Context, j Job) error {
 	_, err := tx.q.ExecContext(ctx, `
 		INSERT INTO jobs (document_id, environment, taxpayer_id, plan, stage, attempt, run_at, lease, lease_until, last_error, created_at)
 		VALUES ($1, $2, $3, $4, $5, 0, $6, $7, $8, '', $9)
-		ON CONFLICT (document_id) DO UPDATE SET lease = excluded.lease, lease_until = excluded.lease_until`,
+		ON CONFLICT (document_id) DO UPDATE SET stage = excluded.stage, lease = excluded.lease, lease_until = excluded.lease_until`,
 		j.DocumentID, j.Environment, j.TaxpayerID, j.Plan, j.Stage, micros(j.RunAt), j.Lease, micros(j.LeaseUntil), micros(j.CreatedAt))
 	return tx.d.wrap("take over job", err)
 }

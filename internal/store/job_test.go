@@ -320,6 +320,32 @@ func TestWaitingDocumentsListsUnfinishedDocuments(t *testing.T) {
 	})
 }
 
+// A worker whose last commits are lost, because the database was replaced by an older
+// copy, cannot continue with the job: the copy has the lease and another stage.
+func TestAJobAtAnotherStageIsNotHeld(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		addJob(t, s, addScope(t, s), "held", noon)
+		held := claim(t, s, "worker", noon, noon.Add(time.Minute), 1)[0]
+		later := held
+		later.Stage = "a later one"
+		for name, rows := range map[string]*store.Batch{
+			"MoveJob":   new(store.Batch).MoveJob(later, "next", noon),
+			"CarryJob":  new(store.Batch).CarryJob(later, "next", noon),
+			"HoldJob":   new(store.Batch).HoldJob(later, noon),
+			"FinishJob": new(store.Batch).FinishJob(later),
+			"RetryJob":  new(store.Batch).RetryJob(later, noon, "failed"),
+		} {
+			if err := s.Commit(t.Context(), rows); !errors.Is(err, store.ErrLeaseLost) {
+				t.Errorf("%s: %v, want ErrLeaseLost", name, err)
+			}
+		}
+		if err := s.Commit(t.Context(), new(store.Batch).FinishJob(held)); err != nil {
+			t.Errorf("at its own stage: %v", err)
+		}
+	})
+}
+
 func TestAJobIsTakenOver(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
@@ -332,9 +358,9 @@ func TestAJobIsTakenOver(t *testing.T) {
 		if !errors.Is(err, store.ErrLeaseLost) {
 			t.Errorf("the previous worker: %v, want ErrLeaseLost", err)
 		}
-		// The job has only another lease.
+		// The job has another lease and another stage, and is otherwise the same.
 		want := held
-		want.Lease, want.LeaseUntil = ours.Lease, ours.LeaseUntil
+		want.Stage, want.Lease, want.LeaseUntil = ours.Stage, ours.Lease, ours.LeaseUntil
 		got, err := s.JobOf(t.Context(), scope, held.DocumentID)
 		if err != nil {
 			t.Fatal(err)

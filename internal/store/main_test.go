@@ -2,10 +2,13 @@ package store_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,6 +24,12 @@ const helperAddress = "FISCALHUB_TEST_HELPER_ADDRESS"
 func TestMain(m *testing.M) {
 	if address := os.Getenv(helperAddress); address != "" {
 		os.Exit(help(address))
+	}
+	// Many of these tests wait for locks, processes and servers, so more of them run at
+	// a time than there are cores.
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(max(runtime.GOMAXPROCS(0), 6))); err != nil {
+		panic(err)
 	}
 	// The test server runs until the process ends.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/exec.(*Cmd).writerDescriptor.func1"),

@@ -94,7 +94,7 @@ func TestConcurrentProcessesMigrateAnEmptyDatabaseOnce(t *testing.T) {
 
 func TestADatabaseOpensAfterAKillDuringMigration(t *testing.T) {
 	t.Parallel()
-	const rounds = 12
+	rounds := sizeOf(t, "MIGRATION_KILLS", 4)
 	eachEmpty(t, func(t *testing.T, empty func() string) {
 		early := 0
 		for range rounds {

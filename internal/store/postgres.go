@@ -19,15 +19,16 @@ import (
 
 func postgresDialect() *dialect {
 	return &dialect{
-		name:        "postgres",
-		skipLocked:  "FOR UPDATE SKIP LOCKED",
-		shared:      true,
-		open:        openPostgres,
-		timeline:    postgresTimeline,
-		replication: postgresReplication,
-		unavailable: postgresUnavailable,
-		broken:      postgresBroken,
-		denied:      func(err error) bool { return postgresCode(err) == "42501" },
+		name:         "postgres",
+		skipLocked:   "FOR UPDATE SKIP LOCKED",
+		shared:       true,
+		open:         openPostgres,
+		timeline:     postgresTimeline,
+		timelineText: timelineText,
+		replication:  postgresReplication,
+		unavailable:  postgresUnavailable,
+		broken:       postgresBroken,
+		denied:       func(err error) bool { return postgresCode(err) == "42501" },
 	}
 }
 
@@ -108,8 +109,10 @@ func openPostgresConfig(ctx context.Context, config *pgx.ConnConfig) (*engine, e
 	} {
 		config.RuntimeParams[name] = value
 	}
-	config.ConnectTimeout = 5 * time.Second
-	db := stdlib.OpenDB(*config)
+	config.ConnectTimeout = connectionWait
+	limited := config.Copy()
+	limitConnection(limited)
+	db := stdlib.OpenDB(*limited)
 	db.SetMaxOpenConns(postgresConns)
 	db.SetMaxIdleConns(postgresConns)
 	if err := assertPostgresSettings(ctx, db); err != nil {

@@ -36,11 +36,11 @@ func (p *postgres) migration(ctx context.Context, log *slog.Logger, fn func(migr
 	defer func() { _ = db.Close() }() // ends the session, and with it the lock
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		return err
+		return errors.Join(err, ctx.Err())
 	}
 	defer func() { _ = conn.Close() }()
 	if err := lockMigrations(ctx, log, conn); err != nil {
-		return err
+		return errors.Join(err, ctx.Err()) // the driver may report the end of the context as a bad connection
 	}
 	return fn(func(ctx context.Context, transaction func(querier) error) error {
 		return retryMigration(ctx, log, func(err error) bool { return postgresCode(err) == "55P03" || postgresCollision(err) }, func() error {

@@ -18,7 +18,8 @@ const (
 // purgeBatch is how many rows one transaction of a purge deletes at most.
 const purgeBatch = 500
 
-// Purged is the number of rows that a purge deleted from each table.
+// Purged is the number of rows that a purge deleted from each table, and of deliveries
+// that it closed.
 type Purged struct {
 	DeliveryAttempts int
 	Deliveries       int // delivered ones; the others are still needed
@@ -26,13 +27,15 @@ type Purged struct {
 	Parked           int
 	RateWindows      int
 	UsedSeeds        int
+	Closed           int // pending deliveries of deleted endpoints, which are failed now
 	// More says that the purge stopped at its limit. Another call deletes more rows.
 	More bool
 }
 
-// Purge deletes rows whose retention is over at now, at most limit rows of each kind.
-// Each transaction deletes at most purgeBatch rows, so that other writers go on in
-// between. After an error it returns the number of rows that it deleted before.
+// Purge deletes rows whose retention is over at now, and fails the pending deliveries
+// of deleted endpoints, at most limit rows of each kind. Each transaction changes at most
+// purgeBatch rows, so that other writers go on in between. After an error it returns the
+// number of rows that it changed before.
 func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (Purged, error) {
 	var p Purged
 	for _, table := range []struct {
@@ -71,7 +74,9 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (Purged, er
 		}
 		p.More = p.More || more
 	}
-	return p, nil
+	more, err := s.closeDeleted(ctx, limit, &p.Closed)
+	p.More = p.More || more
+	return p, err
 }
 
 // purge runs a DELETE in batches until it has deleted limit rows, or all rows. more

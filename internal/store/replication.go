@@ -53,15 +53,17 @@ func postgresTimeline(ctx context.Context, q querier) (string, error) {
 	if standby {
 		return "", fmt.Errorf("%w: the server is a standby", ErrUnavailable)
 	}
-	var system, timeline string
-	err := q.QueryRowContext(ctx, `
-		SELECT system_identifier::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM pg_control_system()`).Scan(&system, &timeline)
+	var name string
+	err := q.QueryRowContext(ctx, `SELECT `+timelineText).Scan(&name)
 	switch postgresCode(err) {
 	case "42501", "42883": // no right, no such function: some hosted servers
 		return UnknownTimeline, nil
 	}
-	return system + "-" + timeline, err
+	return name, err
 }
+
+// timelineText is the timeline of a PostgreSQL server that is no standby.
+const timelineText = `(SELECT system_identifier::text || '-' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM pg_control_system())`
 
 // postgresReplication counts physical standbys. A base backup and a logical subscriber
 // are connected in the same way, but they cannot be promoted. The state is NULL for a

@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -103,6 +105,21 @@ func together(n int, fn func(i int)) {
 	}
 	close(start)
 	all.Wait()
+}
+
+// sizeOf returns the size of a test: that of an environment variable, which `make soak`
+// sets, or a small one.
+func sizeOf(t *testing.T, variable string, small int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return small
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
 }
 
 // eventually waits until another process or server makes ok true.

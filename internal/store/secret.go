@@ -2,20 +2,33 @@ package store
 
 import (
 	"context"
+	"time"
 )
 
 // Secret is a key of the service itself, encrypted with the master key. A new version
 // does not replace the older ones, so that the service can still check what they signed.
 type Secret struct {
-	Kind    string
-	Version int64
-	Sealed  []byte
+	Kind      string
+	Version   int64
+	Sealed    []byte
+	CreatedAt time.Time
 }
+
+const secretColumns = `kind, version, sealed, created_at`
 
 // Secrets reads all versions of a kind, the oldest first.
 func (r reader) Secrets(ctx context.Context, kind string) ([]Secret, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT kind, version, sealed FROM secrets WHERE kind = $1 ORDER BY version`, kind)
+		SELECT `+secretColumns+` FROM secrets WHERE kind = $1 ORDER BY version`, kind)
+	if err != nil {
+		return nil, r.d.wrap("read secrets", err)
+	}
+	return collect(r.d, "read secrets", rows, scanSecret)
+}
+
+// AllSecrets reads the secrets of all kinds, the oldest of each kind first.
+func (r reader) AllSecrets(ctx context.Context) ([]Secret, error) {
+	rows, err := r.q.QueryContext(ctx, `SELECT `+secretColumns+` FROM secrets ORDER BY kind, version`)
 	if err != nil {
 		return nil, r.d.wrap("read secrets", err)
 	}
@@ -24,27 +37,38 @@ func (r reader) Secrets(ctx context.Context, kind string) ([]Secret, error) {
 
 func scanSecret(r row) (Secret, error) {
 	var s Secret
-	err := r.Scan(&s.Kind, &s.Version, &s.Sealed)
+	var created int64
+	err := r.Scan(&s.Kind, &s.Version, &s.Sealed, &created)
+	s.CreatedAt = fromMicros(created)
 	return s, err
 }
 
 // AddSecret stores a version of a secret, unless it exists. When two nodes start on an
 // empty database at the same time, both use the secret that was stored first.
+func (tx *Tx) AddSecret(ctx context.Context, secret Secret) error {
+	_, err := tx.q.ExecContext(ctx, `
+		INSERT INTO secrets (`+secretColumns+`) VALUES ($1, $2, $3, $4)
+		ON CONFLICT DO NOTHING`,
+		secret.Kind, secret.Version, secret.Sealed, micros(tx.now()))
+	return tx.d.wrap("add secret", err)
+}
+
+// DropSecret deletes a version of a secret. It does nothing when there is none.
+func (tx *Tx) DropSecret(ctx context.Context, kind string, version int64) error {
+	_, err := tx.q.ExecContext(ctx, `DELETE FROM secrets WHERE kind = $1 AND version = $2`, kind, version)
+	return tx.d.wrap("drop secret", err)
+}
+
+// AddSecret is Tx.AddSecret in a transaction of its own.
 func (s *Store) AddSecret(ctx context.Context, secret Secret) error {
-	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.q.ExecContext(ctx, `
-			INSERT INTO secrets (kind, version, sealed, created_at) VALUES ($1, $2, $3, $4)
-			ON CONFLICT DO NOTHING`,
-			secret.Kind, secret.Version, secret.Sealed, micros(s.Now()))
-		return s.d.wrap("add secret", err)
-	})
+	return s.Update(ctx, func(tx *Tx) error { return tx.AddSecret(ctx, secret) })
 }
 
 // LockSecrets reads all secrets and locks them until the transaction ends. A transaction
 // that encrypts a value locks them too, so that it cannot use a master key that is being
 // replaced.
 func (tx *Tx) LockSecrets(ctx context.Context) ([]Secret, error) {
-	rows, err := tx.q.QueryContext(ctx, `UPDATE secrets SET version = version RETURNING kind, version, sealed`)
+	rows, err := tx.q.QueryContext(ctx, `UPDATE secrets SET version = version RETURNING `+secretColumns)
 	if err != nil {
 		return nil, tx.d.wrap("lock secrets", err)
 	}

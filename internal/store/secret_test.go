@@ -2,8 +2,10 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -22,7 +24,9 @@ func TestTheFirstSecretOfAVersionIsKept(t *testing.T) {
 		if err != nil || len(first) != 1 {
 			t.Fatalf("secrets %v, %v; want one", first, err)
 		}
-		for _, more := range []store.Secret{{"pepper", 2, []byte("late")}, {"pepper", 1, []byte("old")}, {"cursor", 1, []byte("other")}} {
+		for _, more := range []store.Secret{
+			{Kind: "pepper", Version: 2, Sealed: []byte("late")}, {Kind: "pepper", Version: 1, Sealed: []byte("old")}, {Kind: "cursor", Version: 1, Sealed: []byte("other")},
+		} {
 			if err := s.AddSecret(t.Context(), more); err != nil {
 				t.Fatal(err)
 			}
@@ -31,7 +35,8 @@ func TestTheFirstSecretOfAVersionIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]store.Secret{{"pepper", 1, []byte("old")}, first[0]}, got); diff != "" {
+		old := store.Secret{Kind: "pepper", Version: 1, Sealed: []byte("old"), CreatedAt: first[0].CreatedAt}
+		if diff := cmp.Diff([]store.Secret{old, first[0]}, got, cmpopts.EquateApproxTime(time.Minute)); diff != "" {
 			t.Errorf("the oldest version first (-want +got):\n%s", diff)
 		}
 	})

@@ -23,6 +23,7 @@ func sqliteDialect() *dialect {
 	return &dialect{
 		name:        "sqlite",
 		open:        openSQLite,
+		protect:     protectSQLite,
 		timeline:    sqliteTimeline,
 		replication: func(context.Context, querier) (Replication, error) { return Replication{Known: true}, nil },
 		unavailable: func(err error) bool {

@@ -28,6 +28,9 @@ type Options struct {
 	// NoMigrate makes Open fail with ErrNotMigrated when a migration is missing. Without
 	// it, Open migrates the database.
 	NoMigrate bool
+	// Point, for tests, is called before and after every transaction that writes. An
+	// error before the transaction replaces it; one after it hides its success.
+	Point func(name string) error
 }
 
 // Store is an open database. Its reads see committed rows. Update, Commit and the
@@ -38,6 +41,7 @@ type Store struct {
 	clock   *clock
 	failure *storageFailure
 	log     *slog.Logger
+	onPoint func(name string) error
 }
 
 // reader has the methods that read. They are the same outside and inside a
@@ -55,9 +59,10 @@ type Tx struct {
 
 // Open connects to a database and migrates its tables to the newest version. The
 // address is sqlite:PATH or postgres://…. Open fails when an option is missing,
-// when the address is not valid, and when the settings of the database could lose
-// committed rows. The error is ErrUnavailable when the database does not answer, and
-// ErrNotMigrated when a migration is missing that Open may not apply.
+// when the address is not valid, when other users can open the file of the database and
+// this cannot be changed, and when the settings of the database could lose committed rows.
+// The error is ErrUnavailable when the database does not answer, and ErrNotMigrated when a
+// migration is missing that Open may not apply.
 func Open(ctx context.Context, address string, opt Options) (*Store, error) {
 	if opt.Now == nil || opt.Log == nil {
 		return nil, errors.New("store: Options need Now and Log")
@@ -73,11 +78,19 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 	failure := newStorageFailure(func(cause error) {
 		opt.Log.Error("The storage failed. The service stops, because committed rows could be lost. Check the disk and the database before the next start.", "error", cause.Error())
 	})
+	if d.protect != nil {
+		if err := d.protect(location, opt.Log); err != nil {
+			return nil, err
+		}
+	}
 	e, err := d.open(ctx, location, failure)
 	if err != nil {
 		return nil, d.wrap("open "+d.name+" database", err)
 	}
-	s := &Store{reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log}
+	if opt.Point == nil {
+		opt.Point = func(string) error { return nil }
+	}
+	s := &Store{reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log, onPoint: opt.Point}
 	if s.clock, err = newClock(ctx, opt, e.clock); err != nil {
 		return nil, errors.Join(d.wrap("read the clock of the database", err), e.close())
 	}
@@ -131,12 +144,17 @@ func (s *Store) guard(transaction func() error) error {
 	if err := s.failure.err(); err != nil {
 		return err
 	}
+	if err := s.onPoint("before commit"); err != nil {
+		return err
+	}
 	err := transaction()
 	if err != nil && s.d.broken(err) {
 		s.failure.record(err)
 	}
 	failed := s.failure.err()
 	switch {
+	case failed == nil && err == nil:
+		return s.onPoint("after commit")
 	case failed == nil || errors.Is(err, ErrBroken):
 		return err
 	case err == nil:

@@ -64,7 +64,7 @@ func (c *canonicalizer) object(at uint32) {
 	c.doc.sortMembers(c.members[base:])
 
 	c.out = append(c.out, '{')
-	for i := base; i < base+int(c.doc.nodes[at].count); i++ {
+	for i := base; i < len(c.members); i++ {
 		if i > base {
 			c.out = append(c.out, ',')
 		}

@@ -19,22 +19,30 @@ const (
 	// answerEvery is how often a node records that the authority answers, while
 	// nothing fails.
 	answerEvery = 30 * time.Second
+	// failingTime is how long the calls of a node must have failed before the node
+	// asks the authority itself, and tells the others when there is no answer.
+	failingTime = 30 * time.Second
 )
 
 // CheckOutage records whether this node reaches the authority, and begins or ends the
 // contingency of the cluster. A contingency begins when no node has had an answer for
 // ten minutes, and ends with an answer that a node really got. Nothing else changes
-// for integrators: their invoices are registered, numbered and signed, and wait. After
-// an outage all documents that waited for the authority continue, oldest first.
+// for integrators: their invoices are registered, numbered and signed, and wait. The
+// end of a contingency changes no job: each node takes the suspended jobs as soon as it
+// reaches the authority itself.
 func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
 	last, err := w.store.Contingency(ctx, w.env)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	active := err == nil && last.EndedAt.IsZero()
-	contact, err := w.reportContact(ctx, active, last.StartedAt)
+	contact, back, err := w.reportContact(ctx, active, last.StartedAt)
 	if err != nil {
 		return err
+	}
+	if back {
+		w.log.Info("The tax authority answers again. Documents that waited continue, oldest first.")
+		s.Wake()
 	}
 	now := w.now()
 	begins := !active && !contact.FailingSince.IsZero() && now.Sub(contact.FailingSince) >= w.pace.Scale(contingencyAfter)
@@ -46,40 +54,48 @@ func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
 		active = begins
 	}
 	w.metrics.setContingency(active)
-	if !contact.Waking {
-		return nil
-	}
-	return w.wakeJobs(ctx, s)
+	return nil
 }
 
 // reportContact tells the other nodes whether this one reaches the authority, and
-// returns what all of them know. While another node fails, or a contingency lasts, a
-// node without a fresh answer asks the authority itself.
-func (w *Watcher) reportContact(ctx context.Context, active bool, started time.Time) (store.AuthorityContact, error) {
-	contact, err := w.store.AuthorityContact(ctx, w.env)
-	if err != nil {
-		return contact, err
+// returns what all of them know. back says that the report ended the recorded failures.
+// While a node fails, or a contingency lasts, a node without a fresh answer asks the
+// authority itself. So an outage is noticed however few calls there are.
+func (w *Watcher) reportContact(ctx context.Context, active bool, started time.Time) (contact store.AuthorityContact, back bool, err error) {
+	if contact, err = w.store.AuthorityContact(ctx, w.env); err != nil {
+		return contact, false, err
 	}
 	answered, _ := w.authority.LastAnswer()
 	failing := !contact.FailingSince.IsZero()
-	if failing && !answered.After(contact.FailingSince) || active && !answered.After(started) {
-		_ = w.authority.Probe(ctx) // an answer shows in LastAnswer, a failure in Down
+	if failing && !answered.After(contact.FailingSince) || active && !answered.After(started) || w.failing() != nil {
+		_ = w.authority.Probe(ctx) // an answer shows in LastAnswer, a failure in Failing
 		answered, _ = w.authority.LastAnswer()
 	}
-	since, down := w.authority.Down()
+	since := w.failing()
 	var report func(tx *store.Tx) error
 	switch fresh := answered.Sub(contact.AnsweredAt); {
 	case fresh > 0 && (failing || active || fresh >= answerEvery):
 		report = func(tx *store.Tx) error { return tx.ReportAnswer(ctx, w.env, answered) }
-	case down && !failing:
-		report = func(tx *store.Tx) error { return tx.ReportFailure(ctx, w.env, since) }
+	case since != nil && !failing:
+		report = func(tx *store.Tx) error { return tx.ReportFailure(ctx, w.env, *since) }
 	default:
-		return contact, nil
+		return contact, false, nil
 	}
 	if err := w.store.Update(ctx, report); err != nil {
-		return contact, err
+		return contact, false, err
 	}
-	return w.store.AuthorityContact(ctx, w.env)
+	contact, err = w.store.AuthorityContact(ctx, w.env)
+	return contact, failing && contact.FailingSince.IsZero(), err
+}
+
+// failing returns since when the calls of this node have failed; nil when they do not,
+// or only for a moment.
+func (w *Watcher) failing() *time.Time {
+	since, failing := w.authority.Failing()
+	if !failing || w.now().Sub(since) < w.pace.Scale(failingTime) {
+		return nil
+	}
+	return &since
 }
 
 // changeContingency begins or ends the contingency, with an event for each taxpayer.
@@ -122,19 +138,6 @@ func (w *Watcher) changeContingency(ctx context.Context, s pipeline.Signals, beg
 		s.Notify(scope)
 	}
 	return nil
-}
-
-// wakeJobs makes the documents due that waited for the authority.
-func (w *Watcher) wakeJobs(ctx context.Context, s pipeline.Signals) error {
-	woken, err := w.store.WakeJobs(ctx, w.env, w.stages, w.now())
-	if err != nil {
-		return err
-	}
-	if woken > 0 {
-		w.log.Info("The tax authority answers again. Documents that waited continue.", "documents", woken)
-		s.Wake()
-	}
-	return w.store.Update(ctx, func(tx *store.Tx) error { return tx.EndWaking(ctx, w.env) })
 }
 
 // scopes returns the taxpayers that have a certificate in the environment.

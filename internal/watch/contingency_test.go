@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -35,6 +37,7 @@ func (l *line) call() error {
 }
 
 func (l *line) Down() (time.Time, bool)       { return l.failed, !l.failed.IsZero() }
+func (l *line) Failing() (time.Time, bool)    { return l.failed, !l.failed.IsZero() }
 func (l *line) LastAnswer() (time.Time, bool) { return l.answered, !l.answered.IsZero() }
 func (l *line) Probe(context.Context) error   { return l.call() }
 
@@ -63,7 +66,7 @@ func (e *env) start() {
 	e.t.Helper()
 	l := &line{now: e.clock.Now}
 	w, err := New(Options{
-		Store: e.store, Env: fiscal.Production, Authority: l, Stages: []string{"submit", "poll"}, Now: e.clock.Now,
+		Store: e.store, Env: fiscal.Production, Authority: l, Now: e.clock.Now,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
@@ -157,5 +160,63 @@ func TestContingencyOfTheCluster(t *testing.T) {
 		e.want("an answer", 1, false)
 		e.pass(12*time.Minute, true)
 		e.want("one node is still cut off", 1, false)
+	})
+}
+
+// jobs returns all rows of the queue.
+func (e *env) jobs() (rows []string) {
+	e.t.Helper()
+	all, err := storetest.OpenSQL(e.t, e.address).QueryContext(e.t.Context(),
+		`SELECT document_id || ' ' || stage || ' ' || run_at || ' ' || attempt FROM jobs ORDER BY document_id`)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer func() { _ = all.Close() }()
+	for all.Next() {
+		var row string
+		if err := all.Scan(&row); err != nil {
+			e.t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	if err := all.Err(); err != nil {
+		e.t.Fatal(err)
+	}
+	return rows
+}
+
+// The end of a contingency changes no job, so that it costs the same however many wait.
+// It wakes the workers.
+func TestTheEndOfAContingencyChangesNoJob(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		e := newEnv(t, address, 1)
+		e.pass(time.Minute, true)
+		e.lines[0].cut = true
+		e.pass(15*time.Minute, true)
+		e.want("during the outage", 1, true)
+		_, err := storetest.OpenSQL(t, address).ExecContext(t.Context(), `
+			INSERT INTO jobs (document_id, environment, taxpayer_id, plan, stage, attempt, run_at, lease, lease_until, last_error, created_at)
+			VALUES ('a', 'production', 't', 'live', 'submit', 7, $1, '', 0, 'no answer', 0), ('b', 'production', 't', 'live', 'poll', 7, $1, '', 0, 'no answer', 0)`,
+			e.clock.Now().Add(time.Hour).UnixMicro())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, woken := e.jobs(), 0
+		e.lines[0].cut = false
+		s := pipeline.Signals{Wake: func() { woken++ }, Notify: func(store.Scope) {}}
+		for range 3 {
+			e.clock.Advance(5 * time.Second)
+			if err := e.nodes[0].CheckOutage(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.want("after the outage", 1, false)
+		if diff := cmp.Diff(before, e.jobs()); diff != "" {
+			t.Errorf("the end of the contingency changed jobs (-before +after):\n%s", diff)
+		}
+		if woken != 1 {
+			t.Errorf("the workers were woken %d times, want once", woken)
+		}
 	})
 }

@@ -1,12 +1,14 @@
 // Package watch does the background work of a live environment that belongs to no
 // single document: it begins and ends contingencies, warns of what is about to expire,
-// reports documents without a verdict, and deletes rows that were kept long enough.
+// reports documents without a verdict, compares accepted documents with the authority,
+// and deletes rows that were kept long enough.
 package watch
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +23,9 @@ import (
 type Authority interface {
 	// Down returns since when the authority has been out of reach of this node.
 	Down() (since time.Time, down bool)
+	// Failing returns since when calls of this node have failed, however few, and
+	// none was answered.
+	Failing() (since time.Time, failing bool)
 	// LastAnswer returns when the authority last answered this process.
 	LastAnswer() (at time.Time, ok bool)
 	// Probe asks the authority for an answer.
@@ -32,15 +37,16 @@ type Options struct {
 	Store     *store.Store
 	Env       fiscal.Environment
 	Authority Authority
-	// Stages are the stages of documents that wait for the authority.
-	Stages []string
-	Now    func() time.Time
-	Log    *slog.Logger
+	Now       func() time.Time
+	Log       *slog.Logger
 	// Pace divides every wait.
 	Pace wake.Pace
-	// ApplyParked, if set, applies messages of buyers that came before their document
-	// was known.
+	// ApplyParked, if set, applies messages of buyers that came before their document or
+	// their signer was known.
 	ApplyParked func(context.Context) error
+	// Comparer, if set, compares accepted documents with the authority in the
+	// background.
+	Comparer *Comparer
 	// Metrics, if set, is where the figures of the watcher are registered.
 	Metrics prometheus.Registerer
 }
@@ -50,30 +56,34 @@ type Watcher struct {
 	store     *store.Store
 	env       fiscal.Environment
 	authority Authority
-	stages    []string
 	now       func() time.Time
 	log       *slog.Logger
 	pace      wake.Pace
 	metrics   *metrics
 
+	comparer     *Comparer // nil: nothing is compared
 	applyParked  func(context.Context) error
 	overdueAfter string // where the walk over documents without a verdict continues
 }
 
 // New returns a watcher. It fails when an option that it needs is missing.
 func New(o Options) (*Watcher, error) {
-	if o.Store == nil || o.Env == "" || o.Authority == nil || len(o.Stages) == 0 || o.Now == nil || o.Log == nil {
+	if o.Store == nil || o.Env == "" || o.Authority == nil || o.Now == nil || o.Log == nil {
 		return nil, errors.New("watch: Options are incomplete")
 	}
 	if o.ApplyParked == nil {
 		o.ApplyParked = func(context.Context) error { return nil }
 	}
-	return &Watcher{store: o.Store, env: o.Env, authority: o.Authority, stages: o.Stages, now: o.Now, log: o.Log, pace: o.Pace, metrics: newMetrics(o.Metrics), applyParked: o.ApplyParked}, nil
+	return &Watcher{
+		store: o.Store, env: o.Env, authority: o.Authority, now: o.Now, log: o.Log, pace: o.Pace,
+		metrics: newMetrics(o.Metrics), applyParked: o.ApplyParked, comparer: o.Comparer,
+	}, nil
 }
 
 const (
 	maxPurge    = 50_000 // rows of each table that one purge deletes at most
 	outageEvery = 5 * time.Second
+	parkedEvery = time.Minute
 	warnEvery   = time.Hour
 )
 
@@ -88,7 +98,13 @@ func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
 	}{
 		{outageEvery, 100 * time.Millisecond, w.CheckOutage, "Cannot record the state of the contingency. It is checked again within seconds.", time.Time{}},
 		{overdueEvery, time.Second, w.CheckOverdue, "Cannot check which documents have no verdict. The check is repeated within a minute.", time.Time{}},
+		{parkedEvery, time.Second, w.CheckParked, "Cannot apply messages of buyers that wait. They are tried again within a minute.", time.Time{}},
 		{warnEvery, time.Second, w.Warn, "Cannot check what is about to expire. The check is repeated within an hour.", time.Time{}},
+	}
+	if w.comparer != nil {
+		var comparing sync.WaitGroup
+		comparing.Go(func() { w.comparer.run(ctx) }) // its questions must not delay the other checks
+		defer comparing.Wait()
 	}
 	tick := time.NewTicker(w.pace.Of(outageEvery, 100*time.Millisecond))
 	defer tick.Stop()
@@ -114,7 +130,12 @@ func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
 // Warn sends warnings and deletes rows that were kept long enough.
 func (w *Watcher) Warn(ctx context.Context, s pipeline.Signals) error {
 	_, err := w.store.Purge(ctx, w.now(), maxPurge)
-	return errors.Join(err, w.applyParked(ctx), w.sendWarnings(ctx, s))
+	return errors.Join(err, w.sendWarnings(ctx, s))
+}
+
+// CheckParked applies messages of buyers that waited for their document or their signer.
+func (w *Watcher) CheckParked(ctx context.Context, _ pipeline.Signals) error {
+	return w.applyParked(ctx)
 }
 
 // addEvent adds an event about a taxpayer.

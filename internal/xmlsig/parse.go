@@ -2,6 +2,7 @@ package xmlsig
 
 import (
 	"math"
+	"runtime"
 	"strings"
 	"unicode/utf8"
 )
@@ -20,6 +21,10 @@ func InvoiceLimits() Limits { return Limits{Bytes: 8 << 20, Nodes: 64_000, Depth
 // maxAttributes is the largest number of attributes and namespace declarations of
 // an element.
 const maxAttributes = 16
+
+// yieldEvery is how many nodes Parse reads before it lets other goroutines run. A
+// large document would otherwise delay other work for milliseconds.
+const yieldEvery = 1024
 
 const signatureName = "Signature"
 
@@ -282,6 +287,9 @@ func (p *parser) end() {
 // another counts a node.
 func (p *parser) another(at int) error {
 	p.count++
+	if p.count%yieldEvery == 0 {
+		runtime.Gosched()
+	}
 	if p.count > p.limits.Nodes {
 		return p.fail(at, "the document has more than %d elements and attributes", p.limits.Nodes)
 	}

@@ -3,6 +3,7 @@ package xmlsig
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxReference is longer than any valid reference, from & to ;
@@ -57,7 +58,7 @@ func (p *parser) resolveReferences(s string, at int, normalize func(string) stri
 		if !ok {
 			return "", p.fail(at+i, "& must start a predefined entity or a reference to a character of XML")
 		}
-		b = append(b, string(r)...)
+		b = utf8.AppendRune(b, r)
 		start = i + length + 1
 	}
 	return string(b), nil
@@ -107,7 +108,7 @@ func normalizeLines(s string) string {
 	if strings.IndexByte(s, '\r') < 0 {
 		return s
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+	return string(appendNormalized(make([]byte, 0, len(s)), s, '\n', false))
 }
 
 // normalizeSpaces replaces every line end and every tab by one space.
@@ -115,5 +116,26 @@ func normalizeSpaces(s string) string {
 	if !strings.ContainsAny(s, "\t\n\r") {
 		return s
 	}
-	return strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ", "\t", " ").Replace(s)
+	return string(appendNormalized(make([]byte, 0, len(s)), s, ' ', true))
+}
+
+// appendNormalized appends a text whose line ends, and tabs if asked, become one
+// character. It reads the text once, however many line ends there are.
+func appendNormalized(b []byte, s string, lineEnd byte, tabs bool) []byte {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\r':
+			b = append(b, lineEnd)
+			if i+1 < len(s) && s[i+1] == '\n' {
+				i++
+			}
+		case c == '\n':
+			b = append(b, lineEnd)
+		case c == '\t' && tabs:
+			b = append(b, ' ')
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
 }

@@ -44,6 +44,12 @@ func Verify(raw []byte, limits Limits) (*Verified, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.Verify()
+}
+
+// Verify verifies the signature of a parsed document, as the function Verify does.
+// When it succeeds it removes the signature from the document.
+func (d *Document) Verify() (*Verified, error) {
 	s, err := d.signature()
 	if err != nil {
 		return nil, err

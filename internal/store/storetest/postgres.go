@@ -50,11 +50,24 @@ var (
 // StartPostgres creates and starts a temporary cluster with the given settings. It
 // listens only on a socket in its own folder.
 func StartPostgres(settings ...string) (*Server, error) {
-	return startServer(settings, "initdb", "-U", "postgres", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8")
+	return startServer(settings, func(bin, data string) []string {
+		// The script keeps a copy of the new files for other servers of this process.
+		return []string{"sh", "-c", `"$0/initdb" -U postgres -A trust --no-sync --no-locale -E UTF8 -D "$1" && cp -a "$1" "$1` + pristine + `"`, bin, data}
+	})
 }
 
-// startServer makes the files of a server with a command of PostgreSQL, and starts it.
-func startServer(settings []string, command string, args ...string) (*Server, error) {
+// pristine ends the name of the folder with the files of a server that has never run.
+const pristine = ".new"
+
+// startCopy starts a server with the files that another one had before its first start.
+func (s *Server) startCopy(settings ...string) (*Server, error) {
+	return startServer(settings, func(_, data string) []string {
+		return []string{"cp", "-a", filepath.Join(s.Dir, "data"+pristine), data}
+	})
+}
+
+// startServer makes the files of a server with a command, and starts it.
+func startServer(settings []string, command func(bin, data string) []string) (*Server, error) {
 	bin, err := postgresBinaries()
 	if err != nil {
 		return nil, err
@@ -68,10 +81,11 @@ func startServer(settings []string, command string, args ...string) (*Server, er
 		return nil, err
 	}
 	data := filepath.Join(dir, "data")
-	setup := exec.Command(filepath.Join(bin, command), append(args, "-D", data)...) //nolint:noctx // the installed binary, with our own arguments
+	args := command(bin, data)
+	setup := exec.Command(args[0], args[1:]...) //nolint:noctx,gosec // an installed program, with our own arguments
 	setup.Dir, setup.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
 	if out, err := setup.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", command, err, out)
+		return nil, fmt.Errorf("%s: %w\n%s", args, err, out)
 	}
 	s := &Server{Dir: dir, cred: cred, args: []string{"-c", watchdog, filepath.Join(bin, "postgres"), "-D", data, "-k", dir,
 		"-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=256MB", "-c", "max_wal_size=4GB"}}
@@ -232,8 +246,7 @@ func (s *Server) migrate(ctx context.Context, database string) error {
 // PostgreSQL it skips or fails the test, as Postgres does.
 func PrivatePostgres(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	Postgres(t)
-	s, err := StartPostgres(settings...)
+	s, err := Postgres(t).startCopy(settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +281,9 @@ func (s *Server) execIn(database, statement string) error {
 func (s *Server) Analyze(database string) error { return s.execIn(database, `VACUUM (ANALYZE)`) }
 
 // URL returns the address of a database of the server.
-func (s *Server) URL(name string) string {
-	q := url.Values{"host": {s.Dir}, "user": {"postgres"}}
+func (s *Server) URL(name string) string { return databaseURL(name, url.Values{"host": {s.Dir}}) }
+
+func databaseURL(name string, q url.Values) string {
+	q.Set("user", "postgres")
 	return "postgres:///" + name + "?" + q.Encode()
 }

@@ -52,10 +52,24 @@ func Open(t testing.TB, address string, now func() time.Time) *store.Store {
 // when the test ends.
 func OpenNode(t testing.TB, address string, node, database func() time.Time) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), address, store.Options{
-		Now: node, Log: slog.New(slog.DiscardHandler),
-		DatabaseNow: func(context.Context) (time.Time, error) { return database(), nil },
+	return open(t, address, store.Options{
+		Now: node, DatabaseNow: func(context.Context) (time.Time, error) { return database(), nil },
 	})
+}
+
+// OpenPoints opens a store that calls point before and after every transaction, and
+// closes it when the test ends.
+func OpenPoints(t testing.TB, address string, now func() time.Time, point func(name string) error) *store.Store {
+	t.Helper()
+	return open(t, address, store.Options{
+		Now: now, DatabaseNow: func(context.Context) (time.Time, error) { return now(), nil }, Point: point,
+	})
+}
+
+func open(t testing.TB, address string, o store.Options) *store.Store {
+	t.Helper()
+	o.Log = slog.New(slog.DiscardHandler)
+	s, err := store.Open(t.Context(), address, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// A cluster is a PostgreSQL server with a standby, two nodes with a data folder each,
+// and clients that create invoices through both nodes.
+type cluster struct {
+	*env
+	primary, standby *storetest.Server
+	virtual          *forwarder // nil: the nodes know both servers
+	nodes            [2]*serverProcess
+	clients          *clients
+}
+
+// startCluster starts the servers, the nodes and the clients. With a virtual address, the
+// nodes know only that; a server that ends then leaves its connections open. Without it,
+// they know both servers and use the one that accepts writes.
+func startCluster(t *testing.T, synchronous, virtual bool) *cluster {
+	t.Helper()
+	c := &cluster{primary: storetest.PrivatePostgres(t)}
+	if _, err := c.primary.Create("fiscalhub"); err != nil {
+		t.Fatal(err)
+	}
+	c.standby = c.primary.Standby(t, "second")
+	if synchronous {
+		if err := c.primary.Configure("synchronous_standby_names", "second"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := c.primary.URLWith(c.standby, "fiscalhub")
+	if virtual {
+		c.virtual = newForwarder(t, c.primary)
+		address = c.virtual.url("fiscalhub")
+	}
+	c.env = newEnv(t, address, "flaky")
+	for i := range c.nodes {
+		c.nodes[i] = serve(t, c.nodeArgs(i)...)
+	}
+	c.waitForReplication(t, synchronous)
+	c.clients = startClients(t, c.env, c.nodes[:]...)
+	return c
+}
+
+// waitForReplication waits until both nodes have recorded whether commits wait for the
+// standby.
+func (c *cluster) waitForReplication(t *testing.T, synchronous bool) {
+	t.Helper()
+	want := "lossy"
+	if synchronous {
+		want = "lossless"
+	}
+	for i := range c.nodes {
+		eventually(t, 30*time.Second, "a node records that the replication is "+want, func() bool {
+			text, err := os.ReadFile(filepath.Join(c.nodeDir(i), "witness-certification.timeline"))
+			return err == nil && strings.Contains(string(text), want)
+		})
+	}
+}
+
+// fail ends the primary at once, and promotes the standby. It returns when the standby
+// accepts writes.
+func (c *cluster) fail(t *testing.T) {
+	t.Helper()
+	c.primary.Halt()
+	if err := c.standby.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	if c.virtual != nil {
+		c.virtual.pointAt(c.standby)
+	}
+}
+
+// ranges reads the number ranges.
+func (c *cluster) ranges(t *testing.T, s *store.Store) []store.NumberRange {
+	t.Helper()
+	all, err := s.NumberRanges(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// settle stops the clients and waits until every document has its final status. It
+// returns how long that took.
+func (c *cluster) settle(t *testing.T) time.Duration {
+	t.Helper()
+	c.clients.stopAll()
+	begun := time.Now()
+	for _, n := range c.nodes {
+		eventually(t, 3*time.Minute, "every document has its final status", func() bool { return c.isSettled(t, n.base) })
+	}
+	return time.Since(begun)
+}
+
+// A table prints the figures of several runs.
+type table struct {
+	text  strings.Builder
+	lines *tabwriter.Writer
+}
+
+func newTable(columns ...string) *table {
+	t := &table{}
+	t.lines = tabwriter.NewWriter(&t.text, 0, 8, 2, ' ', tabwriter.AlignRight)
+	t.row(columns...)
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	_, _ = fmt.Fprintln(t.lines, strings.Join(cells, "\t")+"\t") // a string cannot fail
+}
+
+func (t *table) String() string {
+	_ = t.lines.Flush()
+	return t.text.String()
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+// hostile is text of a stranger that would control a terminal: colours, the title of the
+// window, an answerback, a line that overwrites another one, the other direction of
+// writing, and bytes that are no UTF-8.
+const hostile = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u009b2Je\rf\ng\th\x00\x7f\u202ei\u2028j\U000e0041\xff"
+
+// wantHarmless fails when a text controls the terminal. A line break at the end of a line
+// is allowed.
+func wantHarmless(t interface{ Errorf(string, ...any) }, what, text string) {
+	if !utf8.ValidString(text) {
+		t.Errorf("%s is no UTF-8: %q", what, text)
+	}
+	for i, r := range text {
+		if r != '\n' && !unicode.IsGraphic(r) {
+			t.Errorf("%s: character %d is %U in %q", what, i, r, text)
+			return
+		}
+	}
+}
+
+// No command prints a control character that it got from the database or from an error.
+func TestCommandsPrintNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	var out, errOut bytes.Buffer
+	term := &terminal{ctx: t.Context(), cli: &cli{}, out: &out, errOut: &errOut}
+	human := func(w io.Writer) { line(w, "detail", hostile, shortCell(hostile)) }
+	if err := term.answer(nil, human); err != nil {
+		t.Fatal(err)
+	}
+	wantHarmless(t, "the table", out.String())
+	if strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), `a\x1b[31mb`) || !strings.Contains(out.String(), `\u202e`) {
+		t.Errorf("the table is not one line with escaped characters: %s", &out)
+	}
+	out.Reset()
+	term.cli.JSON = true
+	if err := term.answer(map[string]string{"detail": hostile}, human); err != nil {
+		t.Fatal(err)
+	}
+	wantHarmless(t, "the JSON", out.String())
+	var back map[string]string
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back["detail"] != strings.ToValidUTF8(hostile, "\ufffd") {
+		t.Errorf("the JSON is %q, %v", back, err)
+	}
+	term.warn("about %s", hostile)
+	term.progress("about %s", hostile)
+	fail(&errOut, errors.New(hostile))
+	wantHarmless(t, "messages", errOut.String())
+	errOut.Reset()
+	term.log(slog.LevelInfo).Warn(hostile, "detail", hostile)
+	wantHarmless(t, "the log", errOut.String())
+}
+
+// Escaping keeps harmless text as it is, and JSON means the same after it.
+func TestEscapingKeepsTheMeaning(t *testing.T) {
+	t.Parallel()
+	if text := "Café “Ñandú” 日本 🙂 \\x1b"; printable(text) != text {
+		t.Errorf("%q became %q", text, printable(text))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		wantHarmless(t, "the text", printable(text))
+		var out bytes.Buffer
+		encoded, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := (escapingWriter{&out}).Write(encoded); err != nil || n != len(encoded) {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+		var back string
+		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back != text {
+			t.Fatalf("%q became %q, %v", text, back, err)
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/seal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// Kinds returns the kinds of keys that can be rotated, in a new slice.
+func Kinds() []string { return []string{kindPepper, kindCursor, kindReceiver, kindAudit} }
+
+// KeyVersion is one version of a key of the service.
+type KeyVersion struct {
+	Kind        string
+	Version     int64
+	CreatedAt   time.Time
+	Newest      bool
+	Credentials int // usable credentials that need it; only a pepper has any
+}
+
+// ErrKeyNeeded means that a version of a key cannot be dropped, because something that is
+// still valid needs it.
+var ErrKeyNeeded = errors.New("the key is still needed")
+
+// KeyVersions lists the keys of the service, the oldest version of each kind first.
+func KeyVersions(ctx context.Context, s *store.Store) ([]KeyVersion, error) {
+	stored, err := s.AllSecrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := s.Credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []KeyVersion
+	for _, kind := range Kinds() {
+		for _, secret := range stored {
+			if secret.Kind == kind {
+				all = append(all, KeyVersion{Kind: kind, Version: secret.Version, CreatedAt: secret.CreatedAt})
+			}
+		}
+		if len(all) > 0 && all[len(all)-1].Kind == kind {
+			all[len(all)-1].Newest = true
+		}
+	}
+	for i := range all {
+		for _, c := range credentials {
+			if all[i].Kind == kindPepper && c.PepperVersion == all[i].Version && c.Live(s.Now()) {
+				all[i].Credentials++
+			}
+		}
+	}
+	return all, nil
+}
+
+// RotateKey adds a new version of a key. Every running node loads it within seconds. Older
+// versions stay valid, unless drop is true: then they are deleted, and what they have made
+// is no longer accepted. RotateKey fails with ErrKeyNeeded when drop is true and usable
+// credentials or checkpoints need an older version.
+func RotateKey(ctx context.Context, s *store.Store, keys *seal.Keys, kind string, drop bool) (KeyVersion, error) {
+	if !slices.Contains(Kinds(), kind) {
+		return KeyVersion{}, fmt.Errorf("there is no key %s", kind)
+	}
+	for {
+		master, err := masterKey(ctx, s, keys)
+		if err != nil {
+			return KeyVersion{}, err
+		}
+		all, err := KeyVersions(ctx, s)
+		if err != nil {
+			return KeyVersion{}, err
+		}
+		all = slices.DeleteFunc(all, func(v KeyVersion) bool { return v.Kind != kind })
+		if len(all) == 0 {
+			return KeyVersion{}, ErrNoKeyring
+		}
+		made := KeyVersion{Kind: kind, Version: all[len(all)-1].Version + 1, CreatedAt: s.Now(), Newest: true}
+		secret, err := newKey(master, kind, made.Version)
+		if err != nil {
+			return KeyVersion{}, err
+		}
+		err = s.Update(ctx, func(tx *store.Tx) error {
+			if err := lockMaster(ctx, tx, master); err != nil {
+				return err
+			}
+			return rotateKey(ctx, tx, secret, all, drop)
+		})
+		if !errors.Is(err, errRotated) {
+			return made, err
+		}
+	}
+}
+
+// rotateKey stores a new version. It fails with errRotated when another process has added
+// the same version.
+func rotateKey(ctx context.Context, tx *store.Tx, secret store.Secret, before []KeyVersion, drop bool) error {
+	stored, err := tx.Secrets(ctx, secret.Kind)
+	if err != nil {
+		return err
+	}
+	if len(stored) != len(before) || stored[len(stored)-1].Version+1 != secret.Version {
+		return errRotated
+	}
+	if err := tx.AddSecret(ctx, secret); err != nil {
+		return err
+	}
+	after := map[string]any{"version": secret.Version}
+	if drop {
+		after["dropped"] = len(before)
+		for _, old := range before {
+			if err := dropKey(ctx, tx, old); err != nil {
+				return err
+			}
+		}
+	}
+	return tx.Audit(ctx, store.Change{Action: "key.rotate", Object: "key:" + secret.Kind, After: after})
+}
+
+// DropKey deletes an old version of a key. It fails with store.ErrNotFound when there is
+// no such version, and with ErrKeyNeeded when it is the newest one, or when usable
+// credentials or checkpoints need it.
+func DropKey(ctx context.Context, s *store.Store, kind string, version int64) error {
+	all, err := KeyVersions(ctx, s)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(v KeyVersion) bool { return v.Kind == kind && v.Version == version })
+	if i < 0 {
+		return store.ErrNotFound
+	}
+	return s.Update(ctx, func(tx *store.Tx) error {
+		if err := dropKey(ctx, tx, all[i]); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, store.Change{Action: "key.drop", Object: "key:" + kind, After: map[string]any{"version": version}})
+	})
+}
+
+// dropKey deletes a version of a key, and the mark of a pepper.
+func dropKey(ctx context.Context, tx *store.Tx, old KeyVersion) error {
+	newest, err := tx.Secrets(ctx, old.Kind)
+	switch {
+	case err != nil:
+		return err
+	case len(newest) == 0 || newest[len(newest)-1].Version == old.Version:
+		return fmt.Errorf("%w: it is the newest version; rotate it first", ErrKeyNeeded)
+	case old.Kind == kindAudit:
+		return fmt.Errorf("%w: it verifies the checkpoints that it has signed", ErrKeyNeeded)
+	case old.Credentials > 0:
+		return fmt.Errorf("%w: %d usable credentials have pepper %d; rotate or revoke each of them first (fiscalhub credential list)", ErrKeyNeeded, old.Credentials, old.Version)
+	}
+	if old.Kind == kindPepper {
+		if err := tx.DropSecret(ctx, kindBound, old.Version); err != nil {
+			return err
+		}
+	}
+	return tx.DropSecret(ctx, old.Kind, old.Version)
+}

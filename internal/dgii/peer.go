@@ -1,0 +1,115 @@
+package dgii
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// A PeerOutcome is the outcome of a demand of a buyer's receiver for a token.
+type PeerOutcome string
+
+// The outcomes of a demand for a token.
+const (
+	PeerToken     PeerOutcome = "token"      // a seed was signed, and the receiver gave a token for it
+	PeerNoToken   PeerOutcome = "no_token"   // a seed was signed, and the receiver gave no token for it
+	PeerNotSigned PeerOutcome = "not_signed" // no seed was signed
+)
+
+var (
+	errPeerTokensOff = errors.New("the receiver demands a token, and the client authenticates to no receiver")
+	errNoPeerService = errors.New("the receiver demands a token, and the directory lists no authentication service for it")
+	errAuthorityHost = errors.New("the directory lists the tax authority as the authentication service of a receiver elsewhere")
+)
+
+// A peer is a buyer's receiver to which a taxpayer delivers.
+//
+// To get a token from it, the taxpayer signs a seed that the receiver chooses. The
+// receiver may choose a seed of the tax authority, which looks like any other, and
+// exchange the signed seed for a token of the authority. So a seed is signed only when
+// a receiver demands a token, and every signature is logged.
+type peer struct {
+	client   *Client
+	id       *xmlsig.Identity
+	receiver fiscal.Receiver
+	key      tokenKey
+}
+
+func (c *Client) newPeer(id *xmlsig.Identity, to fiscal.Receiver, taxpayer string) peer {
+	return peer{c, id, to, tokenKey{fingerprint(id), to.Authentication, to.Reception, to.RNC, taxpayer}}
+}
+
+// storedToken returns the token that the receiver gave earlier, or an empty one.
+func (p peer) storedToken() token {
+	if p.client.noPeerTokens {
+		return token{}
+	}
+	return p.client.tokens.stored(p.key)
+}
+
+// authenticate gets a new token, because the receiver has answered 401 to a delivery
+// with refused, which is empty when it had no token.
+func (p peer) authenticate(ctx context.Context, refused token) (token, error) {
+	c := p.client
+	if refused.value != "" {
+		c.tokens.invalidate(p.key, refused)
+	}
+	client, err := p.service()
+	if err != nil {
+		c.onPeer(PeerNotSigned)
+		return token{}, err
+	}
+	return c.tokens.get(ctx, p.key, func(ctx context.Context) (token, error) {
+		outcome := PeerNotSigned
+		a := authenticator{
+			seedURL: "/fe/autenticacion/api/semilla", validationURL: "/fe/autenticacion/api/validacioncertificado",
+			send: func(r request) (*response, error) { return client.send(ctx, r) },
+			onSigned: func() {
+				outcome = PeerNoToken
+				c.log.Info("a buyer's receiver demanded a token: the service signed its seed for a taxpayer",
+					"receiver", client.key, "buyer_rnc", p.receiver.RNC, "taxpayer_rnc", p.key.taxpayer, "signer", p.id)
+			},
+		}
+		tok, res, err := a.authenticate(p.id, c.now)
+		if err == nil {
+			outcome = PeerToken
+		} else if res != nil {
+			err = fmt.Errorf("status_%d: %w", res.status, err)
+		}
+		c.onPeer(outcome)
+		return tok, err
+	})
+}
+
+// service returns the client of the authentication service. It fails when no seed of
+// it may be signed.
+func (p peer) service() (receiverClient, error) {
+	c := p.client
+	switch {
+	case c.noPeerTokens:
+		return receiverClient{}, errPeerTokensOff
+	case p.receiver.Authentication == "":
+		return receiverClient{}, errNoPeerService
+	case c.isAuthority(p.receiver.Authentication) && !c.isAuthority(p.receiver.Reception):
+		return receiverClient{}, errAuthorityHost // its token would go to the receiver
+	}
+	return c.newReceiverClient(p.receiver.Authentication)
+}
+
+// isAuthority reports whether an address is on a host of the tax authority. It is false
+// for the addresses of a simulator, which has the authority and receivers on one host.
+func (c *Client) isAuthority(address string) bool {
+	origin, err := originOf(address)
+	if err != nil || origin == c.allowedOrigin {
+		return false
+	}
+	for _, host := range []string{c.hosts.ECF, c.hosts.FC} {
+		if authority, err := originOf(host); err == nil && authority == origin {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,169 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/watch"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// perMinute is the budget of the comparer in tests.
+const perMinute = 30
+
+// compareEnv is an env with a comparer and its log.
+type compareEnv struct {
+	*env
+	address string
+	*watch.Comparer
+	logged *bytes.Buffer
+}
+
+func newCompareEnv(t *testing.T, address string) *compareEnv {
+	t.Helper()
+	c := &compareEnv{env: newEnv(t, address, envOptions{}), address: address, logged: new(bytes.Buffer)}
+	c.must(c.sim.Configure(func(c *simulator.Config) { c.JournalSize = 100_000 }))
+	c.restart(nil)
+	return c
+}
+
+// restart makes a new comparer that knows nothing but the rows. Without an argument the
+// taxpayers have the certificate of the env.
+func (c *compareEnv) restart(identities watch.Identities) {
+	c.t.Helper()
+	if identities == nil {
+		identities = c.options.Identities
+	}
+	var err error
+	c.Comparer, err = watch.NewComparer(watch.ComparerOptions{
+		Store: c.store(), Env: c.options.Env, Authority: c.client, Lookups: c.client.Spare(), Identities: identities, PerMinute: perMinute,
+		Now: c.now, Log: slog.New(slog.NewTextHandler(c.logged, nil)),
+	})
+	c.must(err)
+}
+
+// rounds lets time pass in steps, and compares after each.
+func (c *compareEnv) rounds(n int, step time.Duration) {
+	c.t.Helper()
+	for range n {
+		c.clock.Advance(step)
+		c.must(c.Compare(c.t.Context()))
+	}
+}
+
+// questions returns the numbers that the authority was asked about, in order.
+func (c *compareEnv) questions() (encfs []string) {
+	for _, service := range []simulator.Service{simulator.StateLookup, simulator.RFCELookup} {
+		for _, r := range c.asked(service) {
+			encfs = append(encfs, r.ENCF)
+		}
+	}
+	return encfs
+}
+
+func (c *compareEnv) alarms() int {
+	return strings.Count(c.logged.String(), "level=ERROR msg=\"The tax authority shows an accepted document differently.")
+}
+
+// rows returns the rows of every table but those of the comparer.
+func (c *compareEnv) rows() map[string][]string {
+	c.t.Helper()
+	c.feed() // gives the events their numbers
+	db := storetest.OpenSQL(c.t, c.address)
+	all := map[string][]string{}
+	for _, table := range []string{"invoices", "issued", "evidence", "attempts", "history", "notices", "jobs", "sequences", "burned", "deliveries", "notified", "contingencies"} {
+		rows, err := db.QueryContext(c.t.Context(), `SELECT * FROM `+table)
+		c.must(err)
+		columns, err := rows.Columns()
+		c.must(err)
+		for rows.Next() {
+			values := make([]any, len(columns))
+			to := make([]any, len(columns))
+			for i := range values {
+				to[i] = &values[i]
+			}
+			c.must(rows.Scan(to...))
+			all[table] = append(all[table], fmt.Sprintf("%v", values))
+		}
+		c.must(errors.Join(rows.Err(), rows.Close()))
+		slices.Sort(all[table])
+	}
+	return all
+}
+
+// accepted makes one document of each way to the authority, accepted and conditionally
+// accepted.
+func (c *compareEnv) accepted() []store.Invoice {
+	c.t.Helper()
+	var all []store.Invoice
+	for _, code := range []int{1, 4} {
+		made := []store.Invoice{c.create(fiscal.FiscalCredit, 1000), c.create(fiscal.Consumer, 1000), c.create(fiscal.Consumer, 300_000)}
+		for _, service := range []simulator.Service{simulator.Reception, simulator.RFCE} {
+			c.rule(0, service, forced(code, true, "aviso"))
+		}
+		c.drive(time.Hour)
+		c.sim.ClearRules()
+		for _, inv := range made {
+			want := map[int]fiscal.Status{1: fiscal.Accepted, 4: fiscal.AcceptedConditional}[code]
+			if got := c.read(inv); got.Status != want {
+				c.t.Fatalf("%s is %s, want %s", got.ENCF, got.Status, want)
+			}
+			all = append(all, c.read(inv))
+		}
+	}
+	return all
+}
+
+func (c *compareEnv) differences() []string {
+	c.t.Helper()
+	open, err := c.store().OpenDifferences(c.t.Context(), c.scope)
+	c.must(err)
+	var all []string
+	for _, d := range open {
+		all = append(all, fmt.Sprintf("%s %s: %s, not %s", d.ExternalID, d.Kind, d.Theirs, d.Ours))
+	}
+	return all
+}
+
+// dies lets a node claim the comparison and end before it asks.
+func (c *compareEnv) dies() {
+	c.t.Helper()
+	dead := make(chan struct{})
+	node, err := watch.NewComparer(watch.ComparerOptions{
+		Store: c.store(), Env: c.options.Env, Authority: c.client, Lookups: deadNode{dead}, Identities: c.options.Identities, PerMinute: perMinute,
+		Now: c.now, Log: slog.New(slog.DiscardHandler),
+	})
+	c.must(err)
+	go func() { _ = node.Compare(c.t.Context()) }()
+	<-dead
+}
+
+// deadNode is a node that ends when it asks the authority.
+type deadNode struct{ dead chan struct{} }
+
+func (n deadNode) State(context.Context, *xmlsig.Identity, fiscal.Query) (fiscal.Answer, error) {
+	close(n.dead)
+	select {} // a killed process does not go on
+}
+
+func (n deadNode) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
+	return n.State(ctx, id, q)
+}
+
+// noIdentities has no certificate.
+type noIdentities struct{}
+
+func (noIdentities) Identity(context.Context, store.Scope, time.Time) (*xmlsig.Identity, error) {
+	return nil, errors.New("no certificate")
+}

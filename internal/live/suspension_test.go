@@ -1,0 +1,31 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// A suspension refuses new requests. A document that was acknowledged before goes on to
+// its verdict.
+func TestADocumentOfASuspendedTaxpayerGoesOn(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
+			for _, subject := range []store.Subject{store.TaxpayerSubject(w.scope.TaxpayerID), store.EnvironmentSubject(w.scope.Environment)} {
+				if err := tx.Suspend(t.Context(), store.Suspension{Subject: subject, At: w.now()}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		w.drive(time.Hour)
+		w.want(inv, "queued submitted accepted")
+		w.clean()
+	})
+}

@@ -1,0 +1,71 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// After a restore, each document that waits to be sent gets one open attempt.
+func TestLostAttemptsAreOpenedOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		numbers := addNumberRange(t, s)
+		var documents []string
+		for i, row := range []struct {
+			stage string
+			lease time.Time
+		}{{"submit", noon}, {"submit", noon.Add(time.Minute)}, {"poll", noon}, {"submit", noon}} {
+			encf := fmt.Sprintf("E32000000000%d", i+1)
+			inv := addInvoice(t, s, numbers.Scope, encf)
+			documents = append(documents, inv.DocumentID)
+			update(t, s, func(ctx context.Context, tx *store.Tx) error {
+				err := tx.Issue(ctx, store.Issued{
+					Scope: inv.Scope, RNC: "199000013", ENCF: encf, InvoiceID: inv.ID, DocumentID: inv.DocumentID, NumberRangeID: numbers.ID,
+					SignedAt: noon, CreatedAt: noon, XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte{3},
+				})
+				if err != nil {
+					return err
+				}
+				return tx.TakeOverJob(ctx, store.Job{
+					Scope: inv.Scope, DocumentID: inv.DocumentID, Plan: "live", Stage: row.stage, Lease: "worker", LeaseUntil: row.lease, RunAt: noon, CreatedAt: noon,
+				})
+			})
+		}
+		opened := func(of store.NumberRange, u store.Unsent) (counts []int) {
+			t.Helper()
+			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.OpenLostAttempts(ctx, of, u, noon) })
+			for _, id := range documents {
+				attempts, err := s.Attempts(t.Context(), numbers.Scope, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				counts = append(counts, len(attempts))
+			}
+			return counts
+		}
+		other := numbers
+		other.ID = store.NewID()
+		for _, step := range []struct {
+			name string
+			of   store.NumberRange
+			u    store.Unsent
+			want []int
+		}{
+			{"another range", other, store.Unsent{}, []int{0, 0, 0, 0}},
+			{"up to a number, without a job that a worker holds", numbers, store.Unsent{UpTo: "E320000000003", Idle: noon}, []int{1, 0, 0, 0}},
+			{"all documents", numbers, store.Unsent{}, []int{1, 1, 0, 1}},
+			{"again", numbers, store.Unsent{}, []int{1, 1, 0, 1}},
+		} {
+			if diff := cmp.Diff(step.want, opened(step.of, step.u)); diff != "" {
+				t.Errorf("%s: attempts of each document (-want +got):\n%s", step.name, diff)
+			}
+		}
+	})
+}

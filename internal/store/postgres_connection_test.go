@@ -1,0 +1,53 @@
+package store_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// silentServer accepts connections and never answers, like a machine that has lost its
+// power. It returns its port.
+func silentServer(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// A connection of a server that no longer answers ends, and the failure is temporary.
+func TestAConnectionWithoutAnAnswerEnds(t *testing.T) {
+	t.Parallel()
+	conn, err := store.LimitedDial(new(net.Dialer).DialContext, 50*time.Millisecond)(t.Context(), "tcp", "127.0.0.1:"+silentServer(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); !store.PostgresUnavailable(err) {
+		t.Errorf("got %v, want a temporary failure", err)
+	}
+}
+
+// The address names two servers, and the first does not answer. A transaction that needs
+// a new connection reaches the second server before its wait ends.
+func TestTheSecondServerIsReachedInTime(t *testing.T) {
+	t.Parallel()
+	address := strings.Replace(storetest.Address(t, "postgres"), "host=", "host=127.0.0.1%2C", 1)
+	s := storetest.Open(t, address+"&port="+silentServer(t)+"%2C5432", time.Now)
+	err := s.Update(t.Context(), func(*store.Tx) error {
+		return s.Update(t.Context(), func(*store.Tx) error { return nil }) // on another connection
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
