@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture build clean
+.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture build release clean
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -49,7 +49,10 @@ picture: ## draw docs/pictures/architecture.svg from the imports and the package
 	go run ./docs/picture
 
 build: ## build the static binary bin/fiscalhub
-	CGO_ENABLED=0 go build -trimpath -o bin/fiscalhub ./cmd/fiscalhub
+	scripts/build bin/fiscalhub
+
+release: ## make a release in bin/release (ARGS=check only looks for known weaknesses and stale licences)
+	scripts/release $(ARGS)
 
 clean: ## remove bin and the cached test results; data stays
 	rm -rf bin

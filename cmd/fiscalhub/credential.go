@@ -37,6 +37,7 @@ type credentialView struct {
 	RevokedAt   *string            `json:"revoked_at"`
 	LastUsedAt  *string            `json:"last_used_at"`
 	Suspended   string             `json:"suspended,omitempty"` // credential, taxpayer or environment
+	credentialClients
 }
 
 func newCredentialView(c store.Credential) credentialView {
@@ -44,7 +45,7 @@ func newCredentialView(c store.Credential) credentialView {
 		ID: c.ID, Prefix: c.Prefix, TaxpayerID: c.TaxpayerID, Environment: c.Environment, Scopes: c.Scopes,
 		CreatedAt: formatTime(c.CreatedAt), ExpiresAt: optionalTime(c.ExpiresAt),
 		RevokedAt: optionalTime(c.RevokedAt), LastUsedAt: optionalTime(c.LastUsedAt),
-		Suspended: c.Suspended.Kind(),
+		Suspended: c.Suspended.Kind(), credentialClients: newCredentialClients(c),
 	}
 	if c.RateLimit > 0 {
 		v.RateLimit = &c.RateLimit
@@ -77,6 +78,7 @@ type credentialCreateCmd struct {
 	Scope       []string `required:"" help:"Right of the key; may be repeated: invoices.write, invoices.read, ecf.submit, ecf.read, webhooks.manage." placeholder:"SCOPE"`
 	Expires     string   `help:"When the key expires. By default never." placeholder:"RFC3339"`
 	RateLimit   int64    `name:"requests-per-minute" help:"Rate limit of this credential. By default that of the service." placeholder:"N"`
+	clientFlags
 }
 
 // Run issues a credential.
@@ -101,6 +103,9 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 	}
 	if c.RateLimit < 0 {
 		return usageError("--requests-per-minute must be positive")
+	}
+	if err := c.clientFlags.apply(&terms); err != nil {
+		return err
 	}
 	return t.withCredentials(func(all *access.Credentials) error {
 		key, made, err := all.Issue(t.ctx, terms)

@@ -67,7 +67,7 @@ func newEnvOf(t *testing.T, program, address, profile string) *env {
 	shared := []string{"--data", filepath.Join(dir, "data"), "--database", address}
 	e := &env{sim: sim, program: program, dir: dir, address: address, shared: shared, args: append(slices.Clone(shared),
 		"--environment", "certification", "--authority", authority.URL, "--authority-environment", "testecf", "--trust", filepath.Join(dir, "roots.pem"),
-		"--pace", "20", "--rate-limit", "0", "--no-bootstrap", "--log-level", "error")}
+		"--pace", "20", "--rate-limit", "0", "--no-bootstrap", "--no-migrate", "--log-level", "error")}
 	do := func(field string, args ...string) string { return fmt.Sprint(e.operate(t, args...)[field]) }
 	taxpayer := do("id", "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Prueba, SRL", "--address", "Calle 1")
 	scope := []string{"--taxpayer", taxpayer, "--environment", "certification"}

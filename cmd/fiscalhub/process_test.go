@@ -26,19 +26,26 @@ import (
 // programDir is the folder of the program under test. TestMain sets it.
 var programDir string
 
-// built returns the path of the program. It is built once, without the race
-// detector, because the tests kill the process.
+// built returns the path of the program. It is built once and as for a release, so
+// without the race detector: the tests kill the process.
 var built = sync.OnceValues(func() (string, error) {
 	if program := os.Getenv("TEST_PROGRAM"); program != "" {
 		return program, nil // TestFullDisk… starts itself again with the program
 	}
 	program := filepath.Join(programDir, "fiscalhub")
-	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return program, nil
+	return program, buildProgram("../..", program)
 })
+
+// buildProgram builds the program with the script of a project folder. The program
+// does not name its revision, because a copy of the folder has none.
+func buildProgram(root, program string) error {
+	cmd := exec.Command(filepath.Join(root, "scripts", "build"), program) //nolint:noctx,gosec // our own script
+	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("scripts/build: %w\n%s", err, out)
+	}
+	return nil
+}
 
 func program(t *testing.T) string {
 	t.Helper()

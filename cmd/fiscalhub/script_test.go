@@ -54,6 +54,8 @@ func (t cleaner) Run() int {
 //	simulate               starts a simulated authority that loses summaries; sets
 //	                       AUTHORITY, makes person.p12, person.password, person.roots
 //	postgres NAME          sets NAME to the address of an empty database
+//	roles ADDRESS          runs deploy/postgres/roles.sql; sets MIGRATOR, SERVICE and
+//	                       READER to the address of the database for each role
 //	sql FILE STATEMENT     runs a statement on a SQLite database
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -77,6 +79,12 @@ func TestScripts(t *testing.T) {
 			"shape":    scriptShape,
 			"p12":      scriptP12,
 			"hidden":   scriptHidden,
+			"roles": func(ts *testscript.TestScript, _ bool, args []string) {
+				storetest.Postgres(t).CreateRoles(t, args[0])
+				for name, role := range map[string]string{"MIGRATOR": storetest.Migrator, "SERVICE": storetest.Service, "READER": storetest.Reader} {
+					ts.Setenv(name, storetest.As(args[0], role))
+				}
+			},
 			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
 				_, err := storetest.OpenSQL(t, "sqlite:"+ts.MkAbs(args[0])).ExecContext(t.Context(), args[1])
 				ts.Check(err)

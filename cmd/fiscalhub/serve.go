@@ -1,9 +1,7 @@
 package main
 
 import (
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -17,21 +15,22 @@ import (
 )
 
 type serveCmd struct {
-	Environment    string        `help:"sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
-	Listen         string        `help:"Address to listen on (default 127.0.0.1:8080)." default:"127.0.0.1:8080" placeholder:"ADDR"`
-	BaseURL        string        `name:"base-url" help:"Public address of the service, used in links. By default the address of --listen." placeholder:"URL"`
-	RateLimit      *int64        `help:"Requests per minute for each credential; 0 turns the limit off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
-	TLSCert        string        `name:"tls-cert" help:"Certificate chain file. With --tls-key the service answers with TLS." placeholder:"FILE"`
-	TLSKey         string        `name:"tls-key" help:"Private key file of the certificate." placeholder:"FILE"`
-	ConsoleListen  string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
-	ReceiverListen string        `help:"Address of a separate listener for the paths under /fe/, which other taxpayers call. By default the API's listener serves them." placeholder:"ADDR"`
-	MetricsListen  string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
-	TrustedProxy   []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
-	MemoryLimit    string        `help:"Most memory that the process uses, for example 512MiB. By default nine tenths of the limit of its control group, or a half of the memory of the machine." placeholder:"SIZE"`
-	NoBootstrap    bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
-	DrainDelay     time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
-	CompareRate    int           `help:"Questions per minute, of all nodes together, that compare accepted documents with what the tax authority shows; 0 turns the comparison off." default:"30" placeholder:"N"`
-	LogLevel       slog.Level    `help:"debug, info, warn or error." default:"info"`
+	Environment     string        `help:"sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
+	Listen          string        `help:"Address to listen on (default 127.0.0.1:8080)." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	BaseURL         string        `name:"base-url" help:"Public address of the service, used in links. By default the address of --listen." placeholder:"URL"`
+	RateLimit       *int64        `help:"Requests per minute for each credential; 0 turns the limit off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
+	ConsoleListen   string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
+	ReceiverListen  string        `help:"Address of a separate listener for the paths under /fe/, which other taxpayers call. By default the API's listener serves them." placeholder:"ADDR"`
+	MetricsListen   string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
+	TrustedProxy    []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
+	MemoryLimit     string        `help:"Most memory that the process uses, for example 512MiB. By default nine tenths of the limit of its control group, or a half of the memory of the machine." placeholder:"SIZE"`
+	SecurityContact []string      `help:"Address (mailto: or https:) for reports of weaknesses, served as /.well-known/security.txt; may be repeated." placeholder:"URI" default:"mailto:security@fiscalhub.example"`
+	NoBootstrap     bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
+	NoMigrate       bool          `help:"Do not migrate the database. The service refuses to start when a migration is missing: run fiscalhub migrate first."`
+	DrainDelay      time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
+	CompareRate     int           `help:"Questions per minute, of all nodes together, that compare accepted documents with what the tax authority shows; 0 turns the comparison off." default:"30" placeholder:"N"`
+	LogLevel        slog.Level    `help:"debug, info, warn or error." default:"info"`
+	tlsFlags
 	liveFlags
 	privateFlag
 	peerFlag
@@ -42,9 +41,9 @@ type serveCmd struct {
 // serveConfig is the parsed command line of serve.
 type serveConfig struct {
 	env       fiscal.Environment
-	baseURL   string // empty: the address of the listener
-	rateLimit int64  // requests per minute; 0 for no limit
-	tls       *tls.Config
+	baseURL   string             // empty: the address of the listener
+	rateLimit int64              // requests per minute; 0 for no limit
+	tls       *servedCertificate // nil: no TLS
 	proxies   []netip.Prefix
 	memory    capacity.Memory
 }
@@ -75,7 +74,7 @@ func (c serveCmd) check() (config serveConfig, err error) {
 	if c.CompareRate < 0 || c.CompareRate > maxCompareRate {
 		return config, usageError("--compare-rate must be between 0 and 600")
 	}
-	if config.tls, err = c.tlsConfig(); err != nil {
+	if config.tls, err = c.certificate(); err != nil {
 		return config, err
 	}
 	if config.memory, err = memoryLimit(c.MemoryLimit); err != nil {
@@ -88,22 +87,12 @@ func (c serveCmd) check() (config serveConfig, err error) {
 		}
 		config.proxies = append(config.proxies, network)
 	}
+	for _, contact := range c.SecurityContact {
+		if u, err := url.Parse(contact); err != nil || (u.Scheme != "mailto" && u.Scheme != "https" && u.Scheme != "tel") {
+			return config, usageError("--security-contact must be an address like mailto:security@invoices.example or https://invoices.example/security")
+		}
+	}
 	return config, checkZone()
-}
-
-// tlsConfig reads the certificate of the service. It returns nil without one.
-func (c serveCmd) tlsConfig() (*tls.Config, error) {
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return nil, usageError("--tls-cert and --tls-key must be given together")
-	}
-	if c.TLSCert == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
-	if err != nil {
-		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
 func (c serveConfig) scheme() string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -19,7 +18,7 @@ import (
 type listeners struct {
 	opened  []net.Listener
 	servers []boundServer
-	limit   func(net.Listener) net.Listener // adds the limits of connections, and TLS
+	limit   func(net.Listener) net.Listener // adds the limits of connections
 }
 
 // boundServer is an HTTP server and the listener that it accepts on.
@@ -80,9 +79,9 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 			return "", err
 		}
 		receiverURL = config.scheme() + "://" + reachable(c.ReceiverListen, own.Addr())
-		all.add(all.limit(own), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
+		all.add(config.tls.wrap(all.limit(own), false), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
 	}
-	all.add(all.limit(main), handler, log)
+	all.add(config.tls.wrap(all.limit(main), c.TLSClientCertificates), handler, log)
 	if c.MetricsListen != "" {
 		own, err := all.open(ctx, c.MetricsListen)
 		if err != nil {
@@ -107,12 +106,4 @@ func reachable(asked string, got net.Addr) string {
 		host = "localhost"
 	}
 	return net.JoinHostPort(host, port)
-}
-
-// wrap adds TLS to a listener when the service has a certificate.
-func (c serveConfig) wrap(l net.Listener) net.Listener {
-	if c.tls == nil {
-		return l
-	}
-	return tls.NewListener(l, c.tls)
 }

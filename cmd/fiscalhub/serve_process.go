@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -34,6 +35,7 @@ func (c serveCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
+	t.noMigrate = c.NoMigrate
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, ring *access.Keyring) error {
 		return c.serve(t, config, s, keys, ring)
 	})
@@ -44,6 +46,9 @@ func (c serveCmd) Run(t *terminal) error {
 func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *seal.Keys, ring *access.Keyring) (err error) {
 	log := t.log(c.LogLevel)
 	warnReplication(t.ctx, s, log)
+	if config.env == fiscal.Production && slices.Equal(c.SecurityContact, []string{"mailto:security@fiscalhub.example"}) {
+		log.Warn("/.well-known/security.txt has an address that does not exist. Name your own with --security-contact.")
+	}
 	var all listeners
 	defer func() { all.close() }()
 	listener, err := all.open(t.ctx, c.Listen)
@@ -76,7 +81,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	limits, clients := newCapacity(config.memory, log), capacity.NewClientFinder(config.proxies, s.Now, log)
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
-		Capacity: limits, Clients: clients, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
+		Capacity: limits, Clients: clients, SecurityContacts: c.SecurityContact, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
 		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: runtime.inbox,
 	})
 	if err != nil {
@@ -88,7 +93,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err != nil {
 		return err
 	}
-	all.limit = func(l net.Listener) net.Listener { return config.wrap(limits.Listen(l, clients)) }
+	all.limit = func(l net.Listener) net.Listener { return limits.Listen(l, clients) }
 	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, registry, log)
 	if err != nil {
 		return err
@@ -96,7 +101,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err := c.announce(t, config, receiverURL, s, ring); err != nil {
 		return err
 	}
-	p := process{log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, fence: witness, listeners: all, drainDelay: c.DrainDelay}
+	p := process{log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, fence: witness, certificate: config.tls, listeners: all, drainDelay: c.DrainDelay}
 	return p.run(t.ctx)
 }
 
@@ -115,15 +120,16 @@ func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, 
 
 // process is the running parts of the service, and the order in which they stop.
 type process struct {
-	log        *slog.Logger
-	store      *store.Store
-	keyring    *access.Keyring
-	api        *api.API
-	pipeline   *pipeline.Pipeline
-	events     *events
-	fence      *fence.Fence
-	listeners  listeners
-	drainDelay time.Duration
+	log         *slog.Logger
+	store       *store.Store
+	keyring     *access.Keyring
+	api         *api.API
+	pipeline    *pipeline.Pipeline
+	events      *events
+	fence       *fence.Fence
+	certificate *servedCertificate // nil: no TLS
+	listeners   listeners
+	drainDelay  time.Duration
 }
 
 // run serves until the process is asked to stop or a disk fails. It stops in this
@@ -177,6 +183,9 @@ func (p process) startWork(ctx context.Context) <-chan struct{} {
 		all.Go(func() { p.keyring.RunCheckpoints(ctx, p.log) })
 		all.Go(func() { p.events.run(ctx) })
 		all.Go(func() { p.pipeline.Run(ctx) })
+		if p.certificate != nil {
+			all.Go(func() { p.certificate.run(ctx, p.log) })
+		}
 		all.Wait()
 	}()
 	return worked

@@ -26,6 +26,8 @@ type terminal struct {
 	cli    *cli
 	out    io.Writer
 	errOut io.Writer
+
+	noMigrate bool // the command must not change the tables of the database
 }
 
 // answer prints v as JSON with --json, and calls human to print it as a table
@@ -52,13 +54,17 @@ func (t *terminal) log(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(escapingWriter{t.errOut}, &slog.HandlerOptions{Level: level}))
 }
 
-// openStore opens the database that the shared flags name, and migrates it. The
-// caller closes it.
+// openStore opens the database that the shared flags name, and migrates it unless
+// noMigrate is set. The caller closes it.
 func (t *terminal) openStore() (*store.Store, error) {
 	if err := os.MkdirAll(t.cli.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	return store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo)})
+	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate})
+	if errors.Is(err, store.ErrNotMigrated) {
+		return nil, fmt.Errorf("run `fiscalhub migrate` with a database role that may change tables, then run this command again: %w", err)
+	}
+	return s, err
 }
 
 // databaseAddress returns the address of the database that the shared flags name.

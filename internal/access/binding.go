@@ -49,7 +49,7 @@ func (s *keySet) bind(c store.Credential) []byte {
 	// The digest is a MAC with the same key, of a text that begins with fh_.
 	h.Write([]byte("fiscalhub credential binding v1\x00"))
 	h.Write(seal.AAD(c.ID, c.Prefix, string(c.Digest), c.TaxpayerID, string(c.Environment), c.ScopeText(),
-		strconv.FormatInt(c.RateLimit, 10), strconv.FormatInt(expires, 10)))
+		strconv.FormatInt(c.RateLimit, 10), strconv.FormatInt(expires, 10), c.NetworkText(), c.CertificateText()))
 	return h.Sum(head)
 }
 

@@ -3,6 +3,8 @@ package access
 import (
 	"bytes"
 	"errors"
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,11 +30,14 @@ func TestWriteAccessToTheDatabaseChangesNoCredential(t *testing.T) {
 		e.must(e.store.Update(t.Context(), func(tx *store.Tx) error { return tx.CreateTaxpayer(t.Context(), other) }))
 		terms := e.terms()
 		terms.Scopes = []apikey.Scope{apikey.InvoicesRead}
+		terms.AllowedNetworks, terms.ClientCertificates = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, []string{strings.Repeat("0", 64)}
 		for name, statement := range map[string]string{
 			"taxpayer":    `UPDATE credentials SET taxpayer_id = '` + other.ID + `' WHERE id = $1`,
 			"environment": `UPDATE credentials SET environment = 'production' WHERE id = $1`,
 			"scopes":      `UPDATE credentials SET scopes = scopes || ' ecf.submit invoices.write' WHERE id = $1`,
 			"rate limit":  `UPDATE credentials SET rate_limit = 1000000 WHERE id = $1`,
+			"network":     `UPDATE credentials SET allowed_networks = '' WHERE id = $1`,
+			"client":      `UPDATE credentials SET client_certificates = '' WHERE id = $1`,
 		} {
 			key, made := e.issue(terms)
 			e.wantValid(name+" before", key)

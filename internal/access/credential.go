@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
@@ -25,6 +26,9 @@ type Terms struct {
 	Scopes      []apikey.Scope
 	ExpiresAt   time.Time // zero means that it never expires
 	RateLimit   int64     // requests per minute; zero means the limit of the service
+
+	AllowedNetworks    []netip.Prefix // of the clients; empty means every client
+	ClientCertificates []string       // SHA-256 fingerprints, one of which the client must have; empty means none
 }
 
 // Credentials issues, rotates and revokes credentials.
@@ -84,7 +88,10 @@ func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Durati
 	if old, err = set.verify(old); err != nil {
 		return apikey.Key{}, store.Credential{}, err
 	}
-	terms := Terms{TaxpayerID: old.TaxpayerID, Environment: old.Environment, Scopes: old.Scopes, RateLimit: old.RateLimit}
+	terms := Terms{
+		TaxpayerID: old.TaxpayerID, Environment: old.Environment, Scopes: old.Scopes, RateLimit: old.RateLimit,
+		AllowedNetworks: old.AllowedNetworks, ClientCertificates: old.ClientCertificates,
+	}
 	if !old.ExpiresAt.IsZero() {
 		terms.ExpiresAt = now.Add(old.ExpiresAt.Sub(old.CreatedAt))
 	}
@@ -128,6 +135,7 @@ func (c *Credentials) newCredential(terms Terms) (apikey.Key, store.Credential, 
 		ID: store.NewID(), Prefix: key.Prefix(), Environment: terms.Environment, TaxpayerID: terms.TaxpayerID,
 		Digest: digest[:], PepperVersion: set.newest, Scopes: terms.Scopes, RateLimit: terms.RateLimit,
 		CreatedAt: c.now(), ExpiresAt: terms.ExpiresAt,
+		AllowedNetworks: terms.AllowedNetworks, ClientCertificates: terms.ClientCertificates,
 	}
 	made.Binding = set.bind(made)
 	return key, made, nil

@@ -3,7 +3,9 @@ package access
 import (
 	"crypto/rand"
 	"errors"
+	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,9 +43,14 @@ func TestAnIssuedKeyIsValidAndNotStored(t *testing.T) {
 
 func TestRotateKeepsTheOldKeyForTheOverlap(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e *env) {
-		old, made := e.issue(e.terms())
+		terms := e.terms()
+		terms.AllowedNetworks, terms.ClientCertificates = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, []string{strings.Repeat("0", 64)}
+		old, made := e.issue(terms)
 		fresh, successor, err := e.Rotate(t.Context(), made.ID, DefaultOverlap)
 		e.must(err)
+		if !slices.Equal(successor.AllowedNetworks, terms.AllowedNetworks) || !slices.Equal(successor.ClientCertificates, terms.ClientCertificates) {
+			t.Errorf("the new credential allows other clients: %+v", successor)
+		}
 		if successor.TaxpayerID != made.TaxpayerID || successor.Environment != made.Environment || !slices.Equal(successor.Scopes, made.Scopes) {
 			t.Errorf("the new credential has other terms: %+v", successor)
 		}

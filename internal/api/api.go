@@ -43,6 +43,8 @@ type Options struct {
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer // nil: metrics are not registered
 
+	SecurityContacts []string // addresses (URI) for reports of weaknesses; empty: no security.txt
+
 	// The services below send and receive events. The sandbox does not use
 	// them, and they may be nil.
 	Endpoints *notify.Endpoints
@@ -97,6 +99,8 @@ type API struct {
 	now         func() time.Time
 	log         *slog.Logger
 
+	securityContacts []string
+
 	endpoints *notify.Endpoints
 	feed      *notify.Feed
 	sources   *notify.Sources
@@ -129,7 +133,8 @@ func New(opt Options) (*API, error) {
 	a := &API{
 		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL,
 		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, tls: opt.TLS, now: opt.Now, log: opt.Log,
-		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
+		securityContacts: opt.SecurityContacts,
+		endpoints:        opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
 
 		cursors:     func() cursor.Keys { return opt.Keyring.Cursors() },
 		rateLimiter: newRateLimiter(opt.RateLimit, opt.Now, opt.Store),
@@ -201,6 +206,9 @@ func (a *API) serve(x *exchange) error {
 		return route.public(x)
 	}
 	if err := a.authenticate(x); err != nil {
+		return err
+	}
+	if err := a.checkClient(x); err != nil {
 		return err
 	}
 	allowed := a.countRequest(x)

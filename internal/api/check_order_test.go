@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,6 +29,7 @@ type creation struct {
 	// Defects of the credential.
 	noCredential, broken, forged    bool
 	elsewhere, exhausted, scopeless bool
+	outside                         bool // of the allowed networks
 	suspended                       bool
 	draining                        bool
 }
@@ -58,6 +60,7 @@ func defects() []defect {
 		{step: 5, name: "broken checksum", put: func(a *creation) { a.broken = true }, status: 401, code: "unauthorized"},
 		{step: 5, name: "another secret", put: func(a *creation) { a.forged = true }, status: 401, code: "unauthorized"},
 		{step: 7, name: "another environment", put: func(a *creation) { a.elsewhere = true }, status: 403, code: "forbidden"},
+		{step: 7, name: "an address that is not allowed", put: func(a *creation) { a.outside = true }, status: 403, code: "forbidden"},
 		{step: 7, name: "suspended", put: func(a *creation) { a.suspended = true }, status: 403, code: "forbidden"},
 		{step: 8, name: "used-up window", put: func(a *creation) { a.exhausted = true }, status: 429, code: "rate_limited"},
 		{step: 9, name: "missing scope", put: func(a *creation) { a.scopeless = true }, status: 403, code: "forbidden"},
@@ -121,7 +124,7 @@ func (o *checkEnv) credential(t *testing.T, a *creation) string {
 	if a.noCredential {
 		return "-"
 	}
-	name := fmt.Sprint(a.elsewhere, a.suspended, a.exhausted, a.scopeless)
+	name := fmt.Sprint(a.elsewhere, a.outside, a.suspended, a.exhausted, a.scopeless)
 	key := o.keys[name]
 	if key == "" {
 		terms := access.Terms{TaxpayerID: o.taxpayer, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes()}
@@ -133,6 +136,9 @@ func (o *checkEnv) credential(t *testing.T, a *creation) string {
 		}
 		if a.exhausted {
 			terms.RateLimit = 1
+		}
+		if a.outside {
+			terms.AllowedNetworks = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
 		}
 		made, stored, err := o.env.credentials().Issue(t.Context(), terms)
 		o.must(err)

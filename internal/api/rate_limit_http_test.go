@@ -237,7 +237,7 @@ func TestTwoNodesShareARateLimit(t *testing.T) {
 	db := one.database(t)
 	for _, statement := range []string{
 		`CREATE TABLE lease_marks (n INT)`,
-		`CREATE FUNCTION mark_lease() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO lease_marks VALUES (1); RETURN NULL; END'`,
+		`CREATE FUNCTION mark_lease() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN INSERT INTO lease_marks VALUES (1); RETURN NULL; END'`,
 		`CREATE TRIGGER mark_lease AFTER INSERT OR UPDATE ON rate_windows FOR EACH ROW EXECUTE FUNCTION mark_lease()`,
 	} {
 		_, err := db.ExecContext(t.Context(), statement)

@@ -20,6 +20,8 @@ const (
 	reasonMalformed        access.Reason = "malformed"
 	reasonWrongEnvironment access.Reason = "wrong_environment"
 	reasonSuspended        access.Reason = "suspended"
+	reasonWrongAddress     access.Reason = "wrong_address"
+	reasonWrongCertificate access.Reason = "wrong_certificate"
 )
 
 const (
@@ -49,8 +51,9 @@ func newRefusals(log *slog.Logger, now func() time.Time) *refusals {
 }
 
 // refuse records that a credential was refused: in the metrics, in the log and, when
-// someone uses a key that was taken away, in the audit log and as an event. It does not
-// wait for the database. credential is zero when the key is not that of a credential.
+// someone uses a key that was taken away or that belongs to other clients, in the audit
+// log. The taxpayer gets an event about a key that was taken away. It does not wait for
+// the database. credential is zero when the key is not that of a credential.
 func (a *API) refuse(x *exchange, reason access.Reason, prefix string, credential store.Credential) {
 	a.metrics.refused.WithLabelValues(string(reason)).Inc()
 	client := x.address
@@ -61,9 +64,10 @@ func (a *API) refuse(x *exchange, reason access.Reason, prefix string, credentia
 		}
 		a.log.LogAttrs(x.r.Context(), slog.LevelWarn, "The service refused an API key.", attrs...)
 	}
-	takenAway := reason == access.ReasonRevoked || reason == access.ReasonAltered ||
+	// Somebody has a key who should not have it.
+	stolen := reason == access.ReasonRevoked || reason == access.ReasonAltered || reason == reasonWrongAddress || reason == reasonWrongCertificate ||
 		reason == reasonSuspended && credential.Suspended.Kind() == "credential"
-	if takenAway && a.refusals.mayReport(credential.ID) {
+	if stolen && a.refusals.mayReport(credential.ID) {
 		a.reportRefusal(credential, reason, audit.Caller{Actor: "credential:" + credential.ID, From: client, RequestID: x.id})
 	}
 }
@@ -112,7 +116,7 @@ func (a *API) reportRefusal(c store.Credential, reason access.Reason, caller aud
 			Scope: scope, Action: "credential.refuse", Object: "credential:" + c.ID,
 			After: map[string]any{"prefix": c.Prefix, "reason": string(reason)},
 		}, now.Add(-reportEvery))
-		if err != nil || !fresh || scope.Environment == fiscal.Sandbox || reason == access.ReasonAltered {
+		if err != nil || !fresh || scope.Environment == fiscal.Sandbox || (reason != access.ReasonRevoked && reason != reasonSuspended) {
 			return err
 		}
 		e, err := pipeline.NewEvent(scope, event.CredentialRefused, now, event.NewRefusedCredential(c.ID, string(reason)))

@@ -28,8 +28,8 @@ const (
 	writeTime = 60 * time.Second // from the end of the request header to the end of the answer; waits are added
 )
 
-// Handler serves the API, the health probes, the documentation, and the metrics
-// to clients on the same machine.
+// Handler serves the API, the health probes, the documentation, security.txt, and
+// the metrics to clients on the same machine.
 func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
 	docs := openapi.Docs("/v1/openapi.json")
 	metricsHandler := MetricsHandler(metrics)
@@ -43,6 +43,8 @@ func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
 			metricsHandler.ServeHTTP(w, r)
 		case path == "/docs" || strings.HasPrefix(path, "/docs/"):
 			a.counted("address", docs.ServeHTTP).ServeHTTP(w, r)
+		case path == securityPath:
+			a.counted("address", a.serveSecurity).ServeHTTP(w, r)
 		default:
 			a.ServeHTTP(w, r)
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
@@ -110,7 +111,7 @@ func proxyPostgres(t *testing.T, address string, carry func(client, server net.C
 		running.Wait()
 	})
 	t.Cleanup(stop)
-	return "postgres://postgres@" + listener.Addr().String() + u.Path + "?sslmode=disable", stop
+	return "postgres://" + u.Query().Get("user") + "@" + listener.Addr().String() + u.Path + "?sslmode=disable", stop
 }
 
 func copyBothWays(client, server net.Conn) {
@@ -120,10 +121,10 @@ func copyBothWays(client, server net.Conn) {
 	directions.Wait()
 }
 
-// database opens the database of the environment without the store.
+// database opens the database of the environment as a superuser, without the store.
 func (e *env) database(t *testing.T) *sql.DB {
 	t.Helper()
-	driver, source := "pgx", e.address
+	driver, source := "pgx", storetest.As(e.address, "postgres")
 	if path, ok := strings.CutPrefix(e.address, "sqlite:"); ok {
 		driver, source = "sqlite", path
 	}

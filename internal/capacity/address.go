@@ -42,26 +42,39 @@ func NewClientFinder(proxies []netip.Prefix, now func() time.Time, log *slog.Log
 	return &ClientFinder{proxies: proxies, now: now, log: log}
 }
 
-// Address returns the address of the client of a request, as AddressOf does. It
-// reads X-Forwarded-For only as far as the addresses are those of trusted proxies.
+// Address returns the address of the client of a request, as AddressOf does.
 func (f *ClientFinder) Address(r *http.Request) string {
-	peer, ok := peerOf(r)
-	if !ok {
+	client, _ := f.Client(r)
+	if !client.IsValid() {
 		return r.RemoteAddr
 	}
-	lines := r.Header.Values("X-Forwarded-For")
-	if len(lines) > 0 && !f.IsProxy(peer) {
-		f.warn(peer)
+	return AddressOf(client)
+}
+
+// Client returns the address of the client of a request. It reads X-Forwarded-For only as
+// far as the addresses are those of trusted proxies. It returns false when the address is
+// not known: when a proxy has sent something else than an address. The address is then
+// that of the last known hop.
+func (f *ClientFinder) Client(r *http.Request) (netip.Addr, bool) {
+	client, ok := peerOf(r)
+	if !ok {
+		return netip.Addr{}, false
 	}
-	client, hops := peer, strings.Split(strings.Join(lines, ","), ",")
+	hops := r.Header.Values("X-Forwarded-For")
+	if len(hops) > 0 {
+		if !f.IsProxy(client) {
+			f.warn(client)
+		}
+		hops = strings.Split(strings.Join(hops, ","), ",")
+	}
 	for i := len(hops) - 1; i >= 0 && f.IsProxy(client); i-- {
 		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
 		if err != nil {
-			break
+			return client, false
 		}
 		client = hop
 	}
-	return AddressOf(client)
+	return client.Unmap().WithZone(""), true
 }
 
 // peerOf returns the address of the other end of the connection of a request.

@@ -366,7 +366,7 @@ func TestUncommittedClaimReturnsNoJobs(t *testing.T) {
 		}
 		if b.store.Engine() == "postgres" {
 			poison = append(poison[:1],
-				`CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO poison VALUES ('nobody'); RETURN NEW; END $$`,
+				`CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN INSERT INTO poison VALUES ('nobody'); RETURN NEW; END $$`,
 				`CREATE TRIGGER poisoned AFTER UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION poison()`)
 		}
 		for _, s := range poison {

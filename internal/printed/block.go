@@ -142,9 +142,8 @@ type row struct {
 type room struct{ rows, last float64 }
 
 // paginate fills pages with rows. The first page has a header of its own, and
-// therefore a room of its own. The last page has at least one row, unless no row
-// fits together with the totals. The last page is never the first when the totals
-// do not fit there.
+// therefore a room of its own; it may have no row at all. The last page has at
+// least one row, unless no row fits together with the totals.
 func paginate(rows []row, first, next room) [][]row {
 	var pages [][]row
 	for page := first; len(rows) > 0; page = next {
@@ -157,7 +156,9 @@ func paginate(rows []row, first, next room) [][]row {
 		if sum <= page.last {
 			return append(pages, rows)
 		}
-		n = max(n, 1)
+		if len(pages) > 0 || rows[0].h > next.rows {
+			n = max(n, 1)
+		}
 		if n == len(rows) && n > 1 {
 			n-- // the totals move to the next page, with one row
 		}

@@ -160,7 +160,7 @@ func TestPaginateKeepsARowWithTheTotals(t *testing.T) {
 			if h := height(page); h > room.rows || last && len(page) > 0 && h > room.last {
 				r.Fatalf("page %d is %.1f high", i+1, h)
 			}
-			if !last && len(page) == 0 {
+			if !last && len(page) == 0 && (i > 0 || rows[0].h <= room.rows) {
 				r.Fatalf("page %d is empty", i+1)
 			}
 			for _, n := range lineNumbers(page) {

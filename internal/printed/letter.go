@@ -54,7 +54,7 @@ func (l *letter) sheets() []sheet {
 		rooms[i].last = min(rooms[i].rows, l.bottom()-6-totals.h-4-bodyTop)
 	}
 
-	rows := split(l.table.rows(), rooms[0].rows)
+	rows := split(l.table.rows(), rooms[1].rows)
 	remarks := remarks(l.page.remarks(), letterInner-totalsW-gutter)
 	pages := paginate(rows, rooms[0], rooms[1])
 	last := len(pages) - 1

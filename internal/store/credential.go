@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -30,6 +31,9 @@ type Credential struct {
 	LastUsedAt    time.Time // zero: never used
 	Binding       []byte    // nil: a program of an earlier version has stored the credential
 	Suspended     Subject   // the credential, its taxpayer or its environment; empty: not suspended
+
+	AllowedNetworks    []netip.Prefix // of the clients; empty: every client
+	ClientCertificates []string       // SHA-256 fingerprints, one of which the client must have; empty: no certificate needed
 }
 
 // Live reports whether the credential can be used at the given moment.
@@ -44,7 +48,7 @@ const MaxLiveCredentials = 20
 var ErrTooManyCredentials = fmt.Errorf("a taxpayer has at most %d usable credentials in an environment", MaxLiveCredentials)
 
 const credentialColumns = `id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit,
-	created_at, expires_at, revoked_at, last_used_at, binding,
+	created_at, expires_at, revoked_at, last_used_at, binding, allowed_networks, client_certificates,
 	(SELECT min(subject) FROM suspensions
 		WHERE subject IN ('credential:' || id, 'taxpayer:' || taxpayer_id, 'environment:' || environment))`
 
@@ -71,10 +75,11 @@ func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
 		limit = c.RateLimit
 	}
 	_, err = tx.q.ExecContext(ctx, `
-		INSERT INTO credentials (id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit, created_at, expires_at, binding)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		INSERT INTO credentials (id, prefix, environment, taxpayer_id, digest, pepper_version, scopes, rate_limit, created_at, expires_at, binding,
+			allowed_networks, client_certificates)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 		c.ID, c.Prefix, c.Environment, c.TaxpayerID, c.Digest, c.PepperVersion, c.ScopeText(), limit,
-		micros(c.CreatedAt), optionalMicros(c.ExpiresAt), optionalBytes(c.Binding))
+		micros(c.CreatedAt), optionalMicros(c.ExpiresAt), optionalBytes(c.Binding), c.NetworkText(), c.CertificateText())
 	if err != nil {
 		return tx.d.wrap("create credential", err)
 	}
@@ -95,6 +100,7 @@ func (c Credential) auditFields() map[string]any {
 	return map[string]any{
 		"prefix": c.Prefix, "scopes": c.ScopeText(), "rate_limit": c.RateLimit,
 		"expires_at": auditTime(c.ExpiresAt), "revoked_at": auditTime(c.RevokedAt),
+		"allowed_networks": c.NetworkText(), "client_certificates": c.CertificateText(),
 	}
 }
 
@@ -182,17 +188,23 @@ func (r reader) Credentials(ctx context.Context) ([]Credential, error) {
 
 func scanCredential(r row) (Credential, error) {
 	var c Credential
-	var scopes string
+	var scopes, networks, certificates string
 	var created int64
 	var limit, expires, revoked, used sql.NullInt64
 	var suspended sql.NullString
 	err := r.Scan(&c.ID, &c.Prefix, &c.Environment, &c.TaxpayerID, &c.Digest, &c.PepperVersion, &scopes, &limit,
-		&created, &expires, &revoked, &used, &c.Binding, &suspended)
+		&created, &expires, &revoked, &used, &c.Binding, &networks, &certificates, &suspended)
 	if err != nil {
 		return Credential{}, err
 	}
 	for s := range strings.FieldsSeq(scopes) {
 		c.Scopes = append(c.Scopes, apikey.Scope(s))
+	}
+	if c.AllowedNetworks, err = parseNetworks(networks); err != nil {
+		return Credential{}, err
+	}
+	if certificates != "" {
+		c.ClientCertificates = strings.Fields(certificates)
 	}
 	c.RateLimit, c.Suspended = limit.Int64, Subject(suspended.String)
 	c.CreatedAt = fromMicros(created)

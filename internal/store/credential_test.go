@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,6 +31,9 @@ func TestACredentialReadsBackAsItWasWritten(t *testing.T) {
 		scope := addScope(t, s)
 		bare, full := sampleCredential(scope), sampleCredential(scope)
 		full.RateLimit, full.ExpiresAt, full.Scopes = 7, noon.Add(time.Hour), []apikey.Scope{apikey.ECFRead}
+		full.AllowedNetworks = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/32")}
+		full.ClientCertificates = []string{strings.Repeat("0", 64), strings.Repeat("f", 64)}
+		equal := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 		full.Binding = []byte{3, 4}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return errors.Join(tx.CreateCredential(ctx, bare), tx.CreateCredential(ctx, full))
@@ -38,13 +43,13 @@ func TestACredentialReadsBackAsItWasWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got, equal); diff != "" {
 				t.Errorf("by id (-want +got):\n%s", diff)
 			}
 			if got, err = s.CredentialByPrefix(t.Context(), want.Prefix); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got, equal); diff != "" {
 				t.Errorf("by prefix (-want +got):\n%s", diff)
 			}
 		}
@@ -52,7 +57,7 @@ func TestACredentialReadsBackAsItWasWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]store.Credential{bare, full}, all); diff != "" {
+		if diff := cmp.Diff([]store.Credential{bare, full}, all, equal); diff != "" {
 			t.Errorf("the list, the oldest first (-want +got):\n%s", diff)
 		}
 		for what, read := range map[string]func(context.Context, string) (store.Credential, error){
@@ -61,6 +66,22 @@ func TestACredentialReadsBackAsItWasWritten(t *testing.T) {
 			if _, err := read(t.Context(), "unknown"); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("an unknown %s: %v, want ErrNotFound", what, err)
 			}
+		}
+	})
+}
+
+// A row that cannot be parsed must not become a credential without limits.
+func TestACredentialWithMalformedNetworksCannotBeRead(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		s := storetest.Open(t, address, time.Now)
+		made := sampleCredential(addScope(t, s))
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.CreateCredential(ctx, made) })
+		if _, err := storetest.OpenSQL(t, address).ExecContext(t.Context(), `UPDATE credentials SET allowed_networks = 'everywhere'`); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.CredentialByPrefix(t.Context(), made.Prefix); err == nil || errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("got %+v, %v; want an error", got, err)
 		}
 	})
 }

@@ -31,6 +31,9 @@ type dialect struct {
 	// lose the rows of other commits.
 	broken func(error) bool
 
+	// denied reports whether the role of the service has no right to run a statement.
+	denied func(error) bool
+
 	// timeline and replication are Store.Timeline and Store.Replication.
 	timeline    func(context.Context, querier) (string, error)
 	replication func(context.Context, querier) (Replication, error)

@@ -22,6 +22,9 @@ var (
 	// ErrExternalIDTaken means that the taxpayer already has an invoice with that
 	// external id in the environment.
 	ErrExternalIDTaken = errors.New("external id taken")
+	// ErrNotMigrated means that the database misses a migration of this program, and that
+	// Open must not migrate or the role may not change tables.
+	ErrNotMigrated = errors.New("the database does not have the tables of this version")
 	// ErrLeaseLost means that another worker has the job or the delivery now.
 	ErrLeaseLost = errors.New("lease lost")
 )

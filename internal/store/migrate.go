@@ -144,7 +144,27 @@ func (s *Store) migrate(ctx context.Context) error {
 		}
 		return err
 	})
+	if s.d.denied(err) {
+		err = fmt.Errorf("%w, and this role may not change tables: %w", ErrNotMigrated, err)
+	}
 	return s.d.wrap("migrate", err)
+}
+
+// checkMigrated is migrate for a process that must not change tables. The error is
+// ErrNotMigrated when a migration is missing.
+func (s *Store) checkMigrated(ctx context.Context) error {
+	steps, err := migrations(s.d)
+	if err != nil {
+		return err
+	}
+	found, err := s.schema(ctx)
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		return err
+	case err != nil: // the database is empty, or the role may not read it
+		return fmt.Errorf("%w: %w", ErrNotMigrated, err)
+	}
+	return found.check(steps)
 }
 
 // migrateNext applies the first missing migration, and returns false when there is none.
@@ -185,9 +205,14 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next, err := found.missing(steps)
+	return found.check(steps)
+}
+
+// check returns ErrNotMigrated when a migration is missing. It fails as missing does.
+func (s schema) check(steps []migration) error {
+	next, err := s.missing(steps)
 	if err == nil && next != nil {
-		return fmt.Errorf("store: the database has schema version %d, and this program needs migration %s", found.newest, next.name)
+		return fmt.Errorf("store: %w: it has schema version %d, and this program needs migration %s", ErrNotMigrated, s.newest, next.name)
 	}
 	return err
 }

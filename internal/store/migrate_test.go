@@ -141,6 +141,7 @@ func killWhileOpening(t *testing.T, address string) (done bool) {
 func TestANewerBreakingSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
+		address = storetest.As(address, storetest.Migrator)
 		s := storetest.Open(t, address, time.Now)
 		if err := s.Ready(t.Context()); err != nil {
 			t.Errorf("a new store: %v", err)
@@ -168,6 +169,7 @@ func TestANewerBreakingSchemaIsRefused(t *testing.T) {
 func TestANewerCompatibleSchemaIsAccepted(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
+		address = storetest.As(address, storetest.Migrator)
 		s := storetest.Open(t, address, time.Now)
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return tx.Exec(ctx, `INSERT INTO schema_migrations (version, applied_at) VALUES ($1, $2)`, 9999, 1)
@@ -203,6 +205,7 @@ func TestProgramsOfTheFirstReleaseStayReady(t *testing.T) {
 func TestADatabaseThatMissesAMigrationIsNotReady(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
+		address = storetest.As(address, storetest.Migrator)
 		s := storetest.Open(t, address, time.Now)
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			if err := tx.Exec(ctx, `DROP TABLE database_identity`); err != nil {
@@ -237,7 +240,7 @@ func TestAMigrationHasNoTimeLimit(t *testing.T) {
 // migration waits, but not in front of the other statements.
 func TestAMigrationTriesAgainUntilItGetsItsLocks(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Address(t, "postgres"), time.Now)
+	s := storetest.Open(t, storetest.As(storetest.Address(t, "postgres"), storetest.Migrator), time.Now)
 	ctx := t.Context()
 	held, release := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup

@@ -28,6 +28,7 @@ func postgresDialect() *dialect {
 		replication:  postgresReplication,
 		unavailable:  postgresUnavailable,
 		broken:       postgresBroken,
+		denied:       func(err error) bool { return postgresCode(err) == "42501" },
 	}
 }
 

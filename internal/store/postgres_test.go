@@ -15,10 +15,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// admin opens a connection to the server without the store.
+// admin opens a connection to the server as a superuser, without the store.
 func admin(t *testing.T, address string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("pgx", address)
+	db, err := sql.Open("pgx", storetest.As(address, "postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}

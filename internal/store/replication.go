@@ -15,7 +15,7 @@ type Replication struct {
 }
 
 // Replication reads the standbys that are connected now. To see their state, the role
-// needs the rights of pg_monitor; without them, Known is false. SQLite has no
+// needs the rights of pg_read_all_stats; without them, Known is false. SQLite has no
 // standbys.
 func (s *Store) Replication(ctx context.Context) (Replication, error) {
 	found, err := s.d.replication(ctx, s.q)

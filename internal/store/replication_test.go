@@ -76,6 +76,8 @@ func TestAPromotedStandbyHasANewTimeline(t *testing.T) {
 	if got, err := ordinary.Replication(t.Context()); err != nil || got.Known {
 		t.Errorf("an ordinary role: %+v, %v; want an unknown state", got, err)
 	}
+	run(t, db, `GRANT pg_read_all_stats TO ordinary`)
+	want("an ordinary role with the right", ordinary, store.Replication{Standbys: 1, Synchronous: 1, Known: true})
 	if got := timeline(t, ordinary); got != before {
 		t.Errorf("an ordinary role reads the timeline %q, want %q", got, before)
 	}

@@ -43,6 +43,7 @@ func sqliteDialect() *dialect {
 			}
 			return false
 		},
+		denied: func(error) bool { return false }, // SQLite has no roles
 	}
 }
 

@@ -25,6 +25,9 @@ type Options struct {
 	// DatabaseNow replaces the clock of the database, for tests. Without it, the
 	// store asks the PostgreSQL server; SQLite uses the clock of this node.
 	DatabaseNow func(context.Context) (time.Time, error)
+	// NoMigrate makes Open fail with ErrNotMigrated when a migration is missing. Without
+	// it, Open migrates the database.
+	NoMigrate bool
 	// Point, for tests, is called before and after every transaction that writes. An
 	// error before the transaction replaces it; one after it hides its success.
 	Point func(name string) error
@@ -57,7 +60,9 @@ type Tx struct {
 // Open connects to a database and migrates its tables to the newest version. The
 // address is sqlite:PATH or postgres://…. Open fails when an option is missing,
 // when the address is not valid, when other users can open the file of the database and
-// this cannot be changed, and when the settings of the database could lose committed rows. The error is ErrUnavailable when the database does not answer.
+// this cannot be changed, and when the settings of the database could lose committed rows.
+// The error is ErrUnavailable when the database does not answer, and ErrNotMigrated when a
+// migration is missing that Open may not apply.
 func Open(ctx context.Context, address string, opt Options) (*Store, error) {
 	if opt.Now == nil || opt.Log == nil {
 		return nil, errors.New("store: Options need Now and Log")
@@ -89,7 +94,11 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 	if s.clock, err = newClock(ctx, opt, e.clock); err != nil {
 		return nil, errors.Join(d.wrap("read the clock of the database", err), e.close())
 	}
-	if err := s.migrate(ctx); err != nil {
+	prepare := s.migrate
+	if opt.NoMigrate {
+		prepare = s.checkMigrated
+	}
+	if err := prepare(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -208,17 +209,13 @@ func Postgres(t testing.TB) *Server {
 // template is the migrated database that new databases are copied from.
 const template = "fiscalhub_template"
 
-// database creates a migrated database for a test and returns its address.
+// database creates a migrated database for a test, and returns its address for the role of
+// the service.
 func (s *Server) database(t testing.TB) string {
 	t.Helper()
 	s.once.Do(func() {
-		if s.err = s.exec(`CREATE DATABASE ` + template); s.err != nil {
-			return
-		}
-		var st *store.Store
-		st, s.err = store.Open(t.Context(), s.URL(template), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-		if s.err == nil {
-			s.err = st.Close()
+		if s.err = s.exec(`CREATE DATABASE ` + template); s.err == nil {
+			s.err = s.migrate(t.Context(), template)
 		}
 	})
 	if s.err != nil {
@@ -230,7 +227,19 @@ func (s *Server) database(t testing.TB) string {
 	if err := s.exec(`CREATE DATABASE ` + name + ` TEMPLATE ` + template); err != nil {
 		t.Fatal(err)
 	}
-	return s.URL(name)
+	return As(s.URL(name), Service)
+}
+
+// migrate migrates a database in the way that the roles of the service need.
+func (s *Server) migrate(ctx context.Context, database string) error {
+	if err := s.createRoles(database); err != nil {
+		return err
+	}
+	st, err := store.Open(ctx, As(s.URL(database), Migrator), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	return errors.Join(st.Close(), s.createRoles(database))
 }
 
 // PrivatePostgres starts a cluster for one test that changes its settings or stops it. Without

@@ -9,11 +9,11 @@ import (
 	_ "modernc.org/sqlite"             // the driver of SQLite
 )
 
-// OpenSQL opens the database of a store with database/sql, so that a test can read its
-// tables or damage them.
+// OpenSQL opens the database of a store with database/sql as a superuser, so that a test
+// can read its tables or damage them.
 func OpenSQL(t testing.TB, address string) *sql.DB {
 	t.Helper()
-	driver, source := "pgx", address
+	driver, source := "pgx", As(address, "postgres")
 	if path, ok := strings.CutPrefix(address, "sqlite:"); ok {
 		driver, source = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
 	}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tlsIdentity is a certificate for 127.0.0.1 that signs itself.
+type tlsIdentity struct{ chain, key []byte }
+
+func newTLSIdentity(t *testing.T, serial int64, until time.Time) tlsIdentity {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "fiscalhub"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, shape, shape, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tlsIdentity{
+		chain: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		key:   pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
+	}
+}
+
+// tlsEnv is the two files of a certificate.
+type tlsEnv struct {
+	t     *testing.T
+	flags tlsFlags
+}
+
+func newTLSEnv(t *testing.T, first tlsIdentity) *tlsEnv {
+	t.Helper()
+	dir := t.TempDir()
+	e := &tlsEnv{t: t, flags: tlsFlags{TLSCert: filepath.Join(dir, "cert.pem"), TLSKey: filepath.Join(dir, "key.pem")}}
+	e.write(first.chain, first.key)
+	return e
+}
+
+func (e *tlsEnv) write(chain, key []byte) {
+	e.t.Helper()
+	for path, content := range map[string][]byte{e.flags.TLSCert: chain, e.flags.TLSKey: key} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+}
+
+// serial makes a new connection and returns the serial number of the certificate.
+func serial(t *testing.T, address string, change func(*tls.Config)) (int64, error) {
+	t.Helper()
+	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the test looks at the certificate
+	if change != nil {
+		change(config)
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close() }()
+	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
+}
+
+// listenTLS serves with the certificate of the files.
+func (e *tlsEnv) listenTLS() (*servedCertificate, string) {
+	e.t.Helper()
+	served, err := e.flags.certificate()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(e.t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	var running sync.WaitGroup
+	running.Go(func() { _ = server.Serve(served.wrap(listener, false)) })
+	e.t.Cleanup(func() {
+		_ = server.Close()
+		running.Wait()
+	})
+	return served, listener.Addr().String()
+}
+
+func TestOldTLSIsRefused(t *testing.T) {
+	t.Parallel()
+	_, address := newTLSEnv(t, newTLSIdentity(t, 1, time.Now().Add(time.Hour))).listenTLS()
+	for _, tt := range []struct {
+		name    string
+		version uint16
+		suite   uint16
+		want    bool
+	}{
+		{"TLS 1.0", tls.VersionTLS10, 0, false},
+		{"TLS 1.1", tls.VersionTLS11, 0, false},
+		{"TLS 1.2", tls.VersionTLS12, 0, true},
+		{"TLS 1.2 with AES-GCM", tls.VersionTLS12, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, true},
+		{"TLS 1.2 with CBC", tls.VersionTLS12, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, false},
+		{"TLS 1.2 with RC4", tls.VersionTLS12, tls.TLS_ECDHE_ECDSA_WITH_RC4_128_SHA, false},
+		{"TLS 1.3", tls.VersionTLS13, 0, true},
+	} {
+		_, err := serial(t, address, func(c *tls.Config) {
+			c.MinVersion, c.MaxVersion = tt.version, tt.version
+			if tt.suite != 0 {
+				c.CipherSuites = []uint16{tt.suite}
+			}
+		})
+		if (err == nil) != tt.want {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// New connections get the new certificate, and a connection that was open before
+// continues. Files that cannot be used change nothing, and the log says so once.
+func TestTheCertificateIsReloaded(t *testing.T) {
+	t.Parallel()
+	hour := time.Now().Add(time.Hour)
+	e := newTLSEnv(t, newTLSIdentity(t, 1, hour))
+	served, address := e.listenTLS()
+	log, tick, hangUp := &output{}, make(chan time.Time), make(chan os.Signal)
+	ctx, stop := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { served.watch(ctx, slog.New(slog.NewTextHandler(log, nil)), tick, hangUp) })
+	defer watching.Wait()
+	defer stop()
+	look := func() {
+		tick <- time.Now()
+		tick <- time.Now() // watch receives it after the first look
+	}
+	wantSerial := func(what string, want int64) {
+		t.Helper()
+		if got, err := serial(t, address, nil); err != nil || got != want {
+			t.Errorf("%s: serial %d, %v; want %d", what, got, err, want)
+		}
+	}
+	old := openConnection(t, address)
+	wantSerial("at the start", 1)
+
+	second := newTLSIdentity(t, 2, hour)
+	e.write(second.chain, second.key)
+	look()
+	wantSerial("new files", 2)
+	if reused := old(); !reused {
+		t.Error("the open connection was closed")
+	}
+
+	third, expired := newTLSIdentity(t, 3, hour), newTLSIdentity(t, 4, time.Now().Add(-time.Hour))
+	for name, broken := range map[string]tlsIdentity{
+		"no certificate": {[]byte("garbage"), third.key}, "another key": {third.chain, second.key}, "empty": {}, "expired": expired,
+	} {
+		before := strings.Count(log.String(), "level=ERROR")
+		e.write(broken.chain, broken.key)
+		tick <- time.Now()
+		look()
+		look()
+		wantSerial(name, 2)
+		if n := strings.Count(log.String(), "level=ERROR") - before; n != 1 {
+			t.Errorf("%s: %d errors in the log, want 1:\n%s", name, n, log)
+		}
+	}
+	e.write(third.chain, third.key)
+	hangUp <- syscall.SIGHUP
+	hangUp <- syscall.SIGHUP
+	wantSerial("after SIGHUP", 3)
+	if !strings.Contains(log.String(), "new TLS certificate") || strings.Contains(log.String(), "PRIVATE") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// openConnection makes an HTTP connection. The function that it returns sends another
+// request, and reports whether it used that connection.
+func openConnection(t *testing.T, address string) func() bool {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the certificate does not matter here
+	t.Cleanup(transport.CloseIdleConnections)
+	get := func() (reused bool) {
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		if err := errors.Join(err, resp.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return reused
+	}
+	get()
+	return get
+}
+
+// The process sees a changed file within seconds, and SIGHUP does not end it.
+func TestServeReloadsItsCertificate(t *testing.T) {
+	t.Parallel()
+	hour := time.Now().Add(time.Hour)
+	e := newTLSEnv(t, newTLSIdentity(t, 1, hour))
+	server := serve(t, "--data", t.TempDir(), "--no-bootstrap", "--tls-cert", e.flags.TLSCert, "--tls-key", e.flags.TLSKey)
+	address, ok := strings.CutPrefix(server.base, "https://")
+	if !ok {
+		t.Fatalf("the service is at %s", server.base)
+	}
+	for n, announce := range []func(){func() {}, func() { server.signal(t, syscall.SIGHUP) }} {
+		next := newTLSIdentity(t, int64(n+2), hour)
+		e.write(next.chain, next.key)
+		announce()
+		eventually(t, 20*time.Second, "the new certificate is served", func() bool {
+			got, err := serial(t, address, nil)
+			return err == nil && got == int64(n+2)
+		})
+	}
+}
+
+// A credential that is bound to a client certificate works only on a connection that was
+// made with this certificate and its key.
+func TestServeAsksForClientCertificates(t *testing.T) {
+	t.Parallel()
+	hour := time.Now().Add(time.Hour)
+	e, client, stranger := newTLSEnv(t, newTLSIdentity(t, 1, hour)), newTLSIdentity(t, 2, hour), newTLSIdentity(t, 3, hour)
+	data, file := t.TempDir(), filepath.Join(t.TempDir(), "client.pem")
+	if err := os.WriteFile(file, client.chain, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := serve(t, "--data", data, "--tls-cert", e.flags.TLSCert, "--tls-key", e.flags.TLSKey, "--tls-client-certificates")
+	bound := command(t, "api_key", "credential", "create", "--data", data, "--taxpayer", server.taxpayer, "--environment", "sandbox",
+		"--scope", "invoices.read", "--client-certificate", file)
+	get := func(key string, with *tlsIdentity) int {
+		t.Helper()
+		config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the certificate of the server does not matter here
+		if with != nil {
+			pair, err := tls.X509KeyPair(with.chain, with.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.Certificates = []tls.Certificate{pair}
+		}
+		transport := &http.Transport{TLSClientConfig: config}
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.base+"/v1/taxpayers/"+server.taxpayer+"/invoices", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := (&integrator{key: key, http: &http.Client{Transport: transport}}).do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.status
+	}
+	for name, tt := range map[string]struct {
+		key  string
+		with *tlsIdentity
+		want int
+	}{
+		"its certificate":                  {bound, &client, http.StatusOK},
+		"no certificate":                   {bound, nil, http.StatusForbidden},
+		"another certificate":              {bound, &stranger, http.StatusForbidden},
+		"a credential without certificate": {server.key, nil, http.StatusOK},
+		"a certificate that is not needed": {server.key, &stranger, http.StatusOK},
+	} {
+		if got := get(tt.key, tt.with); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+}

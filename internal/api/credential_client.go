@@ -1,0 +1,47 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/access"
+)
+
+// checkClient refuses a client that may not use the credential: its address is not in the
+// allowed networks of the credential, or it does not have a client certificate of the
+// credential. The request counts against the limit of the address, not of the credential:
+// a stolen key must not use up the requests of its owner.
+func (a *API) checkClient(x *exchange) error {
+	c := x.credential
+	if len(c.AllowedNetworks) > 0 {
+		if address, known := a.clients.Client(x.r); !known || !c.AllowsAddress(address) {
+			return a.refuseClient(x, reasonWrongAddress, "this credential may not be used from this address")
+		}
+	}
+	if len(c.ClientCertificates) > 0 && !c.AllowsCertificate(clientCertificate(x.r, a.now())) {
+		return a.refuseClient(x, reasonWrongCertificate, "this credential may only be used with its client certificate")
+	}
+	return nil
+}
+
+func (a *API) refuseClient(x *exchange, reason access.Reason, message string) error {
+	a.countAnonymous(x)
+	a.refuse(x, reason, x.credential.Prefix, x.credential)
+	return forbidden("%s", message)
+}
+
+// clientCertificate returns the fingerprint of the client certificate of a connection, or
+// an empty text. The handshake has proven that the client has its private key.
+func clientCertificate(r *http.Request, now time.Time) string {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return ""
+	}
+	leaf := r.TLS.PeerCertificates[0]
+	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		return ""
+	}
+	digest := sha256.Sum256(leaf.Raw)
+	return hex.EncodeToString(digest[:])
+}

@@ -1,0 +1,36 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// securityPath is where a person who has found a weakness learns whom to tell (RFC 9116).
+const securityPath = "/.well-known/security.txt"
+
+// securityLifetime is how far in the future security.txt expires. RFC 9116 recommends less
+// than a year. A service that runs renews the date by itself.
+const securityLifetime = 180 * 24 * time.Hour
+
+// serveSecurity answers with the contacts of the operator, or 404 without any.
+func (a *API) serveSecurity(w http.ResponseWriter, r *http.Request) {
+	if len(a.securityContacts) == 0 || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
+		a.ServeHTTP(w, r)
+		return
+	}
+	var text strings.Builder
+	for _, contact := range a.securityContacts {
+		_, _ = fmt.Fprintf(&text, "Contact: %s\n", contact) // a Builder returns no error
+	}
+	expires := a.now().UTC().Add(securityLifetime).Truncate(24 * time.Hour)
+	_, _ = fmt.Fprintf(&text, "Expires: %s\nPreferred-Languages: es, en\n", expires.Format(time.RFC3339))
+	if strings.HasPrefix(a.baseURL, "https://") { // RFC 9116 §2.5.2 wants https
+		_, _ = fmt.Fprintf(&text, "Canonical: %s%s\n", a.baseURL, securityPath)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "max-age=86400")
+	_, _ = w.Write([]byte(text.String())) // if it fails the client has left
+}
