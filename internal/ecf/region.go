@@ -68,7 +68,9 @@ type Municipality struct {
 // only when no municipality has the name.
 func FindMunicipalities(text string) []Municipality {
 	t, key := regions(), fold(text)
-	found := func(code string) Municipality { return Municipality{code, t.regions[code].name, t.regions[code].province} }
+	found := func(code string) Municipality {
+		return Municipality{code, t.regions[code].name, t.regions[code].province}
+	}
 	if r, ok := t.regions[key]; ok && r.level != levelProvince {
 		return []Municipality{found(key)}
 	}
