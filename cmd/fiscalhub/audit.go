@@ -141,14 +141,11 @@ func (c auditListCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		return t.answer(views, func(w io.Writer) {
-			for _, v := range views {
-				line(w, v.At, v.Actor, v.Action, v.Object, v.Detail)
-			}
-			if len(views) == 0 {
-				line(w, "No entry.")
-			}
-		})
+		b := newTable("TIME", "ACTOR", "ACTION", "OBJECT", "DETAIL")
+		for _, v := range views {
+			b.add(v.At, v.Actor, v.Action, v.Object, v.Detail)
+		}
+		return t.list(views, b)
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
@@ -10,14 +11,56 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// printAddresses prints the addresses of the service. The receiver has one only
-// when it listens apart from the API.
-func (t *terminal) printAddresses(env fiscal.Environment, baseURL, receiverURL, engine string) {
-	_, _ = fmt.Fprintf(t.out, "fiscalhub %s, %s on %s\n  API  %s/v1\n", version, env, engine, baseURL)
-	if receiverURL != "" {
-		_, _ = fmt.Fprintf(t.out, "  Receiver %s/fe\n", receiverURL)
+// startView is what serve prints with --json when it listens.
+type startView struct {
+	Version     string             `json:"version"`
+	Environment fiscal.Environment `json:"environment"`
+	Engine      string             `json:"engine"`
+	API         string             `json:"api"`
+	Docs        string             `json:"docs"`
+	Receiver    string             `json:"receiver,omitempty"` // when it listens apart from the API
+	TaxpayerID  string             `json:"taxpayer_id,omitempty"`
+	APIKey      string             `json:"api_key,omitempty"` // of the demonstration taxpayer, once
+}
+
+// printStart prints the addresses of the service and, in a sandbox, how to use it.
+func (t *terminal) printStart(v startView, baseURL string) error {
+	if t.cli.JSON {
+		return t.answer(v, nil)
 	}
-	_, _ = fmt.Fprintf(t.out, "  Docs %s/docs\n", baseURL)
+	_, _ = fmt.Fprintf(t.out, "fiscalhub %s, %s on %s\n  API  %s\n", v.Version, v.Environment, v.Engine, v.API)
+	if v.Receiver != "" {
+		_, _ = fmt.Fprintf(t.out, "  Receiver %s\n", v.Receiver)
+	}
+	_, _ = fmt.Fprintf(t.out, "  Docs %s\n", v.Docs)
+	switch {
+	case v.APIKey != "":
+		_, _ = fmt.Fprintf(t.out, `
+The database was empty, so it has a demonstration taxpayer now. Its API key is shown only this time:
+  taxpayer  %s
+  api key   %s
+
+Create an invoice:
+
+%s
+`, v.TaxpayerID, v.APIKey, curl(baseURL, v.TaxpayerID, v.APIKey, "demo-0001"))
+	case v.TaxpayerID != "":
+		_, _ = fmt.Fprintf(t.out, "\nThe service shows an API key only once. For a new one, run:\n  fiscalhub credential create%s --taxpayer %s --environment %s --scope invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage\n",
+			t.sharedFlags(), v.TaxpayerID, v.Environment)
+	}
+	return nil
+}
+
+// sharedFlags returns the flags that name the database, as the command line had them.
+func (t *terminal) sharedFlags() string {
+	text := ""
+	if t.cli.Data != "./data" {
+		text += " --data " + t.cli.Data
+	}
+	if t.cli.Database != "" && !strings.Contains(t.cli.Database, "@") { // it may have a password
+		text += " --database " + t.cli.Database
+	}
+	return text
 }
 
 // demonstrationRequest is the body of a complete invoice of RD$590.00: 500.00
@@ -37,13 +80,15 @@ const demonstrationRequest = `{
   "declared_totals": { "subtotal": "500.00", "discount_total": "0.00", "tax_total": "90.00", "total": "590.00" }
 }`
 
-// bootstrap creates a demonstration taxpayer with an API key in an empty
-// database, and prints a request that is ready to paste. In any other database
-// it does nothing.
-func (t *terminal) bootstrap(s *store.Store, credentials *access.Credentials, baseURL string) error {
+// bootstrap creates a demonstration taxpayer with an API key in an empty database. In any
+// other database it returns the oldest taxpayer, without a key.
+func (t *terminal) bootstrap(s *store.Store, credentials *access.Credentials) (taxpayerID, key string, err error) {
 	all, err := s.Taxpayers(t.ctx)
-	if err != nil || len(all) > 0 {
-		return err
+	if err != nil {
+		return "", "", err
+	}
+	if len(all) > 0 {
+		return all[0].ID, "", nil
 	}
 	now := time.Now()
 	taxpayer := store.Taxpayer{
@@ -52,24 +97,12 @@ func (t *terminal) bootstrap(s *store.Store, credentials *access.Credentials, ba
 	}
 	err = s.Update(t.ctx, func(tx *store.Tx) error { return tx.CreateTaxpayer(t.ctx, taxpayer) })
 	if err != nil {
-		return err
+		return "", "", err
 	}
-	key, _, err := credentials.Issue(t.ctx, access.Terms{
+	issued, _, err := credentials.Issue(t.ctx, access.Terms{
 		TaxpayerID: taxpayer.ID, Environment: fiscal.Sandbox, Scopes: apikey.AllScopes(),
 	})
-	if err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(t.out, `
-The database was empty, so it has a demonstration taxpayer now. Its API key is shown only this time:
-  taxpayer  %s
-  api key   %s
-
-Create an invoice:
-
-%s
-`, taxpayer.ID, key.Reveal(), curl(baseURL, taxpayer.ID, key.Reveal(), "demo-0001"))
-	return nil
+	return taxpayer.ID, issued.Reveal(), err
 }
 
 // curl returns a command that creates an invoice, ready to paste.

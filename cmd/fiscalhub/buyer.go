@@ -120,15 +120,11 @@ func (c buyerListCmd) Run(t *terminal) error {
 			return err
 		}
 		views := append(mapEach(known, newSignerView), mapEach(unknown, newUnknownSignerView)...)
-		return t.answer(views, func(w io.Writer) {
-			if len(views) == 0 {
-				return
-			}
-			line(w, "ENVIRONMENT", "TAXPAYER", "BUYER", "SIGNER", "STATE", "BY", "SINCE", "KEPT RESPONSES")
-			for _, v := range views {
-				line(w, string(v.Environment), v.TaxpayerID, v.RNC, v.Signer, v.State, textOf(v.Basis), textOf(v.Since), strconv.FormatInt(v.Responses, 10))
-			}
-		})
+		b := newTable("SIGNER", "BUYER", "STATE", "BY", "SINCE", "KEPT RESPONSES", "ENVIRONMENT", "TAXPAYER")
+		for _, v := range views {
+			b.add(v.Signer, v.RNC, v.State, textOf(v.Basis), textOf(v.Since), strconv.FormatInt(v.Responses, 10), string(v.Environment), v.TaxpayerID)
+		}
+		return t.list(views, b)
 	})
 }
 

@@ -128,10 +128,10 @@ func (certificateListCmd) Run(t *terminal) error {
 		}
 		now := time.Now()
 		views := mapEach(all, func(c store.Certificate) certificateView { return newCertificateView(c, now) })
-		return t.answer(views, func(w io.Writer) {
-			for _, v := range views {
-				line(w, v.ID, string(v.Environment), v.TaxpayerID, string(v.State), v.NotAfter, v.Serial, v.Subject)
-			}
-		})
+		b := newTable("CERTIFICATE", "ENVIRONMENT", "TAXPAYER", "STATE", "ENDS", "SERIAL", "SUBJECT")
+		for _, v := range views {
+			b.add(v.ID, string(v.Environment), v.TaxpayerID, string(v.State), v.NotAfter, v.Serial, v.Subject)
+		}
+		return t.list(views, b)
 	})
 }

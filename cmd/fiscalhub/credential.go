@@ -127,18 +127,18 @@ func (credentialListCmd) Run(t *terminal) error {
 		}
 		now := time.Now()
 		views := mapEach(all, newCredentialView)
-		return t.answer(views, func(w io.Writer) {
-			for i, c := range all {
-				state := "live"
-				switch {
-				case !c.Live(now):
-					state = "ended"
-				case c.Suspended != "":
-					state = "suspended"
-				}
-				line(w, c.ID, c.Prefix, string(c.Environment), c.TaxpayerID, state, strings.Join(mapEach(views[i].Scopes, func(s apikey.Scope) string { return string(s) }), ","))
+		b := newTable("CREDENTIAL", "PREFIX", "ENVIRONMENT", "TAXPAYER", "STATE", "SCOPES")
+		for i, c := range all {
+			state := "valid"
+			switch {
+			case !c.Live(now):
+				state = "ended"
+			case c.Suspended != "":
+				state = "suspended"
 			}
-		})
+			b.add(c.ID, c.Prefix, string(c.Environment), c.TaxpayerID, state, strings.Join(mapEach(views[i].Scopes, func(s apikey.Scope) string { return string(s) }), ","))
+		}
+		return t.list(views, b)
 	})
 }
 

@@ -29,6 +29,7 @@ func (d *demo) prepare() error {
 	if err != nil {
 		return err
 	}
+	d.service.mayCreate = true
 	return d.service.withKeys(func(s *store.Store, keys *seal.Keys, ring *access.Keyring) error {
 		if err := d.storeTaxpayer(ctx, s); err != nil {
 			return err

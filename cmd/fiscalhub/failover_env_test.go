@@ -103,24 +103,24 @@ func (c *cluster) settle(t *testing.T) time.Duration {
 	return time.Since(begun)
 }
 
-// A table prints the figures of several runs.
-type table struct {
+// A figureTable prints the figures of several runs.
+type figureTable struct {
 	text  strings.Builder
 	lines *tabwriter.Writer
 }
 
-func newTable(columns ...string) *table {
-	t := &table{}
+func newFigureTable(columns ...string) *figureTable {
+	t := &figureTable{}
 	t.lines = tabwriter.NewWriter(&t.text, 0, 8, 2, ' ', tabwriter.AlignRight)
 	t.row(columns...)
 	return t
 }
 
-func (t *table) row(cells ...string) {
+func (t *figureTable) row(cells ...string) {
 	_, _ = fmt.Fprintln(t.lines, strings.Join(cells, "\t")+"\t") // a string cannot fail
 }
 
-func (t *table) String() string {
+func (t *figureTable) String() string {
 	_ = t.lines.Flush()
 	return t.text.String()
 }

@@ -30,7 +30,7 @@ func failoverSettings(t *testing.T) (runs, documents int) {
 // promoted. Nothing that was acknowledged may be lost, and numbers go on without a gap.
 func TestFailoverToASynchronousStandby(t *testing.T) {
 	runs, documents := failoverSettings(t)
-	figures := newTable("run", "address", "acknowledged", "retried", "longest silence", "settled after", "lost", "untrue status", "numbers twice", "gaps", "violations")
+	figures := newFigureTable("run", "address", "acknowledged", "retried", "longest silence", "settled after", "lost", "untrue status", "numbers twice", "gaps", "violations")
 	for run := range runs {
 		t.Run(strconv.Itoa(run+1), func(t *testing.T) {
 			c := startCluster(t, true, run%2 == 1)
@@ -60,7 +60,7 @@ func TestFailoverToASynchronousStandby(t *testing.T) {
 // number is issued, and no number may be used twice after the release.
 func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	runs, documents := failoverSettings(t)
-	figures := newTable("run", "address", "acknowledged", "retried", "lost in the copy", "fenced after", "longest silence", "abandoned", "at the authority", "settled after", "untrue status", "numbers twice", "violations")
+	figures := newFigureTable("run", "address", "acknowledged", "retried", "lost in the copy", "fenced after", "longest silence", "abandoned", "at the authority", "settled after", "untrue status", "numbers twice", "violations")
 	for run := range runs {
 		t.Run(strconv.Itoa(run+1), func(t *testing.T) {
 			c := startCluster(t, false, run%2 == 1)

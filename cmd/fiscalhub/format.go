@@ -72,15 +72,6 @@ func printable(text string) string {
 	return b.String()
 }
 
-// shortCell returns at most 80 characters of a text, for a table.
-func shortCell(text string) string {
-	const limit = 80
-	if runes := []rune(printable(text)); len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
-	}
-	return text
-}
-
 // escapingWriter writes JSON in which the characters that could control a terminal are
 // escaped. encoding/json escapes only those below U+0020. Each call of Write must have
 // whole characters.

@@ -13,11 +13,11 @@ import (
 type historyCmd struct {
 	Taxpayer       string `required:"" help:"Id of the taxpayer." placeholder:"ID"`
 	Environment    string `required:"" help:"sandbox, certification or production." enum:"sandbox,certification,production"`
-	ExternalID     string `help:"Id of the invoice in the integrator's system." xor:"which" required:"" placeholder:"ID"`
-	IdempotencyKey string `help:"Idempotency key of the creation." xor:"which" required:"" placeholder:"KEY"`
-	Invoice        string `help:"Id of the invoice." xor:"which" required:"" placeholder:"ID"`
-	Document       string `help:"Id of the fiscal document." xor:"which" required:"" placeholder:"ID"`
-	RequestID      string `help:"Request id of the creation, or of a repetition of it." xor:"which" required:"" placeholder:"ID"`
+	ExternalID     string `help:"Id of the invoice in the integrator's system." xor:"which" placeholder:"ID"`
+	IdempotencyKey string `help:"Idempotency key of the creation." xor:"which" placeholder:"KEY"`
+	Invoice        string `help:"Id of the invoice." xor:"which" placeholder:"ID"`
+	Document       string `help:"Id of the fiscal document." xor:"which" placeholder:"ID"`
+	RequestID      string `help:"Request id of the creation, or of a repetition of it." xor:"which" placeholder:"ID"`
 }
 
 type historyView struct {
@@ -38,6 +38,9 @@ type historyEventView struct {
 
 // Run prints the history of one invoice.
 func (c historyCmd) Run(t *terminal) error {
+	if c.ExternalID+c.IdempotencyKey+c.Invoice+c.Document+c.RequestID == "" {
+		return usageError("say which invoice: give one of --external-id, --idempotency-key, --invoice, --document and --request-id")
+	}
 	return t.withStore(func(s *store.Store) error {
 		scope := store.Scope{Environment: fiscal.Environment(c.Environment), TaxpayerID: c.Taxpayer}
 		inv, err := c.find(t, s, scope)

@@ -40,18 +40,18 @@ func (keysListCmd) Run(t *terminal) error {
 			return err
 		}
 		views := mapEach(all, newKeyView)
-		return t.answer(views, func(w io.Writer) {
-			for _, v := range views {
-				state := "old"
-				if v.Newest {
-					state = "newest"
-				}
-				if v.Credentials > 0 {
-					state += ", used by " + strconv.Itoa(v.Credentials) + " credentials"
-				}
-				line(w, v.Kind, strconv.FormatInt(v.Version, 10), v.CreatedAt, state)
+		b := newTable("KIND", "VERSION", "CREATED", "STATE")
+		for _, v := range views {
+			state := "old"
+			if v.Newest {
+				state = "newest"
 			}
-		})
+			if v.Credentials > 0 {
+				state += ", used by " + strconv.Itoa(v.Credentials) + " credentials"
+			}
+			b.add(v.Kind, strconv.FormatInt(v.Version, 10), v.CreatedAt, state)
+		}
+		return t.list(views, b)
 	})
 }
 

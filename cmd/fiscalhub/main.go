@@ -41,11 +41,13 @@ func (s stopSignal) Error() string { return "stopped by " + s.String() }
 
 // cli has one field for each command, and the flags that all commands share.
 type cli struct {
-	JSON      bool   `name:"json" help:"Print the answer as JSON on standard output."`
-	Data      string `help:"Folder of the database, the master key and the witness (default ./data)." default:"./data" placeholder:"DIR"`
-	Database  string `help:"Database: sqlite:PATH, or postgres://… for a server. By default a SQLite file in the data folder." placeholder:"URL"`
-	Actor     string `help:"Name in the audit log of the person who changes something. By default the user and host of the operating system." placeholder:"NAME"`
-	MasterKey string `help:"Master key file. By default master.key in the data folder, created on first use." placeholder:"FILE"`
+	JSON        bool             `name:"json" help:"Print the answer as JSON on standard output."`
+	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
+	Wide        bool             `help:"Do not shorten the columns of a table to the width of the terminal."`
+	Data        string           `help:"Folder of the database, the master key and the witness (default ./data)." default:"./data" placeholder:"DIR"`
+	Database    string           `help:"Database: sqlite:PATH, or postgres://… for a server. By default a SQLite file in the data folder." placeholder:"URL"`
+	Actor       string           `help:"Name in the audit log of the person who changes something. By default the user and host of the operating system." placeholder:"NAME"`
+	MasterKey   string           `help:"Master key file. By default master.key in the data folder, created on first use." placeholder:"FILE"`
 
 	Serve       serveCmd       `cmd:"" help:"Run the API and the background workers."`
 	Onboard     onboardCmd     `cmd:"" help:"Walk to the first live invoice: taxpayer, certificate, numbers, API key."`
@@ -70,6 +72,10 @@ type cli struct {
 	Keys        keysCmd        `cmd:"" help:"List, rotate and drop the service's own keys, while servers run."`
 	Master      masterCmd      `cmd:"" name:"master-key" help:"Rotate the master key, which encrypts the stored secrets."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
+	Help        helpCmd        `cmd:"" help:"Print the help of a command or of a topic."`
+	Completion  completionCmd  `cmd:"" help:"Print the script that completes command lines in bash, zsh or fish."`
+	Man         manCmd         `cmd:"" help:"Write the manual pages."`
+	Complete    completeCmd    `cmd:"" hidden:"" help:"Print what may follow in a command line."`
 }
 
 // run executes one command line and returns the exit code: 0 on success, 1 when
@@ -86,11 +92,13 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		kong.DefaultEnvars("FISCALHUB"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),
+		kong.Vars{"version": "fiscalhub " + version},
 		kong.Exit(func(code int) { stopped, stopCode = true, code }), // kong has printed the help
 	)
 	if err != nil {
 		return fail(errOut, err)
 	}
+	addExamples(parser.Model)
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -103,7 +111,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return exitUsage
 	}
 	t := &terminal{ctx: audit.WithCaller(ctx, commandCaller(c.Actor)), cli: &c, out: out, errOut: errOut}
-	err = parsed.Run(t)
+	err = parsed.Run(t, parser)
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):

@@ -11,6 +11,7 @@ type migrateCmd struct{}
 
 // Run prints the schema version. Opening the database has migrated it.
 func (migrateCmd) Run(t *terminal) error {
+	t.mayCreate = true
 	return t.withStore(func(s *store.Store) error {
 		v, err := s.SchemaVersion(t.ctx)
 		if err != nil {

@@ -67,6 +67,7 @@ func (c onboardCmd) Run(t *terminal) error {
 	o := &onboarding{c: c, t: t, asker: newAsker(os.Stdin, t.errOut, c.Yes || t.cli.JSON)}
 	o.scope.Environment = fiscal.Environment(c.Environment)
 	view := onboardView{Environment: o.scope.Environment}
+	t.mayCreate = true
 	err := t.withKeys(func(s *store.Store, keys *seal.Keys, ring *access.Keyring) (err error) {
 		o.store, o.keys = s, keys
 		for _, step := range []func() error{o.taxpayer, o.certificate, o.ranges, o.asker.complete, o.trust} {

@@ -33,7 +33,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	old := buildPrevious(t)
 	program(t) // before the clients begin
-	figures := newTable("run", "acknowledged", "retried", "longest silence", "migration", "not ready", "settled after", "events", "lost", "untrue status", "numbers twice", "gaps", "violations")
+	figures := newFigureTable("run", "acknowledged", "retried", "longest silence", "migration", "not ready", "settled after", "events", "lost", "untrue status", "numbers twice", "gaps", "violations")
 	for run := range runs {
 		t.Run(strconv.Itoa(run+1), func(t *testing.T) {
 			u := startRollingUpgrade(t, old, storetest.Postgres(t).Empty(t), 2)

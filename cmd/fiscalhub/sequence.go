@@ -106,15 +106,15 @@ func (sequenceListCmd) Run(t *terminal) error {
 			return err
 		}
 		views := mapEach(all, newSequenceView)
-		return t.answer(views, func(w io.Writer) {
-			for i, v := range views {
-				state := strconv.FormatInt(v.Left, 10) + " left"
-				if v.Fenced {
-					state = "fenced"
-				}
-				line(w, v.ID, string(v.Environment), v.TaxpayerID, string(v.Type),
-					fmt.Sprintf("%d–%d", v.From, v.To), "next "+strconv.FormatInt(v.Next, 10), state, all[i].Expires.String())
+		b := newTable("RANGE", "ENVIRONMENT", "TAXPAYER", "TYPE", "NUMBERS", "NEXT", "LEFT", "EXPIRES")
+		for i, v := range views {
+			left := strconv.FormatInt(v.Left, 10)
+			if v.Fenced {
+				left += " (fenced)"
 			}
-		})
+			b.add(v.ID, string(v.Environment), v.TaxpayerID, string(v.Type),
+				fmt.Sprintf("%d–%d", v.From, v.To), strconv.FormatInt(v.Next, 10), left, all[i].Expires.String())
+		}
+		return t.list(views, b)
 	})
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,9 +30,23 @@ type boundServer struct {
 }
 
 func (l *listeners) open(ctx context.Context, address string) (net.Listener, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	listener, err := listenOn(ctx, address)
 	if err == nil {
 		l.opened = append(l.opened, listener)
+	}
+	return listener, err
+}
+
+// listenOn listens on an address. The error says what to do.
+func listenOn(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("another program listens on %s: stop it, or choose another address", address)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("this user may not listen on %s: choose a port above 1023", address)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("this machine has no address %s: choose one of its own", address)
 	}
 	return listener, err
 }

@@ -35,7 +35,7 @@ func (c serveCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	t.noMigrate = c.NoMigrate
+	t.noMigrate, t.mayCreate = c.NoMigrate, true
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, ring *access.Keyring) error {
 		return c.serve(t, config, s, keys, ring)
 	})
@@ -105,17 +105,25 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	return p.run(t.ctx)
 }
 
-// announce prints the addresses of the service and, in an empty sandbox, the
-// demonstration.
-func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, s *store.Store, ring *access.Keyring) error {
-	t.printAddresses(config.env, config.baseURL, receiverURL, s.Engine())
+// announce prints the addresses of the service. In an empty sandbox it creates the
+// demonstration first.
+func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, s *store.Store, ring *access.Keyring) (err error) {
+	v := startView{Version: version, Environment: config.env, Engine: s.Engine(), API: config.baseURL + "/v1", Docs: config.baseURL + "/docs"}
+	if receiverURL != "" {
+		v.Receiver = receiverURL + "/fe"
+	}
+	if config.env == fiscal.Sandbox && !c.NoBootstrap {
+		if v.TaxpayerID, v.APIKey, err = t.bootstrap(s, access.NewCredentials(s, ring, s.Now)); err != nil {
+			return err
+		}
+	}
+	if err := t.printStart(v, config.baseURL); err != nil {
+		return err
+	}
 	if c.ready != nil {
 		c.ready(config.baseURL)
 	}
-	if c.NoBootstrap || config.env != fiscal.Sandbox {
-		return nil
-	}
-	return t.bootstrap(s, access.NewCredentials(s, ring, s.Now), config.baseURL)
+	return nil
 }
 
 // process is the running parts of the service, and the order in which they stop.

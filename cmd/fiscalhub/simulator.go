@@ -45,11 +45,11 @@ func (c simulatorCmd) Run(t *terminal) error {
 	if err := c.enroll(sim); err != nil {
 		return err
 	}
-	emulated, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", c.Listen)
+	emulated, err := listenOn(t.ctx, c.Listen)
 	if err != nil {
 		return err
 	}
-	control, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", c.Control)
+	control, err := listenOn(t.ctx, c.Control)
 	if err != nil {
 		return errors.Join(err, emulated.Close())
 	}

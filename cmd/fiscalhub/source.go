@@ -104,19 +104,15 @@ func (c sourceListCmd) Run(t *terminal) error {
 			return err
 		}
 		views := mapEach(all, c.view)
-		return t.answer(views, func(w io.Writer) {
-			if len(views) == 0 {
-				return
+		b := newTable("SOURCE", "ENVIRONMENT", "TAXPAYER", "STATE", "URL")
+		for _, v := range views {
+			state := "valid"
+			if v.RevokedAt != nil {
+				state = "revoked"
 			}
-			line(w, "SOURCE", "ENVIRONMENT", "TAXPAYER", "STATE", "URL")
-			for _, v := range views {
-				state := "live"
-				if v.RevokedAt != nil {
-					state = "revoked"
-				}
-				line(w, v.ID, string(v.Environment), v.TaxpayerID, state, v.URL)
-			}
-		})
+			b.add(v.ID, string(v.Environment), v.TaxpayerID, state, v.URL)
+		}
+		return t.list(views, b)
 	})
 }
 

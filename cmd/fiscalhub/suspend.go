@@ -196,14 +196,14 @@ func (environmentListCmd) Run(t *terminal) error {
 		}
 		views := mapEach([]fiscal.Environment{fiscal.Sandbox, fiscal.Certification, fiscal.Production},
 			func(env fiscal.Environment) environmentView { return newEnvironmentView(env, suspended) })
-		return t.answer(views, func(w io.Writer) {
-			for _, v := range views {
-				state := "in use"
-				if v.SuspendedAt != nil {
-					state = "suspended since " + *v.SuspendedAt
-				}
-				line(w, string(v.Environment), state, v.Reason)
+		b := newTable("ENVIRONMENT", "STATE", "REASON")
+		for _, v := range views {
+			state := "in use"
+			if v.SuspendedAt != nil {
+				state = "suspended since " + *v.SuspendedAt
 			}
-		})
+			b.add(string(v.Environment), state, v.Reason)
+		}
+		return t.list(views, b)
 	})
 }

@@ -33,13 +33,32 @@ func (c taxpayerCreateCmd) Run(t *terminal) error {
 	if err := apply(&made, &c.RNC, &c.LegalName, c.profile, now); err != nil {
 		return err
 	}
+	t.mayCreate = true
 	return t.withStore(func(s *store.Store) error {
+		if err := warnOfRNC(t, s, made); err != nil {
+			return err
+		}
 		err := s.Update(t.ctx, func(tx *store.Tx) error { return tx.CreateTaxpayer(t.ctx, made) })
 		if err != nil {
 			return err
 		}
 		return t.answer(newTaxpayerView(made), func(w io.Writer) { line(w, made.ID) })
 	})
+}
+
+// warnOfRNC warns when the check digit of an RNC is wrong, and when another taxpayer has
+// the same RNC. Both can be right, but are rare.
+func warnOfRNC(t *terminal, s *store.Store, one store.Taxpayer) error {
+	if !fiscal.CheckDigitHolds(one.RNC) {
+		t.warn("the check digit of the RNC %s is wrong; compare it with the registration", one.RNC)
+	}
+	all, err := s.Taxpayers(t.ctx)
+	for _, other := range all {
+		if other.RNC == one.RNC && other.ID != one.ID {
+			t.warn("the taxpayer %s has the RNC %s too; both share the numbers of that RNC", other.ID, one.RNC)
+		}
+	}
+	return err
 }
 
 type taxpayerUpdateCmd struct {
@@ -83,11 +102,11 @@ func (taxpayerListCmd) Run(t *terminal) error {
 			return err
 		}
 		views := mapEach(all, func(one store.Taxpayer) taxpayerView { return newTaxpayerView(one).with(suspended) })
-		return t.answer(views, func(w io.Writer) {
-			for _, v := range views {
-				line(w, v.ID, v.RNC, v.LegalName, v.state())
-			}
-		})
+		b := newTable("TAXPAYER", "RNC", "LEGAL NAME", "STATE")
+		for _, v := range views {
+			b.add(v.ID, v.RNC, v.LegalName, v.state())
+		}
+		return t.list(views, b)
 	})
 }
 

@@ -28,6 +28,7 @@ type terminal struct {
 	errOut io.Writer
 
 	noMigrate bool // the command must not change the tables of the database
+	mayCreate bool // the command may create the database
 }
 
 // answer prints v as JSON with --json, and calls human to print it as a table
@@ -56,9 +57,18 @@ func (t *terminal) log(level slog.Level) *slog.Logger {
 
 // openStore opens the database that the shared flags name, and migrates it unless
 // noMigrate is set. The caller closes it.
+//
+// A command that only reads or changes things never creates a database: a wrong --data
+// would otherwise look like an empty database.
 func (t *terminal) openStore() (*store.Store, error) {
-	if err := os.MkdirAll(t.cli.Data, 0o700); err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
+	if t.mayCreate {
+		if err := os.MkdirAll(t.cli.Data, 0o700); err != nil {
+			return nil, fmt.Errorf("data folder: %w", err)
+		}
+	} else if file, ok := strings.CutPrefix(t.databaseAddress(), "sqlite:"); ok {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no database at %s: name its folder with --data or its address with --database. `fiscalhub serve`, `fiscalhub onboard` and `fiscalhub taxpayer create` create one", file)
+		}
 	}
 	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate})
 	if errors.Is(err, store.ErrNotMigrated) {

@@ -38,7 +38,7 @@ func TestCommandsPrintNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	var out, errOut bytes.Buffer
 	term := &terminal{ctx: t.Context(), cli: &cli{}, out: &out, errOut: &errOut}
-	human := func(w io.Writer) { line(w, "detail", hostile, shortCell(hostile)) }
+	human := func(w io.Writer) { line(w, "detail", hostile) }
 	if err := term.answer(nil, human); err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +46,13 @@ func TestCommandsPrintNoControlCharacters(t *testing.T) {
 	if strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), `a\x1b[31mb`) || !strings.Contains(out.String(), `\u202e`) {
 		t.Errorf("the table is not one line with escaped characters: %s", &out)
 	}
+	out.Reset()
+	listed := newTable("DETAIL")
+	listed.add(hostile)
+	if err := term.list(nil, listed); err != nil {
+		t.Fatal(err)
+	}
+	wantHarmless(t, "the list", out.String())
 	out.Reset()
 	term.cli.JSON = true
 	if err := term.answer(map[string]string{"detail": hostile}, human); err != nil {

@@ -108,19 +108,15 @@ func (webhookListCmd) Run(t *terminal) error {
 			return err
 		}
 		views := mapEach(all, newEndpointView)
-		return t.answer(views, func(w io.Writer) {
-			if len(views) == 0 {
-				return
+		b := newTable("WEBHOOK", "ENVIRONMENT", "TAXPAYER", "STATUS", "URL", "EVENTS")
+		for _, v := range views {
+			status := string(v.Status)
+			if v.DisabledReason != nil {
+				status += " (" + *v.DisabledReason + ")"
 			}
-			line(w, "WEBHOOK", "ENVIRONMENT", "TAXPAYER", "STATUS", "URL", "EVENTS")
-			for _, v := range views {
-				status := string(v.Status)
-				if v.DisabledReason != nil {
-					status += " (" + *v.DisabledReason + ")"
-				}
-				line(w, v.ID, string(v.Environment), v.TaxpayerID, status, shortCell(v.URL), shortCell(strings.Join(v.Events, ",")))
-			}
-		})
+			b.add(v.ID, string(v.Environment), v.TaxpayerID, status, v.URL, strings.Join(v.Events, ","))
+		}
+		return t.list(views, b)
 	})
 }
 

@@ -87,19 +87,15 @@ func (c webhookDeliveriesCmd) Run(t *terminal) error {
 			return err
 		}
 		views := mapEach(attempts, newDeliveryView)
-		return t.answer(views, func(w io.Writer) {
-			if len(views) == 0 {
-				return
+		b := newTable("EVENT", "KIND", "ATTEMPT", "TIME", "OUTCOME", "NEXT TRY", "ANSWER")
+		for _, v := range views {
+			outcome := textOf(v.Error)
+			if outcome == "" {
+				outcome = "delivered"
 			}
-			line(w, "EVENT", "KIND", "ATTEMPT", "TIME", "OUTCOME", "NEXT TRY", "ANSWER")
-			for _, v := range views {
-				outcome := textOf(v.Error)
-				if outcome == "" {
-					outcome = "delivered"
-				}
-				line(w, v.EventID, v.Type, strconv.FormatInt(v.Attempt, 10), v.AttemptedAt, outcome, textOf(v.NextAttemptAt), shortCell(v.Answer))
-			}
-		})
+			b.add(v.EventID, v.Type, strconv.FormatInt(v.Attempt, 10), v.AttemptedAt, outcome, textOf(v.NextAttemptAt), v.Answer)
+		}
+		return t.list(views, b)
 	})
 }
 

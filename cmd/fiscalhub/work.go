@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -68,42 +67,33 @@ func (c workListCmd) Run(t *terminal) error {
 			return err
 		}
 		views = append(views, mapEach(different, newDifferentView)...)
-		return t.answer(views, func(w io.Writer) {
-			printWaiting(w, all, s.Now())
-			printDifferent(w, different)
-		})
+		return t.list(views, workTable(views, all, different, s.Now()))
 	})
 }
 
-func printWaiting(w io.Writer, all []store.WaitingDocument, now time.Time) {
-	if len(all) == 0 {
-		return
-	}
-	line(w, "DOCUMENT", "EXTERNAL ID", "STATUS", "SINCE", "STAGE", "ATTEMPT", "NEXT TRY", "LAST ERROR")
-	for _, one := range all {
+// workTable returns the documents that wait, and those that the authority shows
+// differently.
+func workTable(views []workView, waiting []store.WaitingDocument, different []store.DifferentInvoice, now time.Time) *table {
+	b := newTable("DOCUMENT", "EXTERNAL ID", "STATUS", "STAGE", "ATTEMPT", "NEXT TRY", "DEADLINE", "CAUSE", "SINCE", "ENVIRONMENT", "TAXPAYER")
+	for i, one := range waiting {
 		stage, attempt, next, failure := "none", "", "", ""
 		if one.Job != nil {
 			stage, attempt = one.Job.Stage, strconv.FormatInt(one.Job.Attempt, 10)
-			next, failure = nextTry(*one.Job, now), shortCell(one.Job.LastError)
+			next, failure = nextTry(*one.Job, now), one.Job.LastError
 		}
-		line(w, one.DocumentID, one.ExternalID, string(one.Status), formatTime(one.CreatedAt), stage, attempt, next, failure)
+		b.add(one.DocumentID, one.ExternalID, string(one.Status), stage, attempt, next, textOf(views[i].Deadline), failure,
+			formatTime(one.CreatedAt), string(one.Environment), one.TaxpayerID)
 	}
+	for _, d := range different {
+		b.add(d.DocumentID, d.ExternalID, string(d.Status), "none", "", "", "", differenceText(d.Difference), formatTime(d.FoundAt), string(d.Environment), d.TaxpayerID)
+	}
+	return b
 }
 
 // newDifferentView returns an accepted document that the authority shows differently.
 // It has no stage: only people can resolve the difference.
 func newDifferentView(d store.DifferentInvoice) workView {
 	return workView{ID: d.DocumentID, ExternalID: d.ExternalID, Status: d.Status, LastError: optional(differenceText(d.Difference))}
-}
-
-func printDifferent(w io.Writer, all []store.DifferentInvoice) {
-	if len(all) == 0 {
-		return
-	}
-	line(w, "DOCUMENT", "EXTERNAL ID", "STATUS", "SINCE", "DIFFERENCE")
-	for _, d := range all {
-		line(w, d.DocumentID, d.ExternalID, string(d.Status), formatTime(d.FoundAt), differenceText(d.Difference))
-	}
 }
 
 // differenceText says in words what the authority shows differently.

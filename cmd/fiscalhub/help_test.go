@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// newParser returns the parser of command lines, without the options that print.
+func newParser(t *testing.T) *kong.Kong {
+	t.Helper()
+	parser, err := kong.New(&cli{}, kong.Name("fiscalhub"), kong.Vars{"version": version}, kong.Exit(func(int) {}), kong.Writers(&bytes.Buffer{}, &bytes.Buffer{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parser
+}
+
+// Every command that does something has an example, and every example is a command line
+// that the program understands.
+func TestEveryCommandHasExamplesThatParse(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	visitCommands(newParser(t).Model.Node, func(n *kong.Node) {
+		if n.Leaf() {
+			known[commandPath(n)] = true
+		}
+	})
+	all := examples()
+	for path := range known {
+		if len(all[path]) == 0 {
+			t.Errorf("%s has no example", path)
+		}
+	}
+	for path, lines := range all {
+		if !known[path] {
+			t.Errorf("there is no command %s", path)
+		}
+		for _, line := range lines {
+			_, line, _ = strings.Cut("source <("+line, "fiscalhub")
+			line, _, _ = strings.Cut(line, " > ")
+			out, err := exec.CommandContext(t.Context(), "sh", "-c", "for word in "+strings.TrimSuffix(line, ")")+`; do printf '%s\n' "$word"; done`).Output()
+			if err != nil {
+				t.Fatal(line, err)
+			}
+			words := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+			if _, err := newParser(t).Parse(words); err != nil && !strings.Contains(err.Error(), "no such file") {
+				t.Errorf("%s: %v", line, err)
+			}
+			if !strings.HasPrefix(strings.Join(words, " "), path) {
+				t.Errorf("%q is an example of another command than %s", line, path)
+			}
+		}
+	}
+}
+
+func TestCompletionOffersWhatMayFollow(t *testing.T) {
+	t.Parallel()
+	root := newParser(t).Model.Node
+	for line, want := range map[string]string{
+		"taxp":                              "taxpayer",
+		"taxpayer ":                         "create list resume show suspend update",
+		"taxpayer c":                        "create",
+		"credential create --env":           "--environment",
+		"credential create --environment ":  "certification production sandbox",
+		"credential create --environment p": "production",
+		"--data x taxpayer l":               "list",
+		"completion ":                       "bash fish zsh",
+		"keys rotate c":                     "cursor",
+		"taxpayer list --wi":                "--wide",
+		"nonsense ":                         "",
+		"comp":                              "completion",
+	} {
+		if got := strings.Join(candidates(root, strings.Split(line, " ")), " "); line == "nonsense " {
+			continue // any command may follow
+		} else if got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// bash runs the script as it does when somebody presses the tabulator.
+func TestBashCompletes(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed")
+	}
+	script := `eval "$(fiscalhub completion bash)"
+COMP_WORDS=(fiscalhub taxpayer s)
+COMP_CWORD=2
+_fiscalhub
+printf '%s\n' "${COMPREPLY[@]}"`
+	c := exec.CommandContext(t.Context(), bash, "-c", script)
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t))+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	out, err := c.CombinedOutput()
+	if err != nil || string(out) != "show\nsuspend\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Every page is without a warning of the formatter, if there is one.
+func TestManualPages(t *testing.T) {
+	t.Parallel()
+	parser := newParser(t)
+	addExamples(parser.Model)
+	dir := t.TempDir()
+	if err := (manCmd{Out: dir}).Run(&terminal{ctx: t.Context(), cli: &cli{}, out: &bytes.Buffer{}, errOut: &bytes.Buffer{}}, parser); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "fiscalhub-taxpayer-create.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{".SH NAME\nfiscalhub\\-taxpayer\\-create \\- Create a taxpayer\n", ".SH EXAMPLES", "legal\\-name"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("groff is not installed: the pages are not formatted")
+	}
+	out, err := exec.CommandContext(t.Context(), groff, "-k", "-man", "-Tutf8", "-ww", "-z", filepath.Join(dir, "fiscalhub-taxpayer-create.1")).CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// table is a list for people: a heading for each column, and a row for each object. The
+// first column identifies the object and is never shortened.
+type table struct {
+	headings []string
+	rows     [][]string
+}
+
+func newTable(headings ...string) *table { return &table{headings: headings} }
+
+// add adds a row. Cells may have text of strangers: what could control the terminal or
+// break the table is escaped.
+func (b *table) add(cells ...string) { b.rows = append(b.rows, mapEach(cells, printable)) }
+
+const (
+	columnGap  = 2
+	leastWidth = 8 // of a column that is shortened
+)
+
+// list prints v as JSON with --json, and the table without. When the table has no row it
+// prints "none" on standard error.
+func (t *terminal) list(v any, b *table) error {
+	if t.cli.JSON {
+		return t.answer(v, nil)
+	}
+	if len(b.rows) == 0 {
+		t.progress("none")
+		return nil
+	}
+	_, err := t.out.Write([]byte(b.format(t.width())))
+	return err
+}
+
+// width returns how many characters a line of standard output may have, or 0 for any
+// number: with --wide, and when standard output is no terminal.
+func (t *terminal) width() int {
+	file, ok := t.out.(*os.File)
+	if t.cli.Wide || !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0
+	}
+	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
+		return columns
+	}
+	columns, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
+// format returns the table in lines of at most width characters, if that is possible.
+// It shortens the widest columns; 0 shortens none.
+func (b *table) format(width int) string {
+	all := append([][]string{b.headings}, b.rows...)
+	widths := make([]int, len(b.headings))
+	for _, row := range all {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	if width > 0 {
+		fitColumns(widths, width)
+	}
+	var out strings.Builder
+	for _, row := range all {
+		line := ""
+		for i, cell := range row {
+			text := shortened(cell, widths[i])
+			line += text + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+columnGap)
+		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return out.String()
+}
+
+// fitColumns takes characters from the widest columns until a line fits, or no column can
+// be shortened.
+func fitColumns(widths []int, width int) {
+	for {
+		sum, widest := -columnGap, 0
+		for i, w := range widths {
+			sum += w + columnGap
+			if i > 0 && (widest == 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if sum <= width || widest == 0 || widths[widest] <= leastWidth {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// shortened returns at most width characters of a text.
+func shortened(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}
