@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture build release clean
+.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture metrics build release clean
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -47,6 +47,9 @@ fuzz: ## fuzz every target for FUZZTIME (default 1m)
 
 picture: ## draw docs/pictures/architecture.svg from the imports and the package table
 	go run ./docs/picture
+
+metrics: ## write docs/metrics.md from the catalogue of metrics
+	go run ./docs/metrics
 
 build: ## build the static binary bin/fiscalhub
 	scripts/build bin/fiscalhub

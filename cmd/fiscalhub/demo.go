@@ -32,6 +32,8 @@ const (
 
 	demoPace    = 20               // divides every background wait
 	demoTimeout = 60 * time.Second // for each step; a few seconds are usual
+
+	demoCompareRate = 30 // as serve has it by default
 )
 
 // demo is a running demonstration: a simulated authority, the service with a
@@ -153,7 +155,7 @@ func (d *demo) serve(authority string) (chan error, error) {
 	}
 	ready := make(chan string, 1)
 	command := serveCmd{
-		Environment: string(d.scope.Environment), Listen: "127.0.0.1:0", LogLevel: slog.LevelError,
+		Environment: string(d.scope.Environment), Listen: "127.0.0.1:0", LogLevel: slog.LevelError, CompareRate: demoCompareRate,
 		liveFlags:   liveFlags{Authority: authority, Trust: roots, Pace: demoPace},
 		privateFlag: demoPrivate,
 		ready:       func(baseURL string) { ready <- baseURL },

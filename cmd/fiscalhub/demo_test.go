@@ -66,7 +66,8 @@ func holds(t *testing.T, path, text string) bool {
 }
 
 // Without --exit the demo serves until it is stopped. Its links must open without an
-// API key, and it must remove its data folder.
+// API key, its metrics must be those of the documentation, and it must remove its data
+// folder.
 func TestDemoServesUntilStopped(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
@@ -101,6 +102,7 @@ func TestDemoServesUntilStopped(t *testing.T) {
 	if feed := submatch(out.String(), `events +(\S+)/v1/taxpayers/\S+/events, and by webhook to http://127.0.0.1:\d+`); feed == "" {
 		t.Errorf("the demo does not print the address of the events:\n%s", out)
 	}
+	checkMetrics(t, fetch(t, submatch(out.String(), `API +(\S+)/v1`)+"/metrics"))
 	dir := submatch(out.String(), `--data (\S+)`)
 	if _, err := os.Stat(filepath.Join(dir, "fiscalhub.db")); err != nil {
 		t.Error(err)

@@ -69,6 +69,7 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 	pace := wake.Pace(c.Pace)
 	engine := pipeline.Options{
 		Store: o.store, Plan: pipeline.Sandbox{}, Env: o.env, Now: o.store.Now, Log: o.log, Pace: pace, OnCommit: o.onCommit,
+		OnStage: stageMetrics(o.metrics, o.env),
 	}
 	if o.env != fiscal.Sandbox {
 		if engine.Plan, err = c.buildPlan(r, o); err != nil {
@@ -137,6 +138,7 @@ func (c liveFlags) buildPlan(r *envRuntime, o runtimeOptions) (plan *live.Plan, 
 	}); err != nil {
 		return nil, err
 	}
+	o.metrics.MustRegister(newCircuitCollector(r.authority))
 	r.certificates = access.NewCertificates(o.store, o.keys, o.store.Now)
 	return live.New(live.Options{
 		Store: o.store, Env: o.env, Authority: r.authority, Identities: r.certificates, Now: o.store.Now, Log: o.log,
@@ -148,19 +150,6 @@ func (c liveFlags) buildPlan(r *envRuntime, o runtimeOptions) (plan *live.Plan, 
 func (r *envRuntime) close() {
 	if r.authority != nil {
 		r.authority.Close()
-	}
-}
-
-// exchangeMetrics returns a function that counts and times the exchanges with the
-// authority and with buyers.
-func exchangeMetrics(to prometheus.Registerer) func(dgii.Exchange) {
-	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "fiscalhub_authority_exchange_seconds", Help: "Exchanges with the tax authority and with buyers, by service and outcome.",
-		Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
-	}, []string{"service", "outcome"})
-	to.MustRegister(took)
-	return func(e dgii.Exchange) {
-		took.WithLabelValues(e.Service, string(e.Outcome)).Observe(e.Duration.Seconds())
 	}
 }
 

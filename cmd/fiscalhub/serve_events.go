@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
@@ -25,7 +27,7 @@ type events struct {
 }
 
 // newEvents builds the feed and the sender of webhooks. The caller closes it.
-func (c serveCmd) newEvents(env fiscal.Environment, baseURL string, s *store.Store, keys *seal.Keys, log *slog.Logger) (*events, error) {
+func (c serveCmd) newEvents(env fiscal.Environment, baseURL string, s *store.Store, keys *seal.Keys, registry prometheus.Registerer, log *slog.Logger) (*events, error) {
 	if c.WebhookAllowPrivate {
 		log.Warn("Webhooks may go to private addresses (--webhook-allow-private). Any user who can create an endpoint can make this machine call any address.")
 	}
@@ -43,6 +45,7 @@ func (c serveCmd) newEvents(env fiscal.Environment, baseURL string, s *store.Sto
 	if err == nil {
 		e.sender, err = notify.NewSender(notify.SenderOptions{
 			Store: s, Secrets: secrets, Poster: poster, Env: env, Now: s.Now, Log: log, Pace: wake.Pace(c.Pace), BaseURL: baseURL, OnCommit: e.committed,
+			OnAttempt: attemptMetrics(registry, env),
 		})
 	}
 	if err == nil {

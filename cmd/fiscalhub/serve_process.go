@@ -11,9 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
@@ -63,13 +60,15 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	defer func() { err = errors.Join(err, witness.Close()) }()
-	events, err := c.newEvents(config.env, config.baseURL, s, keys, log)
+	registry, err := newRegistry(config.env, s, log)
+	if err != nil {
+		return err
+	}
+	events, err := c.newEvents(config.env, config.baseURL, s, keys, registry, log)
 	if err != nil {
 		return err
 	}
 	defer events.close()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	runtime, err := c.newRuntime(runtimeOptions{
 		env: config.env, store: s, keys: keys, fence: witness, onCommit: events.committed, log: log, metrics: registry,
 		own: publicAddresses(t.ctx, config.baseURL), compareRate: c.CompareRate, noPeerTokens: c.neverAuthenticates(),

@@ -18,13 +18,18 @@ func (versionCmd) Run(t *terminal) error {
 		Revision string `json:"revision,omitempty"`
 		Go       string `json:"go"`
 		Platform string `json:"platform"`
-	}{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	}{Version: version, Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	return t.answer(v, func(w io.Writer) { line(w, "fiscalhub "+v.Version, v.Revision, v.Go, v.Platform) })
+}
+
+// revision returns the commit that the program was built from, or "" when it is unknown.
+func revision() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
-				v.Revision = s.Value
+				return s.Value
 			}
 		}
 	}
-	return t.answer(v, func(w io.Writer) { line(w, "fiscalhub "+v.Version, v.Revision, v.Go, v.Platform) })
+	return ""
 }

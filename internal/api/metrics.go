@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/metric"
 )
 
 // metrics are the Prometheus metrics of the API. Label values are route patterns
@@ -22,25 +23,12 @@ type metrics struct {
 
 func newMetrics(to prometheus.Registerer, c *capacity.Capacity) *metrics {
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fiscalhub_http_requests_total", Help: "Requests answered, by route, method, status and error code.",
-		}, []string{"route", "method", "status", "code"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "fiscalhub_http_request_seconds", Help: "Time from the first byte of a request to its answer.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-		}, []string{"route", "method"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "fiscalhub_http_requests_in_flight", Help: "Requests being answered now.",
-		}),
-		shed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fiscalhub_http_shed_total", Help: "Requests refused because the service, the strangers, an address, a credential or a taxpayer had no capacity left.",
-		}, []string{"bound"}),
-		replays: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "fiscalhub_idempotent_replays_total", Help: "Creations answered with the stored answer of an earlier request.",
-		}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fiscalhub_authentication_failures_total", Help: "Requests whose credential was refused, by reason.",
-		}, []string{"reason"}),
+		requests: metric.NewCounters(metric.RequestTotal),
+		seconds:  metric.NewHistograms(metric.RequestTime),
+		inFlight: metric.NewGauge(metric.InFlight),
+		shed:     metric.NewCounters(metric.ShedTotal),
+		replays:  metric.NewCounter(metric.ReplayTotal),
+		refused:  metric.NewCounters(metric.RefusedTotal),
 	}
 	if to != nil {
 		to.MustRegister(m.requests, m.seconds, m.inFlight, m.shed, m.replays, m.refused, usageCollector{c})
@@ -62,9 +50,9 @@ func (m *metrics) observe(x *exchange, took time.Duration) {
 type usageCollector struct{ capacity *capacity.Capacity }
 
 var (
-	usedDesc    = prometheus.NewDesc("fiscalhub_capacity_used", "What requests and connections hold now, by part of the capacity.", []string{"part"}, nil)
-	limitDesc   = prometheus.NewDesc("fiscalhub_capacity_limit", "The most that requests and connections may hold, by part of the capacity.", []string{"part"}, nil)
-	waitingDesc = prometheus.NewDesc("fiscalhub_capacity_waiting", "Requests that wait, by part of the capacity.", []string{"part"}, nil)
+	usedDesc    = metric.NewDesc(metric.CapacityUsed)
+	limitDesc   = metric.NewDesc(metric.CapacityLimit)
+	waitingDesc = metric.NewDesc(metric.CapacityWaiting)
 )
 
 // Describe sends the descriptions of the metrics.

@@ -139,7 +139,7 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 				if slices.Contains(allowed, method) {
 					continue
 				}
-				a := e.send(request{method: method, path: operation{method, path}.pathFor(e.taxpayer, made.ID)})
+				a := e.send(request{method: method, path: operation{path: path}.pathFor(e.taxpayer, made.ID)})
 				if a.status != http.StatusMethodNotAllowed || a.code() != "bad_request" || a.header.Get("Allow") != want {
 					t.Errorf("%s %s: %s, Allow %q, want %q", method, path, a, a.header.Get("Allow"), want)
 				}

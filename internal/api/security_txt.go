@@ -14,12 +14,8 @@ const securityPath = "/.well-known/security.txt"
 // than a year. A service that runs renews the date by itself.
 const securityLifetime = 180 * 24 * time.Hour
 
-// serveSecurity answers with the contacts of the operator, or 404 without any.
-func (a *API) serveSecurity(w http.ResponseWriter, r *http.Request) {
-	if len(a.securityContacts) == 0 || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
-		a.ServeHTTP(w, r)
-		return
-	}
+// serveSecurity answers with the contacts of the operator.
+func (a *API) serveSecurity(w http.ResponseWriter, _ *http.Request) {
 	var text strings.Builder
 	for _, contact := range a.securityContacts {
 		_, _ = fmt.Fprintf(&text, "Contact: %s\n", contact) // a Builder returns no error

@@ -47,7 +47,7 @@ func TestSecurityTextIsValidWhileTheServiceRuns(t *testing.T) {
 			}
 			e.clock.advance(400 * 24 * time.Hour)
 		}
-		if a := s.send(request{method: http.MethodPost, path: path, key: "-"}); a.status != http.StatusNotFound {
+		if a := s.send(request{method: http.MethodPost, path: path, key: "-"}); a.status != http.StatusMethodNotAllowed {
 			t.Errorf("another method: %s", a)
 		}
 	})

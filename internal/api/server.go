@@ -36,15 +36,15 @@ func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {
 		case path == "/livez":
-			a.counted("probe", func(w http.ResponseWriter, r *http.Request) { a.probe(w, r, nil) }).ServeHTTP(w, r)
+			a.counted("probe", a.readOnly(func(w http.ResponseWriter, r *http.Request) { a.probe(w, r, nil) })).ServeHTTP(w, r)
 		case path == "/readyz":
-			a.counted("probe", func(w http.ResponseWriter, r *http.Request) { a.probe(w, r, a.ready) }).ServeHTTP(w, r)
+			a.counted("probe", a.readOnly(func(w http.ResponseWriter, r *http.Request) { a.probe(w, r, a.ready) })).ServeHTTP(w, r)
 		case path == "/metrics" && a.clients.Local(r):
-			metricsHandler.ServeHTTP(w, r)
+			a.readOnly(metricsHandler.ServeHTTP)(w, r)
 		case path == "/docs" || strings.HasPrefix(path, "/docs/"):
 			a.counted("address", docs.ServeHTTP).ServeHTTP(w, r)
-		case path == securityPath:
-			a.counted("address", a.serveSecurity).ServeHTTP(w, r)
+		case path == securityPath && len(a.securityContacts) > 0:
+			a.counted("address", a.readOnly(a.serveSecurity)).ServeHTTP(w, r)
 		default:
 			a.ServeHTTP(w, r)
 		}
@@ -66,6 +66,17 @@ func (a *API) counted(window string, next http.HandlerFunc) http.Handler {
 			return a.addressExceeded(x)
 		})
 	})
+}
+
+// readOnly returns a handler that answers 405 to all methods but GET and HEAD.
+func (a *API) readOnly(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			next(w, r)
+			return
+		}
+		a.answer(w, r, func(*exchange) error { return methodNotAllowed("GET, HEAD") })
+	}
 }
 
 // MetricsHandler serves metrics in the format of Prometheus.

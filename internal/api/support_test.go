@@ -29,7 +29,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
-	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
 // withService starts another API on the store and the pipeline of the environment,
@@ -327,75 +326,6 @@ func (e *env) storedCredential(key string) store.Credential {
 	return c
 }
 
-// operation is a path and method of the OpenAPI document.
-type operation struct{ method, path string }
-
-// operations lists the operations of the document, so that tests cover new ones.
-func operations(t *testing.T) []operation {
-	t.Helper()
-	text, err := openapi.JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var document struct {
-		Paths map[string]map[string]json.RawMessage `json:"paths"`
-	}
-	if err := json.Unmarshal(text, &document); err != nil {
-		t.Fatal(err)
-	}
-	var all []operation
-	for path, item := range document.Paths {
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-			if _, ok := item[strings.ToLower(method)]; ok {
-				all = append(all, operation{method, path})
-			}
-		}
-	}
-	if len(all) < 7 {
-		t.Fatalf("only %d operations", len(all))
-	}
-	return all
-}
-
-// pathFor fills in the parameters of the path.
-func (o operation) pathFor(taxpayer, resource string) string {
-	return strings.NewReplacer("{taxpayer_id}", taxpayer, "{invoice_id}", resource, "{document_id}", resource,
-		"{endpoint_id}", resource, "{source_id}", resource).Replace(o.path)
-}
-
-// ofTaxpayer reports whether the path has a taxpayer, named whether it names one
-// resource, and webhooks whether it manages webhook endpoints.
-func (o operation) ofTaxpayer() bool { return strings.Contains(o.path, "{taxpayer_id}") }
-func (o operation) webhooks() bool   { return strings.Contains(o.path, "/webhook-endpoints") }
-func (o operation) named() bool {
-	return strings.Contains(o.path, "{invoice_id}") || strings.Contains(o.path, "{document_id}") || strings.Contains(o.path, "{endpoint_id}")
-}
-
-// uselessScope returns a scope that does not allow the operation.
-func (o operation) uselessScope() apikey.Scope {
-	if o.webhooks() {
-		return apikey.InvoicesRead
-	}
-	return apikey.WebhooksManage
-}
-
-// validRequest returns a valid request of the operation.
-func (o operation) validRequest(path string) request {
-	r := request{method: o.method, path: path}
-	switch {
-	case strings.HasSuffix(o.path, "/replay"):
-		r.body = []byte(`{"failed":true}`)
-	case strings.Contains(o.path, "{endpoint_id}"), strings.HasSuffix(o.path, "/events"):
-	case o.method == http.MethodPost && o.webhooks():
-		r.idem, r.body = "complete", endpointBody("https://complete.example/hook")
-	case o.method == http.MethodPost:
-		r.idem, r.body = "complete", invoiceBody("complete")
-	case strings.HasSuffix(o.path, "/fiscal-documents"):
-		r.path += "?external_id=complete"
-	}
-	return r
-}
-
 // endpointBody returns a valid body for the creation of an endpoint.
 func endpointBody(url string, kinds ...string) []byte {
 	if len(kinds) == 0 {
@@ -407,8 +337,6 @@ func endpointBody(url string, kinds ...string) []byte {
 	}
 	return b
 }
-
-func (o operation) String() string { return fmt.Sprintf("%s %s", o.method, o.path) }
 
 // getPlain gets a page that is not in the OpenAPI document.
 func (e *env) getPlain(t *testing.T, path string) (response, error) {

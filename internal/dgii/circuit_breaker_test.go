@@ -32,6 +32,11 @@ func TestCircuitOpensAfterFailuresAndClosesAfterAProbe(t *testing.T) {
 	if since, down := c.Down(); !down || !since.Equal(opened) {
 		t.Errorf("Down() = %v, %v", since, down)
 	}
+	for _, circuit := range c.Circuits() {
+		if circuit.Open != (circuit.Service == "reception") {
+			t.Errorf("the circuit of %s is open: %v", circuit.Service, circuit.Open)
+		}
+	}
 	s.clock.advance(4 * time.Second)
 	err := submit(fiscal.ErrNotReceived)
 	if wait, ok := errors.AsType[*RetryAfterError](err); !ok || wait.Delay != time.Second {

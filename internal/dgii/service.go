@@ -70,6 +70,21 @@ func (c *Client) initServices(maxInFlight int) {
 	c.directory = newService(directoryService, c.hosts.ECF, "consultadirectorio/api/consultas/obtenerdirectorioporrnc")
 }
 
+// A Circuit is the state of the circuit breaker of a service.
+type Circuit struct {
+	Service string
+	Open    bool // the service fails, and is only probed from time to time
+}
+
+// Circuits returns the state of all services of the authority.
+func (c *Client) Circuits() []Circuit {
+	all := make([]Circuit, len(c.services))
+	for i, s := range c.services {
+		all[i] = Circuit{s.name, s.breaker.isOpen()}
+	}
+	return all
+}
+
 func (c *Client) logCircuit(service string, open bool) {
 	if open {
 		c.log.Warn("a service of the tax authority fails: its circuit is open, and the service is probed from time to time", "service", service)

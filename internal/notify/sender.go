@@ -44,6 +44,9 @@ type SenderOptions struct {
 	// OnCommit is called after the sender has committed an event of a taxpayer. It may
 	// be nil.
 	OnCommit func(store.Scope)
+	// OnAttempt is called after every attempt with the state of the delivery then, for
+	// metrics. It must not block. It may be nil.
+	OnAttempt func(state store.DeliveryState, took time.Duration)
 }
 
 func (o SenderOptions) check() error {
@@ -65,6 +68,7 @@ type Sender struct {
 	baseURL       string
 	pace          wake.Pace
 	onCommit      func(store.Scope)
+	onAttempt     func(state store.DeliveryState, took time.Duration)
 	onPoint       func(name string) error // tests stop a worker here, or make a commit fail
 	drainTime     time.Duration
 	signal        wake.Signal
@@ -82,9 +86,12 @@ func NewSender(o SenderOptions) (*Sender, error) {
 	if o.OnCommit == nil {
 		o.OnCommit = func(store.Scope) {}
 	}
+	if o.OnAttempt == nil {
+		o.OnAttempt = func(store.DeliveryState, time.Duration) {}
+	}
 	return &Sender{
 		store: o.Store, secrets: o.Secrets, poster: o.Poster, env: o.Env, now: o.Now, log: o.Log, baseURL: o.BaseURL, pace: o.Pace,
-		onCommit: o.OnCommit, onPoint: func(string) error { return nil }, drainTime: drainTime,
+		onCommit: o.OnCommit, onAttempt: o.OnAttempt, onPoint: func(string) error { return nil }, drainTime: drainTime,
 		signal: wake.NewSignal(), replaySignal: wake.NewSignal(),
 	}, nil
 }
@@ -203,6 +210,7 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
 	if o.State == store.DeliveryPending {
 		o.Attempt.NextAt = o.RunAt
 	}
+	s.onAttempt(o.State, s.now().Sub(at))
 	s.record(ctx, d, endpoint, o)
 }
 

@@ -98,6 +98,8 @@ func TestADeliveryEndsAfterTenFailures(t *testing.T) {
 		hook, _ := e.endpoint(r.URL, event.All)
 		n := e.addEvent(e.scope, "fiscal_document.accepted")
 		s, began := e.newSender(), e.now()
+		reported := map[store.DeliveryState]int{}
+		s.onAttempt = func(state store.DeliveryState, _ time.Duration) { reported[state]++ }
 		for i := 1; i <= 10; i++ {
 			if e.sendDue(s) != 1 {
 				t.Fatalf("attempt %d was not made", i)
@@ -112,6 +114,9 @@ func TestADeliveryEndsAfterTenFailures(t *testing.T) {
 		d, err := e.store.DeliveriesOf(t.Context(), e.scope, n.ID)
 		if err != nil || d[0].State != store.DeliveryFailed || e.read(hook).Status != store.EndpointEnabled {
 			t.Errorf("%+v, %v; the endpoint is %s", d, err, e.read(hook).Status)
+		}
+		if reported[store.DeliveryPending] != 9 || reported[store.DeliveryFailed] != 1 {
+			t.Errorf("reported %v", reported)
 		}
 		// A replay sends the failed deliveries again.
 		replayed, err := e.Replay(t.Context(), e.scope, hook.ID, Replay{Failed: true})

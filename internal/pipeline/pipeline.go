@@ -34,6 +34,9 @@ type Options struct {
 	// OnCommit, if set, is called after a commit that has added events of a
 	// taxpayer.
 	OnCommit func(store.Scope)
+	// OnStage, if set, is called after every stage of a document, for metrics. It must
+	// not block.
+	OnStage func(StageResult)
 	// Point, for tests, is called before and after every commit of the runner, by
 	// the worker that commits. An error before a commit replaces it; one after it
 	// hides its success.
@@ -68,6 +71,7 @@ type Pipeline struct {
 	pace          wake.Pace
 	stamp         ecf.Authority
 	onCommit      func(store.Scope)
+	onStage       func(StageResult)
 	onPoint       func(name string) error
 	journal       *Journal
 	subscriptions subscriptions
@@ -87,6 +91,9 @@ func New(o Options) (*Pipeline, error) {
 	if o.OnCommit == nil {
 		o.OnCommit = func(store.Scope) {}
 	}
+	if o.OnStage == nil {
+		o.OnStage = func(StageResult) {}
+	}
 	if o.Point == nil {
 		o.Point = func(string) error { return nil }
 	}
@@ -96,7 +103,7 @@ func New(o Options) (*Pipeline, error) {
 	}
 	return &Pipeline{
 		store: o.Store, plan: o.Plan, watcher: o.Watcher, env: o.Env, now: o.Now, log: o.Log, pace: o.Pace, stamp: o.Stamp,
-		onCommit: o.OnCommit, onPoint: o.Point, journal: newJournal(o.Store, o.Log), signals: signals,
+		onCommit: o.OnCommit, onStage: o.OnStage, onPoint: o.Point, journal: newJournal(o.Store, o.Log), signals: signals,
 		printers: make(chan struct{}, maxPrinting),
 	}, nil
 }

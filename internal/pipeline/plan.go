@@ -65,7 +65,8 @@ type Work struct {
 	// undone. It fails with store.ErrLeaseLost when another worker has the job.
 	Hold func(ctx context.Context, rows *store.Batch) error
 
-	state *store.DocumentState // as read with the claim, not decoded yet
+	state  *store.DocumentState // as read with the claim, not decoded yet
+	before fiscal.Status        // before the stage
 }
 
 // Step is the result of a stage. It is committed together with the job's move.

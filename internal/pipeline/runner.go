@@ -171,8 +171,10 @@ func (p *Pipeline) runStages(ctx context.Context, w Work) {
 				p.log.Warn("Cannot extend the lease of a job.", "document_id", job.DocumentID, "error", err.Error())
 			}
 		})
-		next, failure := p.step(ctx, &w)
+		began := p.now()
+		next, change, failure := p.step(ctx, &w)
 		stop()
+		p.report(ctx, w, began, job, change, failure)
 		switch {
 		case failure == nil && next == "":
 			return
@@ -226,24 +228,25 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 const maxDecisions = 5
 
 // step does one stage and commits it. It returns the stage to continue with at
-// once, if there is one, and updates w to what is known then.
-func (p *Pipeline) step(ctx context.Context, w *Work) (next string, err error) {
+// once, if there is one, and what was committed, and updates w to what is known then.
+func (p *Pipeline) step(ctx context.Context, w *Work) (next string, change Change, err error) {
 	bounded, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	if err := p.load(bounded, w); err != nil {
-		return "", err
+		return "", change, err
 	}
 	job := w.Job
+	w.before = w.Invoice.Status
 	w.Hold = func(ctx context.Context, rows *store.Batch) error { return p.hold(ctx, job, rows) }
 	step, err := p.attempt(bounded, *w)
 	if err != nil {
-		return "", err
+		return "", change, err
 	}
-	next = step.Next
+	next, change = step.Next, step.Change
 	if !step.Committed {
 		// The result is committed even when the time of the stage is over.
-		if next, err = p.finish(ctx, w, step); err != nil {
-			return "", err
+		if next, change, err = p.finish(ctx, w, step); err != nil {
+			return "", change, err
 		}
 	}
 	w.Request, w.Fresh = nil, step.Issued != nil
@@ -253,16 +256,17 @@ func (p *Pipeline) step(ctx context.Context, w *Work) (next string, err error) {
 	if step.Evidence != nil {
 		w.Evidence = step.Evidence
 	}
-	return next, nil
+	return next, change, nil
 }
 
 // finish commits the result of a stage.
-func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string, err error) {
+func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string, change Change, err error) {
 	for range maxDecisions {
-		change, decided := step.Change, new(store.Batch)
+		decided := new(store.Batch)
+		change = step.Change
 		if step.Decide != nil {
 			if change, err = step.Decide(decided, w.Invoice); err != nil {
-				return "", err
+				return "", change, err
 			}
 		}
 		// The job's row comes first: it is the row that nodes lock in common.
@@ -277,19 +281,25 @@ func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string,
 			if next == "" && change.Next != "" && change.After == 0 {
 				p.notifyQueue(change.Next)
 			}
-			return next, nil
+			return next, change, nil
 		}
 		if !errors.Is(err, store.ErrInvoiceChanged) {
 			break
 		}
 		if w.Invoice, err = p.store.Invoice(ctx, w.Invoice.Scope, w.Invoice.ID); err != nil {
-			return "", err
+			return "", change, err
 		}
 	}
 	if errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil {
-		err = errors.Join(err, p.commitResult(ctx, "late "+w.Job.Stage, func() error { return p.Update(ctx, step.CommitLate) }))
+		err = errors.Join(err, p.commitResult(ctx, "late "+w.Job.Stage, func() error {
+			return p.Update(ctx, func(ctx context.Context, tx *store.Tx) (after store.Invoice, notified bool, err error) {
+				after, notified, err = step.CommitLate(ctx, tx)
+				w.Invoice = after
+				return after, notified, err
+			})
+		}))
 	}
-	return "", err
+	return "", change, err
 }
 
 // Update commits a change of an invoice and publishes it.

@@ -98,6 +98,13 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.ConfirmedResponses": {true, "worker: finds the responses of all taxpayers whose signer is known by now"},
 		"reader.Replays":            {true, "sender: finds the replays of all taxpayers"},
 
+		// Metrics show sums over all taxpayers of an environment.
+		"reader.jobFigures":      {true, "metrics: counts the jobs of all taxpayers"},
+		"reader.DeliveryFigures": {true, "metrics: counts the deliveries of all taxpayers"},
+		"reader.EndpointFigures": {true, "metrics: counts the endpoints of all taxpayers"},
+		"reader.CertificateEnds": {true, "metrics: reads when the certificates of all taxpayers end"},
+		"reader.NumberFigures":   {true, "metrics: counts the numbers of all taxpayers"},
+
 		// Numbers belong to an RNC, and several taxpayers may have the same RNC.
 		"Tx.AddNumberRange":  {true, "compares a range with those of all taxpayers that have the RNC"},
 		"reader.SentSince":   {true, "fence: a witness needs the attempts of all taxpayers"},

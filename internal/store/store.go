@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,6 +43,9 @@ type Store struct {
 	failure *storageFailure
 	log     *slog.Logger
 	onPoint func(name string) error
+	now     func() time.Time // of this node; Now returns the clock of the database
+	// onCommit is called after every transaction that writes; nil: no function is.
+	onCommit atomic.Pointer[func(took time.Duration, err error)]
 }
 
 // reader has the methods that read. They are the same outside and inside a
@@ -90,7 +94,7 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 	if opt.Point == nil {
 		opt.Point = func(string) error { return nil }
 	}
-	s := &Store{reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log, onPoint: opt.Point}
+	s := &Store{reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log, onPoint: opt.Point, now: opt.Now}
 	if s.clock, err = newClock(ctx, opt, e.clock); err != nil {
 		return nil, errors.Join(d.wrap("read the clock of the database", err), e.close())
 	}
@@ -147,7 +151,11 @@ func (s *Store) guard(transaction func() error) error {
 	if err := s.onPoint("before commit"); err != nil {
 		return err
 	}
+	began := s.now()
 	err := transaction()
+	if observe := s.onCommit.Load(); observe != nil {
+		(*observe)(s.now().Sub(began), err)
+	}
 	if err != nil && s.d.broken(err) {
 		s.failure.record(err)
 	}
@@ -164,6 +172,10 @@ func (s *Store) guard(transaction func() error) error {
 	}
 	return failed
 }
+
+// OnCommit makes the store call a function after every transaction that writes, for
+// metrics, with the time that it took and its error. The function must not block.
+func (s *Store) OnCommit(observe func(took time.Duration, err error)) { s.onCommit.Store(&observe) }
 
 // Broken returns a channel that is closed after a failure of the storage that can
 // lose committed rows. From then on every write returns ErrBroken, and the process

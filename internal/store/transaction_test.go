@@ -37,6 +37,28 @@ func TestAFailedTransactionLeavesNothing(t *testing.T) {
 	})
 }
 
+func TestEveryTransactionIsObserved(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		var seen []error
+		s.OnCommit(func(took time.Duration, err error) {
+			if took < 0 {
+				t.Errorf("a transaction took %s", took)
+			}
+			seen = append(seen, err)
+		})
+		made := sampleTaxpayer()
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.CreateTaxpayer(ctx, made) })
+		if err := s.Commit(t.Context(), new(store.Batch)); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Update(t.Context(), func(*store.Tx) error { return errOwn })
+		if len(seen) != 3 || seen[0] != nil || seen[1] != nil || !errors.Is(seen[2], errOwn) {
+			t.Errorf("observed %v", seen)
+		}
+	})
+}
+
 func TestAFailedTransactionDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fiscalhub/fiscalhub/internal/metric"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -15,16 +16,7 @@ type metrics struct {
 }
 
 func newMetrics(to prometheus.Registerer) *metrics {
-	m := &metrics{
-		overdueTotal: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fiscalhub_documents_overdue_total",
-			Help: "Documents that had no verdict for 15 minutes, or an unknown outcome for 24 hours, by reason.",
-		}, []string{"reason"}),
-		contingency: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "fiscalhub_contingency",
-			Help: "1 while a contingency lasts: the tax authority is out of reach of all nodes.",
-		}),
-	}
+	m := &metrics{overdueTotal: metric.NewCounters(metric.OverdueTotal), contingency: metric.NewGauge(metric.Contingency)}
 	if to != nil {
 		to.MustRegister(m.overdueTotal, m.contingency)
 	}
@@ -51,25 +43,8 @@ type comparerMetrics struct {
 
 func newComparerMetrics(to prometheus.Registerer) *comparerMetrics {
 	m := &comparerMetrics{
-		comparisons: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fiscalhub_comparisons_total",
-			Help: "Accepted documents that this node compared with the tax authority, by result.",
-		}, []string{"result"}),
-		differences: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fiscalhub_differences_total",
-			Help: "Accepted documents that the tax authority shows differently, by kind of difference. Each is an alarm.",
-		}, []string{"kind"}),
-		lastCompared: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "fiscalhub_comparison_last_timestamp_seconds",
-			Help: "When any node last compared a document with the tax authority, in seconds since 1970.",
-		}),
-		comparisonLag: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "fiscalhub_comparison_lag_seconds",
-			Help: "For how long the next accepted document has been due for its first comparison.",
-		}),
-	}
-	for _, kind := range store.DifferenceKinds() {
-		m.differences.WithLabelValues(string(kind)) // so that an alarm can watch it from the start
+		comparisons: metric.NewCounters(metric.CompareTotal), differences: metric.NewCounters(metric.DifferentTotal),
+		lastCompared: metric.NewGauge(metric.LastCompared), comparisonLag: metric.NewGauge(metric.CompareLag),
 	}
 	if to != nil {
 		to.MustRegister(m.comparisons, m.differences, m.lastCompared, m.comparisonLag)

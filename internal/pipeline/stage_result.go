@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// StageOutcome is how a stage ended.
+type StageOutcome string
+
+// The outcomes of a stage.
+const (
+	StageDone      StageOutcome = "done"       // the next stage follows, or the document needs no more work
+	StageWaiting   StageOutcome = "waiting"    // it continues later, and nothing failed
+	StageSuspended StageOutcome = "suspended"  // it waits until the tax authority answers
+	StageFailed    StageOutcome = "failed"     // it is tried again
+	StageLeaseLost StageOutcome = "lease_lost" // another worker has the document
+)
+
+// StageResult is what a worker did for one document in one stage. It has nothing of the
+// contents of the document.
+type StageResult struct {
+	store.Scope
+	DocumentID    string
+	Stage         string
+	Attempt       int64
+	Outcome       StageOutcome
+	Next          string        // the next stage, if it is known
+	Before, After fiscal.Status // of the document
+	CreatedAt     time.Time     // of the invoice; zero when it could not be read
+	EndedAt       time.Time
+	Took          time.Duration
+}
+
+// SinceCreation returns the time from the creation of the invoice to the end of the stage.
+func (r StageResult) SinceCreation() time.Duration { return r.EndedAt.Sub(r.CreatedAt) }
+
+// Verdict reports whether the stage has brought the verdict of the document.
+func (r StageResult) Verdict() bool {
+	return r.After != r.Before && r.After.Final() && !r.Before.Final()
+}
+
+// report logs the result of a stage in one line, and passes it to OnStage. job is the job
+// at the stage, and w what is known after it.
+func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job store.Job, change Change, failure error) {
+	ended := p.now()
+	r := StageResult{
+		Scope: job.Scope, DocumentID: job.DocumentID, Stage: job.Stage, Attempt: job.Attempt,
+		Outcome: stageOutcome(change, failure), Next: change.Next, Before: w.before, After: w.Invoice.Status,
+		CreatedAt: w.Invoice.CreatedAt, EndedAt: ended, Took: ended.Sub(began),
+	}
+	if failure != nil {
+		r.Next = "" // the change was not committed
+	}
+	attrs := []slog.Attr{
+		slog.String("document_id", r.DocumentID), slog.String("taxpayer_id", r.TaxpayerID), slog.String("stage", r.Stage),
+		slog.Int64("attempt", r.Attempt), slog.String("outcome", string(r.Outcome)), slog.Int64("duration_us", r.Took.Microseconds()),
+		slog.String("status", string(r.After)),
+	}
+	if r.Next != "" {
+		attrs = append(attrs, slog.String("next", r.Next))
+	}
+	p.log.LogAttrs(ctx, slog.LevelInfo, "A stage of a document has ended.", attrs...)
+	p.onStage(r)
+}
+
+// stageOutcome returns how a stage ended that returned a change or an error.
+func stageOutcome(c Change, err error) StageOutcome {
+	var later *LaterError
+	switch {
+	case errors.Is(err, store.ErrLeaseLost):
+		return StageLeaseLost
+	case errors.As(err, &later) && !later.OutSince.IsZero(), err == nil && c.Again && !c.OutSince.IsZero():
+		return StageSuspended
+	case errors.As(err, &later), errors.Is(err, store.ErrNumbersTaken), err == nil && c.Again:
+		return StageWaiting
+	case err != nil:
+		return StageFailed
+	}
+	return StageDone
+}

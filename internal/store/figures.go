@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// JobFigure is how many jobs of a queue are in a stage and a state.
+type JobFigure struct {
+	Queue   Queue
+	Stage   string
+	State   string // waiting, running or suspended
+	Jobs    int64
+	Created time.Time // of the oldest document
+	DueAt   time.Time // of the first job; zero for suspended ones
+}
+
+// JobFigures counts the jobs of an environment. Of each queue it counts the first jobs
+// that are not suspended and the first suspended ones, at most most of each. So the cost
+// does not grow with the backlog.
+func (r reader) JobFigures(ctx context.Context, env fiscal.Environment, now time.Time, most int) (all []JobFigure, err error) {
+	for _, queue := range Queues() {
+		for _, s := range []span{{0, suspendedFrom - 1}, suspendedSpan()} {
+			some, err := r.jobFigures(ctx, env, queue, s, now, most)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, some...)
+		}
+	}
+	return all, nil
+}
+
+func (r reader) jobFigures(ctx context.Context, env fiscal.Environment, queue Queue, s span, now time.Time, most int) ([]JobFigure, error) {
+	// The limit is part of the statement, as in readFront.
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT stage, running, count(*), min(created_at), min(run_at) FROM (
+			SELECT stage, created_at, run_at, CASE WHEN lease_until > $5 AND lease_until <= $6 THEN 1 ELSE 0 END AS running FROM jobs
+			WHERE environment = $1 AND queue = $2 AND run_at >= $3 AND run_at <= $4
+			ORDER BY run_at, document_id LIMIT `+strconv.Itoa(most)+`) AS front
+		GROUP BY stage, running ORDER BY stage, running`,
+		env, queue, s.first, s.last, micros(now), micros(now.Add(longestLease)))
+	if err != nil {
+		return nil, r.d.wrap("count jobs", err)
+	}
+	return collect(r.d, "count jobs", rows, func(row row) (JobFigure, error) {
+		f := JobFigure{Queue: queue, State: "waiting"}
+		var running, created, due int64
+		err := row.Scan(&f.Stage, &running, &f.Jobs, &created, &due)
+		f.Created = fromMicros(created)
+		switch {
+		case running == 1:
+			f.State = "running"
+		case due >= suspendedFrom:
+			f.State = "suspended"
+		}
+		if due < suspendedFrom {
+			f.DueAt = fromMicros(due)
+		}
+		return f, err
+	})
+}
+
+// DeliveryFigure is how many deliveries to endpoints with a status are not done.
+type DeliveryFigure struct {
+	Status     string // enabled, failing or disabled
+	Deliveries int64
+	Created    time.Time // of the oldest one
+}
+
+// endpointStatus is the status of an endpoint as figures show it.
+const endpointStatus = `CASE WHEN e.status = 'disabled' THEN 'disabled' WHEN e.failures > 0 THEN 'failing' ELSE 'enabled' END`
+
+// DeliveryFigures counts the pending deliveries of an environment. It looks at most at so
+// many pending deliveries of the database, so the cost does not grow with the backlog.
+func (r reader) DeliveryFigures(ctx context.Context, env fiscal.Environment, most int) ([]DeliveryFigure, error) {
+	// The order is that of an index that has pending deliveries alone.
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+endpointStatus+` AS shown, count(*), min(d.created_at) FROM (
+			SELECT endpoint_id, created_at FROM deliveries WHERE state = 'pending'
+			ORDER BY endpoint_id, run_at, sequence, notice_id LIMIT `+strconv.Itoa(most)+`) AS d
+		JOIN endpoints e ON e.id = d.endpoint_id
+		WHERE e.environment = $1 AND e.status <> 'deleted' GROUP BY shown`, env)
+	if err != nil {
+		return nil, r.d.wrap("count deliveries", err)
+	}
+	return collect(r.d, "count deliveries", rows, func(row row) (f DeliveryFigure, err error) {
+		var created int64
+		err = row.Scan(&f.Status, &f.Deliveries, &created)
+		f.Created = fromMicros(created)
+		return f, err
+	})
+}
+
+// EndpointFigures counts the endpoints of an environment by status: enabled, failing or
+// disabled.
+func (r reader) EndpointFigures(ctx context.Context, env fiscal.Environment) (map[string]int64, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+endpointStatus+` AS shown, count(*) FROM endpoints e
+		WHERE e.environment = $1 AND e.status <> 'deleted' GROUP BY shown`, env)
+	if err != nil {
+		return nil, r.d.wrap("count endpoints", err)
+	}
+	all := map[string]int64{}
+	_, err = collect(r.d, "count endpoints", rows, func(row row) (status string, err error) {
+		var n int64
+		err = row.Scan(&status, &n)
+		all[status] = n
+		return status, err
+	})
+	return all, err
+}
+
+// CertificateEnds returns for each taxpayer of an environment when the certificate ends
+// that lasts longest. Revoked certificates do not count; a taxpayer that has only such
+// ones is not in the list.
+func (r reader) CertificateEnds(ctx context.Context, env fiscal.Environment) ([]time.Time, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT max(not_after) FROM certificates WHERE environment = $1 AND revoked_at IS NULL GROUP BY taxpayer_id`, env)
+	if err != nil {
+		return nil, r.d.wrap("read the ends of certificates", err)
+	}
+	return collect(r.d, "read the ends of certificates", rows, func(row row) (time.Time, error) {
+		var end int64
+		err := row.Scan(&end)
+		return fromMicros(end), err
+	})
+}
+
+// NumberFigure is how many numbers of a type a taxpayer has left.
+type NumberFigure struct {
+	Type   fiscal.Type
+	Left   int64 // in ranges that are neither fenced nor expired
+	Fenced int64 // ranges
+}
+
+// NumberFigures returns the numbers that the taxpayers of an environment have left on a
+// day, one entry for each taxpayer and type.
+func (r reader) NumberFigures(ctx context.Context, env fiscal.Environment, day fiscal.Date) ([]NumberFigure, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT ecf_type,
+			cast(sum(CASE WHEN fenced_at IS NULL AND (expires = '' OR expires >= $2) THEN last_number - next_number + 1 ELSE 0 END) AS bigint),
+			cast(sum(CASE WHEN fenced_at IS NULL THEN 0 ELSE 1 END) AS bigint)
+		FROM sequences WHERE environment = $1 GROUP BY taxpayer_id, ecf_type`, env, day.String())
+	if err != nil {
+		return nil, r.d.wrap("count numbers", err)
+	}
+	return collect(r.d, "count numbers", rows, func(row row) (f NumberFigure, err error) {
+		err = row.Scan(&f.Type, &f.Left, &f.Fenced)
+		return f, err
+	})
+}
