@@ -3,109 +3,123 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 type doctorCmd struct {
 	Environment string `help:"Environment that the server serves: sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
+	MinFree     string `help:"Free space on the disk below which the check fails." default:"512MiB" placeholder:"SIZE"`
+	tlsFlags
 	liveFlags
 }
 
-// Run checks what a server with the same flags depends on. It fails when a check fails.
-// It does not create a database or keys.
+// Run checks what a server with the same flags depends on, and prints a finding for each
+// check. It fails when a check fails; a warning is no failure. It changes nothing: no file,
+// no row, no mode of a file.
 func (c doctorCmd) Run(t *terminal) error {
-	d := doctor{t: t, flags: c.liveFlags, env: fiscal.Environment(c.Environment)}
-	if err := c.check(d.env); err != nil {
+	free, err := capacity.ParseSize(c.MinFree)
+	if err != nil {
+		return usageError("--min-free: " + err.Error())
+	}
+	env := fiscal.Environment(c.Environment)
+	if err := c.check(env); err != nil {
 		return err
 	}
+	d := &doctor{t: t, flags: c.liveFlags, tls: c.tlsFlags, env: env, minFree: uint64(free), keys: t.masterKeys(), now: time.Now}
 	defer d.close()
-	var view checkView
-	failed := 0
+	var found []finding
 	for _, check := range d.checks() {
-		detail, err := check.run()
-		if err != nil {
-			failed++
-			detail = oneLine(err)
+		ctx, cancel := context.WithTimeout(t.ctx, checkTime)
+		for _, o := range check.run(ctx) {
+			found = append(found, finding{check.group, check.name, o})
 		}
-		view.Checks = append(view.Checks, checkResult{check.name, err == nil, detail})
+		cancel()
 	}
-	err := t.answer(view, func(w io.Writer) {
-		for _, r := range view.Checks {
-			mark := "ok"
-			if !r.OK {
-				mark = "FAILED"
-			}
-			line(w, mark, r.Name, r.Detail)
-		}
-	})
-	if err == nil && failed > 0 {
-		err = fmt.Errorf("%d of %d checks failed", failed, len(view.Checks))
-	}
-	return err
+	return t.printFindings(found)
 }
+
+// checkTime limits each check. A check waits for the database or for the tax authority.
+const checkTime = 15 * time.Second
 
 // doctor makes the checks. Some of them use what an earlier one has opened.
 type doctor struct {
-	t     *terminal
-	flags liveFlags
-	env   fiscal.Environment
+	t       *terminal
+	flags   liveFlags
+	tls     tlsFlags
+	env     fiscal.Environment
+	minFree uint64
+	keys    *seal.Keys
+	now     func() time.Time
 
 	store     *store.Store    // nil: the database cannot be opened
 	ring      *access.Keyring // nil: there are no keys, or they cannot be read
 	authority *dgii.Client    // nil: it does not answer, or the environment needs none
 }
 
-// doctorCheck is one check. It returns what it has found, or an error that says what to do.
+// doctorCheck is one check. It returns one outcome or more.
 type doctorCheck struct {
-	name string
-	run  func() (string, error)
+	group, name string
+	run         func(context.Context) []checkOutcome
 }
 
+// checks returns the checks in their order. The files are first, before the database is
+// opened.
 func (d *doctor) checks() []doctorCheck {
 	return []doctorCheck{
-		{"permissions", d.permissions},
-		{"disk space", d.diskSpace},
-		{"database", d.database},
-		{"master key", d.masterKey},
-		{"credentials", d.withRing(d.credentials)},
-		{"audit log", d.withRing(d.auditLog)},
-		{"trusted roots", d.trustedRoots},
-		{"tax authority", d.reachability},
-		{"clock", d.clock},
-		{"certificates", d.withLive(d.certificates)},
-		{"number ranges", d.withLive(d.numberRanges)},
+		{"Files", "folders", d.folders},
+		{"Files", "permissions", d.permissions},
+		{"Files", "disk space", d.diskSpace},
+		{"Files", "TLS certificate", d.tlsCertificate},
+		{"Database", "connection", d.connect},
+		{"Database", "settings", d.withStore(d.settings)},
+		{"Database", "role", d.withStore(d.role)},
+		{"Keys", "master key", d.withStore(d.masterKey)},
+		{"Keys", "credentials", d.withRing(d.credentials)},
+		{"Keys", "audit log", d.withRing(d.auditLog)},
+		{"Tax authority", "trusted roots", d.withLive(d.trustedRoots)},
+		{"Tax authority", "reachability", d.withLive(d.reachability)},
+		{"Clock", "time zone", d.zone},
+		{"Clock", "database", d.withStore(d.databaseClock)},
+		{"Clock", "tax authority", d.withLive(d.authorityClock)},
+		{"Taxpayers", "certificates", d.withLive(d.withRing(d.certificates))},
+		{"Taxpayers", "number ranges", d.withLive(d.withStore(d.numberRanges))},
+	}
+}
+
+// withStore returns a check that needs the database.
+func (d *doctor) withStore(check func(context.Context) []checkOutcome) func(context.Context) []checkOutcome {
+	return func(ctx context.Context) []checkOutcome {
+		if d.store == nil {
+			return warned("Not checked, because the database cannot be opened.", "Correct the check of the connection first.")
+		}
+		return check(ctx)
 	}
 }
 
 // withRing returns a check that needs the keys of the service.
-func (d *doctor) withRing(check func() (string, error)) func() (string, error) {
-	return func() (string, error) {
-		switch {
-		case d.store == nil:
-			return "", errNoDatabase
-		case d.ring == nil:
-			return "not checked: there are no keys, or they cannot be read", nil
+func (d *doctor) withRing(check func(context.Context) []checkOutcome) func(context.Context) []checkOutcome {
+	return d.withStore(func(ctx context.Context) []checkOutcome {
+		if d.ring == nil {
+			return warned("Not checked, because the keys of the service cannot be read.", "Correct the check of the master key first.")
 		}
-		return check()
-	}
+		return check(ctx)
+	})
 }
 
-// withLive returns a check of an environment that issues documents.
-func (d *doctor) withLive(check func() (string, error)) func() (string, error) {
-	return func() (string, error) {
-		switch {
-		case d.env == fiscal.Sandbox:
-			return "the sandbox needs none", nil
-		case d.store == nil:
-			return "", errNoDatabase
+// withLive returns a check of an environment that calls the tax authority.
+func (d *doctor) withLive(check func(context.Context) []checkOutcome) func(context.Context) []checkOutcome {
+	return func(ctx context.Context) []checkOutcome {
+		if d.env == fiscal.Sandbox {
+			return passed("The sandbox does not need this.")
 		}
-		return check()
+		return check(ctx)
 	}
 }
 
@@ -120,9 +134,8 @@ func (d *doctor) close() {
 	}
 }
 
-// doctorTime is how long a check waits for the tax authority.
-const doctorTime = 15 * time.Second
-
-func (d *doctor) deadline() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(d.t.ctx, doctorTime)
+// denied returns the outcome of a check that the database role may not make.
+func denied(err error) []checkOutcome {
+	return failed(fmt.Sprintf("The role may not read what this check needs: %s.", oneLine(err)),
+		"Run this command with the database role of the service (fiscalhub_service).")
 }

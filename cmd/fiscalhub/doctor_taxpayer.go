@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -15,12 +18,12 @@ const (
 	fewNumbers = 100
 )
 
-// certificates checks that each taxpayer that has certificates has one that lasts for 30
-// days.
-func (d *doctor) certificates() (string, error) {
-	all, err := d.store.Certificates(d.t.ctx)
+// certificates checks that each taxpayer that has certificates has one that signs now, with
+// a private key that the master key opens, and that lasts for 30 days.
+func (d *doctor) certificates(ctx context.Context) []checkOutcome {
+	all, err := d.store.Certificates(ctx)
 	if err != nil {
-		return "", err
+		return failed("The certificates cannot be read: "+oneLine(err)+".", "Check the database.")
 	}
 	last := map[store.Scope]time.Time{} // zero: all are revoked
 	for _, c := range all {
@@ -33,19 +36,33 @@ func (d *doctor) certificates() (string, error) {
 		}
 		last[c.Scope] = end
 	}
-	var ending []string
+	if len(last) == 0 {
+		return warned("No taxpayer has a certificate in "+string(d.env)+".", "Import one with fiscalhub certificate import.")
+	}
+	var broken, ending []string
+	identities := access.NewCertificates(d.store, d.keys, d.store.Now)
 	for scope, end := range last {
-		switch {
-		case end.IsZero():
-			ending = append(ending, "taxpayer "+scope.TaxpayerID+" (revoked)")
-		case time.Until(end) < endsSoon:
+		if _, err := identities.Identity(ctx, scope, d.store.Now()); err != nil {
+			broken = append(broken, "taxpayer "+scope.TaxpayerID+" ("+oneLine(err)+")")
+		} else if end.Sub(d.now()) < endsSoon {
 			ending = append(ending, "taxpayer "+scope.TaxpayerID+" ("+formatTime(end)+")")
 		}
 	}
-	if slices.Sort(ending); len(ending) > 0 {
-		return "", fmt.Errorf("%d taxpayers have no certificate that is valid for 30 days: %s; import a new one with fiscalhub certificate import", len(ending), firstFew(ending))
+	const action = "Import a new certificate with fiscalhub certificate import."
+	var found []checkOutcome
+	if len(broken) > 0 {
+		found = append(found, failed(plural(len(broken), "taxpayer", "taxpayers")+" cannot sign: "+few(broken)+".", action)...)
 	}
-	return fmt.Sprintf("the certificates of %d taxpayers are valid for 30 days or more", len(last)), nil
+	if len(ending) > 0 {
+		found = append(found, warned("The certificates of "+plural(len(ending), "taxpayer", "taxpayers")+" end within 30 days: "+few(ending)+".", action)...)
+	}
+	return orPassed(found, "The certificates of "+plural(len(last), "taxpayer", "taxpayers")+" sign, and are valid for 30 days or more.")
+}
+
+// few sorts a list and returns the first of it.
+func few(names []string) string {
+	slices.Sort(names)
+	return firstFew(names)
 }
 
 // rangeOwner is a taxpayer and a type of its documents.
@@ -56,10 +73,10 @@ type rangeOwner struct {
 
 // numberRanges checks that each taxpayer has numbers left, of each type that it has ranges
 // of.
-func (d *doctor) numberRanges() (string, error) {
-	all, err := d.store.NumberRanges(d.t.ctx)
+func (d *doctor) numberRanges(ctx context.Context) []checkOutcome {
+	all, err := d.store.NumberRanges(ctx)
 	if err != nil {
-		return "", err
+		return failed("The number ranges cannot be read: "+oneLine(err)+".", "Check the database.")
 	}
 	of := map[rangeOwner][]store.NumberRange{}
 	for _, n := range all {
@@ -68,32 +85,35 @@ func (d *doctor) numberRanges() (string, error) {
 			of[owner] = append(of[owner], n)
 		}
 	}
-	var ending []string
+	if len(of) == 0 {
+		return warned("No taxpayer has a number range in "+string(d.env)+".", "Add one with fiscalhub sequence add.")
+	}
+	var none, ending []string
 	for owner, ranges := range of {
-		if problem := rangesEnd(ranges, time.Now()); problem != "" {
-			ending = append(ending, fmt.Sprintf("taxpayer %s type %s (%s)", owner.taxpayer, owner.kind, problem))
+		name := fmt.Sprintf("taxpayer %s type %s", owner.taxpayer, owner.kind)
+		if _, code := pipeline.UsableRange(ranges, fiscal.DateOf(d.now())); code != "" {
+			none = append(none, name+" ("+strings.TrimPrefix(code, "sequence.")+")")
+		} else if left := numbersLeft(ranges, d.now().Add(endsSoon)); left < fewNumbers {
+			ending = append(ending, fmt.Sprintf("%s (%d)", name, left))
 		}
 	}
-	if slices.Sort(ending); len(ending) > 0 {
-		return "", fmt.Errorf("%d ranges of numbers end: %s; ask the authority for more and add them with fiscalhub sequence add, or release a fenced range with fiscalhub reconcile", len(ending), firstFew(ending))
+	const action = "Ask the authority for numbers and add them with fiscalhub sequence add; release a fenced range with fiscalhub reconcile."
+	var found []checkOutcome
+	if len(none) > 0 {
+		found = append(found, failed("No number can be used for "+plural(len(none), "type", "types")+" of documents: "+few(none)+".", action)...)
 	}
-	return fmt.Sprintf("%d ranges have numbers that last for 30 days", len(of)), nil
+	if len(ending) > 0 {
+		found = append(found, warned(fmt.Sprintf("Fewer than %d numbers are left for the next 30 days, for %s of documents: %s.", fewNumbers, plural(len(ending), "type", "types"), few(ending)), action)...)
+	}
+	return orPassed(found, "Numbers are left for the next 30 days, for "+plural(len(of), "type", "types")+" of documents.")
 }
 
-// rangesEnd returns why the ranges of a taxpayer and type will soon give no numbers; empty
-// when they give enough.
-func rangesEnd(ranges []store.NumberRange, now time.Time) string {
-	if _, code := pipeline.UsableRange(ranges, fiscal.DateOf(now)); code != "" {
-		return code
-	}
-	var left int64
+// numbersLeft counts the numbers that may still be used on a later day.
+func numbersLeft(ranges []store.NumberRange, at time.Time) (left int64) {
 	for _, n := range ranges {
-		if n.Left() > 0 && !n.Expired(fiscal.DateOf(now.Add(endsSoon))) && n.FencedAt.IsZero() {
+		if n.Left() > 0 && !n.Expired(fiscal.DateOf(at)) && n.FencedAt.IsZero() {
 			left += n.Left()
 		}
 	}
-	if left < fewNumbers {
-		return fmt.Sprintf("%d numbers that last for 30 days", left)
-	}
-	return ""
+	return left
 }
