@@ -26,8 +26,8 @@ func sqliteDialect() *dialect {
 		openReadOnly: openSQLiteReadOnly,
 		protect:      protectSQLite,
 		timeline:     sqliteTimeline,
-		replication: func(context.Context, querier) (Replication, error) { return Replication{Known: true}, nil },
-		session:     func(context.Context, querier) (Session, error) { return Session{Local: true}, nil },
+		replication:  func(context.Context, querier) (Replication, error) { return Replication{Known: true}, nil },
+		session:      func(context.Context, querier) (Session, error) { return Session{Local: true}, nil },
 		unavailable: func(err error) bool {
 			switch sqliteCode(err) {
 			case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT,
