@@ -40,14 +40,14 @@ type place struct {
 type plantedEnv struct {
 	*env
 	t        *testing.T
-	password string // of the certificate
 	hook     *httptest.Server
+	firstKey string // of an earlier credential
 
-	mu     sync.Mutex
-	search *secretSearch
-	places []place
-	faults map[string]int // how often a path has misbehaved
-	passed map[string]int // how often it has not
+	mu          sync.Mutex
+	search      *secretSearch
+	places      []place
+	hookSecrets []string
+	requests    map[string]int // by path
 }
 
 const (
@@ -58,7 +58,7 @@ const (
 
 func newPlantedEnv(t *testing.T, engine string) *plantedEnv {
 	t.Helper()
-	e := &plantedEnv{t: t, search: newSecretSearch(), faults: map[string]int{}, passed: map[string]int{}}
+	e := &plantedEnv{t: t, search: newSecretSearch(), requests: map[string]int{}}
 	address := storetest.Address(t, engine)
 	if engine == "postgres" { // the server of the tests asks for no password
 		address += "&password=" + databasePass
@@ -181,16 +181,25 @@ func (e *plantedEnv) create(secret, field string, args ...string) map[string]any
 	e.t.Helper()
 	var made map[string]any
 	decodeJSON(e.t, e.run(exitOK, []string{secret}, append(args, "--json")...), &made)
-	text := fmt.Sprint(made[field])
-	if key, ok := strings.CutPrefix(text, "whsec_"); ok {
-		raw, err := base64.StdEncoding.DecodeString(key)
-		e.must(err)
-		e.plant(secret, key)
-		e.plant(secret, string(raw))
+	if text := fmt.Sprint(made[field]); strings.HasPrefix(text, "whsec_") {
+		e.plantSecret(secret, text)
 	} else {
 		e.plant(secret, text[16:])
 	}
 	return made
+}
+
+// plantSecret adds the secret of a webhook or a source: as text and as bytes.
+func (e *plantedEnv) plantSecret(name, text string) {
+	e.t.Helper()
+	key := strings.TrimPrefix(text, "whsec_")
+	raw, err := base64.StdEncoding.DecodeString(key)
+	e.must(err)
+	e.plant(name, key)
+	e.plant(name, string(raw))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hookSecrets = append(e.hookSecrets, text)
 }
 
 // RoundTrip keeps every answer of the API.
@@ -214,13 +223,13 @@ func (e *plantedEnv) RoundTrip(r *http.Request) (*http.Response, error) {
 func (e *plantedEnv) serveHook(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.faults["hook"]++; e.faults["hook"] > 2 {
+	if e.requests["hook"]++; e.requests["hook"] > 2 {
 		return
 	}
 	w.WriteHeader(http.StatusInternalServerError)
 	_ = r.Header.Write(w)
-	for _, secret := range e.search.values["webhook secret"] {
-		_, _ = fmt.Fprintf(w, "the secret is whsec_%s, again %s\n", base64.StdEncoding.EncodeToString(secret), secret)
+	for _, secret := range e.hookSecrets {
+		_, _ = fmt.Fprintf(w, "the secret is %s, again %q\n", secret, strings.TrimPrefix(secret, "whsec_"))
 	}
 }
 
@@ -257,29 +266,26 @@ func (e *plantedEnv) learn(body string) {
 	}
 }
 
-// misbehave answers a request with its own header Authorization, in other ways each time.
-// It returns false when the path has misbehaved in all ways.
+// misbehave answers the first request of a path with its own header Authorization: a
+// submission of a document with something that is not HTTP, any other request with an
+// error. It returns false for later requests.
 func (e *plantedEnv) misbehave(w http.ResponseWriter, r *http.Request, token string) bool {
 	path := strings.ToLower(r.URL.Path)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	count := e.faults[path]
-	e.faults[path]++
-	switch {
-	case count == 0:
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusInternalServerError)
-		_ = json.NewEncoder(w).Encode(map[string]string{"mensaje": "Authorization: " + token, "error": token})
-	case count == 1:
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err == nil {
-			_, _ = conn.Write([]byte(token + "\r\n\r\n")) // not HTTP: the client quotes it in its error
-			_ = conn.Close()
-		}
-	default:
-		e.passed[path]++
+	if e.requests[path]++; e.requests[path] > 1 {
 		return false
 	}
+	if strings.HasSuffix(path, "/facturaselectronicas") {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_, _ = conn.Write([]byte(token + "\r\n\r\n")) // the client quotes it in its error
+			_ = conn.Close()
+		}
+		return true
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusInternalServerError)
+	_ = json.NewEncoder(w).Encode(map[string]string{"mensaje": "Authorization: " + token, "error": token})
 	return true
 }
 

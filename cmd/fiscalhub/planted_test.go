@@ -28,6 +28,7 @@ func TestPlantedSecretsAreFoundNowhere(t *testing.T) {
 			e := newPlantedEnv(t, engine)
 			server := e.issueDocuments()
 			e.callWithWrongKeys(server.base)
+			e.createEndpoint(server.base)
 			e.receiveResponses(server.base)
 			e.operateAll(server.base)
 			e.failCommands()
@@ -49,7 +50,7 @@ func (e *plantedEnv) issueDocuments() *serverProcess {
 	scope := []string{"--taxpayer", e.client.taxpayer, "--environment", "certification"}
 	e.create("webhook secret", "secret", append([]string{"webhook", "create", "--url", e.hook.URL, "--event", "*", "--webhook-allow-private"}, scope...)...)
 	key := e.create("API key", "api_key", append([]string{"credential", "create", "--scope", "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage"}, scope...)...)
-	e.client.key = fmt.Sprint(key["api_key"])
+	e.firstKey, e.client.key = e.client.key, fmt.Sprint(key["api_key"])
 	e.plantServiceKeys()
 	server := serve(e.t, e.args...)
 	var base atomic.Pointer[string]
@@ -57,14 +58,11 @@ func (e *plantedEnv) issueDocuments() *serverProcess {
 	for n := range 2 {
 		e.createInvoice(e.t.Context(), e.t, &base, n)
 	}
-	begin := time.Now()
 	eventually(e.t, time.Minute, "every document has its final status", func() bool { return e.isSettled(e.t, server.base) })
-	e.t.Log(time.Since(begin), e.faults, e.passed)
-	defer func() { e.t.Log(time.Since(begin), e.faults, e.passed); os.WriteFile("/tmp/planted.log", []byte(server.log.String()), 0o600) }()
-	eventually(e.t, 10*time.Second, "the receiver and the integrator have misbehaved and accepted", func() bool {
+	eventually(e.t, time.Minute, "the receiver and the integrator have misbehaved and accepted", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.passed["/peer/"+buyerRNC+"/fe/recepcion/api/ecf"] > 0 && e.faults["hook"] > 2
+		return e.requests["/peer/"+buyerRNC+"/fe/recepcion/api/ecf"] > 1 && e.requests["hook"] > 2
 	})
 	return server
 }
@@ -73,10 +71,10 @@ func (e *plantedEnv) issueDocuments() *serverProcess {
 // they do not belong.
 func (e *plantedEnv) callWithWrongKeys(base string) {
 	e.t.Helper()
+	first := e.firstKey
 	list := base + "/v1/taxpayers/" + e.client.taxpayer + "/invoices"
 	good := e.client.key
-	wrong := good[:16] + "Zz" + good[18:]
-	e.plant("wrong API key", wrong[18:])
+	wrong := good[:16] + first[16:]
 	other := "fh_c_" + strings.Repeat("planted0Secret", 4)
 	e.plant("unknown API key", other[5:])
 	for _, header := range []string{"Bearer " + wrong, "Bearer " + other, "Basic " + good, good, "Bearer " + good + " " + good, "bearer\t" + good + "x"} {
@@ -120,6 +118,28 @@ func (e *plantedEnv) receiveResponses(base string) {
 		if want := map[bool]int{true: http.StatusAccepted, false: http.StatusUnauthorized}[secret == source["secret"]]; got.status != want {
 			e.t.Errorf("an event of a source: %d %s, want %d", got.status, got.body, want)
 		}
+	}
+}
+
+// createEndpoint creates a webhook endpoint through the API, twice with the same key. Both
+// answers show the secret.
+func (e *plantedEnv) createEndpoint(base string) {
+	e.t.Helper()
+	plain := &integrator{key: e.client.key, http: http.DefaultClient}
+	for range 2 {
+		r, err := http.NewRequestWithContext(e.t.Context(), http.MethodPost, base+"/v1/taxpayers/"+e.client.taxpayer+"/webhook-endpoints",
+			strings.NewReader(`{"url": "`+e.hook.URL+`/api", "events": ["*"]}`))
+		e.must(err)
+		r.Header.Set("Idempotency-Key", "endpoint-1")
+		r.Header.Set("Content-Type", "application/json")
+		got, err := plain.do(r)
+		e.must(err)
+		secret := submatch(got.body, `"whsec_([^"]+)"`)
+		if got.status != http.StatusCreated || secret == "" {
+			e.t.Fatalf("%d %s", got.status, got.body)
+		}
+		e.plantSecret("webhook secret", "whsec_"+secret)
+		e.keep("answer to the creation of an endpoint", []byte(got.body), "webhook secret")
 	}
 }
 
@@ -184,16 +204,17 @@ func (e *plantedEnv) failCommands() {
 	e.run(exitFail, nil, "keys", "rotate", "cursor", "--master-key", damaged)
 	e.run(exitFail, nil, "keys", "rotate", "cursor", "--master-key", cut)
 	e.run(exitFail, nil, "doctor", "--tls-cert", damaged, "--tls-key", cut)
+	e.run(exitUsage, nil, "doctor", "--environment", "certification", "--authority", "http://u:"+databasePass+"@127.0.0.1:1")
+	e.run(exitFail, nil, append([]string{"webhook", "create", "--url", "https://u:" + databasePass + "@hooks.example.com/", "--event", "*"}, scope...)...)
 	for _, address := range []string{
 		"postgres://fiscalhub:" + databasePass + "@127.0.0.1:1/fiscalhub", "postgres://fiscalhub@127.0.0.1:1/fiscalhub?password=" + databasePass,
 		"postgres://fiscalhub:" + databasePass + "@127.0.0.1:port/fiscalhub", "mysql://fiscalhub:" + databasePass + "@127.0.0.1/fiscalhub",
 	} {
-		e.runWith(nil, exitFail, nil, "taxpayer", "list", "--data", folder, "--database", address)
+		e.runWith(nil, exitFail, nil, "doctor", "--data", folder, "--database", address)
 		e.runWith([]string{"FISCALHUB_DATABASE=" + address}, exitFail, nil, "serve", "--data", folder, "--listen", "127.0.0.1:0")
-		e.runWith([]string{"FISCALHUB_DATABASE=" + address}, exitFail, nil, "doctor", "--data", folder)
-		e.runWith([]string{"FISCALHUB_DATABASE=" + address}, exitFail, nil, "backup", filepath.Join(folder, "x"), "--data", folder)
 	}
 	variables := []string{"FISCALHUB_KEY=" + e.client.key, "FISCALHUB_DATABASE=postgres://u:" + databasePass + "@127.0.0.1:1/x"}
+	e.runWith(variables, exitFail, nil, "backup", filepath.Join(folder, "x"), "--data", folder)
 	e.runWith(variables, exitFail, nil, "check", "--base-url", "http://127.0.0.1:1", "--taxpayer", e.client.taxpayer)
 	e.runWith(variables, exitUsage, nil, "check", "--base-url", "http://127.0.0.1:1")
 	e.runWith(variables, exitOK, nil, "check", "--help")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -50,36 +51,39 @@ func (s *secretSearch) add(t *testing.T, name string, value []byte) {
 		return
 	}
 	s.values[name] = append(s.values[name], value)
-	for _, piece := range pieces(value) {
-		for form, text := range formsOf(piece) {
-			if len(text) < 8 {
-				t.Fatalf("the form %s of the secret %s has only %d bytes", form, name, len(text))
-			}
-			start := binary.BigEndian.Uint64(text)
-			s.needles[start] = append(s.needles[start], needle{text, name, form})
-			s.starts[start>>48] = true
+	for _, piece := range pieces(value, pieceSize) {
+		for form, text := range encodings(piece) {
+			s.addNeedle(t, needle{text, name, form})
+		}
+	}
+	for form, text := range escapes(value) {
+		for _, piece := range pieces(text, 2*pieceSize) {
+			s.addNeedle(t, needle{piece, name, form})
 		}
 	}
 }
 
-// pieces splits a secret. A text that is not ASCII stays whole, because an escape may
-// stand for several bytes.
-func pieces(value []byte) [][]byte {
-	isText := utf8.Valid(value) && bytes.ContainsFunc(value, func(r rune) bool { return r >= utf8.RuneSelf })
-	if len(value) < 2*pieceSize || isText {
-		return [][]byte{value}
+func (s *secretSearch) addNeedle(t *testing.T, n needle) {
+	t.Helper()
+	if len(n.bytes) < 8 {
+		t.Fatalf("the form %s of the secret %s has only %d bytes", n.form, n.name, len(n.bytes))
 	}
-	return slices.Collect(func(yield func([]byte) bool) {
-		for at := 0; at+pieceSize <= len(value); at += pieceSize {
-			if !yield(value[at : at+pieceSize]) {
-				return
-			}
-		}
-	})
+	start := binary.BigEndian.Uint64(n.bytes)
+	s.needles[start] = append(s.needles[start], n)
+	s.starts[start>>48] = true
 }
 
-// formsOf returns the forms of bytes: encodings, escapes, and how Go prints them.
-func formsOf(b []byte) map[string][]byte {
+// pieces splits a value into pieces of a size. The last piece may have twice the size.
+func pieces(value []byte, size int) [][]byte {
+	var all [][]byte
+	for len(value) >= 2*size {
+		all, value = append(all, value[:size]), value[size:]
+	}
+	return append(all, value)
+}
+
+// encodings returns the forms of bytes in which each byte stands for itself.
+func encodings(b []byte) map[string][]byte {
 	forms := map[string][]byte{
 		"raw":     b,
 		"hex":     []byte(hex.EncodeToString(b)),
@@ -90,8 +94,6 @@ func formsOf(b []byte) map[string][]byte {
 		"numbers": []byte(strings.ReplaceAll(strings.Trim(fmt.Sprint(b), "[]"), " ", ",")),
 		"query":   []byte(url.QueryEscape(string(b))),
 		"path":    []byte(url.PathEscape(string(b))),
-		"quoted":  []byte(strings.Trim(strconv.Quote(string(b)), `"`)),
-		"ascii":   []byte(strings.Trim(strconv.QuoteToASCII(string(b)), `"`)),
 	}
 	for alignment := range 3 {
 		for name, encoding := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64url": base64.RawURLEncoding} {
@@ -100,18 +102,28 @@ func formsOf(b []byte) map[string][]byte {
 			forms[fmt.Sprintf("%s+%d", name, alignment)] = []byte(encoded)[(alignment*8+5)/6 : (alignment+len(b))*8/6]
 		}
 	}
-	if utf8.Valid(b) {
-		for name, html := range map[string]bool{"JSON": false, "JSON+HTML": true} {
-			var out bytes.Buffer
-			e := json.NewEncoder(&out)
-			e.SetEscapeHTML(html)
-			_ = e.Encode(string(b)) // a text can always be encoded
-			forms[name] = bytes.Trim(bytes.TrimSpace(out.Bytes()), `"`)
-		}
-		var out bytes.Buffer
-		_ = xml.EscapeText(&out, b) // a buffer can always be written
-		forms["XML"] = out.Bytes()
+	return forms
+}
+
+// escapes returns the forms of a value in which an escape may stand for several bytes.
+func escapes(value []byte) map[string][]byte {
+	forms := map[string][]byte{
+		"quoted": []byte(strings.Trim(strconv.Quote(string(value)), `"`)),
+		"ascii":  []byte(strings.Trim(strconv.QuoteToASCII(string(value)), `"`)),
 	}
+	if !utf8.Valid(value) {
+		return forms
+	}
+	for name, html := range map[string]bool{"JSON": false, "JSON+HTML": true} {
+		var out bytes.Buffer
+		e := json.NewEncoder(&out)
+		e.SetEscapeHTML(html)
+		_ = e.Encode(string(value)) // a text can always be encoded
+		forms[name] = bytes.Trim(bytes.TrimSpace(out.Bytes()), `"`)
+	}
+	var out bytes.Buffer
+	_ = xml.EscapeText(&out, value) // a buffer can always be written
+	forms["XML"] = out.Bytes()
 	return forms
 }
 
@@ -134,10 +146,8 @@ func (s *secretSearch) find(content []byte) map[string]string {
 // writings returns the texts in which a program could write a secret, by the name of the
 // form: each form of the whole secret, and base64 of a larger text.
 func writings(value []byte) map[string][]byte {
-	all := map[string][]byte{}
-	for form, text := range formsOf(value) {
-		all[form] = text
-	}
+	all := encodings(value)
+	maps.Copy(all, escapes(value))
 	for _, around := range []string{"", "a", "ab"} {
 		all["base64 of a text after "+strconv.Quote(around)] = []byte(base64.StdEncoding.EncodeToString([]byte(around + string(value) + around)))
 		all["base64url of a text after "+strconv.Quote(around)] = []byte(base64.URLEncoding.EncodeToString([]byte(around + string(value) + around)))
