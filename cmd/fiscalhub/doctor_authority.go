@@ -21,6 +21,9 @@ func (d *doctor) trustedRoots(context.Context) []checkOutcome {
 		return failed("The file of the trusted roots cannot be read: "+oneLine(err)+".", action)
 	}
 	var found []checkOutcome
+	if info, err := os.Stat(d.flags.Trust); err == nil && isWritableByOthers(info) {
+		found = failed(fmt.Sprintf("Other users may change %s (mode %04o), and so whom the service trusts.", d.flags.Trust, info.Mode().Perm()), "Run chmod 644 "+d.flags.Trust+".")
+	}
 	count := 0
 	for {
 		var block *pem.Block

@@ -22,9 +22,13 @@ func (d *doctor) connect(ctx context.Context) []checkOutcome {
 	case errors.Is(err, store.ErrNotMigrated):
 		return failed("The database misses a migration of this version: "+oneLine(err)+".", "Run fiscalhub migrate with a role that may change tables.")
 	case errors.Is(err, store.ErrUnavailable):
-		return failed("The database does not answer: "+oneLine(err)+".", "Start the database, and check the address in --database, the network and the firewall.")
+		action := "Start the database, and check the address in --database, the network and the firewall."
+		if _, ok := d.sqlitePath(); ok {
+			action = asTheService + " Check the modes of the files and the disk."
+		}
+		return failed("The database does not answer: "+oneLine(err)+".", action)
 	case err != nil:
-		return failed("The database cannot be used: "+oneLine(err)+".", "Correct this, and run the command again.")
+		return failed("The database cannot be used: "+oneLine(err)+".", "Do what the message says, or restore the database from a backup.")
 	}
 	d.store = s
 	version, err := s.SchemaVersion(ctx)

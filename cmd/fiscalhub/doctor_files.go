@@ -14,6 +14,20 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
+// asTheService is what to do when this user may not read a file.
+const asTheService = "Run this command as the user of the service."
+
+// isOpenToOthers reports whether other users than the owner can open a file.
+func isOpenToOthers(info fs.FileInfo) bool {
+	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
+}
+
+// isWritableByOthers reports whether other users can change a file, or replace files in a
+// folder. In a sticky folder they can replace only their own files.
+func isWritableByOthers(info fs.FileInfo) bool {
+	return runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0
+}
+
 // sqlitePath returns the path of the database, and false when the database is a server.
 func (d *doctor) sqlitePath() (string, bool) {
 	return strings.CutPrefix(d.t.databaseAddress(), "sqlite:")
@@ -38,10 +52,10 @@ func (d *doctor) folders(context.Context) []checkOutcome {
 		case errors.Is(err, fs.ErrNotExist):
 			found = append(found, failed("There is no folder "+folder+".", "Name the folder of the service with --data, or start a server, which creates it.")...)
 		case err != nil:
-			found = append(found, failed("The folder "+folder+" cannot be read: "+oneLine(err)+".", "Run this command as the user of the service.")...)
+			found = append(found, failed("The folder "+folder+" cannot be read: "+oneLine(err)+".", asTheService)...)
 		case !info.IsDir():
 			found = append(found, failed(folder+" is not a folder.", "Name the folder of the service with --data.")...)
-		case runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0:
+		case isWritableByOthers(info):
 			found = append(found, failed(fmt.Sprintf("Other users may replace files in the folder %s (mode %04o).", folder, info.Mode().Perm()),
 				"Run chmod 700 "+folder+".")...)
 		}
@@ -64,8 +78,8 @@ func (d *doctor) permissions(context.Context) []checkOutcome {
 		checked++
 		switch {
 		case err != nil:
-			found = append(found, failed("The file "+file+" cannot be read: "+oneLine(err)+".", "Run this command as the user of the service.")...)
-		case info.Mode().Perm()&0o077 != 0:
+			found = append(found, failed("The file "+file+" cannot be read: "+oneLine(err)+".", asTheService)...)
+		case isOpenToOthers(info):
 			found = append(found, failed(fmt.Sprintf("Other users may open %s (mode %04o).", file, info.Mode().Perm()),
 				"Run chmod 600 "+file+". Rotate the secrets if a person who must not know them had access to this machine.")...)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
@@ -15,6 +16,9 @@ import (
 // masterKey checks that the master key opens the keys of the service.
 func (d *doctor) masterKey(ctx context.Context) []checkOutcome {
 	file := d.keys.File()
+	if info, err := os.Stat(file); err == nil && isOpenToOthers(info) {
+		return failed("Other users may open "+file+", so the service refuses it.", "Run chmod 600 "+file+", and rotate the key with fiscalhub master-key rotate if others had access.")
+	}
 	ring, err := access.ReadKeyring(ctx, d.store, d.keys)
 	switch {
 	case errors.Is(err, access.ErrNoKeyring):
@@ -23,6 +27,8 @@ func (d *doctor) masterKey(ctx context.Context) []checkOutcome {
 		return denied(err)
 	case errors.Is(err, fs.ErrNotExist):
 		return failed("The master key file "+file+" is missing, and the database was created with one.", "Put the file back, or name it with --master-key. Without it all secrets of the database are lost.")
+	case errors.Is(err, fs.ErrPermission):
+		return failed("The master key file cannot be read: "+oneLine(err)+".", asTheService)
 	case errors.Is(err, seal.ErrWrongKey):
 		return failed("The master key is not that of the database: "+oneLine(err)+".", "Name the right file with --master-key, or put it back at "+file+".")
 	case err != nil:

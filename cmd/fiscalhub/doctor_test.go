@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
 func TestDoctorChecksTheTLSCertificate(t *testing.T) {
@@ -66,6 +70,45 @@ func TestDoctorAcceptsAStickyFolder(t *testing.T) {
 		}
 		if got := d.folders(t.Context()); got[0].state != want {
 			t.Errorf("mode %v: %+v, want %s", mode, got, want)
+		}
+	}
+}
+
+// Roots that other users can replace are not trusted roots.
+func TestDoctorChecksWhoCanChangeTheRoots(t *testing.T) {
+	t.Parallel()
+	d := newTestDoctor(t, cli{})
+	d.flags.Trust = filepath.Join(t.TempDir(), "roots.pem")
+	writeFile(t, d.flags.Trust, newTLSIdentity(t, 1, time.Now().AddDate(1, 0, 0)).chain)
+	for mode, want := range map[os.FileMode]checkState{0o644: statePassed, 0o666: stateFailed} {
+		if err := os.Chmod(d.flags.Trust, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.trustedRoots(t.Context()); len(got) != 1 || got[0].state != want {
+			t.Errorf("mode %v: %+v, want %s", mode, got, want)
+		}
+	}
+}
+
+// A server that accepts connections and never answers does not hold a check longer than
+// its time limit.
+func TestDoctorDoesNotWaitForASilentServer(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	silent := listener.Addr().String()
+	d := newTestDoctor(t, cli{Database: "postgres://u@" + silent + "/x?sslmode=disable"})
+	d.env, d.flags = fiscal.Certification, liveFlags{Authority: "http://" + silent, Pace: 1}
+	for name, check := range map[string]func(context.Context) []checkOutcome{"tax authority": d.reachability, "database": d.connect} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		begin := time.Now()
+		got := check(ctx)
+		cancel()
+		if took := time.Since(begin); took > 5*time.Second || got[0].state != stateFailed {
+			t.Errorf("%s: %+v after %s", name, got, took)
 		}
 	}
 }
