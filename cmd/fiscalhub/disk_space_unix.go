@@ -11,5 +11,5 @@ func freeSpace(folder string) (free uint64, known bool, err error) {
 	if err := syscall.Statfs(folder, &stat); err != nil {
 		return 0, false, err
 	}
-	return stat.Bavail * uint64(stat.Bsize), true, nil
+	return stat.Bavail * uint64(stat.Bsize), true, nil //nolint:gosec,nolintlint // a size of a block is positive; its type differs between systems
 }

@@ -32,7 +32,7 @@ func (c doctorCmd) Run(t *terminal) error {
 	if err := c.check(env); err != nil {
 		return err
 	}
-	d := &doctor{t: t, flags: c.liveFlags, tls: c.tlsFlags, env: env, minFree: uint64(free), keys: t.masterKeys(), now: time.Now}
+	d := &doctor{t: t, flags: c.liveFlags, tls: c.tlsFlags, env: env, minFree: free, keys: t.masterKeys(), now: time.Now}
 	defer d.close()
 	var found []finding
 	for _, check := range d.checks() {
@@ -54,7 +54,7 @@ type doctor struct {
 	flags   liveFlags
 	tls     tlsFlags
 	env     fiscal.Environment
-	minFree uint64
+	minFree int64 // bytes
 	keys    *seal.Keys
 	now     func() time.Time
 

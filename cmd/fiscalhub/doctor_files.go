@@ -121,7 +121,7 @@ func (d *doctor) diskSpace(context.Context) []checkOutcome {
 		case err != nil:
 			found = append(found, failed("The free space of "+folder+" is not known: "+oneLine(err)+".", "Check the disk.")...)
 		case !known:
-		case bytes < d.minFree:
+		case bytes < uint64(d.minFree): //nolint:gosec // a size is not negative
 			found = append(found, failed(fmt.Sprintf("%d MiB are free for %s, and %d MiB are the least.", bytes>>20, folder, d.minFree>>20),
 				"Free some space, or move the data: with a full disk the service answers creations with 503.")...)
 		default:

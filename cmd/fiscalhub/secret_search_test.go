@@ -91,7 +91,7 @@ func encodings(b []byte) map[string][]byte {
 		"% x":     fmt.Appendf(nil, "% x", b),
 		"%v":      bytes.Trim(fmt.Append(nil, b), "[]"),
 		"%#v":     []byte(strings.Trim(strings.TrimPrefix(fmt.Sprintf("%#v", b), "[]byte"), "{}")),
-		"numbers": []byte(strings.ReplaceAll(strings.Trim(fmt.Sprint(b), "[]"), " ", ",")),
+		"numbers": bytes.ReplaceAll(bytes.Trim(fmt.Append(nil, b), "[]"), []byte(" "), []byte(",")),
 		"query":   []byte(url.QueryEscape(string(b))),
 		"path":    []byte(url.PathEscape(string(b))),
 	}
