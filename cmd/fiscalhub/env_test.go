@@ -41,6 +41,19 @@ func newEnv(t *testing.T, address, profile string) *env {
 // newEnvOf is newEnv for another program than the one under test.
 func newEnvOf(t *testing.T, program, address, profile string) *env {
 	t.Helper()
+	return newEnvWith(t, envOptions{program: program, address: address, profile: profile})
+}
+
+// envOptions are the settings of an env.
+type envOptions struct {
+	program, address, profile string
+	password                  string                          // of the certificate; empty for the default
+	wrap                      func(http.Handler) http.Handler // of the authority; may be nil
+}
+
+func newEnvWith(t *testing.T, o envOptions) *env {
+	t.Helper()
+	program, address, profile := o.program, o.address, o.profile
 	sim, err := simulator.New(simulator.Options{Now: time.Now, Seed: 1, Config: simulator.Quick()})
 	if err != nil {
 		t.Fatal(err)
@@ -52,10 +65,14 @@ func newEnvOf(t *testing.T, program, address, profile string) *env {
 	if err := sim.SetProfile(profile); err != nil {
 		t.Fatal(err)
 	}
-	authority := httptest.NewServer(sim.Handler())
+	handler := sim.Handler()
+	if o.wrap != nil {
+		handler = o.wrap(handler)
+	}
+	authority := httptest.NewServer(handler)
 	t.Cleanup(authority.Close)
 	dir := t.TempDir()
-	made, err := sim.IssueCertificate(simulator.CertificateRequest{Holder: "00112345678"})
+	made, err := sim.IssueCertificate(simulator.CertificateRequest{Holder: "00112345678", Password: o.password})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,9 @@ func (c liveFlags) check(env fiscal.Environment) error {
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 			return usageError("--authority must be an address like http://127.0.0.1:9090")
 		}
+		if u.User != nil {
+			return usageError("--authority must have no user name and no password")
+		}
 		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
 			return usageError("--authority must be https, or http at an address of this machine")
 		}

@@ -67,6 +67,7 @@ type cli struct {
 	Demo        demoCmd        `cmd:"" help:"Run a complete demonstration in one process, with a simulator of the tax authority."`
 	Simulator   simulatorCmd   `cmd:"" help:"Run a simulator of the tax authority, with a control API."`
 	Audit       auditCmd       `cmd:"" help:"List and verify the log of what operators have changed."`
+	Doctor      doctorCmd      `cmd:"" help:"Check what a server depends on: permissions, keys, clock, database, disk, trust, the tax authority. Each line says what to do."`
 	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to the schema of this version."`
 	Backup      backupCmd      `cmd:"" help:"Copy a SQLite database into a new file, also while the service runs."`
 	Keys        keysCmd        `cmd:"" help:"List, rotate and drop the service's own keys, while servers run."`

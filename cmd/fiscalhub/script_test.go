@@ -56,7 +56,7 @@ func (t cleaner) Run() int {
 //	postgres NAME          sets NAME to the address of an empty database
 //	roles ADDRESS          runs deploy/postgres/roles.sql; sets MIGRATOR, SERVICE and
 //	                       READER to the address of the database for each role
-//	sql FILE STATEMENT     runs a statement on a SQLite database
+//	sql DATABASE STATEMENT runs a statement on a SQLite file or on an address of postgres
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	fiscalhub := program(t)
@@ -86,7 +86,11 @@ func TestScripts(t *testing.T) {
 				}
 			},
 			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
-				_, err := storetest.OpenSQL(t, "sqlite:"+ts.MkAbs(args[0])).ExecContext(t.Context(), args[1])
+				address := args[0]
+				if !strings.HasPrefix(address, "postgres") {
+					address = "sqlite:" + ts.MkAbs(address)
+				}
+				_, err := storetest.OpenSQL(t, address).ExecContext(t.Context(), args[1])
 				ts.Check(err)
 			},
 			"postgres": func(ts *testscript.TestScript, _ bool, args []string) {

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -73,6 +74,20 @@ func (s *keySet) verify(c store.Credential) (store.Credential, error) {
 		c.ExpiresAt = column
 	}
 	return c, nil
+}
+
+// Altered lists the usable credentials whose binding is not valid: the service refuses
+// them.
+func (k *Keyring) Altered(ctx context.Context) ([]store.Credential, error) {
+	all, err := k.store.Credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set, now := k.set.Load(), k.store.Now()
+	return slices.DeleteFunc(all, func(c store.Credential) bool {
+		_, err := set.verify(c)
+		return err == nil || !c.Live(now)
+	}), nil
 }
 
 // bindEarlier binds the credentials of programs that know no bindings: all that exist when

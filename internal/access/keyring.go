@@ -85,6 +85,24 @@ func LoadKeyring(ctx context.Context, s *store.Store, keys *seal.Keys) (*Keyring
 	return k, k.Reload(ctx)
 }
 
+// ReadKeyring decrypts the keys of the service and changes nothing. It fails with
+// ErrNoKeyring when the database has no keys, and with fs.ErrNotExist when the master key
+// file does not exist.
+func ReadKeyring(ctx context.Context, s *store.Store, keys *seal.Keys) (*Keyring, error) {
+	id, err := MasterKeyID(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if id == "" {
+		return nil, ErrNoKeyring
+	}
+	if _, err := keys.ByID(id); err != nil {
+		return nil, explainWrongKey(err)
+	}
+	k := &Keyring{store: s, keys: keys}
+	return k, k.load(ctx)
+}
+
 // Run reloads the keyring every two seconds until ctx ends, so that new versions of keys
 // take effect on all nodes within 5 seconds. After an error the keys that it has stay
 // valid.

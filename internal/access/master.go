@@ -125,6 +125,10 @@ func masterKey(ctx context.Context, s *store.Store, keys *seal.Keys) (*seal.Mast
 	return m, explainWrongKey(err)
 }
 
+// MasterKeyID returns the id of the master key that the database needs. It is empty when
+// the database has no keys.
+func MasterKeyID(ctx context.Context, s *store.Store) (string, error) { return masterID(ctx, s) }
+
 // masterID returns the id of the master key that the keys of the service are sealed
 // under. It is empty when there are no keys.
 func masterID(ctx context.Context, from interface {

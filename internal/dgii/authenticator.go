@@ -142,9 +142,9 @@ func (a authenticator) authenticate(id *xmlsig.Identity, now func() time.Time) (
 	}
 	res, err = a.send(request{url: a.validationURL, accept: "application/json", maxResponse: maxSeedResponse, upload: body})
 	if err != nil {
-		return token{}, nil, err
+		return token{}, nil, hideInError(err, secret)
 	}
-	res.body = []byte(strings.ReplaceAll(string(res.body), secret, "[seed]"))
+	res.body = hide(res.body, secret, res.bodyErr != nil)
 	if res.status != http.StatusOK {
 		return token{}, res, errors.New("the signed seed was refused")
 	}

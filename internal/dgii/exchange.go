@@ -1,7 +1,6 @@
 package dgii
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -58,7 +57,7 @@ func (c *Client) exchange(ctx context.Context, r request) (*response, error) {
 	if err != nil {
 		notSent := r.upload == nil || r.upload.cancel()
 		c.onExchange(Exchange{Service: r.service, Outcome: outcomeOf(nil, err, notSent && r.upload != nil), Duration: c.now().Sub(start)})
-		return nil, &noResponseError{err, notSent}
+		return nil, &noResponseError{hideInError(err, r.token), notSent}
 	}
 	defer res.Body.Close()
 	out := &response{status: res.StatusCode, retryAfter: res.Header.Get("Retry-After"), receivedAt: c.clock.read()}
@@ -69,9 +68,7 @@ func (c *Client) exchange(ctx context.Context, r request) (*response, error) {
 	if int64(len(out.body)) > r.maxResponse {
 		out.body, out.bodyErr = out.body[:r.maxResponse], errTooLong
 	}
-	if r.token != "" { // responses are stored; a token that one repeats must not be
-		out.body = bytes.ReplaceAll(out.body, []byte(r.token), []byte("[token]"))
-	}
+	out.body = hide(out.body, r.token, out.bodyErr != nil) // responses are stored; a token that one repeats must not be
 	c.onExchange(Exchange{Service: r.service, Outcome: outcomeOf(out, nil, false), Status: out.status, Duration: c.now().Sub(start)})
 	return out, nil
 }

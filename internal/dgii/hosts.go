@@ -1,6 +1,7 @@
 package dgii
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -68,11 +69,12 @@ func (h Hosts) check() (Hosts, error) {
 }
 
 // originOf returns the scheme, host and port of an address. It always writes the
-// port, so that two spellings of one origin are equal.
+// port, so that two spellings of one origin are equal. Its errors do not quote the
+// address, which may have a password.
 func originOf(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", fmt.Errorf("dgii: %q is not a URL", address)
+		return "", errors.New("dgii: the address is not a URL")
 	}
 	port := u.Port()
 	switch {
@@ -82,7 +84,7 @@ func originOf(address string) (string, error) {
 		port = "80"
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("dgii: %q must be an http or https URL without user, query and fragment", address)
+		return "", errors.New("dgii: the address must be an http or https URL without user, query and fragment")
 	}
 	host := strings.ToLower(u.Hostname())
 	if strings.Contains(host, ":") {

@@ -23,6 +23,9 @@ type dialect struct {
 	// committed rows safe. The engine commits nothing after a failure.
 	open func(ctx context.Context, location string, failure *storageFailure) (*engine, error)
 
+	// openReadOnly is open for a process that must change nothing.
+	openReadOnly func(ctx context.Context, location string, failure *storageFailure) (*engine, error)
+
 	// unavailable reports whether a failure is temporary: the database is
 	// busy, full or not reachable.
 	unavailable func(error) bool
@@ -37,6 +40,8 @@ type dialect struct {
 	// timeline and replication are Store.Timeline and Store.Replication.
 	timeline    func(context.Context, querier) (string, error)
 	replication func(context.Context, querier) (Replication, error)
+	// session is Store.Session.
+	session func(context.Context, querier) (Session, error)
 	// timelineText is the expression for the timeline in a statement that writes;
 	// empty when the database cannot continue another one while it is open.
 	timelineText string

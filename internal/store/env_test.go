@@ -101,7 +101,7 @@ func connect(t *testing.T, path string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sql.OpenDB(sqliteConnector{base, false})
+	db := sql.OpenDB(sqliteConnector{base, sqlitePragmas(false)})
 	db.SetMaxOpenConns(1)
 	if _, err := db.ExecContext(t.Context(), `PRAGMA busy_timeout = 100`); err != nil {
 		t.Fatal(err)

@@ -25,6 +25,8 @@ var (
 	// ErrNotMigrated means that the database misses a migration of this program, and that
 	// Open must not migrate or the role may not change tables.
 	ErrNotMigrated = errors.New("the database does not have the tables of this version")
+	// ErrDenied means that the role of the connection has no right to run the statement.
+	ErrDenied = errors.New("the database role has no right to this")
 	// ErrLeaseLost means that another worker has the job or the delivery now.
 	ErrLeaseLost = errors.New("lease lost")
 )
@@ -42,6 +44,8 @@ func (d *dialect) wrap(what string, err error) error {
 		return fmt.Errorf("store: %s: %w", what, err)
 	case d.closed.Load() || d.unavailable(err) || isContextError(err):
 		return fmt.Errorf("store: %s: %w: %w", what, ErrUnavailable, err)
+	case d.denied(err) && !errors.Is(err, ErrNotMigrated):
+		return fmt.Errorf("store: %s: %w: %w", what, ErrDenied, err)
 	}
 	return fmt.Errorf("store: %s: %w", what, err)
 }

@@ -21,11 +21,13 @@ import (
 
 func sqliteDialect() *dialect {
 	return &dialect{
-		name:        "sqlite",
-		open:        openSQLite,
-		protect:     protectSQLite,
-		timeline:    sqliteTimeline,
-		replication: func(context.Context, querier) (Replication, error) { return Replication{Known: true}, nil },
+		name:         "sqlite",
+		open:         openSQLite,
+		openReadOnly: openSQLiteReadOnly,
+		protect:      protectSQLite,
+		timeline:     sqliteTimeline,
+		replication:  func(context.Context, querier) (Replication, error) { return Replication{Known: true}, nil },
+		session:      func(context.Context, querier) (Session, error) { return Session{Local: true}, nil },
 		unavailable: func(err error) bool {
 			switch sqliteCode(err) {
 			case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT,
@@ -107,7 +109,7 @@ func sqlitePragmas(readOnly bool) []sqlitePragma {
 // sqliteConnector sets and checks the pragmas of every new connection.
 type sqliteConnector struct {
 	driver.Connector
-	readOnly bool
+	pragmas []sqlitePragma
 }
 
 // Connect opens one connection.
@@ -116,7 +118,7 @@ func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range sqlitePragmas(c.readOnly) {
+	for _, p := range c.pragmas {
 		if err := retryBusy(ctx, func() error { return setPragma(ctx, conn, p) }); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
@@ -193,7 +195,7 @@ func openSQLite(ctx context.Context, location string, failure *storageFailure) (
 }
 
 func openSQLiteConnector(ctx context.Context, base driver.Connector, failure *storageFailure) (*engine, error) {
-	writeDB := sql.OpenDB(sqliteConnector{base, false})
+	writeDB := sql.OpenDB(sqliteConnector{base, sqlitePragmas(false)})
 	writeDB.SetMaxOpenConns(1)
 	conn, err := writeDB.Conn(ctx)
 	if err != nil {
@@ -202,7 +204,7 @@ func openSQLiteConnector(ctx context.Context, base driver.Connector, failure *st
 	if err := assertSQLiteVersion(ctx, conn); err != nil {
 		return nil, errors.Join(err, conn.Close(), writeDB.Close())
 	}
-	readDB := sql.OpenDB(sqliteConnector{base, true})
+	readDB := sql.OpenDB(sqliteConnector{base, sqlitePragmas(true)})
 	readers := max(4, 2*runtime.GOMAXPROCS(0))
 	readDB.SetMaxOpenConns(readers)
 	readDB.SetMaxIdleConns(readers)

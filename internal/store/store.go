@@ -29,6 +29,10 @@ type Options struct {
 	// NoMigrate makes Open fail with ErrNotMigrated when a migration is missing. Without
 	// it, Open migrates the database.
 	NoMigrate bool
+	// ReadOnly makes every write fail. Open then changes nothing: it does not migrate the
+	// database, and it neither creates a file nor changes the mode of one. It fails when
+	// there is no database, and with ErrNotMigrated when a migration is missing.
+	ReadOnly bool
 	// Point, for tests, is called before and after every transaction that writes. An
 	// error before the transaction replaces it; one after it hides its success.
 	Point func(name string) error
@@ -82,12 +86,16 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 	failure := newStorageFailure(func(cause error) {
 		opt.Log.Error("The storage failed. The service stops, because committed rows could be lost. Check the disk and the database before the next start.", "error", cause.Error())
 	})
-	if d.protect != nil {
+	if d.protect != nil && !opt.ReadOnly {
 		if err := d.protect(location, opt.Log); err != nil {
 			return nil, err
 		}
 	}
-	e, err := d.open(ctx, location, failure)
+	open := d.open
+	if opt.ReadOnly {
+		open = d.openReadOnly
+	}
+	e, err := open(ctx, location, failure)
 	if err != nil {
 		return nil, d.wrap("open "+d.name+" database", err)
 	}
@@ -99,7 +107,7 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 		return nil, errors.Join(d.wrap("read the clock of the database", err), e.close())
 	}
 	prepare := s.migrate
-	if opt.NoMigrate {
+	if opt.NoMigrate || opt.ReadOnly {
 		prepare = s.checkMigrated
 	}
 	if err := prepare(ctx); err != nil {

@@ -155,9 +155,25 @@ func (s *Sender) post(ctx context.Context, m Message, at time.Time) Result {
 	// Only the status decides. A body that is incomplete or never ends does not change
 	// the outcome.
 	answer, _ := io.ReadAll(io.LimitReader(res.Body, readLimit))
+	answer = m.hideSecrets(answer, signature)
 	r := Result{Status: res.StatusCode, Answer: bytes.Clone(answer[:min(len(answer), keepLimit)])}
 	r.judge(res.Header, s.now())
 	return r
+}
+
+// hideSecrets replaces the secrets and the signature of a message in an answer, which is
+// kept. A receiver may answer with what it got and what it expected.
+func (m Message) hideSecrets(answer []byte, signature string) []byte {
+	pairs := []string{signature, redacted}
+	for part := range strings.FieldsSeq(signature) {
+		pairs = append(pairs, part, redacted, strings.TrimPrefix(part, version), redacted)
+	}
+	for _, secret := range m.Secrets {
+		if text := secret.Reveal(); text != "" {
+			pairs = append(pairs, text, redacted, strings.TrimPrefix(text, secretLead), redacted)
+		}
+	}
+	return []byte(strings.NewReplacer(pairs...).Replace(string(answer)))
 }
 
 // judge sets the members of a result that follow from its status.

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// checkState says how a check ended.
+type checkState string
+
+const (
+	statePassed  checkState = "ok"
+	stateWarning checkState = "warning" // the service works, but an operator must act
+	stateFailed  checkState = "failed"  // the service does not work, or is not safe
+)
+
+// checkOutcome is what a check has found.
+type checkOutcome struct {
+	state  checkState
+	found  string // a sentence
+	action string // what to do; empty when there is nothing to do
+}
+
+func passed(found string) []checkOutcome { return []checkOutcome{{statePassed, found, ""}} }
+func warned(found, action string) []checkOutcome {
+	return []checkOutcome{{stateWarning, found, action}}
+}
+func failed(found, action string) []checkOutcome { return []checkOutcome{{stateFailed, found, action}} }
+func orPassed(o []checkOutcome, found string) []checkOutcome {
+	if len(o) == 0 {
+		return passed(found)
+	}
+	return o
+}
+
+// finding is an outcome with the name of its check.
+type finding struct {
+	group, name string
+	checkOutcome
+}
+
+// findingView is a finding in JSON. Detail is complete: it also has the action.
+type findingView struct {
+	Group  string     `json:"group"`
+	Name   string     `json:"name"`
+	State  checkState `json:"state"`
+	OK     bool       `json:"ok"` // false only for failed
+	Detail string     `json:"detail"`
+	Action string     `json:"action"`
+}
+
+// printFindings prints the findings, and fails when one of them is a failure.
+func (t *terminal) printFindings(found []finding) error {
+	view := struct {
+		Checks []findingView `json:"checks"`
+	}{Checks: make([]findingView, len(found))}
+	count := map[checkState]int{}
+	for i, f := range found {
+		count[f.state]++
+		view.Checks[i] = findingView{f.group, f.name, f.state, f.state != stateFailed, strings.TrimSpace(f.found + " " + f.action), f.action}
+	}
+	summary := fmt.Sprintf("%d ok, %d with a warning, %d failed", count[statePassed], count[stateWarning], count[stateFailed])
+	err := t.answer(view, func(w io.Writer) {
+		group := ""
+		for _, f := range found {
+			if f.group != group {
+				if group != "" {
+					_, _ = fmt.Fprintln(w)
+				}
+				group = f.group
+				_, _ = fmt.Fprintln(w, group)
+			}
+			f.print(w)
+		}
+		_, _ = fmt.Fprintf(w, "\n%s\n", summary)
+	})
+	if err == nil && count[stateFailed] > 0 {
+		err = fmt.Errorf("%d of %d checks failed: do what the lines marked FAILED say", count[stateFailed], len(found))
+	}
+	return err
+}
+
+// plural returns a number with its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// terminalWidth is how wide the findings are printed. findingIndent is where their text
+// begins.
+const (
+	terminalWidth = 80
+	findingIndent = 28
+)
+
+// print writes a finding in columns: the state, the name, and the text.
+func (f finding) print(w io.Writer) {
+	mark := string(f.state)
+	if f.state == stateFailed {
+		mark = "FAILED"
+	}
+	head := fmt.Sprintf("  %-7s  %-15s  ", mark, f.name)
+	for _, text := range []string{f.found, f.action} {
+		if text == "" {
+			continue
+		}
+		for _, part := range wrapText(printable(text), terminalWidth-findingIndent) {
+			_, _ = fmt.Fprintf(w, "%-*s%s\n", findingIndent, head, part)
+			head = ""
+		}
+		head = ""
+	}
+}
+
+// wrapText splits a text into lines of at most width characters, between words. A longer
+// word has a line of its own.
+func wrapText(text string, width int) []string {
+	var lines []string
+	for _, word := range strings.Fields(text) {
+		last := len(lines) - 1
+		if last >= 0 && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) <= width {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}
