@@ -2,7 +2,6 @@ package printed
 
 import (
 	"strings"
-	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -33,21 +32,7 @@ func cleanLines(s string) []string {
 	return lines
 }
 
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == '\u00AD': // a soft hyphen, which marks where a word may break
-			return -1
-		case has(r):
-			return r
-		case unicode.In(r, unicode.Cf, unicode.Variation_Selector):
-			return -1
-		}
-		return missing
-	}, norm.NFC.String(s))
-}
+func printable(s string) string { return strings.Map(printableRune, norm.NFC.String(s)) }
 
 // wrap breaks a cleaned text into lines no wider than w. It breaks between words,
 // and inside a word that is wider than w. It returns at least one line.
