@@ -100,29 +100,40 @@ const (
 	capitalCity = "010100" // Santo Domingo de Guzmán
 )
 
-// addressText joins a buyer's address to at most 100 characters. It adds the
-// province without a code and the foreign country when there is room.
-func addressText(a *fiscal.Address, province string) string {
-	const most = 100
-	var parts []string
+// addressParts returns the parts of a buyer's address: the lines and the city, and
+// then what is added when there is room, the province without a code and the
+// foreign country.
+func addressParts(a *fiscal.Address, province string) (parts, more []string) {
 	for _, s := range [...]string{clean(a.Line1), clean(a.Line2), clean(a.City)} {
 		if s != "" {
 			parts = append(parts, s)
 		}
 	}
-	text := cut(strings.Join(parts, ", "), most)
-	add := func(s string) {
-		if s != "" && fits(text+", "+s, most) {
+	if s := clean(a.ProvinceOrState); province == "" && s != "" {
+		more = append(more, s)
+	}
+	if a.CountryCode != fiscal.DominicanRepublic {
+		more = append(more, countryName(a.CountryCode))
+	}
+	return parts, more
+}
+
+// addressText joins a buyer's address to at most maxAddress characters.
+func addressText(a *fiscal.Address, province string) string {
+	parts, more := addressParts(a, province)
+	text := cut(strings.Join(parts, ", "), maxAddress)
+	for _, s := range more {
+		if fits(text+", "+s, maxAddress) {
 			text += ", " + s
 		}
 	}
-	if province == "" {
-		add(clean(a.ProvinceOrState))
-	}
-	if a.CountryCode != fiscal.DominicanRepublic {
-		add(countryName(a.CountryCode))
-	}
 	return text
+}
+
+// fullAddress joins a buyer's address without a limit.
+func fullAddress(a *fiscal.Address, province string) string {
+	parts, more := addressParts(a, province)
+	return strings.Join(append(parts, more...), ", ")
 }
 
 // countryName returns the Spanish name of a country, or the code when no name is
