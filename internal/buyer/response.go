@@ -206,7 +206,8 @@ func (b *Responses) take(ctx context.Context, tx *store.Tx, d document, s statem
 	return b.record(ctx, tx, d, s, outcome)
 }
 
-// keep keeps a statement of an unknown signer apart. The invoice does not change.
+// keep keeps a statement of an unknown signer apart. The status of the invoice does not
+// change.
 func (b *Responses) keep(ctx context.Context, tx *store.Tx, d document, s statement) (store.Invoice, bool, error) {
 	now, number := b.Now(), int64(1)
 	for slices.ContainsFunc(d.unconfirmed, func(u store.UnconfirmedResponse) bool { return u.Number == number }) {
@@ -220,8 +221,8 @@ func (b *Responses) keep(ctx context.Context, tx *store.Tx, d document, s statem
 		Kind: "commercial_response_unconfirmed", Status: d.invoice.Status, Detail: s.message() + " (signer " + s.signer + ", not confirmed)",
 	})
 	notice := pipeline.Notice{Kind: event.CommercialResponseUnconfirmed, Result: s.result(), Reason: s.reason, Signer: s.signer}
-	notified := pipeline.AddEvents(rows, d.invoice, d.invoice, []pipeline.Notice{notice}, now)
-	return d.invoice, notified, tx.Do(ctx, rows)
+	after, notified := pipeline.AddEvents(rows, d.invoice, d.invoice, []pipeline.Notice{notice}, now)
+	return after, notified, tx.Do(ctx, rows)
 }
 
 // record adds a statement of a known signer to the evidence, and tells integrators.
@@ -248,7 +249,7 @@ func (b *Responses) record(ctx context.Context, tx *store.Tx, d document, s stat
 		Scope: d.issued.Scope, InvoiceID: d.invoice.ID, ID: store.NewID(), At: after.UpdatedAt,
 		Kind: "commercial_response", Status: after.Status, Detail: message + " (signer " + s.signer + ", " + detail + ")",
 	})
-	notified := pipeline.AddEvents(rows, d.invoice, after, []pipeline.Notice{notice}, now)
+	after, notified := pipeline.AddEvents(rows, d.invoice, after, []pipeline.Notice{notice}, now)
 	return after, notified, tx.Do(ctx, rows)
 }
 

@@ -2,6 +2,7 @@ package ecf
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,9 +17,11 @@ var regionsCSV string
 
 // A region is a province, a municipality or a district of the authority's table.
 type region struct {
-	name     string
-	level    string
-	province string // code
+	name         string
+	key          string // the name in capitals, without accents
+	level        string
+	province     string // code
+	municipality string // code; empty for a province
 }
 
 const (
@@ -38,8 +41,8 @@ type regionTable struct {
 var regions = sync.OnceValue(func() *regionTable {
 	t := &regionTable{make(map[string]region), make(map[string]string), make(map[string]string)}
 	for _, row := range table(regionsCSV) {
-		code, level, province, name, key := row[0], row[1], row[2], row[4], row[5]
-		t.regions[code] = region{titled(name), level, province}
+		code, level, province, municipality, name, key := row[0], row[1], row[2], row[3], row[4], row[5]
+		t.regions[code] = region{titled(name), key, level, province, municipality}
 		switch level {
 		case levelProvince:
 			t.provinces[key] = code
@@ -53,6 +56,36 @@ var regions = sync.OnceValue(func() *regionTable {
 // RegionName returns the name of a province, municipality or district, and "" for
 // a code that is not in the authority's table.
 func RegionName(code string) string { return regions().regions[code].name }
+
+// A Municipality is a municipality of the authority's table, or a district of one.
+type Municipality struct {
+	Code, Name string
+	Province   string // code
+}
+
+// FindMunicipalities returns the municipality or the district with a code, or those with
+// a name, whatever its case and accents. Names of districts are not unique; they count
+// only when no municipality has the name.
+func FindMunicipalities(text string) []Municipality {
+	t, key := regions(), fold(text)
+	found := func(code string) Municipality {
+		return Municipality{code, t.regions[code].name, t.regions[code].province}
+	}
+	if r, ok := t.regions[key]; ok && r.level != levelProvince {
+		return []Municipality{found(key)}
+	}
+	if code, ok := t.municipalities[key]; ok {
+		return []Municipality{found(code)}
+	}
+	var list []Municipality
+	for code, r := range t.regions {
+		if r.level == levelDistrict && r.key == key {
+			list = append(list, found(code))
+		}
+	}
+	slices.SortFunc(list, func(a, b Municipality) int { return strings.Compare(a.Code, b.Code) })
+	return list
+}
 
 // titled writes a name of the table, which is in capitals, in title case.
 func titled(name string) string {
@@ -70,25 +103,34 @@ func titled(name string) string {
 	return strings.Join(words, " ")
 }
 
-// locate returns the codes of a buyer's city and province. It returns "" instead
-// of guessing: for both when the city is not in the table, and for the
-// municipality when the city is in another province than the address says.
+// locate returns the codes of a buyer's city and province, which are names or codes of
+// the authority's table. A district counts as its municipality. It returns "" instead of
+// guessing: for both when the city is not in the table, and for the municipality when
+// the city is in another province than the address says.
 func locate(a *fiscal.Address) (municipality, province string) {
 	if a.CountryCode != fiscal.DominicanRepublic {
 		return "", ""
 	}
 	t := regions()
-	city, stated := fold(a.City), t.provinces[fold(a.ProvinceOrState)]
+	city, stated := fold(a.City), t.regions[fold(a.ProvinceOrState)].province
+	if stated == "" {
+		stated = t.provinces[fold(a.ProvinceOrState)]
+	}
 	if city == "SANTO DOMINGO" && stated == capital {
 		// The capital is Santo Domingo de Guzmán. The three other municipalities
 		// called Santo Domingo are in the province of that name.
 		return capitalCity, capital
 	}
 	municipality, found := t.municipalities[city]
+	if r, isCode := t.regions[city]; isCode {
+		municipality, found = r.municipality, true
+		province = r.province
+	} else {
+		province = t.regions[municipality].province
+	}
 	if !found {
 		return "", ""
 	}
-	province = t.regions[municipality].province
 	if stated != "" && stated != province {
 		return "", stated
 	}
@@ -102,18 +144,27 @@ const (
 
 // addressParts returns the parts of a buyer's address: the lines and the city, and
 // then what is added when there is room, the province without a code and the
-// foreign country.
+// foreign country. It returns nothing that the lines of the address say already,
+// and the name of a region instead of its code.
 func addressParts(a *fiscal.Address, province string) (parts, more []string) {
-	for _, s := range [...]string{clean(a.Line1), clean(a.Line2), clean(a.City)} {
+	for _, s := range [...]string{clean(a.Line1), clean(a.Line2)} {
 		if s != "" {
 			parts = append(parts, s)
 		}
 	}
-	if s := clean(a.ProvinceOrState); province == "" && s != "" {
-		more = append(more, s)
+	if city := regionText(a.City); city != "" && !says(parts, city) {
+		parts = append(parts, city)
+	}
+	add := func(s string) {
+		if s != "" && !says(parts, s) {
+			more = append(more, s)
+		}
+	}
+	if province == "" {
+		add(regionText(a.ProvinceOrState))
 	}
 	if a.CountryCode != fiscal.DominicanRepublic {
-		more = append(more, countryName(a.CountryCode))
+		add(countryName(a.CountryCode))
 	}
 	return parts, more
 }
@@ -134,6 +185,32 @@ func addressText(a *fiscal.Address, province string) string {
 func fullAddress(a *fiscal.Address, province string) string {
 	parts, more := addressParts(a, province)
 	return strings.Join(append(parts, more...), ", ")
+}
+
+// regionText returns the name of a region when text is its code, and otherwise the text.
+func regionText(text string) string {
+	if name := RegionName(fold(text)); name != "" {
+		return name
+	}
+	return clean(text)
+}
+
+// AddressNames reports whether an address ends with a place, or names it between
+// commas, whatever the case and the accents.
+func AddressNames(address, place string) bool { return says([]string{address}, place) }
+
+// says reports whether one of the parts ends with a place, or names it between commas,
+// whatever the case and the accents.
+func says(parts []string, place string) bool {
+	want := fold(place)
+	for _, part := range parts {
+		for _, piece := range strings.Split(part, ",") {
+			if got := strings.TrimRight(fold(piece), "."); got == want || strings.HasSuffix(got, " "+want) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // countryName returns the Spanish name of a country, or the code when no name is

@@ -18,15 +18,19 @@ type Notice struct {
 }
 
 // AddEvents adds the events of a change to the rows that are committed with it:
-// the change of status, if there is one, and the notices. It reports whether it
-// added any.
-func AddEvents(rows *store.Batch, before, after store.Invoice, notices []Notice, now time.Time) bool {
-	// An event is never older than the change that it follows, even when the
-	// clock has gone back.
-	at := now.UTC().Truncate(time.Millisecond)
-	if at.Before(after.UpdatedAt) {
-		at = after.UpdatedAt
+// the change of status, if there is one, and the notices. It returns the invoice as it
+// is after the commit, and whether it added any event.
+//
+// Every event moves the time of the invoice's last change, so that the commit fails with
+// store.ErrInvoiceChanged when another transaction has added an event meanwhile. Thus
+// the feed has the events of a document in the order of their revisions, whatever the
+// clocks say.
+func AddEvents(rows *store.Batch, before, after store.Invoice, notices []Notice, now time.Time) (store.Invoice, bool) {
+	if len(notices) > 0 && after.UpdatedAt.Equal(before.UpdatedAt) {
+		after.UpdatedAt = NextUpdate(before.UpdatedAt, now)
+		rows.UpdateInvoice(before, after)
 	}
+	at := after.UpdatedAt
 	changed := after.Status != before.Status
 	if changed {
 		data := documentData(after)
@@ -41,7 +45,7 @@ func AddEvents(rows *store.Batch, before, after store.Invoice, notices []Notice,
 		data.Result, data.Reason, data.Signer, data.Contradicts = n.Result, n.Reason, n.Signer, n.Contradicts
 		addDocumentEvent(rows, after, n.Kind, at, data)
 	}
-	return changed || len(notices) > 0
+	return after, changed || len(notices) > 0
 }
 
 func documentData(inv store.Invoice) event.Document {

@@ -115,7 +115,10 @@ func (c Change) Apply(rows *store.Batch, before store.Invoice, notifies bool, no
 			Kind: "status_changed", Status: after.Status, Detail: c.Cause,
 		})
 	}
-	return after, notifies && AddEvents(rows, before, after, c.Notices, now)
+	if !notifies {
+		return after, false
+	}
+	return AddEvents(rows, before, after, c.Notices, now)
 }
 
 // NextUpdate returns the instant of a change that follows one at before.

@@ -30,11 +30,17 @@ func (p Page) pairs(list ...pair) []pair {
 	return kept
 }
 
-// fullAddress joins an address with the names of its municipality and province.
+// fullAddress joins an address with the names of its municipality and province,
+// unless the address names them already.
 func fullAddress(address, municipality, province string, more ...string) string {
 	parts := []string{address, ecf.RegionName(municipality), ecf.RegionName(province)}
 	if parts[1] == parts[2] {
 		parts[1] = ""
+	}
+	for i, place := range parts[1:] {
+		if place != "" && ecf.AddressNames(address, place) {
+			parts[i+1] = ""
+		}
 	}
 	return joined(", ", append(parts, more...)...)
 }

@@ -135,3 +135,17 @@ func TestEveryLabelHasAnEnglishCaption(t *testing.T) {
 		}
 	}
 }
+
+func TestAddressNamesAPlaceOnce(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"Calle 1":                              "Calle 1, Santo Domingo de Guzmán, Distrito Nacional",
+		"Calle 1, SANTO DOMINGO DE GUZMAN":     "Calle 1, SANTO DOMINGO DE GUZMAN, Distrito Nacional",
+		"Calle 1, Gascue, Distrito Nacional.":  "Calle 1, Gascue, Distrito Nacional., Santo Domingo de Guzmán",
+		"Av. Distrito Nacional 5, Santo Tomás": "Av. Distrito Nacional 5, Santo Tomás, Santo Domingo de Guzmán, Distrito Nacional",
+	} {
+		if got := fullAddress(address, "010100", "010000"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

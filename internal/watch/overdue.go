@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
@@ -82,6 +83,9 @@ func (w *Watcher) warnOverdue(ctx context.Context, s pipeline.Signals, inv store
 		pipeline.AddEvents(rows, inv, inv, []pipeline.Notice{{Kind: event.VerdictOverdue, Reason: reason}}, w.now())
 		return tx.Do(ctx, rows)
 	})
+	if errors.Is(err, store.ErrInvoiceChanged) {
+		return nil // the next pass looks at the document again
+	}
 	if err != nil || !fresh {
 		return err
 	}
