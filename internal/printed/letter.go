@@ -61,8 +61,8 @@ const (
 	manyPages = 30
 )
 
-// paginateBest distributes the lines over pages in the largest font of the table that
-// needs the fewest pages.
+// paginateBest distributes the lines over pages. It takes a smaller font for the table
+// only when that saves a page.
 func (l *letter) paginateBest(lines []lineText) pagination {
 	normal := l.paginate(lines, body())
 	n := len(normal.pages)
@@ -70,8 +70,11 @@ func (l *letter) paginateBest(lines []lineText) pagination {
 		return normal
 	}
 	small := l.paginate(lines, body().sized(minSize))
-	if len(small.pages) >= n {
+	switch {
+	case len(small.pages) >= n:
 		return normal
+	case n > manyPages:
+		return small
 	}
 	if between := l.paginate(lines, body().sized(7.5)); len(between.pages) <= len(small.pages) {
 		return between
