@@ -31,6 +31,8 @@ require (
 	software.sslmate.com/src/go-pkcs12 v0.7.4
 )
 
+require golang.org/x/term v0.46.0
+
 require (
 	github.com/andybalholm/brotli v1.2.6 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -62,17 +62,22 @@ func (t *terminal) bootstrap(s *store.Store, credentials *access.Credentials, ba
 	}
 	_, _ = fmt.Fprintf(t.out, `
 The database was empty, so it has a demonstration taxpayer now. Its API key is shown only this time:
-  taxpayer  %[2]s
-  api key   %[3]s
+  taxpayer  %s
+  api key   %s
 
 Create an invoice:
 
-curl -i %[1]s/v1/taxpayers/%[2]s/invoices \
-  -H 'Authorization: Bearer %[3]s' \
-  -H 'Idempotency-Key: demo-0001' \
-  -H 'Content-Type: application/json' \
-  -d '%[4]s'
-
-`, baseURL, taxpayer.ID, key.Reveal(), fmt.Sprintf(demonstrationRequest, fiscal.DateOf(now)))
+%s
+`, taxpayer.ID, key.Reveal(), curl(baseURL, taxpayer.ID, key.Reveal(), "demo-0001"))
 	return nil
+}
+
+// curl returns a command that creates an invoice, ready to paste.
+func curl(baseURL, taxpayerID, key, idempotencyKey string) string {
+	return fmt.Sprintf(`curl -i %[1]s/v1/taxpayers/%[2]s/invoices \
+  -H 'Authorization: Bearer %[3]s' \
+  -H 'Idempotency-Key: %[4]s' \
+  -H 'Content-Type: application/json' \
+  -d '%[5]s'
+`, baseURL, taxpayerID, key, idempotencyKey, fmt.Sprintf(demonstrationRequest, fiscal.DateOf(time.Now())))
 }

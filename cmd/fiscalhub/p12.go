@@ -28,25 +28,28 @@ func openP12(path, passwordFile string) (*xmlsig.Identity, error) {
 		return nil, fmt.Errorf("--password-file: %w", err)
 	}
 	id, err := xmlsig.OpenP12(file, password)
-	why := ""
 	if err != nil {
-		why = strings.TrimPrefix(err.Error(), "xmlsig: ")
+		return nil, explainP12(err, path, passwordFile)
 	}
+	return id, nil
+}
+
+// explainP12 adds what to do to an error of a PKCS#12 file.
+func explainP12(err error, path, passwordFile string) error {
+	why := strings.TrimPrefix(err.Error(), "xmlsig: ")
 	switch {
-	case err == nil:
-		return id, nil
 	case errors.Is(err, xmlsig.ErrPassword):
-		return nil, fmt.Errorf("%s: %s: the first line of %s must be the password alone", path, why, passwordFile)
+		return fmt.Errorf("%s: %s: the first line of %s must be the password alone", path, why, passwordFile)
 	case errors.Is(err, xmlsig.ErrNotP12):
-		return nil, fmt.Errorf("%s: %s: give the .p12 or .pfx file as the certification authority issued it", path, why)
+		return fmt.Errorf("%s: %s: give the .p12 or .pfx file as the certification authority issued it", path, why)
 	case errors.Is(err, xmlsig.ErrNoKey):
-		return nil, fmt.Errorf("%s: %s: export the certificate together with its private key", path, why)
+		return fmt.Errorf("%s: %s: export the certificate together with its private key", path, why)
 	case errors.Is(err, xmlsig.ErrKeyMismatch):
-		return nil, fmt.Errorf("%s: %s: export the certificate that belongs to the key", path, why)
+		return fmt.Errorf("%s: %s: export the certificate that belongs to the key", path, why)
 	case errors.Is(err, xmlsig.ErrWeakKey):
-		return nil, fmt.Errorf("%s: %s: ask the certification authority for a new certificate", path, why)
+		return fmt.Errorf("%s: %s: ask the certification authority for a new certificate", path, why)
 	}
-	return nil, fmt.Errorf("%s: %s", path, why)
+	return fmt.Errorf("%s: %s", path, why)
 }
 
 // readPassword reads the first line of a file, without the line end. Spaces are

@@ -82,13 +82,18 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
 		err := s.Update(t.ctx, func(tx *store.Tx) error { return tx.AddNumberRange(t.ctx, made) })
 		if errors.Is(err, store.ErrOverlap) {
-			return fmt.Errorf("some numbers from %d to %d of type %s are in another range of this RNC already: see fiscalhub sequence list", c.From, c.To, c.Type)
+			return explainOverlap(c.From, c.To, made.Type)
 		}
 		if err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
 		}
 		return t.answer(newSequenceView(made), func(w io.Writer) { line(w, made.ID) })
 	})
+}
+
+// explainOverlap returns the error of a range that overlaps with another one.
+func explainOverlap(from, to int64, t fiscal.Type) error {
+	return fmt.Errorf("some numbers from %d to %d of type %s are in another range of this RNC already: see fiscalhub sequence list", from, to, t)
 }
 
 type sequenceListCmd struct{}

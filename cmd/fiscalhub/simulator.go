@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type simulatorCmd struct {
 	Fixture         string         `help:"JSON file with the taxpayers, rules and configuration to start with." placeholder:"FILE"`
 	Latency         *time.Duration `help:"Latency of every answer. By default a random 5 to 30 ms." placeholder:"D"`
 	ValidationDelay *time.Duration `help:"How long every document is in process. By default a random 150 ms to 5 min." placeholder:"D"`
+	Enroll          []string       `help:"RNC of a taxpayer that may issue documents from the start; may be repeated. Needs --out." placeholder:"RNC"`
+	Out             string         `help:"Folder for RNC.p12, RNC.password and roots.pem of the enrolled taxpayers. A later start with this folder continues with the same certificates." placeholder:"DIR"`
 	Lean            bool           `help:"Keep neither the journal nor the content of documents. For benchmarks."`
 	LogLevel        slog.Level     `help:"debug, info, warn or error." default:"warn"`
 }
@@ -39,6 +42,9 @@ func (c simulatorCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if err := c.enroll(sim); err != nil {
+		return err
+	}
 	emulated, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", c.Listen)
 	if err != nil {
 		return err
@@ -47,7 +53,7 @@ func (c simulatorCmd) Run(t *terminal) error {
 	if err != nil {
 		return errors.Join(err, emulated.Close())
 	}
-	if err := t.answerSimulator(emulated.Addr(), control.Addr()); err != nil {
+	if err := c.answer(t, emulated.Addr(), control.Addr()); err != nil {
 		return errors.Join(err, emulated.Close(), control.Close())
 	}
 	log := slog.NewLogLogger(t.log(c.LogLevel).Handler(), slog.LevelDebug)
@@ -78,6 +84,10 @@ func (c simulatorCmd) Run(t *terminal) error {
 // the fixture.
 func (c simulatorCmd) simulator(t *terminal) (*simulator.Simulator, error) {
 	o := simulator.Options{Now: time.Now, Seed: c.Seed, Log: t.log(c.LogLevel), Schemas: os.Getenv("FISCALHUB_XSD"), Fixture: &simulator.Fixture{}}
+	var err error
+	if o.Root, err = c.root(); err != nil {
+		return nil, err
+	}
 	if c.Fixture != "" {
 		raw, err := os.ReadFile(c.Fixture)
 		if err != nil {
@@ -112,15 +122,28 @@ func (c simulatorCmd) simulator(t *terminal) (*simulator.Simulator, error) {
 	return sim, nil
 }
 
-// answerSimulator prints the addresses of the simulator, also as JSON with
-// --json.
-func (t *terminal) answerSimulator(emulated, control net.Addr) error {
-	view := struct {
-		Authority string `json:"authority"`
-		Control   string `json:"control"`
-	}{"http://" + emulated.String(), "http://" + control.String() + "/_sim/v1"}
+// simulatorView is what the simulator prints with --json when it starts.
+type simulatorView struct {
+	Authority string         `json:"authority"`
+	Control   string         `json:"control"`
+	Roots     string         `json:"roots,omitempty"`
+	Enrolled  []enrolledView `json:"enrolled,omitempty"`
+}
+
+// answer prints the addresses of the simulator and the next commands.
+func (c simulatorCmd) answer(t *terminal, emulated, control net.Addr) error {
+	view := simulatorView{Authority: "http://" + emulated.String(), Control: "http://" + control.String() + "/_sim/v1"}
+	if len(c.Enroll) > 0 {
+		view.Roots, view.Enrolled = filepath.Join(c.Out, rootsFile), c.enrolled()
+	}
 	t.progress("simulator of the tax authority: run fiscalhub serve --authority %s", view.Authority)
 	t.progress("control API: %s", view.Control)
+	for _, e := range view.Enrolled {
+		t.progress("taxpayer %s may issue documents: certificate %s, password %s", e.RNC, e.Certificate, e.Password)
+	}
+	if len(c.Enroll) > 0 {
+		t.progress("next, in another terminal: fiscalhub onboard --simulator %s --authority %s", c.Out, view.Authority)
+	}
 	if !t.cli.JSON {
 		return nil
 	}

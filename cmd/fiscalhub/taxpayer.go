@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -121,6 +122,9 @@ func (c taxpayerShowCmd) Run(t *terminal) error {
 			for _, m := range v.Missing {
 				line(w, "missing", string(m.Environment), string(m.Type), m.Code)
 			}
+			for _, command := range nextCommands(v) {
+				line(w, "next", command)
+			}
 		})
 	})
 }
@@ -146,4 +150,25 @@ func missingToIssue(t *terminal, s *store.Store, taxpayerID string, suspended ma
 		}
 	}
 	return views, nil
+}
+
+// nextCommands returns the commands that give a taxpayer what it is missing, one for each
+// environment.
+func nextCommands(v taxpayerView) []string {
+	var list []string
+	for _, m := range v.Missing {
+		command := "fiscalhub onboard --environment " + string(m.Environment) + " --rnc " + v.RNC
+		switch {
+		case m.Code == "environment.disabled":
+			command = "fiscalhub taxpayer resume " + v.ID + " or fiscalhub environment resume " + string(m.Environment)
+		case m.Code == "sequence.fenced":
+			command = "fiscalhub reconcile --taxpayer " + v.ID + " --environment " + string(m.Environment)
+		case m.Code == "taxpayer.profile_incomplete":
+			command = "fiscalhub taxpayer update " + v.ID + " --address TEXT"
+		}
+		if !slices.Contains(list, command) {
+			list = append(list, command)
+		}
+	}
+	return list
 }

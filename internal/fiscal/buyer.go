@@ -35,7 +35,7 @@ func (c *checker) taxID(r *Request, inv *Invoice) {
 		return
 	}
 	id := r.taxID.value
-	holds := checkDigitHolds(id)
+	holds := CheckDigitHolds(id)
 	switch {
 	case len(id) == 10 && (r.kind.value == FiscalCredit || r.country.value == DominicanRepublic):
 		c.add("buyer.tax_id", CodeInvalidFormat, "must be an RNC of 9 digits or a cédula of 11 digits; an identifier of 10 digits is accepted for a foreign buyer on type 32 only")

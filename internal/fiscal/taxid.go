@@ -14,10 +14,10 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// checkDigitHolds reports whether the last digit of an RNC (modulus 11) or of a
+// CheckDigitHolds reports whether the last digit of an RNC (modulus 11) or of a
 // cédula (modulus 10) is the check digit of the others. Some real identifiers
 // have a wrong one, so callers only warn.
-func checkDigitHolds(id string) bool {
+func CheckDigitHolds(id string) bool {
 	switch len(id) {
 	case 9:
 		sum := 0

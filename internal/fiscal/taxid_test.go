@@ -11,8 +11,8 @@ func TestCheckDigitHolds(t *testing.T) {
 		"131880600": false, "401007374": false, "131188691": false,
 		"00113918205": true, "22400022111": true, "00113918204": false, "1234567890": false, "": false,
 	} {
-		if got := checkDigitHolds(id); got != want {
-			t.Errorf("checkDigitHolds(%s) = %v", id, got)
+		if got := CheckDigitHolds(id); got != want {
+			t.Errorf("CheckDigitHolds(%s) = %v", id, got)
 		}
 	}
 }

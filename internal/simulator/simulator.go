@@ -33,6 +33,7 @@ type Options struct {
 	Log     *slog.Logger // logs every rule that is applied; nil logs nothing
 	Client  *http.Client // pushes documents to the service under test; nil uses a default one
 	Schemas string       // folder of the official schemas, for Config.OfficialSchema
+	Root    []byte       // the result of RootWithKey of an earlier simulator; empty makes a new root
 }
 
 // A Simulator simulates the authority. It is safe for concurrent use.
@@ -68,15 +69,10 @@ func New(o Options) (*Simulator, error) {
 		o.Client = &http.Client{Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
 	s := &Simulator{clock: newClock(o.Now, o.Sleep), log: o.Log, client: o.Client, officialSchemas: o.Schemas, documentSchemas: newSchemas(), inflight: map[string]int{}}
-	key, err := rootKey()
-	if err != nil {
-		return nil, fmt.Errorf("simulator: key: %w", err)
-	}
-	authority, err := newCertificateAuthority("Autoridad del Simulador", key, o.Now())
-	if err != nil {
+	var err error
+	if s.ca, err = openRoot(o.Root, o.Now()); err != nil {
 		return nil, err
 	}
-	s.ca = authority
 	fixture := Fixture{}
 	if o.Fixture != nil {
 		fixture = *o.Fixture

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/client"
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// fromSimulator fills the answers from the folder of an enrolled taxpayer.
+func (c *onboardCmd) fromSimulator() error {
+	if c.Simulator == "" {
+		return nil
+	}
+	if c.Environment == string(fiscal.Production) {
+		return usageError("--simulator: use --environment certification")
+	}
+	if c.RNC == "" {
+		files, err := filepath.Glob(filepath.Join(c.Simulator, "*.p12"))
+		if err != nil || len(files) == 0 {
+			return fmt.Errorf("--simulator %s: the folder has no certificate; run fiscalhub simulator --enroll RNC --out %[1]s first", c.Simulator)
+		}
+		c.RNC = strings.TrimSuffix(filepath.Base(files[0]), ".p12")
+	}
+	own := enrolledView{c.RNC, filepath.Join(c.Simulator, c.RNC+".p12"), filepath.Join(c.Simulator, c.RNC+".password")}
+	for _, f := range []struct {
+		field  *string
+		answer string
+	}{
+		{&c.LegalName, "Contribuyente " + c.RNC}, {&c.Address, "Calle Ficticia 1, Santo Domingo"},
+		{&c.Certificate, own.Certificate}, {&c.PasswordFile, own.Password}, {&c.Trust, filepath.Join(c.Simulator, rootsFile)},
+		{&c.Range31, "1-1000"}, {&c.Expires31, demoExpiry().String()}, {&c.Range32, "1-1000"}, {&c.Authority, "http://127.0.0.1:9090"},
+	} {
+		if *f.field == "" {
+			*f.field = f.answer
+		}
+	}
+	c.Send, c.Yes = true, true
+	return nil
+}
+
+// findMunicipality returns the codes of a municipality and of its province, from a name
+// or a code. The error names the municipalities that were meant.
+func findMunicipality(text string) (municipality, province string, err error) {
+	found := ecf.FindMunicipalities(text)
+	switch {
+	case len(found) == 1:
+		return found[0].Code, found[0].Province, nil
+	case len(found) == 0:
+		return "", "", fmt.Errorf("the authority's table has no municipality %q", text)
+	}
+	names := make([]string, 0, len(found))
+	for _, m := range found {
+		names = append(names, fmt.Sprintf("%s (%s, code %s)", m.Name, ecf.RegionName(m.Province), m.Code))
+	}
+	return "", "", errors.New("several municipalities have this name; give the code: " + strings.Join(names, ", "))
+}
+
+// openCertificate opens the certificate with the password of the file or of the person.
+func (o *onboarding) openCertificate(file string) (*xmlsig.Identity, error) {
+	if o.c.PasswordFile != "" {
+		o.t.warnOfReaders(o.c.PasswordFile)
+		return openP12(file, o.c.PasswordFile)
+	}
+	content, err := readBounded(file, maxP12)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		password, err := o.asker.password("Password of the certificate (not shown)")
+		if err != nil {
+			return nil, err
+		}
+		id, err := xmlsig.OpenP12(content, password)
+		if err == nil {
+			return id, nil
+		}
+		if !errors.Is(err, xmlsig.ErrPassword) {
+			return nil, explainP12(err, file, "")
+		}
+		o.asker.say("    the password is wrong")
+	}
+}
+
+// rangeQuestion asks for a range of numbers of one type.
+type rangeQuestion struct {
+	kind           fiscal.Type
+	name           string
+	given, expires string
+}
+
+// numberRange adds a range, unless the taxpayer has numbers of the type left.
+func (o *onboarding) numberRange(q rangeQuestion) error {
+	switch lacks, err := o.lacks(q.kind, "sequence."); {
+	case err != nil:
+		return err
+	case lacks == "":
+		o.asker.say("  type %s has numbers", q.name)
+		return nil
+	case lacks == "sequence.fenced":
+		o.t.warn("the numbers of type %s are fenced: run fiscalhub reconcile --taxpayer %s --environment %s", q.name, o.scope.TaxpayerID, o.scope.Environment)
+		return nil
+	}
+	var from, to int64
+	text, err := o.asker.ask(question{
+		flag: "range-" + q.name, text: "Numbers of type " + q.name + ", like 1-1000 (Enter: none)", given: q.given, optional: true,
+		check: func(s string) (err error) {
+			from, to, err = parseRange(s)
+			return err
+		},
+	})
+	if err != nil || text == "" {
+		return err
+	}
+	expires, err := o.asker.ask(question{
+		flag: "expires-" + q.name, text: "Last day of these numbers, like 2027-12-31", given: q.expires, optional: q.kind != fiscal.FiscalCredit,
+		check: func(s string) error {
+			day, err := fiscal.ParseDate(s)
+			if err == nil && day.Before(fiscal.DateOf(time.Now())) {
+				err = errors.New("the day is in the past")
+			}
+			return err
+		},
+	})
+	if err != nil || o.asker.missing != nil {
+		return err
+	}
+	return o.addRange(q, from, to, expires)
+}
+
+func (o *onboarding) addRange(q rangeQuestion, from, to int64, expires string) error {
+	made := store.NumberRange{Scope: o.scope, ID: store.NewID(), Type: q.kind, First: from, Last: to, Next: from, CreatedAt: time.Now()}
+	if expires != "" {
+		made.Expires, _ = fiscal.ParseDate(expires) // the question has checked it
+	}
+	err := o.store.Update(o.t.ctx, func(tx *store.Tx) error { return tx.AddNumberRange(o.t.ctx, made) })
+	if errors.Is(err, store.ErrOverlap) {
+		return explainOverlap(from, to, q.kind)
+	}
+	if err == nil {
+		o.asker.say("  added %d to %d of type %s", from, to, q.name)
+	}
+	return err
+}
+
+// parseRange reads two numbers like 1-1000.
+func parseRange(s string) (from, to int64, err error) {
+	first, last, _ := strings.Cut(s, "-")
+	from, err = strconv.ParseInt(strings.TrimSpace(first), 10, 64)
+	if err == nil {
+		to, err = strconv.ParseInt(strings.TrimSpace(last), 10, 64)
+	}
+	if err != nil || from < 1 || to < from || to > lastNumber {
+		return 0, 0, errors.New("give the first and the last number, like 1-1000; each has at most ten digits")
+	}
+	return from, to, nil
+}
+
+// firstInvoice is the invoice that was sent, in JSON.
+type firstInvoice struct {
+	ENCF   string        `json:"encf"`
+	Status client.Status `json:"status"`
+	XML    string        `json:"xml"`
+	PDF    string        `json:"pdf"`
+}
+
+// sendFirst runs the service in this process, creates one invoice through its API, waits
+// for the verdict and writes the XML and the PDF into the data folder.
+func (o *onboarding) sendFirst(key string) (*firstInvoice, error) {
+	ctx, stop := context.WithCancel(o.t.ctx)
+	defer stop()
+	ready := make(chan string, 1)
+	command := serveCmd{
+		Environment: string(o.scope.Environment), Listen: "127.0.0.1:0", LogLevel: slog.LevelError,
+		liveFlags: liveFlags{Authority: o.c.Authority, Trust: o.c.Trust, Pace: 1},
+		ready:     func(baseURL string) { ready <- baseURL },
+	}
+	shared := *o.t.cli
+	service := &terminal{ctx: ctx, cli: &shared, out: io.Discard, errOut: &lockedWriter{w: o.t.errOut}}
+	served := make(chan error, 1)
+	go func() { served <- command.Run(service) }()
+	select {
+	case baseURL := <-ready:
+		first, err := o.create(ctx, baseURL, key)
+		stop()
+		return first, errors.Join(err, <-served)
+	case err := <-served:
+		return nil, err
+	}
+}
+
+func (o *onboarding) create(ctx context.Context, baseURL, key string) (*firstInvoice, error) {
+	api, err := client.New(baseURL, key, o.scope.TaxpayerID)
+	if err != nil {
+		return nil, err
+	}
+	id := "onboard-" + store.NewID()
+	first := &sample{externalID: id, kind: fiscal.Consumer, net: 500, buyer: client.Buyer{LegalName: "Consumidor final"}}
+	made, err := api.CreateInvoice(ctx, id, first.request())
+	if err != nil {
+		return nil, err
+	}
+	var document client.Document
+	final := func() (bool, error) {
+		got, err := api.Document(ctx, made.Data.FiscalDocumentID)
+		document = got.Data
+		return document.Status == client.Accepted || document.Status == client.AcceptedConditional || document.Status == client.Rejected, err
+	}
+	if err := await(ctx, final, func() string {
+		return fmt.Sprintf("the invoice is %s; is the simulator at %s running? See fiscalhub work list --data %s", document.Status, o.c.Authority, o.t.cli.Data)
+	}); err != nil {
+		return nil, err
+	}
+	result := &firstInvoice{ENCF: document.ENCF, Status: document.Status}
+	for _, f := range []struct {
+		path *string
+		kind string
+		get  func(context.Context, string) (client.Response[[]byte], error)
+	}{{&result.XML, ".xml", api.DocumentXML}, {&result.PDF, ".pdf", api.DocumentPDF}} {
+		content, err := f.get(ctx, made.Data.FiscalDocumentID)
+		if err != nil {
+			return nil, err
+		}
+		*f.path = filepath.Join(o.t.cli.Data, document.ENCF+f.kind)
+		if err := os.WriteFile(*f.path, content.Data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return result, nil
+}

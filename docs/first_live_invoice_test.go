@@ -1,0 +1,120 @@
+package docs
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// walk runs the commands of a page in a folder of its own.
+type walk struct {
+	t    *testing.T
+	dir  string
+	path string // of the program
+}
+
+// command prepares a command of the page, with more variables of the environment.
+func (w walk) command(ctx context.Context, text string, variables ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, "sh", "-c", "exec "+text)
+	c.Dir = w.dir
+	c.Env = append(os.Environ(), append(variables, "PATH="+w.path+string(filepath.ListSeparator)+os.Getenv("PATH"))...)
+	return c
+}
+
+// run runs a command and returns its standard output.
+func (w walk) run(text string, variables ...string) string {
+	w.t.Helper()
+	c := w.command(w.t.Context(), text, variables...)
+	var problem strings.Builder
+	c.Stderr = &problem
+	out, err := c.Output()
+	if err != nil {
+		w.t.Fatalf("%s: %v\n%s%s", text, err, out, problem.String())
+	}
+	return string(out)
+}
+
+// start starts a command that goes on, and returns the first match of a pattern in what
+// it prints.
+func (w walk) start(text, pattern string, variables ...string) string {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	c := w.command(ctx, text, variables...)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	reader, writer := io.Pipe()
+	c.Stdout, c.Stderr = writer, writer
+	if err := c.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		cancel()
+		_ = c.Wait() // the signal ends it
+	})
+	found := make(chan string, 1)
+	go func() {
+		for lines := bufio.NewScanner(reader); lines.Scan(); {
+			if match := regexp.MustCompile(pattern).FindStringSubmatch(lines.Text()); match != nil {
+				select {
+				case found <- match[1]:
+				default:
+				}
+			}
+		}
+	}()
+	select {
+	case address := <-found:
+		return address
+	case <-time.After(time.Minute):
+		w.t.Fatalf("%s does not print %s", text, pattern)
+		return ""
+	}
+}
+
+// TestFirstLiveInvoice runs the commands of the page as they stand there. Only the
+// addresses are others, so that the test does not meet a service on this machine.
+func TestFirstLiveInvoice(t *testing.T) {
+	t.Parallel()
+	var commands []string
+	for i, part := range strings.Split(read(t, "first-live-invoice.md"), "\n```") {
+		if command, ok := strings.CutPrefix(part, "\n"); ok && i%2 == 1 {
+			commands = append(commands, command)
+		}
+	}
+	if len(commands) != 6 {
+		t.Fatalf("the page has %d blocks of commands, and the test runs 6", len(commands))
+	}
+	w := walk{t, t.TempDir(), t.TempDir()}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", w.path, "../cmd/fiscalhub").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.HasPrefix(commands[0], "make build\n") {
+		t.Errorf("the first block is %s", commands[0])
+	}
+	authority := w.start(commands[1], `--authority (http://127.0.0.1:\d+)$`, "FISCALHUB_LISTEN=127.0.0.1:0", "FISCALHUB_CONTROL=127.0.0.1:0")
+	result := w.run(commands[2], "FISCALHUB_AUTHORITY="+authority)
+	if !regexp.MustCompile(`(?m)^invoice +E320000000001 +accepted$`).MatchString(result) {
+		t.Fatalf("onboard printed\n%s", result)
+	}
+	w.run(commands[3])
+	service := w.start(strings.ReplaceAll(commands[4], "http://127.0.0.1:9090", authority), `API +(http://127.0.0.1:\d+)/v1$`, "FISCALHUB_LISTEN=127.0.0.1:0")
+	create := result[strings.Index(result, "curl "):]
+	if answer := w.run("curl -sS" + strings.ReplaceAll(strings.TrimPrefix(create, "curl"), "http://127.0.0.1:8080", service)); !strings.Contains(answer, " 202 ") {
+		t.Fatalf("the request was answered with\n%s", answer)
+	}
+	taxpayer := regexp.MustCompile(`(?m)^taxpayer +(\S+)$`).FindStringSubmatch(result)[1]
+	history := ""
+	for end := time.Now().Add(time.Minute); !strings.Contains(history, "accepted"); {
+		if time.Now().After(end) {
+			t.Fatalf("the history is\n%s", history)
+		}
+		history = w.run(strings.ReplaceAll(commands[5], "TAXPAYER_ID", taxpayer))
+	}
+}
