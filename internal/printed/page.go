@@ -34,6 +34,7 @@ func (f Format) String() string {
 		return "receipt"
 	case Receipt58:
 		return "receipt58"
+	case formats:
 	}
 	return fmt.Sprintf("format %d", int(f))
 }

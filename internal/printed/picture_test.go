@@ -128,14 +128,14 @@ func writePicture(t testing.TB, path string, m image.Image) {
 	for y := m.Bounds().Min.Y; y < m.Bounds().Max.Y; y++ {
 		for x := m.Bounds().Min.X; x < m.Bounds().Max.X; x++ {
 			r, g, b, _ := m.At(x, y).RGBA()
-			level := func(v uint32) uint8 { return uint8((v>>8 + step/2) / step * step) }
+			level := func(v uint32) uint8 { return uint8((v>>8 + step/2) / step * step) } //nolint:gosec // at most 255
 			c := imagecolor.RGBA{level(r), level(g), level(b), 255}
 			i, known := indexes[c]
 			if !known {
 				if len(colors) == 256 {
-					i = uint8(colors.Index(c))
+					i = uint8(colors.Index(c)) //nolint:gosec // below 256
 				} else {
-					i, colors = uint8(len(colors)), append(colors, c)
+					i, colors = uint8(len(colors)), append(colors, c) //nolint:gosec // below 256
 				}
 				indexes[c] = i
 			}
@@ -147,7 +147,7 @@ func writePicture(t testing.TB, path string, m image.Image) {
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, small); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
