@@ -62,21 +62,38 @@ func (c *Client) Document(ctx context.Context, id string) (Response[Document], e
 // DocumentXML downloads the signed XML of a fiscal document. It fails with
 // CodeArtifactNotReady while the document has none.
 func (c *Client) DocumentXML(ctx context.Context, id string) (Response[[]byte], error) {
-	return c.artifact(ctx, id, "/xml", maxXML)
+	return c.artifact(ctx, id, "/xml", maxXML, nil)
 }
 
-// DocumentPDF downloads the printed representation of a fiscal document. It fails
-// with CodeArtifactNotReady while the document has none.
+// DocumentPDF downloads the printed representation of a fiscal document, in the
+// format of the taxpayer. It fails with CodeArtifactNotReady while the document has
+// none.
 func (c *Client) DocumentPDF(ctx context.Context, id string) (Response[[]byte], error) {
-	return c.artifact(ctx, id, "/pdf", maxPDF)
+	return c.artifact(ctx, id, "/pdf", maxPDF, nil)
 }
 
-func (c *Client) artifact(ctx context.Context, id, kind string, limit int64) (Response[[]byte], error) {
+// A PageFormat is the paper of a printed representation.
+type PageFormat string
+
+// The formats of printed representations.
+const (
+	Letter    PageFormat = "letter"
+	Receipt   PageFormat = "receipt"   // a roll of 80 mm
+	Receipt58 PageFormat = "receipt58" // a roll of 58 mm
+)
+
+// DocumentPDFIn downloads the printed representation of a fiscal document in a
+// format. It fails with CodeArtifactNotReady while the document has none.
+func (c *Client) DocumentPDFIn(ctx context.Context, id string, format PageFormat) (Response[[]byte], error) {
+	return c.artifact(ctx, id, "/pdf", maxPDF, url.Values{"format": {string(format)}})
+}
+
+func (c *Client) artifact(ctx context.Context, id, kind string, limit int64, query url.Values) (Response[[]byte], error) {
 	path, err := documentPath(id)
 	if err != nil {
 		return Response[[]byte]{}, err
 	}
-	a, err := c.send(ctx, call{method: http.MethodGet, path: path + kind, want: http.StatusOK, limit: limit})
+	a, err := c.send(ctx, call{method: http.MethodGet, path: path + kind, query: query, want: http.StatusOK, limit: limit})
 	if err != nil {
 		return Response[[]byte]{}, err
 	}

@@ -55,7 +55,8 @@ func TestArtifactsAreDownloaded(t *testing.T) {
 	c, s := start(t, nil,
 		reply(http.StatusOK, "<ECF/>"),
 		reply(http.StatusOK, "%PDF-1.7"),
-		reply(http.StatusConflict, failure(CodeArtifactNotReady), "Retry-After", "5"))
+		reply(http.StatusConflict, failure(CodeArtifactNotReady), "Retry-After", "5"),
+		reply(http.StatusOK, "%PDF-1.7"))
 	if got, err := c.DocumentXML(t.Context(), someID); err != nil || string(got.Data) != "<ECF/>" || got.Meta.RequestID == "" {
 		t.Errorf("XML: %+v, %v", got, err)
 	}
@@ -66,7 +67,10 @@ func TestArtifactsAreDownloaded(t *testing.T) {
 	if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeArtifactNotReady || len(s.seen) != 3 {
 		t.Errorf("not ready: err = %v after %d requests", err, len(s.seen))
 	}
-	for i, want := range []string{"/xml", "/pdf"} {
+	if got, err := c.DocumentPDFIn(t.Context(), someID, Receipt58); err != nil || string(got.Data) != "%PDF-1.7" {
+		t.Errorf("receipt: %+v, %v", got, err)
+	}
+	for i, want := range []string{"/xml", "/pdf", "/pdf", "/pdf?format=receipt58"} {
 		if got := s.seen[i].uri; got != "/v1/taxpayers/"+taxpayer+"/fiscal-documents/"+someID+want {
 			t.Errorf("asked for %s", got)
 		}

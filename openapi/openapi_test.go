@@ -137,7 +137,7 @@ func TestStatusesAndCommonHeaders(t *testing.T) {
 		"createInvoice": "202 400 401 403 405 408 409 413 415 422 429 500 503",
 		"listInvoices":  list, "searchFiscalDocuments": list,
 		"getInvoice": read, "getFiscalDocument": read,
-		"downloadFiscalDocumentXml": artifact, "downloadFiscalDocumentPdf": artifact,
+		"downloadFiscalDocumentXml": artifact, "downloadFiscalDocumentPdf": "200 304 400 401 403 404 409 429 500 503",
 		"getOpenApiDocument": "200 429 500 503",
 		"listEvents":         list, "listWebhookEndpoints": list,
 		"createWebhookEndpoint": "201 400 401 403 408 409 413 415 422 429 500 503",

@@ -10,7 +10,7 @@ import (
 type ecfPrintCmd struct {
 	Environment string `help:"Environment of the stamp address: sandbox, certification or production." enum:"sandbox,certification,production" default:"production"`
 	Language    string `help:"es, or en to add English captions." enum:"es,en" default:"es"`
-	Format      string `help:"letter, or receipt for a paper roll of 80 mm." enum:"letter,receipt" default:"letter"`
+	Format      string `help:"letter, receipt for a paper roll of 80 mm, or receipt58 for one of 58 mm." enum:"letter,receipt,receipt58" default:"letter"`
 	Logo        string `help:"PNG or JPEG file, at most 1 MiB." placeholder:"FILE"`
 	Out         string `help:"File to write the PDF to. By default standard output." placeholder:"FILE.pdf"`
 	File        string `arg:"" help:"Signed XML file." placeholder:"FILE.xml"`

@@ -26,6 +26,7 @@ type profile struct {
 	EconomicActivity *string  `help:"Economic activity." placeholder:"TEXT"`
 	IncomeType       *string  `help:"Type of income, 01 to 06. By default 01, operating income." placeholder:"CODE"`
 	ElectronicSince  *string  `help:"Day since which the taxpayer issues electronically. The service refuses older invoices." placeholder:"DATE"`
+	PageFormat       *string  `help:"Format of printed pages when a request names none: letter, receipt (a roll of 80 mm) or receipt58 (58 mm). By default letter." placeholder:"FORMAT"`
 	Logo             string   `help:"PNG or JPEG file, at most 1 MiB." placeholder:"FILE" type:"existingfile"`
 }
 
@@ -39,7 +40,7 @@ func apply(to *store.Taxpayer, rnc, legalName *string, p profile, now time.Time)
 		{rnc, &to.RNC}, {legalName, &to.LegalName}, {p.TradeName, &to.TradeName}, {p.Branch, &to.Branch},
 		{p.Address, &to.Address}, {p.Municipality, &to.Municipality}, {p.Province, &to.Province}, {p.Email, &to.Email},
 		{p.Website, &to.Website}, {p.EconomicActivity, &to.EconomicActivity}, {p.IncomeType, &to.IncomeType},
-		{p.ElectronicSince, &to.ElectronicSince},
+		{p.ElectronicSince, &to.ElectronicSince}, {p.PageFormat, &to.PageFormat},
 	} {
 		if f.given != nil {
 			*f.field = strings.TrimSpace(*f.given)
@@ -94,6 +95,11 @@ func checkTaxpayer(t store.Taxpayer) error {
 	if t.ElectronicSince != "" {
 		if _, err := fiscal.ParseDate(t.ElectronicSince); err != nil {
 			wrong = append(wrong, "--electronic-since: "+err.Error())
+		}
+	}
+	if t.PageFormat != "" {
+		if _, err := printed.ParseFormat(t.PageFormat); err != nil {
+			wrong = append(wrong, "--page-format: must be "+printed.FormatNames)
 		}
 	}
 	if len(wrong) > 0 {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -28,6 +30,7 @@ type taxpayerView struct {
 	ID string `json:"id"`
 	issuerView
 	ElectronicSince *string       `json:"electronic_since"`
+	PageFormat      string        `json:"page_format"`
 	Logo            bool          `json:"logo"`
 	CreatedAt       string        `json:"created_at"`
 	UpdatedAt       string        `json:"updated_at"`
@@ -62,7 +65,7 @@ type missingView struct {
 
 func newTaxpayerView(t store.Taxpayer) taxpayerView {
 	return taxpayerView{
-		ID: t.ID, issuerView: issuerView(live.IssuerOf(t)), ElectronicSince: optional(t.ElectronicSince), Logo: len(t.Logo) > 0,
+		ID: t.ID, issuerView: issuerView(live.IssuerOf(t)), ElectronicSince: optional(t.ElectronicSince), PageFormat: cmp.Or(t.PageFormat, store.LetterFormat), Logo: len(t.Logo) > 0,
 		CreatedAt: formatTime(t.CreatedAt), UpdatedAt: formatTime(t.UpdatedAt),
 	}
 }

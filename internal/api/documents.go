@@ -10,6 +10,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/printed"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -103,7 +104,41 @@ func (a *API) readXML(x *exchange) error {
 
 // readPDF answers the printed representation.
 func (a *API) readPDF(x *exchange) error {
-	return a.artifact(x, a.pipeline.PDF, ".pdf", "application/pdf")
+	format, err := pageFormat(x.r)
+	if err != nil {
+		return err
+	}
+	read := a.pipeline.PDF
+	if format != nil {
+		read = func(ctx context.Context, inv store.Invoice) (pipeline.Artifact, error) {
+			return a.pipeline.PDFIn(ctx, inv, *format)
+		}
+	}
+	return a.artifact(x, read, ".pdf", "application/pdf")
+}
+
+// pageFormat returns the parameter format of a request, or nil when it has none. Other
+// parameters are ignored, as at every operation that reads one resource.
+func pageFormat(r *http.Request) (*printed.Format, error) {
+	var found *printed.Format
+	var problems queryProblems
+	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		if name, ok := unescape(name); !ok || name != "format" {
+			continue
+		}
+		plain, _ := unescape(value) // "", which is no format, when it is malformed
+		format, err := printed.ParseFormat(plain)
+		switch {
+		case len(problems.list) > 0:
+		case found != nil:
+			problems.add("format", fiscal.CodeDuplicateParameter, "send the parameter only once")
+		case err != nil:
+			problems.add("format", fiscal.CodeInvalidEnum, "must be "+printed.FormatNames)
+		}
+		found = &format
+	}
+	return found, problems.err()
 }
 
 // artifact answers a file of a document. The file never changes: a client that

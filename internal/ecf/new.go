@@ -39,7 +39,7 @@ func New(issuer Issuer, number Number, inv *fiscal.Invoice, signedAt time.Time) 
 		PaymentTerm:    paymentTerm(inv.PaymentTerms),
 		Issuer:         issuer.clean(),
 		InternalNumber: whole(clean(inv.ExternalID), 20),
-		Notes:          cutMarked(clean(inv.Notes), 250),
+		Notes:          cutMarked(clean(inv.Notes), maxNotes),
 		IssueDate:      inv.IssueDate,
 		Buyer:          newBuyer(inv),
 		Totals:         newTotals(&inv.Totals),
@@ -92,7 +92,7 @@ func newTotals(from *fiscal.Totals) Totals {
 func newLine(from *fiscal.Line) Line {
 	text := clean(from.Description)
 	l := Line{
-		SKU:             whole(clean(from.SKU), 35),
+		SKU:             whole(clean(from.SKU), maxSKU),
 		Indicator:       from.Indicator,
 		ItemKind:        from.ItemKind,
 		Quantity:        from.Quantity,
@@ -114,6 +114,11 @@ func newLine(from *fiscal.Line) Line {
 	return l
 }
 
-// maxName is the longest name of an item. An item with a longer text has a
-// description as well.
-const maxName = 80
+// The longest texts of the format, in characters.
+const (
+	maxName    = 80 // of an item; an item with a longer text has a description as well
+	maxSKU     = 35
+	maxNotes   = 250
+	maxTerm    = 15
+	maxAddress = 100
+)

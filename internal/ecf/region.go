@@ -142,13 +142,11 @@ const (
 	capitalCity = "010100" // Santo Domingo de Guzmán
 )
 
-// addressText joins a buyer's address to at most 100 characters. It adds the
-// province without a code and the foreign country when there is room. It adds nothing
-// that the lines of the address say already, and the name of a region instead of its
-// code.
-func addressText(a *fiscal.Address, province string) string {
-	const most = 100
-	var parts []string
+// addressParts returns the parts of a buyer's address: the lines and the city, and
+// then what is added when there is room, the province without a code and the
+// foreign country. It returns nothing that the lines of the address say already,
+// and the name of a region instead of its code.
+func addressParts(a *fiscal.Address, province string) (parts, more []string) {
 	for _, s := range [...]string{clean(a.Line1), clean(a.Line2)} {
 		if s != "" {
 			parts = append(parts, s)
@@ -157,10 +155,9 @@ func addressText(a *fiscal.Address, province string) string {
 	if city := regionText(a.City); city != "" && !says(parts, city) {
 		parts = append(parts, city)
 	}
-	text := cut(strings.Join(parts, ", "), most)
 	add := func(s string) {
-		if s != "" && !says(parts, s) && fits(text+", "+s, most) {
-			text += ", " + s
+		if s != "" && !says(parts, s) {
+			more = append(more, s)
 		}
 	}
 	if province == "" {
@@ -169,7 +166,25 @@ func addressText(a *fiscal.Address, province string) string {
 	if a.CountryCode != fiscal.DominicanRepublic {
 		add(countryName(a.CountryCode))
 	}
+	return parts, more
+}
+
+// addressText joins a buyer's address to at most maxAddress characters.
+func addressText(a *fiscal.Address, province string) string {
+	parts, more := addressParts(a, province)
+	text := cut(strings.Join(parts, ", "), maxAddress)
+	for _, s := range more {
+		if fits(text+", "+s, maxAddress) {
+			text += ", " + s
+		}
+	}
 	return text
+}
+
+// fullAddress joins a buyer's address without a limit.
+func fullAddress(a *fiscal.Address, province string) string {
+	parts, more := addressParts(a, province)
+	return strings.Join(append(parts, more...), ", ")
 }
 
 // regionText returns the name of a region when text is its code, and otherwise the text.
@@ -179,6 +194,10 @@ func regionText(text string) string {
 	}
 	return clean(text)
 }
+
+// AddressNames reports whether an address ends with a place, or names it between
+// commas, whatever the case and the accents.
+func AddressNames(address, place string) bool { return says([]string{address}, place) }
 
 // says reports whether one of the parts ends with a place, or names it between commas,
 // whatever the case and the accents.

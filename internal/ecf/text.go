@@ -157,7 +157,7 @@ func paymentTerm(s string) string {
 		}
 		return -1
 	}, clean(s))
-	return whole(strings.Join(strings.Fields(s), " "), 15)
+	return whole(strings.Join(strings.Fields(s), " "), maxTerm)
 }
 
 // email returns an e-mail address that every implementation of the format's

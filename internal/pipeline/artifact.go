@@ -36,9 +36,25 @@ func (p *Pipeline) XML(ctx context.Context, inv store.Invoice) (Artifact, error)
 	return Artifact{issued.RNC + issued.ENCF, issued.XMLDigest, issued.XML}, nil
 }
 
-// PDF returns the printed page of a valid document. It is rendered when it is
-// first asked for and then kept, so that a new layout never changes an old page.
+// PDF returns the printed page of a valid document in the format of its taxpayer, as
+// PDFIn does.
 func (p *Pipeline) PDF(ctx context.Context, inv store.Invoice) (Artifact, error) {
+	name, err := p.store.PageFormat(ctx, inv.TaxpayerID)
+	if err != nil {
+		return Artifact{}, err
+	}
+	format := printed.Letter
+	if name != "" {
+		if format, err = printed.ParseFormat(name); err != nil {
+			return Artifact{}, fmt.Errorf("pipeline: taxpayer %s: %w", inv.TaxpayerID, err)
+		}
+	}
+	return p.PDFIn(ctx, inv, format)
+}
+
+// PDFIn returns the printed page of a valid document in a format. It is rendered when
+// it is first asked for and then kept, so that a new layout never changes an old page.
+func (p *Pipeline) PDFIn(ctx context.Context, inv store.Invoice, format printed.Format) (Artifact, error) {
 	contingent := false
 	switch inv.Status {
 	case fiscal.Accepted, fiscal.AcceptedConditional, fiscal.Delivered:
@@ -58,24 +74,38 @@ func (p *Pipeline) PDF(ctx context.Context, inv store.Invoice) (Artifact, error)
 	name := issued.RNC + issued.ENCF
 	if contingent {
 		// It gives way to the final page, and so is never kept.
-		pdf, err := p.render(ctx, inv, issued, true)
+		pdf, err := p.render(ctx, inv, issued, format, true)
 		sum := sha256.Sum256(pdf)
 		return Artifact{name, sum[:], pdf}, err
 	}
-	page, err := p.store.PrintedPage(ctx, inv.Scope, inv.DocumentID)
+	page, err := p.printedPage(ctx, inv, format)
 	if err == nil {
 		return Artifact{name, page.Digest, page.PDF}, nil
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return Artifact{}, err
 	}
-	pdf, err := p.render(ctx, inv, issued, false)
+	pdf, err := p.render(ctx, inv, issued, format, false)
 	if err != nil {
 		return Artifact{}, err
 	}
 	sum := sha256.Sum256(pdf)
-	page, err = p.store.KeepPrintedPage(ctx, inv.Scope, inv.DocumentID, store.PrintedPage{Digest: sum[:], PDF: pdf})
+	page, err = p.keepPrintedPage(ctx, inv, format, store.PrintedPage{Digest: sum[:], PDF: pdf})
 	return Artifact{name, page.Digest, page.PDF}, err
+}
+
+func (p *Pipeline) printedPage(ctx context.Context, inv store.Invoice, format printed.Format) (store.PrintedPage, error) {
+	if format == printed.Letter {
+		return p.store.PrintedPage(ctx, inv.Scope, inv.DocumentID)
+	}
+	return p.store.PrintedReceipt(ctx, inv.Scope, inv.DocumentID, format.String())
+}
+
+func (p *Pipeline) keepPrintedPage(ctx context.Context, inv store.Invoice, format printed.Format, page store.PrintedPage) (store.PrintedPage, error) {
+	if format == printed.Letter {
+		return p.store.KeepPrintedPage(ctx, inv.Scope, inv.DocumentID, page)
+	}
+	return p.store.KeepPrintedReceipt(ctx, inv.Scope, inv.DocumentID, format.String(), page)
 }
 
 func (p *Pipeline) issued(ctx context.Context, inv store.Invoice) (store.Issued, error) {
@@ -87,7 +117,7 @@ func (p *Pipeline) issued(ctx context.Context, inv store.Invoice) (store.Issued,
 }
 
 // render prints the signed document, with the data that only the request has.
-func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.Issued, contingent bool) ([]byte, error) {
+func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.Issued, format printed.Format, contingent bool) ([]byte, error) {
 	verified, err := xmlsig.Verify(issued.XML, xmlsig.InvoiceLimits())
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: stored document %s: %w", issued.DocumentID, err)
@@ -119,7 +149,7 @@ func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.I
 	return printed.Page{
 		Document: document, Code: code, Stamp: stamp, Language: request.Language, Logo: taxpayer.Logo,
 		Contingency: contingent, Extra: printed.ExtraOf(request),
-	}.Render(printed.Letter)
+	}.Render(format)
 }
 
 // requested returns the invoice of a stored request.

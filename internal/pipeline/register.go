@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/printed"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -105,7 +108,7 @@ func (p *Pipeline) Register(ctx context.Context, c Command) (Registered, error) 
 	if len(missing) > 0 {
 		return Registered{}, &NotReadyError{missing}
 	}
-	start := p.plan.Start(c.Invoice, c.Scenario)
+	start := p.plan.Start(withLosses(c.Invoice), c.Scenario)
 	registration, err := newRegistration(c, start, p.now().UTC().Truncate(time.Millisecond))
 	if err != nil {
 		return Registered{}, err
@@ -123,6 +126,18 @@ func (p *Pipeline) Register(ctx context.Context, c Command) (Registered, error) 
 		p.notifyQueue(start.Stage)
 	}
 	return Registered{Answer: registration.Answer}, nil
+}
+
+// withLosses returns an invoice whose warnings also describe what the fiscal
+// document and its printed page cannot show as it was sent.
+func withLosses(inv *fiscal.Invoice) *fiscal.Invoice {
+	lost := append(ecf.Lost(inv), printed.Lost(inv)...)
+	if len(lost) == 0 {
+		return inv
+	}
+	noted := *inv
+	noted.Warnings = slices.Concat(inv.Warnings, lost)
+	return &noted
 }
 
 // conflict returns the error that names the invoice with the external id.

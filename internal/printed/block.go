@@ -87,50 +87,6 @@ func stanza(lines []string, s style, w float64, a align) block {
 	return b
 }
 
-// A grid lays out pairs of labels and values.
-type grid struct {
-	label, caption, value style
-	w                     float64
-	gap                   float64 // between two pairs
-	// inline puts each value directly after its label, instead of in a column.
-	inline bool
-}
-
-func (g grid) block(list []pair) block {
-	var b block
-	column := 0.0
-	for _, p := range list {
-		column = max(column, g.label.width(p.label), g.caption.width(p.caption))
-	}
-	column = min(column+2, g.w/2)
-	for i, p := range list {
-		value := g.value
-		value.bold = p.strong
-		at := column
-		if g.inline {
-			at = g.label.width(p.label) + value.space()
-		}
-		var row block
-		row.line(p.label, g.label, 0, 0)
-		if p.caption != "" {
-			if g.inline {
-				row.line(p.caption, g.caption, at, 0)
-				at += g.caption.width(p.caption) + 2*value.space()
-			} else {
-				row.line(p.caption, g.caption, 0, g.label.lineHeight()-0.4)
-			}
-		}
-		// Label and value have the same baseline, even in different sizes.
-		row.add(paragraph(p.value, value, g.w-at, left), at, g.label.baseline()-value.baseline())
-		gap := g.gap
-		if i == 0 {
-			gap = 0
-		}
-		b.stack(row, gap)
-	}
-	return b
-}
-
 // A row is a part of the body of a page that is not split between pages.
 type row struct {
 	block

@@ -1,14 +1,14 @@
 package printed
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// A pair is a label and its value. The caption is the English label, which only
-// labels without fiscal meaning have.
+// A pair is a label and its value. The caption is the label in English.
 type pair struct {
 	label, caption, value string
 	strong                bool
@@ -22,7 +22,7 @@ func (p Page) pairs(list ...pair) []pair {
 		if e.value = clean(e.value); e.value == "" {
 			continue
 		}
-		if p.Language != "en" {
+		if !p.english() {
 			e.caption = ""
 		}
 		kept = append(kept, e)
@@ -30,11 +30,17 @@ func (p Page) pairs(list ...pair) []pair {
 	return kept
 }
 
-// fullAddress joins an address with the names of its municipality and province.
+// fullAddress joins an address with the names of its municipality and province,
+// unless the address names them already.
 func fullAddress(address, municipality, province string, more ...string) string {
 	parts := []string{address, ecf.RegionName(municipality), ecf.RegionName(province)}
 	if parts[1] == parts[2] {
 		parts[1] = ""
+	}
+	for i, place := range parts[1:] {
+		if place != "" && ecf.AddressNames(address, place) {
+			parts[i+1] = ""
+		}
 	}
 	return joined(", ", append(parts, more...)...)
 }
@@ -60,12 +66,14 @@ func first(texts ...string) string {
 	return ""
 }
 
+// title returns the number of the document and, for a fiscal credit invoice, when
+// its number range expires.
 func (p Page) title() []pair {
 	d := p.Document
-	list := []pair{{label: "e-NCF:", value: d.ENCF.String(), strong: true}}
+	list := []pair{{label: "e-NCF:", caption: "Fiscal number", value: d.ENCF.String(), strong: true}}
 	// A consumer invoice never states when its number range expires.
 	if d.ENCF.Type() == fiscal.FiscalCredit {
-		list = append(list, pair{label: "Fecha Vencimiento:", value: d.Expires.DGIIString()})
+		list = append(list, pair{label: "Fecha Vencimiento:", caption: "Number valid until", value: d.Expires.DGIIString()})
 	}
 	return p.pairs(list...)
 }
@@ -81,50 +89,58 @@ func (p Page) names() []string {
 	return names
 }
 
+// issuer returns who issued the document and where, which the authority requires
+// on every page.
 func (p Page) issuer() []pair {
 	d := p.Document
 	return p.pairs(
-		pair{label: "RNC", value: d.Issuer.RNC, strong: true},
-		pair{label: "Dirección:", value: fullAddress(d.Issuer.Address, d.Issuer.Municipality, d.Issuer.Province)},
+		pair{label: "RNC", caption: "Tax ID", value: d.Issuer.RNC, strong: true},
+		pair{label: "Dirección:", caption: "Address", value: fullAddress(d.Issuer.Address, d.Issuer.Municipality, d.Issuer.Province)},
+	)
+}
+
+// contact returns how to reach the issuer.
+func (p Page) contact() []pair {
+	d := p.Document
+	return p.pairs(
 		pair{label: "Teléfono:", caption: "Phone", value: joined(" / ", d.Issuer.Phones...)},
 		pair{label: "Correo:", caption: "E-mail", value: d.Issuer.Email},
 		pair{label: "Sitio web:", caption: "Website", value: d.Issuer.Website},
-		pair{label: "Fecha Emisión:", value: d.IssueDate.DGIIString(), strong: true},
 	)
 }
 
-// issuerOnEveryPage returns what the authority requires of the issuer on every
-// page, besides the names.
-func (p Page) issuerOnEveryPage() []pair {
-	d := p.Document
-	return p.pairs(
-		pair{label: "RNC", value: d.Issuer.RNC, strong: true},
-		pair{label: "Dirección:", value: fullAddress(d.Issuer.Address, d.Issuer.Municipality, d.Issuer.Province)},
-		pair{label: "Fecha Emisión:", value: d.IssueDate.DGIIString(), strong: true},
-	)
+// issued returns the date of issue, which the authority requires on every page.
+func (p Page) issued() []pair {
+	return p.pairs(pair{label: "Fecha Emisión:", caption: "Issue date", value: p.Document.IssueDate.DGIIString(), strong: true})
 }
 
-// buyerOnEveryPage returns what the authority requires of the buyer on every
-// page.
-func (p Page) buyerOnEveryPage() []pair {
-	b := &p.Document.Buyer
-	return p.pairs(
-		pair{label: "Razón Social Cliente:", value: b.LegalName, strong: true},
-		pair{label: "RNC Cliente:", value: b.TaxID, strong: true},
-		pair{label: "Identificador Extranjero:", value: b.ForeignID, strong: true},
-	)
-}
-
+// buyer returns who the buyer is, which the authority requires on every page.
 func (p Page) buyer() []pair {
 	b := &p.Document.Buyer
 	return p.pairs(
-		pair{label: "Razón Social Cliente:", value: b.LegalName, strong: true},
-		pair{label: "RNC Cliente:", value: b.TaxID, strong: true},
-		pair{label: "Identificador Extranjero:", value: b.ForeignID, strong: true},
+		pair{label: "Razón Social Cliente:", caption: "Customer", value: b.LegalName, strong: true},
+		pair{label: "RNC Cliente:", caption: "Customer tax ID", value: b.TaxID, strong: true},
+		pair{label: "Identificador Extranjero:", caption: "Foreign ID", value: b.ForeignID, strong: true},
+	)
+}
+
+// buyerDetails returns where the buyer is and how to reach it.
+func (p Page) buyerDetails() []pair {
+	b := &p.Document.Buyer
+	return p.pairs(
 		pair{label: "Dirección:", caption: "Address", value: fullAddress(b.Address, b.Municipality, b.Province, p.Extra.BuyerPostalCode, p.Extra.BuyerCountry)},
 		pair{label: "Contacto:", caption: "Contact", value: b.Contact},
 		pair{label: "Correo:", caption: "E-mail", value: b.Email},
 		pair{label: "Información:", caption: "Information", value: b.Information},
+	)
+}
+
+// stamp returns the texts below the QR code, which the authority requires on
+// every page.
+func (p Page) stamp() []pair {
+	return p.pairs(
+		pair{label: "Código de Seguridad:", caption: "Security code", value: p.Code.String(), strong: true},
+		pair{label: "Fecha de Firma Digital:", caption: "Digital signature date", value: fiscal.FormatDGIITime(p.Document.SignedAt)},
 	)
 }
 
@@ -142,14 +158,17 @@ func (p Page) paymentTerms() (short, long string) {
 
 func (p Page) terms() []pair {
 	d := p.Document
-	payment := ""
+	payment, english := "", ""
 	switch d.PaymentType {
 	case fiscal.Cash:
-		payment = "Contado"
+		payment, english = "Contado", "cash"
 	case fiscal.Credit:
-		payment = "Crédito"
+		payment, english = "Crédito", "credit"
 	case fiscal.FreeOfCharge:
-		payment = "Gratuito"
+		payment, english = "Gratuito", "free of charge"
+	}
+	if payment != "" && p.english() {
+		payment += " (" + english + ")"
 	}
 	due := p.Extra.DueDate
 	if due.IsZero() {
@@ -185,7 +204,7 @@ func (p Page) remarks() []remark {
 		if len(r.lines) == 0 {
 			continue
 		}
-		if p.Language != "en" {
+		if !p.english() {
 			r.caption = ""
 		}
 		kept = append(kept, r)
@@ -213,9 +232,24 @@ type lineText struct {
 	exempt bool
 }
 
+// columnsOf returns the columns that the table needs: a column whose cells are all
+// empty is left out. There is always a description.
+func columnsOf(lines []lineText) []column {
+	var list []column
+	for c := range cells {
+		if c == cellDescription || slices.ContainsFunc(lines, func(l lineText) bool { return l.text[c] != "" }) {
+			list = append(list, column{cell: c})
+		}
+	}
+	return list
+}
+
+// lines returns the texts of the table. The ITBIS of a line is empty when every
+// line of the document is exempt.
 func (p Page) lines() []lineText {
 	d := p.Document
 	list := make([]lineText, len(d.Lines))
+	taxed := slices.ContainsFunc(d.Lines, func(l ecf.Line) bool { return l.Indicator != fiscal.Exempt })
 	for i := range d.Lines {
 		l := &d.Lines[i]
 		unit := ecf.UnitName(l.Unit)
@@ -226,13 +260,17 @@ func (p Page) lines() []lineText {
 		if !l.Discount.IsZero() {
 			discount = money(l.Discount)
 		}
+		itbis := ""
+		if taxed {
+			itbis = money(lineITBIS(d, l))
+		}
 		list[i] = lineText{exempt: l.Indicator == fiscal.Exempt, text: [cells]string{
 			cellQuantity:    quantity(l.Quantity),
 			cellDescription: clean(first(l.Description, l.Name)),
 			cellUnit:        clean(unit),
 			cellPrice:       price(l.Price),
 			cellDiscount:    discount,
-			cellITBIS:       money(lineITBIS(d, l)),
+			cellITBIS:       itbis,
 			cellValue:       money(l.Amount),
 		}}
 	}
@@ -255,7 +293,7 @@ func (p Page) headings() [cells]heading {
 		cellITBIS:       {[]string{"ITBIS"}, "VAT"},
 		cellValue:       {[]string{"Valor"}, "Amount"},
 	}
-	if p.Language != "en" {
+	if !p.english() {
 		for i := range h {
 			h[i].caption = ""
 		}

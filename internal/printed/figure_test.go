@@ -70,7 +70,7 @@ func TestPageTotalsAreThoseOfTheLinesOnThePage(t *testing.T) {
 		{label: "Subtotal ITBIS Página:", value: "19.60"},
 		{label: "Subtotal Impuesto Adicional Página:", value: "12.00"},
 		{label: "Subtotal Otros Impuestos Adicionales Página:", value: "12.00", weight: detail},
-		{label: "Monto Total Página:", value: "191.60", weight: grand},
+		{label: "Monto Total Página:", value: "RD$ 191.60", weight: grand},
 	}
 	if diff := cmp.Diff(want, p.pageTotals([]int{0, 1, 2}), cmp.AllowUnexported(amount{})); diff != "" {
 		t.Error(diff)
@@ -79,7 +79,7 @@ func TestPageTotalsAreThoseOfTheLinesOnThePage(t *testing.T) {
 	want = []amount{
 		{label: "Subtotal Gravado Página:", value: "5.93"},
 		{label: "Subtotal ITBIS Página:", value: "1.07"},
-		{label: "Monto Total Página:", value: "7.00", weight: grand},
+		{label: "Monto Total Página:", value: "RD$ 7.00", weight: grand},
 	}
 	if diff := cmp.Diff(want, p.pageTotals([]int{3}), cmp.AllowUnexported(amount{})); diff != "" {
 		t.Error(diff)

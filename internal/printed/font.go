@@ -80,11 +80,14 @@ func (s style) colored(c color) style         { s.color = c; return s }
 func (s style) lineHeight() float64           { return s.size * 1.24 * millimetre }
 func (s style) baseline() float64             { return s.size * 0.95 * millimetre }
 func (s style) space() float64                { return s.width(" ") }
-func (s style) width(text string) float64     { return float64(s.units(text)) / 1000 * s.size * millimetre }
-func (s style) fits(t string, w float64) bool { return s.width(t) <= w+0.001 }
+func (s style) length(units int) float64      { return float64(units) / 1000 * s.size * millimetre }
+func (s style) width(text string) float64     { return s.length(s.units(text)) }
+func (s style) fits(t string, w float64) bool { return s.width(t) <= w+tolerance }
 
-// millimetre is the length of a point in millimetres.
-const millimetre = 25.4 / 72
+const (
+	millimetre = 25.4 / 72 // the length of a point in millimetres
+	tolerance  = 0.001     // by which a text may be wider than its space, for rounding
+)
 
 func (s style) units(text string) int {
 	m := metrics()[0]

@@ -27,7 +27,8 @@ func TestNothingIsSmallOrOutsideOrOverlaps(t *testing.T) {
 		}
 		for f, sheets := range [][]sheet{
 			(&letter{page: p, logo: picture, qr: code}).sheets(),
-			(&receipt{page: p, logo: picture, qr: code}).sheets(),
+			newReceipt(p, picture, code, roll80()).sheets(),
+			newReceipt(p, picture, code, roll58()).sheets(),
 		} {
 			for i, s := range sheets {
 				if fault := inspect(&s, Format(f)); fault != "" {
@@ -40,10 +41,7 @@ func TestNothingIsSmallOrOutsideOrOverlaps(t *testing.T) {
 
 // inspect returns the first mistake in the layout of a sheet, or "".
 func inspect(s *sheet, f Format) string {
-	margin := letterMargin
-	if f == Receipt {
-		margin = receiptMargin
-	}
+	margin := [formats]float64{letterMargin, roll80().margin, roll58().margin}[f]
 	boxes := make(map[int][]item) // by the centimetre in which they are
 	for _, i := range s.items {
 		switch i.kind {
@@ -58,7 +56,7 @@ func inspect(s *sheet, f Format) string {
 			i.y -= 0.68 * i.h
 			i.h *= 0.68
 		case drawQR:
-			if f == Letter && (i.x < 20 || s.h-i.y-i.h < 20 || i.w < 22) {
+			if i.w < 22 || f == Letter && (i.x < 20 || s.h-i.y-i.h < 20) {
 				return fmt.Sprintf("the QR code is %.1f mm at %.1f, %.1f", i.w, i.x, i.y)
 			}
 			if 4*i.w/float64(len(i.qr)) > qrBorder {
@@ -117,6 +115,9 @@ func anyPage(t *testing.T, r *rapid.T) Page {
 	d := sample(t, rapid.SampledFrom([]fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer}).Draw(r, "type"), lines...)
 	d.Issuer.LegalName = "x" + anyText(r, "legal name", 149)
 	d.Issuer.TradeName, d.Issuer.Branch, d.Issuer.Address = anyText(r, "trade name", 150), anyText(r, "branch", 20), anyText(r, "address", 100)
+	d.Issuer.Website, d.Issuer.Email = anyText(r, "website", 50), anyText(r, "issuer email", 80)
+	d.Issuer.Phones = rapid.SliceOfN(rapid.Just("809-555-0101"), 0, 3).Draw(r, "phones")
+	d.Buyer.Contact, d.Buyer.Information = anyText(r, "contact", 80), anyText(r, "information", 150)
 	d.Buyer.LegalName, d.Buyer.Address, d.Buyer.Email = anyText(r, "buyer", 150), anyText(r, "buyer address", 100), anyText(r, "email", 80)
 	d.Inclusive = rapid.Bool().Draw(r, "inclusive")
 	for _, code := range []string{"001", "002", "003", "004", "005"} {
@@ -131,6 +132,7 @@ func anyPage(t *testing.T, r *rapid.T) Page {
 	p.Extra = Extra{
 		Notes: anyText(r, "notes", 2000), PaymentTerms: anyText(r, "terms", 500), PurchaseOrder: anyText(r, "order", 120),
 		BuyerPostalCode: anyText(r, "postal code", 20), Units: []string{anyText(r, "unit text", 80)},
+		DueDate:      date(t, "2026-02-26"),
 		Withholdings: &fiscal.Withholdings{ITBIS: fiscal.Withholding{Base: decimal(t, amounts.Draw(r, "base")), Rate: decimal(t, "30"), HasBase: true, HasRate: true}},
 	}
 	return p

@@ -24,15 +24,20 @@ func encodePNG(t testing.TB, m image.Image) []byte {
 	return b.Bytes()
 }
 
-// logoPNG returns an ellipse on a transparent background.
+// logoPNG returns a sun over waves, on a transparent background.
 func logoPNG(t testing.TB, w, h int) []byte {
 	t.Helper()
 	m := image.NewNRGBA(image.Rect(0, 0, w, h))
+	size := float64(h)
 	for y := range h {
 		for x := range w {
-			dx, dy := float64(2*x-w)/float64(w), float64(2*y-h)/float64(h)
-			if dx*dx+dy*dy < 1 {
-				m.Set(x, y, imagecolor.NRGBA{40, 90, 160, 255})
+			dx, dy := float64(x)-size/2, float64(y)-size/2
+			wave := 0.62*size + 0.05*size*math.Sin(float64(x)/size*9)
+			switch {
+			case math.Hypot(dx, dy) < size*0.46 && float64(y) < wave-0.06*size:
+				m.Set(x, y, imagecolor.NRGBA{236, 156, 42, 255})
+			case float64(y) > wave && float64(y) < wave+0.11*size, float64(y) > wave+0.2*size && float64(y) < wave+0.31*size:
+				m.Set(x, y, imagecolor.NRGBA{24, 92, 140, 255})
 			}
 		}
 	}

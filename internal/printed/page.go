@@ -19,19 +19,37 @@ type Format int
 
 // The formats.
 const (
-	Letter  Format = iota // 215.9 × 279.4 mm, as many pages as needed
-	Receipt               // a roll 80 mm wide, as long as needed
+	Letter    Format = iota // 215.9 × 279.4 mm, as many pages as needed
+	Receipt                 // a roll 80 mm wide, as long as needed
+	Receipt58               // a roll 58 mm wide, as long as needed
+	formats
 )
+
+// String returns the name of a format, as the API and the commands use it.
+func (f Format) String() string {
+	switch f {
+	case Letter:
+		return "letter"
+	case Receipt:
+		return "receipt"
+	case Receipt58:
+		return "receipt58"
+	case formats:
+	}
+	return fmt.Sprintf("format %d", int(f))
+}
+
+// FormatNames lists the names that ParseFormat accepts, for messages.
+const FormatNames = "letter, receipt or receipt58"
 
 // ParseFormat returns the format of a name, and fails on any other name.
 func ParseFormat(s string) (Format, error) {
-	switch s {
-	case "letter":
-		return Letter, nil
-	case "receipt":
-		return Receipt, nil
+	for f := range formats {
+		if s == f.String() {
+			return f, nil
+		}
 	}
-	return 0, fmt.Errorf("printed: format %q: must be letter or receipt", s)
+	return 0, fmt.Errorf("printed: format %q: must be %s", s, FormatNames)
 }
 
 // A Page is the content of the printed representation of one document.
@@ -39,8 +57,8 @@ type Page struct {
 	Document *ecf.Document
 	Code     ecf.SecurityCode
 	Stamp    ecf.Stamp
-	// Language is "es" or "en". "en" adds an English caption to the labels
-	// without fiscal meaning; fiscal labels must be in Spanish by law.
+	// Language is "es" or "en". "en" adds an English caption to every label. The
+	// labels themselves stay in Spanish, as the authority requires.
 	Language    string
 	Logo        []byte // PNG or JPEG, nil for no logo
 	Contingency bool   // the authority may know the document only after 72 hours
@@ -108,7 +126,10 @@ func (p Page) layout(f Format, logo *logo) ([]sheet, error) {
 	case Letter:
 		return (&letter{page: p, logo: logo, qr: code}).sheets(), nil
 	case Receipt:
-		return (&receipt{page: p, logo: logo, qr: code}).sheets(), nil
+		return newReceipt(p, logo, code, roll80()).sheets(), nil
+	case Receipt58:
+		return newReceipt(p, logo, code, roll58()).sheets(), nil
+	case formats:
 	}
 	return nil, fmt.Errorf("format %d does not exist", f)
 }
@@ -140,6 +161,9 @@ func (p Page) check() error {
 	return nil
 }
 
+// english reports whether labels have English captions.
+func (p Page) english() bool { return p.Language == "en" }
+
 // typeName returns the name of the document type, as the authority writes it.
 func (p Page) typeName() string {
 	if p.Document.ENCF.Type() == fiscal.FiscalCredit {
@@ -148,6 +172,31 @@ func (p Page) typeName() string {
 	return "Factura de Consumo Electrónica"
 }
 
+// typeCaption returns the name of the document type in English, or "" on a page
+// in Spanish.
+func (p Page) typeCaption() string {
+	switch {
+	case !p.english():
+		return ""
+	case p.Document.ENCF.Type() == fiscal.FiscalCredit:
+		return "Electronic Fiscal Credit Invoice"
+	}
+	return "Electronic Consumer Invoice"
+}
+
 // contingencyLegend is the authority's text for documents issued in contingency,
 // which it has not received yet.
 const contingencyLegend = "e-CF emitido en modalidad de Contingencia, el cual podrá ser consultado para su validez fiscal, a partir de las setenta y dos (72) horas."
+
+// contingencyCaption is contingencyLegend in English.
+const contingencyCaption = "e-CF issued in contingency mode. Its fiscal validity can be checked after seventy-two (72) hours."
+
+// pageNumber returns the number of a page in the words of the authority, with its
+// English caption on an English page.
+func (p Page) pageNumber(page, of int) (text, caption string) {
+	text = fmt.Sprintf("Página No. %d de %d", page, of)
+	if p.english() {
+		caption = fmt.Sprintf("Page %d of %d", page, of)
+	}
+	return text, caption
+}

@@ -160,3 +160,47 @@ func mixedPage(t testing.TB) Page {
 	}
 	return p
 }
+
+// fullPage has a line for every number, and a value for everything that a page can
+// show: a logo, all names and ways to reach the issuer, the whole buyer, the terms
+// and notes.
+func fullPage(t testing.TB, lines ...ecf.Line) Page {
+	t.Helper()
+	d := sample(t, fiscal.FiscalCredit, lines...)
+	d.Issuer.Branch, d.Issuer.Website = "Sucursal Naco", "www.quisqueya.example"
+	d.Issuer.Phones = append(d.Issuer.Phones, "829-555-0103")
+	d.InternalNumber, d.PaymentType = "FA-2026-000123", fiscal.Credit
+	p := page(t, d, "S/DQ+u")
+	p.Logo = logoPNG(t, 600, 200)
+	p.Extra = Extra{
+		Notes:        "Gracias por su compra. Mercancía viaja por cuenta del cliente.\nReclamaciones dentro de las 48 horas siguientes a la entrega.",
+		PaymentTerms: "30 días después de recibida la mercancía", PurchaseOrder: "OC-2026-00123", DueDate: date(t, "2026-02-26"), BuyerPostalCode: "10148",
+	}
+	return p
+}
+
+// shopLines returns lines like those of a hardware store, with every column in use.
+func shopLines(t testing.TB, n int) []ecf.Line {
+	t.Helper()
+	names := []string{
+		"Cemento gris Portland tipo I, funda de 42.5 kg", "Varilla corrugada 3/8″ × 20 pies, grado 60", "Pintura acrílica blanco 00, cubeta de 5 galones",
+		"Tubo PVC SDR-26 de 4″ × 19 pies", "Cable eléctrico THHN #12 AWG, rollo de 500 pies", "Bloque de hormigón de 6″",
+		"Libro de texto Matemática 6.º", "Clavo de acero de 2½″, caja de 25 lb",
+	}
+	list := make([]ecf.Line, n)
+	for i := range list {
+		kind := fiscal.Taxed18
+		switch i % 8 {
+		case 5:
+			kind = fiscal.Taxed16
+		case 6:
+			kind = fiscal.Exempt
+		}
+		list[i] = line(t, kind, names[i%len(names)], fmt.Sprint(i%7+1), fmt.Sprintf("%d.%02d", 110+i*137%4900, i*7%100))
+		if i%5 == 0 {
+			list[i].Discount = decimal(t, "25")
+			list[i].Amount = list[i].Amount.Sub(list[i].Discount)
+		}
+	}
+	return list
+}

@@ -1,5 +1,7 @@
 package printed
 
+import "slices"
+
 // A table is the lines of a document in columns.
 type table struct {
 	lines   []lineText
@@ -20,36 +22,26 @@ type column struct {
 }
 
 const (
-	cellGap    = 3.0  // between two columns
-	tableEdge  = 2.5  // the padding left and right
-	calmText   = 68.0 // below this description width, the longest title wraps
+	cellGap    = 2.6  // between two columns
+	tableEdge  = 2.0  // the padding left and right
+	calmText   = 68.0 // below this description width, the longest title wraps if a description does
 	wideText   = 56.0 // below this description width, the font becomes smaller
 	narrowText = 32.0 // below this width, the description moves above the amounts
-	calmAmount = 18.0 // the width of an amount when there is space
+	calmAmount = 16.0 // the width of an amount when there is space
 	maxUnitW   = 20.0
+	markW      = 3.5 // the width of the E of exempt items
 )
 
-// newTable chooses the largest font size and the columns for which every amount
-// fits on one line and descriptions have enough space.
-func newTable(p Page, w float64) table {
-	t := table{lines: p.lines(), text: body(), w: w}
-	shown := [cells]bool{true, true, true, true, false, true, true}
-	for i := range t.lines {
-		if t.lines[i].text[cellDiscount] != "" {
-			shown[cellDiscount] = true
-		}
-		if t.lines[i].exempt {
-			t.mark = 4
-		}
-	}
-	for c := range cells {
-		if shown[c] {
-			t.columns = append(t.columns, column{cell: c})
-		}
+// newTable chooses the columns, and the largest font size up to that of text, for
+// which every amount fits on one line and descriptions have enough space.
+func newTable(p Page, lines []lineText, text style, w float64) table {
+	t := table{lines: lines, columns: columnsOf(lines), text: text, w: w}
+	if slices.ContainsFunc(lines, func(l lineText) bool { return l.exempt }) {
+		t.mark = markW
 	}
 	headings := p.headings()
-	if t.measure(headings, calmAmount) < calmText {
-		headings[cellUnit].lines = []string{"Unidad de", "Medida"}
+	if rest := t.measure(headings, calmAmount); rest < calmText && !t.descriptionsFit(rest) {
+		headings[cellUnit].lines = narrowUnit()
 	}
 	if t.measure(headings, calmAmount) < wideText {
 		for t.measure(headings, 0) < wideText && t.text.size > minSize {
@@ -70,6 +62,14 @@ func newTable(p Page, w float64) table {
 	t.head = t.heads(headings)
 	return t
 }
+
+// descriptionsFit reports whether every description fits on one line of a width.
+func (t *table) descriptionsFit(w float64) bool {
+	return !slices.ContainsFunc(t.lines, func(l lineText) bool { return !t.text.fits(l.text[cellDescription], w-t.mark) })
+}
+
+// narrowUnit returns the longest column title on two lines.
+func narrowUnit() []string { return []string{"Unidad de", "Medida"} }
 
 // headStyle is the style of the column titles.
 func headStyle() style { return style{size: 7.5, bold: true, color: white()} }
@@ -151,7 +151,7 @@ func (c cell) align() align {
 }
 
 func (t *table) heads(headings [cells]heading) block {
-	const padding = 1.8
+	const padding = 1.1
 	high := 0
 	for _, col := range t.columns {
 		high = max(high, len(headings[col.cell].lines))
@@ -164,7 +164,7 @@ func (t *table) heads(headings [cells]heading) block {
 		y := top + float64(lines-len(h.lines))*headStyle().lineHeight()
 		text := stanza(h.lines, headStyle(), col.w, col.cell.align())
 		if h.caption != "" {
-			text.stack(stanza([]string{h.caption}, headCaption(), col.w, col.cell.align()), 0)
+			text.stack(stanza([]string{h.caption}, headCaption(), col.w, col.cell.align()), -0.4)
 		}
 		x := col.x
 		if col.cell == cellDescription {
@@ -193,7 +193,7 @@ func (t *table) heads(headings [cells]heading) block {
 
 // rows returns the layout of every line.
 func (t *table) rows() []row {
-	const padding = 0.85
+	const padding = 0.5
 	rows := make([]row, len(t.lines))
 	for i := range t.lines {
 		l := &t.lines[i]

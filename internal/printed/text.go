@@ -2,7 +2,6 @@ package printed
 
 import (
 	"strings"
-	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -33,21 +32,7 @@ func cleanLines(s string) []string {
 	return lines
 }
 
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == '\u00AD': // a soft hyphen, which marks where a word may break
-			return -1
-		case has(r):
-			return r
-		case unicode.In(r, unicode.Cf, unicode.Variation_Selector):
-			return -1
-		}
-		return missing
-	}, norm.NFC.String(s))
-}
+func printable(s string) string { return strings.Map(printableRune, norm.NFC.String(s)) }
 
 // wrap breaks a cleaned text into lines no wider than w. It breaks between words,
 // and inside a word that is wider than w. It returns at least one line.
@@ -55,27 +40,37 @@ func wrap(text string, s style, w float64) []string {
 	if s.fits(text, w) {
 		return []string{text}
 	}
+	fits := func(units int) bool { return s.length(units) <= w+tolerance }
 	var lines []string
-	line := ""
-	for word := range strings.SplitSeq(text, " ") {
-		if line != "" {
-			if s.fits(line+" "+word, w) {
-				line += " " + word
-				continue
-			}
-			lines = append(lines, line)
+	// The line so far is text[start:end], and used units wide.
+	start, end, used, space := 0, 0, 0, s.units(" ")
+	for from := 0; from <= len(text); {
+		to := len(text)
+		if i := strings.IndexByte(text[from:], ' '); i >= 0 {
+			to = from + i
 		}
-		line = word
-		for !s.fits(line, w) {
-			n := prefix(line, s, w)
-			if n == len(line) {
+		n := s.units(text[from:to])
+		if end > start && fits(used+space+n) {
+			end, used = to, used+space+n
+			from = to + 1
+			continue
+		}
+		if end > start {
+			lines = append(lines, text[start:end])
+		}
+		start, end, used = from, to, n
+		for !fits(used) {
+			n := prefix(text[start:end], s, w)
+			if n == end-start {
 				break
 			}
-			lines = append(lines, line[:n])
-			line = line[n:]
+			lines = append(lines, text[start:start+n])
+			start += n
+			used = s.units(text[start:end])
 		}
+		from = to + 1
 	}
-	return append(lines, line)
+	return append(lines, text[start:end])
 }
 
 // prefix returns how many bytes of a word fit into w, at least those of one

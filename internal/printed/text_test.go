@@ -17,7 +17,7 @@ import (
 
 func TestFontsHaveTheCharactersOfSpanish(t *testing.T) {
 	t.Parallel()
-	for _, r := range "áéíóúüñÁÉÍÓÚÜÑçÇàèâ¿¡ªº€$£¢°²³½¼–—…“”‘’«»•·×÷±%‰&@#©®™§\u00A0" + string(missing) {
+	for _, r := range "áéíóúüñÁÉÍÓÚÜÑçÇàèâ¿¡ªº€$£¥¢°²³½¼¾–—…“”‘’«»•·×÷±≤≥≠≈√∞%‰&@#©®™§¶†\u00A0" + string(missing) {
 		if !has(r) {
 			t.Errorf("the fonts do not have %q", r)
 		}
@@ -113,7 +113,7 @@ func TestTextsAreOnThePage(t *testing.T) {
 	d := sample(t, fiscal.FiscalCredit, lines...)
 	d.Issuer.TradeName, d.Buyer.LegalName, d.Notes = texts[0], texts[1], texts[4]
 	p := page(t, d, "abcdef")
-	for f := range Receipt + 1 {
+	for f := range formats {
 		t.Run(fmt.Sprint(f), func(t *testing.T) {
 			t.Parallel()
 			// In the order of the page content, so that the columns next to a text
@@ -137,7 +137,7 @@ func TestTextsBeyondEveryLimitStillPrint(t *testing.T) {
 		d.Issuer.LegalName = text
 		p := page(t, d, "abcdef")
 		p.Extra.Units, p.Extra.Notes = []string{text}, text
-		for f := range Receipt + 1 {
+		for f := range formats {
 			if _, err := p.layout(f, nil); err != nil {
 				t.Error(err)
 			}

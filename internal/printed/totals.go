@@ -1,6 +1,8 @@
 package printed
 
 import (
+	"slices"
+
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
@@ -17,8 +19,42 @@ const (
 
 // An amount is a row of the totals.
 type amount struct {
-	label, caption, value string
+	label, caption, value string // the caption is the label in English
 	weight                weight
+}
+
+// pesos writes an amount with the sign of the currency, which every document of
+// the service has.
+func pesos(d fiscal.Decimal) string { return "RD$ " + money(d) }
+
+// captioned removes the captions unless the page is in English.
+func (p Page) captioned(rows []amount) []amount {
+	if !p.english() {
+		for i := range rows {
+			rows[i].caption = ""
+		}
+	}
+	return rows
+}
+
+// A rateTotal is the base and the tax of one ITBIS rate.
+type rateTotal struct {
+	rate string
+	fiscal.Bucket
+}
+
+// rates returns the ITBIS rates of the document. A rate without an amount and
+// without a line is left out, even when the XML names it.
+func (p Page) rates() []rateTotal {
+	t := &p.Document.Totals
+	var list []rateTotal
+	for i, r := range []rateTotal{{"18%", t.I1}, {"16%", t.I2}, {"0%", t.I3}} {
+		used := slices.ContainsFunc(p.Document.Lines, func(l ecf.Line) bool { return l.Indicator == fiscal.Taxed18+fiscal.Indicator(i) })
+		if used || !r.Base.IsZero() || !r.ITBIS.IsZero() {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // totals returns the amounts of the document, as in the signed XML and in the
@@ -26,36 +62,29 @@ type amount struct {
 func (p Page) totals() []amount {
 	t := &p.Document.Totals
 	var rows []amount
-	add := func(w weight, label string, d fiscal.Decimal) {
-		rows = append(rows, amount{label: label, value: money(d), weight: w})
+	add := func(w weight, label, caption string, d fiscal.Decimal) {
+		rows = append(rows, amount{label, caption, money(d), w})
 	}
-	rates := []struct {
-		bucket *fiscal.Bucket
-		rate   string
-	}{{&t.I1, "18%"}, {&t.I2, "16%"}, {&t.I3, "0%"}}
-	taxed := !t.Taxable.IsZero() || t.I1.Present || t.I2.Present || t.I3.Present
+	rates := p.rates()
+	taxed := !t.Taxable.IsZero() || len(rates) > 0
 	if taxed {
-		add(plain, "Subtotal Gravado:", t.Taxable)
+		add(plain, "Subtotal Gravado:", "Taxable subtotal", t.Taxable)
 		for _, r := range rates {
-			if r.bucket.Present {
-				add(detail, "Gravado "+r.rate, r.bucket.Base)
-			}
+			add(detail, "Gravado "+r.rate, "Taxable at "+r.rate, r.Base)
 		}
 	}
 	if t.Exempt.Present || !t.Exempt.Base.IsZero() {
-		add(plain, "Subtotal Exento:", t.Exempt.Base)
+		add(plain, "Subtotal Exento:", "Exempt subtotal", t.Exempt.Base)
 	}
 	rows = append(rows, additional(t.Additional)...)
 	if taxed {
-		add(plain, "Total ITBIS:", t.ITBIS)
+		add(plain, "Total ITBIS:", "Total VAT", t.ITBIS)
 		for _, r := range rates {
-			if r.bucket.Present {
-				add(detail, "ITBIS "+r.rate, r.bucket.ITBIS)
-			}
+			add(detail, "ITBIS "+r.rate, "VAT "+r.rate, r.ITBIS)
 		}
 	}
-	add(grand, "Total:", t.Total)
-	return append(rows, p.withheld()...)
+	rows = append(rows, amount{"Total:", "Total amount", pesos(t.Total), grand})
+	return p.captioned(append(rows, p.withheld()...))
 }
 
 // additional returns the taxes besides ITBIS. The selective taxes are one total
@@ -67,21 +96,21 @@ func additional(taxes []ecf.AdditionalTax) []amount {
 		row := amount{value: money(a.Amount)}
 		switch a.Code {
 		case "001":
-			row.label = "Propina Legal:"
+			row.label, row.caption = "Propina Legal:", "Legal tip"
 		case "002":
-			row.label = "CDT:"
+			row.label, row.caption = "CDT:", "Telecom. development levy"
 		case "005":
-			row.label = "Primera Placa:"
+			row.label, row.caption = "Primera Placa:", "First registration tax"
 		default:
 			row.weight = detail
 			selective = selective.Add(a.Amount)
 			switch a.Code {
 			case "003":
-				row.label = "ISC Seguros " + percent(a.Rate)
+				row.label, row.caption = "ISC Seguros "+percent(a.Rate), "Excise on insurance"
 			case "004":
-				row.label = "ISC Telecomunicaciones " + percent(a.Rate)
+				row.label, row.caption = "ISC Telecomunicaciones "+percent(a.Rate), "Excise on telecom."
 			default:
-				row.label = "ISC código " + clean(a.Code)
+				row.label, row.caption = "ISC código "+clean(a.Code), "Excise, code "+clean(a.Code)
 			}
 			parts = append(parts, row)
 			continue
@@ -89,7 +118,7 @@ func additional(taxes []ecf.AdditionalTax) []amount {
 		rows = append(rows, row)
 	}
 	if len(parts) > 0 {
-		rows = append(append(rows, amount{label: "Total ISC:", value: money(selective)}), parts...)
+		rows = append(append(rows, amount{label: "Total ISC:", caption: "Total excise tax", value: money(selective)}), parts...)
 	}
 	return rows
 }
@@ -105,17 +134,11 @@ func (p Page) withheld() []amount {
 	if w := p.Extra.Withholdings; w != nil {
 		itbis, income = w.ITBIS, w.IncomeTax
 	}
-	rows := []amount{
+	return []amount{
 		{"ITBIS Retenido" + basis(itbis), "ITBIS withheld", money(t.ITBISWithheld), note},
 		{"ISR Retenido" + basis(income), "Income tax withheld", money(t.IncomeTaxWithheld), note},
-		{"Total a pagar", "Amount payable", money(t.Total.Sub(t.ITBISWithheld).Sub(t.IncomeTaxWithheld)), plain},
+		{"Total a pagar", "Amount payable", pesos(t.Total.Sub(t.ITBISWithheld).Sub(t.IncomeTaxWithheld)), plain},
 	}
-	if p.Language != "en" {
-		for i := range rows {
-			rows[i].caption = ""
-		}
-	}
-	return rows
 }
 
 // basis describes the rate and the base of a withholding, as far as known.
@@ -139,22 +162,22 @@ func percent(d fiscal.Decimal) string { return quantity(d) + "%" }
 func (p Page) pageTotals(lines []int) []amount {
 	s := subtotalOf(p.Document, lines)
 	var rows []amount
-	add := func(w weight, label string, d fiscal.Decimal) {
-		rows = append(rows, amount{label: label, value: money(d), weight: w})
+	add := func(w weight, label, caption string, d fiscal.Decimal) {
+		rows = append(rows, amount{label, caption, money(d), w})
 	}
 	if s.taxed {
-		add(plain, "Subtotal Gravado Página:", s.taxable)
+		add(plain, "Subtotal Gravado Página:", "Taxable, this page", s.taxable)
 	}
 	if s.exempt {
-		add(plain, "Subtotal Exento Página:", s.free)
+		add(plain, "Subtotal Exento Página:", "Exempt, this page", s.free)
 	}
 	if s.taxed {
-		add(plain, "Subtotal ITBIS Página:", s.itbis)
+		add(plain, "Subtotal ITBIS Página:", "VAT, this page", s.itbis)
 	}
 	if !s.tax.IsZero() {
-		add(plain, "Subtotal Impuesto Adicional Página:", s.tax)
-		add(detail, "Subtotal Otros Impuestos Adicionales Página:", s.tax)
+		add(plain, "Subtotal Impuesto Adicional Página:", "Additional taxes, this page", s.tax)
+		add(detail, "Subtotal Otros Impuestos Adicionales Página:", "Other additional taxes, this page", s.tax)
 	}
-	add(grand, "Monto Total Página:", s.total())
-	return rows
+	rows = append(rows, amount{"Monto Total Página:", "Total of this page", pesos(s.total()), grand})
+	return p.captioned(rows)
 }

@@ -38,11 +38,9 @@ func (p Page) write(sheets []sheet, picture *logo) ([]byte, error) {
 	if picture != nil {
 		pdf.RegisterImageOptionsReader(logoName, options, bytes.NewReader(picture.png))
 	}
+	w := writer{pdf: pdf, options: options, alone: len(sheets) == 1}
 	for _, s := range sheets {
-		pdf.AddPageFormat("P", fpdf.SizeType{Wd: s.w, Ht: s.h})
-		for i := range s.items {
-			writeItem(pdf, s.h, &s.items[i], options)
-		}
+		w.page(s)
 	}
 	var b bytes.Buffer
 	if err := pdf.Output(&b); err != nil {
@@ -51,37 +49,91 @@ func (p Page) write(sheets []sheet, picture *logo) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func writeItem(pdf *fpdf.Fpdf, height float64, i *item, options fpdf.ImageOptions) {
+// A writer writes items to a PDF. It remembers the style of the last item, because
+// most items have the style of the one before, and the commands for a style take
+// more space and time than those for a short text.
+type writer struct {
+	pdf     *fpdf.Fpdf
+	options fpdf.ImageOptions // of the logo
+	style   style             // without its colour
+	color   color
+	h       float64 // of the page
+	alone   bool    // the page is the only one
+	qr      fpdf.Template
+}
+
+// page writes a sheet as a new page.
+func (w *writer) page(s sheet) {
+	w.pdf.AddPageFormat("P", fpdf.SizeType{Wd: s.w, Ht: s.h})
+	w.h = s.h
+	w.setColor(black(), true)
+	w.style = style{} // a new page has no font
+	for i := range s.items {
+		w.item(&s.items[i])
+	}
+}
+
+// setColor sets the colour of fills and texts: with one colour for both, the library
+// adds no colour to each text.
+func (w *writer) setColor(c color, always bool) {
+	if c == w.color && !always {
+		return
+	}
+	w.color = c
+	w.pdf.SetTextColor(c.r, c.g, c.b)
+	w.pdf.SetFillColor(c.r, c.g, c.b)
+}
+
+func (w *writer) item(i *item) {
+	pdf := w.pdf
 	c := i.style.color
 	switch i.kind {
 	case drawText:
-		weight := ""
-		if i.style.bold {
-			weight = "B"
+		if font := i.style.colored(black()); font != w.style {
+			w.style = font
+			weight := ""
+			if font.bold {
+				weight = "B"
+			}
+			pdf.SetFont(fontFamily, weight, font.size)
 		}
-		pdf.SetFont(fontFamily, weight, i.style.size)
-		pdf.SetTextColor(c.r, c.g, c.b)
+		w.setColor(c, false)
 		pdf.Text(i.x, i.y, i.text)
 	case drawFill:
-		pdf.SetFillColor(c.r, c.g, c.b)
+		w.setColor(c, false)
 		pdf.Rect(i.x, i.y, i.w, i.h, "F")
 	case drawFrame:
 		pdf.SetDrawColor(c.r, c.g, c.b)
 		pdf.SetLineWidth(0.15)
 		pdf.Rect(i.x, i.y, i.w, i.h, "D")
 	case drawLogo:
-		pdf.ImageOptions(logoName, i.x, i.y, i.w, i.h, false, options, 0, "")
+		pdf.ImageOptions(logoName, i.x, i.y, i.w, i.h, false, w.options, 0, "")
 	case drawQR:
-		writeQR(pdf, height, i)
+		w.drawQR(i)
 	}
 }
 
-// writeQR draws the modules as one path on an integer grid, so that no thin lines
-// appear between them at any resolution.
-func writeQR(pdf *fpdf.Fpdf, height float64, i *item) {
-	size := len(i.qr)
-	module := i.w / float64(size) / millimetre
-	b := fmt.Appendf(nil, "q 0 g %.5f 0 0 %.5f %.3f %.3f cm", module, -module, i.x/millimetre, (height-i.y)/millimetre)
+// drawQR draws the QR code. The pages of a document share one drawing, because its
+// commands are longer than those of all texts of a page.
+func (w *writer) drawQR(i *item) {
+	if w.alone {
+		w.pdf.RawWriteStr(qrPath(i, i.x, w.h-i.y))
+		return
+	}
+	if w.qr == nil {
+		w.qr = w.pdf.CreateTemplateCustom(fpdf.PointType{}, fpdf.SizeType{Wd: i.w, Ht: i.h}, func(t *fpdf.Tpl) {
+			t.RawWriteStr(qrPath(i, 0, i.h))
+		})
+	}
+	w.pdf.UseTemplateScaled(w.qr, fpdf.PointType{X: i.x, Y: i.y}, fpdf.SizeType{Wd: i.w, Ht: i.h})
+}
+
+// qrPath returns the commands that draw a QR code below and right of a point, given
+// from the lower left corner. It draws the modules as one path on an integer grid, so
+// that no thin lines appear between them at any resolution.
+func qrPath(i *item, x, y float64) string {
+	module := i.w / float64(len(i.qr)) / millimetre
+	b := fmt.Appendf(nil, "q 0 g %.5f 0 0 %.5f %.3f %.3f cm", module, -module, x/millimetre, y/millimetre)
 	for _, r := range i.qr.runs() {
 		b = append(b, ' ')
 		b = strconv.AppendInt(b, int64(r.x), 10)
@@ -91,5 +143,5 @@ func writeQR(pdf *fpdf.Fpdf, height float64, i *item) {
 		b = strconv.AppendInt(b, int64(r.n), 10)
 		b = append(b, " 1 re"...)
 	}
-	pdf.RawWriteStr(string(append(b, " f Q\n"...)))
+	return string(append(b, " f Q\n"...))
 }

@@ -2,14 +2,18 @@ package store
 
 import "context"
 
-// PrintedPage is the printed form of a document. It never changes. Its table is pages.
+// PrintedPage is the printed form of a document. It never changes. Its table is pages when it
+// is in letter format, and receipts when it is in another one.
 type PrintedPage struct {
 	Digest []byte // SHA-256 of PDF
 	PDF    []byte
 }
 
-// PrintedPage reads the printed page of a document. The error is ErrNotFound when it was
-// not printed.
+// LetterFormat is the name of the format of the pages in the table pages.
+const LetterFormat = "letter"
+
+// PrintedPage reads the letter page of a document. The error is ErrNotFound when it was not
+// printed.
 func (r reader) PrintedPage(ctx context.Context, scope Scope, documentID string) (PrintedPage, error) {
 	var p PrintedPage
 	err := r.q.QueryRowContext(ctx, `
@@ -18,7 +22,7 @@ func (r reader) PrintedPage(ctx context.Context, scope Scope, documentID string)
 	return p, r.d.wrap("read printed page", err)
 }
 
-// KeepPrintedPage stores the printed page of a document, unless it has one, and returns
+// KeepPrintedPage stores the letter page of a document, unless it has one, and returns
 // the stored page. When two nodes print at the same time, both get the first page.
 func (s *Store) KeepPrintedPage(ctx context.Context, scope Scope, documentID string, p PrintedPage) (PrintedPage, error) {
 	err := s.Update(ctx, func(tx *Tx) error {
@@ -32,4 +36,29 @@ func (s *Store) KeepPrintedPage(ctx context.Context, scope Scope, documentID str
 		return PrintedPage{}, err
 	}
 	return s.PrintedPage(ctx, scope, documentID)
+}
+
+// PrintedReceipt reads the printed page of a document in another format than letter. The
+// error is ErrNotFound when it was not printed in this format.
+func (r reader) PrintedReceipt(ctx context.Context, scope Scope, documentID, format string) (PrintedPage, error) {
+	var p PrintedPage
+	err := r.q.QueryRowContext(ctx, `
+		SELECT sha256, pdf FROM receipts WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND format = $4`,
+		scope.Environment, scope.TaxpayerID, documentID, format).Scan(&p.Digest, &p.PDF)
+	return p, r.d.wrap("read printed receipt", err)
+}
+
+// KeepPrintedReceipt is KeepPrintedPage for a format other than letter.
+func (s *Store) KeepPrintedReceipt(ctx context.Context, scope Scope, documentID, format string, p PrintedPage) (PrintedPage, error) {
+	err := s.Update(ctx, func(tx *Tx) error {
+		_, err := tx.q.ExecContext(ctx, `
+			INSERT INTO receipts (document_id, format, environment, taxpayer_id, sha256, pdf, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
+			documentID, format, scope.Environment, scope.TaxpayerID, p.Digest, p.PDF, micros(s.Now()))
+		return tx.d.wrap("keep printed receipt", err)
+	})
+	if err != nil {
+		return PrintedPage{}, err
+	}
+	return s.PrintedReceipt(ctx, scope, documentID, format)
 }

@@ -39,7 +39,7 @@ func sampleTaxpayer() store.Taxpayer {
 		Branch: "Centro", Address: "Av. Inventada 1", Municipality: "010100", Province: "010000",
 		Phones: []string{"809-555-0100", "829-555-0101"}, Email: "a@example.com", Website: "https://example.com",
 		EconomicActivity: "Comercio «al por mayor»", IncomeType: "01", ElectronicSince: "2026-01-01",
-		Logo: []byte{0x89, 'P', 'N', 'G', 0}, CreatedAt: noon, UpdatedAt: noon.Add(time.Second),
+		Logo: []byte{0x89, 'P', 'N', 'G', 0}, PageFormat: "receipt", CreatedAt: noon, UpdatedAt: noon.Add(time.Second),
 	}
 }
 

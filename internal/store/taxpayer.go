@@ -27,12 +27,13 @@ type Taxpayer struct {
 	IncomeType       string
 	ElectronicSince  string // a date, or empty when not known
 	Logo             []byte
+	PageFormat       string // of a printed page when a request names none; empty is letter
 	CreatedAt        time.Time
 	UpdatedAt        time.Time
 }
 
 const taxpayerColumns = `id, rnc, legal_name, trade_name, branch, address, municipality, province, phones,
-	email, website, economic_activity, income_type, electronic_since, logo, created_at, updated_at`
+	email, website, economic_activity, income_type, electronic_since, logo, page_format, created_at, updated_at`
 
 // CreateTaxpayer stores a new taxpayer.
 func (tx *Tx) CreateTaxpayer(ctx context.Context, t Taxpayer) error {
@@ -42,9 +43,9 @@ func (tx *Tx) CreateTaxpayer(ctx context.Context, t Taxpayer) error {
 	}
 	_, err = tx.q.ExecContext(ctx, `
 		INSERT INTO taxpayers (`+taxpayerColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
 		t.ID, t.RNC, t.LegalName, t.TradeName, t.Branch, t.Address, t.Municipality, t.Province, string(phones),
-		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, micros(t.CreatedAt), micros(t.UpdatedAt))
+		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, t.PageFormat, micros(t.CreatedAt), micros(t.UpdatedAt))
 	if err != nil {
 		return tx.d.wrap("create taxpayer", err)
 	}
@@ -57,7 +58,7 @@ func (t Taxpayer) auditFields() map[string]any {
 		"rnc": t.RNC, "legal_name": t.LegalName, "trade_name": t.TradeName, "branch": t.Branch, "address": t.Address,
 		"municipality": t.Municipality, "province": t.Province, "phones": strings.Join(t.Phones, ", "), "email": t.Email, "website": t.Website,
 		"economic_activity": t.EconomicActivity, "income_type": t.IncomeType, "electronic_since": t.ElectronicSince,
-		"logo_sha256": digestText(t.Logo),
+		"logo_sha256": digestText(t.Logo), "page_format": t.PageFormat,
 	}
 }
 
@@ -76,10 +77,10 @@ func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 		UPDATE taxpayers
 		SET rnc = $2, legal_name = $3, trade_name = $4, branch = $5, address = $6, municipality = $7, province = $8,
 			phones = $9, email = $10, website = $11, economic_activity = $12, income_type = $13,
-			electronic_since = $14, logo = $15, updated_at = $16
+			electronic_since = $14, logo = $15, page_format = $16, updated_at = $17
 		WHERE id = $1`,
 		t.ID, t.RNC, t.LegalName, t.TradeName, t.Branch, t.Address, t.Municipality, t.Province, string(phones),
-		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, micros(t.UpdatedAt))
+		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, t.PageFormat, micros(t.UpdatedAt))
 	if err != nil {
 		return tx.d.wrap("update taxpayer", err)
 	}
@@ -90,6 +91,14 @@ func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 func (r reader) Taxpayer(ctx context.Context, id string) (Taxpayer, error) {
 	t, err := scanTaxpayer(r.q.QueryRowContext(ctx, `SELECT `+taxpayerColumns+` FROM taxpayers WHERE id = $1`, id))
 	return t, r.d.wrap("read taxpayer", err)
+}
+
+// PageFormat reads the format of a taxpayer's printed pages when a request names none;
+// empty is letter. The error is ErrNotFound when there is no such taxpayer.
+func (r reader) PageFormat(ctx context.Context, taxpayerID string) (string, error) {
+	var format string
+	err := r.q.QueryRowContext(ctx, `SELECT page_format FROM taxpayers WHERE id = $1`, taxpayerID).Scan(&format)
+	return format, r.d.wrap("read page format", err)
 }
 
 // Taxpayers lists all taxpayers, the oldest first.
@@ -118,7 +127,7 @@ func scanTaxpayer(r row) (Taxpayer, error) {
 	var phones string
 	var created, updated int64
 	err := r.Scan(&t.ID, &t.RNC, &t.LegalName, &t.TradeName, &t.Branch, &t.Address, &t.Municipality, &t.Province, &phones,
-		&t.Email, &t.Website, &t.EconomicActivity, &t.IncomeType, &t.ElectronicSince, &t.Logo, &created, &updated)
+		&t.Email, &t.Website, &t.EconomicActivity, &t.IncomeType, &t.ElectronicSince, &t.Logo, &t.PageFormat, &created, &updated)
 	if err != nil {
 		return Taxpayer{}, err
 	}

@@ -17,7 +17,7 @@ func TestATaxpayerReadsBackAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		full, bare := sampleTaxpayer(), sampleTaxpayer()
-		bare.Phones, bare.Logo, bare.ElectronicSince = []string{}, nil, ""
+		bare.Phones, bare.Logo, bare.ElectronicSince, bare.PageFormat = []string{}, nil, "", ""
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return errors.Join(tx.CreateTaxpayer(ctx, full), tx.CreateTaxpayer(ctx, bare))
 		})
@@ -50,7 +50,7 @@ func TestAnUpdateReplacesTheFieldsOfATaxpayer(t *testing.T) {
 		want := store.Taxpayer{
 			ID: made.ID, RNC: "00100000002", LegalName: "Otra, SRL", TradeName: "b", Branch: "c", Address: "d",
 			Municipality: "020100", Province: "020000", Phones: []string{"849-555-0100"}, Email: "e", Website: "f",
-			EconomicActivity: "g", IncomeType: "02", ElectronicSince: "2026-02-02", Logo: []byte{1},
+			EconomicActivity: "g", IncomeType: "02", ElectronicSince: "2026-02-02", Logo: []byte{1}, PageFormat: "receipt58",
 			CreatedAt: made.CreatedAt, UpdatedAt: noon.Add(time.Hour),
 		}
 		changed := want

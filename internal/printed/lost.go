@@ -1,0 +1,130 @@
+package printed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// Lost describes the characters of an invoice that the printed page replaces,
+// because its fonts do not have them. Each message starts with the field. It
+// returns nil for most invoices.
+func Lost(inv *fiscal.Invoice) []string {
+	var l lost
+	l.text("buyer.legal_name", inv.Buyer.LegalName)
+	l.text("buyer.email", inv.Buyer.Email)
+	l.text("buyer.phone", inv.Buyer.Phone)
+	if a := inv.Buyer.Address; a != nil {
+		l.text("buyer.address.line1", a.Line1)
+		l.text("buyer.address.line2", a.Line2)
+		l.text("buyer.address.city", a.City)
+		l.text("buyer.address.province_or_state", a.ProvinceOrState)
+		l.text("buyer.address.postal_code", a.PostalCode)
+	}
+	l.lines(inv.Lines, "description", func(line *fiscal.Line) string { return line.Description })
+	l.lines(inv.Lines, "unit", func(line *fiscal.Line) string {
+		if ecf.UnitName(line.UnitCode) != "" {
+			return "" // the page shows the unit of the code
+		}
+		return line.Unit
+	})
+	l.text("purchase_order", inv.PurchaseOrder)
+	l.text("payment_terms", inv.PaymentTerms)
+	l.text("notes", inv.Notes)
+	return l.messages
+}
+
+// A lost collects messages.
+type lost struct{ messages []string }
+
+// text reports the characters of a field that the page replaces.
+func (l *lost) text(field, s string) {
+	if list := replaced(s); len(list) > 0 {
+		l.add(field, list, 1)
+	}
+}
+
+// lines reports a field of the lines: all replaced characters in one message, with
+// the first line that has one.
+func (l *lost) lines(lines []fiscal.Line, name string, text func(*fiscal.Line) string) {
+	var list []rune
+	first, count := 0, 0
+	for i := range lines {
+		found := replaced(text(&lines[i]))
+		if len(found) == 0 {
+			continue
+		}
+		if count == 0 {
+			first = i
+		}
+		count++
+		list = append(list, found...)
+	}
+	if count > 0 {
+		l.add(fmt.Sprintf("lines.%d.%s", first, name), list, count)
+	}
+}
+
+// maxNamed is how many different characters a message names.
+const maxNamed = 5
+
+func (l *lost) add(field string, list []rune, texts int) {
+	slices.Sort(list)
+	list = slices.Compact(list)
+	var names []string
+	for _, r := range list[:min(len(list), maxNamed)] {
+		names = append(names, fmt.Sprintf("U+%04X", r))
+	}
+	if more := len(list) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	if texts > 1 {
+		field += fmt.Sprintf(" (and %d other lines)", texts-1)
+	}
+	l.messages = append(l.messages, field+": the printed page shows "+string(missing)+" for characters that its font does not have: "+strings.Join(names, ", "))
+}
+
+// isPrintable reports whether a text is of printable ASCII, which most texts are.
+func isPrintable(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+// replaced returns the characters of a text that the page replaces.
+func replaced(s string) (list []rune) {
+	if isPrintable(s) {
+		return list
+	}
+	for _, r := range norm.NFC.String(s) {
+		if r != missing && printableRune(r) == missing {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// printableRune returns what the page shows for a character: the character, a
+// space, missing, or -1 for nothing.
+func printableRune(r rune) rune {
+	switch {
+	case unicode.IsSpace(r):
+		return ' '
+	case r == '\u00AD': // a soft hyphen, which marks where a word may break
+		return -1
+	case has(r):
+		return r
+	case unicode.In(r, unicode.Cf, unicode.Variation_Selector):
+		return -1
+	}
+	return missing
+}
