@@ -65,10 +65,10 @@ func TestBootstrapCreatesOneTaxpayerInAnEmptySandbox(t *testing.T) {
 					return err == nil && status == http.StatusOK
 				})
 			}
-			list := exec.CommandContext(t.Context(), program(t), "taxpayer", "list", "--data", dir)
+			list := exec.CommandContext(t.Context(), program(t), "taxpayer", "list", "--json", "--data", dir)
 			list.Env = environment()
 			out, err := list.Output()
-			if err != nil || strings.Count(string(out), "\n") != tt.want {
+			if err != nil || strings.Count(string(out), `"rnc"`) != tt.want {
 				t.Errorf("taxpayer list prints %q, %v; want %d taxpayers", out, err, tt.want)
 			}
 		})

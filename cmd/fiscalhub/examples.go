@@ -75,6 +75,7 @@ func examples() map[string][]string {
 		"audit checkpoint":  {"fiscalhub audit checkpoint --out checkpoint.json"},
 		"migrate":           {"fiscalhub migrate", "fiscalhub migrate --database postgres://db/fiscalhub"},
 		"backup":            {"fiscalhub backup copy.db"},
+		"doctor":            {"fiscalhub doctor", "fiscalhub doctor --environment production --database postgres://db/fiscalhub --trust roots.pem"},
 		"keys list":         {"fiscalhub keys list"},
 		"keys rotate":       {"fiscalhub keys rotate pepper"},
 		"keys drop":         {"fiscalhub keys drop pepper 1"},

@@ -42,13 +42,7 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 			t.Errorf("there is no command %s", path)
 		}
 		for _, line := range lines {
-			_, line, _ = strings.Cut("source <("+line, "fiscalhub")
-			line, _, _ = strings.Cut(line, " > ")
-			out, err := exec.CommandContext(t.Context(), "sh", "-c", "for word in "+strings.TrimSuffix(line, ")")+`; do printf '%s\n' "$word"; done`).Output()
-			if err != nil {
-				t.Fatal(line, err)
-			}
-			words := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+			words := shellWords(strings.TrimPrefix(line, "source <("))[1:]
 			if _, err := newParser(t).Parse(words); err != nil && !strings.Contains(err.Error(), "no such file") {
 				t.Errorf("%s: %v", line, err)
 			}
@@ -57,6 +51,20 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 			}
 		}
 	}
+}
+
+// shellWords splits a command line as a shell does, up to a redirection.
+func shellWords(line string) []string {
+	line, _, _ = strings.Cut(strings.TrimSuffix(line, ")"), " > ")
+	var words []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
 }
 
 func TestCompletionOffersWhatMayFollow(t *testing.T) {

@@ -118,7 +118,8 @@ func scriptExits(ts *testscript.TestScript, _ bool, args []string) {
 
 func scriptServe(ctx context.Context, ts *testscript.TestScript, args []string) {
 	cmd := exec.CommandContext(ctx, "fiscalhub", append([]string{"serve"}, args...)...)
-	cmd.Dir, cmd.Env = ts.MkAbs("."), environment()
+	// Scripts run side by side, so a server without --listen takes a free port.
+	cmd.Dir, cmd.Env = ts.MkAbs("."), append(environment(), "FISCALHUB_LISTEN=127.0.0.1:0")
 	for _, name := range []string{"FISCALHUB_DATA", "FISCALHUB_DATABASE", "FISCALHUB_LISTEN", "FISCALHUB_RATE_LIMIT", "FISCALHUB_BASE_URL", "FISCALHUB_MASTER_KEY"} {
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
