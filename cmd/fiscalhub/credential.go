@@ -104,7 +104,7 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 	if c.RateLimit < 0 {
 		return usageError("--requests-per-minute must be positive")
 	}
-	if err := c.clientFlags.apply(&terms); err != nil {
+	if err := c.apply(&terms); err != nil {
 		return err
 	}
 	return t.withCredentials(func(all *access.Credentials) error {

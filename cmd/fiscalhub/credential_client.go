@@ -80,7 +80,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 
 // certificateFingerprint returns the SHA-256 of the first certificate of a file.
 func certificateFingerprint(path string) (string, error) {
-	content, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
 	}

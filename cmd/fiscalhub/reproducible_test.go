@@ -30,7 +30,7 @@ func copySources(t *testing.T, from, to string) {
 		if err != nil {
 			return err
 		}
-		content, err := os.ReadFile(path) //nolint:gosec // our own sources
+		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}

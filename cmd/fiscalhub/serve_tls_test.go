@@ -78,7 +78,7 @@ func (e *tlsEnv) write(chain, key []byte) {
 // serial makes a new connection and returns the serial number of the certificate.
 func serial(t *testing.T, address string, change func(*tls.Config)) (int64, error) {
 	t.Helper()
-	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the test looks at the certificate
+	config := &tls.Config{InsecureSkipVerify: true}
 	if change != nil {
 		change(config)
 	}
@@ -201,7 +201,7 @@ func TestTheCertificateIsReloaded(t *testing.T) {
 // request, and reports whether it used that connection.
 func openConnection(t *testing.T, address string) func() bool {
 	t.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the certificate does not matter here
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)
 	get := func() (reused bool) {
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})
@@ -259,7 +259,7 @@ func TestServeAsksForClientCertificates(t *testing.T) {
 		"--scope", "invoices.read", "--client-certificate", file)
 	get := func(key string, with *tlsIdentity) int {
 		t.Helper()
-		config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the certificate of the server does not matter here
+		config := &tls.Config{InsecureSkipVerify: true}
 		if with != nil {
 			pair, err := tls.X509KeyPair(with.chain, with.key)
 			if err != nil {

@@ -177,12 +177,12 @@ func nextCommands(v taxpayerView) []string {
 	var list []string
 	for _, m := range v.Missing {
 		command := "fiscalhub onboard --environment " + string(m.Environment) + " --rnc " + v.RNC
-		switch {
-		case m.Code == "environment.disabled":
+		switch m.Code {
+		case "environment.disabled":
 			command = "fiscalhub taxpayer resume " + v.ID + " or fiscalhub environment resume " + string(m.Environment)
-		case m.Code == "sequence.fenced":
+		case "sequence.fenced":
 			command = "fiscalhub reconcile --taxpayer " + v.ID + " --environment " + string(m.Environment)
-		case m.Code == "taxpayer.profile_incomplete":
+		case "taxpayer.profile_incomplete":
 			command = "fiscalhub taxpayer update " + v.ID + " --address TEXT"
 		}
 		if !slices.Contains(list, command) {

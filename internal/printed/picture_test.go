@@ -128,14 +128,14 @@ func writePicture(t testing.TB, path string, m image.Image) {
 	for y := m.Bounds().Min.Y; y < m.Bounds().Max.Y; y++ {
 		for x := m.Bounds().Min.X; x < m.Bounds().Max.X; x++ {
 			r, g, b, _ := m.At(x, y).RGBA()
-			level := func(v uint32) uint8 { return uint8((v>>8 + step/2) / step * step) } //nolint:gosec // at most 255
+			level := func(v uint32) uint8 { return uint8((v>>8 + step/2) / step * step) }
 			c := imagecolor.RGBA{level(r), level(g), level(b), 255}
 			i, known := indexes[c]
 			if !known {
 				if len(colors) == 256 {
-					i = uint8(colors.Index(c)) //nolint:gosec // below 256
+					i = uint8(colors.Index(c))
 				} else {
-					i, colors = uint8(len(colors)), append(colors, c) //nolint:gosec // below 256
+					i, colors = uint8(len(colors)), append(colors, c)
 				}
 				indexes[c] = i
 			}

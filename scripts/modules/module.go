@@ -100,7 +100,7 @@ func readModule(path, version, dir string) (module, error) {
 		if e.IsDir() || !licenceName.MatchString(e.Name()) {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, e.Name())) //nolint:gosec // the module cache
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return m, err
 		}

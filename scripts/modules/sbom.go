@@ -69,7 +69,7 @@ func billOfMaterials(ctx context.Context, version, binary string) ([]byte, error
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", binary, err)
 	}
-	content, err := os.ReadFile(binary) //nolint:gosec // the caller names the file
+	content, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
 	}
