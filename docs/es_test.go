@@ -19,6 +19,7 @@ type translation struct{ english, spanish string }
 func translations() []translation {
 	return []translation{
 		{"README.md", "README.es.md"},
+		{"docs/first-live-invoice.md", "docs/es/primera-factura.md"},
 		{"docs/glossary.md", "docs/es/glosario.md"},
 	}
 }
