@@ -20,6 +20,7 @@ func translations() []translation {
 	return []translation{
 		{"README.md", "README.es.md"},
 		{"docs/first-live-invoice.md", "docs/es/primera-factura.md"},
+		{"docs/integration.md", "docs/es/integracion.md"},
 		{"docs/glossary.md", "docs/es/glosario.md"},
 	}
 }
