@@ -183,7 +183,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages = append(slices.Concat(pages, decisions, spanish), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md")
+	pages = append(slices.Concat(pages, decisions, spanish), "../README.md", "../README.es.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md")
 	for _, page := range pages {
 		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(read(t, page), -1) {
 			if strings.Contains(m[1], "://") {
