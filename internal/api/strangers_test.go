@@ -77,21 +77,29 @@ func TestSlowWritersDoNotDelayOthers(t *testing.T) {
 				"Content-Type: application/json", "Content-Length: 1048576", "Idempotency-Key: k")
 		}
 		inbound := e.rawRequest(http.MethodPost, "/v1/events/inbound/"+store.NewID(), "", "Content-Type: application/json", "Content-Length: 200000")
-		for i := range crowd {
-			text := creation(i) + `{"external_id": "`
-			switch {
-			case i%3 == 1:
-				text = inbound + `{"type":`
-			case i%10 == 0: // more than a small body
-				text = creation(i) + strings.Repeat(" ", 20_000)
-			}
+		send := func(text string) {
+			t.Helper()
 			_, err := io.WriteString(e.dial(t), text)
 			e.must(err)
 		}
+		// The service gives up large bodies after 5 seconds and others after 30, so the
+		// large ones come last.
+		large := crowd / 10
+		for i := range crowd - large {
+			if i%3 == 1 {
+				send(inbound + `{"type":`)
+			} else {
+				send(creation(i) + `{"external_id": "`)
+			}
+		}
+		eventually(t, "every header of a small body has been read", func() bool { return e.inFlight() == crowd-large })
+		for i := range large {
+			send(creation(i) + strings.Repeat(" ", 20_000))
+		}
 		eventually(t, "every header has been read", func() bool { return e.inFlight() == crowd })
 		e.wantCreations(t)
-		large := e.newTenant(1)
-		if a := large.create("large", bodyOfSize("large", 200_000)); a.status != http.StatusAccepted {
+		third := e.newTenant(1)
+		if a := third.create("large", bodyOfSize("large", 200_000)); a.status != http.StatusAccepted {
 			t.Errorf("a large creation of another tenant: %s", a)
 		}
 		if n := e.used("slots") + e.used("stranger_slots"); n != 0 {
