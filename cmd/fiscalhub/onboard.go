@@ -89,11 +89,10 @@ func (c onboardCmd) Run(t *terminal) error {
 		return err
 	}
 	if c.Send && len(view.Missing) == 0 {
-		if view.Invoice, err = o.sendFirst(view.APIKey); err != nil {
-			return err
-		}
+		view.Invoice, err = o.sendFirst(view.APIKey)
 	}
-	return t.answer(view, func(w io.Writer) { o.print(w, view) })
+	// The key is printed even when the invoice failed, because it is shown only once.
+	return errors.Join(t.answer(view, func(w io.Writer) { o.print(w, view) }), err)
 }
 
 // step prints the heading of a step.

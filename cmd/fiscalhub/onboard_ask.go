@@ -14,9 +14,9 @@ import (
 // asker gets the answers of a walk: from flags, or from a person at the terminal.
 type asker struct {
 	in       *bufio.Reader
-	terminal *os.File // nil: nobody can be asked
+	terminal *os.File // nil: standard input is not a terminal
 	out      io.Writer
-	missing  []string // flags without an answer, when nobody can be asked
+	missing  []string // required flags without an answer, without a terminal
 }
 
 // newAsker returns an asker that asks only when standard input is a terminal.
@@ -37,7 +37,7 @@ type question struct {
 	check    func(string) error // nil accepts every text
 }
 
-// ask returns the answer to a question. It returns "" when nobody can be asked, and then
+// ask returns the answer to a question. Without a terminal it returns "" and
 // remembers a required flag as missing.
 func (a *asker) ask(q question) (string, error) {
 	check := q.check
@@ -106,5 +106,5 @@ func (a *asker) complete() error {
 	if len(a.missing) == 0 {
 		return nil
 	}
-	return usageError("nobody can be asked here, so these flags are needed: " + strings.Join(a.missing, ", "))
+	return usageError("standard input is not a terminal, so these flags are needed: " + strings.Join(a.missing, ", "))
 }

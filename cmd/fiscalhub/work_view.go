@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/hex"
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
@@ -228,17 +227,5 @@ func verdictWord(e evidence.Item) string {
 	default:
 		return ""
 	}
-	switch e.Verdict {
-	case fiscal.VerdictAccepted:
-		return "accepted"
-	case fiscal.VerdictConditional:
-		return "accepted_conditional"
-	case fiscal.VerdictRejected:
-		return "rejected"
-	case fiscal.VerdictInProcess:
-		return "processing"
-	case fiscal.VerdictNotFound:
-		return "not_found"
-	}
-	return strconv.Itoa(int(e.Verdict))
+	return e.Verdict.Word()
 }

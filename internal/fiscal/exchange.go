@@ -2,6 +2,7 @@ package fiscal
 
 import (
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -16,6 +17,24 @@ const (
 	VerdictInProcess   Verdict = 3
 	VerdictConditional Verdict = 4
 )
+
+// Word returns the verdict as a word, like a status of a document. It returns the number
+// of a code that the authority does not document.
+func (v Verdict) Word() string {
+	switch v {
+	case VerdictAccepted:
+		return "accepted"
+	case VerdictConditional:
+		return "accepted_conditional"
+	case VerdictRejected:
+		return "rejected"
+	case VerdictInProcess:
+		return "processing"
+	case VerdictNotFound:
+		return "not_found"
+	}
+	return strconv.Itoa(int(v))
+}
 
 // ConditionalMessage is the first message of a conditional acceptance: the
 // authority's code and name of that verdict.

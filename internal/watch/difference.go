@@ -63,7 +63,7 @@ func compare(d store.DocumentState, a fiscal.Answer) []store.Difference {
 		return all
 	}
 	if !agrees(d, a.Verdict) {
-		add(store.DifferenceState, ours, verdictWord(a.Verdict))
+		add(store.DifferenceState, ours, a.Verdict.Word())
 	}
 	if code := d.Issued.SecurityCode; a.SecurityCode != "" && a.SecurityCode != code {
 		add(store.DifferenceSecurityCode, code, a.SecurityCode)
@@ -90,21 +90,6 @@ func agrees(d store.DocumentState, v fiscal.Verdict) bool {
 	case fiscal.VerdictNotFound, fiscal.VerdictRejected, fiscal.VerdictInProcess:
 	}
 	return false
-}
-
-func verdictWord(v fiscal.Verdict) string {
-	switch v {
-	case fiscal.VerdictAccepted:
-		return "accepted"
-	case fiscal.VerdictConditional:
-		return "accepted_conditional"
-	case fiscal.VerdictRejected:
-		return "rejected"
-	case fiscal.VerdictInProcess:
-		return "processing"
-	case fiscal.VerdictNotFound:
-	}
-	return "not_found"
 }
 
 // record stores the differences of a document. It returns those that are new, and those
