@@ -96,7 +96,7 @@ func rewrap(ctx context.Context, s *store.Store, keys *seal.Keys, to *seal.Maste
 		}
 		n = len(secrets)
 		for _, move := range []func(context.Context, *store.Tx, rewrapper) (int, error){
-			moveCertificates, moveEndpoints, moveSources, moveAnswers,
+			moveCertificates, moveEndpoints, moveSources, moveAnswers, moveSecondFactors,
 		} {
 			moved, err := move(ctx, tx, func(sealed, aad []byte) ([]byte, error) { return keys.Rewrap(sealed, aad, to) })
 			if err != nil {

@@ -87,3 +87,23 @@ func moveAnswers(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, er
 	}
 	return len(all), nil
 }
+
+func moveSecondFactors(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, err error) {
+	all, err := tx.Users(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, u := range all {
+		if len(u.SecondFactor) == 0 {
+			continue
+		}
+		if u.SecondFactor, err = rewrap(u.SecondFactor, SecondFactorBinding(u.ID).aad()); err != nil {
+			return 0, fmt.Errorf("access: rewrap the second factor of user %s: %w", u.ID, err)
+		}
+		if err := tx.RewrapUser(ctx, u); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
