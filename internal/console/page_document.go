@@ -25,6 +25,7 @@ type documentPage struct {
 	Related  []store.FoundDocument
 	Resolve  *decisionForm // nil: the viewer cannot decide on the document
 	Resend   *decisionForm // nil: the viewer cannot send the document again
+	Refused  []fieldError  // of a form that the page does not show any more
 }
 
 // decisionForm is a form with which an operator decides on a document.
@@ -93,6 +94,12 @@ func (x *request) renderDocument(status int, resolve, resend *form) error {
 		return err
 	}
 	page.Resolve, page.Resend = x.decisions(facts, resolve, resend)
+	if page.Resolve == nil {
+		page.Refused = resolve.Errors()
+	}
+	if page.Resend == nil || page.Resend.Blocked != "" {
+		page.Refused = append(page.Refused, resend.Errors()...)
+	}
 	return x.renderStatus(status, "document", documentName(inv), page)
 }
 
