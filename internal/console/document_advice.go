@@ -21,8 +21,9 @@ type advice struct {
 	Decide  bool     // an operator may have to decide
 }
 
-// reason is one cause: what it means, and the words of the authority.
-type reason struct{ Code, Meaning, Words string }
+// reason is one cause: what it means, the words of the authority or of an operator, and a
+// technical detail.
+type reason struct{ Code, Meaning, Words, Detail string }
 
 // advise explains the status of a document.
 func (x *request) advise(f documentFacts) advice {
@@ -73,7 +74,7 @@ func (x *request) explain(a *advice, messages []string) {
 		if !known {
 			meaning = x.text("advice.unknown_code")
 		}
-		one := reason{code, meaning, words}
+		one := reason{Code: code, Meaning: meaning, Words: words}
 		if code == "2" || code == "4" {
 			general, generalSteps = append(general, one), append(generalSteps, do)
 			continue
@@ -104,7 +105,7 @@ func (x *request) explainDecision(a *advice, known []evidence.Item) {
 func (x *request) explainUnknown(a *advice, attempts []store.Attempt) {
 	for _, one := range slices.Backward(attempts) {
 		if one.Class == store.Inconclusive || one.Class == "" {
-			a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.outcome_unknown.attempt", one.Number, one.OpenedAt.In(fiscal.Zone()).Format("02/01/2006 15:04:05")), Words: one.Detail})
+			a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.outcome_unknown.attempt", one.Number, one.OpenedAt.In(fiscal.Zone()).Format("02/01/2006 15:04:05")), Detail: x.translated(one.Detail)})
 			return
 		}
 	}
@@ -131,7 +132,7 @@ func (x *request) warn(a *advice, f documentFacts) {
 		a.Steps = append(a.Steps, x.text("advice.no_job_do"))
 	}
 	if f.Job != nil && f.Job.LastError != "" && !f.Invoice.Status.Final() && f.Invoice.Status == fiscal.Queued {
-		a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.waits"), Words: f.Job.LastError})
+		a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.waits"), Detail: x.translated(f.Job.LastError)})
 	}
 }
 

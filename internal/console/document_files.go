@@ -161,7 +161,7 @@ func (v *xmlView) addRows(e xmlsig.Element, depth int) {
 
 // pdfPolicy is the policy of a printed page. The page of its document shows it in a frame,
 // and the viewer of a browser draws it with styles of its own.
-const pdfPolicy = "default-src 'none'; object-src 'self'; plugin-types application/pdf; style-src 'unsafe-inline'; frame-ancestors 'self'"
+const pdfPolicy = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 
 // showPDF answers the printed page of a document: inside of a frame, or as a download.
 func (c *Console) showPDF(x *request) error {

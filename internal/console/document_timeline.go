@@ -73,15 +73,19 @@ func (x *request) progress(f documentFacts) progressView {
 	}
 	for _, r := range f.Responses {
 		all = append(all, timelineEntry{
-			At: r.At, Tone: warn, Title: x.text("timeline.unconfirmed"), Text: r.Reason, Facts: []fact{{x.text("timeline.signer"), r.Signer}}, rank: rankEvidence,
+			At: r.At, Tone: warn, Title: x.text("timeline.unconfirmed"), Text: r.Reason, Facts: []fact{{x.text("timeline.signer"), identifier(r.Signer)}}, rank: rankEvidence,
 		})
 	}
 	for _, d := range f.Differences {
 		all = append(all, timelineEntry{At: d.FoundAt, Tone: warn, Title: x.text("timeline.difference"), Text: x.difference(d), rank: rankEvidence})
 	}
-	slices.SortStableFunc(all, func(a, b timelineEntry) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.rank, b.rank)) })
+	// The times of the history have milliseconds, those of evidence microseconds.
+	toMillisecond := func(at time.Time) time.Time { return at.Truncate(time.Millisecond) }
+	slices.SortStableFunc(all, func(a, b timelineEntry) int {
+		return cmp.Or(toMillisecond(a.At).Compare(toMillisecond(b.At)), cmp.Compare(a.rank, b.rank))
+	})
 	for i := range all {
-		if since := all[i].At.Sub(f.Invoice.CreatedAt); since > 0 {
+		if since := all[i].At.Sub(f.Invoice.CreatedAt); since >= time.Millisecond {
 			all[i].Since = "+" + shortDuration(since)
 		}
 	}
@@ -114,7 +118,7 @@ func (x *request) historyEntry(h store.HistoryEntry) []timelineEntry {
 func (x *request) issuedEntry(i store.Issued) timelineEntry {
 	return timelineEntry{
 		At: i.CreatedAt, Tone: neutral, Title: x.text("timeline.issued", i.ENCF), rank: rankIssued,
-		Facts: []fact{{x.text("timeline.signed_at"), i.SignedAt}, {x.text("timeline.code"), i.SecurityCode}},
+		Facts: []fact{{x.text("timeline.signed_at"), i.SignedAt}, {x.text("timeline.code"), identifier(i.SecurityCode)}},
 	}
 }
 
@@ -138,7 +142,7 @@ func (x *request) attemptEntry(a store.Attempt) timelineEntry {
 		e.Tone = busy
 		e.Facts = append(e.Facts, fact{x.text("timeline.result"), x.text("timeline.open")})
 	}
-	if !a.ClosedAt.IsZero() {
+	if a.ClosedAt.After(a.OpenedAt) {
 		e.Facts = append(e.Facts, fact{x.text("timeline.took"), shortDuration(a.ClosedAt.Sub(a.OpenedAt))})
 	}
 	return e
@@ -149,8 +153,8 @@ func (x *request) evidenceEntry(i evidence.Item) timelineEntry {
 	for _, m := range i.Messages {
 		e.Messages = append(e.Messages, strings.TrimSpace("["+m.Code+"] "+m.Text))
 	}
-	for _, one := range []fact{{"timeline.track_id", i.TrackID}, {"timeline.by", i.By}, {"timeline.signer", i.Signer}} {
-		if one.Value != "" {
+	for _, one := range []fact{{"timeline.track_id", identifier(i.TrackID)}, {"timeline.by", i.By}, {"timeline.signer", identifier(i.Signer)}} {
+		if one.Value != "" && one.Value != identifier("") {
 			e.Facts = append(e.Facts, fact{x.text(one.Name), one.Value})
 		}
 	}

@@ -68,11 +68,11 @@ func TestDocumentsInABrowser(t *testing.T) {
 	b.wait(`document.querySelector('.notice-good') && document.querySelector('.document-status').innerText.includes('Rechazado')`)
 	b.wait(`document.querySelector('.timeline').innerText.includes('` + u.Name + `')`)
 
-	w.pictures(b, u)
+	w.pictures()
 }
 
 // pictures shows the pages with documents in every state, for a person to look at.
-func (w *liveEnv) pictures(b *tab, u store.User) {
+func (w *liveEnv) pictures() {
 	w.t.Helper()
 	if os.Getenv("FISCALHUB_PICTURES") == "" {
 		return
@@ -90,6 +90,8 @@ func (w *liveEnv) pictures(b *tab, u store.User) {
 	w.unknown("Distribuidora del Caribe, SRL", 5_100)
 	w.index()
 	for theme, suffix := range map[string]string{"light": "", "dark": "-dark"} {
+		b := w.openTab()
+		u := w.signIn(b, store.RoleOperator)
 		w.must(w.People.SetPreferences(w.t.Context(), u.ID, "es", theme))
 		for name, path := range map[string]string{
 			"overview": "/console/", "documents": "/console/documents", "documents-none": "/console/documents?q=" + url.QueryEscape("nada así"),

@@ -190,7 +190,7 @@ func TestFilesOfAnAcceptedDocument(t *testing.T) {
 	w.drive(time.Hour)
 	inv = w.read(inv)
 	got := b.get(page)
-	got.want(t, `<iframe class="printed"`, `/pdf"`, "Válida, de", "Vigente del", inv.ENCF+" · código de seguridad", "0 faltas", "RNCEmisor", "&lt;ECF")
+	got.want(t, `<iframe class="printed"`, `/pdf#`, "Válida, de", "Vigente del", inv.ENCF+" · código de seguridad", "0 faltas", "RNCEmisor", "&lt;ECF")
 	checkPage(t, "document", got)
 	if strings.Contains(got.body, "<b>P") {
 		t.Error("the name of the buyer is HTML")

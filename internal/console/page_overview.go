@@ -65,11 +65,14 @@ type stateView struct {
 	Facts []fact
 }
 
-// fact is a name with a value.
+// fact is a name with a value: a text, a number, an instant or an identifier.
 type fact struct {
 	Name  string
 	Value any
 }
+
+// identifier is a text that is shown letter by letter.
+type identifier string
 
 func (c *Console) showOverview(x *request) error {
 	data, err := x.overview()

@@ -85,6 +85,7 @@ func (c *Console) functions(language lang.Language) template.FuncMap {
 		"until":   f.until,
 		"money":   money,
 		"amount":  amount,
+		"decimal": decimal,
 		"number":  number,
 		"count":   f.count,
 		"role":    f.role,
