@@ -54,7 +54,7 @@ func (c *Console) showDocuments(x *request) error {
 		return err
 	}
 	v := documentsView{
-		Form: f, Statuses: x.statusOptions(), Types: x.typeOptions(), Names: names, MostCSV: maxCSV,
+		Form: f, Statuses: x.documentStatusOptions(), Types: x.typeOptions(), Names: names, MostCSV: maxCSV,
 		CSV: documentsAddress + ".csv" + withQuery(f.values, ""),
 	}
 	if len(taxpayers) > 1 {
@@ -129,7 +129,7 @@ func (x *request) documentQuery() (q overview.Query, f *form) {
 	return q, f
 }
 
-func (x *request) statusOptions() []option {
+func (x *request) documentStatusOptions() []option {
 	all := []option{{"", x.text("documents.all_statuses")}}
 	for _, s := range fiscal.Statuses() {
 		all = append(all, option{string(s), x.text("status." + string(s))})
