@@ -54,8 +54,8 @@ func linkedModules(ctx context.Context, root string) ([]module, error) {
 	var all []module
 	for _, line := range slices.Compact(lines) {
 		fields := strings.Split(line, "\t")
-		if len(fields) != 3 || fields[1] == "" {
-			continue // the standard library and our own module have no version
+		if len(fields) != 3 || fields[1] == "" || strings.HasPrefix(fields[2], root+string(filepath.Separator)) {
+			continue // the standard library and our own modules
 		}
 		m, err := readModule(fields[0], fields[1], fields[2])
 		if err != nil {
