@@ -44,7 +44,7 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 		var back atomic.Bool
 		e := newEnvWith(t, envOptions{program: program(t), address: address, profile: "happy", wrap: func(authority http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if !back.Load() && r.Method == http.MethodPost && strings.Contains(strings.ToLower(r.URL.Path), "/recepcion/") {
+				if !back.Load() && strings.Contains(strings.ToLower(r.URL.Path), "/consultaresultado/") {
 					w.WriteHeader(http.StatusServiceUnavailable)
 					return
 				}
@@ -58,11 +58,11 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 		if err != nil || got.status != http.StatusAccepted {
 			t.Fatalf("%d %s, %v", got.status, got.body, err)
 		}
-		eventually(t, time.Minute, "a call to the authority fails", func() bool { return len(named(collector, "authority reception")) > 0 })
+		eventually(t, time.Minute, "a call to the authority fails", func() bool { return len(named(collector, "authority result")) > 0 })
 		server.signal(t, syscall.SIGINT)
 		server.ended(t, time.Minute)
 		if n := strings.Count(server.log.String(), `"trace_id":"`+clientTrace+`"`); n < 3 {
-			t.Errorf("%d lines of the log have the id of the trace, want those of the request and of two stages:\n%s", n, server.log)
+			t.Errorf("%d lines of the log have the id of the trace, want those of the request and of the stages:\n%s", n, server.log)
 		}
 		back.Store(true)
 		server = serveTraced(t, collector, args...)
