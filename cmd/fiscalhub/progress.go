@@ -13,8 +13,13 @@ import (
 	"golang.org/x/term"
 )
 
-// redrawEvery is the shortest time between two changes of the line on a terminal.
-const redrawEvery = 100 * time.Millisecond
+const (
+	// redrawEvery is the shortest time between two changes of the line on a terminal.
+	redrawEvery = 100 * time.Millisecond
+	// quietTime is how long a command runs before it writes lines where there is no
+	// terminal: a command that is done at once writes none.
+	quietTime = time.Second
+)
 
 // progressBar shows how far a long command is. On a terminal it rewrites one line: how
 // much is done, the rate and the time that is left. Elsewhere it writes a line after every
@@ -57,7 +62,9 @@ func (p *progressBar) report(done, total int64) {
 	}
 	p.done, p.total = done, total
 	if !p.terminal {
-		p.writeTenth()
+		if now.Sub(p.began) >= quietTime {
+			p.writeTenth()
+		}
 		return
 	}
 	if complete := total > 0 && done >= total; !complete && now.Sub(p.drawn) < redrawEvery {
