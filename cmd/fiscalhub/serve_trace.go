@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/otlp"
 	"github.com/fiscalhub/fiscalhub/internal/trace"
 )
 
@@ -23,7 +24,8 @@ func startTracer(ctx context.Context, now func() time.Time, log *slog.Logger) (*
 		return nil, err
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 10 * time.Second}
-	if file := config.CertificateFile(); file != "" {
+	target := config.Target()
+	if file := target.CertificateFile; file != "" {
 		pem, err := os.ReadFile(file)
 		roots := x509.NewCertPool()
 		if err == nil && !roots.AppendCertsFromPEM(pem) {
@@ -34,7 +36,7 @@ func startTracer(ctx context.Context, now func() time.Time, log *slog.Logger) (*
 		}
 		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	}
-	tracer, err := trace.New(trace.Options{Config: config, HTTP: &http.Client{Transport: transport}, Now: now, Log: log})
+	tracer, err := trace.New(trace.Options{Config: config, Sender: otlp.New(target, &http.Client{Transport: transport}), Now: now, Log: log})
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/otlp/otlptest"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
-	"github.com/fiscalhub/fiscalhub/internal/trace/tracetest"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 )
 
 // serveTraced starts a server that exports traces.
-func serveTraced(t *testing.T, collector *tracetest.Collector, args ...string) *serverProcess {
+func serveTraced(t *testing.T, collector *otlptest.Collector, args ...string) *serverProcess {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(environment(), "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_SERVICE_NAME=invoices")
@@ -51,7 +51,7 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 				authority.ServeHTTP(w, r)
 			})
 		}})
-		hooks, collector := e.listen(t), tracetest.New(t)
+		hooks, collector := e.listen(t), otlptest.New(t)
 		args := append(slices.Clone(e.args), "--log-level", "info")
 		server := serveTraced(t, collector, args...)
 		got, err := e.postInvoice(t.Context(), server.base, 2, "traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
@@ -73,7 +73,7 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 	})
 }
 
-func named(c *tracetest.Collector, name string) (found []tracetest.Span) {
+func named(c *otlptest.Collector, name string) (found []otlptest.Span) {
 	for _, s := range c.Spans() {
 		if s.Name == name {
 			found = append(found, s)
@@ -83,14 +83,14 @@ func named(c *tracetest.Collector, name string) (found []tracetest.Span) {
 }
 
 // checkTrace checks that the spans form one trace, and that they have no contents.
-func checkTrace(t *testing.T, e *env, hooks *hookListener, collector *tracetest.Collector) {
+func checkTrace(t *testing.T, e *env, hooks *hookListener, collector *otlptest.Collector) {
 	t.Helper()
 	requests := named(collector, "POST /v1/taxpayers/{taxpayer_id}/invoices")
 	if len(requests) != 1 || requests[0].TraceID != clientTrace || requests[0].Parent != clientSpan || requests[0].Attributes["fiscalhub.invoice_id"] == "" {
 		t.Fatalf("the request has the spans %+v", requests)
 	}
 	request := requests[0]
-	ids := map[string]tracetest.Span{request.SpanID: request}
+	ids := map[string]otlptest.Span{request.SpanID: request}
 	failures := 0
 	for _, s := range collector.Spans() {
 		if s.Resource["service.name"] != "invoices" {

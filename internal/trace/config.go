@@ -37,9 +37,30 @@ func (c Config) Endpoint() string {
 	return u.Scheme + "://" + u.Host + u.Path
 }
 
-// CertificateFile returns the PEM file of the collector's roots; empty: those of the
-// system.
-func (c Config) CertificateFile() string { return c.certificate }
+// Target is where and how requests are sent to the collector.
+type Target struct {
+	URL     string
+	Header  map[string]string
+	Timeout time.Duration // of one request
+	// CertificateFile has the roots that the collector's certificate must chain to, in
+	// PEM; empty: those of the system.
+	CertificateFile string
+}
+
+// Target returns where the spans are sent to. Its URL and its header may have secrets.
+func (c Config) Target() Target {
+	t := Target{URL: c.endpoint, Header: map[string]string{"Content-Type": "application/x-protobuf", "User-Agent": "fiscalhub"}, Timeout: c.timeout, CertificateFile: c.certificate}
+	if c.json {
+		t.Header["Content-Type"] = "application/json"
+	}
+	if c.gzip {
+		t.Header["Content-Encoding"] = "gzip"
+	}
+	for name, value := range c.headers {
+		t.Header[name] = value
+	}
+	return t
+}
 
 // ReadConfig reads the environment variables that begin with OTEL_. It reports false when
 // they do not ask for traces. It fails when a variable is not valid, and names the

@@ -1,5 +1,5 @@
 // Package trace makes OpenTelemetry traces: it reads and writes the W3C trace context,
-// measures spans, and exports them by OTLP over HTTP. A nil Tracer and a nil Span do
+// measures spans, and encodes them as OTLP for a Sender. A nil Tracer and a nil Span do
 // nothing, so code that is traced needs no condition and costs nothing when tracing is
 // off.
 //

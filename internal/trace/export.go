@@ -5,12 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -18,33 +13,32 @@ const (
 	maxTries     = 4 // of one batch
 	firstPause   = time.Second
 	maxPause     = 30 * time.Second
-	maxAnswer    = 64 << 10
 	closeTimeout = 5 * time.Second
 )
 
-// Options configure a Tracer.
+// A Sender sends encoded spans to a collector. This package opens no connection itself:
+// the sandbox contains it, and the sandbox connects to nothing.
+type Sender interface {
+	// Send makes one attempt. After a failure wait is how long the collector asks to wait,
+	// and negative when another attempt would not help.
+	Send(ctx context.Context, body []byte) (wait time.Duration, err error)
+}
+
+// Options configure a Tracer. All are required.
 type Options struct {
 	Config Config
-	HTTP   *http.Client // without a Timeout: the config has one
+	Sender Sender
 	Now    func() time.Time
 	Log    *slog.Logger
 }
 
-// poster sends requests and reports problems.
-type poster struct {
-	http *http.Client
-	log  *slog.Logger
-}
-
 // New returns a tracer. Run exports its spans; Close ends Run.
 func New(o Options) (*Tracer, error) {
-	if o.Config.endpoint == "" || o.HTTP == nil || o.Now == nil || o.Log == nil {
-		return nil, errors.New("trace: options: Config, HTTP, Now and Log are required")
+	if o.Config.endpoint == "" || o.Sender == nil || o.Now == nil || o.Log == nil {
+		return nil, errors.New("trace: options: Config, Sender, Now and Log are required")
 	}
-	h := *o.HTTP
-	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the headers may have a secret
 	return &Tracer{
-		config: o.Config, now: o.Now, post: poster{&h, o.Log},
+		config: o.Config, now: o.Now, sender: o.Sender, log: o.Log,
 		full: make(chan struct{}, 1), ended: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
 }
@@ -77,7 +71,6 @@ func (t *Tracer) Close() {
 	case <-t.stopped:
 	case <-time.After(closeTimeout):
 	}
-	t.post.http.CloseIdleConnections()
 }
 
 // flush exports what is queued. Spans that cannot be exported are dropped: traces are an
@@ -85,12 +78,12 @@ func (t *Tracer) Close() {
 func (t *Tracer) flush(ctx context.Context, last bool) {
 	for batch := t.take(); len(batch) > 0; batch = t.take() {
 		if err := t.export(ctx, batch, last); err != nil {
-			t.post.log.Warn("Cannot export spans to the trace collector. These spans are lost; later ones are tried.",
+			t.log.Warn("Cannot export spans to the trace collector. These spans are lost; later ones are tried.",
 				"spans", len(batch), "endpoint", t.config.Endpoint(), "error", err.Error())
 		}
 	}
 	if n := t.takeDropped(); n > 0 {
-		t.post.log.Warn("Spans were dropped, because the trace collector is slower than the service.", "spans", n, "endpoint", t.config.Endpoint())
+		t.log.Warn("Spans were dropped, because the trace collector is slower than the service.", "spans", n, "endpoint", t.config.Endpoint())
 	}
 }
 
@@ -102,7 +95,7 @@ func (t *Tracer) export(ctx context.Context, batch []record, last bool) error {
 		return err
 	}
 	for try, pause := 1, firstPause; ; try, pause = try+1, min(2*pause, maxPause) {
-		wait, err := t.send(ctx, body)
+		wait, err := t.sender.Send(ctx, body)
 		if err == nil || wait < 0 || last || try == maxTries {
 			return err
 		}
@@ -129,48 +122,4 @@ func (t *Tracer) encode(batch []record) ([]byte, error) {
 	_, err = w.Write(body)
 	err = errors.Join(err, w.Close())
 	return small.Bytes(), err
-}
-
-// send posts a request once. After a failure wait is how long the collector asks to wait,
-// or -1 when another try would not help.
-func (t *Tracer) send(ctx context.Context, body []byte) (wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, t.config.timeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.config.endpoint, bytes.NewReader(body))
-	if err != nil {
-		return -1, errors.New("the address of the collector is not valid")
-	}
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	if t.config.json {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if t.config.gzip {
-		req.Header.Set("Content-Encoding", "gzip")
-	}
-	req.Header.Set("User-Agent", "fiscalhub")
-	for name, value := range t.config.headers {
-		req.Header.Set(name, value)
-	}
-	res, err := t.post.http.Do(req)
-	var quoted *url.Error
-	if errors.As(err, &quoted) {
-		err = quoted.Err // without the address, which may have a secret in its query
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // lets the connection be used again
-	if res.StatusCode >= 200 && res.StatusCode < 300 {
-		return 0, nil
-	}
-	err = fmt.Errorf("the collector answered %d", res.StatusCode)
-	switch res.StatusCode {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		if seconds, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 16); err == nil {
-			wait = time.Duration(seconds) * time.Second
-		}
-		return wait, err
-	}
-	return -1, err
 }

@@ -3,6 +3,7 @@ package trace
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -126,7 +127,8 @@ func Child(ctx context.Context, kind Kind) *Span {
 type Tracer struct {
 	config Config
 	now    func() time.Time
-	post   poster
+	sender Sender
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	queue   []record

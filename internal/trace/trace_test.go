@@ -11,8 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/otlp"
+	"github.com/fiscalhub/fiscalhub/internal/otlp/otlptest"
 	"github.com/fiscalhub/fiscalhub/internal/trace"
-	"github.com/fiscalhub/fiscalhub/internal/trace/tracetest"
 )
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -20,7 +21,7 @@ const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 // env is a tracer that exports to a collector.
 type env struct {
 	*trace.Tracer
-	collector *tracetest.Collector
+	collector *otlptest.Collector
 	log       bytes.Buffer
 	now       time.Time
 }
@@ -28,7 +29,7 @@ type env struct {
 // start starts a tracer with environment variables, which come in pairs.
 func start(t *testing.T, variables ...string) *env {
 	t.Helper()
-	e := &env{collector: tracetest.New(t), now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+	e := &env{collector: otlptest.New(t), now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
 	all := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": e.collector.URL + "/"}
 	for i := 0; i < len(variables); i += 2 {
 		all[variables[i]] = variables[i+1]
@@ -38,7 +39,7 @@ func start(t *testing.T, variables ...string) *env {
 		t.Fatalf("on is %v, %v", on, err)
 	}
 	e.Tracer, err = trace.New(trace.Options{
-		Config: config, HTTP: &http.Client{}, Log: slog.New(slog.NewTextHandler(&e.log, nil)),
+		Config: config, Sender: otlp.New(config.Target(), &http.Client{}), Log: slog.New(slog.NewTextHandler(&e.log, nil)),
 		Now: func() time.Time { e.now = e.now.Add(time.Second); return e.now },
 	})
 	if err != nil {
@@ -101,7 +102,7 @@ func TestSpansAreExported(t *testing.T) {
 			resource := map[string]string{
 				"service.name": "invoices", "service.version": "1.2.3", "telemetry.sdk.language": "go", "telemetry.sdk.name": "fiscalhub", "deployment.environment": "test",
 			}
-			want := []tracetest.Span{
+			want := []otlptest.Span{
 				{TraceID: parent.ID(), SpanID: spanID(outer), Parent: "00f067aa0ba902b7", Name: "POST /invoices", Kind: 2, Start: at(1), End: at(4), Attributes: map[string]string{}, Resource: resource},
 				{TraceID: parent.ID(), SpanID: spanID(inner), Parent: spanID(outer), Name: "authority reception", Kind: 3, Start: at(2), End: at(3), Failed: true,
 					Attributes: map[string]string{"outcome": "«lost»", "attempt": "-3"}, Resource: resource},

@@ -1,6 +1,6 @@
-// Package tracetest is a trace collector for tests: it decodes the spans that a service
+// Package otlptest is a trace collector for tests: it decodes the spans that a service
 // exports, in both forms of OTLP over HTTP.
-package tracetest
+package otlptest
 
 import (
 	"compress/gzip"
