@@ -15,7 +15,7 @@ type backupCmd struct {
 
 // Run copies the database.
 func (c backupCmd) Run(t *terminal) error {
-	progress := t.startProgress("backup", "bytes")
+	progress := t.startProgress("backup", unitBytes)
 	bytes, err := store.Backup(t.ctx, t.databaseAddress(), c.File, progress.report)
 	if err == nil && bytes > 0 {
 		progress.report(bytes, bytes)

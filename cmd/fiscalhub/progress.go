@@ -92,19 +92,53 @@ func (p *progressBar) writeTenth() {
 		return
 	}
 	p.tenth = tenth
-	_, _ = fmt.Fprintf(p.out, "%s: %d %% (%d of %d %s)\n", p.what, tenth*10, p.done, p.total, p.unit)
+	_, _ = fmt.Fprintf(p.out, "%s: %d %% (%s)\n", p.what, tenth*10, p.amount())
+}
+
+// amount returns how much is done, of how much if that is known.
+func (p *progressBar) amount() string {
+	if p.unit != unitBytes {
+		if p.total > 0 {
+			return fmt.Sprintf("%d of %d %s", p.done, p.total, p.unit)
+		}
+		return fmt.Sprintf("%d %s", p.done, p.unit)
+	}
+	if p.total > 0 {
+		return formatBytes(p.done) + " of " + formatBytes(p.total)
+	}
+	return formatBytes(p.done)
+}
+
+// unitBytes is the unit of a progress in bytes, which are shown in larger units.
+const unitBytes = "bytes"
+
+// formatBytes returns a size in the unit in which it has few digits.
+func formatBytes(n int64) string {
+	if n < 1<<10 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	value, units := float64(n)/(1<<10), []string{"KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for ; value >= 1000 && i < len(units)-1; i++ {
+		value /= 1 << 10
+	}
+	return strconv.FormatFloat(value, 'f', 1, 64) + " " + units[i]
 }
 
 // draw rewrites the line on the terminal.
 func (p *progressBar) draw() {
-	text := fmt.Sprintf("%s: %d %s", p.what, p.done, p.unit)
+	text := p.what + ": " + p.amount()
 	if p.total > 0 {
-		text = fmt.Sprintf("%s: %d of %d %s, %d %%", p.what, p.done, p.total, p.unit, min(100, p.done*100/p.total))
+		text += fmt.Sprintf(", %d %%", min(100, p.done*100/p.total))
 	}
 	took := p.drawn.Sub(p.began)
 	if made := p.done - p.first; made > 0 && took >= time.Second {
 		rate := float64(made) / took.Seconds()
-		text += ", " + formatRate(rate) + "/s"
+		if p.unit == unitBytes {
+			text += ", " + formatBytes(int64(rate)) + "/s"
+		} else {
+			text += ", " + formatRate(rate) + "/s"
+		}
 		if left := p.total - p.done; left > 0 {
 			text += ", " + formatLeft(time.Duration(float64(left)/rate*float64(time.Second))) + " left"
 		}

@@ -85,6 +85,30 @@ func TestProgressWritesALineForEachTenthElsewhere(t *testing.T) {
 	}
 }
 
+func TestProgressInBytes(t *testing.T) {
+	t.Parallel()
+	for _, onTerminal := range []bool{false, true} {
+		p, out, now := newTestProgress(onTerminal)
+		p.what, p.unit = "backup", unitBytes
+		p.report(0, 263004160)
+		*now = now.Add(2 * time.Second)
+		p.report(112259072, 263004160)
+		p.end(&terminal{})
+		want := "backup: 40 % (107.1 MiB of 250.8 MiB)\n"
+		if onTerminal {
+			want = "\rbackup: 0 B of 250.8 MiB, 0 %\rbackup: 107.1 MiB of 250.8 MiB, 42 %, 53.5 MiB/s, 3 s left\n"
+		}
+		if out.String() != want {
+			t.Errorf("got %q, want %q", out, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 999 << 20: "999.0 MiB", 1000 << 20: "1.0 GiB", 5 << 50: "5120.0 TiB"} {
+		if got := formatBytes(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
 func TestTheTimeThatIsLeftHasTwoUnits(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
