@@ -367,9 +367,9 @@ func TestSecretsOfPeopleAreNotStored(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	e := newEnv(t, storetest.SQLite(t, dir))
-	u, link, err := e.Create(t.Context(), Invitation{Name: "Ana", Email: "ana@example.com", Role: store.RoleOperator})
+	_, link, err := e.Create(t.Context(), Invitation{Name: "Ana", Email: "ana@example.com", Role: store.RoleOperator})
 	e.must(err)
-	e.People.hasher = &Argon2{memory: 64, passes: 1, running: make(chan struct{}, 1), waiting: make(chan struct{}, 1)}
+	e.hasher = &Argon2{memory: 64, passes: 1, running: make(chan struct{}, 1), waiting: make(chan struct{}, 1)}
 	cookie, err := e.Welcome(t.Context(), link, goodPassword, client())
 	e.must(err)
 	u, session, err := e.Authenticate(t.Context(), cookie, fiscal.Sandbox)
