@@ -189,8 +189,17 @@ func (s *Searcher) buyers(ctx context.Context, within store.Within, text string,
 	if identifier || len(wanted) == 0 || len(text) > maxText {
 		return nil, false, nil
 	}
-	longest := slices.MaxFunc(wanted, func(a, b string) int { return len(a) - len(b) })
-	looked, err := s.store.BuyersByWord(ctx, within, longest, maxWordsLooked)
+	rarest, fewest := "", maxWordsLooked+1
+	for _, word := range wanted {
+		n, err := s.store.CountBuyersByWord(ctx, within, word, maxWordsLooked)
+		if err != nil {
+			return nil, false, err
+		}
+		if n < fewest {
+			rarest, fewest = word, n
+		}
+	}
+	looked, err := s.store.BuyersByWord(ctx, within, rarest, maxWordsLooked)
 	if err != nil {
 		return nil, false, err
 	}

@@ -115,6 +115,7 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.DocumentsByID":      {true, "search: limited by its argument within"},
 		"reader.FoundDocuments":     {false, "search: drops the documents that within does not allow"},
 		"reader.BuyersByRNC":        {true, "search: limited by its argument within"},
+		"reader.CountBuyersByWord":  {true, "search: limited by its argument within"},
 		"reader.BuyersByWord":       {true, "search: limited by its argument within"},
 		"reader.RequestByID":        {false, "search: drops the requests that within does not allow"},
 		"reader.AllRequests":        {false, "operator: lists the requests of all taxpayers, and drops those of another environment"},
