@@ -127,7 +127,7 @@ func scanToIndex(r row) (d ToIndex, err error) {
 	var created int64
 	var status, track sql.NullString
 	var verdict sql.NullInt64
-	err = r.Scan(&d.Environment, &d.TaxpayerID, &d.DocumentID, &d.Total, &d.TrackID, &d.Status, &created, &d.Request, &status, &track, &verdict)
+	err = r.Scan(&d.Environment, &d.TaxpayerID, &d.DocumentID, &d.Total, &d.TrackID, &d.Status, &created, (*storedText)(&d.Request), &status, &track, &verdict)
 	d.Position, d.CreatedAt = d.DocumentID, fromMicros(created)
 	if status.Valid {
 		d.Indexed = &Indexed{fiscal.Status(status.String), track.String, fromOptionalMicros(verdict)}

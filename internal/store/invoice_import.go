@@ -13,7 +13,7 @@ func (s *Store) ImportInvoices(ctx context.Context, invoices []Invoice, request 
 func (s *Store) ImportRequests(ctx context.Context, invoices []Invoice, request func(i int) []byte) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		for i, inv := range invoices {
-			one, err := createInvoice(inv, request(i))
+			one, err := s.d.createInvoice(inv, request(i))
 			if err != nil {
 				return err
 			}
