@@ -114,7 +114,7 @@ func (w Within) and(column string, next int) (condition string, args []any) {
 func (r reader) BuyersByRNC(ctx context.Context, within Within, rnc string, limit int) ([]Buyer, error) {
 	and, args := within.and(`b.taxpayer_id`, 3)
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+buyerColumns+` FROM buyers b WHERE b.environment = $1 AND b.rnc = $2 AND b.rnc <> ''`+and+`
+		SELECT `+buyerColumns+` FROM buyers b WHERE b.environment = $1 AND b.rnc = $2`+and+`
 		LIMIT `+strconv.Itoa(limit), append([]any{within.Environment, rnc}, args...)...)
 	if err != nil {
 		return nil, r.d.wrap("find buyers by RNC", err)

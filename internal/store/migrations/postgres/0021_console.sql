@@ -28,7 +28,7 @@ CREATE TABLE buyers (
 	words       TEXT COLLATE "C" NOT NULL,
 	PRIMARY KEY (environment, taxpayer_id, id)
 );
-CREATE INDEX buyers_by_rnc ON buyers (environment, rnc, taxpayer_id, id) WHERE rnc <> '';
+CREATE INDEX buyers_by_rnc ON buyers (environment, rnc, taxpayer_id, id);
 
 CREATE TABLE buyer_words (
 	environment TEXT COLLATE "C" NOT NULL,

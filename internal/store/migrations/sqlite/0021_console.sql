@@ -28,7 +28,7 @@ CREATE TABLE buyers (
 	words       TEXT NOT NULL,
 	PRIMARY KEY (environment, taxpayer_id, id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX buyers_by_rnc ON buyers (environment, rnc, taxpayer_id, id) WHERE rnc <> '';
+CREATE INDEX buyers_by_rnc ON buyers (environment, rnc, taxpayer_id, id);
 
 CREATE TABLE buyer_words (
 	environment TEXT NOT NULL,
