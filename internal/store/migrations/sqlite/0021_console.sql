@@ -27,7 +27,7 @@ CREATE TABLE buyers (
 	name        TEXT NOT NULL,
 	words       TEXT NOT NULL,
 	PRIMARY KEY (environment, taxpayer_id, id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX buyers_by_rnc ON buyers (environment, rnc, taxpayer_id, id);
 
 CREATE TABLE buyer_words (
