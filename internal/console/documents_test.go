@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -248,21 +250,9 @@ func TestAnOperatorSendsADocumentAgain(t *testing.T) {
 	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
 	inv := w.unknown("Ferretería Pérez, SRL", 1000)
 	page := "/console/documents/" + inv.DocumentID
-	for range 20 { // until a look-up has an answer, and before a worker sends it again by itself
-		facts, err := (&request{Request: mustRequest(t), console: w.Console}).documentFacts(inv)
-		w.must(err)
-		if len(facts.Evidence) > 1 {
-			break
-		}
-		next, err := w.Store.NextJob(t.Context(), w.scope.Environment, w.clock.Now())
-		w.must(err)
-		w.clock.Advance(next.Sub(w.clock.Now()))
-		w.work()
-	}
 	operator, _ := w.signedIn(store.RoleOperator)
-	if got := w.read(inv); got.Status != fiscal.OutcomeUnknown {
-		t.Skipf("the worker was faster: %s", got.Status)
-	}
+	operator.get(page).want(t, "Todavía no se puede")
+	w.drive(40 * time.Second) // one look-up, which shows nothing
 	operator.get(page).want(t, `action="`+page+`/resend"`)
 	if got := operator.post(page+"/resend", "reason", "la DGII no lo tiene"); got.StatusCode != http.StatusSeeOther {
 		t.Fatalf("resend answered %d", got.StatusCode)
@@ -272,15 +262,6 @@ func TestAnOperatorSendsADocumentAgain(t *testing.T) {
 		t.Errorf("the document is %s", got.Status)
 	}
 	operator.get(page).want(t, "Enviado de nuevo: la DGII no lo tiene")
-}
-
-func mustRequest(t *testing.T) *http.Request {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 // The first page counts the documents of the viewer, and of nobody else.
@@ -317,6 +298,44 @@ func TestADocumentOfTheSandbox(t *testing.T) {
 	operator.get(page).want(t, "Aceptado: el comprobante es válido", "Servicio de mantenimiento", "RD$\u00a01,180.00", "no se firma ni se imprime nada")
 	if got := operator.post(page+"/resolve", "as", "rejected", "evidence", "x"); got.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("a decision in the sandbox: %d", got.StatusCode)
+	}
+}
+
+// Everything that the service can know about a document has words in both languages.
+func TestEveryFactOfADocumentHasWords(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for _, status := range fiscal.Statuses() {
+		for _, end := range []string{".title", ".why", ".do"} {
+			e.mustHave("advice." + string(status) + end)
+		}
+	}
+	for _, kind := range []overview.Kind{
+		overview.Deadlines, overview.UnknownOutcomes, overview.Fences, overview.Rejections, overview.FailedValidations, overview.Overdue,
+		overview.LowRanges, overview.EndingCertificates, overview.EndingCredentials, overview.FailingEndpoints,
+	} {
+		for _, end := range []string{".one", ".many", ".do"} {
+			e.mustHave("attention." + string(kind) + end)
+		}
+	}
+	for _, kind := range []evidence.Kind{
+		evidence.Track, evidence.Verdict, evidence.Absent, evidence.Lost, evidence.Inconclusive, evidence.Settled, evidence.NoOther,
+		evidence.Operator, evidence.Note, evidence.Receipt, evidence.DeliveryFailed, evidence.Commercial, evidence.State + "_ours",
+		evidence.State + "_foreign", evidence.State + "_unclear",
+	} {
+		e.mustHave("evidence." + string(kind))
+	}
+	for _, kind := range store.DifferenceKinds() {
+		e.mustHave("difference." + string(kind))
+	}
+	for _, state := range []store.DeliveryState{store.DeliveryPending, store.DeliveryDelivered, store.DeliveryFailed} {
+		e.mustHave("delivery." + string(state))
+	}
+	for _, payment := range []fiscal.PaymentType{fiscal.Cash, fiscal.Credit, fiscal.FreeOfCharge} {
+		e.mustHave("payment." + string(payment))
+	}
+	for _, key := range knownCauses() {
+		e.mustHave(key)
 	}
 }
 

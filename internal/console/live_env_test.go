@@ -25,7 +25,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// liveEnv is a console of the certification environment, with a simulated authority. Work
+// liveEnv is a console of production, with a simulated authority. Work
 // is done when the test drives it, with the clock of the test.
 type liveEnv struct {
 	*env
@@ -57,7 +57,7 @@ func newLiveEnv(t *testing.T, address string) *liveEnv {
 		t.Fatal(err)
 	}
 	t.Cleanup(sim.Close)
-	w := &liveEnv{sim: sim, scope: store.Scope{Environment: fiscal.Certification, TaxpayerID: store.NewID()}}
+	w := &liveEnv{sim: sim, scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}}
 	expires := clock.Now().AddDate(1, 0, 0).Format(time.DateOnly)
 	for _, rnc := range []string{liveRNC, liveBuyer} {
 		if err := sim.AddTaxpayer(simulator.Baseline(rnc, livePerson, expires)); err != nil {
@@ -66,7 +66,7 @@ func newLiveEnv(t *testing.T, address string) *liveEnv {
 	}
 	server := httptest.NewServer(sim.Handler())
 	t.Cleanup(server.Close)
-	hosts, err := dgii.SimulatorHosts(server.URL, "certecf")
+	hosts, err := dgii.SimulatorHosts(server.URL, "ecf")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func newLiveEnv(t *testing.T, address string) *liveEnv {
 		t.Fatal(err)
 	}
 	w.env = newNode(t, address, clock, seal.NewKeys(filepath.Join(t.TempDir(), "master.key")), func(o *Options) {
-		o.Environment = fiscal.Certification
+		o.Environment = fiscal.Production
 		log := slog.New(slog.DiscardHandler)
 		plan, err := liveplan.New(liveplan.Options{Store: o.Store, Env: o.Environment, Authority: client, Identities: signing{id}, Now: clock.Now, Log: log})
 		if err == nil {
