@@ -36,6 +36,7 @@ func (x *request) advise(f documentFacts) advice {
 		x.explain(&a, inv.Messages)
 		x.explainDecision(&a, f.Evidence)
 	case fiscal.AcceptedConditional:
+		a.Steps = []string{x.text(key + ".do")}
 		x.explain(&a, inv.Messages)
 	case fiscal.ValidationFailed:
 		a.Retry = true

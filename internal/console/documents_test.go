@@ -301,6 +301,34 @@ func TestADocumentOfTheSandbox(t *testing.T) {
 	}
 }
 
+// The page of a document has the deliveries of its events, with the last answer of the
+// endpoint.
+func TestDeliveriesOfADocument(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	ctx, now := t.Context(), w.clock.Now()
+	endpoint := store.Endpoint{
+		Scope: w.scope, ID: store.NewID(), URL: "https://pos.example/webhook", Kinds: []string{"*"}, Status: store.EndpointEnabled,
+		Secret: store.SealedSecret{Sealed: []byte{1}, Version: 1}, Concurrency: 1, CreatedAt: now, UpdatedAt: now,
+	}
+	w.must(w.Store.Update(ctx, func(tx *store.Tx) error { return tx.CreateEndpoint(ctx, endpoint) }))
+	inv := w.judged(4, simulator.Message{Code: 1385, Text: "RNC del comprador no existe"}, "Clínica San Rafael, SA", 7_800)
+	deliveries, err := w.Store.DeliveriesOfDocument(ctx, w.scope, inv.DocumentID)
+	w.must(err)
+	w.must(w.Store.Update(ctx, func(tx *store.Tx) error {
+		return tx.AddDeliveryAttempt(ctx, store.DeliveryAttempt{
+			Scope: w.scope, ID: store.NewID(), EndpointID: endpoint.ID, EventID: deliveries[0].EventID, Kind: deliveries[0].Kind, Number: 1, At: now, HTTPStatus: 503, Error: "status_503",
+		})
+	}))
+	b, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
+	got := b.get("/console/documents/" + inv.DocumentID)
+	got.want(t, "Aceptado con observaciones", "Qué hacer", "No emita la venta otra vez", "Webhooks", deliveries[0].Kind, endpoint.URL, "Pendiente", "HTTP 503", "status_503")
+	checkPage(t, "document", got)
+	if !strings.Contains(got.body, "data-live=") {
+		t.Error("the page does not follow a delivery that is pending")
+	}
+}
+
 // Everything that the service can know about a document has words in both languages.
 func TestEveryFactOfADocumentHasWords(t *testing.T) {
 	t.Parallel()
