@@ -117,10 +117,14 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 }
 
 // parseAddress returns the engine that the scheme names, and the rest of the
-// address. It does not parse a SQLite path, because a path may contain any
-// character.
+// address. A SQLite path is a name of a file and nothing else. Other programs allow
+// parameters after a question mark; here they would silently become a part of the name,
+// so a question mark is refused.
 func parseAddress(address string) (*dialect, string, error) {
 	if path, ok := strings.CutPrefix(address, "sqlite:"); ok && path != "" {
+		if file, _, found := strings.Cut(path, "?"); found {
+			return nil, "", fmt.Errorf("store: the database address must be sqlite:PATH without a question mark: the service sets all parameters of SQLite itself; use sqlite:%s", file)
+		}
 		return sqliteDialect(), path, nil
 	}
 	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
