@@ -69,6 +69,34 @@ func TestNamesStayUniqueInGeneratedCode(t *testing.T) {
 	})
 }
 
+// oapi-codegen leaves out the schemas and parameters that no path refers to, and then
+// makes types of webhooks that use them.
+func TestPathsUseEveryComponentOfWebhooks(t *testing.T) {
+	t.Parallel()
+	doc := tree(t, asJSON(t, source))
+	used := map[string]bool{}
+	collect(doc, get(doc, "paths"), used)
+	ofWebhooks := map[string]bool{}
+	collect(doc, get(doc, "webhooks"), ofWebhooks)
+	for ref := range ofWebhooks {
+		if !used[ref] && !strings.HasPrefix(ref, "#/components/responses/") && !strings.HasPrefix(ref, "#/components/examples/") {
+			t.Errorf("only webhooks use %s; write it where it is used", ref)
+		}
+	}
+}
+
+// collect adds the references of a value, and those of their targets.
+func collect(doc object, v any, found map[string]bool) {
+	visit(v, "", func(_ string, o object) {
+		ref, ok := o["$ref"].(string)
+		if !ok || found[ref] {
+			return
+		}
+		found[ref] = true
+		collect(doc, resolve(doc, object{"$ref": ref}), found)
+	})
+}
+
 // goName joins the words of a name as generators of Go do.
 func goName(name string) string {
 	var out strings.Builder

@@ -236,6 +236,7 @@ func takePictures(b browser, base string) {
 	b.t.Helper()
 	background := `getComputedStyle(document.body).backgroundColor`
 	b.do(chromedp.Navigate(base + "/docs#createInvoice"))
+	b.do(chromedp.Reload()) // closes what openEverything has opened
 	b.wait(`document.querySelector('[role=tablist]') !== null`)
 	b.picture("docs-390.png")
 	light := b.text(background)
