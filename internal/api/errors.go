@@ -195,6 +195,13 @@ type detail struct {
 	Message string `json:"message"`
 }
 
+// linkTo adds a link to the header Link, which an operation that will be retired has
+// already.
+func (x *exchange) linkTo(link string) {
+	h := x.w.Header()
+	h.Set("Link", strings.Join(append(h.Values("Link"), link), ", "))
+}
+
 // respondError answers with an error, unless the handler has answered already.
 func (a *API) respondError(x *exchange, err error) {
 	if x.status != 0 {
@@ -214,7 +221,7 @@ func (a *API) respondError(x *exchange, err error) {
 	for name, value := range e.headers {
 		x.w.Header().Set(name, value)
 	}
-	x.w.Header().Add("Link", "</docs#error-"+e.code+`>; rel="help"`)
+	x.linkTo("</docs#error-" + e.code + `>; rel="help"`)
 	if e.invoice != "" && x.hasScope(apikey.InvoicesRead) {
 		x.w.Header().Set("Location", pipeline.InvoicePath(store.Invoice{Scope: x.scope, ID: e.invoice}))
 	}
