@@ -19,6 +19,7 @@ type markdown struct {
 }
 
 var (
+	breakable   = strings.NewReplacer(".", ".<wbr>", "_", "_<wbr>") // where a narrow cell may break a code
 	codePattern = regexp.MustCompile("`([^`]+)`")
 	boldPattern = regexp.MustCompile(`\*\*([^*]+)\*\*`)
 )
@@ -123,7 +124,7 @@ func anchored(cell string, anchor func(string) string) string {
 	return codePattern.ReplaceAllStringFunc(html.EscapeString(cell), func(code string) string {
 		code = strings.Trim(code, "`")
 		id := html.EscapeString(anchor(code))
-		return `<a class="ref" id="` + id + `" href="#` + id + `"><code>` + code + "</code></a>"
+		return `<a class="ref" id="` + id + `" href="#` + id + `"><code>` + breakable.Replace(code) + "</code></a>"
 	})
 }
 
