@@ -88,10 +88,11 @@ func notRun() map[string]string {
 		authority  = "would call the tax authority"
 		waiting    = "needs a document that waits for an operator; the tests of cmd/fiscalhub have one"
 		publicHost = "needs a public server of the reader"
+		network    = "downloads generators"
 		allRotated = "is refused while credentials need the pepper, as the page says"
 	)
 	return map[string]string{
-		"make run": takesLong, "make test": takesLong, "make build": takesLong, "make failover": takesLong, "make upgrade-proof": takesLong,
+		"make run": takesLong, "make test": takesLong, "make build": takesLong, "make failover": takesLong, "make upgrade-proof": takesLong, "make generated-clients": network,
 		`psql "$ADMIN_URL"`: server, `fiscalhub migrate --database "$MIGRATOR_URL"`: server,
 		`fiscalhub serve --no-migrate --database "$SERVICE_URL"`: server, `fiscalhub serve --database 'postgres://`: server,
 		"fiscalhub serve --environment production": authority, "fiscalhub reconcile ": authority, "fiscalhub doctor ": authority,
@@ -271,5 +272,23 @@ func (r *reader) learn(kind string, words []string, printed string) {
 		if kind == "credential" {
 			r.ids[kind] = r.rotated // the rest of the page uses a credential that is valid
 		}
+	}
+}
+
+// All pages say the same about the life of an idempotency key.
+func TestPagesAgreeOnTheLifeOfIdempotencyKeys(t *testing.T) {
+	t.Parallel()
+	_, section, _ := strings.Cut(read(t, "../openapi/openapi.yaml"), "\n    ## Idempotency\n")
+	section, _, _ = strings.Cut(section, "\n    ## ")
+	if !strings.Contains(strings.Join(strings.Fields(section), " "), "is kept for as long as the invoice.") || strings.Contains(section, " days") {
+		t.Errorf("the OpenAPI document says\n%s", section)
+	}
+	for _, page := range []string{"../README.md", "integration.md"} {
+		if !strings.Contains(read(t, page), "for as long as the service keeps the invoice") {
+			t.Errorf("%s does not say how long a key works", page)
+		}
+	}
+	if !strings.Contains(read(t, "retention.md"), "| `idempotency` | as long as the invoice") {
+		t.Error("retention.md says something else about the keys")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -86,6 +87,17 @@ func (b browser) wait(expression string) {
 	}
 }
 
+// prefer makes the browser prefer a colour scheme, as the settings of a system do.
+func (b browser) prefer(scheme string) {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // picture writes a picture of the screen for the documentation, when asked for.
 func (b browser) picture(name string) {
 	b.t.Helper()
@@ -153,6 +165,7 @@ func TestDocsInABrowser(t *testing.T) {
 	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		b := newBrowser(t)
 		stop := b.watch(e.base)
+		b.prefer("light")
 		b.do(chromedp.EmulateViewport(1280, 900))
 		b.do(chromedp.Navigate(e.base + "/docs"))
 		b.wait(`document.readyState === 'complete' && document.querySelector('[role=tablist]') !== null`)
@@ -164,6 +177,9 @@ func TestDocsInABrowser(t *testing.T) {
 		b.want(`document.getElementById('contents').getBoundingClientRect().width > 200`, "true")
 		b.want(`document.getElementById('createInvoice').getBoundingClientRect().top < 1000`, "true")
 		b.picture("docs-1280.png")
+		b.text(`(() => { const filter = document.getElementById('filter'); filter.value = '/xml'; filter.dispatchEvent(new Event('input')); })()`)
+		b.want(`[...document.querySelectorAll('#contents .section li:not([hidden]) a')].map((link) => link.hash)`, "#downloadFiscalDocumentXml")
+		b.text(`(() => { const filter = document.getElementById('filter'); filter.value = ''; filter.dispatchEvent(new Event('input')); })()`)
 		reachByKeyboard(b)
 		chooseLanguage(b)
 		tryIt(b, e)
@@ -238,15 +254,23 @@ func takePictures(b browser, base string) {
 	b.do(chromedp.Navigate(base + "/docs#createInvoice"))
 	b.do(chromedp.Reload()) // closes what openEverything has opened
 	b.wait(`document.querySelector('[role=tablist]') !== null`)
+	b.text(`document.getElementById('createInvoice').scrollIntoView({ behavior: 'instant' })`)
 	b.picture("docs-390.png")
 	light := b.text(background)
+	b.prefer("dark")
+	dark := b.text(background)
 	b.text(`document.getElementById('theme').click()`)
-	if dark := b.text(background); dark == light {
-		b.t.Errorf("both themes have the background %s", dark)
+	if switched := b.text(background); dark == light || switched != light {
+		b.t.Errorf("the background is %s, %s when the system is dark, and %s after the switch", light, dark, switched)
 	}
+	b.text(`document.getElementById('theme').click()`)
 	b.do(chromedp.EmulateViewport(1280, 900))
 	b.text(`document.getElementById('createInvoice').scrollIntoView({ behavior: 'instant' })`)
 	b.picture("docs-1280-dark.png")
+	b.do(chromedp.EmulateViewport(390, 844))
+	b.text(`document.getElementById('createInvoice').scrollIntoView({ behavior: 'instant' })`)
+	b.picture("docs-390-dark.png")
+	b.do(chromedp.EmulateViewport(1280, 900))
 	b.text(`document.getElementById('error-external_id_conflict').scrollIntoView({ behavior: 'instant' })`)
 	b.picture("docs-1280-errors.png")
 }

@@ -46,7 +46,7 @@ function startContents() {
     const words = filter.value.toLowerCase().trim();
     for (const item of contents.querySelectorAll('.section li')) {
       const link = item.firstElementChild;
-      const text = `${link.textContent} ${link.hash} ${document.querySelector(link.hash.replaceAll('.', '\\.'))?.dataset.path ?? ''}`;
+      const text = `${link.textContent} ${link.hash} ${document.getElementById(link.hash.slice(1))?.dataset.path ?? ''}`;
       item.hidden = words !== '' && !text.toLowerCase().includes(words);
     }
     for (const section of contents.querySelectorAll('.section')) section.hidden = !section.querySelector('li:not([hidden])');
