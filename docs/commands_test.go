@@ -88,11 +88,11 @@ func notRun() map[string]string {
 		authority  = "would call the tax authority"
 		waiting    = "needs a document that waits for an operator; the tests of cmd/fiscalhub have one"
 		publicHost = "needs a public server of the reader"
-		network    = "downloads generators"
+		network    = "downloads from the internet"
 		allRotated = "is refused while credentials need the pepper, as the page says"
 	)
 	return map[string]string{
-		"make run": takesLong, "make test": takesLong, "make build": takesLong, "make failover": takesLong, "make upgrade-proof": takesLong, "make generated-clients": network,
+		"make run": takesLong, "make test": takesLong, "make build": takesLong, "make failover": takesLong, "make upgrade-proof": takesLong, "make generated-clients": network, "go get ": network,
 		`psql "$ADMIN_URL"`: server, `fiscalhub migrate --database "$MIGRATOR_URL"`: server,
 		`fiscalhub serve --no-migrate --database "$SERVICE_URL"`: server, `fiscalhub serve --database 'postgres://`: server,
 		"fiscalhub serve --environment production": authority, "fiscalhub reconcile ": authority, "fiscalhub doctor ": authority,
@@ -248,8 +248,8 @@ func (r *reader) follow(command string) {
 	if strings.HasPrefix(command, "fiscalhub history --taxpayer") { // of the invoice of the README
 		command = strings.Replace(command, r.ids["taxpayer"], "$TAXPAYER", 1)
 	}
-	if strings.HasPrefix(command, "fiscalhub serve") {
-		r.startLines(command, `API +\S+/v1`)
+	if regexp.MustCompile(`^([A-Z_]+=\S+ )*fiscalhub serve`).MatchString(command) {
+		r.startLines(command, `API +\S+/v1`, "FISCALHUB_LISTEN=127.0.0.1:0")
 		return
 	}
 	r.learn(kind, words, r.run(command, r.variables...))
