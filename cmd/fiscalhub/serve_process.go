@@ -95,11 +95,15 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	all.limit = func(l net.Listener) net.Listener { return limits.Listen(l, clients) }
-	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, registry, log)
+	pages, err := c.newConsole(t.ctx, &all, config, consoleParts{store: s, keys: keys, ring: ring, clients: clients, log: log})
 	if err != nil {
 		return err
 	}
-	if err := c.announce(t, config, receiverURL, s, ring); err != nil {
+	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, pages, registry, log)
+	if err != nil {
+		return err
+	}
+	if err := c.announce(t, config, receiverURL, pages, s, ring); err != nil {
 		return err
 	}
 	p := process{log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, fence: witness, certificate: config.tls, listeners: all, drainDelay: c.DrainDelay}
@@ -108,14 +112,19 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 
 // announce prints the addresses of the service. In an empty sandbox it creates the
 // demonstration first.
-func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, s *store.Store, ring *access.Keyring) (err error) {
-	v := startView{Version: version, Environment: config.env, Engine: s.Engine(), API: config.baseURL + "/v1", Docs: config.baseURL + "/docs"}
+func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, pages *servedConsole, s *store.Store, ring *access.Keyring) (err error) {
+	v := startView{Version: version, Environment: config.env, Engine: s.Engine(), API: config.baseURL + "/v1", Docs: config.baseURL + "/docs", Console: pages.address()}
 	if receiverURL != "" {
 		v.Receiver = receiverURL + "/fe"
 	}
 	if config.env == fiscal.Sandbox && !c.NoBootstrap {
 		if v.TaxpayerID, v.APIKey, err = t.bootstrap(s, access.NewCredentials(s, ring, s.Now)); err != nil {
 			return err
+		}
+		if v.APIKey != "" { // the database was empty
+			if v.ConsoleLink, err = pages.bootstrap(t.ctx, s); err != nil {
+				return err
+			}
 		}
 	}
 	if err := t.printStart(v, config.baseURL); err != nil {
