@@ -1,0 +1,81 @@
+// Package rejection explains the messages with which the tax authority rejects a
+// document, or accepts it conditionally: what a code means and what to do.
+//
+// The authority publishes no list of its codes. The table has the codes that are
+// known from its answers, and those of the simulator, which start at 90000.
+package rejection
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+)
+
+// An explanation says what a code means and what to do after it.
+type explanation struct {
+	code              string
+	meaning, whatToDo lang.Message
+}
+
+// Codes returns the codes that Explain knows, in the order of their numbers.
+func Codes() []string {
+	all := make([]string, 0, len(table()))
+	for _, e := range table() {
+		all = append(all, e.code)
+	}
+	return all
+}
+
+// Explain returns what a code of the authority means, and what to do. It returns
+// false when the code is not known.
+func Explain(code string, in lang.Language) (meaning, whatToDo string, ok bool) {
+	all := table()
+	i := slices.IndexFunc(all, func(e explanation) bool { return e.code == code })
+	if i < 0 {
+		return "", "", false
+	}
+	return all[i].meaning.In(in), all[i].whatToDo.In(in), true
+}
+
+// Note explains a code in one line, and returns false when the code is not known.
+func Note(code string, in lang.Language) (string, bool) {
+	meaning, whatToDo, ok := Explain(code, in)
+	if !ok {
+		return "", false
+	}
+	return lang.Messagef("Code %s means: %s What to do: %s", "El código %s significa: %s Qué hacer: %s", code, meaning, whatToDo).In(in), true
+}
+
+// Split separates a status message of the form "[code] text" into its code and its
+// text. It returns false for a message without a code.
+func Split(message string) (code, text string, ok bool) {
+	rest, found := strings.CutPrefix(message, "[")
+	if !found {
+		return "", message, false
+	}
+	code, text, ok = strings.Cut(rest, "]")
+	if !ok {
+		return "", message, false
+	}
+	return code, strings.TrimSpace(text), true
+}
+
+// Explained returns the status messages of a document with an explanation of every
+// known code. The authority's own words come first, then the explanations, then the
+// notes of the service.
+func Explained(messages []string, in lang.Language) []string {
+	var words, notes, explanations []string
+	for _, m := range messages {
+		code, _, ok := Split(m)
+		if !ok {
+			notes = append(notes, m)
+			continue
+		}
+		words = append(words, m)
+		if note, ok := Note(code, in); ok && !slices.Contains(explanations, note) {
+			explanations = append(explanations, note)
+		}
+	}
+	return slices.Concat(words, explanations, notes)
+}
