@@ -10,6 +10,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 type checkCmd struct {
@@ -33,7 +34,7 @@ type checkResult struct {
 func (c checkCmd) Run(t *terminal) error {
 	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(3))
 	if err != nil {
-		return usageError(err.Error())
+		return usageError{lang.OfError(err)}
 	}
 	k := checker{t: t, api: api, id: uuid.NewString()}
 	var view checkView
@@ -66,7 +67,8 @@ func (c checkCmd) Run(t *terminal) error {
 		}
 	})
 	if err == nil && failed > 0 {
-		err = fmt.Errorf("%d of %d checks failed", failed, len(view.Checks))
+		err = lang.Errorf("%d of %d checks failed",
+			"%d de %d comprobaciones fallaron", failed, len(view.Checks))
 	}
 	return err
 }

@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // checkState says how a check ended.
@@ -20,16 +21,23 @@ const (
 // checkOutcome is what a check has found.
 type checkOutcome struct {
 	state  checkState
-	found  string // a sentence
-	action string // what to do; empty when there is nothing to do
+	found  lang.Message // a sentence
+	action lang.Message // what to do; empty when there is nothing to do
 }
 
-func passed(found string) []checkOutcome { return []checkOutcome{{statePassed, found, ""}} }
-func warned(found, action string) []checkOutcome {
+func passed(found lang.Message) []checkOutcome {
+	return []checkOutcome{{statePassed, found, lang.Message{}}}
+}
+
+func warned(found, action lang.Message) []checkOutcome {
 	return []checkOutcome{{stateWarning, found, action}}
 }
-func failed(found, action string) []checkOutcome { return []checkOutcome{{stateFailed, found, action}} }
-func orPassed(o []checkOutcome, found string) []checkOutcome {
+
+func failed(found, action lang.Message) []checkOutcome {
+	return []checkOutcome{{stateFailed, found, action}}
+}
+
+func orPassed(o []checkOutcome, found lang.Message) []checkOutcome {
 	if len(o) == 0 {
 		return passed(found)
 	}
@@ -60,9 +68,10 @@ func (t *terminal) printFindings(found []finding) error {
 	count := map[checkState]int{}
 	for i, f := range found {
 		count[f.state]++
-		view.Checks[i] = findingView{f.group, f.name, f.state, f.state != stateFailed, strings.TrimSpace(f.found + " " + f.action), f.action}
+		view.Checks[i] = findingView{f.group, f.name, f.state, f.state != stateFailed, strings.TrimSpace(f.found.String() + " " + f.action.String()), f.action.String()}
 	}
-	summary := fmt.Sprintf("%d ok, %d with a warning, %d failed", count[statePassed], count[stateWarning], count[stateFailed])
+	summary := lang.Messagef("%d ok, %d with a warning, %d failed", "%d bien, %d con advertencia, %d con falla",
+		count[statePassed], count[stateWarning], count[stateFailed]).In(t.language)
 	err := t.answer(view, func(w io.Writer) {
 		group := ""
 		for _, f := range found {
@@ -78,17 +87,18 @@ func (t *terminal) printFindings(found []finding) error {
 		_, _ = fmt.Fprintf(w, "\n%s\n", summary)
 	})
 	if err == nil && count[stateFailed] > 0 {
-		err = fmt.Errorf("%d of %d checks failed: do what the lines marked FAILED say", count[stateFailed], len(found))
+		err = lang.Errorf("%d of %d checks failed: do what the lines marked FAILED say",
+			"%d de %d revisiones fallaron: haga lo que dicen las líneas marcadas FAILED", count[stateFailed], len(found))
 	}
 	return err
 }
 
 // plural returns a number with its noun.
-func plural(n int, one, many string) string {
+func plural(n int, one, many lang.Message) lang.Message {
 	if n == 1 {
-		return "1 " + one
+		many = one
 	}
-	return strconv.Itoa(n) + " " + many
+	return lang.Messagef("%d %s", "%d %s", n, many)
 }
 
 // terminalWidth is how wide the findings are printed. findingIndent is where their text
@@ -105,7 +115,7 @@ func (f finding) print(w io.Writer) {
 		mark = "FAILED"
 	}
 	head := fmt.Sprintf("  %-7s  %-15s  ", mark, f.name)
-	for _, text := range []string{f.found, f.action} {
+	for _, text := range []string{f.found.In(languageOfWriter(w)), f.action.In(languageOfWriter(w))} {
 		if text == "" {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 type ecfVerifyCmd struct {
@@ -62,10 +63,10 @@ func (c ecfVerifyCmd) Run(t *terminal) error {
 	encf, code, address, signer := s.document.ENCF.String(), s.code.String(), stamp.String(), s.verified.Certificate.Subject.String()
 	v := verifyView{Valid: true, ENCF: &encf, SecurityCode: &code, StampURL: &address, Signer: &signer}
 	for _, f := range ecf.Inspect(s.verified.Root()) {
-		v.Faults = append(v.Faults, f.Path+": "+f.Message)
+		v.Faults = append(v.Faults, f.Path+": "+f.Message.String())
 	}
 	return t.answer(v, func(w io.Writer) {
-		line(w, "signature", "valid")
+		line(w, "signature", lang.Messagef("valid", "válida").In(t.language))
 		line(w, "signer", signer)
 		line(w, "e-NCF", encf)
 		line(w, "security code", code)

@@ -83,7 +83,8 @@ func (c helpCmd) Run(t *terminal, parser *kong.Kong) error {
 		err = errors.New("no such command")
 	}
 	if err != nil {
-		return usageError("there is no command or topic " + strings.Join(c.Topic, " ") + ": see fiscalhub --help; topics are environments, exit-codes, files and variables")
+		return wrongUsage("there is no command or topic %s: see fiscalhub --help; topics are environments, exit-codes, files and variables",
+			"no existe el comando o tema %s: vea fiscalhub --help; los temas son environments, exit-codes, files y variables", strings.Join(c.Topic, " "))
 	}
 	return found.PrintUsage(false)
 }

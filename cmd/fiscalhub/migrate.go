@@ -1,9 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -21,6 +21,8 @@ func (migrateCmd) Run(t *terminal) error {
 			Engine string `json:"engine"`
 			Schema int64  `json:"schema"`
 		}{s.Engine(), v}
-		return t.answer(answer, func(w io.Writer) { line(w, fmt.Sprintf("%s database at schema version %d", s.Engine(), v)) })
+		return t.answer(answer, func(w io.Writer) {
+			say(w, lang.Messagef("%s database at schema version %d", "base de datos %s en la versión %d del esquema", s.Engine(), v))
+		})
 	})
 }

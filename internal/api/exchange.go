@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -22,6 +24,8 @@ type exchange struct {
 	r     *http.Request
 	id    string // request id
 	start time.Time
+
+	language lang.Language // of the messages of the answer
 
 	capacity *capacity.Capacity
 
@@ -58,6 +62,7 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{
 		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: "unknown",
 		capacity: a.capacity, address: a.clients.Address(r),
+		language: lang.FromHeader(strings.Join(r.Header.Values("Accept-Language"), ","), lang.English),
 	}
 	a.metrics.inFlight.Inc()
 	h := w.Header()
@@ -68,6 +73,14 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 		h.Set("Strict-Transport-Security", "max-age=63072000")
 	}
 	return x
+}
+
+// dependsOnLanguage sets the headers of an answer that has texts in the language of
+// the client.
+func (x *exchange) dependsOnLanguage() {
+	h := x.w.Header()
+	h.Set("Content-Language", string(x.language))
+	h.Set("Vary", "Accept-Language")
 }
 
 // recovering serves the request and turns a panic into an error.

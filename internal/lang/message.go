@@ -41,6 +41,31 @@ func (m Message) IsZero() bool { return m == Message{} }
 // Equal reports whether two messages have the same texts.
 func (m Message) Equal(other Message) bool { return m == other }
 
+// OneOf returns a list of values of which one is to be chosen: "a, b or c".
+func OneOf(values []string) Message {
+	return Message{list(values, " or "), list(values, " o ")}
+}
+
+func list(values []string, last string) string {
+	n := len(values) - 1
+	if n < 1 {
+		return strings.Join(values, "")
+	}
+	return strings.Join(values[:n], ", ") + last + values[n]
+}
+
+// Join returns messages as one message, with a separator between them.
+func Join(messages []Message, separator string) Message {
+	english, spanish := make([]string, len(messages)), make([]string, len(messages))
+	for i, m := range messages {
+		english[i], spanish[i] = m.english, m.spanish
+	}
+	return Message{strings.Join(english, separator), strings.Join(spanish, separator)}
+}
+
+// OfError returns the text of an error in both languages.
+func OfError(err error) Message { return Message{ErrorText(err, English), ErrorText(err, Spanish)} }
+
 // localized is a value with a text in both languages.
 type localized interface{ In(l Language) string }
 

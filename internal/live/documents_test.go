@@ -61,6 +61,11 @@ func TestLostAnswerOfARejectionEndsRejected(t *testing.T) {
 		if got := w.read(inv).Messages; len(got) != 1 || got[0] != "[176] no" {
 			t.Errorf("messages %q", got)
 		}
+		history, err := w.options.Store.History(t.Context(), w.scope, inv.ID)
+		w.must(err)
+		if last := history[len(history)-1]; last.Detail != "the authority's verdict: [176] no" {
+			t.Errorf("the history does not give the reason: %q", last.Detail)
+		}
 		w.clean()
 	})
 }
