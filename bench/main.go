@@ -28,7 +28,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	work := func() error { return run(ctx, os.Args[1:], os.Stdout, os.Stderr) }
+	if len(os.Args) > 1 && os.Args[1] == attackArgument {
+		work = func() error { return runAttack(ctx, os.Args[2:]) }
+	}
+	if err := work(); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

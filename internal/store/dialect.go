@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 )
 
@@ -14,6 +15,8 @@ type dialect struct {
 	name       string // also the folder of its migrations
 	skipLocked string // ends the sub-select of a claim, so that workers skip each other's rows
 	shared     bool   // several nodes may use one database at the same time
+	// gzipWriters compress large texts. It is nil when the engine does that itself.
+	gzipWriters *sync.Pool
 
 	// protect keeps other users from the files of the database. It is nil when there are
 	// none.

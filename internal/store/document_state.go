@@ -74,7 +74,7 @@ func scanDocumentState(r row) (*DocumentState, error) {
 	var whole, sent []byte
 	var summary bool
 	inv, err := scanInvoice(Scope{})(afterScan{r, []any{
-		&scope.Environment, &scope.TaxpayerID, &state.Request, &rnc, &encf, &numberRange, &certificate, &numberState, &code, &buyer, &signed, &created, &whole, &sent, &summary,
+		&scope.Environment, &scope.TaxpayerID, (*storedText)(&state.Request), &rnc, &encf, &numberRange, &certificate, &numberState, &code, &buyer, &signed, &created, &whole, &sent, &summary,
 	}})
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ const (
 
 // createInvoice stores an invoice and its document with the canonical request. It adds
 // no row when the external id is taken.
-func createInvoice(inv Invoice, request []byte) (statement, error) {
+func (d *dialect) createInvoice(inv Invoice, request []byte) (statement, error) {
 	messages, err := encodeMessages(inv.Messages)
 	return statement{`
 		INSERT INTO invoices (` + invoiceColumns + `, environment, taxpayer_id, request)
@@ -56,7 +56,7 @@ func createInvoice(inv Invoice, request []byte) (statement, error) {
 		inv.ID, inv.DocumentID, inv.ExternalID, string(inv.Type), string(inv.Status), inv.Currency, inv.IssueDate,
 		strings.Join([]string{inv.Subtotal, inv.DiscountTotal, inv.TaxTotal, inv.Total, inv.Paid, inv.Balance}, " "),
 		micros(inv.CreatedAt), micros(inv.UpdatedAt), inv.Revision, inv.DocumentTotal, optionalText(inv.ENCF),
-		optionalText(inv.TrackID), messages, string(inv.Environment), inv.TaxpayerID, request,
+		optionalText(inv.TrackID), messages, string(inv.Environment), inv.TaxpayerID, d.compressed(request),
 	}}, err
 }
 
@@ -171,7 +171,7 @@ func (r reader) Request(ctx context.Context, scope Scope, invoiceID string) ([]b
 	var request []byte
 	err := r.q.QueryRowContext(ctx, `
 		SELECT request FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
-		scope.Environment, scope.TaxpayerID, invoiceID).Scan(&request)
+		scope.Environment, scope.TaxpayerID, invoiceID).Scan((*storedText)(&request))
 	return request, r.d.wrap("read request", err)
 }
 

@@ -8,7 +8,7 @@ import "context"
 func (s *Store) ImportInvoices(ctx context.Context, invoices []Invoice, request []byte) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		for _, inv := range invoices {
-			one, err := createInvoice(inv, request)
+			one, err := s.d.createInvoice(inv, request)
 			if err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ const issuedHead = `environment, rnc, encf, taxpayer_id, document_id, sequence_i
 // document has the number, and ErrNotFound when there is no such invoice without a
 // number.
 func (tx *Tx) Issue(ctx context.Context, i Issued) error {
-	row, number := issue(i)
+	row, number := tx.d.issue(i)
 	if err := tx.changeOne(ctx, "issue", ErrNumberUsed, row); err != nil {
 		return err
 	}
@@ -69,13 +69,13 @@ func (tx *Tx) Issue(ctx context.Context, i Issued) error {
 
 // issue returns the statements that store the document and set the number of its
 // invoice.
-func issue(i Issued) (row, number statement) {
+func (d *dialect) issue(i Issued) (row, number statement) {
 	return statement{`
 		INSERT INTO issued (` + issuedHead + `, xml, summary)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		ON CONFLICT DO NOTHING`, []any{
 			string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, i.DocumentID, i.NumberRangeID, i.Certificate, string(NumberIssued), i.SecurityCode, i.BuyerRNC,
-			micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, i.XML, optionalBytes(i.Summary),
+			micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, d.compressed(i.XML), optionalBytes(d.compressed(i.Summary)),
 		}}, statement{`
 		UPDATE invoices SET encf = $5
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND document_id = $4 AND encf IS NULL`, []any{
@@ -118,7 +118,7 @@ func (s *Store) IssueAll(ctx context.Context, timeline string, sequence NumberRa
 		statements[0] = statement{statements[0].text + ` AND ` + s.d.timelineText + ` = $` + strconv.Itoa(len(args)), args}
 	}
 	for _, one := range all {
-		row, number := issue(one.Issued)
+		row, number := s.d.issue(one.Issued)
 		statements = append(statements, carryJob(one.Job, stage, until), row, number)
 	}
 	err := s.batch(ctx, statements, func(rows []int64) error {
@@ -154,7 +154,7 @@ func scanIssued(r row) (Issued, error) {
 	var signed, created int64
 	err := r.Scan(
 		&i.Environment, &i.RNC, &i.ENCF, &i.TaxpayerID, &i.DocumentID, &i.NumberRangeID, &i.Certificate, &i.State, &i.SecurityCode, &i.BuyerRNC,
-		&signed, &created, &i.XMLDigest, &i.SentDigest, &i.XML, &i.Summary)
+		&signed, &created, &i.XMLDigest, &i.SentDigest, (*storedText)(&i.XML), (*storedText)(&i.Summary))
 	i.SignedAt, i.CreatedAt, i.Summarized = fromMicros(signed), fromMicros(created), i.Summary != nil
 	return i, err
 }

@@ -21,7 +21,7 @@ var errKeyExists = errors.New("the idempotency key exists")
 // ErrExternalIDTaken when another invoice has the external id; then the key stays free.
 // Unique indexes decide both cases, so that concurrent requests cannot both succeed.
 func (s *Store) Register(ctx context.Context, r Registration) (known *Answer, err error) {
-	invoice, err := createInvoice(r.Invoice, r.Request)
+	invoice, err := s.d.createInvoice(r.Invoice, r.Request)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 func sqliteDialect() *dialect {
 	return &dialect{
 		name:         "sqlite",
+		gzipWriters:  newGzipWriters(),
 		open:         openSQLite,
 		openReadOnly: openSQLiteReadOnly,
 		protect:      protectSQLite,

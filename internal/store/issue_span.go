@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// An IssueSpan selects invoices by their date of issue.
+type IssueSpan struct {
+	From, To fiscal.Date // the first and the last date
+	After    string      // only invoices with a later id
+	Until    string      // only invoices with this id or an earlier one
+	Limit    int
+}
+
+// clockMargin is how much earlier than the end of its date of issue an invoice may have
+// been created: the day itself, and two days for clocks that differ.
+const clockMargin = 72 * time.Hour
+
+// An invoice is not created before its date of issue. So the condition on the id
+// leaves out older invoices without reading them.
+const issueSpan = `environment = $1 AND taxpayer_id = $2 AND id > $3 AND id <= $4 AND issue_date >= $5 AND issue_date <= $6`
+
+func (f IssueSpan) args(scope Scope) []any {
+	return []any{scope.Environment, scope.TaxpayerID, max(f.After, firstID(f.From.End().Add(-clockMargin))), f.Until, f.From.String(), f.To.String()}
+}
+
+// CountIssuedBetween counts the invoices of a span.
+func (r reader) CountIssuedBetween(ctx context.Context, scope Scope, f IssueSpan) (n int64, err error) {
+	err = r.q.QueryRowContext(ctx, `SELECT count(*) FROM invoices WHERE `+issueSpan, f.args(scope)...).Scan(&n)
+	return n, r.d.wrap("count invoices of a span", err)
+}
+
+// IssuedBetween reads invoices of a span, the oldest first.
+func (r reader) IssuedBetween(ctx context.Context, scope Scope, f IssueSpan) ([]Invoice, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+invoiceColumns+` FROM invoices WHERE `+issueSpan+` ORDER BY id LIMIT $7`, append(f.args(scope), f.Limit)...)
+	if err != nil {
+		return nil, r.d.wrap("read invoices of a span", err)
+	}
+	return collect(r.d, "read invoices of a span", rows, scanInvoice(scope))
+}
+
+// firstID returns an id that is lower than every id made at t or later: an id begins
+// with the milliseconds of its time.
+func firstID(t time.Time) string {
+	ms := uint64(max(0, t.UnixMilli()))
+	return fmt.Sprintf("%08x-%04x-0000-0000-000000000000", ms>>16, ms&0xffff)
+}
