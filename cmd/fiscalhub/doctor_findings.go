@@ -80,7 +80,7 @@ func (t *terminal) printFindings(found []finding) error {
 					_, _ = fmt.Fprintln(w)
 				}
 				group = f.group
-				_, _ = fmt.Fprintln(w, group)
+				_, _ = fmt.Fprintln(w, checkName(group, t.language))
 			}
 			f.print(w)
 		}
@@ -114,7 +114,7 @@ func (f finding) print(w io.Writer) {
 	if f.state == stateFailed {
 		mark = "FAILED"
 	}
-	head := fmt.Sprintf("  %-7s  %-15s  ", mark, f.name)
+	head := fmt.Sprintf("  %-7s  %-15s  ", mark, checkName(f.name, languageOfWriter(w)))
 	for _, text := range []string{f.found.In(languageOfWriter(w)), f.action.In(languageOfWriter(w))} {
 		if text == "" {
 			continue
@@ -140,4 +140,39 @@ func wrapText(text string, width int) []string {
 		}
 	}
 	return lines
+}
+
+// checkName returns the name of a check, or of a group of checks, in a language. It has
+// at most 15 letters, the width of its column.
+func checkName(name string, l lang.Language) string {
+	for _, m := range []lang.Message{
+		lang.Messagef("Files", "Archivos"),
+		lang.Messagef("folders", "carpetas"),
+		lang.Messagef("permissions", "permisos"),
+		lang.Messagef("disk space", "disco"),
+		lang.Messagef("TLS certificate", "certificado TLS"),
+		lang.Messagef("Database", "Base de datos"),
+		lang.Messagef("connection", "conexión"),
+		lang.Messagef("settings", "ajustes"),
+		lang.Messagef("role", "rol"),
+		lang.Messagef("Keys", "Claves"),
+		lang.Messagef("master key", "clave maestra"),
+		lang.Messagef("credentials", "credenciales"),
+		lang.Messagef("audit log", "auditoría"),
+		lang.Messagef("Tax authority", "DGII"),
+		lang.Messagef("trusted roots", "raíces"),
+		lang.Messagef("reachability", "acceso"),
+		lang.Messagef("Clock", "Reloj"),
+		lang.Messagef("time zone", "zona horaria"),
+		lang.Messagef("database", "base de datos"),
+		lang.Messagef("tax authority", "DGII"),
+		lang.Messagef("Taxpayers", "Contribuyentes"),
+		lang.Messagef("certificates", "certificados"),
+		lang.Messagef("number ranges", "rangos"),
+	} {
+		if m.In(lang.English) == name {
+			return m.In(l)
+		}
+	}
+	return name
 }
