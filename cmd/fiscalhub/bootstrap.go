@@ -30,7 +30,8 @@ func (t *terminal) printStart(v startView, baseURL string) error {
 	if t.cli.JSON {
 		return t.answer(v, nil)
 	}
-	_, _ = fmt.Fprintf(t.out, "fiscalhub %s, %s on %s\n  API  %s\n", v.Version, v.Environment, v.Engine, v.API)
+	_, _ = io.WriteString(t.out, lang.Messagef("fiscalhub %s, %s on %s\n  API  %s\n", "fiscalhub %s, %s en %s\n  API  %s\n",
+		v.Version, v.Environment, v.Engine, v.API).In(t.language))
 	if v.Receiver != "" {
 		_, _ = io.WriteString(t.out, lang.Messagef("  Receiver %s\n", "  Receptor %s\n", v.Receiver).In(t.language))
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
-	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -45,7 +44,7 @@ func (c clientFlags) apply(terms *access.Terms) error {
 	for _, path := range c.ClientCertificate {
 		fingerprint, err := certificateFingerprint(path)
 		if err != nil {
-			return fmt.Errorf("--client-certificate: %w", err)
+			return lang.Errorf("--client-certificate: %s", "--client-certificate: %s", err)
 		}
 		add(fingerprint)
 	}

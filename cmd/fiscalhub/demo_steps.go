@@ -18,7 +18,7 @@ func (d *demo) createInvoices(ctx context.Context) error {
 	for _, s := range d.samples {
 		made, err := d.api.CreateInvoice(ctx, "demo-"+s.externalID, s.request())
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.externalID, err)
+			return lang.Errorf("%s: %s", "%s: %s", s.externalID, err)
 		}
 		s.invoiceID, s.documentID, s.status = made.Data.ID, made.Data.FiscalDocumentID, made.Data.Status
 		d.t.progress(lang.Literal(fmt.Sprintf("%s  %-20s %s", s.externalID, s.status, s.about)))
@@ -107,7 +107,7 @@ func (d *demo) fetchFiles(ctx context.Context) error {
 				continue
 			}
 			if err != nil {
-				return fmt.Errorf("%s of %s: %w", extension, s.externalID, err)
+				return lang.Errorf("%s of %s: %s", "%s de %s: %s", extension, s.externalID, err)
 			}
 			s.files[extension] = file.Data
 		}

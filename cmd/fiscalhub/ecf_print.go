@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -25,7 +24,7 @@ func (c ecfPrintCmd) Run(t *terminal) error {
 	}
 	s, err := verifyFile(raw)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return lang.Errorf("%s: %s", "%s: %s", c.File, err)
 	}
 	if len(s.document.Lines) == 0 {
 		return lang.Errorf("%s is a summary (RFCE): print the invoice that it summarises",

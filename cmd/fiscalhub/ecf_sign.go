@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -61,7 +60,7 @@ func (c ecfSignCmd) Run(t *terminal) error {
 		return err
 	}
 	if err := id.Check(now); err != nil {
-		return fmt.Errorf("%s: %w", c.P12, err)
+		return lang.Errorf("%s: %s", "%s: %s", c.P12, err)
 	}
 	xml, code, err := document.Sign(id)
 	if err != nil {
@@ -131,7 +130,7 @@ func readIssuer(path string) (ecf.Issuer, error) {
 	}
 	file := issuerView{}
 	if err := json.Unmarshal(raw, &file, json.RejectUnknownMembers(true)); err != nil {
-		return ecf.Issuer{}, fmt.Errorf("%s: %w", path, err)
+		return ecf.Issuer{}, lang.Errorf("%s: %s", "%s: %s", path, err)
 	}
 	if file.IncomeType == "" {
 		file.IncomeType = "01"
@@ -154,7 +153,7 @@ func (t *terminal) readRequest(path string) (*fiscal.Invoice, error) {
 	}
 	parsed, err := strictjson.Parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, lang.Errorf("%s: %s", "%s: %s", path, err)
 	}
 	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -54,7 +53,7 @@ func (c ecfVerifyCmd) Run(t *terminal) error {
 				return err
 			}
 		}
-		return fmt.Errorf("%s: %w", c.File, err)
+		return lang.Errorf("%s: %s", "%s: %s", c.File, err)
 	}
 	stamp, err := s.stamp(c.Environment)
 	if err != nil {

@@ -49,6 +49,32 @@ func TestEveryLabelIsTranslated(t *testing.T) {
 		}
 		known[strings.ToLower(m.In(lang.English))] = true
 	}
+	eachCall(t, func(at string, call *ast.CallExpr) {
+		for _, text := range labelsOf(call) {
+			if !known[strings.ToLower(text)] {
+				t.Errorf("%s: the label %q is not in labels.go", at, text)
+			}
+		}
+	})
+}
+
+// The errors of commands have both languages: lang.Errorf and wrongUsage make them.
+func TestErrorsOfCommandsHaveBothLanguages(t *testing.T) {
+	t.Parallel()
+	eachCall(t, func(at string, call *ast.CallExpr) {
+		selector, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return
+		}
+		if of, ok := selector.X.(*ast.Ident); ok && (of.Name+"."+selector.Sel.Name == "errors.New" || of.Name+"."+selector.Sel.Name == "fmt.Errorf") {
+			t.Errorf("%s: %s.%s makes an error in English only; use lang.Errorf", at, of.Name, selector.Sel.Name)
+		}
+	})
+}
+
+// eachCall calls fn for every call in the files of this package.
+func eachCall(t *testing.T, fn func(at string, call *ast.CallExpr)) {
+	t.Helper()
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -63,14 +89,8 @@ func TestEveryLabelIsTranslated(t *testing.T) {
 			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok {
-				return true
-			}
-			for _, text := range labelsOf(call) {
-				if !known[strings.ToLower(text)] {
-					t.Errorf("%s: the label %q is not in labels.go", set.Position(call.Pos()), text)
-				}
+			if call, ok := n.(*ast.CallExpr); ok {
+				fn(set.Position(call.Pos()).String(), call)
 			}
 			return true
 		})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/x509"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -121,7 +120,7 @@ func (c liveFlags) newClient(env fiscal.Environment, o clientOptions) (*dgii.Cli
 	hosts := dgii.ProductionHosts(string(amb))
 	if c.Authority != "" {
 		if hosts, err = dgii.SimulatorHosts(c.Authority, string(amb)); err != nil {
-			return nil, fmt.Errorf("--authority: %w", err)
+			return nil, lang.Errorf("--authority: %s", "--authority: %s", err)
 		}
 	}
 	started := time.Now()

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -26,7 +25,7 @@ func openP12(path, passwordFile string) (*xmlsig.Identity, error) {
 	}
 	password, err := readPassword(passwordFile)
 	if err != nil {
-		return nil, fmt.Errorf("--password-file: %w", err)
+		return nil, lang.Errorf("--password-file: %s", "--password-file: %s", err)
 	}
 	id, err := xmlsig.OpenP12(file, password)
 	if err != nil {
@@ -55,7 +54,7 @@ func explainP12(err error, path, passwordFile string) error {
 		return lang.Errorf("%s: %s: ask the certification authority for a new certificate",
 			"%s: %s: solicite un certificado nuevo a la entidad de certificación", path, why)
 	}
-	return fmt.Errorf("%s: %s", path, why)
+	return lang.Errorf("%s: %s", "%s: %s", path, why)
 }
 
 // readPassword reads the first line of a file, without the line end. Spaces are

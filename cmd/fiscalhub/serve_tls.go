@@ -45,7 +45,7 @@ func (c tlsFlags) certificate() (*servedCertificate, error) {
 	served := &servedCertificate{certFile: c.TLSCert, keyFile: c.TLSKey}
 	pair, seen, err := served.read()
 	if err != nil {
-		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		return nil, lang.Errorf("--tls-cert, --tls-key: %s", "--tls-cert, --tls-key: %s", err)
 	}
 	served.current.Store(pair)
 	served.loaded = seen

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -98,7 +97,7 @@ func (c simulatorCmd) simulator(t *terminal) (*simulator.Simulator, error) {
 		decoder := json.NewDecoder(bytes.NewReader(raw))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(o.Fixture); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Fixture, err)
+			return nil, lang.Errorf("%s: %s", "%s: %s", c.Fixture, err)
 		}
 	}
 	if o.Fixture.Config == nil {
