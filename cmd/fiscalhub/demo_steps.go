@@ -53,7 +53,7 @@ func await(ctx context.Context, done func() (bool, error), problem func() string
 			return ctx.Err()
 		case <-end:
 			return lang.Errorf("not within %s: %s",
-				"no en %s: %s", demoTimeout, problem())
+				"no dentro de %s: %s", demoTimeout, problem())
 		}
 	}
 }

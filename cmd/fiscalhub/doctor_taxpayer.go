@@ -58,7 +58,7 @@ func (d *doctor) certificates(ctx context.Context) []checkOutcome {
 	var found []checkOutcome
 	if len(broken) > 0 {
 		found = append(found, failed(lang.Messagef("%s cannot sign: %s.",
-			"%s no pueden firmar: %s.", plural(len(broken), lang.Messagef("taxpayer", "contribuyente"), lang.Messagef("taxpayers", "contribuyentes")), few(broken)), action)...)
+			"No hay firma posible para %s: %s.", plural(len(broken), lang.Messagef("taxpayer", "contribuyente"), lang.Messagef("taxpayers", "contribuyentes")), few(broken)), action)...)
 	}
 	if len(ending) > 0 {
 		found = append(found, warned(lang.Messagef("The certificates of %s end within 30 days: %s.",

@@ -64,7 +64,7 @@ func suspended(c store.Credential) *apiError {
 
 func insufficientScope(missing []string) *apiError {
 	e := forbidden(lang.Messagef(
-		"the credential does not have the scope %s", "la credencial no tiene el permiso (scope) %s", strings.Join(missing, ", ")))
+		"the credential does not have the scope %s", "la credencial no tiene el alcance (scope) %s", strings.Join(missing, ", ")))
 	e.headers = map[string]string{
 		"WWW-Authenticate": `Bearer error="insufficient_scope", scope="` + strings.Join(missing, " ") + `"`,
 	}
@@ -168,7 +168,12 @@ func toAPIError(err error) *apiError {
 			message: lang.Messagef(
 				"the invoice is not valid and was not stored; correct what details lists, then send it with the same external_id",
 				"la factura no es válida y no se guardó; corrija lo que indican los detalles (details) y envíela con el mismo external_id")}
-	case errors.Is(err, pipeline.ErrMismatch), errors.Is(err, notify.ErrMismatch):
+	case errors.Is(err, notify.ErrMismatch):
+		return &apiError{status: http.StatusConflict, code: "idempotency_mismatch",
+			message: lang.Messagef(
+				"this Idempotency-Key was used with a different request; use a new Idempotency-Key for a new request",
+				"este Idempotency-Key ya se usó con otra solicitud; use un Idempotency-Key nuevo para una solicitud nueva")}
+	case errors.Is(err, pipeline.ErrMismatch):
 		return &apiError{status: http.StatusConflict, code: "idempotency_mismatch",
 			message: lang.Messagef(
 				"this Idempotency-Key was used with a different request; to repeat a request send exactly the same body, "+
@@ -178,7 +183,7 @@ func toAPIError(err error) *apiError {
 	case errors.Is(err, store.ErrTooManyEndpoints):
 		return invalid(fiscal.Problem{Code: fiscal.CodeTooManyItems, Message: lang.Messagef(
 			"the taxpayer already has the largest number of webhook endpoints; delete one first",
-			"el contribuyente ya tiene el máximo de destinos de webhook; elimine uno primero")})
+			"el contribuyente ya tiene el máximo de puntos de recepción (webhooks); elimine uno primero")})
 	case errors.As(err, &invalidMessage):
 		return invalid(fiscal.Problem{Field: "data.xml_base64", Code: fiscal.CodeInvalidFormat, Message: invalidMessage.Reason})
 	case errors.As(err, &conflict):

@@ -145,7 +145,7 @@ func (d *decoder) address(n strictjson.Node, p path, r *Request) {
 		case "postal_code":
 			a.PostalCode = d.text(v, at, textRule{min: 1, max: 20}).value
 		case "country_code":
-			r.country = d.format(v, at, isCountryCode, lang.Messagef("must be two upper-case letters", "debe ser dos letras mayúsculas"))
+			r.country = d.format(v, at, isCountryCode, lang.Messagef("must be two upper-case letters", "deben ser dos letras mayúsculas"))
 		default:
 			d.unknown(&p, name, addressNames())
 		}

@@ -123,7 +123,7 @@ func (d *decoder) discount(n strictjson.Node, p path) opt[Decimal] {
 		case "value":
 			value = d.decimal(v, at, maxDecimalDigits)
 			if value.ok() && value.value.Cmp(number(100, 0)) > 0 {
-				d.fail(at, CodeOutOfRange, lang.Messagef("must be at most 100", "debe ser un máximo de 100"))
+				d.fail(at, CodeOutOfRange, lang.Messagef("must be at most 100", "debe ser 100 o menos"))
 				value.state = invalid
 			}
 		default:

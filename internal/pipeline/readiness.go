@@ -67,13 +67,13 @@ func (f Facts) rangeProblem(code string, t fiscal.Type) lang.Message {
 	switch code {
 	case "sequence.exhausted":
 		return lang.Messagef("every authorised number of type %s in %s is taken",
-			"todas las secuencias autorizadas del tipo %s en %s están utilizadas", t, f.Environment)
+			"ya se utilizaron todas las secuencias autorizadas del tipo %s en %s", t, f.Environment)
 	case "sequence.expired":
 		return lang.Messagef("the authorised numbers of type %s in %s have expired",
 			"las secuencias autorizadas del tipo %s en %s están vencidas", t, f.Environment)
 	case "sequence.fenced":
-		return lang.Messagef("the numbers of type %s in %s are fenced after a restore; the operator must run fiscalhub reconcile",
-			"las secuencias del tipo %s en %s están bloqueadas después de una restauración; el operador debe ejecutar fiscalhub reconcile", t, f.Environment)
+		return lang.Messagef("the numbers of type %s in %s are fenced; the operator must run fiscalhub reconcile",
+			"las secuencias del tipo %s en %s están bloqueadas; el operador debe ejecutar fiscalhub reconcile", t, f.Environment)
 	}
 	return lang.Messagef("the taxpayer has no authorised numbers of type %s in %s",
 		"el contribuyente no tiene secuencias autorizadas del tipo %s en %s", t, f.Environment)

@@ -21,18 +21,28 @@ func ClosestName(name string, known []string) (string, bool) {
 	var written, other letters
 	written.set(name, true)
 	for _, k := range known {
+		if !similarLength(name, k) {
+			continue
+		}
 		if other.set(k, true); slices.Equal(written.list(), other.list()) && written.n > 0 {
 			return k, true
 		}
 	}
 	written.set(name, false)
 	for _, k := range known {
+		if !similarLength(name, k) {
+			continue
+		}
 		if other.set(k, false); differByOne(written.list(), other.list()) {
 			return k, true
 		}
 	}
 	return "", false
 }
+
+// similarLength reports whether two names can be similar. A letter has up to four bytes,
+// and a name may lack its underscores.
+func similarLength(a, b string) bool { return len(a)-len(b) <= 4 && len(b)-len(a) <= 4 }
 
 // letters are the lower-case letters of a name.
 type letters struct {
