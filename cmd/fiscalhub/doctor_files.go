@@ -141,7 +141,7 @@ func (d *doctor) diskSpace(context.Context) []checkOutcome {
 				"Revise el disco."))...)
 		case !known:
 		case bytes < uint64(d.minFree): //nolint:gosec // a size is not negative
-			found = append(found, failed(lang.Messagef("%d MiB are free for %s, and %d MiB are the least.",
+			found = append(found, failed(lang.Messagef("%d MiB are free for %s, and at least %d MiB are needed.",
 				"Hay %d MiB libres para %s, y el mínimo es %d MiB.", bytes>>20, folder, d.minFree>>20),
 				lang.Messagef("Free some space, or move the data: with a full disk the service answers creations with 503.",
 					"Libere espacio o mueva los datos: con el disco lleno el servicio responde 503 a las creaciones."))...)

@@ -88,7 +88,7 @@ func verbs(text string) []string {
 // hasWords reports whether a text has words beside its placeholders, flags and names of
 // the authority's elements, which are the same in both languages.
 func hasWords(text string) bool {
-	text = regexp.MustCompile(`%(\[\d+\])?[-+# 0]*\d*[a-zA-Z]|--[a-z-]+|Idempotency-Key|fiscalhub`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`%(\[\d+\])?[-+# 0]*\d*[a-zA-Z]|--[a-z-]+|Idempotency-Key|fiscalhub|XML|PDF`).ReplaceAllString(text, "")
 	return regexp.MustCompile(`[A-Za-z]{2,}`).MatchString(text)
 }
 
