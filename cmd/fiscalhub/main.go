@@ -112,7 +112,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	}
 	if err != nil {
 		hint := lang.Messagef("See fiscalhub --help, or fiscalhub COMMAND --help.", "Vea fiscalhub --help o fiscalhub COMANDO --help.")
-		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n%s\n", oneLineIn(err, language), hint.In(language))
+		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n%s\n", oneLineIn(parserError(err), language), hint.In(language))
 		return exitUsage
 	}
 	t := &terminal{ctx: audit.WithCaller(ctx, commandCaller(c.Actor)), cli: &c, out: out, errOut: errOut, language: language}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Message is a text for people in both languages. Messagef is the only way to
-// make one, so a message never lacks a language. The zero Message is empty.
+// A Message is a text for people in both languages. Its constructors ask for both, so
+// a message never lacks a language. The zero Message is empty.
 type Message struct{ english, spanish string }
 
 // Messagef returns a message. The texts are formats of package fmt with the same
@@ -23,6 +23,10 @@ func Messagef(english, spanish string, args ...any) Message {
 // Literal returns a message that is the same in both languages, such as the name of
 // a field or the words of the tax authority.
 func Literal(text string) Message { return Message{text, text} }
+
+// Translated returns a message of two texts that are not literals, such as a text of a
+// library and its translation.
+func Translated(english, spanish string) Message { return Message{english, spanish} }
 
 // In returns the text in a language.
 func (m Message) In(l Language) string {
