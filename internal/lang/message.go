@@ -117,10 +117,10 @@ func (e *messageError) Unwrap() []error { return e.causes }
 // ErrorText returns the text of an error in a language. Errors that have only one
 // text, such as those of the operating system, keep it.
 func ErrorText(err error, l Language) string {
-	if local, ok := err.(localized); ok { //nolint:errorlint // the text of the outermost error has the others in it
+	if local, ok := err.(localized); ok {
 		return local.In(l)
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // errors.Join has no type of its own to ask for
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || err.Error() != errors.Join(joined.Unwrap()...).Error() {
 		return err.Error()
 	}

@@ -40,7 +40,8 @@ func newSyntaxError(err error, body []byte) *SyntaxError {
 	if !errors.As(err, &syntactic) || syntactic.Err == nil {
 		return &SyntaxError{Offset: int64(len(body)), Reason: lang.Messagef("the body is not JSON", "el cuerpo no es JSON")}
 	}
-	pointer, reason := syntactic.JSONPointer, lang.Message{}
+	var reason lang.Message
+	pointer := syntactic.JSONPointer
 	switch text := syntactic.Err.Error(); {
 	case errors.Is(syntactic.Err, jsontext.ErrDuplicateName):
 		reason = lang.Messagef("the member name %s occurs twice in one object", "el nombre %s aparece dos veces en un mismo objeto", quote(pointer.LastToken()))
