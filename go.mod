@@ -33,6 +33,12 @@ require (
 
 require golang.org/x/term v0.46.0
 
+// The Go client is a module of its own, so that programs that use it need neither our
+// dependencies nor our Go release.
+require github.com/fiscalhub/fiscalhub/client v0.0.0
+
+replace github.com/fiscalhub/fiscalhub/client => ./client
+
 require (
 	github.com/andybalholm/brotli v1.2.6 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -54,7 +60,7 @@ require (
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/shopspring/decimal v1.5.0 // indirect
 	github.com/vearutop/statigz v1.4.0 // indirect
-	golang.org/x/crypto v0.57.0 // indirect
+	golang.org/x/crypto v0.57.0
 	golang.org/x/net v0.59.0
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect

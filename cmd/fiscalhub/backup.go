@@ -16,7 +16,12 @@ type backupCmd struct {
 
 // Run copies the database.
 func (c backupCmd) Run(t *terminal) error {
-	bytes, err := store.Backup(t.ctx, t.databaseAddress(), c.File)
+	progress := t.startProgress("backup", unitBytes)
+	bytes, err := store.Backup(t.ctx, t.databaseAddress(), c.File, progress.report)
+	if err == nil && bytes > 0 {
+		progress.report(bytes, bytes)
+	}
+	progress.end(t)
 	switch {
 	case errors.Is(err, store.ErrHasOwnTools):
 		return lang.Errorf("this command copies SQLite databases only: for PostgreSQL use pg_dump or pg_basebackup",
@@ -25,7 +30,8 @@ func (c backupCmd) Run(t *terminal) error {
 		return lang.Errorf("%s exists already: name another file",
 			"%s ya existe: indique otro archivo", c.File)
 	case err != nil:
-		return err
+		return t.interrupted(err, lang.Messagef("there is no backup, and the unfinished copy was removed; run the command again",
+			"no hay copia, y la copia incompleta se eliminó; ejecute el comando otra vez"))
 	}
 	made := struct {
 		File  string `json:"file"`

@@ -64,14 +64,19 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err != nil {
 		return err
 	}
-	events, err := c.newEvents(config.env, config.baseURL, s, keys, registry, log)
+	tracer, err := startTracer(t.ctx, s.Now, log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close() // after the parts that make spans
+	events, err := c.newEvents(config.env, config.baseURL, s, keys, registry, tracer, log)
 	if err != nil {
 		return err
 	}
 	defer events.close()
 	runtime, err := c.newRuntime(runtimeOptions{
 		env: config.env, store: s, keys: keys, fence: witness, onCommit: events.committed, log: log, metrics: registry,
-		own: publicAddresses(t.ctx, config.baseURL), compareRate: c.CompareRate, noPeerTokens: c.neverAuthenticates(),
+		own: publicAddresses(t.ctx, config.baseURL), compareRate: c.CompareRate, noPeerTokens: c.neverAuthenticates(), tracer: tracer,
 	})
 	if err != nil {
 		return err
@@ -80,7 +85,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	limits, clients := newCapacity(config.memory, log), capacity.NewClientFinder(config.proxies, s.Now, log)
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
-		Capacity: limits, Clients: clients, SecurityContacts: c.SecurityContact, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
+		Capacity: limits, Clients: clients, SecurityContacts: c.SecurityContact, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry, Tracer: tracer,
 		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: runtime.inbox,
 	})
 	if err != nil {
@@ -93,11 +98,15 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	all.limit = func(l net.Listener) net.Listener { return limits.Listen(l, clients) }
-	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, registry, log)
+	pages, err := c.newConsole(t.ctx, &all, config, consoleParts{store: s, keys: keys, ring: ring, clients: clients, log: log})
 	if err != nil {
 		return err
 	}
-	if err := c.announce(t, config, receiverURL, s, ring); err != nil {
+	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, pages, registry, log)
+	if err != nil {
+		return err
+	}
+	if err := c.announce(t, config, receiverURL, pages, s, ring); err != nil {
 		return err
 	}
 	p := process{log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, fence: witness, certificate: config.tls, listeners: all, drainDelay: c.DrainDelay}
@@ -106,14 +115,19 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 
 // announce prints the addresses of the service. In an empty sandbox it creates the
 // demonstration first.
-func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, s *store.Store, ring *access.Keyring) (err error) {
-	v := startView{Version: version, Environment: config.env, Engine: s.Engine(), API: config.baseURL + "/v1", Docs: config.baseURL + "/docs"}
+func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, pages *servedConsole, s *store.Store, ring *access.Keyring) (err error) {
+	v := startView{Version: version, Environment: config.env, Engine: s.Engine(), API: config.baseURL + "/v1", Docs: config.baseURL + "/docs", Console: pages.address()}
 	if receiverURL != "" {
 		v.Receiver = receiverURL + "/fe"
 	}
 	if config.env == fiscal.Sandbox && !c.NoBootstrap {
 		if v.TaxpayerID, v.APIKey, err = t.bootstrap(s, access.NewCredentials(s, ring, s.Now)); err != nil {
 			return err
+		}
+		if v.APIKey != "" { // the database was empty
+			if v.ConsoleLink, err = pages.bootstrap(t.ctx, s); err != nil {
+				return err
+			}
 		}
 	}
 	if err := t.printStart(v, config.baseURL); err != nil {

@@ -31,6 +31,8 @@ type terminal struct {
 
 	noMigrate bool // the command must not change the tables of the database
 	mayCreate bool // the command may create the database
+
+	onMigration func(done, missing int) // shows how far the migration is; may be nil
 }
 
 // answer prints v as JSON with --json, and calls human to print it as a table
@@ -78,7 +80,7 @@ func (t *terminal) openStore() (*store.Store, error) {
 				"no hay base de datos en %s: indique su carpeta con --data o su dirección con --database. `fiscalhub serve`, `fiscalhub onboard` y `fiscalhub taxpayer create` crean una", file)
 		}
 	}
-	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate})
+	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate, OnMigration: t.onMigration})
 	if errors.Is(err, store.ErrNotMigrated) {
 		return nil, lang.Errorf(
 			"run `fiscalhub migrate` with a database role that may change tables, then run this command again: %s",

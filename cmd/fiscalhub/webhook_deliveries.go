@@ -109,7 +109,8 @@ type webhookReplayCmd struct {
 	Failed bool   `help:"Send every event that failed or that the endpoint missed while it was disabled."`
 }
 
-// Run marks events for another delivery. A running server sends them.
+// Run makes events due for another delivery. A running server sends them. When the command
+// is interrupted, a running server also makes the rest of them due.
 func (c webhookReplayCmd) Run(t *terminal) error {
 	replay, err := c.replay()
 	if err != nil {
@@ -124,6 +125,9 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
+		if err := t.runReplay(all, e, plan); err != nil {
+			return err
+		}
 		count := strconv.FormatInt(plan.Events, 10)
 		if plan.AtLeast {
 			count = "at least " + count
@@ -136,6 +140,21 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 				"Un servidor en marcha envía otra vez %s eventos.", count))
 		})
 	})
+}
+
+// runReplay makes the events of a replay due and shows the progress.
+func (t *terminal) runReplay(all *notify.Endpoints, e store.Endpoint, plan store.ReplayPlan) error {
+	progress := t.startProgress("webhook replay", "events")
+	defer progress.end(t)
+	err := all.RunReplay(t.ctx, e.Scope, e.ID, func(due int64) {
+		if due < plan.Events {
+			progress.report(due, plan.Events)
+		} else if plan.Events > 0 {
+			progress.report(due, due) // there may be more than were counted
+		}
+	})
+	return t.interrupted(err, lang.Messagef("%d events are due; a running server continues with the others by itself",
+		"%d eventos están pendientes; un servidor en marcha continúa solo con los demás", progress.done))
 }
 
 // replay reads the flags, exactly one of which must be set.

@@ -29,7 +29,8 @@ func (a *API) createInvoice(x *exchange) error {
 		return err
 	}
 	command, err := newCommand(raw, document, scenario)
-	command.Scope, command.Key, command.RequestID, command.Language = x.scope, key, x.id, x.language
+	command.Scope, command.Key, command.RequestID = x.scope, key, x.id
+	command.Language, command.Trace = x.language, x.trace.String()
 	ctx, cancel := x.deadline()
 	defer cancel()
 	var done pipeline.Registered

@@ -48,6 +48,7 @@ type Command struct {
 	Request  []byte // the canonical request
 	Scenario Scenario
 	Language lang.Language // of the notes that are stored with the document
+	Trace    string        // traceparent of the request; empty: it has none
 }
 
 // Registered is the answer to a creation.
@@ -193,6 +194,6 @@ func newInvoice(c Command, start Start, now time.Time) store.Invoice {
 		TaxTotal: declared.TaxTotal.Text, Total: declared.Total.Text,
 		Paid: c.Invoice.Paid(), Balance: c.Invoice.Balance(),
 		DocumentTotal: c.Invoice.Totals.Total.StringFixed(2),
-		Messages:      notes, CreatedAt: now, UpdatedAt: now,
+		Messages:      notes, Trace: c.Trace, CreatedAt: now, UpdatedAt: now,
 	}
 }

@@ -27,6 +27,9 @@ type Purged struct {
 	Parked           int
 	RateWindows      int
 	UsedSeeds        int
+	UserSessions     int
+	UserLinks        int
+	SignInFailures   int
 	Closed           int // pending deliveries of deleted endpoints, which are failed now
 	// More says that the purge stopped at its limit. Another call deletes more rows.
 	More bool
@@ -66,6 +69,18 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (Purged, er
 		{&p.UsedSeeds, `
 			DELETE FROM used_seeds WHERE expires_at <= $1 AND digest IN (
 				SELECT digest FROM used_seeds WHERE expires_at <= $1 ORDER BY expires_at`,
+			now},
+		{&p.UserSessions, `
+			DELETE FROM user_sessions WHERE expires_at <= $1 AND id IN (
+				SELECT id FROM user_sessions WHERE expires_at <= $1 ORDER BY expires_at`,
+			now},
+		{&p.UserLinks, `
+			DELETE FROM user_links WHERE expires_at <= $1 AND user_id IN (
+				SELECT user_id FROM user_links WHERE expires_at <= $1 ORDER BY expires_at`,
+			now},
+		{&p.SignInFailures, `
+			DELETE FROM sign_in_failures WHERE expires_at <= $1 AND bucket IN (
+				SELECT bucket FROM sign_in_failures WHERE expires_at <= $1 ORDER BY expires_at`,
 			now},
 	} {
 		more, err := s.purge(ctx, table.text, table.until, limit, table.deleted)

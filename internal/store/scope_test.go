@@ -24,16 +24,23 @@ func sharedTables() map[string]string {
 		"audit_head":        "the audit log belongs to the whole database",
 		"authority_contact": "all nodes of an environment reach the authority, or none",
 		"comparisons":       "all nodes of an environment share one budget of questions",
+		"console_addresses": "the console of an environment shows all its taxpayers",
 		"contingencies":     "a contingency concerns all taxpayers of an environment",
 		"database_identity": "the name of the whole database",
 		"nodes":             "a node serves all taxpayers of its environment",
 		"rate_windows":      "the name of a bucket contains the credential",
+		"recovery_codes":    "a person may work for several taxpayers",
 		"schema_migrations": "the schema belongs to the whole database",
 		"schema_versions":   "the schema belongs to the whole database",
 		"secrets":           "keys of the service itself",
+		"sign_in_failures":  "counted before a person is known",
 		"suspensions":       "the subject contains the credential, the taxpayer or the environment",
 		"taxpayers":         "a taxpayer is the same in all environments; its id is the scope",
 		"used_seeds":        "a client uses a seed before it is authenticated",
+		"user_links":        "a person may work for several taxpayers",
+		"user_sessions":     "a person may work for several taxpayers",
+		"user_taxpayers":    "which taxpayers a person works for, in the environments of the person",
+		"users":             "a person may work for several taxpayers",
 	}
 }
 
@@ -50,6 +57,7 @@ func unscopedFunctions() map[string]unscoped {
 		// The operator, with the command line: no integrator can call these.
 		"reader.AllEndpoints":       {false, "operator: list all endpoints, and rotate the master key"},
 		"reader.AuditEntries":       {false, "operator: read the audit log of all taxpayers"},
+		"reader.AuditEntriesBefore": {false, "operators and auditors: read the audit log of all taxpayers"},
 		"reader.AnyDocument":        {false, "operator: find a document by its id alone"},
 		"reader.AnyEndpoint":        {false, "operator: find an endpoint by its id alone"},
 		"reader.AnySource":          {false, "operator: find a source by its id alone"},
