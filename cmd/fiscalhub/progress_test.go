@@ -78,7 +78,7 @@ func TestProgressWritesALineForEachTenthElsewhere(t *testing.T) {
 	for _, done := range []int64{0, 24, 25, 26, 50, 49, 120, 249, 250} {
 		p.report(done, 250)
 	}
-	term.warn("the authority is slow")
+	term.warn(lang.Literal("the authority is slow"))
 	p.end(term)
 	const want = "reconcile: 10 % (25 of 250 numbers)\nreconcile: 20 % (50 of 250 numbers)\nreconcile: 40 % (120 of 250 numbers)\n" +
 		"reconcile: 90 % (249 of 250 numbers)\nreconcile: 100 % (250 of 250 numbers)\nfiscalhub: warning: the authority is slow\n"
