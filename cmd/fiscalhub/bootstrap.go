@@ -18,9 +18,11 @@ type startView struct {
 	Engine      string             `json:"engine"`
 	API         string             `json:"api"`
 	Docs        string             `json:"docs"`
+	Console     string             `json:"console,omitempty"`  // when the process serves it
 	Receiver    string             `json:"receiver,omitempty"` // when it listens apart from the API
 	TaxpayerID  string             `json:"taxpayer_id,omitempty"`
-	APIKey      string             `json:"api_key,omitempty"` // of the demonstration taxpayer, once
+	APIKey      string             `json:"api_key,omitempty"`      // of the demonstration taxpayer, once
+	ConsoleLink string             `json:"console_link,omitempty"` // of the demonstration operator, once
 }
 
 // printStart prints the addresses of the service and, in a sandbox, how to use it.
@@ -32,7 +34,13 @@ func (t *terminal) printStart(v startView, baseURL string) error {
 	if v.Receiver != "" {
 		_, _ = fmt.Fprintf(t.out, "  Receiver %s\n", v.Receiver)
 	}
+	if v.Console != "" {
+		_, _ = fmt.Fprintf(t.out, "  Console %s\n", v.Console)
+	}
 	_, _ = fmt.Fprintf(t.out, "  Docs %s\n", v.Docs)
+	if v.ConsoleLink != "" {
+		_, _ = fmt.Fprintf(t.out, "\nOpen the console in a browser with this link, valid for 24 hours and once. The operator demo sets a password there:\n  %s\n", v.ConsoleLink)
+	}
 	switch {
 	case v.APIKey != "":
 		_, _ = fmt.Fprintf(t.out, `

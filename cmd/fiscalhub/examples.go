@@ -8,6 +8,7 @@ func examples() map[string][]string {
 			"fiscalhub serve",
 			"fiscalhub serve --environment certification --authority http://127.0.0.1:9090 --trust sim/roots.pem",
 			"fiscalhub serve --environment production --database postgres://db/fiscalhub --base-url https://invoices.example --trust roots.pem",
+			"fiscalhub serve --environment production --base-url https://invoices.example --trust roots.pem --console --console-require-second-factor",
 		},
 		"onboard": {
 			"fiscalhub onboard",
@@ -20,6 +21,14 @@ func examples() map[string][]string {
 		"taxpayer show":    {"fiscalhub taxpayer show 0192c7d2-0000-7000-8000-000000000001"},
 		"taxpayer suspend": {"fiscalhub taxpayer suspend 0192c7d2-0000-7000-8000-000000000001 --reason 'contract ended'"},
 		"taxpayer resume":  {"fiscalhub taxpayer resume 0192c7d2-0000-7000-8000-000000000001"},
+		"user create": {
+			"fiscalhub user create --name 'Ana Pérez' --email ana@example.com --role operator",
+			"fiscalhub user create --name 'Luis Marte' --email luis@example.com --role accountant --taxpayer ID --environment production",
+		},
+		"user list":    {"fiscalhub user list"},
+		"user disable": {"fiscalhub user disable ID --reason 'left the company'"},
+		"user reset":   {"fiscalhub user reset ID --console-base-url https://invoices.example"},
+		"user role":    {"fiscalhub user role ID --role accountant --taxpayer ID"},
 		"credential create": {
 			"fiscalhub credential create --taxpayer ID --environment sandbox --scope invoices.write,invoices.read,ecf.submit,ecf.read",
 			"fiscalhub credential create --taxpayer ID --environment production --scope invoices.read --expires 2027-12-31T00:00:00Z --allow 203.0.113.0/24",

@@ -49,7 +49,7 @@ type cli struct {
 	Actor       string           `help:"Name in the audit log of the person who changes something. By default the user and host of the operating system." placeholder:"NAME"`
 	MasterKey   string           `help:"Master key file. By default master.key in the data folder, created on first use." placeholder:"FILE"`
 
-	Serve       serveCmd       `cmd:"" help:"Run the API and the background workers."`
+	Serve       serveCmd       `cmd:"" help:"Run the API, the background workers and the console."`
 	Onboard     onboardCmd     `cmd:"" help:"Walk to the first live invoice: taxpayer, certificate, numbers, API key."`
 	Taxpayer    taxpayerCmd    `cmd:"" help:"Create, change, show and suspend the taxpayers that issue invoices."`
 	Credential  credentialCmd  `cmd:"" help:"Issue, rotate, suspend and revoke the API keys of integrators."`
@@ -67,6 +67,7 @@ type cli struct {
 	Source      sourceCmd      `cmd:"" help:"Manage the sources that may send signed events about documents."`
 	Demo        demoCmd        `cmd:"" help:"Run a complete demonstration in one process, with a simulator of the tax authority."`
 	Simulator   simulatorCmd   `cmd:"" help:"Run a simulator of the tax authority, with a control API."`
+	User        userCmd        `cmd:"" help:"Create, list, disable and reset the people of the console, and change their roles."`
 	Audit       auditCmd       `cmd:"" help:"List and verify the log of what operators have changed."`
 	Doctor      doctorCmd      `cmd:"" help:"Check what a server depends on: permissions, keys, clock, database, disk, trust, the tax authority. Each line says what to do."`
 	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to the schema of this version."`

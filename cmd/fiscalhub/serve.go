@@ -19,7 +19,6 @@ type serveCmd struct {
 	Listen          string        `help:"Address to listen on (default 127.0.0.1:8080)." default:"127.0.0.1:8080" placeholder:"ADDR"`
 	BaseURL         string        `name:"base-url" help:"Public address of the service, used in links. By default the address of --listen." placeholder:"URL"`
 	RateLimit       *int64        `help:"Requests per minute for each credential; 0 turns the limit off. By default 600 in the sandbox and 1200 elsewhere." placeholder:"N"`
-	ConsoleListen   string        `help:"Address of the operators' console (not part of this version)." placeholder:"ADDR"`
 	ReceiverListen  string        `help:"Address of a separate listener for the paths under /fe/, which other taxpayers call. By default the API's listener serves them." placeholder:"ADDR"`
 	MetricsListen   string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
 	TrustedProxy    []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
@@ -29,7 +28,9 @@ type serveCmd struct {
 	NoMigrate       bool          `help:"Do not migrate the database. The service refuses to start when a migration is missing: run fiscalhub migrate first."`
 	DrainDelay      time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
 	CompareRate     int           `help:"Questions per minute, of all nodes together, that compare accepted documents with what the tax authority shows; 0 turns the comparison off." default:"30" placeholder:"N"`
+	NoConsoleData   bool          `help:"Do not keep the search index, the counts and the log of requests that the console shows." hidden:""`
 	LogLevel        slog.Level    `help:"debug, info, warn or error." default:"info"`
+	consoleFlags
 	tlsFlags
 	liveFlags
 	privateFlag
@@ -46,6 +47,9 @@ type serveConfig struct {
 	tls       *servedCertificate // nil: no TLS
 	proxies   []netip.Prefix
 	memory    capacity.Memory
+	// consoleData says that the process keeps what the console shows beside documents:
+	// the search index, the counts and the log of requests.
+	consoleData bool
 }
 
 // maxCompareRate is the highest --compare-rate: the comparison is slow on purpose.
@@ -54,15 +58,13 @@ const maxCompareRate = 600
 // check parses the flags. It fails before anything is created or opened.
 func (c serveCmd) check() (config serveConfig, err error) {
 	config.env, config.baseURL = fiscal.Environment(c.Environment), strings.TrimRight(c.BaseURL, "/")
-	if c.ConsoleListen != "" {
-		return config, errors.New("--console-listen: this version has no console")
-	}
+	config.consoleData = c.serves(config.env) && !c.NoConsoleData
 	if config.baseURL != "" {
 		if err := checkBaseURL(config.baseURL); err != nil {
 			return config, err
 		}
 	}
-	if err := errors.Join(c.liveFlags.check(config.env), c.privateFlag.check(config.env)); err != nil {
+	if err := errors.Join(c.liveFlags.check(config.env), c.privateFlag.check(config.env), c.consoleFlags.check()); err != nil {
 		return config, err
 	}
 	config.rateLimit = api.DefaultRateLimit(config.env)

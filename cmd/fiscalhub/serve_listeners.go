@@ -82,10 +82,10 @@ func (l *listeners) close() {
 	}
 }
 
-// listen adds the servers of the API, of the receiver and, with --metrics-listen,
-// of the metrics. It returns the address of the receiver when the receiver has a
+// listen adds the servers of the API, of the receiver, of the console and, with
+// --metrics-listen, of the metrics. It returns the address of the receiver when the receiver has a
 // listener of its own.
-func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener, config serveConfig, a *api.API, received http.Handler, registry *prometheus.Registry, log *slog.Logger) (receiverURL string, err error) {
+func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener, config serveConfig, a *api.API, received http.Handler, pages *servedConsole, registry *prometheus.Registry, log *slog.Logger) (receiverURL string, err error) {
 	handler := a.Handler(registry)
 	if c.ReceiverListen == "" {
 		handler = api.Mount(handler, receiver.Serves, received)
@@ -97,6 +97,7 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 		receiverURL = config.scheme() + "://" + reachable(c.ReceiverListen, own.Addr())
 		all.add(config.tls.wrap(all.limit(own), false), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
 	}
+	handler = pages.mount(all, config, handler, log)
 	all.add(config.tls.wrap(all.limit(main), c.TLSClientCertificates), handler, log)
 	if c.MetricsListen != "" {
 		own, err := all.open(ctx, c.MetricsListen)

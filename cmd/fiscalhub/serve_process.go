@@ -64,10 +64,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err != nil {
 		return err
 	}
-	tracer, err := startTracer(t.ctx, s.Now, log)
-	if err != nil {
-		return err
-	}
+	tracer := startTracer(t.ctx, s.Now, log)
 	defer tracer.Close() // after the parts that make spans
 	events, err := c.newEvents(config.env, config.baseURL, s, keys, registry, tracer, log)
 	if err != nil {
@@ -82,11 +79,16 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	defer runtime.close()
+	console, err := newConsoleData(config, s, registry, log)
+	if err != nil {
+		return err
+	}
 	limits, clients := newCapacity(config.memory, log), capacity.NewClientFinder(config.proxies, s.Now, log)
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
 		Capacity: limits, Clients: clients, SecurityContacts: c.SecurityContact, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry, Tracer: tracer,
 		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: runtime.inbox,
+		RequestLog: console.requestLog(),
 	})
 	if err != nil {
 		return err
@@ -98,27 +100,39 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	all.limit = func(l net.Listener) net.Listener { return limits.Listen(l, clients) }
-	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, registry, log)
+	pages, err := c.newConsole(t.ctx, &all, config, consoleParts{store: s, keys: keys, ring: ring, clients: clients, log: log})
 	if err != nil {
 		return err
 	}
-	if err := c.announce(t, config, receiverURL, s, ring); err != nil {
+	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, pages, registry, log)
+	if err != nil {
 		return err
 	}
-	p := process{log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, fence: witness, certificate: config.tls, listeners: all, drainDelay: c.DrainDelay}
+	if err := c.announce(t, config, receiverURL, pages, s, ring); err != nil {
+		return err
+	}
+	p := process{
+		log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, console: console, fence: witness,
+		certificate: config.tls, listeners: all, drainDelay: c.DrainDelay,
+	}
 	return p.run(t.ctx)
 }
 
 // announce prints the addresses of the service. In an empty sandbox it creates the
 // demonstration first.
-func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, s *store.Store, ring *access.Keyring) (err error) {
-	v := startView{Version: version, Environment: config.env, Engine: s.Engine(), API: config.baseURL + "/v1", Docs: config.baseURL + "/docs"}
+func (c serveCmd) announce(t *terminal, config serveConfig, receiverURL string, pages *servedConsole, s *store.Store, ring *access.Keyring) (err error) {
+	v := startView{Version: version, Environment: config.env, Engine: s.Engine(), API: config.baseURL + "/v1", Docs: config.baseURL + "/docs", Console: pages.address()}
 	if receiverURL != "" {
 		v.Receiver = receiverURL + "/fe"
 	}
 	if config.env == fiscal.Sandbox && !c.NoBootstrap {
 		if v.TaxpayerID, v.APIKey, err = t.bootstrap(s, access.NewCredentials(s, ring, s.Now)); err != nil {
 			return err
+		}
+		if v.APIKey != "" { // the database was empty
+			if v.ConsoleLink, err = pages.bootstrap(t.ctx, s); err != nil {
+				return err
+			}
 		}
 	}
 	if err := t.printStart(v, config.baseURL); err != nil {
@@ -138,6 +152,7 @@ type process struct {
 	api         *api.API
 	pipeline    *pipeline.Pipeline
 	events      *events
+	console     *consoleData
 	fence       *fence.Fence
 	certificate *servedCertificate // nil: no TLS
 	listeners   listeners
@@ -177,6 +192,7 @@ func (p process) run(ctx context.Context) error {
 	p.pipeline.Journal().Flush(uncancelled) // entries of the last requests
 	select {
 	case <-worked:
+		p.console.flush(uncancelled)
 	case <-time.After(workGrace):
 		p.log.Warn("Some stages did not finish in time. When their leases expire, another process or the next start claims the jobs.")
 	}
@@ -194,6 +210,7 @@ func (p process) startWork(ctx context.Context) <-chan struct{} {
 		all.Go(func() { p.keyring.Run(ctx, p.log) })
 		all.Go(func() { p.keyring.RunCheckpoints(ctx, p.log) })
 		all.Go(func() { p.events.run(ctx) })
+		all.Go(func() { p.console.run(ctx) })
 		all.Go(func() { p.pipeline.Run(ctx) })
 		if p.certificate != nil {
 			all.Go(func() { p.certificate.run(ctx, p.log) })

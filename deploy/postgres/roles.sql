@@ -90,14 +90,14 @@ BEGIN
 		EXECUTE format('REVOKE INSERT, UPDATE, DELETE ON %s FROM fiscalhub_service', t.name);
 	END LOOP;
 	-- The rights of the reader: every column that is not a secret. The service stores secrets
-	-- encrypted, and of an API key only a digest.
+	-- encrypted, and of an API key, a session, a link and a password only a digest.
 	FOR t IN
 		SELECT c.oid::regclass AS name, string_agg(quote_ident(a.attname), ', ') AS columns
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
 			AND c.relname NOT IN ('secrets', 'sealed_answers')
-			AND a.attname NOT IN ('sealed', 'secret', 'old_secret')
-			AND NOT (c.relname = 'credentials' AND a.attname = 'digest')
+			AND a.attname NOT IN ('sealed', 'secret', 'old_secret', 'password_hash')
+			AND NOT (c.relname IN ('credentials', 'user_links', 'user_sessions', 'recovery_codes') AND a.attname = 'digest')
 		GROUP BY c.oid
 	LOOP
 		EXECUTE format('GRANT SELECT (%s) ON %s TO fiscalhub_reader', t.columns, t.name);

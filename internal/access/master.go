@@ -90,7 +90,7 @@ func rewrap(ctx context.Context, s *store.Store, keys *seal.Keys, to *seal.Maste
 	err = s.Update(ctx, func(tx *store.Tx) error {
 		var all []move
 		for _, list := range []func(context.Context, *store.Tx, rewrapper) ([]move, error){
-			keyMoves, certificateMoves, endpointMoves, sourceMoves, answerMoves, // the keys first: this locks them
+			keyMoves, certificateMoves, endpointMoves, sourceMoves, answerMoves, secondFactorMoves, // the keys first: this locks them
 		} {
 			some, err := list(ctx, tx, func(sealed, aad []byte) ([]byte, error) { return keys.Rewrap(sealed, aad, to) })
 			if err != nil {

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -83,5 +84,16 @@ func answerMoves(ctx context.Context, tx *store.Tx, rewrap rewrapper) ([]move, e
 			return fmt.Errorf("access: rewrap the answer of %s: %w", a.Operation, err)
 		}
 		return tx.RewrapAnswer(ctx, a)
+	})
+}
+
+func secondFactorMoves(ctx context.Context, tx *store.Tx, rewrap rewrapper) ([]move, error) {
+	rows, err := tx.Users(ctx)
+	rows = slices.DeleteFunc(rows, func(u store.User) bool { return len(u.SecondFactor) == 0 })
+	return newMoves(rows, err, func(u store.User) (err error) {
+		if u.SecondFactor, err = rewrap(u.SecondFactor, SecondFactorBinding(u.ID).aad()); err != nil {
+			return fmt.Errorf("access: rewrap the second factor of user %s: %w", u.ID, err)
+		}
+		return tx.RewrapUser(ctx, u)
 	})
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Secrets seals and opens the secrets of taxpayers other than the private keys of
-// certificates: the signing secrets of webhook endpoints and event sources, and stored
-// answers that contain such a secret.
+// Secrets seals and opens the secrets of taxpayers and people other than the private keys of
+// certificates: the signing secrets of webhook endpoints and event sources, stored answers
+// that contain such a secret, and the second factors of people.
 type Secrets struct {
 	store *store.Store
 	keys  *seal.Keys
@@ -44,6 +44,12 @@ func SourceBinding(scope store.Scope, id string, version int64) Binding {
 // never changes, so it has one version.
 func AnswerBinding(scope store.Scope, operation, key string) Binding {
 	return Binding{scope, "answer", operation + " " + key, 1}
+}
+
+// SecondFactorBinding returns the binding of the secret of a person's second factor. A new
+// secret replaces the old one in the same row.
+func SecondFactorBinding(userID string) Binding {
+	return Binding{store.Scope{}, "second_factor", userID, 1}
 }
 
 func (b Binding) aad() []byte {

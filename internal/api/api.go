@@ -47,6 +47,9 @@ type Options struct {
 
 	SecurityContacts []string // addresses (URI) for reports of weaknesses; empty: no security.txt
 
+	// RequestLog, if set, gets every request under /v1/ after its answer.
+	RequestLog RequestLog
+
 	// The services below send and receive events. The sandbox does not use
 	// them, and they may be nil.
 	Endpoints *notify.Endpoints
@@ -88,6 +91,11 @@ type Inbox interface {
 	Receive(ctx context.Context, in live.Inbound) (live.Received, error)
 }
 
+// RequestLog keeps a log of requests for the console. Add must not block.
+type RequestLog interface {
+	Add(q store.LoggedRequest)
+}
+
 // API is the HTTP handler of the public API.
 type API struct {
 	store       *store.Store
@@ -103,6 +111,7 @@ type API struct {
 	tracer      *trace.Tracer
 
 	securityContacts []string
+	requestLog       RequestLog // nil: no log is kept
 
 	endpoints *notify.Endpoints
 	feed      *notify.Feed
@@ -136,8 +145,8 @@ func New(opt Options) (*API, error) {
 	a := &API{
 		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL,
 		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, tls: opt.TLS, now: opt.Now, log: opt.Log, tracer: opt.Tracer,
-		securityContacts: opt.SecurityContacts,
-		endpoints:        opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
+		securityContacts: opt.SecurityContacts, requestLog: opt.RequestLog,
+		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
 
 		cursors:     func() cursor.Keys { return opt.Keyring.Cursors() },
 		rateLimiter: newRateLimiter(opt.RateLimit, opt.Now, opt.Store),

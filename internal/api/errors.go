@@ -229,7 +229,7 @@ func (a *API) respondError(x *exchange, err error) {
 	for i, p := range e.details {
 		details[i] = detail(p)
 	}
-	x.code = e.code
+	x.code, x.problems = e.code, e.details
 	body, err := strictjson.Encode(errorEnvelope{errorBody{e.code, e.message, x.id, details}})
 	if err != nil {
 		a.log.Error("cannot encode the error answer; the body is empty", "request_id", x.id, "error", err.Error())

@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/trace"
@@ -41,6 +43,7 @@ type exchange struct {
 	status    int
 	bytes     int
 	code      string // error code
+	problems  fiscal.Problems
 	invoiceID string
 	keyDigest string // short digest of the idempotency key
 	replayed  bool
@@ -57,10 +60,13 @@ func (x *exchange) deadline() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(x.r.Context(), handlerTime)
 }
 
+// unknownRoute is the route of a request that has none.
+const unknownRoute = "unknown"
+
 // begin sets the headers that every answer has.
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{
-		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: "unknown",
+		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: unknownRoute,
 		capacity: a.capacity, address: a.clients.Address(r),
 	}
 	x.trace = traceOf(r.Header)
@@ -112,6 +118,31 @@ func (a *API) finish(x *exchange) {
 		attrs = append(attrs, slog.Bool("replayed", true))
 	}
 	a.log.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
+	if a.requestLog != nil && strings.HasPrefix(x.r.URL.Path, "/v1/") {
+		a.requestLog.Add(a.logged(x, took))
+	}
+}
+
+// maxLoggedPath is the longest path in the log of requests.
+const maxLoggedPath = 300
+
+// logged returns the entry of a request for the log of requests. The path of an unknown
+// route is left out: a client may have sent anything in it.
+func (a *API) logged(x *exchange, took time.Duration) store.LoggedRequest {
+	q := store.LoggedRequest{
+		Scope: store.Scope{Environment: a.environment}, RequestID: x.id, At: x.start, Method: methodLabel(x.r.Method), Route: x.route,
+		Status: x.status, Code: x.code, Took: took, Replayed: x.replayed,
+	}
+	if x.authenticated {
+		q.TaxpayerID, q.Credential = x.credential.TaxpayerID, x.credential.Prefix
+	}
+	if path := x.r.URL.EscapedPath(); x.route != unknownRoute && len(path) <= maxLoggedPath {
+		q.Path = path
+	}
+	for _, p := range x.problems {
+		q.Details = append(q.Details, store.RequestDetail{Code: p.Code, Field: p.Field})
+	}
+	return q
 }
 
 // methodLabel returns a known method, or OTHER: a client must not choose the

@@ -102,6 +102,7 @@ func (c Change) fields() (before, after string, err error) {
 // AuditFilter chooses entries of the audit log. Empty fields choose all.
 type AuditFilter struct {
 	Since  time.Time
+	Until  time.Time // entries before this instant
 	Actor  string
 	Object string // kind:id, or the id alone
 }
@@ -109,8 +110,23 @@ type AuditFilter struct {
 // AuditEntries reads up to limit entries after the entry number after, the oldest
 // first. Only the operator uses it.
 func (r reader) AuditEntries(ctx context.Context, f AuditFilter, after int64, limit int) ([]audit.Entry, error) {
-	where := []string{`seq > $1`}
-	args := []any{after, limit}
+	where, args := f.conditions(`seq > $1`, after, limit)
+	return r.auditEntries(ctx, `
+		SELECT `+auditColumns+` FROM audit_entries WHERE `+where+` ORDER BY seq LIMIT $2`, args)
+}
+
+// AuditEntriesBefore reads up to limit entries before the entry number before, the newest
+// first. Only overseers of the whole service use it.
+func (r reader) AuditEntriesBefore(ctx context.Context, f AuditFilter, before int64, limit int) ([]audit.Entry, error) {
+	where, args := f.conditions(`seq < $1`, before, limit)
+	return r.auditEntries(ctx, `
+		SELECT `+auditColumns+` FROM audit_entries WHERE `+where+` ORDER BY seq DESC LIMIT $2`, args)
+}
+
+// conditions returns the conditions of a filter beside the first one, and the arguments of
+// all of them.
+func (f AuditFilter) conditions(first string, args ...any) (string, []any) {
+	where := []string{first}
 	add := func(condition string, values ...any) {
 		for _, v := range values {
 			args = append(args, v)
@@ -121,6 +137,9 @@ func (r reader) AuditEntries(ctx context.Context, f AuditFilter, after int64, li
 	if !f.Since.IsZero() {
 		add(`at >= ?`, micros(f.Since))
 	}
+	if !f.Until.IsZero() {
+		add(`at < ?`, micros(f.Until))
+	}
 	if f.Actor != "" {
 		add(`actor = ?`, f.Actor)
 	}
@@ -130,8 +149,11 @@ func (r reader) AuditEntries(ctx context.Context, f AuditFilter, after int64, li
 	case f.Object != "":
 		add(`(object LIKE ? OR taxpayer_id = ?)`, "%:"+f.Object, f.Object)
 	}
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+auditColumns+` FROM audit_entries WHERE `+strings.Join(where, " AND ")+` ORDER BY seq LIMIT $2`, args...)
+	return strings.Join(where, " AND "), args
+}
+
+func (r reader) auditEntries(ctx context.Context, text string, args []any) ([]audit.Entry, error) {
+	rows, err := r.q.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, r.d.wrap("read audit log", err)
 	}

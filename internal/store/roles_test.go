@@ -162,6 +162,7 @@ func TestTheReaderReadsAndCannotWrite(t *testing.T) {
 	for _, statement := range []string{
 		`SELECT digest FROM credentials`, `SELECT sealed FROM certificates`, `SELECT secret FROM endpoints`, `SELECT old_secret FROM endpoints`,
 		`SELECT secret FROM sources`, `SELECT old_secret FROM sources`, `SELECT * FROM secrets`,
+		`SELECT password_hash FROM users`, `SELECT sealed FROM users`, `SELECT digest FROM user_sessions`, `SELECT digest FROM user_links`, `SELECT digest FROM recovery_codes`,
 	} {
 		if code := refusal(t, reader, statement); code != denied {
 			t.Errorf("%s: %s, want %s", statement, code, denied)

@@ -24,16 +24,24 @@ func sharedTables() map[string]string {
 		"audit_head":        "the audit log belongs to the whole database",
 		"authority_contact": "all nodes of an environment reach the authority, or none",
 		"comparisons":       "all nodes of an environment share one budget of questions",
+		"console_addresses": "the console of an environment shows all its taxpayers",
 		"contingencies":     "a contingency concerns all taxpayers of an environment",
 		"database_identity": "the name of the whole database",
+		"index_walks":       "the indexer serves all taxpayers and environments",
 		"nodes":             "a node serves all taxpayers of its environment",
 		"rate_windows":      "the name of a bucket contains the credential",
+		"recovery_codes":    "a person may work for several taxpayers",
 		"schema_migrations": "the schema belongs to the whole database",
 		"schema_versions":   "the schema belongs to the whole database",
 		"secrets":           "keys of the service itself",
+		"sign_in_failures":  "counted before a person is known",
 		"suspensions":       "the subject contains the credential, the taxpayer or the environment",
 		"taxpayers":         "a taxpayer is the same in all environments; its id is the scope",
 		"used_seeds":        "a client uses a seed before it is authenticated",
+		"user_links":        "a person may work for several taxpayers",
+		"user_sessions":     "a person may work for several taxpayers",
+		"user_taxpayers":    "which taxpayers a person works for, in the environments of the person",
+		"users":             "a person may work for several taxpayers",
 	}
 }
 
@@ -50,6 +58,7 @@ func unscopedFunctions() map[string]unscoped {
 		// The operator, with the command line: no integrator can call these.
 		"reader.AllEndpoints":       {false, "operator: list all endpoints, and rotate the master key"},
 		"reader.AuditEntries":       {false, "operator: read the audit log of all taxpayers"},
+		"reader.AuditEntriesBefore": {false, "operators and auditors: read the audit log of all taxpayers"},
 		"reader.AnyDocument":        {false, "operator: find a document by its id alone"},
 		"reader.AnyEndpoint":        {false, "operator: find an endpoint by its id alone"},
 		"reader.AnySource":          {false, "operator: find a source by its id alone"},
@@ -97,6 +106,38 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.ParkedWithDocument": {true, "worker: finds the parked messages of all taxpayers whose document exists"},
 		"reader.ConfirmedResponses": {true, "worker: finds the responses of all taxpayers whose signer is known by now"},
 		"reader.Replays":            {true, "sender: finds the replays of all taxpayers"},
+
+		// The indexer of the console follows the documents of all taxpayers.
+		"reader.CreatedAfter": {false, "indexer: walks over the documents of all taxpayers"},
+		"reader.ChangedAfter": {false, "indexer: walks over the changed documents of all taxpayers"},
+		"Store.PurgeConsole":  {false, "housekeeping: deletes the old rows of all taxpayers"},
+
+		// Searches of the console: the argument within limits them to the taxpayers of the
+		// person, or allows all to operators and auditors.
+		"reader.AllDocuments":       {false, "search: lists ids alone; FoundDocuments drops those of others"},
+		"reader.DocumentsByStatus":  {true, "search: lists ids alone; FoundDocuments drops those of others"},
+		"reader.DocumentsByTotal":   {true, "search: lists ids alone; FoundDocuments drops those of others"},
+		"reader.DocumentsByValue":   {true, "search: limited by its argument within"},
+		"reader.DocumentsByTrackID": {true, "search: lists ids alone; FoundDocuments drops those of others"},
+		"reader.DocumentsOfRequest": {true, "search: lists ids alone; FoundDocuments drops those of others"},
+		"reader.DocumentsByID":      {true, "search: limited by its argument within"},
+		"reader.FoundDocuments":     {false, "search: drops the documents that within does not allow"},
+		"reader.BuyersByRNC":        {true, "search: limited by its argument within"},
+		"reader.CountBuyersByWord":  {true, "search: limited by its argument within"},
+		"reader.BuyersByWord":       {true, "search: limited by its argument within"},
+		"reader.RequestByID":        {false, "search: drops the requests that within does not allow"},
+		"reader.AllRequests":        {false, "operator: lists the requests of all taxpayers, and drops those of another environment"},
+		"reader.workAfter":          {false, "work list: WorkList drops the jobs that within does not allow"},
+
+		// The overview drops what the person may not see.
+		"reader.EndingCertificates": {true, "overview: lists the certificates of all taxpayers that end soon"},
+		"reader.EndingCredentials":  {true, "overview: lists the credentials of all taxpayers that end soon"},
+		"reader.NumbersLeft":        {true, "overview: counts the numbers of all taxpayers"},
+		"reader.TroubledEndpoints":  {true, "overview: lists the failing endpoints of all taxpayers"},
+
+		// Exports are made in the background.
+		"Store.ClaimExport":     {true, "exporter: finds the open exports of all taxpayers"},
+		"reader.ExpiredExports": {false, "exporter: finds the exports of all taxpayers whose time is over"},
 
 		// Metrics show sums over all taxpayers of an environment.
 		"reader.jobFigures":      {true, "metrics: counts the jobs of all taxpayers"},

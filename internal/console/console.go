@@ -1,0 +1,235 @@
+// Package console serves the pages of the service for people in a browser: operators,
+// auditors, accountants and developers. The server renders every page; scripts only add
+// live updates and comfort.
+//
+// To add a page called NAME:
+//
+//   - page_NAME.go has a method NAMEPages that returns the rows of the table of pages, and
+//     the handlers. A handler gets a *request. It reads data only for request.viewer, and
+//     ends with request.render, request.fragment, request.redirect or an error.
+//   - templates/NAME.html defines the templates that the handler names. Dot is a view.
+//   - texts_NAME.go has a function NAMETexts that returns the texts of the page in both
+//     languages. The template writes them with {{t "NAME.key"}}.
+//   - The method is a line of Console.table, the function a line of allTexts, and the
+//     address a line of navigation. Tests check every row of the table for every role.
+package console
+
+import (
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/people"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// Options are what a Console needs. All fields but RequireSecondFactor are required.
+type Options struct {
+	Store       *store.Store
+	People      *people.People
+	Keyring     *access.Keyring
+	Environment fiscal.Environment
+	BaseURL     string // public address of the console, without a slash at the end
+	Clients     *capacity.ClientFinder
+	Now         func() time.Time
+	Log         *slog.Logger
+
+	// RequireSecondFactor makes operators set up a second factor before anything else.
+	RequireSecondFactor bool
+}
+
+func (o Options) check() error {
+	switch {
+	case o.Store == nil || o.People == nil || o.Keyring == nil || o.Clients == nil || o.Now == nil || o.Log == nil:
+		return errors.New("console: options: Store, People, Keyring, Clients, Now and Log are required")
+	case o.BaseURL == "" || strings.HasSuffix(o.BaseURL, "/"):
+		return fmt.Errorf("console: options: BaseURL %q must be an address without a slash at the end", o.BaseURL)
+	}
+	_, err := fiscal.ParseEnvironment(string(o.Environment))
+	return err
+}
+
+// Console is the HTTP handler of the console.
+type Console struct {
+	Options
+	pages     []page
+	texts     catalogue
+	templates map[lang.Language]*template.Template
+	assets    *assets
+	crossSite *http.CrossOriginProtection
+}
+
+// New returns a console. It fails when an option is missing, or an embedded template or
+// text is not valid.
+func New(o Options) (*Console, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	c := &Console{Options: o, crossSite: http.NewCrossOriginProtection()}
+	c.pages = c.table()
+	for i := range c.pages {
+		c.pages[i].parts = strings.Split(c.pages[i].address[1:], "/")
+	}
+	var err error
+	if c.texts, err = newCatalogue(allTexts()...); err != nil {
+		return nil, err
+	}
+	if c.assets, err = loadAssets(); err != nil {
+		return nil, err
+	}
+	c.templates, err = c.parseTemplates()
+	return c, err
+}
+
+// table returns every page of the console.
+func (c *Console) table() []page {
+	return slices.Concat(
+		c.signInPages(),
+		c.overviewPages(),
+		c.documentPages(),
+		c.issuePages(),
+		c.requestPages(),
+		c.webhookPages(),
+		c.keyPages(),
+		c.taxpayerPages(),
+		c.workPages(),
+		c.authorityPages(),
+		c.exportPages(),
+		c.userPages(),
+		c.auditPages(),
+		c.accountPages(),
+	)
+}
+
+// allTexts returns the texts of every page.
+func allTexts() []texts {
+	return []texts{
+		layoutTexts(),
+		signInTexts(),
+		overviewTexts(),
+		documentTexts(),
+		issueTexts(),
+		requestTexts(),
+		webhookTexts(),
+		keyTexts(),
+		taxpayerTexts(),
+		workTexts(),
+		authorityTexts(),
+		exportTexts(),
+		userTexts(),
+		auditTexts(),
+		accountTexts(),
+	}
+}
+
+// Serves reports whether the console serves a path.
+func Serves(path string) bool { return path == "/console" || strings.HasPrefix(path, "/console/") }
+
+// Home sends a browser that opens / to the console, and leaves every other request to next.
+func Home(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) && acceptsHTML(r) {
+			setSecurityHeaders(w.Header())
+			http.Redirect(w, r, "/console/", http.StatusSeeOther)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// acceptsHTML reports whether a request names HTML among what it accepts. Programs do not.
+func acceptsHTML(r *http.Request) bool {
+	return slices.ContainsFunc(r.Header.Values("Accept"), func(value string) bool {
+		return strings.Contains(strings.ToLower(value), "text/html")
+	})
+}
+
+// ServeHTTP answers one request. On a listener of its own the console also answers / and
+// every other path.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	setSecurityHeaders(w.Header())
+	x := c.begin(w, r)
+	defer c.recoverPanic(x)
+	if err := c.serve(x); err != nil {
+		c.answerError(x, err)
+	}
+}
+
+// serve makes the checks of a request in one order: origin, address, session, role.
+func (c *Console) serve(x *request) error {
+	if capacity.HasLengthAndChunks(x.Request) {
+		return errBadRequest
+	}
+	if err := c.crossSite.Check(x.Request); err != nil {
+		return errCrossSite
+	}
+	path := x.URL.EscapedPath()
+	switch {
+	case path == "/" || path == "/console":
+		return x.redirect("/console/")
+	case strings.HasPrefix(path, assetPrefix):
+		return c.assets.serve(x)
+	}
+	if err := c.identify(x); err != nil {
+		return err
+	}
+	found, allow := c.match(x)
+	switch {
+	case found == nil && len(allow) == 0:
+		return errNotFound
+	case found != nil && found.public:
+		x.page = found
+		return x.run()
+	case !x.signedIn():
+		return x.redirect(signInAddress(x.Request))
+	case found == nil:
+		x.w.Header().Set("Allow", strings.Join(allow, ", "))
+		return errMethod
+	}
+	x.page = found
+	if err := c.authorize(x); err != nil {
+		return err
+	}
+	return x.run()
+}
+
+// authorize checks the role of the person. What a role may not see does not exist for it.
+func (c *Console) authorize(x *request) error {
+	role := x.viewer.Role()
+	switch {
+	case !slices.Contains(x.page.see, role):
+		return errNotFound
+	case x.page.changes() && !slices.Contains(x.page.act, role):
+		return errForbidden
+	case c.lacksSecondFactor(x) && !x.page.own && !x.page.changes():
+		return x.redirectInstead("/console/account")
+	case c.lacksSecondFactor(x) && !x.page.own:
+		return errForbidden
+	}
+	return nil
+}
+
+// lacksSecondFactor reports whether the person must set up a second factor first.
+func (c *Console) lacksSecondFactor(x *request) bool {
+	return c.RequireSecondFactor && x.viewer.Role() == store.RoleOperator && x.viewer.user.SecondFactorAt.IsZero()
+}
+
+func (c *Console) recoverPanic(x *request) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(cause)
+	}
+	c.answerError(x, fmt.Errorf("panic: %v", cause))
+}

@@ -1,0 +1,158 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// form is what a person has entered into a form, with the errors at their fields.
+type form struct {
+	values url.Values
+	errors []fieldError
+}
+
+// fieldError is an error of a field; of the whole form when the name is empty.
+type fieldError struct{ Name, Text string }
+
+// newForm returns a form with values to begin with. values may be nil.
+func newForm(values url.Values) *form { return &form{values: values} }
+
+// sentForm returns the form that the person has sent.
+func (x *request) sentForm() *form { return newForm(x.PostForm) }
+
+// Value returns what was entered into a field, without spaces around it.
+func (f *form) Value(name string) string {
+	if f == nil {
+		return ""
+	}
+	return strings.TrimSpace(f.values.Get(name))
+}
+
+// Has reports whether a field has a value, for fields that may be repeated.
+func (f *form) Has(name, value string) bool {
+	if f == nil {
+		return false
+	}
+	for _, one := range f.values[name] {
+		if one == value {
+			return true
+		}
+	}
+	return false
+}
+
+// fail records an error of a field, or of the whole form when the name is empty.
+func (f *form) fail(name, text string) { f.errors = append(f.errors, fieldError{name, text}) }
+
+// ok reports whether the form has no error.
+func (f *form) ok() bool { return len(f.errors) == 0 }
+
+// Errors returns the errors of the form.
+func (f *form) Errors() []fieldError {
+	if f == nil {
+		return nil
+	}
+	return f.errors
+}
+
+// Error returns the first error of a field.
+func (f *form) Error(name string) string {
+	for _, e := range f.Errors() {
+		if e.Name == name {
+			return e.Text
+		}
+	}
+	return ""
+}
+
+// option is a choice of a field.
+type option struct{ Value, Label string }
+
+// fieldView is a field of a form, for the template "field".
+type fieldView struct {
+	Name, ID, Label, Hint, Type, Value, Error  string
+	Autocomplete, Placeholder, InputMode       string
+	Required, Autofocus, Wide, Plain, Multiple bool
+	Rows                                       int
+	Options                                    []option
+	form                                       *form
+}
+
+// Selected reports whether an option is chosen.
+func (v fieldView) Selected(o option) bool {
+	if v.Multiple {
+		return v.form.Has(v.Name, o.Value)
+	}
+	return v.Value == o.Value
+}
+
+// DescribedBy returns the ids of the texts that belong to the field.
+func (v fieldView) DescribedBy() string {
+	var ids []string
+	if v.Hint != "" {
+		ids = append(ids, v.ID+"-hint")
+	}
+	if v.Error != "" {
+		ids = append(ids, v.ID+"-error")
+	}
+	return strings.Join(ids, " ")
+}
+
+// newField returns a field of a form. The pairs after the name set fields of fieldView:
+// id, label, hint, type (text, email, password, date, textarea, select, checkboxes, file,
+// …), value, autocomplete, placeholder, inputmode, required, autofocus, wide,
+// plain (a filter, where every field is optional), rows, options.
+// Passwords, codes and files are never sent back to the browser.
+func newField(f *form, name string, pairs ...any) (fieldView, error) {
+	set, err := dict(pairs...)
+	if err != nil {
+		return fieldView{}, err
+	}
+	v := fieldView{Name: name, ID: name, Type: "text", Value: f.Value(name), Error: f.Error(name), Rows: 4, form: f}
+	for key, value := range set {
+		if err := v.set(key, value); err != nil {
+			return fieldView{}, err
+		}
+	}
+	switch v.Type {
+	case "password", "file":
+		v.Value = ""
+	case "checkboxes":
+		v.Multiple = true
+	}
+	return v, nil
+}
+
+func (v *fieldView) set(key string, value any) error {
+	switch one := value.(type) {
+	case string:
+		for name, field := range map[string]*string{
+			"id": &v.ID, "label": &v.Label, "hint": &v.Hint, "type": &v.Type, "value": &v.Value,
+			"autocomplete": &v.Autocomplete, "placeholder": &v.Placeholder, "inputmode": &v.InputMode,
+		} {
+			if name == key {
+				*field = one
+				return nil
+			}
+		}
+	case bool:
+		for name, field := range map[string]*bool{"required": &v.Required, "autofocus": &v.Autofocus, "wide": &v.Wide, "plain": &v.Plain} {
+			if name == key {
+				*field = one
+				return nil
+			}
+		}
+	case int:
+		if key == "rows" {
+			v.Rows = one
+			return nil
+		}
+	case []option:
+		if key == "options" {
+			v.Options = one
+			return nil
+		}
+	}
+	return fmt.Errorf("console: a field has no setting %q of type %T", key, value)
+}

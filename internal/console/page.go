@@ -1,0 +1,120 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// page is one row of the table of pages: an address, a method, and who may use it. A role
+// that may not see a page gets 404; one that may see it but may not act gets 403.
+type page struct {
+	method  string
+	address string       // segments in braces are parameters, see request.PathValue
+	see     []store.Role // who may see the page
+	act     []store.Role // who may send the form; only for methods that change something
+	handle  func(*request) error
+
+	public   bool  // needs no session
+	own      bool  // the person's own account, open also to an operator without a second factor
+	fragment bool  // a live fragment, which does not count as use of the session
+	maxBody  int64 // of a form, in bytes; 0: 64 KiB
+
+	parts []string // segments of the address
+}
+
+const defaultMaxBody = 64 << 10
+
+// changes reports whether the page changes something.
+func (p page) changes() bool { return p.method != http.MethodGet }
+
+// get returns a row for a page that is only read.
+func get(address string, see []store.Role, handle func(*request) error) page {
+	return page{method: http.MethodGet, address: address, see: see, handle: handle}
+}
+
+// post returns a row for a form that changes something.
+func post(address string, see, act []store.Role, handle func(*request) error) page {
+	return page{method: http.MethodPost, address: address, see: see, act: act, handle: handle}
+}
+
+// live returns a row for the fragment of a page that updates itself.
+func live(address string, see []store.Role, handle func(*request) error) page {
+	p := get(address, see, handle)
+	p.fragment = true
+	return p
+}
+
+// everyone returns all roles.
+func everyone() []store.Role { return store.Roles() }
+
+// overseers returns the roles that see all taxpayers.
+func overseers() []store.Role { return []store.Role{store.RoleOperator, store.RoleAuditor} }
+
+// operators returns the role of operators alone.
+func operators() []store.Role { return []store.Role{store.RoleOperator} }
+
+// match finds the page of a request. When there is none it returns the methods that the
+// address has. An address with fixed segments wins over one with parameters.
+func (c *Console) match(x *request) (found *page, allow []string) {
+	path := x.URL.EscapedPath()
+	if strings.ContainsAny(path, "%;") {
+		return nil, nil
+	}
+	parts := strings.Split(path[1:], "/")
+	method := x.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	best := -1
+	for i := range c.pages {
+		fixed, ok := c.pages[i].fixedParts(parts)
+		if !ok {
+			continue
+		}
+		if c.pages[i].method != method {
+			allow = append(allow, c.pages[i].method)
+			continue
+		}
+		if fixed > best {
+			best, found = fixed, &c.pages[i]
+		}
+	}
+	if found != nil {
+		for i, part := range found.parts {
+			if strings.HasPrefix(part, "{") {
+				x.SetPathValue(strings.Trim(part, "{}"), parts[i])
+			}
+		}
+		return found, nil
+	}
+	slices.Sort(allow)
+	return nil, slices.Compact(allow)
+}
+
+// fixedParts returns how many segments of a path are written in the address, and false
+// when the path is not of this address.
+func (p *page) fixedParts(parts []string) (fixed int, ok bool) {
+	if len(parts) != len(p.parts) {
+		return 0, false
+	}
+	for i, want := range p.parts {
+		switch {
+		case want == parts[i]:
+			fixed++
+		case !strings.HasPrefix(want, "{") || parts[i] == "" || parts[i] == "." || parts[i] == "..":
+			return 0, false
+		}
+	}
+	return fixed, true
+}
+
+// mayUse reports whether a role may use the page with this method and address.
+func (c *Console) mayUse(role store.Role, method, address string) bool {
+	return slices.ContainsFunc(c.pages, func(p page) bool {
+		return p.method == method && p.address == address && !p.public && slices.Contains(p.see, role) &&
+			(!p.changes() || slices.Contains(p.act, role))
+	})
+}

@@ -1,0 +1,182 @@
+package console
+
+import (
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+
+	"github.com/fiscalhub/fiscalhub/internal/people"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+const accountAddress = "/console/account"
+
+func (c *Console) accountPages() []page {
+	all := everyone()
+	pages := []page{
+		get(accountAddress, all, c.showAccount),
+		post(accountAddress+"/preferences", all, all, c.savePreferences),
+		post(accountAddress+"/password", all, all, c.changePassword),
+		post(accountAddress+"/sessions/{id}/end", all, all, c.endSession),
+		post(accountAddress+"/second-factor/begin", all, all, c.beginSecondFactor),
+		post(accountAddress+"/second-factor/confirm", all, all, c.confirmSecondFactor),
+		post(accountAddress+"/second-factor/remove", all, all, c.removeSecondFactor),
+	}
+	for i := range pages {
+		pages[i].own = true
+	}
+	return pages
+}
+
+// accountView is the data of the page of the own account. Each form has its own errors.
+type accountView struct {
+	User          store.User
+	Preferences   *form
+	Form          *form // of the password
+	FactorForm    *form
+	Sessions      []sessionView
+	MustEnrol     bool // an operator needs a second factor before anything else
+	Enrolment     *people.Enrolment
+	QR            template.HTML
+	RecoveryCodes []string // shown once
+	CodesLeft     int
+}
+
+// sessionView is a session of the person.
+type sessionView struct {
+	store.UserSession
+	Browser string
+	Current bool
+}
+
+func (c *Console) showAccount(x *request) error { return x.renderAccount(http.StatusOK, accountView{}) }
+
+// renderAccount shows the account. Forms that v does not have begin with stored values.
+func (x *request) renderAccount(status int, v accountView) error {
+	c := x.console
+	u, err := c.Store.User(x.Context(), x.viewer.user.ID)
+	if err != nil {
+		return err
+	}
+	x.viewer.user = u
+	v.User, v.MustEnrol = u, c.lacksSecondFactor(x)
+	v.Preferences = newForm(url.Values{"language": {u.Language}, "theme": {u.Theme}})
+	if v.Form == nil {
+		v.Form = newForm(nil)
+	}
+	if v.FactorForm == nil {
+		v.FactorForm = newForm(nil)
+	}
+	sessions, err := c.People.Sessions(x.Context(), u.ID)
+	if err != nil {
+		return err
+	}
+	for _, s := range sessions {
+		v.Sessions = append(v.Sessions, sessionView{s, browserName(s.Browser), s.ID == x.session.ID})
+	}
+	enrolment, pending, err := c.People.PendingSecondFactor(u)
+	if err != nil {
+		return err
+	}
+	if pending {
+		v.Enrolment = &enrolment
+		if v.QR, err = qrCode(enrolment.Address, x.text("account.qr")); err != nil {
+			return err
+		}
+	}
+	if v.CodesLeft, err = c.People.RecoveryCodesLeft(x.Context(), u.ID); err != nil {
+		return err
+	}
+	return x.renderStatus(status, "account", x.text("account.title"), v)
+}
+
+func (c *Console) savePreferences(x *request) error {
+	f := x.sentForm()
+	if err := c.People.SetPreferences(x.Context(), x.viewer.user.ID, f.Value("language"), f.Value("theme")); err != nil {
+		if errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		return errBadRequest
+	}
+	return x.done(accountAddress, "account.preferences")
+}
+
+func (c *Console) changePassword(x *request) error {
+	f := newForm(nil)
+	x.checkNewPassword(f)
+	if f.ok() {
+		err := c.People.ChangePassword(x.Context(), x.viewer.user, x.session, x.PostFormValue("password_now"), x.PostFormValue("password"))
+		if err := x.passwordError(f, "password_now", err); err != nil {
+			return err
+		}
+	}
+	if !f.ok() {
+		return x.renderAccount(http.StatusUnprocessableEntity, accountView{Form: f})
+	}
+	return x.done(accountAddress, "account.password")
+}
+
+// passwordError records the error of a wrong password at its field. It returns any other
+// error.
+func (x *request) passwordError(f *form, field string, err error) error {
+	var limited *people.LimitedError
+	switch {
+	case errors.Is(err, people.ErrDenied):
+		f.fail(field, x.text("account.wrong_password"))
+	case errors.As(err, &limited):
+		f.fail(field, x.text("sign_in.limited", int(limited.RetryAfter.Seconds())+1))
+	default:
+		return err
+	}
+	return nil
+}
+
+// endSession ends one of the person's sessions. The end of the own session signs out.
+func (c *Console) endSession(x *request) error {
+	id := x.PathValue("id")
+	if err := c.People.EndSession(x.Context(), x.viewer.user.ID, id); err != nil {
+		return err
+	}
+	if id == x.session.ID {
+		x.setCookie(people.Token{})
+		return x.redirect("/console/sign-in")
+	}
+	return x.done(accountAddress, "account.session")
+}
+
+func (c *Console) beginSecondFactor(x *request) error {
+	err := c.People.BeginSecondFactor(x.Context(), x.viewer.user)
+	if err != nil && !errors.Is(err, people.ErrSecondFactor) {
+		return err
+	}
+	return x.redirect(accountAddress + "#second-factor")
+}
+
+// confirmSecondFactor puts the second factor in force, and shows recovery codes once.
+func (c *Console) confirmSecondFactor(x *request) error {
+	f := newForm(nil)
+	codes, err := c.People.ConfirmSecondFactor(x.Context(), x.viewer.user, x.session, x.PostFormValue("code"))
+	switch {
+	case errors.Is(err, people.ErrSecondFactor):
+		return x.redirect(accountAddress + "#second-factor")
+	case errors.Is(err, people.ErrDenied):
+		f.fail("code", x.text("account.wrong_code"))
+		return x.renderAccount(http.StatusUnprocessableEntity, accountView{FactorForm: f})
+	case err != nil:
+		return err
+	}
+	return x.renderAccount(http.StatusOK, accountView{RecoveryCodes: codes})
+}
+
+func (c *Console) removeSecondFactor(x *request) error {
+	f := newForm(nil)
+	err := c.People.RemoveSecondFactor(x.Context(), x.viewer.user, x.PostFormValue("factor_password"))
+	if err := x.passwordError(f, "factor_password", err); err != nil {
+		return err
+	}
+	if !f.ok() {
+		return x.renderAccount(http.StatusUnprocessableEntity, accountView{FactorForm: f})
+	}
+	return x.done(accountAddress, "account.factor_removed")
+}

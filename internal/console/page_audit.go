@@ -1,0 +1,175 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+const (
+	auditAddress = "/console/audit"
+	auditRows    = 50 // of one page
+)
+
+func (c *Console) auditPages() []page {
+	return []page{get(auditAddress, overseers(), c.showAudit)}
+}
+
+// auditView is the data of the page of the audit log.
+type auditView struct {
+	Form     *form
+	Entries  []auditEntry
+	Filtered bool
+	Newest   string // address of the first page; empty on the first page
+	Older    string // address of the next page; empty on the last page
+	Verify   string // address that verifies the log
+	Verified *auditResult
+}
+
+// auditEntry is an entry with its changed fields.
+type auditEntry struct {
+	audit.Entry
+	Fields []auditField
+}
+
+type auditField struct{ Name, Before, After string }
+
+// auditResult is the result of a verification.
+type auditResult struct {
+	Valid       bool
+	Entries     int64
+	Checkpoints int
+	Wrong       int64 // number of the first wrong entry; 0 when a checkpoint is wrong
+	Problem     string
+}
+
+// showAudit shows the audit log, the newest entry first. The filters are in the query
+// string: actor, object, from, to (dates of the country); before is the cursor.
+func (c *Console) showAudit(x *request) error {
+	query := x.URL.Query()
+	f := newForm(query)
+	filter := store.AuditFilter{Actor: f.Value("actor"), Object: f.Value("object")}
+	filter.Since = x.dayField(f, "from", 0)
+	filter.Until = x.dayField(f, "to", 1)
+	before, err := strconv.ParseInt(query.Get("before"), 10, 64)
+	if err != nil || before <= 0 {
+		before = math.MaxInt64
+	}
+	view := auditView{Form: f, Filtered: filter != store.AuditFilter{}, Verify: auditLink(query, "verify", "1")}
+	if before != math.MaxInt64 {
+		view.Newest = auditLink(query, "before", "")
+	}
+	entries, err := c.Store.AuditEntriesBefore(x.Context(), filter, before, auditRows+1)
+	if err != nil {
+		return err
+	}
+	if len(entries) > auditRows {
+		entries = entries[:auditRows]
+		view.Older = auditLink(query, "before", strconv.FormatInt(entries[auditRows-1].Seq, 10))
+	}
+	for _, e := range entries {
+		view.Entries = append(view.Entries, auditEntry{e, auditFields(e)})
+	}
+	if query.Get("verify") != "" {
+		if view.Verified, err = c.verifyAudit(x); err != nil {
+			return err
+		}
+	}
+	return x.render("audit", x.text("audit.title"), view)
+}
+
+// auditLink returns the address of the page with one parameter changed; an empty value
+// removes it.
+func auditLink(query url.Values, name, value string) string {
+	changed := maps.Clone(query)
+	changed.Del("verify")
+	changed.Del(name)
+	if value != "" {
+		changed.Set(name, value)
+	}
+	if len(changed) == 0 {
+		return auditAddress
+	}
+	return auditAddress + "?" + changed.Encode()
+}
+
+// dayField returns the beginning of the day in a field, and of a later day with an offset.
+// It records an error at the field when that is no date.
+func (x *request) dayField(f *form, name string, offset int) time.Time {
+	text := f.Value(name)
+	if text == "" {
+		return time.Time{}
+	}
+	day, err := time.ParseInLocation(time.DateOnly, text, fiscal.Zone())
+	if err != nil {
+		f.fail(name, x.text("audit.wrong_date"))
+		return time.Time{}
+	}
+	return day.AddDate(0, 0, offset)
+}
+
+// auditFields returns the changed fields of an entry, by name.
+func auditFields(e audit.Entry) []auditField {
+	var before, after map[string]any
+	_ = json.Unmarshal([]byte(e.Before), &before) // an entry that was tampered with has no fields
+	_ = json.Unmarshal([]byte(e.After), &after)
+	names := make(map[string]bool)
+	for name := range before {
+		names[name] = true
+	}
+	for name := range after {
+		names[name] = true
+	}
+	var fields []auditField
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		was, is := auditValue(before[name]), auditValue(after[name])
+		if was != "" || is != "" {
+			fields = append(fields, auditField{name, was, is})
+		}
+	}
+	return fields
+}
+
+func auditValue(v any) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// verifyAudit verifies the whole log and its checkpoints.
+func (c *Console) verifyAudit(x *request) (*auditResult, error) {
+	marks, err := c.Store.AuditCheckpoints(x.Context())
+	if err != nil {
+		return nil, err
+	}
+	result := &auditResult{Checkpoints: len(marks)}
+	for _, mark := range marks {
+		if err := c.Keyring.VerifyCheckpoint(mark); err != nil {
+			result.Problem = err.Error()
+			return result, nil
+		}
+	}
+	last, err := c.Store.VerifyAudit(x.Context(), marks)
+	result.Entries = last.Seq
+	var broken *audit.BrokenError
+	switch {
+	case errors.As(err, &broken):
+		result.Wrong, result.Problem = broken.Seq, broken.Problem
+	case err != nil:
+		return nil, err
+	default:
+		result.Valid = true
+	}
+	return result, nil
+}

@@ -1,0 +1,3 @@
+package console
+
+func (*Console) authorityPages() []page { return nil }

@@ -1,0 +1,3 @@
+package console
+
+func (*Console) keyPages() []page { return nil }

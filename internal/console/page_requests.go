@@ -1,0 +1,3 @@
+package console
+
+func (*Console) requestPages() []page { return nil }

@@ -1,0 +1,3 @@
+package console
+
+func (*Console) taxpayerPages() []page { return nil }

@@ -1,0 +1,3 @@
+package console
+
+func (*Console) webhookPages() []page { return nil }

@@ -1,0 +1,181 @@
+package console
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/people"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// request is one request for a page, with the person who sent it.
+type request struct {
+	*http.Request
+	w        http.ResponseWriter
+	console  *Console
+	id       string
+	language lang.Language
+	page     *page // nil before it is found
+	viewer   viewer
+	session  store.UserSession
+}
+
+// begin returns the request of a browser that is not identified yet.
+func (c *Console) begin(w http.ResponseWriter, r *http.Request) *request {
+	x := &request{Request: r, w: w, console: c, id: store.NewID(), viewer: viewer{environment: c.Environment}}
+	x.language = lang.FromHeader(r.Header.Get("Accept-Language"), lang.Spanish)
+	w.Header().Set("X-Request-Id", x.id)
+	return x
+}
+
+// signedIn reports whether the request has a session.
+func (x *request) signedIn() bool { return x.session.ID != "" }
+
+// client returns the browser of the request.
+func (x *request) client() people.Client {
+	return people.Client{
+		Environment: x.console.Environment, Address: x.console.Clients.Address(x.Request),
+		Browser: x.UserAgent(), RequestID: x.id,
+	}
+}
+
+// identify finds the session of the request. A request without one goes on without a
+// person.
+func (c *Console) identify(x *request) error {
+	cookie, err := x.Cookie(c.cookieName(x.Request))
+	if err != nil || cookie.Value == "" {
+		return nil
+	}
+	user, session, err := c.People.Authenticate(x.Context(), people.ParseToken(cookie.Value), c.Environment)
+	if errors.Is(err, people.ErrDenied) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	x.viewer.user, x.session = user, session
+	if chosen, ok := lang.Parse(user.Language); ok {
+		x.language = chosen
+	}
+	x.Request = x.WithContext(audit.WithCaller(x.Context(), people.CallerOf(user, x.client())))
+	return nil
+}
+
+// run calls the handler of the page.
+func (x *request) run() error {
+	if x.signedIn() && !x.page.fragment {
+		if err := x.console.People.RecordUse(x.Context(), x.session); err != nil {
+			return err
+		}
+	}
+	if x.page.changes() {
+		limit := x.page.maxBody
+		if limit == 0 {
+			limit = defaultMaxBody
+		}
+		x.Body = http.MaxBytesReader(x.w, x.Body, limit)
+		if err := x.ParseForm(); err != nil {
+			return errBadRequest
+		}
+	}
+	return x.page.handle(x)
+}
+
+// text returns a text of the catalogue in the language of the person.
+func (x *request) text(key string, args ...any) string {
+	text, err := x.console.texts.text(x.language, key, args...)
+	if err != nil {
+		x.console.Log.Error("A page of the console names a text that does not exist.", "error", err.Error())
+		return key
+	}
+	return text
+}
+
+// redirect sends the browser to another page of the console.
+func (x *request) redirect(address string) error {
+	http.Redirect(x.w, x.Request, address, http.StatusSeeOther) //nolint:gosec // afterSignIn has checked what a client names
+	return nil
+}
+
+// redirectInstead is redirect for a request that must not go on.
+func (x *request) redirectInstead(address string) error { return redirectError(address) }
+
+// done sends the browser to another page, which shows the text "done.KEY" once.
+func (x *request) done(address, key string) error {
+	return x.redirect(address + "?done=" + url.QueryEscape(key))
+}
+
+// render writes a page: a template inside the layout. title is shown in the heading of the
+// browser.
+func (x *request) render(name, title string, data any) error {
+	return x.renderStatus(http.StatusOK, name, title, data)
+}
+
+// renderStatus is render with another status than 200.
+func (x *request) renderStatus(status int, name, title string, data any) error {
+	v := x.view(title, data)
+	content, err := x.execute(name, v)
+	if err != nil {
+		return err
+	}
+	v.Content = content
+	whole, err := x.execute("layout", v)
+	if err != nil {
+		return err
+	}
+	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write([]byte(whole)) //nolint:gosec // html/template has escaped it; if it fails, the browser has left
+	return nil
+}
+
+// execute executes a template in the language of the person.
+func (x *request) execute(name string, v *view) (template.HTML, error) {
+	var b strings.Builder
+	err := x.console.templates[x.language].ExecuteTemplate(&b, name, v)
+	return template.HTML(b.String()), err //nolint:gosec // the result of html/template
+}
+
+// fragment writes a template without the layout, for an element that updates itself. An
+// unchanged fragment is answered with 304.
+func (x *request) fragment(name string, data any) error {
+	content, tag, err := x.executeFragment(name, data)
+	if err != nil {
+		return err
+	}
+	x.w.Header().Set("ETag", tag)
+	if x.Header.Get("If-None-Match") == tag {
+		x.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = x.w.Write([]byte(content)) //nolint:gosec // html/template has escaped it; if it fails, the browser has left
+	return nil
+}
+
+// live returns an element whose content is a template, and which the browser fetches again
+// from an address of the table every 2 seconds.
+func (x *request) live(address, name string, data any) (template.HTML, error) {
+	content, tag, err := x.executeFragment(name, data)
+	if err != nil {
+		return "", err
+	}
+	return template.HTML(`<div data-live="` + template.HTMLEscapeString(address) + `" data-etag="` + //nolint:gosec // escaped
+		template.HTMLEscapeString(tag) + `">` + string(content) + `</div>`), nil
+}
+
+func (x *request) executeFragment(name string, data any) (content template.HTML, tag string, err error) {
+	content, err = x.execute(name, x.view("", data))
+	if err != nil {
+		return "", "", err
+	}
+	sum := sha256.Sum256([]byte(content))
+	return content, `"` + hex.EncodeToString(sum[:16]) + `"`, nil
+}

@@ -1,0 +1,3 @@
+package console
+
+func authorityTexts() texts { return texts{} }

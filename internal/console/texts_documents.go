@@ -1,0 +1,3 @@
+package console
+
+func documentTexts() texts { return texts{} }

@@ -1,0 +1,3 @@
+package console
+
+func issueTexts() texts { return texts{} }

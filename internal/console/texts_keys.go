@@ -1,0 +1,3 @@
+package console
+
+func keyTexts() texts { return texts{} }

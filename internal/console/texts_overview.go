@@ -1,0 +1,8 @@
+package console
+
+func overviewTexts() texts {
+	return texts{
+		"overview.title": {"Hoy", "Today"},
+		"overview.hello": {"Hola, %s.", "Hello, %s."},
+	}
+}

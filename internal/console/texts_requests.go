@@ -1,0 +1,3 @@
+package console
+
+func requestTexts() texts { return texts{} }

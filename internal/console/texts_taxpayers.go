@@ -1,0 +1,3 @@
+package console
+
+func taxpayerTexts() texts { return texts{} }

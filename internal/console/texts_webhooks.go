@@ -1,0 +1,3 @@
+package console
+
+func webhookTexts() texts { return texts{} }

@@ -1,0 +1,3 @@
+package console
+
+func workTexts() texts { return texts{} }

@@ -1,0 +1,113 @@
+package console
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// view is what a template gets as dot: the frame of the page, and the data of its handler.
+type view struct {
+	Data  any // of the handler
+	Title string
+
+	Language    lang.Language
+	Theme       string // light, dark, or empty for that of the browser
+	Environment string
+	SignedIn    bool
+	Viewer      viewer
+	Navigation  []navGroup
+	Done        string // what has just been done, after a redirect
+	Content     template.HTML
+
+	console *Console
+	path    string
+}
+
+// view returns the view of a page.
+func (x *request) view(title string, data any) *view {
+	v := &view{
+		Data: data, Title: title, Language: x.language, Theme: x.viewer.user.Theme, Environment: string(x.console.Environment),
+		SignedIn: x.signedIn(), Viewer: x.viewer, console: x.console, path: x.URL.Path,
+	}
+	if v.SignedIn {
+		v.Navigation = x.console.navigation(x.viewer.Role(), x.URL.Path, x.language)
+	}
+	if key := "done." + x.URL.Query().Get("done"); v.SignedIn && x.console.texts[key] != (text{}) {
+		v.Done = x.text(key)
+	}
+	return v
+}
+
+// May reports whether the person may use the page with this method and address, as the
+// table of pages writes it. A template shows no control for what the person may not do.
+func (v *view) May(method, address string) bool {
+	return v.console.mayUse(v.Viewer.Role(), method, address)
+}
+
+// Path returns the path of the page.
+func (v *view) Path() string { return v.path }
+
+// parseTemplates parses all templates once for each language.
+func (c *Console) parseTemplates() (map[lang.Language]*template.Template, error) {
+	all := make(map[lang.Language]*template.Template)
+	for _, language := range []lang.Language{lang.Spanish, lang.English} {
+		parsed, err := template.New("").Funcs(c.functions(language)).ParseFS(templateFiles, "templates/*.html")
+		if err != nil {
+			return nil, fmt.Errorf("console: %w", err)
+		}
+		all[language] = parsed
+	}
+	return all, nil
+}
+
+// functions returns the functions of templates in a language.
+func (c *Console) functions(language lang.Language) template.FuncMap {
+	t := func(key string, args ...any) (string, error) { return c.texts.text(language, key, args...) }
+	f := format{language: language, text: t, now: c.Now}
+	return template.FuncMap{
+		"t":       t,
+		"has":     func(key string) bool { return c.texts[key] != (text{}) },
+		"asset":   c.assets.address,
+		"icon":    icon,
+		"badge":   badge,
+		"status":  f.status,
+		"date":    f.date,
+		"instant": f.instant,
+		"seconds": f.seconds,
+		"ago":     f.ago,
+		"until":   f.until,
+		"money":   money,
+		"number":  number,
+		"count":   f.count,
+		"role":    f.role,
+		"field":   newField,
+		"option":  func(value, label string) option { return option{value, label} },
+		"options": func(all ...option) []option { return all },
+		"list":    func(all ...any) []any { return all },
+		"dict":    dict,
+		"join":    strings.Join,
+	}
+}
+
+// dict returns a map of names and values, for a template that needs several of them.
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("console: dict needs names and values")
+	}
+	all := make(map[string]any, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("console: dict needs a name, not %v", pairs[i])
+		}
+		all[name] = pairs[i+1]
+	}
+	return all, nil
+}
