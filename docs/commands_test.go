@@ -206,6 +206,15 @@ func newReader(t *testing.T) *reader {
 	}
 	request := regexp.MustCompile(`(?s)-d '(\{.*?\n\})'`).FindStringSubmatch(read(t, "../README.md"))
 	r.file("request.json", request[1]) // the README says so
+	r.file("invoices.ndjson", strings.NewReplacer("\n", " ", "SALE-0001", "SALE-0002").Replace(request[1]))
+	for _, b := range codeBlocks(t, "integration.md") {
+		switch {
+		case strings.HasPrefix(b.code, "Factura;"):
+			r.file("invoices.csv", b.code)
+		case strings.HasPrefix(b.code, "{\n  \"columns\""):
+			r.file("map.json", b.code)
+		}
+	}
 	r.enroll()
 	return r
 }
