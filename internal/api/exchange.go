@@ -14,6 +14,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/trace"
@@ -27,6 +28,8 @@ type exchange struct {
 	start time.Time
 	trace trace.Context // of the span, or of the client's traceparent
 	span  *trace.Span   // nil: it is not exported
+
+	language lang.Language // of the messages of the answer
 
 	capacity *capacity.Capacity
 
@@ -47,6 +50,7 @@ type exchange struct {
 	invoiceID string
 	keyDigest string // short digest of the idempotency key
 	replayed  bool
+	bodyRead  bool // to its end
 	shed      bool // refused because there was no capacity for it
 	exceeded  bool // refused because its address has used up its window
 }
@@ -67,6 +71,7 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{
 		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: unknownRoute,
 		capacity: a.capacity, address: a.clients.Address(r),
+		language: lang.FromHeader(strings.Join(r.Header.Values("Accept-Language"), ","), lang.English),
 	}
 	x.trace = traceOf(r.Header)
 	if x.span = a.tracer.Start(x.trace, trace.Server); x.span != nil {
@@ -81,6 +86,14 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 		h.Set("Strict-Transport-Security", "max-age=63072000")
 	}
 	return x
+}
+
+// dependsOnLanguage sets the headers of an answer that has texts in the language of
+// the client.
+func (x *exchange) dependsOnLanguage() {
+	h := x.w.Header()
+	h.Set("Content-Language", string(x.language))
+	h.Set("Vary", "Accept-Language")
 }
 
 // recovering serves the request and turns a panic into an error.
@@ -187,8 +200,12 @@ func (x *exchange) respondWith(data, meta any) error {
 	return x.respondAs(http.StatusOK, data, meta)
 }
 
-// respondAs answers with a status, data and meta.
+// respondAs answers with a status, data and meta. JSON answers have no ETag, so only
+// "*" in If-Match matches them.
 func (x *exchange) respondAs(status int, data, meta any) error {
+	if x.reads() && !x.ifMatch("") {
+		return preconditionFailed()
+	}
 	body, err := pipeline.EncodeAnswer(data, meta)
 	if err != nil {
 		return err
@@ -231,6 +248,11 @@ func (x *exchange) writeEmpty(status int) {
 
 func (x *exchange) writeHeader(status, size int) {
 	h := x.w.Header()
+	if x.r.ProtoMajor > 1 {
+		// HTTP/2 has no such header. net/http would close the connection for it while the
+		// client is still sending, and some clients then lose the body of the answer.
+		h.Del("Connection")
+	}
 	// Header.Set would write these names as Ratelimit-….
 	h["RateLimit-Limit"] = []string{strconv.FormatInt(x.window.limit, 10)}
 	h["RateLimit-Remaining"] = []string{strconv.FormatInt(x.window.remaining, 10)}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Message is a text for people in both languages. Messagef is the only way to
-// make one, so a message never lacks a language. The zero Message is empty.
+// A Message is a text for people in both languages. Its constructors ask for both, so
+// a message never lacks a language. The zero Message is empty.
 type Message struct{ english, spanish string }
 
 // Messagef returns a message. The texts are formats of package fmt with the same
@@ -23,6 +23,10 @@ func Messagef(english, spanish string, args ...any) Message {
 // Literal returns a message that is the same in both languages, such as the name of
 // a field or the words of the tax authority.
 func Literal(text string) Message { return Message{text, text} }
+
+// Translated returns a message of two texts that are not literals, such as a text of a
+// library and its translation.
+func Translated(english, spanish string) Message { return Message{english, spanish} }
 
 // In returns the text in a language.
 func (m Message) In(l Language) string {
@@ -40,6 +44,31 @@ func (m Message) IsZero() bool { return m == Message{} }
 
 // Equal reports whether two messages have the same texts.
 func (m Message) Equal(other Message) bool { return m == other }
+
+// OneOf returns a list of values of which one is to be chosen: "a, b or c".
+func OneOf(values []string) Message {
+	return Message{list(values, " or "), list(values, " o ")}
+}
+
+func list(values []string, last string) string {
+	n := len(values) - 1
+	if n < 1 {
+		return strings.Join(values, "")
+	}
+	return strings.Join(values[:n], ", ") + last + values[n]
+}
+
+// Join returns messages as one message, with a separator between them.
+func Join(messages []Message, separator string) Message {
+	english, spanish := make([]string, len(messages)), make([]string, len(messages))
+	for i, m := range messages {
+		english[i], spanish[i] = m.english, m.spanish
+	}
+	return Message{strings.Join(english, separator), strings.Join(spanish, separator)}
+}
+
+// OfError returns the text of an error in both languages.
+func OfError(err error) Message { return Message{ErrorText(err, English), ErrorText(err, Spanish)} }
 
 // localized is a value with a text in both languages.
 type localized interface{ In(l Language) string }
@@ -88,10 +117,10 @@ func (e *messageError) Unwrap() []error { return e.causes }
 // ErrorText returns the text of an error in a language. Errors that have only one
 // text, such as those of the operating system, keep it.
 func ErrorText(err error, l Language) string {
-	if local, ok := err.(localized); ok { //nolint:errorlint // the text of the outermost error has the others in it
+	if local, ok := err.(localized); ok {
 		return local.In(l)
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // errors.Join has no type of its own to ask for
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || err.Error() != errors.Join(joined.Unwrap()...).Error() {
 		return err.Error()
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
@@ -63,8 +64,9 @@ func Split(message string) (code, text string, ok bool) {
 
 // Explained returns the status messages of a document with an explanation of every
 // known code. The authority's own words come first, then the explanations, then the
-// notes of the service.
-func Explained(messages []string, in lang.Language) []string {
+// notes of the service. When no code is known, a note says what to do in this status,
+// if there is anything to do.
+func Explained(status fiscal.Status, messages []string, in lang.Language) []string {
 	var words, notes, explanations []string
 	for _, m := range messages {
 		code, _, ok := Split(m)
@@ -77,5 +79,25 @@ func Explained(messages []string, in lang.Language) []string {
 			explanations = append(explanations, note)
 		}
 	}
-	return slices.Concat(words, explanations, notes)
+	all := slices.Concat(words, explanations, notes)
+	if note := NextStep(status); len(explanations) == 0 && !note.IsZero() {
+		all = append(all, note.In(in))
+	}
+	return all
+}
+
+// NextStep returns what to do when a document has a status. It is empty when there is
+// nothing to do.
+func NextStep(status fiscal.Status) lang.Message {
+	switch status {
+	case fiscal.Rejected, fiscal.ValidationFailed:
+		return lang.Messagef("This status is final. To issue the sale, correct the data and %s",
+			"Este estado es definitivo. Para emitir la venta, corrija los datos y %s", newSale())
+	case fiscal.OutcomeUnknown:
+		return lang.Messagef(
+			"The tax authority may have received the document. The service asks the authority until it knows. Wait, and do not create the invoice again.",
+			"Es posible que la DGII haya recibido el comprobante. El servicio consulta a la DGII hasta saberlo. Espere y no cree la factura otra vez.")
+	case fiscal.Queued, fiscal.Submitted, fiscal.Processing, fiscal.Accepted, fiscal.AcceptedConditional, fiscal.Delivered:
+	}
+	return lang.Message{}
 }

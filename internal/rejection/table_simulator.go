@@ -72,5 +72,11 @@ func simulatorCodes() []explanation {
 			lang.Messagef(
 				"Check quantity, price and discount of the line. %s",
 				"Revise cantidad, precio y descuento de la línea. %s", nextSales())},
+		{"90099", lang.Messagef(
+			"The simulator gave this verdict because the last digits of the e-NCF ask for it.",
+			"El simulador dio este resultado porque los últimos dígitos del e-NCF lo piden."),
+			lang.Messagef(
+				"Nothing: this is a manual trial. The authority never sends this code.",
+				"Nada: es una prueba manual. La DGII nunca envía este código.")},
 	}
 }
