@@ -4,7 +4,7 @@
 //
 // The service runs in a process of its own, on SQLite and on a temporary PostgreSQL
 // server; this process produces the load. Arguments select measurements:
-// go run ./bench documents creations latency large list overload strangers live events backlog.
+// go run ./bench documents creations latency large list overload strangers live events backlog console.
 package main
 
 import (
@@ -66,6 +66,7 @@ func measurements() []measurement {
 		{"live", (*bench).live},
 		{"events", (*bench).events},
 		{"backlog", (*bench).backlog},
+		{"console", (*bench).console},
 	}
 }
 

@@ -29,6 +29,7 @@ type serveCmd struct {
 	NoMigrate       bool          `help:"Do not migrate the database. The service refuses to start when a migration is missing: run fiscalhub migrate first."`
 	DrainDelay      time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
 	CompareRate     int           `help:"Questions per minute, of all nodes together, that compare accepted documents with what the tax authority shows; 0 turns the comparison off." default:"30" placeholder:"N"`
+	NoConsoleData   bool          `help:"Do not keep the search index, the counts and the log of requests that the console shows." hidden:""`
 	LogLevel        slog.Level    `help:"debug, info, warn or error." default:"info"`
 	consoleFlags
 	tlsFlags
@@ -47,6 +48,9 @@ type serveConfig struct {
 	tls       *servedCertificate // nil: no TLS
 	proxies   []netip.Prefix
 	memory    capacity.Memory
+	// consoleData says that the process keeps what the console shows beside documents:
+	// the search index, the counts and the log of requests.
+	consoleData bool
 }
 
 // maxCompareRate is the highest --compare-rate: the comparison is slow on purpose.
@@ -55,6 +59,7 @@ const maxCompareRate = 600
 // check parses the flags. It fails before anything is created or opened.
 func (c serveCmd) check() (config serveConfig, err error) {
 	config.env, config.baseURL = fiscal.Environment(c.Environment), strings.TrimRight(c.BaseURL, "/")
+	config.consoleData = c.serves(config.env) && !c.NoConsoleData
 	if config.baseURL != "" {
 		if err := checkBaseURL(config.baseURL); err != nil {
 			return config, err

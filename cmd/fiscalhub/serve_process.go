@@ -64,10 +64,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err != nil {
 		return err
 	}
-	tracer, err := startTracer(t.ctx, s.Now, log)
-	if err != nil {
-		return err
-	}
+	tracer := startTracer(t.ctx, s.Now, log)
 	defer tracer.Close() // after the parts that make spans
 	events, err := c.newEvents(config.env, config.baseURL, s, keys, registry, tracer, log)
 	if err != nil {
@@ -82,11 +79,16 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	defer runtime.close()
+	console, err := newConsoleData(config, s, registry, log)
+	if err != nil {
+		return err
+	}
 	limits, clients := newCapacity(config.memory, log), capacity.NewClientFinder(config.proxies, s.Now, log)
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
 		Capacity: limits, Clients: clients, SecurityContacts: c.SecurityContact, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry, Tracer: tracer,
 		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: runtime.inbox,
+		RequestLog: console.requestLog(),
 	})
 	if err != nil {
 		return err
@@ -109,7 +111,10 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err := c.announce(t, config, receiverURL, pages, s, ring); err != nil {
 		return err
 	}
-	p := process{log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, fence: witness, certificate: config.tls, listeners: all, drainDelay: c.DrainDelay}
+	p := process{
+		log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, console: console, fence: witness,
+		certificate: config.tls, listeners: all, drainDelay: c.DrainDelay,
+	}
 	return p.run(t.ctx)
 }
 
@@ -147,6 +152,7 @@ type process struct {
 	api         *api.API
 	pipeline    *pipeline.Pipeline
 	events      *events
+	console     *consoleData
 	fence       *fence.Fence
 	certificate *servedCertificate // nil: no TLS
 	listeners   listeners
@@ -189,6 +195,7 @@ func (p process) run(ctx context.Context) error {
 	p.pipeline.Journal().Flush(uncancelled) // entries of the last requests
 	select {
 	case <-worked:
+		p.console.flush(uncancelled)
 	case <-time.After(workGrace):
 		p.log.Warn("Some stages did not finish in time. When their leases expire, another process or the next start claims the jobs.")
 	}
@@ -206,6 +213,7 @@ func (p process) startWork(ctx context.Context) <-chan struct{} {
 		all.Go(func() { p.keyring.Run(ctx, p.log) })
 		all.Go(func() { p.keyring.RunCheckpoints(ctx, p.log) })
 		all.Go(func() { p.events.run(ctx) })
+		all.Go(func() { p.console.run(ctx) })
 		all.Go(func() { p.pipeline.Run(ctx) })
 		if p.certificate != nil {
 			all.Go(func() { p.certificate.run(ctx, p.log) })

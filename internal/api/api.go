@@ -48,6 +48,9 @@ type Options struct {
 
 	SecurityContacts []string // addresses (URI) for reports of weaknesses; empty: no security.txt
 
+	// RequestLog, if set, gets every request under /v1/ after its answer.
+	RequestLog RequestLog
+
 	// The services below send and receive events. The sandbox does not use
 	// them, and they may be nil.
 	Endpoints *notify.Endpoints
@@ -89,6 +92,11 @@ type Inbox interface {
 	Receive(ctx context.Context, in live.Inbound) (live.Received, error)
 }
 
+// RequestLog keeps a log of requests for the console. Add must not block.
+type RequestLog interface {
+	Add(q store.LoggedRequest)
+}
+
 // API is the HTTP handler of the public API.
 type API struct {
 	store       *store.Store
@@ -104,6 +112,7 @@ type API struct {
 	tracer      *trace.Tracer
 
 	securityContacts []string
+	requestLog       RequestLog // nil: no log is kept
 
 	endpoints *notify.Endpoints
 	feed      *notify.Feed
@@ -137,8 +146,8 @@ func New(opt Options) (*API, error) {
 	a := &API{
 		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL,
 		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, tls: opt.TLS, now: opt.Now, log: opt.Log, tracer: opt.Tracer,
-		securityContacts: opt.SecurityContacts,
-		endpoints:        opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
+		securityContacts: opt.SecurityContacts, requestLog: opt.RequestLog,
+		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
 
 		cursors:     func() cursor.Keys { return opt.Keyring.Cursors() },
 		rateLimiter: newRateLimiter(opt.RateLimit, opt.Now, opt.Store),
@@ -182,6 +191,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, serve func(*exchang
 		a.respondError(x, err)
 	}
 	a.finish(x)
+	x.linger()
 	if x.shed {
 		a.delayNextRead(x)
 	}
@@ -244,6 +254,9 @@ func (a *API) serve(x *exchange) error {
 		x.r = x.r.WithContext(audit.WithCaller(x.r.Context(), audit.Caller{
 			Actor: "credential:" + x.credential.ID, From: x.address, RequestID: x.id,
 		}))
+	}
+	if !x.reads() && !x.ifMatch("") {
+		return preconditionFailed() // no resource that can be changed has an ETag
 	}
 	if !route.bodyFirst {
 		if err := a.takeSlot(x); err != nil {

@@ -61,6 +61,7 @@ type envOptions struct {
 	poster      notify.Poster // posts the test events of endpoints
 	inbox       api.Inbox     // nil: a live.Inbox
 	roots       *x509.CertPool
+	requests    api.RequestLog // nil: requests are not logged
 }
 
 // env is a running service on an empty database, with one taxpayer and a
@@ -173,7 +174,7 @@ func (e *env) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.Op
 		Store: e.store, Pipeline: e.pipeline, Keyring: e.ring, Environment: e.opt.environment, BaseURL: "https://invoices.example",
 		RateLimit: e.opt.rateLimit, Now: e.opt.now, Log: log, Metrics: registry,
 		Capacity: capacity.New(capacity.DefaultLimits(1<<30, runtime.GOMAXPROCS(0))), Clients: capacity.NewClientFinder(nil, e.opt.now, log),
-		Endpoints: e.endpoints(), Feed: e.feed, Sources: e.sources(), Inbox: e.opt.inbox,
+		Endpoints: e.endpoints(), Feed: e.feed, Sources: e.sources(), Inbox: e.opt.inbox, RequestLog: e.opt.requests,
 	}
 	if opt.Inbox == nil {
 		responses, err := buyer.New(buyer.Options{Store: e.store, Env: e.opt.environment, Now: e.opt.now, Log: log, Publish: e.pipeline.Publish})

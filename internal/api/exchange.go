@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -45,9 +46,11 @@ type exchange struct {
 	status    int
 	bytes     int
 	code      string // error code
+	problems  fiscal.Problems
 	invoiceID string
 	keyDigest string // short digest of the idempotency key
 	replayed  bool
+	bodyRead  bool // to its end
 	shed      bool // refused because there was no capacity for it
 	exceeded  bool // refused because its address has used up its window
 }
@@ -60,10 +63,13 @@ func (x *exchange) deadline() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(x.r.Context(), handlerTime)
 }
 
+// unknownRoute is the route of a request that has none.
+const unknownRoute = "unknown"
+
 // begin sets the headers that every answer has.
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{
-		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: "unknown",
+		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: unknownRoute,
 		capacity: a.capacity, address: a.clients.Address(r),
 		language: lang.FromHeader(strings.Join(r.Header.Values("Accept-Language"), ","), lang.English),
 	}
@@ -124,6 +130,31 @@ func (a *API) finish(x *exchange) {
 		attrs = append(attrs, slog.Bool("replayed", true))
 	}
 	a.log.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
+	if a.requestLog != nil && strings.HasPrefix(x.r.URL.Path, "/v1/") {
+		a.requestLog.Add(a.logged(x, took))
+	}
+}
+
+// maxLoggedPath is the longest path in the log of requests.
+const maxLoggedPath = 300
+
+// logged returns the entry of a request for the log of requests. The path of an unknown
+// route is left out: a client may have sent anything in it.
+func (a *API) logged(x *exchange, took time.Duration) store.LoggedRequest {
+	q := store.LoggedRequest{
+		Scope: store.Scope{Environment: a.environment}, RequestID: x.id, At: x.start, Method: methodLabel(x.r.Method), Route: x.route,
+		Status: x.status, Code: x.code, Took: took, Replayed: x.replayed,
+	}
+	if x.authenticated {
+		q.TaxpayerID, q.Credential = x.credential.TaxpayerID, x.credential.Prefix
+	}
+	if path := x.r.URL.EscapedPath(); x.route != unknownRoute && len(path) <= maxLoggedPath {
+		q.Path = path
+	}
+	for _, p := range x.problems {
+		q.Details = append(q.Details, store.RequestDetail{Code: p.Code, Field: p.Field})
+	}
+	return q
 }
 
 // methodLabel returns a known method, or OTHER: a client must not choose the
@@ -169,8 +200,12 @@ func (x *exchange) respondWith(data, meta any) error {
 	return x.respondAs(http.StatusOK, data, meta)
 }
 
-// respondAs answers with a status, data and meta.
+// respondAs answers with a status, data and meta. JSON answers have no ETag, so only
+// "*" in If-Match matches them.
 func (x *exchange) respondAs(status int, data, meta any) error {
+	if x.reads() && !x.ifMatch("") {
+		return preconditionFailed()
+	}
 	body, err := pipeline.EncodeAnswer(data, meta)
 	if err != nil {
 		return err
@@ -213,6 +248,11 @@ func (x *exchange) writeEmpty(status int) {
 
 func (x *exchange) writeHeader(status, size int) {
 	h := x.w.Header()
+	if x.r.ProtoMajor > 1 {
+		// HTTP/2 has no such header. net/http would close the connection for it while the
+		// client is still sending, and some clients then lose the body of the answer.
+		h.Del("Connection")
+	}
 	// Header.Set would write these names as Ratelimit-….
 	h["RateLimit-Limit"] = []string{strconv.FormatInt(x.window.limit, 10)}
 	h["RateLimit-Remaining"] = []string{strconv.FormatInt(x.window.remaining, 10)}

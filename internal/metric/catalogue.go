@@ -42,6 +42,8 @@ const (
 	CapacityLimit   = "fiscalhub_capacity_limit"
 	CapacityWaiting = "fiscalhub_capacity_waiting"
 	BuildInfo       = "fiscalhub_build_info"
+
+	RequestLogDropped = "fiscalhub_request_log_dropped_total"
 )
 
 // Stages returns the stages of a live document. They have figures from the start.

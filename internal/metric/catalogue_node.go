@@ -48,6 +48,9 @@ func requests() []Definition {
 		{Group: Requests, Name: CapacityWaiting, Type: Gauge, Labels: []Label{part},
 			Help: "Requests that wait, by part of the capacity.",
 			Bad:  "Above 0 for minutes: see `fiscalhub_http_shed_total`."},
+		{Group: Requests, Name: RequestLogDropped, Type: Counter, Labels: []Label{{Name: "reason", Values: []string{"queue_full", "not_written"}}},
+			Help: "Requests that the log of the console lacks, because the queue was full or the database did not take them. The requests themselves were answered.",
+			Bad:  "`queue_full` grows at high load: that is by design. `not_written` grows: the database refuses writes; the log says why."},
 	}
 }
 

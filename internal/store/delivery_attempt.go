@@ -42,18 +42,25 @@ func (tx *Tx) AddDeliveryAttempt(ctx context.Context, a DeliveryAttempt) error {
 // the attempt before the first one of the page; empty: start with the newest.
 func (r reader) DeliveryLog(ctx context.Context, scope Scope, endpointID, before string, limit int) ([]DeliveryAttempt, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT id, notice_id, kind, number, at, took_us, http_status, error, answer, next_at FROM delivery_attempts
+		SELECT `+attemptColumns+` FROM delivery_attempts
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND (cast($4 AS text) = '' OR id < $4)
 		ORDER BY id DESC LIMIT $5`, scope.Environment, scope.TaxpayerID, endpointID, before, limit)
 	if err != nil {
 		return nil, r.d.wrap("read delivery log", err)
 	}
-	return collect(r.d, "read delivery log", rows, func(row row) (DeliveryAttempt, error) {
+	return collect(r.d, "read delivery log", rows, scanAttempt(scope, endpointID))
+}
+
+const attemptColumns = `id, notice_id, kind, number, at, took_us, http_status, error, answer, next_at`
+
+// scanAttempt returns a function that reads attemptColumns of an attempt to an endpoint.
+func scanAttempt(scope Scope, endpointID string) func(row) (DeliveryAttempt, error) {
+	return func(row row) (DeliveryAttempt, error) {
 		a := DeliveryAttempt{Scope: scope, EndpointID: endpointID}
 		var at, took int64
 		var next sql.NullInt64
 		err := row.Scan(&a.ID, &a.EventID, &a.Kind, &a.Number, &at, &took, &a.HTTPStatus, &a.Error, &a.Answer, &next)
 		a.At, a.Took, a.NextAt = fromMicros(at), time.Duration(took)*time.Microsecond, fromOptionalMicros(next)
 		return a, err
-	})
+	}
 }

@@ -13,6 +13,10 @@ const (
 	keepDelivered   = 30 * 24 * time.Hour
 	keepInbound     = 31 * 24 * time.Hour // a month, and a day for messages that their sender signed earlier
 	keepRateWindows = 2 * time.Hour
+
+	keepRequests   = 30 * 24 * time.Hour
+	keepHourCounts = 32 * 24 * time.Hour
+	keepDayCounts  = 400 * 24 * time.Hour
 )
 
 // purgeBatch is how many rows one transaction of a purge deletes at most.
@@ -83,7 +87,7 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (Purged, er
 				SELECT bucket FROM sign_in_failures WHERE expires_at <= $1 ORDER BY expires_at`,
 			now},
 	} {
-		more, err := s.purge(ctx, table.text, table.until, limit, table.deleted)
+		more, err := s.purge(ctx, table.text, micros(table.until), limit, table.deleted)
 		if err != nil {
 			return p, err
 		}
@@ -94,14 +98,52 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (Purged, er
 	return p, err
 }
 
+// PurgeConsole deletes logged requests and counts whose retention is over at now, at most
+// limit rows of each kind, in transactions like those of Purge. It returns how many rows
+// it deleted.
+func (s *Store) PurgeConsole(ctx context.Context, now time.Time, limit int) (deleted int, err error) {
+	for _, table := range []struct {
+		text string
+		arg  any
+	}{
+		{`
+			DELETE FROM request_log WHERE id < $1 AND (environment, taxpayer_id, id) IN (
+				SELECT environment, taxpayer_id, id FROM request_log WHERE id < $1 ORDER BY id`, FirstIDAt(now.Add(-keepRequests))},
+		{`
+			DELETE FROM document_counts WHERE span = 'hour' AND start_at <= $1 AND (environment, taxpayer_id, span, start_at, status) IN (
+				SELECT environment, taxpayer_id, span, start_at, status FROM document_counts WHERE span = 'hour' AND start_at <= $1 ORDER BY start_at`,
+			micros(now.Add(-keepHourCounts))},
+		{`
+			DELETE FROM document_counts WHERE span = 'day' AND start_at <= $1 AND (environment, taxpayer_id, span, start_at, status) IN (
+				SELECT environment, taxpayer_id, span, start_at, status FROM document_counts WHERE span = 'day' AND start_at <= $1 ORDER BY start_at`,
+			micros(now.Add(-keepDayCounts))},
+		{`
+			DELETE FROM verdict_times WHERE span = 'hour' AND start_at <= $1 AND (environment, taxpayer_id, span, start_at, bucket) IN (
+				SELECT environment, taxpayer_id, span, start_at, bucket FROM verdict_times WHERE span = 'hour' AND start_at <= $1 ORDER BY start_at`,
+			micros(now.Add(-keepHourCounts))},
+		{`
+			DELETE FROM verdict_times WHERE span = 'day' AND start_at <= $1 AND (environment, taxpayer_id, span, start_at, bucket) IN (
+				SELECT environment, taxpayer_id, span, start_at, bucket FROM verdict_times WHERE span = 'day' AND start_at <= $1 ORDER BY start_at`,
+			micros(now.Add(-keepDayCounts))},
+	} {
+		var n int
+		_, err := s.purge(ctx, table.text, table.arg, limit, &n)
+		deleted += n
+		if err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
+}
+
 // purge runs a DELETE in batches until it has deleted limit rows, or all rows. more
 // reports that it stopped at the limit.
-func (s *Store) purge(ctx context.Context, text string, until time.Time, limit int, deleted *int) (more bool, err error) {
+func (s *Store) purge(ctx context.Context, text string, until any, limit int, deleted *int) (more bool, err error) {
 	for *deleted < limit {
 		batch := min(purgeBatch, limit-*deleted)
 		var n int64
 		err := s.Update(ctx, func(tx *Tx) (err error) {
-			n, err = statement{text + ` LIMIT ` + strconv.Itoa(batch) + `)`, []any{micros(until)}}.run(ctx, tx.q)
+			n, err = statement{text + ` LIMIT ` + strconv.Itoa(batch) + `)`, []any{until}}.run(ctx, tx.q)
 			return tx.d.wrap("purge", err)
 		})
 		if err != nil {

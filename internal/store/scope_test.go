@@ -27,6 +27,7 @@ func sharedTables() map[string]string {
 		"console_addresses": "the console of an environment shows all its taxpayers",
 		"contingencies":     "a contingency concerns all taxpayers of an environment",
 		"database_identity": "the name of the whole database",
+		"index_walks":       "the indexer serves all taxpayers and environments",
 		"nodes":             "a node serves all taxpayers of its environment",
 		"rate_windows":      "the name of a bucket contains the credential",
 		"recovery_codes":    "a person may work for several taxpayers",
@@ -105,6 +106,38 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.ParkedWithDocument": {true, "worker: finds the parked messages of all taxpayers whose document exists"},
 		"reader.ConfirmedResponses": {true, "worker: finds the responses of all taxpayers whose signer is known by now"},
 		"reader.Replays":            {true, "sender: finds the replays of all taxpayers"},
+
+		// The indexer of the console follows the documents of all taxpayers.
+		"reader.CreatedAfter": {false, "indexer: walks over the documents of all taxpayers"},
+		"reader.ChangedAfter": {false, "indexer: walks over the changed documents of all taxpayers"},
+		"Store.PurgeConsole":  {false, "housekeeping: deletes the old rows of all taxpayers"},
+
+		// Searches of the console: the argument within limits them to the taxpayers of the
+		// person, or allows all to operators and auditors.
+		"reader.AllDocuments":       {false, "search: lists ids alone; FoundDocuments drops those of others"},
+		"reader.DocumentsByStatus":  {true, "search: lists ids alone; FoundDocuments drops those of others"},
+		"reader.DocumentsByTotal":   {true, "search: lists ids alone; FoundDocuments drops those of others"},
+		"reader.DocumentsByValue":   {true, "search: limited by its argument within"},
+		"reader.DocumentsByTrackID": {true, "search: lists ids alone; FoundDocuments drops those of others"},
+		"reader.DocumentsOfRequest": {true, "search: lists ids alone; FoundDocuments drops those of others"},
+		"reader.DocumentsByID":      {true, "search: limited by its argument within"},
+		"reader.FoundDocuments":     {false, "search: drops the documents that within does not allow"},
+		"reader.BuyersByRNC":        {true, "search: limited by its argument within"},
+		"reader.CountBuyersByWord":  {true, "search: limited by its argument within"},
+		"reader.BuyersByWord":       {true, "search: limited by its argument within"},
+		"reader.RequestByID":        {false, "search: drops the requests that within does not allow"},
+		"reader.AllRequests":        {false, "operator: lists the requests of all taxpayers, and drops those of another environment"},
+		"reader.workAfter":          {false, "work list: WorkList drops the jobs that within does not allow"},
+
+		// The overview drops what the person may not see.
+		"reader.EndingCertificates": {true, "overview: lists the certificates of all taxpayers that end soon"},
+		"reader.EndingCredentials":  {true, "overview: lists the credentials of all taxpayers that end soon"},
+		"reader.NumbersLeft":        {true, "overview: counts the numbers of all taxpayers"},
+		"reader.TroubledEndpoints":  {true, "overview: lists the failing endpoints of all taxpayers"},
+
+		// Exports are made in the background.
+		"Store.ClaimExport":     {true, "exporter: finds the open exports of all taxpayers"},
+		"reader.ExpiredExports": {false, "exporter: finds the exports of all taxpayers whose time is over"},
 
 		// Metrics show sums over all taxpayers of an environment.
 		"reader.jobFigures":      {true, "metrics: counts the jobs of all taxpayers"},

@@ -1,0 +1,73 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// requests is a log of requests in memory.
+type requests chan store.LoggedRequest
+
+func (r requests) Add(q store.LoggedRequest) { r <- q }
+
+// The log of requests has what a developer needs, and nothing that a client sent in a
+// body, a query string, a header or an unknown path.
+func TestRequestsAreLoggedWithoutContents(t *testing.T) {
+	log := make(requests, 10)
+	oneEngine(t, envOptions{requests: log}, func(t *testing.T, e *env) {
+		const secret = "s3cr3t-of-the-client"
+		var all []store.LoggedRequest
+		get := func(path, key string) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.base+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer "+key)
+			request.Header.Set("X-Secret", secret)
+			answer, err := e.client.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if strings.HasPrefix(path, "/v1/") {
+				all = append(all, <-log) // the API logs a request after its answer
+			}
+		}
+		list := "/v1/taxpayers/" + e.taxpayer + "/invoices"
+		get(list, e.key)
+		get(list+"?limit="+secret, e.key)
+		get("/v1/unknown/"+secret, e.key)
+		get(list, "wrong"+secret)
+		get("/healthz", e.key)
+		get(list, e.key)
+		if len(all) != 5 || all[4].Path != list || len(log) != 0 {
+			t.Fatalf("%d requests are logged: %+v", len(all), all)
+		}
+		for i, want := range []struct {
+			status           int
+			code, path, from string
+		}{{200, "", list, e.taxpayer}, {400, "bad_request", list, e.taxpayer}, {404, "not_found", "", ""}, {401, "unauthorized", list, ""}} {
+			q := all[i]
+			if q.Status != want.status || q.Code != want.code || q.Path != want.path || q.TaxpayerID != want.from {
+				t.Errorf("request %d: %+v, want %+v", i, q, want)
+			}
+			if q.RequestID == "" || q.Method != "GET" || q.At.IsZero() || (q.Credential != "") != (want.from != "") {
+				t.Errorf("request %d lacks something: %+v", i, q)
+			}
+			if !strings.Contains(e.key, q.Credential) || len(q.Credential) > 12 { // the prefix alone
+				t.Errorf("the credential of request %d is %q", i, q.Credential)
+			}
+			for _, text := range []string{q.Path, q.Route, q.Code, q.Credential} {
+				if strings.Contains(text, secret) {
+					t.Errorf("request %d has the secret: %+v", i, q)
+				}
+			}
+		}
+		if d := all[1].Details; len(d) != 1 || d[0].Field != "limit" || d[0].Code == "" {
+			t.Errorf("details %+v", d)
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// FoundDocument is a document in the result of a search.
+type FoundDocument struct {
+	Invoice
+	BuyerName string // empty: the document names no buyer, or is not indexed yet
+	BuyerRNC  string
+	Indexed   bool // the index has the document
+}
+
+// A Candidate is a document that may be a result of a search.
+type Candidate struct {
+	DocumentID string
+	InvoiceID  string // set by the lists of invoices alone
+}
+
+func scanCandidate(r row) (c Candidate, err error) {
+	err = r.Scan(&c.DocumentID)
+	return c, err
+}
+
+func scanListCandidate(r row) (c Candidate, err error) {
+	err = r.Scan(&c.DocumentID, &c.InvoiceID)
+	return c, err
+}
+
+// IDSpan is a part of a list, the newest id first: ids below Before and not below From.
+type IDSpan struct {
+	From, Before string
+	Limit        int
+}
+
+// args are the arguments of a statement that reads a part of a list.
+func (s IDSpan) args(first ...any) []any { return append(first, s.From, s.Before) }
+
+func (s IDSpan) limit() string { return ` LIMIT ` + strconv.Itoa(s.Limit) }
+
+// InvoicesOf lists the documents of a taxpayer by the ids of their invoices. An empty
+// status means all.
+func (r reader) InvoicesOf(ctx context.Context, scope Scope, status fiscal.Status, part IDSpan) ([]Candidate, error) {
+	if status == "" {
+		rows, err := r.q.QueryContext(ctx, `
+			SELECT document_id, id FROM invoices
+			WHERE environment = $1 AND taxpayer_id = $2 AND id >= $3 AND id < $4 ORDER BY id DESC`+part.limit(),
+			part.args(scope.Environment, scope.TaxpayerID)...)
+		return r.candidates(rows, err, scanListCandidate)
+	}
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT document_id, id FROM invoices
+		WHERE environment = $1 AND taxpayer_id = $2 AND status = $3 AND id >= $4 AND id < $5 ORDER BY id DESC`+part.limit(),
+		part.args(scope.Environment, scope.TaxpayerID, status)...)
+	return r.candidates(rows, err, scanListCandidate)
+}
+
+// AllDocuments lists documents of all environments and taxpayers.
+func (r reader) AllDocuments(ctx context.Context, part IDSpan) ([]Candidate, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT document_id FROM invoices WHERE document_id >= $1 AND document_id < $2
+		ORDER BY document_id DESC`+part.limit(), part.args()...)
+	return r.candidates(rows, err, scanCandidate)
+}
+
+// DocumentsByStatus lists the documents of all taxpayers whose status was this one when
+// they were indexed last.
+func (r reader) DocumentsByStatus(ctx context.Context, env fiscal.Environment, status fiscal.Status, part IDSpan) ([]Candidate, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT document_id FROM document_index WHERE environment = $1 AND status = $2 AND document_id >= $3 AND document_id < $4
+		ORDER BY document_id DESC`+part.limit(), part.args(env, status)...)
+	return r.candidates(rows, err, scanCandidate)
+}
+
+// DocumentsByTotal lists the documents of all taxpayers with a total.
+func (r reader) DocumentsByTotal(ctx context.Context, env fiscal.Environment, total string, part IDSpan) ([]Candidate, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT document_id FROM document_index WHERE environment = $1 AND total = $2 AND document_id >= $3 AND document_id < $4
+		ORDER BY document_id DESC`+part.limit(), part.args(env, total)...)
+	return r.candidates(rows, err, scanCandidate)
+}
+
+// DocumentsByTotalOf lists the documents of a taxpayer with a total.
+func (r reader) DocumentsByTotalOf(ctx context.Context, scope Scope, total string, part IDSpan) ([]Candidate, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT document_id FROM document_index
+		WHERE environment = $1 AND taxpayer_id = $2 AND total = $3 AND document_id >= $4 AND document_id < $5
+		ORDER BY document_id DESC`+part.limit(), part.args(scope.Environment, scope.TaxpayerID, total)...)
+	return r.candidates(rows, err, scanCandidate)
+}
+
+// DocumentsOfBuyer lists the documents of a buyer.
+func (r reader) DocumentsOfBuyer(ctx context.Context, b Buyer, part IDSpan) ([]Candidate, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT document_id FROM document_index
+		WHERE environment = $1 AND taxpayer_id = $2 AND buyer_id = $3 AND buyer_id <> '' AND document_id >= $4 AND document_id < $5
+		ORDER BY document_id DESC`+part.limit(), part.args(b.Environment, b.TaxpayerID, b.ID)...)
+	return r.candidates(rows, err, scanCandidate)
+}
+
+func (r reader) candidates(rows *sql.Rows, err error, scan func(row) (Candidate, error)) ([]Candidate, error) {
+	if err != nil {
+		return nil, r.d.wrap("search documents", err)
+	}
+	return collect(r.d, "search documents", rows, scan)
+}
+
+// fewHits limits the results of a search for a value that a document has alone.
+const fewHits = ` LIMIT 100`
+
+// DocumentsByValue returns the ids of the documents with an external id, an idempotency
+// key, or an e-NCF. It asks once for each taxpayer, from the index that keeps the value
+// unique.
+func (r reader) DocumentsByValue(ctx context.Context, within Within, value string) (ids []string, err error) {
+	and, more := within.and(`t.id`, 3)
+	args := append([]any{within.Environment, value}, more...)
+	// SQLite joins the tables of CROSS JOIN in this order: the taxpayers are few.
+	texts := []string{`
+		SELECT i.document_id FROM taxpayers t CROSS JOIN invoices i
+		WHERE i.environment = $1 AND i.taxpayer_id = t.id AND i.external_id = $2` + and + fewHits, `
+		SELECT i.document_id FROM taxpayers t CROSS JOIN idempotency k CROSS JOIN invoices i
+		WHERE k.environment = $1 AND k.taxpayer_id = t.id AND k.operation = 'create_invoice' AND k.key = $2
+			AND i.environment = $1 AND i.taxpayer_id = k.taxpayer_id AND i.id = k.object_id` + and + fewHits}
+	if fiscal.IsENCF(value) {
+		texts = append(texts, `
+		SELECT n.document_id FROM taxpayers t CROSS JOIN issued n
+		WHERE n.environment = $1 AND n.rnc = t.rnc AND n.encf = $2 AND n.taxpayer_id = t.id`+and+fewHits)
+	}
+	for _, text := range texts {
+		if ids, err = r.appendIDs(ctx, ids, text, args); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// DocumentsByTrackID returns the ids of the documents of an environment with a trackId.
+func (r reader) DocumentsByTrackID(ctx context.Context, env fiscal.Environment, trackID string) ([]string, error) {
+	return r.appendIDs(ctx, nil, `
+		SELECT document_id FROM document_index WHERE environment = $1 AND track_id = $2 AND track_id <> ''`+fewHits, []any{env, trackID})
+}
+
+// DocumentsOfRequest returns the ids of the documents of an environment that an HTTP
+// request was about.
+func (r reader) DocumentsOfRequest(ctx context.Context, env fiscal.Environment, requestID string) ([]string, error) {
+	return r.appendIDs(ctx, nil, `
+		SELECT i.document_id FROM history h CROSS JOIN invoices i
+		WHERE h.environment = $1 AND h.request_id = $2 AND h.request_id <> ''
+			AND i.environment = h.environment AND i.taxpayer_id = h.taxpayer_id AND i.id = h.invoice_id`+fewHits, []any{env, requestID})
+}
+
+// DocumentsByID returns the ids of the documents with an id, or whose invoice has it.
+func (r reader) DocumentsByID(ctx context.Context, within Within, id string) ([]string, error) {
+	and, more := within.and(`t.id`, 3)
+	ids, err := r.appendIDs(ctx, []string{id}, `
+		SELECT i.document_id FROM taxpayers t CROSS JOIN invoices i
+		WHERE i.environment = $1 AND i.taxpayer_id = t.id AND i.id = $2`+and+fewHits, append([]any{within.Environment, id}, more...))
+	return ids, err
+}
+
+func (r reader) appendIDs(ctx context.Context, ids []string, text string, args []any) ([]string, error) {
+	rows, err := r.q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, r.d.wrap("search documents", err)
+	}
+	found, err := collect(r.d, "search documents", rows, func(row row) (id string, err error) {
+		err = row.Scan(&id)
+		return id, err
+	})
+	return append(ids, found...), err
+}
+
+// FoundDocuments reads documents by their ids. It leaves out those that the search may
+// not show, and returns the others in no order.
+func (r reader) FoundDocuments(ctx context.Context, within Within, documentIDs []string) ([]FoundDocument, error) {
+	if len(documentIDs) == 0 {
+		return nil, nil
+	}
+	// Without a condition on the environment, every engine uses the index of the ids.
+	list, args := placeholders(documentIDs)
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT i.environment, i.taxpayer_id, coalesce(b.name, ''), coalesce(b.rnc, ''), CASE WHEN x.document_id IS NULL THEN 0 ELSE 1 END, `+qualified("i", invoiceColumns)+`
+		FROM invoices i LEFT JOIN document_index x ON x.document_id = i.document_id
+		LEFT JOIN buyers b ON b.environment = x.environment AND b.taxpayer_id = x.taxpayer_id AND b.id = x.buyer_id
+		WHERE i.document_id IN (`+list+`)`, args...)
+	if err != nil {
+		return nil, r.d.wrap("read found documents", err)
+	}
+	all, err := collect(r.d, "read found documents", rows, func(row row) (f FoundDocument, err error) {
+		var scope Scope
+		var indexed int64
+		f.Invoice, err = scanInvoice(scope)(afterScan{row, []any{&scope.Environment, &scope.TaxpayerID, &f.BuyerName, &f.BuyerRNC, &indexed}})
+		f.Scope, f.Indexed = scope, indexed == 1
+		return f, err
+	})
+	allowed := all[:0]
+	for _, f := range all {
+		if f.Environment == within.Environment && within.Allows(f.TaxpayerID) {
+			allowed = append(allowed, f)
+		}
+	}
+	return allowed, err
+}

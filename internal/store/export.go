@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// ExportState is the state of an export.
+type ExportState string
+
+// The states of an export.
+const (
+	ExportWaiting ExportState = "waiting"
+	ExportRunning ExportState = "running"
+	ExportDone    ExportState = "done"
+	ExportFailed  ExportState = "failed"
+)
+
+// ExportKept is how long an export and its file are kept.
+const ExportKept = 7 * 24 * time.Hour
+
+// Export is a file with the documents of a taxpayer, or the request to make it.
+type Export struct {
+	Scope
+	ID        string
+	From, To  fiscal.Date // days of the country, both included
+	Include   []string    // what the file contains, for example xml, pdf, csv
+	State     ExportState
+	Done      int64 // documents that are in the file
+	Total     int64 // documents that will be in it; 0: not counted yet
+	File      string
+	Problem   string // why a failed export failed
+	CreatedBy string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	ExpiresAt time.Time
+}
+
+const exportColumns = `environment, taxpayer_id, id, from_day, to_day, include, state, done, total, file, problem,
+	created_by, created_at, updated_at, expires_at`
+
+// CreateExport stores the request for an export.
+func (tx *Tx) CreateExport(ctx context.Context, e Export) error {
+	_, err := tx.q.ExecContext(ctx, `
+		INSERT INTO exports (`+exportColumns+`, holder, held_until)
+		VALUES ($1, $2, $3, $4, $5, $6, 'waiting', 0, 0, '', '', $7, $8, $8, $9, '', 0)`,
+		e.Environment, e.TaxpayerID, e.ID, e.From.String(), e.To.String(), strings.Join(e.Include, ","), e.CreatedBy, micros(e.CreatedAt), micros(e.ExpiresAt))
+	return tx.d.wrap("create export", err)
+}
+
+func scanExport(r row) (e Export, err error) {
+	var from, to, include string
+	var created, updated, expires int64
+	err = r.Scan(&e.Environment, &e.TaxpayerID, &e.ID, &from, &to, &include, &e.State, &e.Done, &e.Total, &e.File, &e.Problem,
+		&e.CreatedBy, &created, &updated, &expires)
+	if err != nil {
+		return e, err
+	}
+	e.Include = strings.FieldsFunc(include, func(c rune) bool { return c == ',' })
+	e.CreatedAt, e.UpdatedAt, e.ExpiresAt = fromMicros(created), fromMicros(updated), fromMicros(expires)
+	var errFrom, errTo error
+	e.From, errFrom = fiscal.ParseDate(from)
+	e.To, errTo = fiscal.ParseDate(to)
+	return e, errors.Join(errFrom, errTo)
+}
+
+// Exports lists the exports of a taxpayer, the newest first.
+func (r reader) Exports(ctx context.Context, scope Scope) ([]Export, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+exportColumns+` FROM exports WHERE environment = $1 AND taxpayer_id = $2 ORDER BY id DESC LIMIT 100`,
+		scope.Environment, scope.TaxpayerID)
+	if err != nil {
+		return nil, r.d.wrap("list exports", err)
+	}
+	return collect(r.d, "list exports", rows, scanExport)
+}
+
+// Export reads an export. The error is ErrNotFound when there is none.
+func (r reader) Export(ctx context.Context, scope Scope, id string) (Export, error) {
+	e, err := scanExport(r.q.QueryRowContext(ctx, `
+		SELECT `+exportColumns+` FROM exports WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
+		scope.Environment, scope.TaxpayerID, id))
+	return e, r.d.wrap("read export", err)
+}
+
+// ClaimExport gives the oldest open export of an environment to a holder until a moment.
+// An export whose holder has died is open again after that moment. The error is
+// ErrNotFound when there is none.
+func (s *Store) ClaimExport(ctx context.Context, env fiscal.Environment, holder string, now, until time.Time) (e Export, err error) {
+	err = s.Update(ctx, func(tx *Tx) error {
+		e, err = scanExport(tx.q.QueryRowContext(ctx, `
+			SELECT `+exportColumns+` FROM exports
+			WHERE environment = $1 AND state IN ('waiting', 'running') AND held_until <= $2 ORDER BY state DESC, id LIMIT 1`, env, micros(now)))
+		if err != nil {
+			return tx.d.wrap("claim export", err)
+		}
+		// Another node may have claimed it since it was read.
+		return tx.changeOne(ctx, "claim export", ErrNotFound, statement{`
+			UPDATE exports SET state = 'running', holder = $4, held_until = $5
+			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND state IN ('waiting', 'running') AND held_until <= $6`, []any{
+			string(e.Environment), e.TaxpayerID, e.ID, holder, micros(until), micros(now),
+		}})
+	})
+	e.State = ExportRunning
+	return e, err
+}
+
+// SaveExport stores the progress or the end of an export, and extends the claim of its
+// holder. The error is ErrLeaseLost when the holder's claim is over.
+func (tx *Tx) SaveExport(ctx context.Context, e Export, holder string, now, until time.Time) error {
+	return tx.changeOne(ctx, "save export", ErrLeaseLost, statement{`
+		UPDATE exports SET state = $5, done = $6, total = $7, file = $8, problem = $9, held_until = $10, updated_at = $11
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND holder = $4`, []any{
+		string(e.Environment), e.TaxpayerID, e.ID, holder, string(e.State), e.Done, e.Total, e.File, e.Problem, micros(until), micros(now),
+	}})
+}
+
+// ExpiredExports lists the exports of all environments whose time is over. The caller
+// deletes their files, and then the rows with DeleteExport.
+func (r reader) ExpiredExports(ctx context.Context, now time.Time) ([]Export, error) {
+	rows, err := r.q.QueryContext(ctx, `SELECT `+exportColumns+` FROM exports WHERE expires_at <= $1 ORDER BY expires_at LIMIT 100`, micros(now))
+	if err != nil {
+		return nil, r.d.wrap("list expired exports", err)
+	}
+	return collect(r.d, "list expired exports", rows, scanExport)
+}
+
+// DeleteExport deletes the row of an export.
+func (tx *Tx) DeleteExport(ctx context.Context, scope Scope, id string) error {
+	_, err := tx.q.ExecContext(ctx, `DELETE FROM exports WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, scope.Environment, scope.TaxpayerID, id)
+	return tx.d.wrap("delete export", err)
+}

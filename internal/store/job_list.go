@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// WorkFilter selects documents of the work list. Empty fields do not filter.
+type WorkFilter struct {
+	Stage         string
+	TaxpayerID    string
+	CreatedBefore time.Time
+	After         string // only documents younger than the one with this id
+	Limit         int
+}
+
+// WorkItem is a document that a worker will continue with.
+type WorkItem struct {
+	WaitingDocument
+	ENCF string
+	Type fiscal.Type
+}
+
+// WorkList lists the documents that have a job, the oldest first. It looks at a bounded
+// number of jobs: next is where the list continues, or empty at its end.
+func (r reader) WorkList(ctx context.Context, within Within, f WorkFilter) (found []WorkItem, next string, err error) {
+	after, chunk := f.After, f.Limit+1
+	for looked := 0; looked < maxLooked; {
+		some, err := r.workAfter(ctx, after, chunk)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, w := range some {
+			if w.Environment != within.Environment || !f.CreatedBefore.IsZero() && !w.CreatedAt.Before(f.CreatedBefore) || f.Stage != "" && w.Job.Stage != f.Stage ||
+				f.TaxpayerID != "" && w.TaxpayerID != f.TaxpayerID || !within.Allows(w.TaxpayerID) {
+				continue
+			}
+			if len(found) == f.Limit {
+				return found, found[f.Limit-1].DocumentID, nil
+			}
+			found = append(found, w)
+		}
+		if len(some) < chunk {
+			return found, "", nil
+		}
+		after, looked, chunk = some[len(some)-1].DocumentID, looked+len(some), 1000
+	}
+	return found, after, nil
+}
+
+func (r reader) workAfter(ctx context.Context, after string, limit int) ([]WorkItem, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+waitingColumns+`, coalesce(i.encf, ''), i.ecf_type, j.plan, j.stage, j.attempt, j.run_at, j.lease_until, j.last_error
+		FROM (SELECT * FROM jobs WHERE document_id > $1 ORDER BY document_id LIMIT `+strconv.Itoa(limit)+`) AS j
+		JOIN invoices i ON i.document_id = j.document_id
+		ORDER BY i.document_id`, after)
+	if err != nil {
+		return nil, r.d.wrap("list work", err)
+	}
+	return collect(r.d, "list work", rows, func(row row) (w WorkItem, err error) {
+		j := Job{}
+		var created, run, lease int64
+		err = row.Scan(&w.Environment, &w.TaxpayerID, &w.InvoiceID, &w.DocumentID, &w.ExternalID, &w.Status, &created, &w.ENCF, &w.Type,
+			&j.Plan, &j.Stage, &j.Attempt, &run, &lease, &j.LastError)
+		j.Scope, j.DocumentID, j.LeaseUntil = w.Scope, w.DocumentID, fromMicros(lease)
+		j.setRunAt(run)
+		w.CreatedAt, w.Job = fromMicros(created), &j
+		return w, err
+	})
+}
