@@ -100,7 +100,11 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	all.limit = func(l net.Listener) net.Listener { return limits.Listen(l, clients) }
-	pages, err := c.newConsole(t.ctx, &all, config, consoleParts{store: s, keys: keys, ring: ring, clients: clients, log: log})
+	pages, err := c.newConsole(t.ctx, &all, config, consoleParts{
+		store: s, keys: keys, ring: ring, clients: clients, log: log,
+		pipeline: runtime.pipeline,
+		circuits: runtime.circuits(),
+	})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/people"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -71,6 +72,10 @@ func newNode(t *testing.T, address string, clock *storetest.Clock, keys *seal.Ke
 	}
 	for _, fn := range change {
 		fn(&o)
+	}
+	if o.Pipeline == nil {
+		o.Pipeline, err = pipeline.New(pipeline.Options{Store: s, Plan: pipeline.Sandbox{}, Env: o.Environment, Now: clock.Now, Log: o.Log})
+		e.must(err)
 	}
 	e.Console, err = New(o)
 	e.must(err)
