@@ -87,7 +87,7 @@ func methodNotAllowed(allow string) *apiError {
 func preconditionFailed() *apiError {
 	e := badRequest(lang.Messagef(
 		"If-Match does not name the current state of this resource; read it again, or send the request without If-Match",
-		"If-Match no nombra el estado actual de este recurso; léalo otra vez, o envíe la solicitud sin If-Match"))
+		"If-Match no nombra el estado actual de este recurso; léalo otra vez o envíe la solicitud sin If-Match"))
 	e.status = http.StatusPreconditionFailed
 	return e
 }
