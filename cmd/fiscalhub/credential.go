@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -96,9 +97,6 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 		if err != nil {
 			return usageError("--expires must be an instant like 2027-12-31T23:59:59Z")
 		}
-		if !at.After(time.Now()) {
-			return fmt.Errorf("--expires: %s is in the past", c.Expires)
-		}
 		terms.ExpiresAt = at
 	}
 	if c.RateLimit < 0 {
@@ -109,6 +107,9 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 	}
 	return t.withCredentials(func(all *access.Credentials) error {
 		key, made, err := all.Issue(t.ctx, terms)
+		if errors.Is(err, access.ErrExpiryPast) {
+			return fmt.Errorf("--expires: %s is in the past", c.Expires)
+		}
 		if err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
 		}

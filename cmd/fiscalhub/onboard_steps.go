@@ -16,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -141,11 +142,8 @@ func (o *onboarding) numberRange(q rangeQuestion) error {
 }
 
 func (o *onboarding) addRange(q rangeQuestion, from, to int64, expires string) error {
-	made := store.NumberRange{Scope: o.scope, ID: store.NewID(), Type: q.kind, First: from, Last: to, Next: from, CreatedAt: time.Now()}
-	if expires != "" {
-		made.Expires, _ = fiscal.ParseDate(expires) // the question has checked it
-	}
-	err := o.store.Update(o.t.ctx, func(tx *store.Tx) error { return tx.AddNumberRange(o.t.ctx, made) })
+	spec := taxpayer.RangeSpec{Type: q.kind, From: from, To: to, Expires: expires}
+	_, err := taxpayer.AddRange(o.t.ctx, o.store, o.scope, spec, time.Now())
 	if errors.Is(err, store.ErrOverlap) {
 		return explainOverlap(from, to, q.kind)
 	}
@@ -162,7 +160,7 @@ func parseRange(s string) (from, to int64, err error) {
 	if err == nil {
 		to, err = strconv.ParseInt(strings.TrimSpace(last), 10, 64)
 	}
-	if err != nil || from < 1 || to < from || to > lastNumber {
+	if err != nil || !taxpayer.CheckSpan(from, to) {
 		return 0, 0, errors.New("give the first and the last number, like 1-1000; each has at most ten digits")
 	}
 	return from, to, nil

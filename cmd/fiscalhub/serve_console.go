@@ -12,6 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/console"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -61,6 +62,10 @@ type consoleParts struct {
 	ring    *access.Keyring
 	clients *capacity.ClientFinder
 	log     *slog.Logger
+
+	endpoints   *notify.Endpoints
+	trusted     bool
+	receiverURL string
 }
 
 // newConsole builds the console, and opens its listener if it has one of its own. It
@@ -86,6 +91,10 @@ func (f consoleFlags) newConsole(ctx context.Context, all *listeners, config ser
 	served.handler, err = console.New(console.Options{
 		Store: p.store, People: served.people, Keyring: p.ring, Environment: config.env, BaseURL: served.baseURL,
 		Clients: p.clients, Now: p.store.Now, Log: p.log, RequireSecondFactor: f.ConsoleRequireSecondFactor,
+		Certificates: access.NewCertificates(p.store, p.keys, p.store.Now),
+		Endpoints:    p.endpoints,
+		Trusted:      p.trusted,
+		ReceiverURL:  p.receiverURL,
 	})
 	if err != nil {
 		return nil, err

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/live"
-	"github.com/fiscalhub/fiscalhub/internal/printed"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 )
 
 // profile are the optional flags of a taxpayer. A nil field was not given.
@@ -60,8 +59,6 @@ func apply(to *store.Taxpayer, rnc, legalName *string, p profile, now time.Time)
 	return checkTaxpayer(*to)
 }
 
-const maxLogo = 1 << 20
-
 // readLogo reads a picture file. It fails when the file is not a PNG or JPEG of
 // the allowed size.
 func readLogo(path string) ([]byte, error) {
@@ -69,41 +66,27 @@ func readLogo(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = printed.CheckLogo(logo)
-	if len(logo) == 0 || len(logo) > maxLogo || err != nil {
-		return nil, fmt.Errorf("--logo %s: the file must be a PNG or JPEG of at most 1 MiB and 8 million pixels", path)
+	if err := taxpayer.CheckLogo(logo); err != nil {
+		return nil, fmt.Errorf("--logo %s: %w", path, err)
 	}
 	return logo, nil
 }
 
 // checkTaxpayer returns a usageError with every violation of the authority's
-// format. An empty address is allowed: the taxpayer cannot issue before it has
-// one.
+// format.
 func checkTaxpayer(t store.Taxpayer) error {
-	var wrong []string
+	err := taxpayer.Check(t)
 	var problems fiscal.Problems
-	if err := live.IssuerOf(t).Check(); err != nil && !errors.As(err, &problems) {
+	if !errors.As(err, &problems) {
 		return err
 	}
+	var wrong []string
 	for _, p := range problems {
-		if p.Field == "address" && t.Address == "" {
-			continue
-		}
 		name, _, _ := strings.Cut(p.Field, ".")
-		wrong = append(wrong, "--"+strings.ReplaceAll(strings.TrimSuffix(name, "s"), "_", "-")+": "+p.Message)
-	}
-	if t.ElectronicSince != "" {
-		if _, err := fiscal.ParseDate(t.ElectronicSince); err != nil {
-			wrong = append(wrong, "--electronic-since: "+err.Error())
+		if name == "phones" {
+			name = "phone"
 		}
+		wrong = append(wrong, "--"+strings.ReplaceAll(name, "_", "-")+": "+p.Message)
 	}
-	if t.PageFormat != "" {
-		if _, err := printed.ParseFormat(t.PageFormat); err != nil {
-			wrong = append(wrong, "--page-format: must be "+printed.FormatNames)
-		}
-	}
-	if len(wrong) > 0 {
-		return usageError(strings.Join(wrong, "; "))
-	}
-	return nil
+	return usageError(strings.Join(wrong, "; "))
 }

@@ -28,11 +28,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Options are what a Console needs. All fields but RequireSecondFactor are required.
+// Options are what a Console needs. All fields but RequireSecondFactor, Trusted and
+// ReceiverURL are required.
 type Options struct {
 	Store       *store.Store
 	People      *people.People
@@ -45,12 +47,22 @@ type Options struct {
 
 	// RequireSecondFactor makes operators set up a second factor before anything else.
 	RequireSecondFactor bool
+
+	Certificates *access.Certificates // of taxpayers
+	Endpoints    *notify.Endpoints    // of webhooks
+	// Trusted says that this node has roots for the signatures of others, and ReceiverURL
+	// is the public address of the services that other taxpayers call. Both are empty in
+	// the sandbox.
+	Trusted     bool
+	ReceiverURL string
 }
 
 func (o Options) check() error {
 	switch {
 	case o.Store == nil || o.People == nil || o.Keyring == nil || o.Clients == nil || o.Now == nil || o.Log == nil:
 		return errors.New("console: options: Store, People, Keyring, Clients, Now and Log are required")
+	case o.Certificates == nil || o.Endpoints == nil:
+		return errors.New("console: options: Certificates and Endpoints are required")
 	case o.BaseURL == "" || strings.HasSuffix(o.BaseURL, "/"):
 		return fmt.Errorf("console: options: BaseURL %q must be an address without a slash at the end", o.BaseURL)
 	}
@@ -66,6 +78,8 @@ type Console struct {
 	templates map[lang.Language]*template.Template
 	assets    *assets
 	crossSite *http.CrossOriginProtection
+
+	credentials *access.Credentials
 }
 
 // New returns a console. It fails when an option is missing, or an embedded template or
@@ -75,6 +89,7 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	c := &Console{Options: o, crossSite: http.NewCrossOriginProtection()}
+	c.credentials = access.NewCredentials(o.Store, o.Keyring, o.Now)
 	c.pages = c.table()
 	for i := range c.pages {
 		c.pages[i].parts = strings.Split(c.pages[i].address[1:], "/")

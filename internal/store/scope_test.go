@@ -125,6 +125,7 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.BuyersByWord":       {true, "search: limited by its argument within"},
 		"reader.RequestByID":        {true, "search: limited by its argument within"},
 		"reader.AllRequests":        {true, "operator: lists the requests of all taxpayers"},
+		"reader.AllRequestErrors":   {true, "operator: counts the errors of all taxpayers"},
 		"reader.workAfter":          {true, "work list: WorkList drops the jobs that within does not allow"},
 
 		// The overview drops what the person may not see.
