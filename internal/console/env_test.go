@@ -43,7 +43,9 @@ func (h *plainHasher) Matches(_ context.Context, hash, password string) (bool, e
 }
 
 // poster stands for the network of webhooks. It answers with a result that the test sets.
-type poster struct{ result atomic.Pointer[webhook.Result] }
+type poster struct {
+	result atomic.Pointer[webhook.Result]
+}
 
 func (p *poster) Post(_ context.Context, _ webhook.Message) webhook.Result {
 	if r := p.result.Load(); r != nil {
