@@ -66,6 +66,18 @@ func (v requestView) Tone() string {
 // Millis returns the duration in milliseconds.
 func (v requestView) Millis() string { return millis(v.Took) }
 
+// Short returns the path without the beginning that all paths of a taxpayer share. Without
+// a path it returns the route.
+func (v requestView) Short() string {
+	path := cmp.Or(v.Path, v.Route)
+	for _, id := range []string{v.TaxpayerID, "{taxpayer_id}"} {
+		if rest, ok := strings.CutPrefix(path, "/v1/taxpayers/"+id+"/"); ok && id != "" {
+			return "…/" + rest
+		}
+	}
+	return path
+}
+
 // Linked reports whether a page can have the request id in its address.
 func (v requestView) Linked() bool { return safeSegment.MatchString(v.RequestID) }
 

@@ -258,8 +258,14 @@ type webhookDetail struct {
 	Used     bool   // the form was sent before
 	Form     *form  // of the replay
 	Tested   *attemptView
-	Replayed string // what a replay sends; empty without one
+	Replayed *replayView // nil without a replay
 }
+
+// replayView is how many events a replay sends.
+type replayView struct{ store.ReplayPlan }
+
+// Count returns how many events it sends.
+func (v replayView) Count() int { return int(v.Events) }
 
 // attemptsView is a page of attempts.
 type attemptsView struct {
@@ -316,12 +322,9 @@ func (x *request) renderWebhook(status int, e store.Endpoint, v webhookDetail) e
 			}
 		}
 	}
-	if n, err := strconv.ParseInt(strings.TrimSuffix(query.Get("replayed"), "+"), 10, 64); err == nil && n >= 0 {
-		shown := grouped(strconv.FormatInt(n, 10))
-		if strings.HasSuffix(query.Get("replayed"), "+") {
-			shown = x.text("webhooks.at_least", shown)
-		}
-		v.Replayed = shown
+	count, atLeast := strings.CutSuffix(query.Get("replayed"), "+")
+	if n, err := strconv.ParseInt(count, 10, 32); err == nil && n >= 0 {
+		v.Replayed = &replayView{store.ReplayPlan{Events: n, AtLeast: atLeast}}
 	}
 	return x.renderStatus(status, "webhook", x.text("webhooks.one"), v)
 }

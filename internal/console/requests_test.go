@@ -18,7 +18,7 @@ func (e *env) logRequests(taxpayer string, count int) {
 		q := store.LoggedRequest{
 			Scope: store.Scope{Environment: e.Environment, TaxpayerID: taxpayer}, RequestID: requestIDOf(taxpayer, i),
 			At: e.clock.Now().Add(-time.Duration(i) * time.Second), Method: "POST", Route: "/v1/taxpayers/{taxpayer_id}/invoices",
-			Path: "/v1/taxpayers/" + taxpayer + "/invoices", Status: 202, Credential: "fh_sandbox_abc", Took: 3400 * time.Microsecond, Replayed: i%10 == 1,
+			Path: "/v1/taxpayers/" + taxpayer + "/invoices", Status: 202, Credential: "csc5jbcyw2ae", Took: 3400 * time.Microsecond, Replayed: i%10 == 1,
 		}
 		if i%3 == 2 {
 			q.Status, q.Code = 422, "validation_error"
@@ -50,7 +50,7 @@ func TestTheLogOfRequests(t *testing.T) {
 		t.Errorf("the second page has %d rows", got)
 	}
 	for query, want := range map[string]int{
-		"status=error": 20, "status=2xx": 40, "status=5xx": 0, "code=validation_error": 20, "code=forbidden": 0, "credential=fh_sandbox_abc": 50,
+		"status=error": 20, "status=2xx": 40, "status=5xx": 0, "code=validation_error": 20, "code=forbidden": 0, "credential=csc5jbcyw2ae": 50,
 		"credential=other": 0, "from=2026-11-15&to=2026-11-15": 50, "from=2026-11-16": 0,
 	} {
 		if got := developer.get("/console/requests?" + query); rows(got) != want || got.StatusCode != http.StatusOK {
@@ -71,7 +71,7 @@ func TestTheLogOfRequests(t *testing.T) {
 		t.Errorf("a search by id answers %d %s", got.StatusCode, got.Header.Get("Location"))
 	}
 	got := developer.get("/console/requests/" + refused)
-	for _, want := range []string{"lines.0.unit_price", "invalid_decimal", "Corrija los campos", "3.4\u00a0ms", "fh_sandbox_abc"} {
+	for _, want := range []string{"lines.0.unit_price", "invalid_decimal", "Corrija los campos", "3.4\u00a0ms", "csc5jbcyw2ae"} {
 		if !strings.Contains(got.body, want) {
 			t.Errorf("the page of the request does not show %s", want)
 		}

@@ -6,7 +6,7 @@ func requestTexts() texts {
 		"requests.lead":          {"Lo que su sistema pidió a la API en los últimos 30 días. Nunca se guarda el contenido ni la clave.", "What your system asked the API for in the last 30 days. Contents and keys are never kept."},
 		"requests.one":           {"Solicitud %s", "Request %s"},
 		"requests.back":          {"Todas las solicitudes", "All requests"},
-		"requests.id":            {"Número de la solicitud", "Request id"},
+		"requests.id":            {"N.º de solicitud", "Request id"},
 		"requests.time":          {"Hora", "Time"},
 		"requests.request":       {"Solicitud", "Request"},
 		"requests.answer":        {"Respuesta", "Answer"},

@@ -62,11 +62,11 @@ func TestAWebhookFromItsCreationToItsEnd(t *testing.T) {
 	}
 	n := e.addEvent("fiscal_document.accepted")
 	for name, test := range map[string]struct{ field, value, want string }{
-		"since":        {"since", "2026-11-15T00:00", "Se reenviarán 1 eventos"},
-		"a day":        {"since", "2026-11-15", "Se reenviarán 1 eventos"},
-		"an instant":   {"since", "2026-11-15T12:00:00Z", "Se reenviarán 1 eventos"},
+		"since":        {"since", "2026-11-15T00:00", "Se reenviará 1 evento"},
+		"a day":        {"since", "2026-11-15", "Se reenviará 1 evento"},
+		"an instant":   {"since", "2026-11-15T12:00:00Z", "Se reenviará 1 evento"},
 		"later":        {"since", "2026-11-15T23:00", "No hay eventos que reenviar"},
-		"one event":    {"event", n.ID, "Se reenviarán 1 eventos"},
+		"one event":    {"event", n.ID, "Se reenviará 1 evento"},
 		"what failed":  {"failed", "1", "No hay eventos que reenviar"},
 		"no moment":    {"since", "", "Indique desde cuándo"},
 		"wrong moment": {"since", "ayer", "Escriba una fecha válida"},
