@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture metrics build release clean
+.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture pictures metrics generated-clients build release clean
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -9,7 +9,7 @@ SEEDS    ?= 10
 PREVIOUS ?= 4d3cc36
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## start a sandbox (ARGS="--listen 127.0.0.1:8081" adds flags)
 	bin/fiscalhub serve $(ARGS)
@@ -33,6 +33,7 @@ soak: ## run the long tests: every crash point, SEEDS seeds of a failing authori
 	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 	RECOVERY_DOCUMENTS=10000 go test -count=1 -timeout 1h -run '^TestRecoveryAfterAnOutage$$' -v ./internal/live | grep -E ' documents: |^(ok|FAIL|---)'
 	BACKLOG_JOBS=1000000 REPLAY_EVENTS=20500 MIGRATION_KILLS=40 go test -count=1 -timeout 1h -run '^Test(APostgresClaimDoesNotReadTheBacklog|AReplayRunsInBoundedBatches|ADatabaseOpensAfterAKillDuringMigration)$$' -v ./internal/store | grep -E ' blocks |^(ok|FAIL|---)'
+	CLIENT_INVOICES=1000 go test -count=1 -timeout 20m -run '^TestGoClientCreatesEachInvoiceOnce$$' -v ./cmd/fiscalhub | grep -E ' creations, |^(ok|FAIL|---)'
 	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./cmd/fiscalhub | grep -E 'peak|^(ok|FAIL|---)'
 	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(SlowReadersDoNotDelayOthers|SlowWritersDoNotDelayOthers|LargeCreationsDoNotDelayOthers|OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
 
@@ -47,6 +48,12 @@ fuzz: ## fuzz every target for FUZZTIME (default 1m)
 
 picture: ## draw docs/pictures/architecture.svg from the imports and the package table
 	go run ./docs/picture
+
+pictures: ## take the pictures of the page /docs in docs/pictures
+	go test -count=1 -run '^TestDocsInABrowser$$' ./internal/api -pictures
+
+generated-clients: ## generate clients from the OpenAPI document with oapi-codegen and openapi-typescript, and compile them (needs the network)
+	scripts/generated-clients
 
 metrics: ## write docs/metrics.md from the catalogue of metrics
 	go run ./docs/metrics

@@ -25,6 +25,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
@@ -42,6 +43,7 @@ type Options struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer // nil: metrics are not registered
+	Tracer      *trace.Tracer         // nil: spans are not exported
 
 	SecurityContacts []string // addresses (URI) for reports of weaknesses; empty: no security.txt
 
@@ -106,6 +108,7 @@ type API struct {
 	tls         bool
 	now         func() time.Time
 	log         *slog.Logger
+	tracer      *trace.Tracer
 
 	securityContacts []string
 	requestLog       RequestLog // nil: no log is kept
@@ -141,7 +144,7 @@ func New(opt Options) (*API, error) {
 	}
 	a := &API{
 		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL,
-		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, tls: opt.TLS, now: opt.Now, log: opt.Log,
+		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, tls: opt.TLS, now: opt.Now, log: opt.Log, tracer: opt.Tracer,
 		securityContacts: opt.SecurityContacts, requestLog: opt.RequestLog,
 		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
 
@@ -187,6 +190,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, serve func(*exchang
 		a.respondError(x, err)
 	}
 	a.finish(x)
+	x.linger()
 	if x.shed {
 		a.delayNextRead(x)
 	}
@@ -242,6 +246,9 @@ func (a *API) serve(x *exchange) error {
 		x.r = x.r.WithContext(audit.WithCaller(x.r.Context(), audit.Caller{
 			Actor: "credential:" + x.credential.ID, From: x.address, RequestID: x.id,
 		}))
+	}
+	if !x.reads() && !x.ifMatch("") {
+		return preconditionFailed() // no resource that can be changed has an ETag
 	}
 	if !route.bodyFirst {
 		if err := a.takeSlot(x); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 )
 
 // exchange is one request, the state of its checks, and its answer.
@@ -24,6 +25,8 @@ type exchange struct {
 	r     *http.Request
 	id    string // request id
 	start time.Time
+	trace trace.Context // of the span, or of the client's traceparent
+	span  *trace.Span   // nil: it is not exported
 
 	capacity *capacity.Capacity
 
@@ -44,6 +47,7 @@ type exchange struct {
 	invoiceID string
 	keyDigest string // short digest of the idempotency key
 	replayed  bool
+	bodyRead  bool // to its end
 	shed      bool // refused because there was no capacity for it
 	exceeded  bool // refused because its address has used up its window
 }
@@ -64,6 +68,10 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{
 		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: unknownRoute,
 		capacity: a.capacity, address: a.clients.Address(r),
+	}
+	x.trace = traceOf(r.Header)
+	if x.span = a.tracer.Start(x.trace, trace.Server); x.span != nil {
+		x.trace = x.span.Context()
 	}
 	a.metrics.inFlight.Inc()
 	h := w.Header()
@@ -93,13 +101,14 @@ func (a *API) finish(x *exchange) {
 	took := a.now().Sub(x.start)
 	a.metrics.inFlight.Dec()
 	a.metrics.observe(x, took)
-	attrs := make([]slog.Attr, 0, 13)
+	x.endSpan()
+	attrs := make([]slog.Attr, 0, 14)
 	attrs = append(attrs,
 		slog.String("request_id", x.id), slog.String("method", methodLabel(x.r.Method)), slog.String("route", x.route),
 		slog.Int("status", x.status), slog.Int64("duration_us", took.Microseconds()), slog.Int("bytes", x.bytes))
 	for _, s := range []struct{ name, value string }{
 		{"code", x.code}, {"credential", x.credential.Prefix}, {"taxpayer_id", x.scope.TaxpayerID},
-		{"invoice_id", x.invoiceID}, {"idempotency_key_sha256", x.keyDigest},
+		{"invoice_id", x.invoiceID}, {"idempotency_key_sha256", x.keyDigest}, {"trace_id", x.trace.ID()},
 	} {
 		if s.value != "" {
 			attrs = append(attrs, slog.String(s.name, s.value))
@@ -179,8 +188,12 @@ func (x *exchange) respondWith(data, meta any) error {
 	return x.respondAs(http.StatusOK, data, meta)
 }
 
-// respondAs answers with a status, data and meta.
+// respondAs answers with a status, data and meta. JSON answers have no ETag, so only
+// "*" in If-Match matches them.
 func (x *exchange) respondAs(status int, data, meta any) error {
+	if x.reads() && !x.ifMatch("") {
+		return preconditionFailed()
+	}
 	body, err := pipeline.EncodeAnswer(data, meta)
 	if err != nil {
 		return err
@@ -223,6 +236,11 @@ func (x *exchange) writeEmpty(status int) {
 
 func (x *exchange) writeHeader(status, size int) {
 	h := x.w.Header()
+	if x.r.ProtoMajor > 1 {
+		// HTTP/2 has no such header. net/http would close the connection for it while the
+		// client is still sending, and some clients then lose the body of the answer.
+		h.Del("Connection")
+	}
 	// Header.Set would write these names as Ratelimit-….
 	h["RateLimit-Limit"] = []string{strconv.FormatInt(x.window.limit, 10)}
 	h["RateLimit-Remaining"] = []string{strconv.FormatInt(x.window.remaining, 10)}

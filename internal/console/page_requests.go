@@ -276,7 +276,7 @@ func (c *Console) showRequest(x *request) error {
 		return err
 	}
 	v := requestDetail{RequestID: id}
-	ids, err := c.Store.DocumentsOfRequest(x.Context(), within, id)
+	ids, err := c.Store.DocumentsOfRequest(x.Context(), c.Environment, id)
 	if err != nil {
 		return err
 	}
@@ -286,12 +286,16 @@ func (c *Console) showRequest(x *request) error {
 			if len(part) != len(q.ID) {
 				continue // no id of a document
 			}
-			if documentID, err := c.Store.DocumentByInvoice(x.Context(), within, part); err == nil && !slices.Contains(ids, documentID) {
-				ids = append(ids, documentID)
+			own := store.Within{Environment: c.Environment, Taxpayers: []string{q.TaxpayerID}}
+			some, err := c.Store.DocumentsByID(x.Context(), own, part)
+			if err != nil {
+				return err
 			}
+			ids = append(ids, some...)
 		}
 	}
-	if v.Documents, err = c.Store.FoundDocuments(x.Context(), within, ids); err != nil {
+	slices.Sort(ids)
+	if v.Documents, err = c.Store.FoundDocuments(x.Context(), within, slices.Compact(ids)); err != nil {
 		return err
 	}
 	return x.render("request", x.text("requests.one", id), v)

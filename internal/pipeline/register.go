@@ -46,6 +46,7 @@ type Command struct {
 	Invoice  *fiscal.Invoice
 	Request  []byte // the canonical request
 	Scenario Scenario
+	Trace    string // traceparent of the request; empty: it has none
 }
 
 // Registered is the answer to a creation.
@@ -187,6 +188,6 @@ func newInvoice(c Command, start Start, now time.Time) store.Invoice {
 		TaxTotal: declared.TaxTotal.Text, Total: declared.Total.Text,
 		Paid: c.Invoice.Paid(), Balance: c.Invoice.Balance(),
 		DocumentTotal: c.Invoice.Totals.Total.StringFixed(2),
-		Messages:      start.Messages, CreatedAt: now, UpdatedAt: now,
+		Messages:      start.Messages, Trace: c.Trace, CreatedAt: now, UpdatedAt: now,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,9 @@ type Options struct {
 	// NoMigrate makes Open fail with ErrNotMigrated when a migration is missing. Without
 	// it, Open migrates the database.
 	NoMigrate bool
+	// OnMigration, if set, is called with the number of migrations that Open has applied
+	// and the number of those that were missing: before the first, and after each.
+	OnMigration func(done, missing int)
 	// ReadOnly makes every write fail. Open then changes nothing: it does not migrate the
 	// database, and it neither creates a file nor changes the mode of one. It fails when
 	// there is no database, and with ErrNotMigrated when a migration is missing.
@@ -47,7 +51,9 @@ type Store struct {
 	failure *storageFailure
 	log     *slog.Logger
 	onPoint func(name string) error
-	now     func() time.Time // of this node; Now returns the clock of the database
+	// onMigration is that of Options; never nil.
+	onMigration func(done, missing int)
+	now         func() time.Time // of this node; Now returns the clock of the database
 	// onCommit is called after every transaction that writes; nil: no function is.
 	onCommit atomic.Pointer[func(took time.Duration, err error)]
 }
@@ -102,7 +108,12 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 	if opt.Point == nil {
 		opt.Point = func(string) error { return nil }
 	}
-	s := &Store{reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log, onPoint: opt.Point, now: opt.Now}
+	if opt.OnMigration == nil {
+		opt.OnMigration = func(int, int) {}
+	}
+	s := &Store{
+		reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log, onPoint: opt.Point, onMigration: opt.OnMigration, now: opt.Now,
+	}
 	if s.clock, err = newClock(ctx, opt, e.clock); err != nil {
 		return nil, errors.Join(d.wrap("read the clock of the database", err), e.close())
 	}
@@ -117,10 +128,15 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 }
 
 // parseAddress returns the engine that the scheme names, and the rest of the
-// address. It does not parse a SQLite path, because a path may contain any
-// character.
+// address. The rest of a SQLite address is a path and nothing else. Other programs allow
+// parameters after a question mark; here they would silently become a part of the name of
+// the file, so a question mark in that name is refused.
 func parseAddress(address string) (*dialect, string, error) {
 	if path, ok := strings.CutPrefix(address, "sqlite:"); ok && path != "" {
+		if folder, file := filepath.Split(path); strings.Contains(file, "?") {
+			name, _, _ := strings.Cut(file, "?")
+			return nil, "", fmt.Errorf("store: the name of the database file must not have a question mark: the service sets all parameters of SQLite itself; use sqlite:%s", folder+name)
+		}
 		return sqliteDialect(), path, nil
 	}
 	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
