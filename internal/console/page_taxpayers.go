@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,7 @@ func documentTypes() []fiscal.Type { return []fiscal.Type{fiscal.FiscalCredit, f
 // taxpayersView is the data of the page of all taxpayers.
 type taxpayersView struct {
 	Form      *form
+	Needs     []option
 	Filtered  bool
 	Sandbox   bool
 	Taxpayers []taxpayerRow
@@ -66,18 +68,33 @@ type taxpayerRow struct {
 	Numbers     []numbersView // of each type
 }
 
+// Needs reports whether the taxpayer needs a person because of something: its certificate
+// ends, it has few numbers of a range, or anything is missing. An empty text asks nothing.
+func (r taxpayerRow) Needs(what string) bool {
+	switch what {
+	case "":
+		return true
+	case "certificate":
+		return r.Certificate != nil && r.Certificate.Tone != good
+	case "ranges":
+		return slices.ContainsFunc(r.Numbers, func(n numbersView) bool { return n.Ranges > 0 && n.Tone != good })
+	}
+	return r.Missing > 0 || r.Suspended
+}
+
 // numbersView is how many numbers of a type are left.
 type numbersView struct {
-	Type fiscal.Type
-	Left int64
-	Tone tone
+	Type   fiscal.Type
+	Ranges int // which the taxpayer has
+	Left   int64
+	Tone   tone
 }
 
 // fewNumbers is below which count the numbers of a type need a person.
 const fewNumbers = 100
 
 func newNumbersView(t fiscal.Type, ranges []store.NumberRange, now time.Time) numbersView {
-	v := numbersView{Type: t, Tone: good}
+	v := numbersView{Type: t, Ranges: len(ranges), Tone: good}
 	for _, r := range ranges {
 		if r.Left() > 0 && r.FencedAt.IsZero() && !r.Expired(fiscal.DateOf(now)) {
 			v.Left += r.Left()
@@ -126,8 +143,8 @@ func (v certificateView) StateKey() string {
 	return "taxpayers.cert_valid"
 }
 
-// showTaxpayers lists the taxpayers with what is missing. The filter q, a part of the name
-// or of the RNC, is in the query string.
+// showTaxpayers lists the taxpayers with what is missing. The filters are in the query
+// string: q, a part of the name or of the RNC, and needs.
 func (c *Console) showTaxpayers(x *request) error {
 	all, err := c.Store.TaxpayersWithoutLogos(x.Context())
 	if err != nil {
@@ -143,18 +160,26 @@ func (c *Console) showTaxpayers(x *request) error {
 	}
 	f := newForm(x.URL.Query())
 	words := strings.ToLower(f.Value("q"))
-	v := taxpayersView{Form: f, Filtered: words != "", Sandbox: c.Environment == fiscal.Sandbox}
+	v := taxpayersView{Form: f, Filtered: words != "" || f.Value("needs") != "", Sandbox: c.Environment == fiscal.Sandbox}
+	v.Needs = []option{
+		{"", x.text("taxpayers.needs_all")}, {"anything", x.text("taxpayers.needs_anything")}, {"certificate", x.text("taxpayers.needs_certificate")},
+		{"ranges", x.text("taxpayers.needs_ranges")},
+	}
 	now := c.Now()
 	for i, t := range all {
 		if !x.viewer.Sees(t.ID) || !strings.Contains(strings.ToLower(t.LegalName+" "+t.TradeName+" "+t.RNC), words) {
+			continue
+		}
+		_, is := suspended[store.TaxpayerSubject(t.ID)]
+		row := newTaxpayerRow(facts[i], is, now)
+		if !row.Needs(f.Value("needs")) {
 			continue
 		}
 		if len(v.Taxpayers) == taxpayerRows {
 			v.More = true
 			break
 		}
-		_, is := suspended[store.TaxpayerSubject(t.ID)]
-		v.Taxpayers = append(v.Taxpayers, newTaxpayerRow(facts[i], is, now))
+		v.Taxpayers = append(v.Taxpayers, row)
 	}
 	return x.render("taxpayers", x.text("taxpayers.title"), v)
 }

@@ -113,6 +113,11 @@ func TestATaxpayerBecomesReady(t *testing.T) {
 	if list := b.get("/console/taxpayers?q=nueva").body; !strings.Contains(list, "20 días") || !strings.Contains(list, "1,000") || strings.Contains(list, "Palma Clara") {
 		t.Error("the list does not show days and numbers, or does not filter")
 	}
+	for needs, want := range map[string]bool{"certificate": true, "ranges": false, "anything": false, "": true} {
+		if got := strings.Contains(b.get("/console/taxpayers?needs="+needs).body, address); got != want {
+			t.Errorf("needs=%s shows the taxpayer: %v", needs, got)
+		}
+	}
 	for _, action := range []string{"taxpayer.create", "taxpayer.update", "certificate.import", "sequence.add"} {
 		e.mustHaveDone(action, u)
 	}

@@ -24,6 +24,12 @@ func taxpayerTexts() texts {
 		"taxpayers.no_match":    {"Ningún contribuyente coincide", "No taxpayer matches"},
 		"taxpayers.no_match_to": {"Pruebe con otra parte del nombre o del RNC.", "Try another part of the name or of the RNC."},
 
+		"taxpayers.needs":             {"Necesita atención", "Needs attention"},
+		"taxpayers.needs_all":         {"Todos", "All"},
+		"taxpayers.needs_anything":    {"Le falta algo para emitir", "Lacks something to issue"},
+		"taxpayers.needs_certificate": {"Certificado vencido o por vencer", "Certificate ended or ending"},
+		"taxpayers.needs_ranges":      {"Quedan pocos números", "Few numbers are left"},
+
 		"taxpayers.lacks.one":  {"Falta 1 cosa", "1 thing is missing"},
 		"taxpayers.lacks.many": {"Faltan %s cosas", "%s things are missing"},
 		"taxpayers.days.one":   {"1 día", "1 day"},
