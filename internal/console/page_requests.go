@@ -182,14 +182,14 @@ func (x *request) readRequests(v *requestsView, filter store.RequestFilter, name
 	for _, g := range groups {
 		v.Whole += g.Requests
 		if len(v.Groups) < errorRows {
-			v.Groups = append(v.Groups, errorGroup{g, x.codeText(g.Code), requestsLink(url.Values{"taxpayer": query["taxpayer"]}, "code", g.Code, "route", g.Route)})
+			v.Groups = append(v.Groups, errorGroup{g, x.codeText(g.Code), requestsLink(url.Values{"taxpayer": query["taxpayer"]}, map[string]string{"code": g.Code, "route": g.Route})})
 		}
 	}
 	if filter.Before != "" {
-		v.Newest = requestsLink(query, "before", "")
+		v.Newest = requestsLink(query, map[string]string{"before": ""})
 	}
 	if next != "" {
-		v.Older, v.Partial = requestsLink(query, "before", next), len(found) < requestRows
+		v.Older, v.Partial = requestsLink(query, map[string]string{"before": next}), len(found) < requestRows
 	}
 	return nil
 }
@@ -203,12 +203,12 @@ func (x *request) newRequestView(q store.LoggedRequest, names map[string]string)
 }
 
 // requestsLink returns the address of the page with other values of the query.
-func requestsLink(query url.Values, pairs ...string) string {
+func requestsLink(query url.Values, change map[string]string) string {
 	changed := maps.Clone(query)
-	for i := 0; i < len(pairs); i += 2 {
-		changed.Del(pairs[i])
-		if pairs[i+1] != "" {
-			changed.Set(pairs[i], pairs[i+1])
+	for name, value := range change {
+		changed.Del(name)
+		if value != "" {
+			changed.Set(name, value)
 		}
 	}
 	if len(changed) == 0 {
