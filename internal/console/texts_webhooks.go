@@ -75,7 +75,6 @@ func webhookTexts() texts {
 		"webhooks.event":       {"Evento", "Event"},
 		"webhooks.attempt":     {"Intento", "Attempt"},
 		"webhooks.result":      {"Resultado", "Result"},
-		"webhooks.took":        {"Duración", "Duration"},
 		"webhooks.answer":      {"Respuesta", "Answer"},
 		"webhooks.next":        {"Próximo intento", "Next attempt"},
 		"webhooks.again":       {"Reenviar", "Send again"},
