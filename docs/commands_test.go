@@ -206,6 +206,15 @@ func newReader(t *testing.T) *reader {
 	}
 	request := regexp.MustCompile(`(?s)-d '(\{.*?\n\})'`).FindStringSubmatch(read(t, "../README.md"))
 	r.file("request.json", request[1]) // the README says so
+	r.file("invoices.ndjson", strings.NewReplacer("\n", " ", "SALE-0001", "SALE-0002").Replace(request[1]))
+	for _, b := range codeBlocks(t, "integration.md") {
+		switch {
+		case strings.HasPrefix(b.code, "Factura;"):
+			r.file("invoices.csv", b.code)
+		case strings.HasPrefix(b.code, "{\n  \"columns\""):
+			r.file("map.json", b.code)
+		}
+	}
 	r.enroll()
 	return r
 }
@@ -235,6 +244,7 @@ func (r *reader) follow(command string) {
 	command = strings.NewReplacer(
 		"http://127.0.0.1:8080", r.service, "127.0.0.1:8080", "127.0.0.1:0", "/var/lib/fiscalhub", "var", "/mnt/backups/", "./",
 		"--password-file password.txt certificate.p12", "--password-file certificate.password certificate.p12",
+		"--taxpayer 0198c1b2-…", "--taxpayer "+r.ids["taxpayer"], "0198c1b4-…", r.ids["user"],
 	).Replace(command)
 	words := strings.Fields(command)
 	kind := ""

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 )
@@ -54,7 +55,7 @@ type sequenceAddCmd struct {
 
 // Run adds a range.
 func (c sequenceAddCmd) Run(t *terminal) error {
-	env, err := liveEnvironment(c.Environment, "the sandbox uses no numbers")
+	env, err := liveEnvironment(c.Environment, lang.Messagef("the sandbox uses no numbers", "el sandbox no usa secuencias"))
 	if err != nil {
 		return err
 	}
@@ -79,16 +80,17 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 func rangeError(p fiscal.Problem) error {
 	switch {
 	case p.Code == fiscal.CodeRequired:
-		return usageError("--" + p.Field + " " + p.Message)
+		return wrongUsage("--%s %s", "--%s %s", p.Field, p.Message)
 	case p.Field == "expires" && p.Code == fiscal.CodeOutOfRange:
-		return errors.New("--expires: " + p.Message)
+		return lang.Errorf("--%s: %s", "--%s: %s", p.Field, p.Message)
 	}
-	return usageError("--" + p.Field + ": " + p.Message)
+	return wrongUsage("--%s: %s", "--%s: %s", p.Field, p.Message)
 }
 
 // explainOverlap returns the error of a range that overlaps with another one.
 func explainOverlap(from, to int64, t fiscal.Type) error {
-	return fmt.Errorf("some numbers from %d to %d of type %s are in another range of this RNC already: see fiscalhub sequence list", from, to, t)
+	return lang.Errorf("some numbers from %d to %d of type %s are in another range of this RNC already: see fiscalhub sequence list",
+		"algunas secuencias de %d a %d del tipo %s ya están en otro rango de este RNC: vea fiscalhub sequence list", from, to, t)
 }
 
 type sequenceListCmd struct{}

@@ -14,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/people"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -42,7 +43,7 @@ func (f consoleFlags) check() error {
 // console.
 func checkConsoleURL(address string) error {
 	if checkBaseURL(address) != nil {
-		return usageError("--console-base-url must be an address like https://invoices.example")
+		return wrongUsage("--console-base-url must be an address like https://invoices.example", "--console-base-url debe ser una dirección como https://invoices.example")
 	}
 	return nil
 }
@@ -66,6 +67,9 @@ type consoleParts struct {
 	endpoints   *notify.Endpoints
 	trusted     bool
 	receiverURL string
+
+	pipeline *pipeline.Pipeline
+	circuits func() map[string]bool // nil in the sandbox
 }
 
 // newConsole builds the console, and opens its listener if it has one of its own. It
@@ -95,6 +99,8 @@ func (f consoleFlags) newConsole(ctx context.Context, all *listeners, config ser
 		Endpoints:    p.endpoints,
 		Trusted:      p.trusted,
 		ReceiverURL:  p.receiverURL,
+		Pipeline:     p.pipeline,
+		Circuits:     p.circuits,
 	})
 	if err != nil {
 		return nil, err

@@ -2,12 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 )
@@ -67,7 +67,7 @@ func readLogo(path string) ([]byte, error) {
 		return nil, err
 	}
 	if err := taxpayer.CheckLogo(logo); err != nil {
-		return nil, fmt.Errorf("--logo %s: %w", path, err)
+		return nil, lang.Errorf("--logo %s: %s", "--logo %s: %s", path, err)
 	}
 	return logo, nil
 }
@@ -80,13 +80,13 @@ func checkTaxpayer(t store.Taxpayer) error {
 	if !errors.As(err, &problems) {
 		return err
 	}
-	var wrong []string
+	var wrong []lang.Message
 	for _, p := range problems {
 		name, _, _ := strings.Cut(p.Field, ".")
 		if name == "phones" {
 			name = "phone"
 		}
-		wrong = append(wrong, "--"+strings.ReplaceAll(name, "_", "-")+": "+p.Message)
+		wrong = append(wrong, lang.Messagef("--%s: %s", "--%s: %s", strings.ReplaceAll(name, "_", "-"), p.Message))
 	}
-	return usageError(strings.Join(wrong, "; "))
+	return usageError{lang.Join(wrong, "; ")}
 }

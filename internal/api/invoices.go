@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
@@ -28,7 +29,8 @@ func (a *API) createInvoice(x *exchange) error {
 		return err
 	}
 	command, err := newCommand(raw, document, scenario)
-	command.Scope, command.Key, command.RequestID, command.Trace = x.scope, key, x.id, x.trace.String()
+	command.Scope, command.Key, command.RequestID = x.scope, key, x.id
+	command.Language, command.Trace = x.language, x.trace.String()
 	ctx, cancel := x.deadline()
 	defer cancel()
 	var done pipeline.Registered
@@ -74,7 +76,9 @@ func newCommand(raw []byte, document *strictjson.Document, scenario pipeline.Sce
 		return c, err
 	}
 	if !scenario.Fits(inv.Type) {
-		return c, badRequest("Sandbox-Scenario: an invoice of type " + string(inv.Type) + " never has the status " + string(scenario))
+		return c, badRequest(lang.Messagef(
+			"Sandbox-Scenario: an invoice of type %s never has the status %s",
+			"Sandbox-Scenario: una factura del tipo %s nunca tiene el estado %s", inv.Type, scenario))
 	}
 	c.Invoice, c.Request, c.Scenario = inv, canonical, scenario
 	return c, nil
@@ -141,8 +145,9 @@ func (a *API) scenario(h http.Header) (pipeline.Scenario, error) {
 	}
 	s, ok := pipeline.ParseScenario(lines[0])
 	if !ok || len(lines) > 1 {
-		return "", badRequest("Sandbox-Scenario must be one of submitted, processing, accepted, accepted_conditional, " +
-			"rejected, outcome_unknown, delivered, validation_failed")
+		return "", badRequest(lang.Messagef(
+			"Sandbox-Scenario must be one of %s", "Sandbox-Scenario debe ser uno de %s",
+			"submitted, processing, accepted, accepted_conditional, rejected, outcome_unknown, delivered, validation_failed"))
 	}
 	return s, nil
 }

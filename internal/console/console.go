@@ -26,15 +26,19 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	liveplan "github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
+	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/people"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Options are what a Console needs. All fields but RequireSecondFactor, Trusted and
-// ReceiverURL are required.
+// Options are what a Console needs. All fields but RequireSecondFactor, Circuits, Trusted
+// and ReceiverURL are required.
 type Options struct {
 	Store       *store.Store
 	People      *people.People
@@ -55,6 +59,11 @@ type Options struct {
 	// the sandbox.
 	Trusted     bool
 	ReceiverURL string
+
+	Pipeline *pipeline.Pipeline // registers invoices, and has the files of documents
+	// Circuits returns which services of the authority this node does not call now; nil
+	// in the sandbox.
+	Circuits func() map[string]bool
 }
 
 func (o Options) check() error {
@@ -63,6 +72,8 @@ func (o Options) check() error {
 		return errors.New("console: options: Store, People, Keyring, Clients, Now and Log are required")
 	case o.Certificates == nil || o.Endpoints == nil:
 		return errors.New("console: options: Certificates and Endpoints are required")
+	case o.Pipeline == nil:
+		return errors.New("console: options: Pipeline is required")
 	case o.BaseURL == "" || strings.HasSuffix(o.BaseURL, "/"):
 		return fmt.Errorf("console: options: BaseURL %q must be an address without a slash at the end", o.BaseURL)
 	}
@@ -80,6 +91,9 @@ type Console struct {
 	crossSite *http.CrossOriginProtection
 
 	credentials *access.Credentials
+	searcher    *overview.Searcher
+	reporter    *overview.Reporter
+	resolver    *liveplan.Resolver
 }
 
 // New returns a console. It fails when an option is missing, or an embedded template or
@@ -99,6 +113,11 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	if c.assets, err = loadAssets(); err != nil {
+		return nil, err
+	}
+	c.searcher = overview.NewSearcher(o.Store, func() cursor.Keys { return o.Keyring.Cursors() }, o.Now)
+	c.resolver = liveplan.NewResolver(o.Store, o.Now, o.Log)
+	if c.reporter, err = overview.NewReporter(overview.Options{Store: o.Store, Now: o.Now, Circuits: o.Circuits}); err != nil {
 		return nil, err
 	}
 	c.templates, err = c.parseTemplates()
@@ -131,7 +150,9 @@ func allTexts() []texts {
 		layoutTexts(),
 		signInTexts(),
 		overviewTexts(),
+		documentsTexts(),
 		documentTexts(),
+		timelineTexts(),
 		issueTexts(),
 		requestTexts(),
 		webhookTexts(),

@@ -21,6 +21,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/people"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -91,6 +92,10 @@ func newNode(t *testing.T, address string, clock *storetest.Clock, keys *seal.Ke
 	e.must(err)
 	for _, fn := range change {
 		fn(&o)
+	}
+	if o.Pipeline == nil {
+		o.Pipeline, err = pipeline.New(pipeline.Options{Store: s, Plan: pipeline.Sandbox{}, Env: o.Environment, Now: clock.Now, Log: o.Log})
+		e.must(err)
 	}
 	e.Console, err = New(o)
 	e.must(err)

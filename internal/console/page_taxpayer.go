@@ -122,7 +122,7 @@ func (x *request) addTypes(v *taxpayerDetail, facts pipeline.Facts) {
 			if key := missingTexts[p.Code]; key != "" {
 				one.Missing = append(one.Missing, x.text(key))
 			} else {
-				one.Missing = append(one.Missing, p.Message)
+				one.Missing = append(one.Missing, p.Message.In(x.language))
 			}
 		}
 		one.Ready = len(one.Missing) == 0 && v.Suspension == nil && !v.Closed

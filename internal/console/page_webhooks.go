@@ -235,7 +235,7 @@ func (x *request) failWebhook(f *form, problems fiscal.Problems) {
 		case "events":
 			f.fail("events", x.text("webhooks.wrong_events"))
 		default:
-			f.fail(name, p.Message)
+			f.fail(name, p.Message.In(x.language))
 		}
 	}
 }

@@ -85,6 +85,8 @@ func (c *Console) functions(language lang.Language) template.FuncMap {
 		"ago":     f.ago,
 		"until":   f.until,
 		"money":   money,
+		"amount":  amount,
+		"decimal": decimal,
 		"number":  number,
 		"count":   f.count,
 		"role":    f.role,

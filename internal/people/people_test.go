@@ -238,7 +238,7 @@ func TestSecondFactor(t *testing.T) {
 			}
 		}
 		e.clock.Advance(time.Minute)
-		if _, err := access.RotateMaster(t.Context(), e.store, e.keys); err != nil {
+		if _, err := access.RotateMaster(t.Context(), e.store, e.keys, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.signIn(u.Email, goodPassword, now()); err != nil {

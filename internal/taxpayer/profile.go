@@ -7,6 +7,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/printed"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -35,12 +36,12 @@ func Check(t store.Taxpayer) error {
 	}
 	if t.ElectronicSince != "" {
 		if _, err := fiscal.ParseDate(t.ElectronicSince); err != nil {
-			all = append(all, fiscal.Problem{Field: "electronic_since", Code: fiscal.CodeInvalidDate, Message: err.Error()})
+			all = append(all, fiscal.Problem{Field: "electronic_since", Code: fiscal.CodeInvalidDate, Message: lang.OfError(err)})
 		}
 	}
 	if t.PageFormat != "" {
 		if _, err := printed.ParseFormat(t.PageFormat); err != nil {
-			all = append(all, fiscal.Problem{Field: "page_format", Code: fiscal.CodeInvalidEnum, Message: "must be " + printed.FormatNames})
+			all = append(all, fiscal.Problem{Field: "page_format", Code: fiscal.CodeInvalidEnum, Message: lang.Messagef("must be %s", "debe ser %s", lang.OneOf(printed.FormatNames()))})
 		}
 	}
 	if len(all) == 0 {
@@ -53,7 +54,8 @@ func Check(t store.Taxpayer) error {
 const MaxLogo = 1 << 20
 
 // ErrLogo means that a file is not a logo that can be printed.
-var ErrLogo = errors.New("the file must be a PNG or JPEG of at most 1 MiB and 8 million pixels")
+var ErrLogo = lang.Errorf("the file must be a PNG or JPEG of at most 1 MiB and 8 million pixels",
+	"el archivo debe ser un PNG o JPEG de un máximo de 1 MiB y 8 millones de píxeles")
 
 // CheckLogo fails with ErrLogo when a file cannot be printed as the logo.
 func CheckLogo(logo []byte) error {
