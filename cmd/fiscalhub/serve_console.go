@@ -12,6 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/console"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -63,6 +64,10 @@ type consoleParts struct {
 	clients *capacity.ClientFinder
 	log     *slog.Logger
 
+	endpoints   *notify.Endpoints
+	trusted     bool
+	receiverURL string
+
 	pipeline *pipeline.Pipeline
 	circuits func() map[string]bool // nil in the sandbox
 }
@@ -90,8 +95,12 @@ func (f consoleFlags) newConsole(ctx context.Context, all *listeners, config ser
 	served.handler, err = console.New(console.Options{
 		Store: p.store, People: served.people, Keyring: p.ring, Environment: config.env, BaseURL: served.baseURL,
 		Clients: p.clients, Now: p.store.Now, Log: p.log, RequireSecondFactor: f.ConsoleRequireSecondFactor,
-		Pipeline: p.pipeline,
-		Circuits: p.circuits,
+		Certificates: access.NewCertificates(p.store, p.keys, p.store.Now),
+		Endpoints:    p.endpoints,
+		Trusted:      p.trusted,
+		ReceiverURL:  p.receiverURL,
+		Pipeline:     p.pipeline,
+		Circuits:     p.circuits,
 	})
 	if err != nil {
 		return nil, err
