@@ -16,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -181,4 +182,13 @@ func (e *env) addLive(address string, handle func(*request) error) {
 	p := live(address, everyone(), handle)
 	p.parts = strings.Split(address[1:], "/")
 	e.pages = append(e.pages, p)
+}
+
+// languageOf returns the language of a tag.
+func (e *env) languageOf(tag string) lang.Language {
+	language, ok := lang.Parse(tag)
+	if !ok {
+		e.t.Fatalf("%s is no language", tag)
+	}
+	return language
 }

@@ -71,12 +71,12 @@ type option struct{ Value, Label string }
 
 // fieldView is a field of a form, for the template "field".
 type fieldView struct {
-	Name, ID, Label, Hint, Type, Value, Error string
-	Autocomplete, Placeholder, InputMode      string
-	Required, Autofocus, Wide, Multiple       bool
-	Rows                                      int
-	Options                                   []option
-	form                                      *form
+	Name, ID, Label, Hint, Type, Value, Error  string
+	Autocomplete, Placeholder, InputMode       string
+	Required, Autofocus, Wide, Plain, Multiple bool
+	Rows                                       int
+	Options                                    []option
+	form                                       *form
 }
 
 // Selected reports whether an option is chosen.
@@ -101,7 +101,8 @@ func (v fieldView) DescribedBy() string {
 
 // newField returns a field of a form. The pairs after the name set fields of fieldView:
 // id, label, hint, type (text, email, password, date, textarea, select, checkboxes, file,
-// …), value, autocomplete, placeholder, inputmode, required, autofocus, wide, rows, options.
+// …), value, autocomplete, placeholder, inputmode, required, autofocus, wide,
+// plain (a filter, where every field is optional), rows, options.
 // Passwords, codes and files are never sent back to the browser.
 func newField(f *form, name string, pairs ...any) (fieldView, error) {
 	set, err := dict(pairs...)
@@ -136,7 +137,7 @@ func (v *fieldView) set(key string, value any) error {
 			}
 		}
 	case bool:
-		for name, field := range map[string]*bool{"required": &v.Required, "autofocus": &v.Autofocus, "wide": &v.Wide} {
+		for name, field := range map[string]*bool{"required": &v.Required, "autofocus": &v.Autofocus, "wide": &v.Wide, "plain": &v.Plain} {
 			if name == key {
 				*field = one
 				return nil

@@ -14,7 +14,6 @@ func auditTexts() texts {
 		"audit.time":        {"Fecha y hora", "Time"},
 		"audit.action":      {"Acción", "Action"},
 		"audit.detail":      {"Detalle", "Detail"},
-		"audit.changed":     {"%s campos", "%s fields"},
 		"audit.request":     {"Solicitud", "Request"},
 		"audit.older":       {"Más antiguas", "Older"},
 		"audit.newest":      {"Más recientes", "Newest"},
@@ -24,6 +23,9 @@ func auditTexts() texts {
 		"audit.wrong_mark":  {"Un punto de control de la auditoría no es válido.", "A checkpoint of the audit log is not valid."},
 		"audit.wrong_next":  {"Averigüe quién puede escribir en la base de datos y compare con un respaldo.", "Find out who can write to the database, and compare with a backup."},
 		"audit.wrong_date":  {"Escriba una fecha.", "Enter a date."},
+
+		"audit.fields.one":  {"1 campo", "1 field"},
+		"audit.fields.many": {"%s campos", "%s fields"},
 
 		"audit.empty":         {"Todavía no hay entradas", "There are no entries yet"},
 		"audit.empty_text":    {"Cada cambio que hace una persona o el servicio aparece aquí.", "Every change by a person or by the service appears here."},

@@ -11,7 +11,7 @@ func layoutTexts() texts {
 		"layout.stale":           {"Sin conexión con el servicio. Los datos pueden estar desactualizados; se reintenta automáticamente.", "No connection to the service. Data may be out of date; the page tries again by itself."},
 		"layout.copy":            {"Copiar", "Copy"},
 		"layout.copied":          {"Copiado", "Copied"},
-		"environment.sandbox":    {"Pruebas (sandbox)", "Sandbox"},
+		"environment.sandbox":    {"Pruebas", "Sandbox"},
 		"environment.production": {"Producción", "Production"},
 
 		"environment.certification": {"Certificación", "Certification"},

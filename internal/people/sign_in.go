@@ -113,7 +113,7 @@ func admits(u store.User, env fiscal.Environment) bool {
 
 // CallerOf returns the caller of a person's changes, for the audit log.
 func CallerOf(u store.User, client Client) audit.Caller {
-	return audit.Caller{Actor: u.Name, From: u.Email + " from " + client.Address, RequestID: client.RequestID}
+	return audit.Caller{Actor: u.Name, From: client.Address + " (" + u.Email + ")", RequestID: client.RequestID}
 }
 
 // accountBucket returns the bucket of the failures of an account. It has a digest, because
