@@ -49,26 +49,21 @@ func (tx *Tx) addBuyers(ctx context.Context, entries []IndexEntry) error {
 			}
 		}
 	}
-	if len(buyers) > 0 {
+	err := inChunks(buyers, 6, func(some []any, list string) error {
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO buyers (environment, taxpayer_id, id, rnc, name, words)
-			VALUES `+valueRows(len(buyers)/6, 6)+` ON CONFLICT DO NOTHING`, buyers...)
-		if err != nil {
-			return tx.d.wrap("add buyers", err)
-		}
+			VALUES `+list+` ON CONFLICT DO NOTHING`, some...)
+		return tx.d.wrap("add buyers", err)
+	})
+	if err != nil {
+		return err
 	}
-	const columns = 4
-	for len(words) > 0 {
-		some := min(len(words), 200*columns)
+	return inChunks(words, 4, func(some []any, list string) error {
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO buyer_words (environment, taxpayer_id, word, buyer_id)
-			VALUES `+valueRows(some/columns, columns)+` ON CONFLICT DO NOTHING`, words[:some]...)
-		if err != nil {
-			return tx.d.wrap("add words of buyers", err)
-		}
-		words = words[some:]
-	}
-	return nil
+			VALUES `+list+` ON CONFLICT DO NOTHING`, some...)
+		return tx.d.wrap("add words of buyers", err)
+	})
 }
 
 const buyerColumns = `b.environment, b.taxpayer_id, b.id, b.rnc, b.name, b.words`

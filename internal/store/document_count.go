@@ -89,31 +89,25 @@ func (tx *Tx) addCounts(ctx context.Context, changes countChanges) error {
 		}
 	}
 	const columns = 6
-	for len(documents) > 0 {
-		some := min(len(documents), 100*columns)
+	err := inChunks(documents, columns, func(some []any, list string) error {
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO document_counts (environment, taxpayer_id, span, start_at, status, documents)
-			VALUES `+valueRows(some/columns, columns)+`
+			VALUES `+list+`
 			ON CONFLICT (environment, taxpayer_id, span, start_at, status)
-			DO UPDATE SET documents = document_counts.documents + excluded.documents`, documents[:some]...)
-		if err != nil {
-			return tx.d.wrap("count documents", err)
-		}
-		documents = documents[some:]
+			DO UPDATE SET documents = document_counts.documents + excluded.documents`, some...)
+		return tx.d.wrap("count documents", err)
+	})
+	if err != nil {
+		return err
 	}
-	for len(verdicts) > 0 {
-		some := min(len(verdicts), 100*columns)
+	return inChunks(verdicts, columns, func(some []any, list string) error {
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO verdict_times (environment, taxpayer_id, span, start_at, bucket, documents)
-			VALUES `+valueRows(some/columns, columns)+`
+			VALUES `+list+`
 			ON CONFLICT (environment, taxpayer_id, span, start_at, bucket)
-			DO UPDATE SET documents = verdict_times.documents + excluded.documents`, verdicts[:some]...)
-		if err != nil {
-			return tx.d.wrap("count verdicts", err)
-		}
-		verdicts = verdicts[some:]
-	}
-	return nil
+			DO UPDATE SET documents = verdict_times.documents + excluded.documents`, some...)
+		return tx.d.wrap("count verdicts", err)
+	})
 }
 
 // DocumentCount is how many documents that were created in a span have a status.

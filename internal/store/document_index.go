@@ -250,18 +250,20 @@ func (tx *Tx) indexNew(ctx context.Context, entries []IndexEntry, counts countCh
 		of[e.DocumentID] = e
 		values = append(values, e.DocumentID, string(e.Environment), e.TaxpayerID, e.Buyer.ID, e.Total, e.TrackID, string(e.Status), micros(e.CreatedAt), optionalMicros(e.VerdictAt))
 	}
-	rows, err := tx.q.QueryContext(ctx, `
-		INSERT INTO document_index (document_id, environment, taxpayer_id, buyer_id, total, track_id, status, created_at, verdict_at)
-		VALUES `+valueRows(len(entries), 9)+` ON CONFLICT DO NOTHING RETURNING document_id`, values...)
-	if err != nil {
-		return tx.d.wrap("index", err)
-	}
-	_, err = collect(tx.d, "index", rows, func(row row) (id string, err error) {
-		err = row.Scan(&id)
-		counts.add(of[id], nil)
-		return id, err
+	return inChunks(values, 9, func(some []any, list string) error {
+		rows, err := tx.q.QueryContext(ctx, `
+			INSERT INTO document_index (document_id, environment, taxpayer_id, buyer_id, total, track_id, status, created_at, verdict_at)
+			VALUES `+list+` ON CONFLICT DO NOTHING RETURNING document_id`, some...)
+		if err != nil {
+			return tx.d.wrap("index", err)
+		}
+		_, err = collect(tx.d, "index", rows, func(row row) (id string, err error) {
+			err = row.Scan(&id)
+			counts.add(of[id], nil)
+			return id, err
+		})
+		return err
 	})
-	return err
 }
 
 // reindex changes the row of a document that the index has.
@@ -279,6 +281,25 @@ func (tx *Tx) reindex(ctx context.Context, e IndexEntry, counts countChanges) er
 		counts.add(e, e.Indexed)
 	}
 	return err
+}
+
+// maxChunk is how many rows one INSERT has at most.
+const maxChunk = 64
+
+// inChunks calls insert for the values of many rows, some at a time, with the list
+// ($1, $2), ($3, $4), … of their placeholders. The number of rows is a power of two, so
+// that the engine prepares only a few different statements.
+func inChunks(values []any, columns int, insert func(some []any, list string) error) error {
+	for size := maxChunk; len(values) > 0; {
+		for size*columns > len(values) {
+			size /= 2
+		}
+		if err := insert(values[:size*columns], valueRows(size, columns)); err != nil {
+			return err
+		}
+		values = values[size*columns:]
+	}
+	return nil
 }
 
 // valueRows returns the list ($1, $2), ($3, $4), … of an INSERT.

@@ -80,19 +80,18 @@ func readDetails(text string) (details []RequestDetail) {
 // LogRequests stores requests in one transaction.
 func (s *Store) LogRequests(ctx context.Context, requests []LoggedRequest) error {
 	const columns = 14
-	if len(requests) == 0 {
-		return nil
-	}
 	values := make([]any, 0, columns*len(requests))
 	for _, q := range requests {
 		values = append(values, NewIDAt(q.At), string(q.Environment), q.TaxpayerID, q.RequestID, micros(q.At), q.Method, q.Route, q.Path,
 			q.Status, q.Code, detailsText(q.Details), q.Credential, q.Took.Microseconds(), oneIf(q.Replayed))
 	}
 	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.q.ExecContext(ctx, `
-			INSERT INTO request_log (id, environment, taxpayer_id, request_id, at, method, route, path, status, code, details, credential, took_us, replayed)
-			VALUES `+valueRows(len(requests), columns), values...)
-		return tx.d.wrap("log requests", err)
+		return inChunks(values, columns, func(some []any, list string) error {
+			_, err := tx.q.ExecContext(ctx, `
+				INSERT INTO request_log (id, environment, taxpayer_id, request_id, at, method, route, path, status, code, details, credential, took_us, replayed)
+				VALUES `+list, some...)
+			return tx.d.wrap("log requests", err)
+		})
 	})
 }
 
