@@ -97,6 +97,21 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 	return err
 }
 
+// circuits returns a function that says which services of the authority this node does
+// not call now. It returns nil in the sandbox.
+func (r *envRuntime) circuits() func() map[string]bool {
+	if r.authority == nil {
+		return nil
+	}
+	return func() map[string]bool {
+		all := map[string]bool{}
+		for _, c := range r.authority.Circuits() {
+			all[c.Service] = c.Open
+		}
+		return all
+	}
+}
+
 // applyWaiting applies messages of buyers that waited: for their document, or for their
 // signer to become known.
 func (r *envRuntime) applyWaiting(ctx context.Context) error {

@@ -11,8 +11,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/console"
+	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/people"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -61,6 +63,10 @@ type consoleParts struct {
 	ring    *access.Keyring
 	clients *capacity.ClientFinder
 	log     *slog.Logger
+
+	pipeline *pipeline.Pipeline
+	circuits func() map[string]bool // nil in the sandbox
+	exports  *export.Jobs
 }
 
 // newConsole builds the console, and opens its listener if it has one of its own. It
@@ -86,6 +92,9 @@ func (f consoleFlags) newConsole(ctx context.Context, all *listeners, config ser
 	served.handler, err = console.New(console.Options{
 		Store: p.store, People: served.people, Keyring: p.ring, Environment: config.env, BaseURL: served.baseURL,
 		Clients: p.clients, Now: p.store.Now, Log: p.log, RequireSecondFactor: f.ConsoleRequireSecondFactor,
+		Pipeline: p.pipeline,
+		Circuits: p.circuits,
+		Exports:  p.exports,
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -81,6 +82,10 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err != nil {
 		return err
 	}
+	exports, err := t.newExports(config.env, s, runtime.pipeline, log)
+	if err != nil {
+		return err
+	}
 	limits, clients := newCapacity(config.memory, log), capacity.NewClientFinder(config.proxies, s.Now, log)
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
@@ -98,7 +103,12 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	all.limit = func(l net.Listener) net.Listener { return limits.Listen(l, clients) }
-	pages, err := c.newConsole(t.ctx, &all, config, consoleParts{store: s, keys: keys, ring: ring, clients: clients, log: log})
+	pages, err := c.newConsole(t.ctx, &all, config, consoleParts{
+		store: s, keys: keys, ring: ring, clients: clients, log: log,
+		pipeline: runtime.pipeline,
+		circuits: runtime.circuits(),
+		exports:  exports,
+	})
 	if err != nil {
 		return err
 	}
@@ -112,6 +122,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	p := process{
 		log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, console: console, fence: witness,
 		certificate: config.tls, listeners: all, drainDelay: c.DrainDelay,
+		exports: pages.jobs(exports),
 	}
 	return p.run(t.ctx)
 }
@@ -155,6 +166,7 @@ type process struct {
 	certificate *servedCertificate // nil: no TLS
 	listeners   listeners
 	drainDelay  time.Duration
+	exports     *export.Jobs // nil: the process serves no console
 }
 
 // run serves until the process is asked to stop or a disk fails. It stops in this
@@ -210,6 +222,9 @@ func (p process) startWork(ctx context.Context) <-chan struct{} {
 		all.Go(func() { p.events.run(ctx) })
 		all.Go(func() { p.console.run(ctx) })
 		all.Go(func() { p.pipeline.Run(ctx) })
+		if p.exports != nil {
+			all.Go(func() { p.exports.Run(ctx) })
+		}
 		if p.certificate != nil {
 			all.Go(func() { p.certificate.run(ctx, p.log) })
 		}

@@ -26,13 +26,18 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	liveplan "github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/people"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Options are what a Console needs. All fields but RequireSecondFactor are required.
+// Options are what a Console needs. All fields but RequireSecondFactor and Circuits are
+// required.
 type Options struct {
 	Store       *store.Store
 	People      *people.People
@@ -45,12 +50,23 @@ type Options struct {
 
 	// RequireSecondFactor makes operators set up a second factor before anything else.
 	RequireSecondFactor bool
+
+	Pipeline *pipeline.Pipeline // registers invoices, and has the files of documents
+	// Circuits returns which services of the authority this node does not call now; nil
+	// in the sandbox.
+	Circuits func() map[string]bool
+
+	Exports *export.Jobs // makes the files of the page of exports
 }
 
 func (o Options) check() error {
 	switch {
 	case o.Store == nil || o.People == nil || o.Keyring == nil || o.Clients == nil || o.Now == nil || o.Log == nil:
 		return errors.New("console: options: Store, People, Keyring, Clients, Now and Log are required")
+	case o.Pipeline == nil:
+		return errors.New("console: options: Pipeline is required")
+	case o.Exports == nil:
+		return errors.New("console: options: Exports is required")
 	case o.BaseURL == "" || strings.HasSuffix(o.BaseURL, "/"):
 		return fmt.Errorf("console: options: BaseURL %q must be an address without a slash at the end", o.BaseURL)
 	}
@@ -66,6 +82,9 @@ type Console struct {
 	templates map[lang.Language]*template.Template
 	assets    *assets
 	crossSite *http.CrossOriginProtection
+
+	reporter *overview.Reporter
+	resolver *liveplan.Resolver
 }
 
 // New returns a console. It fails when an option is missing, or an embedded template or
@@ -84,6 +103,10 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	if c.assets, err = loadAssets(); err != nil {
+		return nil, err
+	}
+	c.resolver = liveplan.NewResolver(o.Store, o.Now, o.Log)
+	if c.reporter, err = overview.NewReporter(overview.Options{Store: o.Store, Now: o.Now, Circuits: o.Circuits}); err != nil {
 		return nil, err
 	}
 	c.templates, err = c.parseTemplates()

@@ -51,6 +51,14 @@ func (v *view) May(method, address string) bool {
 	return v.console.mayUse(v.Viewer.Role(), method, address)
 }
 
+// With returns a view of the same page with other data, for a template that is also a
+// fragment.
+func (v *view) With(data any) *view {
+	other := *v
+	other.Data = data
+	return &other
+}
+
 // Path returns the path of the page.
 func (v *view) Path() string { return v.path }
 

@@ -38,6 +38,11 @@ func (v viewer) TaxpayerIDs() []string {
 	return append([]string{}, v.user.TaxpayerIDs...)
 }
 
+// Within returns the limits of a search for the person.
+func (v viewer) Within() store.Within {
+	return store.Within{Environment: v.environment, All: v.SeesAll(), Taxpayers: v.TaxpayerIDs()}
+}
+
 // Sees reports whether the person sees a taxpayer.
 func (v viewer) Sees(taxpayerID string) bool {
 	return v.SeesAll() || slices.Contains(v.user.TaxpayerIDs, taxpayerID)

@@ -150,9 +150,7 @@ func openPart(path string) (*part, error) {
 // collect writes the parts that are missing.
 func (w *writer) collect(ctx context.Context) error {
 	for {
-		if w.o.Progress != nil {
-			w.o.Progress(w.done, w.state.Total)
-		}
+		w.report(0)
 		invoices, err := w.o.Store.IssuedBetween(ctx, w.o.Scope, w.span(w.last))
 		if err != nil || len(invoices) == 0 {
 			return err
@@ -164,11 +162,19 @@ func (w *writer) collect(ctx context.Context) error {
 	}
 }
 
+// report says how many documents are written: those of the complete parts, and some of
+// the next one.
+func (w *writer) report(more int64) {
+	if w.o.Progress != nil {
+		w.o.Progress(w.done+more, w.state.Total)
+	}
+}
+
 // writePart writes the next part under another name and renames it when it is
 // complete.
 func (w *writer) writePart(ctx context.Context, invoices []store.Invoice) error {
 	name := filepath.Join(w.dir, "next.zip")
-	f, err := os.Create(name)
+	f, err := create(name)
 	if err != nil {
 		return err
 	}
@@ -176,10 +182,11 @@ func (w *writer) writePart(ctx context.Context, invoices []store.Invoice) error 
 	archive := zip.NewWriter(f)
 	p := part{Last: invoices[len(invoices)-1].ID, Rows: make([][]string, 0, len(invoices))}
 	sums := newSums()
-	for _, inv := range invoices {
+	for i, inv := range invoices {
 		if err := w.addDocument(ctx, archive, &p, sums, inv); err != nil {
 			return err
 		}
+		w.report(int64(i + 1))
 	}
 	p.Sums = sums.list()
 	text, err := json.Marshal(p)

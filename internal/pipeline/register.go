@@ -46,6 +46,9 @@ type Command struct {
 	Invoice  *fiscal.Invoice
 	Request  []byte // the canonical request
 	Scenario Scenario
+	// Audited says that a person issues the invoice by hand: the audit log names the
+	// caller of the context.
+	Audited bool
 }
 
 // Registered is the answer to a creation.
@@ -167,6 +170,11 @@ func newRegistration(c Command, start Start, now time.Time) (store.Registration,
 			Scope: c.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: now,
 			Kind: "created", Status: inv.Status, RequestID: c.RequestID, Detail: start.Cause,
 		},
+	}
+	if c.Audited {
+		r.Audit = &store.Change{Scope: c.Scope, Action: "document.issue", Object: "document:" + inv.DocumentID, After: map[string]any{
+			"external_id": inv.ExternalID, "ecf_type": inv.Type, "issue_date": inv.IssueDate, "total": inv.Total, "buyer": c.Invoice.Buyer.LegalName,
+		}}
 	}
 	if start.Stage != "" {
 		r.Job = &store.Job{
