@@ -51,6 +51,8 @@ type Options struct {
 	Now      func() time.Time
 	// Progress receives how many of the documents are written. It may be nil.
 	Progress func(done, total int64)
+
+	part int // documents of a part; 0: partSize
 }
 
 // A Manifest describes an export.

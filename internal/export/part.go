@@ -2,6 +2,7 @@ package export
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,7 +110,7 @@ func (w *writer) start(ctx context.Context) error {
 }
 
 func (w *writer) span(after string) store.IssueSpan {
-	return store.IssueSpan{From: w.o.From, To: w.o.To, After: after, Until: w.state.Until, Limit: partSize}
+	return store.IssueSpan{From: w.o.From, To: w.o.To, After: after, Until: w.state.Until, Limit: cmp.Or(w.o.part, partSize)}
 }
 
 // resume finds the complete parts.
