@@ -33,6 +33,7 @@ soak: ## run the long tests: every crash point, SEEDS seeds of a failing authori
 	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 	RECOVERY_DOCUMENTS=10000 go test -count=1 -timeout 1h -run '^TestRecoveryAfterAnOutage$$' -v ./internal/live | grep -E ' documents: |^(ok|FAIL|---)'
 	BACKLOG_JOBS=1000000 REPLAY_EVENTS=20500 MIGRATION_KILLS=40 go test -count=1 -timeout 1h -run '^Test(APostgresClaimDoesNotReadTheBacklog|AReplayRunsInBoundedBatches|ADatabaseOpensAfterAKillDuringMigration)$$' -v ./internal/store | grep -E ' blocks |^(ok|FAIL|---)'
+	CLIENT_INVOICES=1000 go test -count=1 -timeout 20m -run '^TestGoClientCreatesEachInvoiceOnce$$' -v ./cmd/fiscalhub | grep -E ' creations, |^(ok|FAIL|---)'
 	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./cmd/fiscalhub | grep -E 'peak|^(ok|FAIL|---)'
 	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(SlowReadersDoNotDelayOthers|SlowWritersDoNotDelayOthers|LargeCreationsDoNotDelayOthers|OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
 

@@ -33,6 +33,12 @@ require (
 
 require golang.org/x/term v0.46.0
 
+// The Go client is a module of its own, so that programs that use it need neither our
+// dependencies nor our Go release.
+require github.com/fiscalhub/fiscalhub/client v0.0.0
+
+replace github.com/fiscalhub/fiscalhub/client => ./client
+
 require (
 	github.com/andybalholm/brotli v1.2.6 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -1,6 +1,29 @@
-// Package client is the Go client of the fiscalhub public API, version 1. It
-// retries requests that are safe to repeat, with the same idempotency key and the
-// same body. A refusal of the API is an *Error; a failed connection is not.
+// Package client is the Go client of the fiscalhub public API, version 1. It needs only
+// the standard library.
+//
+// # Retries
+//
+// The client repeats a request only where that is safe: when no answer arrived, when the
+// service asks for less traffic (429) and when it is unavailable (503). A repeated request
+// has the same bytes and the same idempotency key. The client waits at least as long as
+// Retry-After says, and not beyond the deadline of the context.
+//
+// # Idempotency keys
+//
+// Every creation has an idempotency key. Store the key before the first request: after a
+// crash you can send the same request with the same key, and get the first answer without
+// a second invoice. Choose the key yourself, or let the client make it with WithNewKey.
+//
+// # Errors
+//
+// A refusal of the API is an *Error with a code, the request id and a detail for each
+// problem. A lost connection is a *ConnectionError.
+//
+// # Outcomes
+//
+// A created invoice is stored, not accepted. WaitForOutcome waits for the verdict of the
+// tax authority; FollowEvents reads the events of all invoices; VerifyWebhook checks and
+// decodes an event that the service has sent to your server.
 package client
 
 import (
@@ -90,6 +113,8 @@ type Meta struct {
 	// OriginRequestID identifies the request that produced the answer. It differs
 	// from RequestID when the answer was replayed.
 	OriginRequestID string
+	// IdempotencyKey is the key of a creation.
+	IdempotencyKey string
 	// Location is the path of the created object.
 	Location string
 	// Replayed reports that the answer is the one of an earlier request with the

@@ -12,7 +12,7 @@ const document = `{"id":"` + someID + `","status":"accepted","encf":null,"track_
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, reply(http.StatusOK, `{"data":`+document+`,"meta":{"request_id":"req_1"}}`))
-	got, err := c.Document(t.Context(), someID)
+	got, err := c.Document(testContext(t), someID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestDocument(t *testing.T) {
 	if want := "/v1/taxpayers/" + taxpayer + "/fiscal-documents/" + someID; s.seen[0].uri != want {
 		t.Errorf("asked for %s, want %s", s.seen[0].uri, want)
 	}
-	if _, err := c.Document(t.Context(), ".."); err == nil {
+	if _, err := c.Document(testContext(t), ".."); err == nil {
 		t.Error("a path was accepted as an id")
 	}
 }
@@ -34,18 +34,18 @@ func TestFindDocument(t *testing.T) {
 		reply(http.StatusOK, `{"data":[`+document+`],"meta":{"request_id":"req_1"}}`),
 		reply(http.StatusOK, `{"data":[],"meta":{"request_id":"req_2"}}`),
 		reply(http.StatusBadRequest, failure(CodeBadRequest)))
-	got, err := c.FindDocument(t.Context(), "F/1 &")
+	got, err := c.FindDocument(testContext(t), "F/1 &")
 	if err != nil || got.Data.ID != someID {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if want := "/v1/taxpayers/" + taxpayer + "/fiscal-documents?external_id=F%2F1+%26"; s.seen[0].uri != want {
 		t.Errorf("asked for %s, want %s", s.seen[0].uri, want)
 	}
-	got, err = c.FindDocument(t.Context(), "F-2")
+	got, err = c.FindDocument(testContext(t), "F-2")
 	if !errors.Is(err, ErrNoDocument) || got.Meta.OriginRequestID != "req_2" {
 		t.Errorf("none: %+v, err = %v, want ErrNoDocument", got, err)
 	}
-	if _, err = c.FindDocument(t.Context(), ""); err == nil || errors.Is(err, ErrNoDocument) {
+	if _, err = c.FindDocument(testContext(t), ""); err == nil || errors.Is(err, ErrNoDocument) {
 		t.Errorf("refused: err = %v, want the answer", err)
 	}
 }
@@ -57,17 +57,17 @@ func TestArtifactsAreDownloaded(t *testing.T) {
 		reply(http.StatusOK, "%PDF-1.7"),
 		reply(http.StatusConflict, failure(CodeArtifactNotReady), "Retry-After", "5"),
 		reply(http.StatusOK, "%PDF-1.7"))
-	if got, err := c.DocumentXML(t.Context(), someID); err != nil || string(got.Data) != "<ECF/>" || got.Meta.RequestID == "" {
+	if got, err := c.DocumentXML(testContext(t), someID); err != nil || string(got.Data) != "<ECF/>" || got.Meta.RequestID == "" {
 		t.Errorf("XML: %+v, %v", got, err)
 	}
-	if got, err := c.DocumentPDF(t.Context(), someID); err != nil || string(got.Data) != "%PDF-1.7" {
+	if got, err := c.DocumentPDF(testContext(t), someID); err != nil || string(got.Data) != "%PDF-1.7" {
 		t.Errorf("PDF: %+v, %v", got, err)
 	}
-	_, err := c.DocumentPDF(t.Context(), someID)
-	if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeArtifactNotReady || len(s.seen) != 3 {
+	_, err := c.DocumentPDF(testContext(t), someID)
+	if e, ok := asError(err); !ok || e.Code != CodeArtifactNotReady || len(s.seen) != 3 {
 		t.Errorf("not ready: err = %v after %d requests", err, len(s.seen))
 	}
-	if got, err := c.DocumentPDFIn(t.Context(), someID, Receipt58); err != nil || string(got.Data) != "%PDF-1.7" {
+	if got, err := c.DocumentPDFIn(testContext(t), someID, Receipt58); err != nil || string(got.Data) != "%PDF-1.7" {
 		t.Errorf("receipt: %+v, %v", got, err)
 	}
 	for i, want := range []string{"/xml", "/pdf", "/pdf", "/pdf?format=receipt58"} {
@@ -75,7 +75,7 @@ func TestArtifactsAreDownloaded(t *testing.T) {
 			t.Errorf("asked for %s", got)
 		}
 	}
-	if _, err := c.DocumentXML(t.Context(), "x"); err == nil {
+	if _, err := c.DocumentXML(testContext(t), "x"); err == nil {
 		t.Error("an empty id was accepted")
 	}
 }

@@ -105,6 +105,27 @@ func newError(a answer) *Error {
 	return e
 }
 
+// HasCode reports whether err is an answer of the API with this code.
+func HasCode(err error, code Code) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+// ConnectionError is the error when no complete answer arrived. The service may have
+// received the request: send a creation again with the same key.
+type ConnectionError struct {
+	RequestID string
+	Err       error
+}
+
+// Error names the request, so that support can find it.
+func (e *ConnectionError) Error() string {
+	return fmt.Sprintf("client: no answer [%s]: %v", e.RequestID, e.Err)
+}
+
+// Unwrap returns the error of the connection.
+func (e *ConnectionError) Unwrap() error { return e.Err }
+
 // temporary reports whether the same request may succeed later.
 func (e *Error) temporary() bool {
 	return e.HTTPStatus == http.StatusServiceUnavailable || e.HTTPStatus == http.StatusTooManyRequests

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -21,11 +20,11 @@ func eventPage(cursor string, more bool, ids ...string) http.HandlerFunc {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, eventPage("n", true, "evt_1", "evt_2"))
-	got, err := c.Events(t.Context(), EventOptions{Cursor: "c&", Limit: 2, Wait: 1500 * time.Millisecond})
+	got, err := c.Events(testContext(t), EventOptions{Cursor: "c&", Limit: 2, Wait: 1500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Data) != 2 || got.Data[1].ID != "evt_2" || string(got.Data[1].Data) != `{"object":"fiscal_document"}` || got.Meta.NextCursor != "n" || !got.Meta.HasMore {
+	if len(got.Data) != 2 || got.Data[1].ID != "evt_2" || string(got.Data[1].Raw) != `{"object":"fiscal_document"}` || got.Meta.NextCursor != "n" || !got.Meta.HasMore {
 		t.Errorf("got %+v", got)
 	}
 	if want := "/v1/taxpayers/" + taxpayer + "/events?cursor=c%26&limit=2&wait=2"; s.seen[0].uri != want {
@@ -39,7 +38,7 @@ func TestFollowEvents(t *testing.T) {
 	var got []string
 	var cursor string
 	var last error
-	for page, err := range c.FollowEvents(t.Context(), EventOptions{Cursor: "0"}) {
+	for page, err := range c.FollowEvents(testContext(t), EventOptions{Cursor: "0"}) {
 		if last = err; err != nil {
 			break
 		}
@@ -48,7 +47,7 @@ func TestFollowEvents(t *testing.T) {
 		}
 		cursor = page.Meta.NextCursor
 	}
-	if e, ok := errors.AsType[*Error](last); !ok || e.Code != CodeForbidden {
+	if e, ok := asError(last); !ok || e.Code != CodeForbidden {
 		t.Errorf("ended with %v", last)
 	}
 	if strings.Join(got, " ") != "a b c d" || cursor != "3" {
@@ -62,7 +61,7 @@ func TestFollowEvents(t *testing.T) {
 	if len(s.waits) != 1 {
 		t.Errorf("waited %v, want once, after the empty page", s.waits)
 	}
-	for range c.FollowEvents(t.Context(), EventOptions{}) {
+	for range c.FollowEvents(testContext(t), EventOptions{}) {
 		break
 	}
 }
@@ -71,7 +70,7 @@ func TestWithWait(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, reply(http.StatusOK, created))
 	for _, opts := range [][]CallOption{nil, {WithWait(20 * time.Second)}, {WithWait(time.Millisecond)}, {WithWait(-1)}} {
-		if _, err := c.Invoice(t.Context(), someID, opts...); err != nil {
+		if _, err := c.Invoice(testContext(t), someID, opts...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +80,7 @@ func TestWithWait(t *testing.T) {
 		}
 	}
 	c, s = start(t, nil, reply(http.StatusAccepted, created))
-	if _, err := c.CreateInvoice(t.Context(), "k", InvoiceRequest{}, WithWait(5*time.Second)); err != nil || s.seen[0].header.Get("Prefer") != "wait=5" {
+	if _, err := c.CreateInvoice(testContext(t), "k", InvoiceRequest{}, WithWait(5*time.Second)); err != nil || s.seen[0].header.Get("Prefer") != "wait=5" {
 		t.Errorf("a creation: %v, %v", err, s.seen[0].header)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,6 +43,9 @@ type call struct {
 	limit  int64  // of the answer, in bytes
 	prefer string // header Prefer
 	once   bool   // the request has another effect when it is repeated
+
+	scenario Scenario               // header Sandbox-Scenario
+	onKey    func(key string) error // gets the key that the client makes
 }
 
 // answer is a complete HTTP answer.
@@ -125,14 +129,14 @@ func (c *Client) try(ctx context.Context, l call) (answer, error) {
 	if l.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for name, value := range map[string]string{"Idempotency-Key": l.key, "Prefer": l.prefer} {
+	for name, value := range map[string]string{"Idempotency-Key": l.key, "Prefer": l.prefer, "Sandbox-Scenario": string(l.scenario)} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return answer{}, &transportError{id, err}
+		return answer{}, &ConnectionError{id, err}
 	}
 	defer resp.Body.Close()
 	limit := l.limit
@@ -141,7 +145,7 @@ func (c *Client) try(ctx context.Context, l call) (answer, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if err != nil {
-		return answer{}, &transportError{id, err}
+		return answer{}, &ConnectionError{id, err}
 	}
 	a := answer{status: resp.StatusCode, header: resp.Header, body: body}
 	if a.status != l.want {
@@ -153,41 +157,31 @@ func (c *Client) try(ctx context.Context, l call) (answer, error) {
 	return a, nil
 }
 
-// transportError is the error when no complete answer arrived. The service may have
-// received the request.
-type transportError struct {
-	id  string
-	err error
-}
-
-func (e *transportError) Error() string {
-	return fmt.Sprintf("client: no answer [%s]: %v", e.id, e.err)
-}
-func (e *transportError) Unwrap() error { return e.err }
-
 // retry reports whether to send the same request again after err, and how long to
 // wait before. Half of the wait is random, so that the clients do not all return at
 // the same time after an outage.
 func retry(err error, attempt int) (wait time.Duration, again bool) {
 	wait = min(firstWait<<min(attempt-1, 16), lastWait)
 	wait = wait/2 + jitter(wait/2)
-	if e, ok := errors.AsType[*Error](err); ok {
+	var e *Error
+	if errors.As(err, &e) {
 		if e.RetryAfter > 0 {
 			wait = e.RetryAfter + jitter(max(e.RetryAfter/10, firstWait))
 		}
 		return wait, e.temporary() && e.RetryAfter <= maxRetryAfter
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
 		return 0, false
 	}
-	_, again = errors.AsType[*transportError](err)
-	return wait, again
+	var lost *ConnectionError
+	return wait, errors.As(err, &lost)
 }
 
 // refused reports whether the service certainly did not execute the request.
 func refused(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.HTTPStatus == http.StatusTooManyRequests
+	var e *Error
+	return errors.As(err, &e) && e.HTTPStatus == http.StatusTooManyRequests
 }
 
 func jitter(d time.Duration) time.Duration {
@@ -208,8 +202,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-func newRequestID() string {
+func newRequestID() string { return randomHex("req_") }
+
+// randomHex returns a prefix and 128 random bits. It panics when the system has no
+// random numbers, which Go releases from 1.24 on do themselves.
+func randomHex(prefix string) string {
 	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return fmt.Sprintf("req_%x", b)
+	if _, err := rand.Read(b[:]); err != nil {
+		panic("client: the system has no random numbers: " + err.Error())
+	}
+	return prefix + hex.EncodeToString(b[:])
 }

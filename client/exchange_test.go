@@ -61,6 +61,21 @@ func start(t *testing.T, opts []Option, steps ...http.HandlerFunc) (*Client, *sc
 	return c, s
 }
 
+// testContext returns a context that ends with the test. testing.T has one only from Go
+// 1.24 on.
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// asError returns the answer of the API that err is.
+func asError(err error) (*Error, bool) {
+	var e *Error
+	return e, errors.As(err, &e)
+}
+
 func reply(status int, body string, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(headers); i += 2 {
@@ -124,7 +139,7 @@ func TestRetries(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c, s := start(t, nil, tt.steps...)
-			got, err := c.CreateInvoiceJSON(t.Context(), "key-1", []byte(`{"a":1}`))
+			got, err := c.CreateInvoiceJSON(testContext(t), "key-1", []byte(`{"a":1}`))
 			if len(s.seen) != tt.sent {
 				t.Errorf("sent %d times, want %d", len(s.seen), tt.sent)
 			}
@@ -132,7 +147,7 @@ func TestRetries(t *testing.T) {
 				t.Errorf("waited %v, want about %v and not less", s.waits[0], tt.wait)
 			}
 			if tt.code != "" {
-				if e, ok := errors.AsType[*Error](err); !ok || e.Code != tt.code {
+				if e, ok := asError(err); !ok || e.Code != tt.code {
 					t.Errorf("err = %v, want code %s", err, tt.code)
 				}
 			} else if err != nil {
@@ -168,12 +183,16 @@ func checkSameRequest(t *testing.T, all []seen) {
 func TestLostAnswerIsRetriedAndNamesTheRequest(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, []Option{WithAttempts(3)}, drop)
-	_, err := c.CreateInvoiceJSON(t.Context(), "key-1", []byte(`{"a":1}`))
+	_, err := c.CreateInvoiceJSON(testContext(t), "key-1", []byte(`{"a":1}`))
 	if err == nil || !strings.Contains(err.Error(), "req_") {
 		t.Errorf("err = %v, want the request id in it", err)
 	}
-	if _, ok := errors.AsType[*Error](err); ok {
+	if _, ok := asError(err); ok {
 		t.Errorf("a lost answer became an *Error: %v", err)
+	}
+	var lost *ConnectionError
+	if !errors.As(err, &lost) || !requestID.MatchString(lost.RequestID) {
+		t.Errorf("err = %#v, want a *ConnectionError with the request id", err)
 	}
 	if strings.Contains(fmt.Sprintf("%+v %#v", err, err), testKey) {
 		t.Error("the error contains the key")
@@ -202,7 +221,7 @@ func TestUntrustedCertificateIsNotRetried(t *testing.T) {
 		t.Error("the client retried")
 		return nil
 	}
-	if _, err := c.Invoice(t.Context(), someID); err == nil {
+	if _, err := c.Invoice(testContext(t), someID); err == nil {
 		t.Error("the client trusted an unknown certificate")
 	}
 }
@@ -213,7 +232,7 @@ func TestContextEndsRetries(t *testing.T) {
 	t.Run("cancelled while waiting", func(t *testing.T) {
 		t.Parallel()
 		c, s := start(t, nil, busy)
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(testContext(t))
 		c.wait = func(ctx context.Context, d time.Duration) error {
 			cancel()
 			return sleep(ctx, d)
@@ -222,7 +241,7 @@ func TestContextEndsRetries(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || len(s.seen) != 1 {
 			t.Errorf("err = %v after %d attempts, want context.Canceled after 1", err, len(s.seen))
 		}
-		if e, ok := errors.AsType[*Error](err); !ok || e.RetryAfter != time.Minute {
+		if e, ok := asError(err); !ok || e.RetryAfter != time.Minute {
 			t.Errorf("err = %v, want the last answer in it", err)
 		}
 	})
@@ -230,7 +249,7 @@ func TestContextEndsRetries(t *testing.T) {
 		t.Parallel()
 		c, s := start(t, nil, busy)
 		c.wait = sleep
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(testContext(t), 30*time.Second)
 		defer cancel()
 		_, err := c.Invoice(ctx, someID)
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || len(s.seen) != 1 {
@@ -239,7 +258,7 @@ func TestContextEndsRetries(t *testing.T) {
 	})
 	t.Run("cancelled while sending", func(t *testing.T) {
 		t.Parallel()
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(testContext(t))
 		c, s := start(t, nil, func(_ http.ResponseWriter, r *http.Request) {
 			cancel()
 			<-r.Context().Done()
@@ -252,14 +271,14 @@ func TestContextEndsRetries(t *testing.T) {
 
 func TestSleepEndsAfterTheWait(t *testing.T) {
 	t.Parallel()
-	if err := sleep(t.Context(), time.Millisecond); err != nil {
+	if err := sleep(testContext(t), time.Millisecond); err != nil {
 		t.Errorf("err = %v", err)
 	}
 }
 
 func TestBackOffGrows(t *testing.T) {
 	t.Parallel()
-	err := &transportError{"req_", io.EOF}
+	err := &ConnectionError{"req_", io.EOF}
 	for attempt := 1; attempt < 100; attempt++ {
 		full := min(firstWait<<min(attempt-1, 10), lastWait)
 		wait, again := retry(err, attempt)
@@ -274,8 +293,8 @@ func TestError(t *testing.T) {
 	body := `{"error":{"code":"validation_error","message":"2 problems","request_id":"req_0123456789abcdef0123456789abcdef",` +
 		`"details":[{"field":"lines.0.quantity","code":"invalid_decimal","message":"not a decimal"},{"field":"b","code":"c","message":"d"}]}}`
 	c, _ := start(t, nil, reply(422, body, "Location", "/v1/other"))
-	_, err := c.Invoice(t.Context(), someID)
-	e, ok := errors.AsType[*Error](err)
+	_, err := c.Invoice(testContext(t), someID)
+	e, ok := asError(err)
 	if !ok {
 		t.Fatalf("err = %v, want an *Error", err)
 	}
@@ -293,8 +312,8 @@ func TestErrorOfAProxyHasItsStatus(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "<html>", "null", `{"error":null}`, `[]`, `{"error":"text"}`} {
 		c, _ := start(t, nil, reply(http.StatusBadGateway, body, "Retry-After", "soon"))
-		_, err := c.Invoice(t.Context(), someID)
-		e, ok := errors.AsType[*Error](err)
+		_, err := c.Invoice(testContext(t), someID)
+		e, ok := asError(err)
 		if !ok || e.HTTPStatus != http.StatusBadGateway || e.Code != "" || e.Message != "Bad Gateway" || e.RetryAfter != 0 || !requestID.MatchString(e.RequestID) {
 			t.Errorf("body %q: err = %v", body, err)
 		}
@@ -315,12 +334,12 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 	}
 	c, _ := start(t, nil, endless(http.StatusOK))
-	if _, err := c.DocumentXML(t.Context(), someID); !errors.Is(err, ErrTooLarge) {
+	if _, err := c.DocumentXML(testContext(t), someID); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("an endless success: err = %v, want ErrTooLarge", err)
 	}
 	c, _ = start(t, nil, endless(http.StatusBadGateway))
-	_, err := c.Invoice(t.Context(), someID)
-	if e, ok := errors.AsType[*Error](err); !ok || e.HTTPStatus != http.StatusBadGateway {
+	_, err := c.Invoice(testContext(t), someID)
+	if e, ok := asError(err); !ok || e.HTTPStatus != http.StatusBadGateway {
 		t.Errorf("an endless error: err = %v, want its status", err)
 	}
 }

@@ -54,7 +54,7 @@ type InvoiceTotals struct {
 // CreateInvoice registers an invoice for processing. Choose one idempotency key per
 // invoice and store it before the call. After any failure, send the same request
 // with the same key: the answer is that of the first request, and there is no second
-// invoice.
+// invoice. With an empty key and the option WithNewKey the client makes the key.
 func (c *Client) CreateInvoice(ctx context.Context, idempotencyKey string, r InvoiceRequest, opts ...CallOption) (Response[Invoice], error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -65,20 +65,36 @@ func (c *Client) CreateInvoice(ctx context.Context, idempotencyKey string, r Inv
 
 // CreateInvoiceJSON is CreateInvoice with an encoded body.
 func (c *Client) CreateInvoiceJSON(ctx context.Context, idempotencyKey string, body json.RawMessage, opts ...CallOption) (Response[Invoice], error) {
-	if err := checkIdempotencyKey(idempotencyKey); err != nil {
-		return Response[Invoice]{}, err
-	}
 	if len(body) == 0 {
 		return Response[Invoice]{}, errors.New("client: the body is empty")
 	}
-	if len(body) > maxRequest {
-		return Response[Invoice]{}, fmt.Errorf("%w: request of %d bytes", ErrTooLarge, len(body))
-	}
-	return fetch[Invoice](ctx, c, call{
+	return create[Invoice](ctx, c, call{
 		method: http.MethodPost, path: "/invoices",
 		body: body, key: idempotencyKey, want: http.StatusAccepted,
 	}.with(opts))
 }
+
+// create sends a creation, under a key that is made now when the call has none.
+func create[T any](ctx context.Context, c *Client, l call) (Response[T], error) {
+	if l.key == "" && l.onKey != nil {
+		l.key = NewIdempotencyKey()
+		if err := l.onKey(l.key); err != nil {
+			return Response[T]{}, fmt.Errorf("client: nothing was sent, because the idempotency key was not stored: %w", err)
+		}
+	}
+	if err := checkIdempotencyKey(l.key); err != nil {
+		return Response[T]{}, err
+	}
+	if len(l.body) > maxRequest {
+		return Response[T]{}, fmt.Errorf("%w: request of %d bytes", ErrTooLarge, len(l.body))
+	}
+	made, err := fetch[T](ctx, c, l)
+	made.Meta.IdempotencyKey = l.key
+	return made, err
+}
+
+// NewIdempotencyKey returns a random key. Store it with the invoice before you use it.
+func NewIdempotencyKey() string { return randomHex("key_") }
 
 // CallOption changes one call.
 type CallOption func(*call)
@@ -88,6 +104,36 @@ type CallOption func(*call)
 // timeout of the HTTP client must be longer than d.
 func WithWait(d time.Duration) CallOption {
 	return func(l *call) { l.prefer = "wait=" + strconv.Itoa(seconds(d)) }
+}
+
+// WithNewKey makes a creation without an idempotency key use a new one. The client makes
+// the key once and passes it to store before it sends the first request. When store
+// fails, the client sends nothing. After a crash or a failure, send the same request with
+// the stored key: that can never create a second invoice.
+func WithNewKey(store func(key string) error) CallOption {
+	return func(l *call) { l.onKey = store }
+}
+
+// Scenario is what the sandbox does with an invoice.
+type Scenario string
+
+// The scenarios of the sandbox: the status that the document reaches, in steps of a
+// second. Only type 31 can be delivered.
+const (
+	ScenarioSubmitted           Scenario = "submitted"
+	ScenarioProcessing          Scenario = "processing"
+	ScenarioAccepted            Scenario = "accepted"
+	ScenarioAcceptedConditional Scenario = "accepted_conditional"
+	ScenarioRejected            Scenario = "rejected"
+	ScenarioOutcomeUnknown      Scenario = "outcome_unknown"
+	ScenarioDelivered           Scenario = "delivered"
+	ScenarioValidationFailed    Scenario = "validation_failed"
+)
+
+// WithScenario makes the sandbox take an invoice to a status. Other environments refuse
+// it. Use it with CreateInvoice.
+func WithScenario(s Scenario) CallOption {
+	return func(l *call) { l.scenario = s }
 }
 
 // seconds rounds up, so that a short wait does not become no wait.
@@ -140,23 +186,32 @@ func (c *Client) ListInvoices(ctx context.Context, o ListOptions) (Response[[]In
 // AllInvoices yields the invoices of every page of a list. It stops after the first
 // error, which it yields with an empty invoice.
 func (c *Client) AllInvoices(ctx context.Context, o ListOptions) iter.Seq2[Invoice, error] {
-	return func(yield func(Invoice, error) bool) {
-		o := o // each loop over the sequence starts at the same cursor
-		for {
-			page, err := c.ListInvoices(ctx, o)
+	return pages(o.Cursor, func(cursor string) (Response[[]Invoice], error) {
+		o := o
+		o.Cursor = cursor
+		return c.ListInvoices(ctx, o)
+	})
+}
+
+// pages yields the items of every page of a list. Each loop over the sequence starts at
+// the same cursor.
+func pages[T any](from string, read func(cursor string) (Response[[]T], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for cursor := from; ; {
+			page, err := read(cursor)
 			if err != nil {
-				yield(Invoice{}, err)
+				var none T
+				yield(none, err)
 				return
 			}
-			for _, inv := range page.Data {
-				if !yield(inv, nil) {
+			for _, item := range page.Data {
+				if !yield(item, nil) {
 					return
 				}
 			}
-			if page.Meta.NextCursor == "" {
+			if cursor = page.Meta.NextCursor; cursor == "" {
 				return
 			}
-			o.Cursor = page.Meta.NextCursor
 		}
 	}
 }

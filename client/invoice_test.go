@@ -17,7 +17,7 @@ func TestCreateInvoice(t *testing.T) {
 		`"totals":{"subtotal":"100.00","discount_total":"0.00","tax_total":"18.00","total":"118.00","paid":"0.00","balance":"118.00"},` +
 		`"created_at":"2026-11-14T12:00:00Z","updated_at":"2026-11-14T12:00:00Z"},"meta":{"request_id":"req_00000000000000000000000000000001"}}`
 	c, s := start(t, nil, reply(http.StatusAccepted, body, "Location", "/v1/taxpayers/t/invoices/i"))
-	got, err := c.CreateInvoice(t.Context(), "key-1", InvoiceRequest{
+	got, err := c.CreateInvoice(testContext(t), "key-1", InvoiceRequest{
 		ExternalID: "F-1", ECFType: "32", IssueDate: "2026-11-14", Currency: "DOP", PaymentType: Cash,
 		Buyer:          Buyer{LegalName: "Consumidor"},
 		Lines:          []Line{{LineID: "1", Description: "Café", ItemKind: Product, Quantity: "1", UnitPrice: "100.00"}},
@@ -52,14 +52,14 @@ func TestCreateInvoiceRefusesBeforeSending(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, reply(http.StatusAccepted, created))
 	for _, key := range []string{"", " a", "a ", "a\nb", "é", strings.Repeat("a", 201)} {
-		if _, err := c.CreateInvoiceJSON(t.Context(), key, json.RawMessage(`{}`)); err == nil {
+		if _, err := c.CreateInvoiceJSON(testContext(t), key, json.RawMessage(`{}`)); err == nil {
 			t.Errorf("key %q was accepted", key)
 		}
 	}
-	if _, err := c.CreateInvoiceJSON(t.Context(), "k", nil); err == nil {
+	if _, err := c.CreateInvoiceJSON(testContext(t), "k", nil); err == nil {
 		t.Error("an empty body was accepted")
 	}
-	if _, err := c.CreateInvoiceJSON(t.Context(), "k", make([]byte, maxRequest+1)); !errors.Is(err, ErrTooLarge) {
+	if _, err := c.CreateInvoiceJSON(testContext(t), "k", make([]byte, maxRequest+1)); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a body over 1 MiB: err = %v, want ErrTooLarge", err)
 	}
 	if len(s.seen) != 0 {
@@ -70,7 +70,7 @@ func TestCreateInvoiceRefusesBeforeSending(t *testing.T) {
 func TestInvoice(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, reply(http.StatusOK, created))
-	got, err := c.Invoice(t.Context(), someID)
+	got, err := c.Invoice(testContext(t), someID)
 	if err != nil || got.Data.ID != someID {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -81,7 +81,7 @@ func TestInvoice(t *testing.T) {
 		t.Errorf("a read was sent with %v", h)
 	}
 	for _, id := range []string{"", "..", "x", someID + "/", strings.Replace(someID, "-", "/", 1)} {
-		if _, err := c.Invoice(t.Context(), id); err == nil {
+		if _, err := c.Invoice(testContext(t), id); err == nil {
 			t.Errorf("id %q was accepted", id)
 		}
 	}
@@ -90,7 +90,7 @@ func TestInvoice(t *testing.T) {
 func TestUnreadableAnswerIsAnErrorWithItsRequestID(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, reply(http.StatusOK, "<html>"))
-	got, err := c.Invoice(t.Context(), someID)
+	got, err := c.Invoice(testContext(t), someID)
 	if err == nil || got.Meta.RequestID == "" || len(s.seen) != 1 {
 		t.Errorf("got %+v, %v after %d attempts", got, err, len(s.seen))
 	}
@@ -104,7 +104,7 @@ func page(id, next string) http.HandlerFunc {
 func TestListInvoices(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, page("a", `"n&xt"`))
-	got, err := c.ListInvoices(t.Context(), ListOptions{ExternalID: "F 1", Status: Rejected, Cursor: "c=", Limit: 7})
+	got, err := c.ListInvoices(testContext(t), ListOptions{ExternalID: "F 1", Status: Rejected, Cursor: "c=", Limit: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestAllInvoices(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, page("a", `"1"`), page("b", `"2"`), page("c", `null`))
 	var ids []string
-	for inv, err := range c.AllInvoices(t.Context(), ListOptions{Status: Accepted}) {
+	for inv, err := range c.AllInvoices(testContext(t), ListOptions{Status: Accepted}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestAllInvoices(t *testing.T) {
 func TestAllInvoicesStopsAfterBreakOrError(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, page("a", `"1"`), reply(500, failure(CodeInternalError)))
-	list := c.AllInvoices(t.Context(), ListOptions{})
+	list := c.AllInvoices(testContext(t), ListOptions{})
 	for range list {
 		break
 	}
@@ -148,7 +148,7 @@ func TestAllInvoicesStopsAfterBreakOrError(t *testing.T) {
 	for _, err := range list {
 		last = err
 	}
-	if e, ok := errors.AsType[*Error](last); !ok || e.Code != CodeInternalError || len(s.seen) != 2 {
+	if e, ok := asError(last); !ok || e.Code != CodeInternalError || len(s.seen) != 2 {
 		t.Errorf("ended with %v after %d requests", last, len(s.seen))
 	}
 	if strings.Contains(s.seen[1].uri, "cursor") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -23,7 +24,7 @@ const (
 type WebhookEndpoint struct {
 	ID          string         `json:"id"`
 	URL         string         `json:"url"`
-	Events      []string       `json:"events"`
+	Events      []EventType    `json:"events"`
 	Description string         `json:"description"`
 	Status      EndpointStatus `json:"status"`
 	Secret      string         `json:"secret"` // signs the events; set only when it is new
@@ -31,27 +32,24 @@ type WebhookEndpoint struct {
 	UpdatedAt   time.Time      `json:"updated_at"`
 }
 
-// WebhookEndpointRequest is the body of a creation. Events are types of events, or
-// "*" for all of them.
+// WebhookEndpointRequest is the body of a creation. Events are kinds of events, or
+// AllEvents.
 type WebhookEndpointRequest struct {
-	URL         string   `json:"url"`
-	Events      []string `json:"events"`
-	Description string   `json:"description,omitempty"`
+	URL         string      `json:"url"`
+	Events      []EventType `json:"events"`
+	Description string      `json:"description,omitempty"`
 }
 
 // CreateWebhookEndpoint adds an endpoint. The answer contains the secret that signs
-// its events.
-func (c *Client) CreateWebhookEndpoint(ctx context.Context, idempotencyKey string, r WebhookEndpointRequest) (Response[WebhookEndpoint], error) {
-	if err := checkIdempotencyKey(idempotencyKey); err != nil {
-		return Response[WebhookEndpoint]{}, err
-	}
+// its events. The idempotency key is as in CreateInvoice.
+func (c *Client) CreateWebhookEndpoint(ctx context.Context, idempotencyKey string, r WebhookEndpointRequest, opts ...CallOption) (Response[WebhookEndpoint], error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return Response[WebhookEndpoint]{}, fmt.Errorf("client: encode endpoint: %w", err)
 	}
-	return fetch[WebhookEndpoint](ctx, c, call{
+	return create[WebhookEndpoint](ctx, c, call{
 		method: http.MethodPost, path: "/webhook-endpoints", body: body, key: idempotencyKey, want: http.StatusCreated,
-	})
+	}.with(opts))
 }
 
 // WebhookEndpoint reads one endpoint.
@@ -79,6 +77,14 @@ func (o PageOptions) query() url.Values {
 // ListWebhookEndpoints reads one page of endpoints, newest first.
 func (c *Client) ListWebhookEndpoints(ctx context.Context, o PageOptions) (Response[[]WebhookEndpoint], error) {
 	return fetch[[]WebhookEndpoint](ctx, c, call{method: http.MethodGet, path: "/webhook-endpoints", query: o.query(), want: http.StatusOK})
+}
+
+// AllWebhookEndpoints yields the endpoints of every page of the list. It stops after the
+// first error, which it yields with an empty endpoint.
+func (c *Client) AllWebhookEndpoints(ctx context.Context, o PageOptions) iter.Seq2[WebhookEndpoint, error] {
+	return pages(o.Cursor, func(cursor string) (Response[[]WebhookEndpoint], error) {
+		return c.ListWebhookEndpoints(ctx, PageOptions{cursor, o.Limit})
+	})
 }
 
 // DeleteWebhookEndpoint deletes an endpoint.
@@ -148,7 +154,7 @@ func (c *Client) ReplayWebhookEvents(ctx context.Context, id string, r Replay) (
 // WebhookDelivery is one attempt to deliver an event.
 type WebhookDelivery struct {
 	EventID       string    `json:"event_id"`
-	Type          string    `json:"type"`
+	Type          EventType `json:"type"`
 	Attempt       int       `json:"attempt"`
 	AttemptedAt   time.Time `json:"attempted_at"`
 	NextAttemptAt time.Time `json:"next_attempt_at"` // zero without a next attempt
@@ -159,6 +165,14 @@ type WebhookDelivery struct {
 // WebhookDeliveries reads one page of an endpoint's delivery attempts, newest first.
 func (c *Client) WebhookDeliveries(ctx context.Context, id string, o PageOptions) (Response[[]WebhookDelivery], error) {
 	return command[[]WebhookDelivery](ctx, c, id, call{method: http.MethodGet, path: "/deliveries", query: o.query()})
+}
+
+// AllWebhookDeliveries yields the delivery attempts of every page of an endpoint's list.
+// It stops after the first error, which it yields with an empty attempt.
+func (c *Client) AllWebhookDeliveries(ctx context.Context, id string, o PageOptions) iter.Seq2[WebhookDelivery, error] {
+	return pages(o.Cursor, func(cursor string) (Response[[]WebhookDelivery], error) {
+		return c.WebhookDeliveries(ctx, id, PageOptions{cursor, o.Limit})
+	})
 }
 
 // command sends a call whose path is relative to an endpoint.

@@ -27,8 +27,8 @@ func TestWebhookEndpoints(t *testing.T) {
 		reply(http.StatusAccepted, one(`{"events":0}`)),
 		reply(http.StatusOK, one(`[{"event_id":"evt_1","type":"webhook.test","attempt":1,"attempted_at":"2026-11-14T12:00:00Z","next_attempt_at":null,"http_status":500,"error":"status_500"}]`)),
 		reply(http.StatusNoContent, ""))
-	ctx := t.Context()
-	made, err := c.CreateWebhookEndpoint(ctx, "k", WebhookEndpointRequest{URL: "https://erp.example.com/", Events: []string{"*"}})
+	ctx := testContext(t)
+	made, err := c.CreateWebhookEndpoint(ctx, "k", WebhookEndpointRequest{URL: "https://erp.example.com/", Events: []EventType{AllEvents}})
 	if err != nil || made.Data.Secret != "whsec_x" || !made.Meta.Replayed || made.Meta.Location != "/v1/x" || made.Data.Status != EndpointEnabled {
 		t.Errorf("create: %+v, %v", made, err)
 	}
@@ -81,13 +81,13 @@ func TestWebhookEndpoints(t *testing.T) {
 func TestWebhookEndpointsRefuseBeforeSending(t *testing.T) {
 	t.Parallel()
 	c, s := start(t, nil, reply(http.StatusOK, one(hook)))
-	if _, err := c.CreateWebhookEndpoint(t.Context(), "", WebhookEndpointRequest{}); err == nil {
+	if _, err := c.CreateWebhookEndpoint(testContext(t), "", WebhookEndpointRequest{}); err == nil {
 		t.Error("an empty key was accepted")
 	}
-	if _, err := c.WebhookEndpoint(t.Context(), ".."); err == nil {
+	if _, err := c.WebhookEndpoint(testContext(t), ".."); err == nil {
 		t.Error("a path was accepted as an id")
 	}
-	if err := c.DeleteWebhookEndpoint(t.Context(), ""); err == nil || len(s.seen) != 0 {
+	if err := c.DeleteWebhookEndpoint(testContext(t), ""); err == nil || len(s.seen) != 0 {
 		t.Errorf("an empty id was accepted: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestRotationIsRetriedOnlyAfterARefusal(t *testing.T) {
 		"too many requests":  {reply(429, failure(CodeRateLimited), "Retry-After", "1"), 2},
 	} {
 		c, s := start(t, nil, tt.first, good)
-		_, err := c.RotateWebhookSecret(t.Context(), someID)
+		_, err := c.RotateWebhookSecret(testContext(t), someID)
 		if s.sent() != tt.sent || (err == nil) != (tt.sent == 2) {
 			t.Errorf("%s: %v after %d requests", name, err, s.sent())
 		}

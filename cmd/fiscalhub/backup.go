@@ -15,14 +15,19 @@ type backupCmd struct {
 
 // Run copies the database.
 func (c backupCmd) Run(t *terminal) error {
-	bytes, err := store.Backup(t.ctx, t.databaseAddress(), c.File)
+	progress := t.startProgress("backup", unitBytes)
+	bytes, err := store.Backup(t.ctx, t.databaseAddress(), c.File, progress.report)
+	if err == nil && bytes > 0 {
+		progress.report(bytes, bytes)
+	}
+	progress.end(t)
 	switch {
 	case errors.Is(err, store.ErrHasOwnTools):
 		return errors.New("this command copies SQLite databases only: for PostgreSQL use pg_dump or pg_basebackup")
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s exists already: name another file", c.File)
 	case err != nil:
-		return err
+		return t.interrupted(err, "there is no backup, and the unfinished copy was removed; run the command again")
 	}
 	made := struct {
 		File  string `json:"file"`

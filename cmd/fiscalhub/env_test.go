@@ -137,8 +137,8 @@ func (e *env) createInvoice(ctx context.Context, t *testing.T, base *atomic.Poin
 	}
 }
 
-// postInvoice posts invoice number n once.
-func (e *env) postInvoice(ctx context.Context, base string, n int) (answer, error) {
+// postInvoice posts invoice number n once. Headers come in pairs of name and value.
+func (e *env) postInvoice(ctx context.Context, base string, n int, header ...string) (answer, error) {
 	body := fmt.Sprintf(demonstrationRequest, "2026-11-14")
 	body = strings.Replace(body, "DEMO-0001", "ext-"+strconv.Itoa(n), 1)
 	if n%2 == 0 {
@@ -151,6 +151,9 @@ func (e *env) postInvoice(ctx context.Context, base string, n int) (answer, erro
 	}
 	r.Header.Set("Idempotency-Key", "key-"+strconv.Itoa(n))
 	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
 	return e.client.do(r)
 }
 

@@ -26,12 +26,14 @@ type rotationView struct {
 func (masterRotateCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
 		keys := t.masterKeys()
-		done, err := access.RotateMaster(t.ctx, s, keys)
+		progress := t.startProgress("master-key rotate", "secrets")
+		done, err := access.RotateMaster(t.ctx, s, keys, func(done, total int) { progress.report(int64(done), int64(total)) })
+		progress.end(t)
 		if errors.Is(err, access.ErrNoKeyring) {
 			return errors.New("there is no master key to rotate: the first credential or the first start of a server creates one")
 		}
 		if err != nil {
-			return explainMissingKey(err, keys)
+			return t.interrupted(explainMissingKey(err, keys), "no secret was changed, and the old master key stays in use; run the command again to rotate it")
 		}
 		if s.Shared() {
 			t.warn("servers on other machines need the new master key: copy %s to each of them now", keys.File())

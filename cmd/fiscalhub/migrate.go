@@ -1,10 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
-
-	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 type migrateCmd struct{}
@@ -12,7 +11,14 @@ type migrateCmd struct{}
 // Run prints the schema version. Opening the database has migrated it.
 func (migrateCmd) Run(t *terminal) error {
 	t.mayCreate = true
-	return t.withStore(func(s *store.Store) error {
+	progress := t.startProgress("migrate", "migrations")
+	t.onMigration = func(done, missing int) { progress.report(int64(done), int64(missing)) }
+	s, err := t.openStore()
+	progress.end(t)
+	if err != nil {
+		return t.interrupted(err, "%d of %d migrations are applied, and the database is whole; run the command again to apply the others", progress.done, progress.total)
+	}
+	return errors.Join(func() error {
 		v, err := s.SchemaVersion(t.ctx)
 		if err != nil {
 			return err
@@ -22,5 +28,5 @@ func (migrateCmd) Run(t *terminal) error {
 			Schema int64  `json:"schema"`
 		}{s.Engine(), v}
 		return t.answer(answer, func(w io.Writer) { line(w, fmt.Sprintf("%s database at schema version %d", s.Engine(), v)) })
-	})
+	}(), s.Close())
 }

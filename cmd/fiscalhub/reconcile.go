@@ -33,9 +33,6 @@ type releasedView struct {
 	Next       int64       `json:"next"`
 }
 
-// progressEvery is the count of numbers between two lines of progress.
-const progressEvery = 25
-
 // Run asks the authority about the doubtful numbers of the taxpayer's fenced
 // ranges, skips those numbers and releases the ranges.
 func (c reconcileCmd) Run(t *terminal) error {
@@ -58,6 +55,8 @@ func (c reconcileCmd) Run(t *terminal) error {
 		if _, err := s.Taxpayer(t.ctx, c.Taxpayer); err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
 		}
+		progress := t.startProgress("reconcile", "numbers")
+		defer progress.end(t)
 		log := t.log(slog.LevelWarn)
 		roots, err := c.roots()
 		if err != nil {
@@ -75,24 +74,20 @@ func (c reconcileCmd) Run(t *terminal) error {
 		defer func() { err = errors.Join(err, opened.Close()) }()
 		releaser := fence.Releaser{
 			Store: s, Authority: client, Identities: access.NewCertificates(s, keys, s.Now), Fence: opened, Now: s.Now, Stated: stated,
-			Progress: t.reportReleased,
+			Progress: func(r store.NumberRange, answered, total int64) {
+				progress.about("reconcile type "+string(r.Type), answered, total)
+			},
 		}
 		released, err := releaser.Release(t.ctx, store.Scope{Environment: env, TaxpayerID: c.Taxpayer})
+		progress.end(t)
 		if err != nil {
 			for _, r := range released {
 				t.progress("type %s: released; %s", r.Range.Type, summary(r))
 			}
-			return err
+			return t.interrupted(err, "%d ranges are released, and the answers about other numbers are stored; run the command again to continue with them", len(released))
 		}
 		return t.answerReleased(released)
 	})
-}
-
-// reportReleased prints a line of progress after every 25 numbers.
-func (t *terminal) reportReleased(r store.NumberRange, asked int64) {
-	if asked%progressEvery == 0 {
-		t.progress("type %s: the authority has answered about %d numbers, from %d on", r.Type, asked, r.Next)
-	}
 }
 
 // answerReleased prints the released ranges.

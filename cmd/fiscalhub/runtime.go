@@ -20,6 +20,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/watch"
 )
@@ -50,6 +51,7 @@ type runtimeOptions struct {
 	// compareRate is how many questions per minute compare accepted documents with
 	// the authority; 0 for none.
 	compareRate int
+	tracer      *trace.Tracer // nil: spans are not exported
 }
 
 // newRuntime builds the pipeline of an environment. The caller closes the
@@ -69,7 +71,7 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 	pace := wake.Pace(c.Pace)
 	engine := pipeline.Options{
 		Store: o.store, Plan: pipeline.Sandbox{}, Env: o.env, Now: o.store.Now, Log: o.log, Pace: pace, OnCommit: o.onCommit,
-		OnStage: stageMetrics(o.metrics, o.env),
+		OnStage: stageMetrics(o.metrics, o.env), Tracer: o.tracer,
 	}
 	if o.env != fiscal.Sandbox {
 		if engine.Plan, err = c.buildPlan(r, o); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
@@ -27,7 +28,7 @@ type events struct {
 }
 
 // newEvents builds the feed and the sender of webhooks. The caller closes it.
-func (c serveCmd) newEvents(env fiscal.Environment, baseURL string, s *store.Store, keys *seal.Keys, registry prometheus.Registerer, log *slog.Logger) (*events, error) {
+func (c serveCmd) newEvents(env fiscal.Environment, baseURL string, s *store.Store, keys *seal.Keys, registry prometheus.Registerer, tracer *trace.Tracer, log *slog.Logger) (*events, error) {
 	if c.WebhookAllowPrivate {
 		log.Warn("Webhooks may go to private addresses (--webhook-allow-private). Any user who can create an endpoint can make this machine call any address.")
 	}
@@ -45,7 +46,7 @@ func (c serveCmd) newEvents(env fiscal.Environment, baseURL string, s *store.Sto
 	if err == nil {
 		e.sender, err = notify.NewSender(notify.SenderOptions{
 			Store: s, Secrets: secrets, Poster: poster, Env: env, Now: s.Now, Log: log, Pace: wake.Pace(c.Pace), BaseURL: baseURL, OnCommit: e.committed,
-			OnAttempt: attemptMetrics(registry, env),
+			OnAttempt: attemptMetrics(registry, env), Tracer: tracer,
 		})
 	}
 	if err == nil {

@@ -65,14 +65,19 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err != nil {
 		return err
 	}
-	events, err := c.newEvents(config.env, config.baseURL, s, keys, registry, log)
+	tracer, err := startTracer(t.ctx, s.Now, log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close() // after the parts that make spans
+	events, err := c.newEvents(config.env, config.baseURL, s, keys, registry, tracer, log)
 	if err != nil {
 		return err
 	}
 	defer events.close()
 	runtime, err := c.newRuntime(runtimeOptions{
 		env: config.env, store: s, keys: keys, fence: witness, onCommit: events.committed, log: log, metrics: registry,
-		own: publicAddresses(t.ctx, config.baseURL), compareRate: c.CompareRate, noPeerTokens: c.neverAuthenticates(),
+		own: publicAddresses(t.ctx, config.baseURL), compareRate: c.CompareRate, noPeerTokens: c.neverAuthenticates(), tracer: tracer,
 	})
 	if err != nil {
 		return err
@@ -89,7 +94,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	limits, clients := newCapacity(config.memory, log), capacity.NewClientFinder(config.proxies, s.Now, log)
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
-		Capacity: limits, Clients: clients, SecurityContacts: c.SecurityContact, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry,
+		Capacity: limits, Clients: clients, SecurityContacts: c.SecurityContact, TLS: config.tls != nil, Now: s.Now, Log: log, Metrics: registry, Tracer: tracer,
 		Endpoints: events.endpoints, Feed: events.feed, Sources: events.sources, Inbox: runtime.inbox,
 		RequestLog: console.requestLog(),
 	})

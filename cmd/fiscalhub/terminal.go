@@ -29,6 +29,8 @@ type terminal struct {
 
 	noMigrate bool // the command must not change the tables of the database
 	mayCreate bool // the command may create the database
+
+	onMigration func(done, missing int) // shows how far the migration is; may be nil
 }
 
 // answer prints v as JSON with --json, and calls human to print it as a table
@@ -70,7 +72,7 @@ func (t *terminal) openStore() (*store.Store, error) {
 			return nil, fmt.Errorf("there is no database at %s: name its folder with --data or its address with --database. `fiscalhub serve`, `fiscalhub onboard` and `fiscalhub taxpayer create` create one", file)
 		}
 	}
-	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate})
+	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate, OnMigration: t.onMigration})
 	if errors.Is(err, store.ErrNotMigrated) {
 		return nil, fmt.Errorf("run `fiscalhub migrate` with a database role that may change tables, then run this command again: %w", err)
 	}

@@ -106,7 +106,8 @@ type webhookReplayCmd struct {
 	Failed bool   `help:"Send every event that failed or that the endpoint missed while it was disabled."`
 }
 
-// Run marks events for another delivery. A running server sends them.
+// Run makes events due for another delivery. A running server sends them. When the command
+// is interrupted, a running server also makes the rest of them due.
 func (c webhookReplayCmd) Run(t *terminal) error {
 	replay, err := c.replay()
 	if err != nil {
@@ -120,6 +121,9 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
+		if err := t.runReplay(all, e, plan); err != nil {
+			return err
+		}
 		count := strconv.FormatInt(plan.Events, 10)
 		if plan.AtLeast {
 			count = "at least " + count
@@ -129,6 +133,20 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 			AtLeast bool  `json:"at_least,omitempty"`
 		}{plan.Events, plan.AtLeast}, func(w io.Writer) { line(w, "A running server sends "+count+" events again.") })
 	})
+}
+
+// runReplay makes the events of a replay due and shows the progress.
+func (t *terminal) runReplay(all *notify.Endpoints, e store.Endpoint, plan store.ReplayPlan) error {
+	progress := t.startProgress("webhook replay", "events")
+	defer progress.end(t)
+	err := all.RunReplay(t.ctx, e.Scope, e.ID, func(due int64) {
+		if due < plan.Events {
+			progress.report(due, plan.Events)
+		} else if plan.Events > 0 {
+			progress.report(due, due) // there may be more than were counted
+		}
+	})
+	return t.interrupted(err, "%d events are due; a running server continues with the others by itself", progress.done)
 }
 
 // replay reads the flags, exactly one of which must be set.

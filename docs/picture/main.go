@@ -49,7 +49,7 @@ func draw(ctx context.Context, root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := goList(ctx, root, "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "./...")
+	list, err := goList(ctx, root, "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "./...", "github.com/fiscalhub/fiscalhub/client")
 	if err != nil {
 		return nil, err
 	}

@@ -146,7 +146,7 @@ func TestConcurrentRotationsOfKeys(t *testing.T) {
 				}
 			})
 			all.Go(func() {
-				if _, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File())); err != nil {
+				if _, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File()), nil); err != nil {
 					t.Errorf("rotate the master key: %v", err)
 				}
 			})

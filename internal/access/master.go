@@ -26,7 +26,10 @@ type Rotation struct {
 // An interruption never loses access: the new key is on the disk before the first
 // secret is sealed under it, one transaction moves all secrets, and the key that the
 // database needs is found by its id until the file in use is replaced.
-func RotateMaster(ctx context.Context, s *store.Store, keys *seal.Keys) (Rotation, error) {
+//
+// RotateMaster calls progress, which may be nil, with the number of secrets that are moved
+// and the number of all.
+func RotateMaster(ctx context.Context, s *store.Store, keys *seal.Keys, progress func(done, total int)) (Rotation, error) {
 	old, err := masterID(ctx, s)
 	if err != nil {
 		return Rotation{}, err
@@ -42,11 +45,12 @@ func RotateMaster(ctx context.Context, s *store.Store, keys *seal.Keys) (Rotatio
 	if err != nil {
 		return Rotation{}, err
 	}
-	n, err := rewrap(ctx, s, keys, fresh)
+	n, err := rewrap(ctx, s, keys, fresh, progress)
 	if err != nil {
 		// When the outcome of the transaction is unknown, the secrets may be under the
-		// new key: keep it.
-		if !errors.Is(err, store.ErrUnavailable) {
+		// new key: keep it. An interruption before the commit has changed nothing.
+		interrupted := ctx.Err() != nil && !errors.Is(err, store.ErrOutcomeUnknown)
+		if interrupted || !errors.Is(err, store.ErrUnavailable) {
 			err = errors.Join(err, keys.Drop(fresh.ID()))
 		}
 		return Rotation{}, explainWrongKey(err)
@@ -79,31 +83,32 @@ func FinishRotation(ctx context.Context, s *store.Store, keys *seal.Keys) (bool,
 
 // rewrap moves all sealed secrets to another master key, in one transaction, and returns
 // their number.
-func rewrap(ctx context.Context, s *store.Store, keys *seal.Keys, to *seal.MasterKey) (n int, err error) {
+func rewrap(ctx context.Context, s *store.Store, keys *seal.Keys, to *seal.MasterKey, progress func(done, total int)) (n int, err error) {
+	if progress == nil {
+		progress = func(int, int) {}
+	}
 	err = s.Update(ctx, func(tx *store.Tx) error {
-		secrets, err := tx.LockSecrets(ctx)
-		if err != nil {
-			return err
-		}
-		for _, secret := range secrets {
-			aad := keyAAD(secret.Kind, secret.Version)
-			if secret.Sealed, err = keys.Rewrap(secret.Sealed, aad, to); err != nil {
-				return fmt.Errorf("access: rewrap %s %d: %w", secret.Kind, secret.Version, err)
-			}
-			if err := tx.RewrapSecret(ctx, secret); err != nil {
-				return err
-			}
-		}
-		n = len(secrets)
-		for _, move := range []func(context.Context, *store.Tx, rewrapper) (int, error){
-			moveCertificates, moveEndpoints, moveSources, moveAnswers, moveSecondFactors,
+		var all []move
+		for _, list := range []func(context.Context, *store.Tx, rewrapper) ([]move, error){
+			keyMoves, certificateMoves, endpointMoves, sourceMoves, answerMoves, secondFactorMoves, // the keys first: this locks them
 		} {
-			moved, err := move(ctx, tx, func(sealed, aad []byte) ([]byte, error) { return keys.Rewrap(sealed, aad, to) })
+			some, err := list(ctx, tx, func(sealed, aad []byte) ([]byte, error) { return keys.Rewrap(sealed, aad, to) })
 			if err != nil {
 				return err
 			}
-			n += moved
+			all = append(all, some...)
 		}
+		for i, one := range all {
+			progress(i, len(all))
+			if err := ctx.Err(); err != nil {
+				return err // a transaction that has begun does not end with ctx by itself
+			}
+			if err := one(); err != nil {
+				return err
+			}
+		}
+		n = len(all)
+		progress(n, n)
 		return tx.Audit(ctx, store.Change{
 			Action: "master_key.rotate", Object: "master_key:" + to.ID(), After: map[string]any{"rewrapped": n},
 		})

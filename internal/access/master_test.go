@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -49,7 +50,7 @@ func TestRotateMasterMovesAllSecrets(t *testing.T) {
 		id := e.identity(-time.Hour, time.Hour)
 		e.importCertificate(e.certificates(), id)
 		old := inUse(t, e.master)
-		done, err := RotateMaster(t.Context(), e.store, e.master)
+		done, err := RotateMaster(t.Context(), e.store, e.master, nil)
 		e.must(err)
 		if done.Old != old || done.New == old || done.New != inUse(t, e.master) || done.Rewrapped != 5 {
 			t.Errorf("done %+v; want from %s to %s with 5 rows", done, old, inUse(t, e.master))
@@ -87,7 +88,7 @@ func TestAnInterruptedRotationLosesNothing(t *testing.T) {
 			e.must(err)
 			// The last row is under an unknown key, so the transaction is rolled back.
 			e.addUnreadableSecret()
-			if _, err := rewrap(e.t.Context(), e.store, e.master, fresh); !errors.Is(err, seal.ErrWrongKey) {
+			if _, err := rewrap(e.t.Context(), e.store, e.master, fresh, nil); !errors.Is(err, seal.ErrWrongKey) {
 				e.t.Errorf("err = %v, want ErrWrongKey", err)
 			}
 			e.repairSecret()
@@ -95,18 +96,18 @@ func TestAnInterruptedRotationLosesNothing(t *testing.T) {
 		{"after the commit", func(e *env) {
 			fresh, err := e.master.Add()
 			e.must(err)
-			_, err = rewrap(e.t.Context(), e.store, e.master, fresh)
+			_, err = rewrap(e.t.Context(), e.store, e.master, fresh, nil)
 			e.must(err)
 		}},
 		{"after the commit, and the file in use is gone", func(e *env) {
 			fresh, err := e.master.Add()
 			e.must(err)
-			_, err = rewrap(e.t.Context(), e.store, e.master, fresh)
+			_, err = rewrap(e.t.Context(), e.store, e.master, fresh, nil)
 			e.must(err)
 			e.must(os.Remove(e.master.File()))
 		}},
 		{"at the end", func(e *env) {
-			_, err := RotateMaster(e.t.Context(), e.store, e.master)
+			_, err := RotateMaster(e.t.Context(), e.store, e.master, nil)
 			e.must(err)
 		}},
 	} {
@@ -119,7 +120,7 @@ func TestAnInterruptedRotationLosesNothing(t *testing.T) {
 				point.runs(e)
 				e.wantAllOpen("after the interruption", id)
 				point.runs(e) // interrupted again, at the same step
-				_, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File()))
+				_, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File()), nil)
 				e.must(err)
 				e.wantAllOpen("after the next rotation", id)
 			})
@@ -159,7 +160,7 @@ func TestAFailedRotationLeavesNoKeyFile(t *testing.T) {
 		e := newEnv(t, address)
 		e.addUnreadableSecret()
 		before := inUse(t, e.master)
-		if _, err := RotateMaster(t.Context(), e.store, e.master); !errors.Is(err, seal.ErrWrongKey) {
+		if _, err := RotateMaster(t.Context(), e.store, e.master, nil); !errors.Is(err, seal.ErrWrongKey) {
 			t.Errorf("err = %v, want ErrWrongKey", err)
 		}
 		entries, err := os.ReadDir(filepath.Dir(e.master.File()))
@@ -167,7 +168,7 @@ func TestAFailedRotationLeavesNoKeyFile(t *testing.T) {
 			t.Errorf("the folder holds %v, %v", entries, err)
 		}
 		empty := storetest.Open(t, storetest.Address(t, "sqlite"), time.Now)
-		if _, err := RotateMaster(t.Context(), empty, newMaster(t)); !errors.Is(err, ErrNoKeyring) {
+		if _, err := RotateMaster(t.Context(), empty, newMaster(t), nil); !errors.Is(err, ErrNoKeyring) {
 			t.Errorf("on an empty database: %v, want ErrNoKeyring", err)
 		}
 	})
@@ -182,7 +183,7 @@ func TestARunningNodeFollowsARotation(t *testing.T) {
 		running, id := e.certificates(), e.identity(-time.Hour, time.Hour)
 		e.importCertificate(running, id)
 		e.wantSigner("before", running, id)
-		done, err := RotateMaster(t.Context(), e.store, e.master)
+		done, err := RotateMaster(t.Context(), e.store, e.master, nil)
 		e.must(err)
 		e.advance(openFor)
 		e.wantSigner("after", running, id)
@@ -208,7 +209,7 @@ func TestANodeWithACopiedKeyFileNeedsTheNewKey(t *testing.T) {
 		copyFile(t, e.master.File(), copied.File())
 		node := NewCertificates(e.store, copied, e.now)
 		e.wantSigner("before", node, id)
-		done, err := RotateMaster(t.Context(), e.store, e.master)
+		done, err := RotateMaster(t.Context(), e.store, e.master, nil)
 		e.must(err)
 		e.wantSigner("while the key is cached", node, id)
 		e.advance(openFor)
@@ -249,7 +250,7 @@ func TestConcurrentRotationsAndImports(t *testing.T) {
 				}
 			})
 			all.Go(func() {
-				if _, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File())); err != nil {
+				if _, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File()), nil); err != nil {
 					t.Errorf("rotate: %v", err)
 				}
 			})
@@ -273,5 +274,40 @@ func TestConcurrentRotationsAndImports(t *testing.T) {
 		if _, err := FinishRotation(t.Context(), e.store, keys); err != nil || inUse(t, keys) != needs {
 			t.Errorf("the file has %s, %v; want %s", inUse(t, keys), err, needs)
 		}
+	})
+}
+
+// A rotation that a signal ends has changed nothing, leaves no new key, and can be made
+// again.
+func TestARotationThatIsCancelledChangesNothing(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		e := newEnv(t, address)
+		id := e.identity(-time.Hour, time.Hour)
+		e.importCertificate(e.certificates(), id)
+		old := inUse(t, e.master)
+		files := func() int {
+			t.Helper()
+			list, err := filepath.Glob(e.master.File() + "*")
+			e.must(err)
+			return len(list)
+		}
+		before := files()
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := RotateMaster(ctx, e.store, e.master, func(done, total int) {
+			if done == 1 && total > 2 {
+				cancel()
+			}
+		})
+		if !errors.Is(err, context.Canceled) || inUse(t, e.master) != old || files() != before {
+			t.Errorf("err = %v, the key in use is %s, want %s; %d files, want %d", err, inUse(t, e.master), old, files(), before)
+		}
+		e.wantAllOpen("after the interruption", id)
+		var last [2]int
+		done, err := RotateMaster(t.Context(), e.store, e.master, func(done, total int) { last = [2]int{done, total} })
+		if err != nil || last != [2]int{done.Rewrapped, done.Rewrapped} || done.Rewrapped == 0 {
+			t.Errorf("%+v, %v; the progress ended with %v", done, err, last)
+		}
+		e.wantAllOpen("after the second rotation", id)
 	})
 }

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -18,92 +19,81 @@ func (r rewrapper) optional(sealed []byte, row Binding) ([]byte, error) {
 	return r(sealed, row.aad())
 }
 
-func moveCertificates(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, err error) {
-	all, err := tx.Certificates(ctx)
-	if err != nil {
-		return 0, err
+// A move rewraps one row and stores it.
+type move func() error
+
+// newMoves returns a move for each row.
+func newMoves[Row any](rows []Row, err error, one func(Row) error) ([]move, error) {
+	all := make([]move, len(rows))
+	for i, row := range rows {
+		all[i] = func() error { return one(row) }
 	}
-	for _, c := range all {
-		if c.Sealed, err = rewrap(c.Sealed, certificateAAD(c)); err != nil {
-			return 0, fmt.Errorf("access: rewrap certificate %s: %w", c.ID, err)
-		}
-		if err := tx.RewrapCertificate(ctx, c); err != nil {
-			return 0, err
-		}
-	}
-	return len(all), nil
+	return all, err
 }
 
-func moveEndpoints(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, err error) {
-	all, err := tx.AllEndpoints(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, e := range all {
+func keyMoves(ctx context.Context, tx *store.Tx, rewrap rewrapper) ([]move, error) {
+	rows, err := tx.LockSecrets(ctx)
+	return newMoves(rows, err, func(s store.Secret) (err error) {
+		if s.Sealed, err = rewrap(s.Sealed, keyAAD(s.Kind, s.Version)); err != nil {
+			return fmt.Errorf("access: rewrap %s %d: %w", s.Kind, s.Version, err)
+		}
+		return tx.RewrapSecret(ctx, s)
+	})
+}
+
+func certificateMoves(ctx context.Context, tx *store.Tx, rewrap rewrapper) ([]move, error) {
+	rows, err := tx.Certificates(ctx)
+	return newMoves(rows, err, func(c store.Certificate) (err error) {
+		if c.Sealed, err = rewrap(c.Sealed, certificateAAD(c)); err != nil {
+			return fmt.Errorf("access: rewrap certificate %s: %w", c.ID, err)
+		}
+		return tx.RewrapCertificate(ctx, c)
+	})
+}
+
+func endpointMoves(ctx context.Context, tx *store.Tx, rewrap rewrapper) ([]move, error) {
+	rows, err := tx.AllEndpoints(ctx)
+	return newMoves(rows, err, func(e store.Endpoint) (err error) {
 		if e.Secret.Sealed, err = rewrap(e.Secret.Sealed, EndpointBinding(e.Scope, e.ID, e.Secret.Version).aad()); err == nil {
 			e.OldSecret.Sealed, err = rewrap.optional(e.OldSecret.Sealed, EndpointBinding(e.Scope, e.ID, e.OldSecret.Version))
 		}
 		if err != nil {
-			return 0, fmt.Errorf("access: rewrap webhook endpoint %s: %w", e.ID, err)
+			return fmt.Errorf("access: rewrap webhook endpoint %s: %w", e.ID, err)
 		}
-		if err := tx.RewrapEndpoint(ctx, e); err != nil {
-			return 0, err
-		}
-	}
-	return len(all), nil
+		return tx.RewrapEndpoint(ctx, e)
+	})
 }
 
-func moveSources(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, err error) {
-	all, err := tx.Sources(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, s := range all {
+func sourceMoves(ctx context.Context, tx *store.Tx, rewrap rewrapper) ([]move, error) {
+	rows, err := tx.Sources(ctx)
+	return newMoves(rows, err, func(s store.Source) (err error) {
 		if s.Secret.Sealed, err = rewrap(s.Secret.Sealed, SourceBinding(s.Scope, s.ID, s.Secret.Version).aad()); err == nil {
 			s.OldSecret.Sealed, err = rewrap.optional(s.OldSecret.Sealed, SourceBinding(s.Scope, s.ID, s.OldSecret.Version))
 		}
 		if err != nil {
-			return 0, fmt.Errorf("access: rewrap event source %s: %w", s.ID, err)
+			return fmt.Errorf("access: rewrap event source %s: %w", s.ID, err)
 		}
-		if err := tx.RewrapSource(ctx, s); err != nil {
-			return 0, err
-		}
-	}
-	return len(all), nil
+		return tx.RewrapSource(ctx, s)
+	})
 }
 
-func moveAnswers(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, err error) {
-	all, err := tx.SealedAnswers(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, a := range all {
+func answerMoves(ctx context.Context, tx *store.Tx, rewrap rewrapper) ([]move, error) {
+	rows, err := tx.SealedAnswers(ctx)
+	return newMoves(rows, err, func(a store.SealedAnswer) (err error) {
 		if a.Secret.Sealed, err = rewrap(a.Secret.Sealed, AnswerBinding(a.Scope, a.Operation, a.Key).aad()); err != nil {
-			return 0, fmt.Errorf("access: rewrap the answer of %s: %w", a.Operation, err)
+			return fmt.Errorf("access: rewrap the answer of %s: %w", a.Operation, err)
 		}
-		if err := tx.RewrapAnswer(ctx, a); err != nil {
-			return 0, err
-		}
-	}
-	return len(all), nil
+		return tx.RewrapAnswer(ctx, a)
+	})
 }
 
-func moveSecondFactors(ctx context.Context, tx *store.Tx, rewrap rewrapper) (n int, err error) {
-	all, err := tx.Users(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, u := range all {
-		if len(u.SecondFactor) == 0 {
-			continue
-		}
+func secondFactorMoves(ctx context.Context, tx *store.Tx, rewrap rewrapper) ([]move, error) {
+	rows, err := tx.Users(ctx)
+	rows = slices.DeleteFunc(rows, func(u store.User) bool { return len(u.SecondFactor) == 0 })
+	return newMoves(rows, err, func(u store.User) (err error) {
 		if u.SecondFactor, err = rewrap(u.SecondFactor, SecondFactorBinding(u.ID).aad()); err != nil {
-			return 0, fmt.Errorf("access: rewrap the second factor of user %s: %w", u.ID, err)
+			return fmt.Errorf("access: rewrap the second factor of user %s: %w", u.ID, err)
 		}
-		if err := tx.RewrapUser(ctx, u); err != nil {
-			return 0, err
-		}
-		n++
-	}
-	return n, nil
+		return tx.RewrapUser(ctx, u)
+	})
 }

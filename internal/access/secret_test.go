@@ -83,7 +83,7 @@ func TestRotateMasterMovesTheSecretsOfTaxpayers(t *testing.T) {
 		endpoint, source, err := e.storeSecrets(t.Context())
 		e.must(err)
 		e.wantSecrets("before", endpoint, source, inUse(t, e.master))
-		done, err := RotateMaster(t.Context(), e.store, e.master)
+		done, err := RotateMaster(t.Context(), e.store, e.master, nil)
 		e.must(err)
 		all := done.Rewrapped
 		e.wantSecrets("after", endpoint, source, done.New)
@@ -91,7 +91,7 @@ func TestRotateMasterMovesTheSecretsOfTaxpayers(t *testing.T) {
 		e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
 			return tx.DeleteEndpoint(t.Context(), e.production(), endpoint, e.now())
 		}))
-		done, err = RotateMaster(t.Context(), e.store, e.master)
+		done, err = RotateMaster(t.Context(), e.store, e.master, nil)
 		if err != nil || done.Rewrapped != all-1 {
 			t.Errorf("without the endpoint: %+v, %v; want one less than %d", done, err, all)
 		}
@@ -118,7 +118,7 @@ func TestConcurrentRotationsMissNoSecret(t *testing.T) {
 				made = append(made, ids{endpoint, source})
 			})
 			all.Go(func() {
-				if _, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File())); err != nil {
+				if _, err := RotateMaster(t.Context(), e.store, seal.NewKeys(e.master.File()), nil); err != nil {
 					t.Errorf("rotate: %v", err)
 				}
 			})

@@ -25,6 +25,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 	"github.com/fiscalhub/fiscalhub/openapi"
 )
 
@@ -42,6 +43,7 @@ type Options struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer // nil: metrics are not registered
+	Tracer      *trace.Tracer         // nil: spans are not exported
 
 	SecurityContacts []string // addresses (URI) for reports of weaknesses; empty: no security.txt
 
@@ -106,6 +108,7 @@ type API struct {
 	tls         bool
 	now         func() time.Time
 	log         *slog.Logger
+	tracer      *trace.Tracer
 
 	securityContacts []string
 	requestLog       RequestLog // nil: no log is kept
@@ -141,7 +144,7 @@ func New(opt Options) (*API, error) {
 	}
 	a := &API{
 		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL,
-		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, tls: opt.TLS, now: opt.Now, log: opt.Log,
+		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, tls: opt.TLS, now: opt.Now, log: opt.Log, tracer: opt.Tracer,
 		securityContacts: opt.SecurityContacts, requestLog: opt.RequestLog,
 		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
 

@@ -16,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 )
 
 // exchange is one request, the state of its checks, and its answer.
@@ -24,6 +25,8 @@ type exchange struct {
 	r     *http.Request
 	id    string // request id
 	start time.Time
+	trace trace.Context // of the span, or of the client's traceparent
+	span  *trace.Span   // nil: it is not exported
 
 	capacity *capacity.Capacity
 
@@ -65,6 +68,10 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: unknownRoute,
 		capacity: a.capacity, address: a.clients.Address(r),
 	}
+	x.trace = traceOf(r.Header)
+	if x.span = a.tracer.Start(x.trace, trace.Server); x.span != nil {
+		x.trace = x.span.Context()
+	}
 	a.metrics.inFlight.Inc()
 	h := w.Header()
 	h.Set("X-Request-Id", x.id)
@@ -93,13 +100,14 @@ func (a *API) finish(x *exchange) {
 	took := a.now().Sub(x.start)
 	a.metrics.inFlight.Dec()
 	a.metrics.observe(x, took)
-	attrs := make([]slog.Attr, 0, 13)
+	x.endSpan()
+	attrs := make([]slog.Attr, 0, 14)
 	attrs = append(attrs,
 		slog.String("request_id", x.id), slog.String("method", methodLabel(x.r.Method)), slog.String("route", x.route),
 		slog.Int("status", x.status), slog.Int64("duration_us", took.Microseconds()), slog.Int("bytes", x.bytes))
 	for _, s := range []struct{ name, value string }{
 		{"code", x.code}, {"credential", x.credential.Prefix}, {"taxpayer_id", x.scope.TaxpayerID},
-		{"invoice_id", x.invoiceID}, {"idempotency_key_sha256", x.keyDigest},
+		{"invoice_id", x.invoiceID}, {"idempotency_key_sha256", x.keyDigest}, {"trace_id", x.trace.ID()},
 	} {
 		if s.value != "" {
 			attrs = append(attrs, slog.String(s.name, s.value))

@@ -2,11 +2,17 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/client"
+	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
 func (e *env) goClient() *client.Client {
@@ -20,7 +26,7 @@ func (e *env) goClient() *client.Client {
 func TestGoClientManagesEndpoints(t *testing.T) {
 	eachEngine(t, liveOptions(), func(t *testing.T, e *env) {
 		c, ctx := e.goClient(), t.Context()
-		request := client.WebhookEndpointRequest{URL: "https://erp.example.com/", Events: []string{"taxpayer.contingency_started"}, Description: "ERP"}
+		request := client.WebhookEndpointRequest{URL: "https://erp.example.com/", Events: []client.EventType{client.EventTaxpayerContingencyStarted}, Description: "ERP"}
 		made, err := c.CreateWebhookEndpoint(ctx, "k", request)
 		e.must(err)
 		again, err := c.CreateWebhookEndpoint(ctx, "k", request)
@@ -114,4 +120,42 @@ func TestGoClientWaitsForTheVerdict(t *testing.T) {
 			t.Errorf("%+v", direct)
 		}
 	})
+}
+
+// Every kind of event and every scenario that the service has is one of the client's.
+func TestGoClientKnowsEveryEvent(t *testing.T) {
+	t.Parallel()
+	for _, kind := range event.Kinds() {
+		var e client.Event
+		if err := json.Unmarshal([]byte(`{"id":"evt_1","type":"`+kind+`","data":{}}`), &e); err != nil {
+			t.Fatal(err)
+		}
+		if _, unknown := e.Data.(client.UnknownData); unknown || e.Data == nil {
+			t.Errorf("the client does not know the kind %s", kind)
+		}
+	}
+	for _, s := range []client.Scenario{
+		client.ScenarioSubmitted, client.ScenarioProcessing, client.ScenarioAccepted, client.ScenarioAcceptedConditional,
+		client.ScenarioRejected, client.ScenarioOutcomeUnknown, client.ScenarioDelivered, client.ScenarioValidationFailed,
+	} {
+		if _, ok := pipeline.ParseScenario(string(s)); !ok {
+			t.Errorf("the service does not know the scenario %s", s)
+		}
+	}
+}
+
+// What the service signs is what the client verifies, also during a rotation.
+func TestGoClientVerifiesWhatTheServiceSigns(t *testing.T) {
+	t.Parallel()
+	now, old, fresh := time.Now(), webhook.NewSecret(), webhook.NewSecret()
+	body := []byte(`{"id":"evt_1","type":"webhook.test","data":{}}`)
+	h := http.Header{}
+	h.Set(webhook.HeaderID, "evt_1")
+	h.Set(webhook.HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
+	h.Set(webhook.HeaderSignature, webhook.Sign("evt_1", now, body, fresh, old))
+	for _, secret := range []webhook.Secret{old, fresh} {
+		if e, err := client.VerifyWebhook(h, body, secret.Reveal()); err != nil || e.ID != "evt_1" {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
 }

@@ -28,7 +28,7 @@ func (a *API) createInvoice(x *exchange) error {
 		return err
 	}
 	command, err := newCommand(raw, document, scenario)
-	command.Scope, command.Key, command.RequestID = x.scope, key, x.id
+	command.Scope, command.Key, command.RequestID, command.Trace = x.scope, key, x.id, x.trace.String()
 	ctx, cancel := x.deadline()
 	defer cancel()
 	var done pipeline.Registered

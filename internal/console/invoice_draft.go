@@ -49,7 +49,7 @@ func (x *request) draft(f *invoiceForm) (d draftView, err error) {
 			return d, err
 		}
 	}
-	_, document, err := f.document(fiscal.Declared{})
+	_, document, err := f.document(fiscal.Totals{})
 	if err != nil {
 		return d, err
 	}

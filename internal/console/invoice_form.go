@@ -128,14 +128,11 @@ func (f *invoiceForm) removeLines(removed map[int]bool) {
 
 // body returns the form as the JSON object of the contract. A field without a value is
 // left out.
-func (f *invoiceForm) body(declared fiscal.Declared) map[string]any {
+func (f *invoiceForm) body(totals fiscal.Totals) map[string]any {
 	b := map[string]any{
-		"currency": "DOP",
-		"buyer":    f.buyer(),
-		"declared_totals": map[string]any{
-			"subtotal": amountText(declared.Subtotal), "discount_total": amountText(declared.DiscountTotal),
-			"tax_total": amountText(declared.TaxTotal), "total": amountText(declared.Total),
-		},
+		"currency":        "DOP",
+		"buyer":           f.buyer(),
+		"declared_totals": totals.Declared(),
 	}
 	f.texts(b, "", "external_id", "ecf_type", "issue_date", "due_date", "currency", "language", "payment_type",
 		"purchase_order", "payment_terms", "notes")
@@ -158,13 +155,6 @@ func (f *invoiceForm) body(declared fiscal.Declared) map[string]any {
 
 func withholdingFields() []string {
 	return []string{"income_tax_amount", "income_tax_base_amount", "income_tax_rate_percent", "itbis_amount", "itbis_base_amount", "itbis_rate_percent"}
-}
-
-func amountText(a fiscal.Amount) string {
-	if a.Text == "" {
-		return "0"
-	}
-	return a.Text
 }
 
 // texts copies the fields that have a value.

@@ -291,20 +291,20 @@ func (x *request) issueScope(f *invoiceForm) (scope store.Scope, ok bool, err er
 // command validates the invoice of a form as the API validates a request. The totals that
 // the invoice declares are the computed ones.
 func (f *invoiceForm) command() (pipeline.Command, error) {
-	raw, document, err := f.document(fiscal.Declared{})
+	raw, document, err := f.document(fiscal.Totals{})
 	if err != nil {
 		return pipeline.Command{}, err
 	}
 	draft := fiscal.NewDraft(fiscal.DecodeRequest(document))
-	if raw, document, err = f.document(draft.Totals.Declared()); err != nil {
+	if raw, document, err = f.document(draft.Totals); err != nil {
 		return pipeline.Command{}, err
 	}
 	return pipeline.NewCommand(raw, document, "")
 }
 
 // document returns the form as the body of a request of the API.
-func (f *invoiceForm) document(declared fiscal.Declared) ([]byte, *strictjson.Document, error) {
-	raw, err := json.Marshal(f.body(declared))
+func (f *invoiceForm) document(totals fiscal.Totals) ([]byte, *strictjson.Document, error) {
+	raw, err := json.Marshal(f.body(totals))
 	if err != nil {
 		return nil, nil, err
 	}

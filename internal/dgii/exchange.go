@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 )
 
 // A request is one HTTP request to send.
@@ -52,11 +54,11 @@ func (c *Client) exchange(ctx context.Context, r request) (*response, error) {
 	if err != nil {
 		return nil, &noResponseError{errors.New("the address cannot be called"), true} // err would quote the whole address
 	}
-	start := c.now()
+	start, span := c.now(), trace.Child(ctx, trace.Client)
 	res, err := r.transport.RoundTrip(req)
 	if err != nil {
 		notSent := r.upload == nil || r.upload.cancel()
-		c.onExchange(Exchange{Service: r.service, Outcome: outcomeOf(nil, err, notSent && r.upload != nil), Duration: c.now().Sub(start)})
+		c.ended(span, Exchange{Service: r.service, Outcome: outcomeOf(nil, err, notSent && r.upload != nil), Duration: c.now().Sub(start)})
 		return nil, &noResponseError{hideInError(err, r.token), notSent}
 	}
 	defer res.Body.Close()
@@ -69,8 +71,25 @@ func (c *Client) exchange(ctx context.Context, r request) (*response, error) {
 		out.body, out.bodyErr = out.body[:r.maxResponse], errTooLong
 	}
 	out.body = hide(out.body, r.token, out.bodyErr != nil) // responses are stored; a token that one repeats must not be
-	c.onExchange(Exchange{Service: r.service, Outcome: outcomeOf(out, nil, false), Status: out.status, Duration: c.now().Sub(start)})
+	c.ended(span, Exchange{Service: r.service, Outcome: outcomeOf(out, nil, false), Status: out.status, Duration: c.now().Sub(start)})
 	return out, nil
+}
+
+// ended reports a finished exchange and ends its span. The span names no address: that of
+// a buyer is the buyer's.
+func (c *Client) ended(span *trace.Span, e Exchange) {
+	c.onExchange(e)
+	if !span.Recording() {
+		return
+	}
+	span.Describe("authority "+e.Service, trace.String("fiscalhub.service", e.Service), trace.String("fiscalhub.outcome", string(e.Outcome)))
+	if e.Status != 0 {
+		span.Describe("authority "+e.Service, trace.Int("http.response.status_code", int64(e.Status)))
+	}
+	if e.Outcome != OutcomeOK {
+		span.Fail()
+	}
+	span.End()
 }
 
 // build returns the request for net/http. It makes the upload learn which

@@ -46,8 +46,9 @@ type Releaser struct {
 	Identities Identities
 	Fence      *Fence // nil: there is no witness
 	Now        func() time.Time
-	// Progress, if set, is called with the count of numbers that were answered.
-	Progress func(s store.NumberRange, asked int64)
+	// Progress, if set, is called with the count of numbers of a range that were answered,
+	// and with how many there will be as far as is known.
+	Progress func(s store.NumberRange, answered, total int64)
 	// Stated are the highest numbers sent, as an operator knows them.
 	Stated []fiscal.ENCF
 }
@@ -135,7 +136,8 @@ func (s *search) run(ctx context.Context) error {
 		answer, known := earlier[n]
 		if !known {
 			if answer, err = s.ask(ctx, n); err != nil {
-				return errors.Join(err, s.saveAnswers(ctx))
+				// An interrupted search must not lose the answers that it has.
+				return errors.Join(err, s.saveAnswers(context.WithoutCancel(ctx)))
 			}
 		}
 		if n > mark.Number {
@@ -162,7 +164,11 @@ func (s *search) run(ctx context.Context) error {
 			}
 		}
 		if s.Progress != nil {
-			s.Progress(s.numbers, int64(len(s.answers)))
+			last := mark.Number
+			if beyond {
+				last = max(n, mark.Number) + int64(maxAbsentRun-quiet)
+			}
+			s.Progress(s.numbers, int64(len(s.answers)), max(min(last, s.numbers.Last), n)-s.numbers.Next+1)
 		}
 	}
 	return s.release(ctx)

@@ -49,9 +49,3 @@ func (t *Totals) declare() declaredRequest {
 	amount := func(v Decimal) opt[Amount] { return good(Amount{v, v.StringFixed(2)}) }
 	return declaredRequest{amount(t.Gross), amount(t.Discount), amount(t.ITBIS.Add(t.AdditionalTax)), amount(t.Total)}
 }
-
-// Declared returns the totals that a request with these lines declares.
-func (t *Totals) Declared() Declared {
-	r := t.declare()
-	return Declared{r.subtotal.value, r.discountTotal.value, r.taxTotal.value, r.total.value}
-}

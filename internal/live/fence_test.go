@@ -46,7 +46,7 @@ func backup(t *testing.T, address string) string {
 	t.Helper()
 	if strings.HasPrefix(address, "sqlite:") {
 		file := filepath.Join(t.TempDir(), "backup.db")
-		if _, err := store.Backup(t.Context(), address, file); err != nil {
+		if _, err := store.Backup(t.Context(), address, file, nil); err != nil {
 			t.Fatal(err)
 		}
 		return "sqlite:" + file

@@ -12,6 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
@@ -41,6 +42,60 @@ func TestReleaseNeedsTheAuthoritysAnswers(t *testing.T) {
 	w.refused(fiscal.Consumer)
 	w.equal("released", []string{"32 1–4: 4 found, 0 absent, 0 unknown"}, w.release())
 	w.ledger()
+}
+
+// An interrupted release keeps the answers that it has. The next one asks only about the
+// other numbers.
+func TestAnInterruptedReleaseContinues(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w.guard(path)
+		copied := backup(t, address)
+		for range 4 {
+			w.create(fiscal.Consumer, 1000)
+		}
+		w.drive(time.Hour)
+		w = w.from(copied)
+		w.guard(path)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := w.releaser()
+		first.Progress = func(_ store.NumberRange, answered, total int64) {
+			if total < 4 || answered > total {
+				t.Errorf("%d of %d numbers are answered", answered, total)
+			}
+			if answered == 3 {
+				cancel()
+			}
+		}
+		if released, err := first.Release(ctx, w.scope); !errors.Is(err, context.Canceled) || len(released) != 0 {
+			t.Fatalf("interrupted: %v, %v", released, err)
+		}
+		asked := &countingAuthority{Authority: w.options.Authority}
+		second := w.releaser()
+		second.Authority = asked
+		released, err := second.Release(t.Context(), w.scope)
+		if err != nil || len(released) != 1 || released[0].Found != 4 {
+			t.Errorf("the second release: %+v, %v", released, err)
+		}
+		for _, number := range asked.numbers {
+			if number < "E320000000004" {
+				t.Errorf("the authority was asked about %s again", number)
+			}
+		}
+		w.ledger()
+	})
+}
+
+// countingAuthority keeps the numbers that it is asked about.
+type countingAuthority struct {
+	Authority
+	numbers []string
+}
+
+func (a *countingAuthority) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
+	a.numbers = append(a.numbers, q.ENCF)
+	return a.Authority.TrackIDs(ctx, id, q)
 }
 
 // Where the look-ups do not exist the numbers up to the mark are given up; with

@@ -67,7 +67,7 @@ func TestARepeatedCreationReturnsTheStoredAnswer(t *testing.T) {
 			}
 		}
 		again("at once")
-		_, err = access.RotateMaster(t.Context(), e.store, seal.NewKeys(e.keys.File()))
+		_, err = access.RotateMaster(t.Context(), e.store, seal.NewKeys(e.keys.File()), nil)
 		e.must(err)
 		again("after a rotation of the master key")
 		if secrets, err := endpointSecrets(e.secrets, e.read(made.Endpoint), e.now()); err != nil || secrets[0].Reveal() != made.Secret.Reveal() {

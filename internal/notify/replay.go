@@ -41,6 +41,45 @@ func (s *Endpoints) Replay(ctx context.Context, scope store.Scope, id string, wh
 	return plan, err
 }
 
+// RunReplay prepares the deliveries of the replays of an endpoint until none is left, as
+// the sender of a running server does too: both may work on a replay at the same time. It
+// ends early when the endpoint is disabled: the replays then wait until it is enabled.
+// RunReplay calls progress with the number of deliveries that are due. When ctx ends, the
+// sender continues.
+func (s *Endpoints) RunReplay(ctx context.Context, scope store.Scope, id string, progress func(due int64)) error {
+	due := make(map[string]int64)
+	for {
+		all, err := s.store.Replays(ctx, scope.Environment)
+		if err != nil {
+			return err
+		}
+		left := false
+		for _, r := range all {
+			if r.EndpointID != id {
+				continue
+			}
+			left = true
+			done, err := s.store.RunReplayBatch(ctx, r, s.now())
+			if err != nil {
+				return err
+			}
+			due[r.What] = max(due[r.What], done.Total)
+		}
+		total := int64(0)
+		for _, n := range due {
+			total += n
+		}
+		progress(total)
+		s.wakeSender()
+		if !left {
+			return nil
+		}
+		if wake.Sleep(ctx, replayPause); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
 // runReplays works off the replays until ctx ends. Each batch is a transaction of its
 // own. So other transactions run between the batches, and after a crash the replay goes
 // on where it was.

@@ -1,6 +1,8 @@
 package notify
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -122,5 +124,59 @@ func TestAReplayAcceptsAnyInstant(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// A command prepares the deliveries of a replay itself. When it is interrupted, a sender
+// continues, and no event is sent twice.
+func TestAnInterruptedReplayContinues(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
+		const events = 500
+		hook, _ := e.endpoint("https://hooks.example.com/x", event.All)
+		e.addHistory(events)
+		e.advance(events * time.Microsecond)
+		since := e.now().Add(-events * time.Microsecond)
+		if _, err := e.Replay(t.Context(), e.scope, hook.ID, Replay{Since: &since}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err := e.RunReplay(ctx, e.scope, hook.ID, func(due int64) {
+			if due != store.ReplayBatch {
+				t.Errorf("%d events are due after the first batch", due)
+			}
+			cancel()
+		})
+		if n := e.countRows(`SELECT count(*) FROM deliveries`); !errors.Is(err, context.Canceled) || n != store.ReplayBatch {
+			t.Errorf("interrupted: %v with %d deliveries", err, n)
+		}
+		if !e.newSender().replayRound(t.Context()) {
+			t.Error("the sender does not continue")
+		}
+		last := int64(0)
+		if err := e.RunReplay(t.Context(), e.scope, hook.ID, func(due int64) { last = due }); err != nil || last != events {
+			t.Errorf("%v, %d events are due", err, last)
+		}
+		if n := e.countRows(`SELECT count(*) FROM deliveries`); n != events {
+			t.Errorf("%d deliveries", n)
+		}
+	})
+}
+
+// The replay of a disabled endpoint waits, and a command does not wait with it.
+func TestAReplayOfADisabledEndpointWaits(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
+		hook, _ := e.endpoint("https://hooks.example.com/x", event.All)
+		e.addHistory(3)
+		e.advance(time.Second)
+		_, err := storetest.OpenSQL(t, e.address).ExecContext(t.Context(), `UPDATE endpoints SET status = 'disabled'`)
+		e.must(err)
+		since := e.now().Add(-time.Hour)
+		_, err = e.Replay(t.Context(), e.scope, hook.ID, Replay{Since: &since})
+		e.must(err)
+		e.must(e.RunReplay(t.Context(), e.scope, hook.ID, func(due int64) {
+			if due != 0 {
+				t.Errorf("%d events are due", due)
+			}
+		}))
 	})
 }

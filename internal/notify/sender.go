@@ -12,6 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
@@ -47,6 +48,8 @@ type SenderOptions struct {
 	// OnAttempt is called after every attempt with the state of the delivery then, for
 	// metrics. It must not block. It may be nil.
 	OnAttempt func(state store.DeliveryState, took time.Duration)
+	// Tracer exports a span of every attempt; nil exports none.
+	Tracer *trace.Tracer
 }
 
 func (o SenderOptions) check() error {
@@ -69,6 +72,7 @@ type Sender struct {
 	pace          wake.Pace
 	onCommit      func(store.Scope)
 	onAttempt     func(state store.DeliveryState, took time.Duration)
+	tracer        *trace.Tracer
 	onPoint       func(name string) error // tests stop a worker here, or make a commit fail
 	drainTime     time.Duration
 	signal        wake.Signal
@@ -91,7 +95,7 @@ func NewSender(o SenderOptions) (*Sender, error) {
 	}
 	return &Sender{
 		store: o.Store, secrets: o.Secrets, poster: o.Poster, env: o.Env, now: o.Now, log: o.Log, baseURL: o.BaseURL, pace: o.Pace,
-		onCommit: o.OnCommit, onAttempt: o.OnAttempt, onPoint: func(string) error { return nil }, drainTime: drainTime,
+		onCommit: o.OnCommit, onAttempt: o.OnAttempt, tracer: o.Tracer, onPoint: func(string) error { return nil }, drainTime: drainTime,
 		signal: wake.NewSignal(), replaySignal: wake.NewSignal(),
 	}, nil
 }
@@ -197,7 +201,9 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
 	if s.onPoint("before send") != nil {
 		return
 	}
+	span := s.startSpan(ctx, d)
 	result := s.poster.Post(ctx, message)
+	endSpan(span, d, result)
 	if s.onPoint("after send") != nil {
 		return
 	}

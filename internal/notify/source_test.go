@@ -39,7 +39,7 @@ func TestFindReturnsTheValidSecretsOfASource(t *testing.T) {
 		_, second, err := s.Rotate(t.Context(), made.ID, Overlap)
 		e.must(err)
 		want("rotated", fmt.Sprint(e.scope.TaxpayerID, " ", second.Reveal(), " ", first.Reveal()))
-		_, err = access.RotateMaster(t.Context(), e.store, e.keys)
+		_, err = access.RotateMaster(t.Context(), e.store, e.keys, nil)
 		e.must(err)
 		want("under another master key", fmt.Sprint(e.scope.TaxpayerID, " ", second.Reveal(), " ", first.Reveal()))
 		e.advance(Overlap)

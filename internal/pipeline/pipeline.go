@@ -13,6 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	// OnStage, if set, is called after every stage of a document, for metrics. It must
 	// not block.
 	OnStage func(StageResult)
+	// Tracer exports a span of every stage; nil exports none.
+	Tracer *trace.Tracer
 	// Point, for tests, is called before and after every commit of the runner, by
 	// the worker that commits. An error before a commit replaces it; one after it
 	// hides its success.
@@ -72,6 +75,7 @@ type Pipeline struct {
 	stamp         ecf.Authority
 	onCommit      func(store.Scope)
 	onStage       func(StageResult)
+	tracer        *trace.Tracer
 	onPoint       func(name string) error
 	journal       *Journal
 	subscriptions subscriptions
@@ -103,7 +107,7 @@ func New(o Options) (*Pipeline, error) {
 	}
 	return &Pipeline{
 		store: o.Store, plan: o.Plan, watcher: o.Watcher, env: o.Env, now: o.Now, log: o.Log, pace: o.Pace, stamp: o.Stamp,
-		onCommit: o.OnCommit, onStage: o.OnStage, onPoint: o.Point, journal: newJournal(o.Store, o.Log), signals: signals,
+		onCommit: o.OnCommit, onStage: o.OnStage, tracer: o.Tracer, onPoint: o.Point, journal: newJournal(o.Store, o.Log), signals: signals,
 		printers: make(chan struct{}, maxPrinting),
 	}, nil
 }

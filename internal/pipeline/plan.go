@@ -7,6 +7,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 )
 
 // Plan is what an environment does with an invoice.
@@ -67,6 +68,8 @@ type Work struct {
 
 	state  *store.DocumentState // as read with the claim, not decoded yet
 	before fiscal.Status        // before the stage
+	trace  string               // id of the document's trace; empty: it has none
+	span   *trace.Span          // of the stage; nil: it is not exported
 }
 
 // Step is the result of a stage. It is committed together with the job's move.

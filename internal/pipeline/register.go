@@ -46,6 +46,7 @@ type Command struct {
 	Invoice  *fiscal.Invoice
 	Request  []byte // the canonical request
 	Scenario Scenario
+	Trace    string // traceparent of the request; empty: it has none
 	// Audited says that a person issues the invoice by hand: the audit log names the
 	// caller of the context.
 	Audited bool
@@ -195,6 +196,6 @@ func newInvoice(c Command, start Start, now time.Time) store.Invoice {
 		TaxTotal: declared.TaxTotal.Text, Total: declared.Total.Text,
 		Paid: c.Invoice.Paid(), Balance: c.Invoice.Balance(),
 		DocumentTotal: c.Invoice.Totals.Total.StringFixed(2),
-		Messages:      start.Messages, CreatedAt: now, UpdatedAt: now,
+		Messages:      start.Messages, Trace: c.Trace, CreatedAt: now, UpdatedAt: now,
 	}
 }

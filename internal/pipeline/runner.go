@@ -237,6 +237,7 @@ func (p *Pipeline) step(ctx context.Context, w *Work) (next string, change Chang
 	}
 	job := w.Job
 	w.before = w.Invoice.Status
+	bounded = p.startSpan(bounded, w)
 	w.Hold = func(ctx context.Context, rows *store.Batch) error { return p.hold(ctx, job, rows) }
 	step, err := p.attempt(bounded, *w)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 )
 
 // StageOutcome is how a stage ended.
@@ -65,8 +66,40 @@ func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job stor
 	if r.Next != "" {
 		attrs = append(attrs, slog.String("next", r.Next))
 	}
+	if w.trace != "" {
+		attrs = append(attrs, slog.String("trace_id", w.trace))
+	}
 	p.log.LogAttrs(ctx, slog.LevelInfo, "A stage of a document has ended.", attrs...)
+	endSpan(w.span, w.Invoice.ID, r)
 	p.onStage(r)
+}
+
+// startSpan begins the span of a stage, under the request that created the document. It
+// returns the context of the work.
+func (p *Pipeline) startSpan(ctx context.Context, w *Work) context.Context {
+	w.trace, w.span = "", nil
+	parent, ok := trace.Parse(w.Invoice.Trace)
+	if !ok {
+		return ctx // an invoice of a time when traces were off
+	}
+	w.trace, w.span = parent.ID(), p.tracer.Start(parent, trace.Internal)
+	return trace.With(ctx, w.span)
+}
+
+// endSpan ends the span of a stage with its result.
+func endSpan(s *trace.Span, invoiceID string, r StageResult) {
+	if !s.Recording() {
+		return
+	}
+	s.Describe("stage "+r.Stage,
+		trace.String("fiscalhub.environment", string(r.Environment)), trace.String("fiscalhub.taxpayer_id", r.TaxpayerID),
+		trace.String("fiscalhub.invoice_id", invoiceID), trace.String("fiscalhub.document_id", r.DocumentID),
+		trace.String("fiscalhub.stage", r.Stage), trace.Int("fiscalhub.attempt", r.Attempt),
+		trace.String("fiscalhub.outcome", string(r.Outcome)), trace.String("fiscalhub.status", string(r.After)))
+	if r.Outcome == StageFailed {
+		s.Fail()
+	}
+	s.End()
 }
 
 // stageOutcome returns how a stage ended that returned a change or an error.

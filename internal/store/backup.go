@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"modernc.org/sqlite"
 )
@@ -22,8 +23,11 @@ var ErrHasOwnTools = errors.New("store: PostgreSQL has its own backup tools; use
 // copy shows the database at one moment. Backup does not migrate the database. When
 // it returns, the copy is on disk and only its owner can read it. The error is
 // fs.ErrNotExist when there is no database, fs.ErrExist when the file exists, and
-// ErrHasOwnTools on PostgreSQL.
-func Backup(ctx context.Context, address, file string) (bytes int64, err error) {
+// ErrHasOwnTools on PostgreSQL. When ctx ends, Backup removes what it has written.
+//
+// Backup calls progress, which may be nil, with the bytes that are written and about how
+// many they will be.
+func Backup(ctx context.Context, address, file string, progress func(done, total int64)) (bytes int64, err error) {
 	d, location, err := parseAddress(address)
 	if err != nil {
 		return 0, err
@@ -48,7 +52,7 @@ func Backup(ctx context.Context, address, file string) (bytes int64, err error) 
 		return 0, fmt.Errorf("store: backup: %w", err)
 	}
 	defer func() { err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name())) }()
-	if err := copySQLite(ctx, location, tmp.Name()); err != nil {
+	if err := copySQLite(ctx, location, tmp.Name(), progress); err != nil {
 		return 0, d.wrap("backup", err)
 	}
 	if err := tmp.Sync(); err != nil {
@@ -71,7 +75,7 @@ func Backup(ctx context.Context, address, file string) (bytes int64, err error) 
 
 // copySQLite writes the database, as one read transaction sees it, into an empty
 // file. Writers do not wait for it.
-func copySQLite(ctx context.Context, from, to string) (err error) {
+func copySQLite(ctx context.Context, from, to string, progress func(done, total int64)) (err error) {
 	base, err := sqlite.NewConnector("file:" + (&url.URL{Path: from}).EscapedPath() + "?mode=rw")
 	if err != nil {
 		return err
@@ -91,6 +95,45 @@ func copySQLite(ctx context.Context, from, to string) (err error) {
 	if err := conn.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_versions`).Scan(&version); err != nil {
 		return err
 	}
+	if progress != nil {
+		var total int64
+		err := conn.QueryRowContext(ctx, `
+			SELECT (p.page_count - f.freelist_count) * s.page_size
+			FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s`).Scan(&total)
+		if err != nil {
+			return err
+		}
+		progress(0, total)
+		defer watchSize(to, total, progress)()
+	}
 	_, err = conn.ExecContext(ctx, `VACUUM INTO $1`, to)
 	return err
+}
+
+// sizeInterval is how often the size of a copy is reported.
+const sizeInterval = 100 * time.Millisecond
+
+// watchSize reports the size of a growing file until the function that it returns is
+// called.
+func watchSize(file string, total int64, report func(done, total int64)) (stop func()) {
+	ended, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(sizeInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+			}
+			if info, err := os.Stat(file); err == nil {
+				report(min(info.Size(), total), total)
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-stopped
+	}
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -41,7 +42,7 @@ func TestBackupWhileOthersWrite(t *testing.T) {
 	<-begun
 	for i := range 3 {
 		file := filepath.Join(t.TempDir(), name("copy", i)+".db")
-		size, err := store.Backup(t.Context(), address, file)
+		size, err := store.Backup(t.Context(), address, file, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func TestBackupWhileOthersWrite(t *testing.T) {
 		if err != nil || info.Size() != size || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v, want %d bytes", info, err, size)
 		}
-		if _, err := store.Backup(t.Context(), address, file); !errors.Is(err, fs.ErrExist) {
+		if _, err := store.Backup(t.Context(), address, file, nil); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("onto an existing file: %v, want ErrExist", err)
 		}
 		copied := storetest.Open(t, "sqlite:"+file, time.Now)
@@ -68,13 +69,35 @@ func TestBackupNeedsASQLiteDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "copy.db")
-	if _, err := store.Backup(t.Context(), "sqlite:"+filepath.Join(dir, "none.db"), file); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := store.Backup(t.Context(), "sqlite:"+filepath.Join(dir, "none.db"), file, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a database: %v, want ErrNotExist", err)
 	}
-	if _, err := store.Backup(t.Context(), "postgres://127.0.0.1:1/x", file); !errors.Is(err, store.ErrHasOwnTools) {
+	if _, err := store.Backup(t.Context(), "postgres://127.0.0.1:1/x", file, nil); !errors.Is(err, store.ErrHasOwnTools) {
 		t.Errorf("PostgreSQL: %v, want ErrHasOwnTools", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("files that remain: %v, %v", left, err)
+	}
+}
+
+// An interrupted backup leaves no file, and the next one succeeds. The progress ends at the
+// size of the copy or before.
+func TestAnInterruptedBackupLeavesNothing(t *testing.T) {
+	t.Parallel()
+	address, dir := storetest.Address(t, "sqlite"), t.TempDir()
+	s := storetest.Open(t, address, time.Now)
+	addInvoice(t, s, addScope(t, s), "X")
+	file := filepath.Join(dir, "copy.db")
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := store.Backup(ctx, address, file, func(int64, int64) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("files that remain: %v, %v", left, err)
+	}
+	var done, total int64
+	size, err := store.Backup(t.Context(), address, file, func(d, n int64) { done, total = d, n })
+	if err != nil || total == 0 || done > total || size > total {
+		t.Errorf("the progress ended with %d of %d, and the copy has %d bytes, %v", done, total, size, err)
 	}
 }

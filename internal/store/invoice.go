@@ -34,6 +34,7 @@ type Invoice struct {
 	ENCF          string // empty: the document has no number yet
 	TrackID       string // empty: the tax authority has given none
 	Messages      []string
+	Trace         string // traceparent of the creation; empty: it has none
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 }
@@ -42,7 +43,7 @@ type Invoice struct {
 // but the request, which is large and seldom needed.
 const (
 	listColumns    = `id, document_id, external_id, ecf_type, status, currency, issue_date, amounts, created_at, updated_at`
-	invoiceColumns = listColumns + `, sequence, document_total, encf, track_id, messages`
+	invoiceColumns = listColumns + `, sequence, document_total, encf, track_id, messages, trace`
 )
 
 // createInvoice stores an invoice and its document with the canonical request. It adds
@@ -51,12 +52,12 @@ func (d *dialect) createInvoice(inv Invoice, request []byte) (statement, error) 
 	messages, err := encodeMessages(inv.Messages)
 	return statement{`
 		INSERT INTO invoices (` + invoiceColumns + `, environment, taxpayer_id, request)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 		ON CONFLICT (environment, taxpayer_id, external_id) DO NOTHING`, []any{
 		inv.ID, inv.DocumentID, inv.ExternalID, string(inv.Type), string(inv.Status), inv.Currency, inv.IssueDate,
 		strings.Join([]string{inv.Subtotal, inv.DiscountTotal, inv.TaxTotal, inv.Total, inv.Paid, inv.Balance}, " "),
 		micros(inv.CreatedAt), micros(inv.UpdatedAt), inv.Revision, inv.DocumentTotal, optionalText(inv.ENCF),
-		optionalText(inv.TrackID), messages, string(inv.Environment), inv.TaxpayerID, d.compressed(request),
+		optionalText(inv.TrackID), messages, optionalText(inv.Trace), string(inv.Environment), inv.TaxpayerID, d.compressed(request),
 	}}, err
 }
 
@@ -88,12 +89,12 @@ func scanInvoice(scope Scope) func(row) (Invoice, error) {
 	return func(r row) (Invoice, error) {
 		var revision int64
 		var total, messages string
-		var encf, track sql.NullString
-		inv, err := scanListed(scope, r, &revision, &total, &encf, &track, &messages)
+		var encf, track, trace sql.NullString
+		inv, err := scanListed(scope, r, &revision, &total, &encf, &track, &messages, &trace)
 		if err != nil {
 			return Invoice{}, err
 		}
-		inv.Revision, inv.DocumentTotal, inv.ENCF, inv.TrackID = revision, total, encf.String, track.String
+		inv.Revision, inv.DocumentTotal, inv.ENCF, inv.TrackID, inv.Trace = revision, total, encf.String, track.String, trace.String
 		if messages != noMessages {
 			if err := json.Unmarshal([]byte(messages), &inv.Messages); err != nil {
 				return Invoice{}, fmt.Errorf("messages of invoice %s: %w", inv.ID, err)
@@ -164,6 +165,19 @@ func (b *Batch) changeInvoice(before, after Invoice, revision int64) *Batch {
 		string(before.Environment), before.TaxpayerID, before.ID, before.Revision, micros(before.UpdatedAt),
 		string(after.Status), revision, messages, micros(after.UpdatedAt), optionalText(after.TrackID),
 	}}, ErrInvoiceChanged)
+}
+
+// TraceOf reads the traceparent of the creation of a document. It is empty when the
+// creation had none, or when there is no such document.
+func (r reader) TraceOf(ctx context.Context, scope Scope, documentID string) (string, error) {
+	var trace sql.NullString
+	err := r.q.QueryRowContext(ctx, `
+		SELECT trace FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`,
+		scope.Environment, scope.TaxpayerID, documentID).Scan(&trace)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return trace.String, r.d.wrap("read trace", err)
 }
 
 // Request reads the canonical request of an invoice.

@@ -106,6 +106,16 @@ func (s schema) missing(steps []migration) (*migration, error) {
 	return nil, nil
 }
 
+// countMissing returns how many migrations the database does not have.
+func (s schema) countMissing(steps []migration) (n int) {
+	for _, m := range steps {
+		if !s.applied[m.version] {
+			n++
+		}
+	}
+	return n
+}
+
 // migrate applies the migrations that the database does not have. One transaction checks
 // that a migration is missing, applies it and records it. So a process that is killed
 // leaves no migration half done, and two processes that start together apply each
@@ -125,7 +135,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		}
 	}
 	err = s.e.migration(ctx, s.log, func(step migrationStep) error {
-		level := slog.LevelInfo
+		level, done, missing := slog.LevelInfo, 0, 0
 		err := step(ctx, func(q querier) error {
 			if _, err := q.ExecContext(ctx, schemaTables); err != nil {
 				return err
@@ -134,13 +144,16 @@ func (s *Store) migrate(ctx context.Context) error {
 			if found.newest == 0 {
 				level = slog.LevelDebug // a new database has no rows, so no migration takes long
 			}
+			missing = found.countMissing(steps)
 			return err
 		})
 		for more := true; more && err == nil; {
+			s.onMigration(done, missing)
 			err = step(ctx, func(q querier) (err error) {
 				more, err = s.migrateNext(ctx, reader{q: q, d: s.d}, steps, level)
 				return err
 			})
+			done = min(done+1, missing) // another process may have applied some of them
 		}
 		return err
 	})

@@ -333,3 +333,38 @@ func TestOpeningAgainMigratesNothing(t *testing.T) {
 		}
 	})
 }
+
+// An interrupted migration keeps the steps that are complete, and the next one goes on
+// with the others.
+func TestAnInterruptedMigrationContinues(t *testing.T) {
+	t.Parallel()
+	eachEmpty(t, func(t *testing.T, empty func() string) {
+		address := empty()
+		open := func(ctx context.Context, onMigration func(done, missing int)) error {
+			s, err := store.Open(ctx, address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler), OnMigration: onMigration})
+			if err != nil {
+				return err
+			}
+			return s.Close()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		all := 0
+		err := open(ctx, func(done, missing int) {
+			if all = missing; done == 3 {
+				cancel()
+			}
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("interrupted: %v", err)
+		}
+		var reports [][2]int
+		if err := open(t.Context(), func(done, missing int) { reports = append(reports, [2]int{done, missing}) }); err != nil {
+			t.Fatal(err)
+		}
+		want := all - 3
+		if len(reports) != want+1 || reports[0] != [2]int{0, want} || reports[want] != [2]int{want, want} {
+			t.Errorf("the second run reported %v, want 0 to %d of %d", reports, want, want)
+		}
+		whole(t, address)
+	})
+}

@@ -44,7 +44,7 @@ func TestOnlyTheOwnerCanReadANewDatabase(t *testing.T) {
 	addScope(t, s)
 	wantPrivate(t, "while it is open", path, path+"-wal", path+"-shm")
 	file := filepath.Join(folder, "copy.db")
-	if _, err := store.Backup(t.Context(), "sqlite:"+path, file); err != nil {
+	if _, err := store.Backup(t.Context(), "sqlite:"+path, file, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantPrivate(t, "the backup", file)

@@ -29,6 +29,9 @@ type Options struct {
 	// NoMigrate makes Open fail with ErrNotMigrated when a migration is missing. Without
 	// it, Open migrates the database.
 	NoMigrate bool
+	// OnMigration, if set, is called with the number of migrations that Open has applied
+	// and the number of those that were missing: before the first, and after each.
+	OnMigration func(done, missing int)
 	// ReadOnly makes every write fail. Open then changes nothing: it does not migrate the
 	// database, and it neither creates a file nor changes the mode of one. It fails when
 	// there is no database, and with ErrNotMigrated when a migration is missing.
@@ -47,7 +50,9 @@ type Store struct {
 	failure *storageFailure
 	log     *slog.Logger
 	onPoint func(name string) error
-	now     func() time.Time // of this node; Now returns the clock of the database
+	// onMigration is that of Options; never nil.
+	onMigration func(done, missing int)
+	now         func() time.Time // of this node; Now returns the clock of the database
 	// onCommit is called after every transaction that writes; nil: no function is.
 	onCommit atomic.Pointer[func(took time.Duration, err error)]
 }
@@ -102,7 +107,12 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 	if opt.Point == nil {
 		opt.Point = func(string) error { return nil }
 	}
-	s := &Store{reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log, onPoint: opt.Point, now: opt.Now}
+	if opt.OnMigration == nil {
+		opt.OnMigration = func(int, int) {}
+	}
+	s := &Store{
+		reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log, onPoint: opt.Point, onMigration: opt.OnMigration, now: opt.Now,
+	}
 	if s.clock, err = newClock(ctx, opt, e.clock); err != nil {
 		return nil, errors.Join(d.wrap("read the clock of the database", err), e.close())
 	}

@@ -48,14 +48,18 @@ func linkedModules(ctx context.Context, root string) ([]module, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, err := goCommand(ctx, root, "list", "-m")
+	if err != nil {
+		return nil, err
+	}
 	std := readStandardLibrary(goRoot)
 	lines := strings.Split(out, "\n")
 	slices.Sort(lines)
 	var all []module
 	for _, line := range slices.Compact(lines) {
 		fields := strings.Split(line, "\t")
-		if len(fields) != 3 || fields[1] == "" {
-			continue // the standard library and our own module have no version
+		if len(fields) != 3 || fields[1] == "" || strings.HasPrefix(fields[0], own+"/") {
+			continue // the standard library and our own modules
 		}
 		m, err := readModule(fields[0], fields[1], fields[2])
 		if err != nil {

@@ -90,6 +90,9 @@ func billOfMaterials(ctx context.Context, version, binary string) ([]byte, error
 	std := readStandardLibrary(goRoot)
 	all := []component{newComponent("library", std.path, strings.TrimPrefix(info.GoVersion, "go"), std.licences)}
 	for _, d := range info.Deps {
+		if strings.HasPrefix(d.Path, info.Main.Path+"/") {
+			continue // a module of this project, which is part of the program itself
+		}
 		if d.Replace != nil {
 			d = d.Replace
 		}

@@ -1,0 +1,3 @@
+module github.com/fiscalhub/fiscalhub/client
+
+go 1.23.0

@@ -1,0 +1,170 @@
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/client"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+)
+
+// An API creates and reads invoices. *client.Client is one.
+type API interface {
+	CreateInvoiceJSON(ctx context.Context, idempotencyKey string, body json.RawMessage, opts ...client.CallOption) (client.Response[client.Invoice], error)
+	Invoice(ctx context.Context, id string, opts ...client.CallOption) (client.Response[client.Invoice], error)
+}
+
+// A Sender sends lines.
+type Sender struct {
+	API      API
+	Journal  *Journal
+	Parallel int // requests at the same time
+	// Progress receives a result after each line. It is called by one goroutine at a time.
+	Progress func(Result)
+
+	mu sync.Mutex // held during Progress
+}
+
+// Send sends the lines that can be sent and that the journal does not have. It returns
+// when all are answered, or with an error when it cannot go on: the service
+// does not answer, refuses the API key, or ctx ends. Everything that was answered until
+// then is in the journal.
+func (s *Sender) Send(ctx context.Context, lines []*Line) error {
+	return s.each(ctx, lines, func(l *Line) bool {
+		if l.Problem != "" {
+			return false
+		}
+		known, ok := s.Journal.Result(l)
+		return !ok || known.InvoiceID == ""
+	}, s.send)
+}
+
+// Wait waits until each invoice that was sent has a final status.
+func (s *Sender) Wait(ctx context.Context, lines []*Line) error {
+	return s.each(ctx, lines, func(l *Line) bool {
+		known, ok := s.Journal.Result(l)
+		return ok && known.InvoiceID != "" && !final(known.Status)
+	}, s.wait)
+}
+
+// each runs work for the chosen lines. The first error ends all.
+func (s *Sender) each(ctx context.Context, lines []*Line, choose func(*Line) bool, work func(context.Context, *Line) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan *Line)
+	var all sync.WaitGroup
+	for range max(1, s.Parallel) {
+		all.Go(func() {
+			for l := range next {
+				if err := work(ctx, l); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, l := range lines {
+		if !choose(l) {
+			continue
+		}
+		select {
+		case next <- l:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(next)
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+func (s *Sender) send(ctx context.Context, l *Line) error {
+	r := Result{Line: l.Number, ExternalID: l.ExternalID}
+	made, err := s.API.CreateInvoiceJSON(ctx, l.Key(), l.Body)
+	switch refusal, refused := refusalOf(err); {
+	case err == nil:
+		r.Status, r.InvoiceID = string(made.Data.Status), made.Data.ID
+	case refused:
+		r.Status, r.Error = Refused, refusal
+	default:
+		return fmt.Errorf("line %d: %w", l.Number, err)
+	}
+	return s.record(l, r)
+}
+
+// waitStep is how long the service waits for a verdict before it answers.
+const waitStep = 20 * time.Second
+
+func (s *Sender) wait(ctx context.Context, l *Line) error {
+	r, _ := s.Journal.Result(l)
+	for {
+		now, err := s.API.Invoice(ctx, r.InvoiceID, client.WithWait(waitStep))
+		if err != nil {
+			return fmt.Errorf("line %d: %w", l.Number, err)
+		}
+		r.Status = string(now.Data.Status)
+		if final(r.Status) {
+			return s.record(l, r)
+		}
+		// The service may answer at once. Then this does not ask again and again.
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Sender) record(l *Line, r Result) error {
+	if err := s.Journal.Add(l, r); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Progress(r)
+	return nil
+}
+
+// refusalOf reports whether an error concerns this invoice alone, and why the service
+// refused it. Other invoices may still be taken.
+func refusalOf(err error) (string, bool) {
+	var e *client.Error
+	if !errors.As(err, &e) {
+		return "", false
+	}
+	switch e.HTTPStatus {
+	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return e.Error(), true
+	default:
+		return "", false
+	}
+}
+
+func final(status string) bool { return fiscal.Status(status).Final() }
+
+// Results returns the result of every line, in the order of the file. Without a journal
+// they are the results of the check alone.
+func Results(lines []*Line, j *Journal) []Result {
+	out := make([]Result, 0, len(lines))
+	for _, l := range lines {
+		out = append(out, result(l, j))
+	}
+	return out
+}
+
+func result(l *Line, j *Journal) Result {
+	if l.Problem != "" {
+		return Result{Line: l.Number, ExternalID: l.ExternalID, Status: Refused, Error: l.Problem}
+	}
+	if j != nil {
+		if known, ok := j.Result(l); ok {
+			return known
+		}
+	}
+	return Result{Line: l.Number, ExternalID: l.ExternalID, Status: NotSent}
+}
