@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -112,6 +114,24 @@ func (r *envRuntime) circuits() func() map[string]bool {
 		}
 		return all
 	}
+}
+
+// services returns a function that reads what this node has seen of the services of the
+// authority. It returns nil in the sandbox.
+func (r *envRuntime) services(metrics prometheus.Gatherer) func() ([]overview.ServiceFigures, error) {
+	if r.authority == nil {
+		return nil
+	}
+	return func() ([]overview.ServiceFigures, error) { return overview.ServicesOf(metrics) }
+}
+
+// clock returns a function that compares the authority's clock with this node's. It
+// returns nil in the sandbox.
+func (r *envRuntime) clock() func() (ahead time.Duration, known bool) {
+	if r.authority == nil {
+		return nil
+	}
+	return r.authority.Clock
 }
 
 // applyWaiting applies messages of buyers that waited: for their document, or for their

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
@@ -13,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/console"
 	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -67,6 +69,8 @@ type consoleParts struct {
 	pipeline *pipeline.Pipeline
 	circuits func() map[string]bool // nil in the sandbox
 	exports  *export.Jobs
+	services func() ([]overview.ServiceFigures, error) // nil in the sandbox
+	clock    func() (ahead time.Duration, known bool)  // nil in the sandbox
 }
 
 // newConsole builds the console, and opens its listener if it has one of its own. It
@@ -95,6 +99,7 @@ func (f consoleFlags) newConsole(ctx context.Context, all *listeners, config ser
 		Pipeline: p.pipeline,
 		Circuits: p.circuits,
 		Exports:  p.exports,
+		Services: p.services, AuthorityClock: p.clock,
 	})
 	if err != nil {
 		return nil, err

@@ -113,6 +113,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		pipeline: runtime.pipeline,
 		circuits: runtime.circuits(),
 		exports:  exports,
+		services: runtime.services(registry), clock: runtime.clock(),
 	})
 	if err != nil {
 		return err

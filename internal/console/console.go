@@ -36,8 +36,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Options are what a Console needs. All fields but RequireSecondFactor and Circuits are
-// required.
+// Options are what a Console needs. All fields but RequireSecondFactor and those of
+// the authority are required.
 type Options struct {
 	Store       *store.Store
 	People      *people.People
@@ -57,6 +57,13 @@ type Options struct {
 	Circuits func() map[string]bool
 
 	Exports *export.Jobs // makes the files of the page of exports
+
+	// Services returns what this node has seen of the services of the authority; nil in
+	// the sandbox.
+	Services func() ([]overview.ServiceFigures, error)
+	// AuthorityClock returns by how much the authority's clock is ahead of this node's,
+	// and false when it is not known; nil in the sandbox.
+	AuthorityClock func() (ahead time.Duration, known bool)
 }
 
 func (o Options) check() error {
