@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -90,11 +92,18 @@ func (x *request) failFields(f *invoiceForm, problems fiscal.Problems) {
 	for _, p := range problems {
 		name, label := x.fieldOf(p.Field)
 		text := x.problemText(p)
+		one := fieldError{Name: name, Text: capitalized(text), AtField: capitalized(text)}
 		if label != "" {
-			text = label + ": " + text
+			one.Text = label + ": " + text
 		}
-		f.fail(name, text)
+		f.errors = append(f.errors, one)
 	}
+}
+
+// capitalized returns a sentence with a capital letter at its beginning.
+func capitalized(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 var index = regexp.MustCompile(`\.(\d+)\.`)

@@ -103,7 +103,7 @@ func TestErrorsOfAnInvoiceAreAtTheirFields(t *testing.T) {
 		}
 	}
 	e.must(e.People.SetPreferences(t.Context(), u.ID, "en", ""))
-	if got := b.send(http.MethodPost, issueAddress, fields); !strings.Contains(got.body, "Line 1, Quantity: must be a number") {
+	if got := b.send(http.MethodPost, issueAddress, fields); !strings.Contains(got.body, "Line 1, Quantity: must be a number like 2.5") {
 		t.Error("the errors are not in English")
 	}
 	if len(e.onlyInvoices()) != 0 {

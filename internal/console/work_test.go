@@ -162,3 +162,31 @@ func TestTheAuthorityIsShown(t *testing.T) {
 		t.Error("the page of the sandbox does not say that it has no authority")
 	}
 }
+
+// newBrowserLiveEnv returns a console of certification with figures of the authority.
+func newBrowserLiveEnv(t *testing.T) *env {
+	t.Helper()
+	e := newLiveEnv(t, storetest.Address(t, "sqlite"), func(o *Options) {
+		o.Services = func() ([]overview.ServiceFigures, error) {
+			return []overview.ServiceFigures{
+				{Service: "authentication", Calls: 41, Median: 180 * time.Millisecond, P99: 900 * time.Millisecond},
+				{Service: "reception", Calls: 12_204, Failures: 31, Median: 120 * time.Millisecond, P99: 2300 * time.Millisecond},
+				{Service: "status", Calls: 34_410, Failures: 2, Median: 85 * time.Millisecond, P99: 610 * time.Millisecond},
+			}, nil
+		}
+		o.Circuits = func() map[string]bool {
+			return map[string]bool{"authentication": false, "reception": false, "status": true}
+		}
+		o.AuthorityClock = func() (time.Duration, bool) { return 400 * time.Millisecond, true }
+	})
+	e.must(e.Store.Update(t.Context(), func(tx *store.Tx) error {
+		if _, err := tx.StartContingency(t.Context(), e.Environment, e.clock.Now().Add(-5*time.Hour)); err != nil {
+			return err
+		}
+		if _, err := tx.EndContingency(t.Context(), e.Environment, e.clock.Now().Add(-3*time.Hour)); err != nil {
+			return err
+		}
+		return tx.ReportAnswer(t.Context(), e.Environment, e.clock.Now())
+	}))
+	return e
+}
