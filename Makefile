@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture metrics build release clean
+.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture pictures metrics generated-clients build release clean
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -9,7 +9,7 @@ SEEDS    ?= 10
 PREVIOUS ?= 4d3cc36
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## start a sandbox (ARGS="--listen 127.0.0.1:8081" adds flags)
 	bin/fiscalhub serve $(ARGS)
@@ -48,6 +48,12 @@ fuzz: ## fuzz every target for FUZZTIME (default 1m)
 
 picture: ## draw docs/pictures/architecture.svg from the imports and the package table
 	go run ./docs/picture
+
+pictures: ## take the pictures of the page /docs in docs/pictures
+	go test -count=1 -run '^TestDocsInABrowser$$' ./internal/api -pictures
+
+generated-clients: ## generate clients from the OpenAPI document with oapi-codegen and openapi-typescript, and compile them (needs the network)
+	scripts/generated-clients
 
 metrics: ## write docs/metrics.md from the catalogue of metrics
 	go run ./docs/metrics

@@ -253,7 +253,7 @@ func message(secret, body string) *http.Request {
 	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("evt_1." + timestamp + "." + body))
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("webhook-id", "evt_1")
 	r.Header.Set("webhook-timestamp", timestamp)
 	r.Header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))

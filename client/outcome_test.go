@@ -80,7 +80,7 @@ func TestANewKeyIsShownBeforeTheFirstRequest(t *testing.T) {
 			t.Errorf("sent %+v", r)
 		}
 	}
-	if NewIdempotencyKey() == NewIdempotencyKey() {
+	if key := NewIdempotencyKey(); key == shown[0] {
 		t.Error("two keys are equal")
 	}
 	full := errors.New("disk full")

@@ -20,9 +20,10 @@ const (
 	testEvent = `{"id":"evt_1","type":"webhook.test","data":{"id":"e1","url":"https://a/"}}`
 )
 
-// sign returns the headers of a message, with a signature of each secret.
-func sign(t *testing.T, id string, at time.Time, body string, secrets ...string) http.Header {
+// sign returns the headers of the message evt_1, with a signature of each secret.
+func sign(t *testing.T, at time.Time, body string, secrets ...string) http.Header {
 	t.Helper()
+	const id = "evt_1"
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	var list []string
 	for _, secret := range secrets {
@@ -89,7 +90,7 @@ func TestVerifyWebhook(t *testing.T) {
 		if signers == nil {
 			signers = []string{newSecret}
 		}
-		header := sign(t, "evt_1", now, testEvent, signers...)
+		header := sign(t, now, testEvent, signers...)
 		if tt.change != nil {
 			tt.change(header)
 		}
@@ -110,14 +111,14 @@ func TestVerifyWebhook(t *testing.T) {
 func TestVerifyWebhookTakesAToleranceAndTheClockOfTheMachine(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	header := sign(t, "evt_1", now.Add(-time.Hour), testEvent, newSecret)
+	header := sign(t, now.Add(-time.Hour), testEvent, newSecret)
 	if _, err := (WebhookVerifier{Secrets: []string{newSecret}, Tolerance: 2 * time.Hour}).Verify(header, []byte(testEvent)); err != nil {
 		t.Errorf("with a tolerance of two hours: %v", err)
 	}
 	if _, err := VerifyWebhook(header, []byte(testEvent), newSecret); !errors.Is(err, ErrWebhookTime) {
 		t.Errorf("an hour late: %v", err)
 	}
-	e, err := VerifyWebhook(sign(t, "evt_1", now, testEvent, newSecret), []byte(testEvent), newSecret)
+	e, err := VerifyWebhook(sign(t, now, testEvent, newSecret), []byte(testEvent), newSecret)
 	if err != nil || e.Data != (EndpointData{ID: "e1", URL: "https://a/"}) {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -125,7 +126,7 @@ func TestVerifyWebhookTakesAToleranceAndTheClockOfTheMachine(t *testing.T) {
 
 func TestVerifyWebhookRefusesBadSecretsAndBodies(t *testing.T) {
 	t.Parallel()
-	header := sign(t, "evt_1", time.Now(), testEvent, newSecret)
+	header := sign(t, time.Now(), testEvent, newSecret)
 	if _, err := VerifyWebhook(header, []byte(testEvent)); !errors.Is(err, ErrWebhookSignature) {
 		t.Errorf("without a secret: %v", err)
 	}
@@ -134,7 +135,7 @@ func TestVerifyWebhookRefusesBadSecretsAndBodies(t *testing.T) {
 			t.Errorf("secret %q: %v, want an error about the secret, without the secret", secret, err)
 		}
 	}
-	if _, err := VerifyWebhook(sign(t, "evt_1", time.Now(), "[]", newSecret), []byte("[]"), newSecret); err == nil {
+	if _, err := VerifyWebhook(sign(t, time.Now(), "[]", newSecret), []byte("[]"), newSecret); err == nil {
 		t.Error("a list was read as an event")
 	}
 }

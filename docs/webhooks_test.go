@@ -202,7 +202,10 @@ func TestWebhookPage(t *testing.T) {
 		t.Errorf("kinds (-code +page):\n%s", diff)
 	}
 	example := []byte(block(t, page, "json"))
-	var event struct{ ID, Type string }
+	var event struct {
+		ID, Type string
+		Data     struct{ Links struct{ Self string } }
+	}
 	if err := json.Unmarshal(example, &event); err != nil {
 		t.Fatal(err)
 	}
@@ -212,5 +215,8 @@ func TestWebhookPage(t *testing.T) {
 	}
 	if !slices.Contains(told, event.Type) || !strings.HasPrefix(event.ID, "evt_") {
 		t.Errorf("the example is %+v", event)
+	}
+	if link := event.Data.Links.Self; !strings.HasPrefix(link, "https://") {
+		t.Errorf("the example has the link %s; the service sends an absolute address", link)
 	}
 }

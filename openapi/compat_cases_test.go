@@ -89,11 +89,17 @@ func TestBreakingReportsEachKindOfBreakingChange(t *testing.T) {
 			discount := member(d, "Line", "discount")
 			discount["oneOf"] = discount["oneOf"].([]any)[:1]
 		}, "oneOf of 2 became 1"},
-		"status added":            {func(d object) { add(schemaOf(d, "Status"), "enum", "cancelled") }, "value cancelled added to a closed set"},
-		"status removed":          {func(d object) { drop(schemaOf(d, "Status"), "enum", "delivered") }, "value delivered removed"},
-		"error code added":        {func(d object) { add(schemaOf(d, "ErrorCode"), "enum", "gone") }, "value gone added to a closed set"},
-		"error code removed":      {func(d object) { drop(schemaOf(d, "ErrorCode"), "enum", "forbidden") }, "value forbidden removed"},
-		"request value removed":   {func(d object) { drop(member(d, "InvoiceRequest", "payment_type"), "enum", "credit") }, "value credit removed"},
+		"status added":          {func(d object) { add(schemaOf(d, "Status"), "enum", "cancelled") }, "value cancelled added to a closed set"},
+		"status removed":        {func(d object) { drop(schemaOf(d, "Status"), "enum", "delivered") }, "value delivered removed"},
+		"error code added":      {func(d object) { add(schemaOf(d, "ErrorCode"), "enum", "gone") }, "value gone added to a closed set"},
+		"error code removed":    {func(d object) { drop(schemaOf(d, "ErrorCode"), "enum", "forbidden") }, "value forbidden removed"},
+		"request value removed": {func(d object) { drop(member(d, "InvoiceRequest", "payment_type"), "enum", "credit") }, "value credit removed"},
+		"open set closed": {func(d object) {
+			code := schemaOf(d, "DetailCode")
+			code["enum"] = code["x-extensible-enum"]
+			delete(code, "x-extensible-enum")
+		}, "restricted to [required"},
+		"open value removed":      {func(d object) { drop(schemaOf(d, "DetailCode"), "x-extensible-enum", "blank") }, "value blank removed"},
 		"newly restricted":        {func(d object) { member(d, "Tax", "code")["enum"] = []any{"ITBIS"} }, "restricted to [ITBIS]"},
 		"maxLength lowered":       {func(d object) { schemaOf(d, "ExternalId")["maxLength"] = 100.0 }, "maxLength 200 became 100"},
 		"maxLength introduced":    {func(d object) { member(d, "Buyer", "tax_id")["maxLength"] = 9.0 }, "maxLength <nil> became 9"},
@@ -134,7 +140,13 @@ func TestBreakingAllowsAdditions(t *testing.T) {
 		"new header": func(d object) {
 			dig(d, "paths", invoicesPath, "post", "responses", "202", "headers")["Sunset"] = object{"schema": object{"type": "string"}}
 		},
-		"new detail code":           func(d object) { add(schemaOf(d, "DetailCode"), "enum", "invalid_phone") },
+		"new detail code":   func(d object) { add(schemaOf(d, "DetailCode"), "x-extensible-enum", "invalid_phone") },
+		"new kind of event": func(d object) { add(dig(schemaOf(d, "EventFeed"), "properties", "data", "items"), "anyOf", object{}) },
+		"set that becomes open": func(d object) {
+			kind := member(d, "InboundEvent", "type")
+			kind["x-extensible-enum"] = kind["enum"]
+			delete(kind, "enum")
+		},
 		"new error status":          func(d object) { dig(d, "paths", invoicesPath, "get", "responses")["418"] = object{} },
 		"looser limit":              func(d object) { member(d, "InvoiceRequest", "notes")["maxLength"] = 4000.0 },
 		"limit removed":             func(d object) { delete(member(d, "InvoiceRequest", "notes"), "maxLength") },

@@ -173,7 +173,9 @@ func (c *comparison) schema(at string, old, new object, request bool) {
 	for _, keyword := range []string{"allOf", "oneOf", "anyOf"} {
 		oldParts, _ := old[keyword].([]any)
 		newParts, _ := new[keyword].([]any)
-		if len(oldParts) != len(newParts) {
+		// A new kind of event is a new form of an event in the feed.
+		added := keyword == "anyOf" && !request && len(newParts) > len(oldParts)
+		if len(oldParts) != len(newParts) && !added {
 			c.report("%s: %s of %d became %d", at, keyword, len(oldParts), len(newParts))
 			continue
 		}
@@ -201,10 +203,17 @@ func (c *comparison) limits(at string, old, new object) {
 	}
 }
 
-// enum allows new values, except in the closed sets: status and error code.
+// enum allows new values, except in the closed sets: status and error code. A set may
+// become open (x-extensible-enum), but an open set must not become closed.
 func (c *comparison) enum(at string, old, new object, closed bool) {
 	before, wasListed := old["enum"].([]any)
 	after, listed := new["enum"].([]any)
+	if open, ok := new["x-extensible-enum"].([]any); ok && !closed {
+		after = open
+	}
+	if open, ok := old["x-extensible-enum"].([]any); ok {
+		before = open
+	}
 	if listed && !wasListed {
 		c.report("%s: restricted to %v", at, after)
 		return
@@ -280,7 +289,9 @@ func texts(list any) []string {
 	var out []string
 	items, _ := list.([]any)
 	for _, item := range items {
-		out = append(out, item.(string))
+		if text, ok := item.(string); ok {
+			out = append(out, text)
+		}
 	}
 	return out
 }

@@ -1,7 +1,7 @@
 // Package openapi owns the description of the public API, version 1: the
-// OpenAPI 3.1 document that is its source of truth, the same document as JSON,
-// and the page that shows it. It does not check requests: package api does, and
-// its tests compare the answers with this document.
+// OpenAPI 3.1 document that is its source of truth, and the same document as JSON.
+// Package reference makes the page that shows it. It does not check requests: package
+// api does, and its tests compare the answers with this document.
 package openapi
 
 import (

@@ -34,10 +34,10 @@ func (t *terminal) printStart(v startView, baseURL string) error {
 	if v.Receiver != "" {
 		_, _ = fmt.Fprintf(t.out, "  Receiver %s\n", v.Receiver)
 	}
-	_, _ = fmt.Fprintf(t.out, "  Docs %s\n", v.Docs)
 	if v.Console != "" {
 		_, _ = fmt.Fprintf(t.out, "  Console %s\n", v.Console)
 	}
+	_, _ = fmt.Fprintf(t.out, "  Docs %s\n", v.Docs)
 	if v.ConsoleLink != "" {
 		_, _ = fmt.Fprintf(t.out, "\nOpen the console in a browser with this link, valid for 24 hours and once. The operator demo sets a password there:\n  %s\n", v.ConsoleLink)
 	}

@@ -58,6 +58,7 @@ type cli struct {
 	Sequence    sequenceCmd    `cmd:"" help:"Add and list ranges of fiscal numbers (e-NCF)."`
 	ECF         ecfCmd         `cmd:"" name:"ecf" help:"Sign, verify and print single documents offline."`
 	Check       checkCmd       `cmd:"" help:"Check a running sandbox as an integrator would."`
+	Send        sendCmd        `cmd:"" help:"Send many invoices from a file. May be interrupted and repeated; no invoice is made twice."`
 	History     historyCmd     `cmd:"" help:"Print the history of one invoice, oldest entry first."`
 	Work        workCmd        `cmd:"" help:"List and show documents that are not final, and record an operator's decision."`
 	Reconcile   reconcileCmd   `cmd:"" help:"After a restore: ask the tax authority about the missing numbers, and release the fenced ranges."`

@@ -65,10 +65,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err != nil {
 		return err
 	}
-	tracer, err := startTracer(t.ctx, s.Now, log)
-	if err != nil {
-		return err
-	}
+	tracer := startTracer(t.ctx, s.Now, log)
 	defer tracer.Close() // after the parts that make spans
 	events, err := c.newEvents(config.env, config.baseURL, s, keys, registry, tracer, log)
 	if err != nil {

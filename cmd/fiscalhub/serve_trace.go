@@ -17,8 +17,22 @@ import (
 
 // startTracer starts the export of traces when the standard environment variables of
 // OpenTelemetry ask for it, and returns nil when they do not. The caller closes the
-// tracer. It fails when a variable is not valid.
-func startTracer(ctx context.Context, now func() time.Time, log *slog.Logger) (*trace.Tracer, error) {
+// tracer. A variable that is not valid turns the export off with a warning: invoices are
+// worth more than their traces.
+func startTracer(ctx context.Context, now func() time.Time, log *slog.Logger) *trace.Tracer {
+	tracer, err := newTracer(now, log)
+	if err != nil {
+		log.Warn("Traces are not exported. Correct the environment variable and restart the service to export them.", "error", err.Error())
+	}
+	if tracer != nil {
+		go tracer.Run(context.WithoutCancel(ctx)) // until Close
+	}
+	return tracer
+}
+
+// newTracer returns a tracer as the environment variables ask for it, or nil when they ask
+// for none. It fails when a variable is not valid.
+func newTracer(now func() time.Time, log *slog.Logger) (*trace.Tracer, error) {
 	config, on, err := trace.ReadConfig(os.Getenv, version)
 	if err != nil || !on {
 		return nil, err
@@ -41,6 +55,5 @@ func startTracer(ctx context.Context, now func() time.Time, log *slog.Logger) (*
 		return nil, err
 	}
 	log.Info("Traces are exported.", "endpoint", config.Endpoint())
-	go tracer.Run(context.WithoutCancel(ctx)) // until Close
 	return tracer, nil
 }

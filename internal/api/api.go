@@ -190,6 +190,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, serve func(*exchang
 		a.respondError(x, err)
 	}
 	a.finish(x)
+	x.linger()
 	if x.shed {
 		a.delayNextRead(x)
 	}
@@ -245,6 +246,9 @@ func (a *API) serve(x *exchange) error {
 		x.r = x.r.WithContext(audit.WithCaller(x.r.Context(), audit.Caller{
 			Actor: "credential:" + x.credential.ID, From: x.address, RequestID: x.id,
 		}))
+	}
+	if !x.reads() && !x.ifMatch("") {
+		return preconditionFailed() // no resource that can be changed has an ETag
 	}
 	if !route.bodyFirst {
 		if err := a.takeSlot(x); err != nil {

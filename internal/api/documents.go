@@ -158,6 +158,9 @@ func (a *API) artifact(x *exchange, read func(context.Context, store.Invoice) (p
 		return err
 	}
 	etag := `"sha256:` + hex.EncodeToString(file.Digest) + `"`
+	if !x.ifMatch(etag) {
+		return preconditionFailed()
+	}
 	h := x.w.Header()
 	h.Set("ETag", etag)
 	h.Set("Cache-Control", "private, no-cache")
@@ -170,6 +173,26 @@ func (a *API) artifact(x *exchange, read func(context.Context, store.Invoice) (p
 	h.Set("Content-Disposition", `attachment; filename="`+file.Name+extension+`"`)
 	h.Set("Content-Type", mediaType)
 	return x.write(http.StatusOK, file.Bytes)
+}
+
+// reads reports whether the request only reads.
+func (x *exchange) reads() bool {
+	return x.r.Method == http.MethodGet || x.r.Method == http.MethodHead
+}
+
+// ifMatch reports whether the header If-Match is absent or matches a resource with an
+// ETag, which is empty when it has none (RFC 9110 §13.1.1). "*" matches every resource.
+// A weak ETag never matches.
+func (x *exchange) ifMatch(etag string) bool {
+	lines := x.r.Header.Values("If-Match")
+	for _, line := range lines {
+		for tag := range strings.SplitSeq(line, ",") {
+			if tag = strings.TrimSpace(tag); tag == "*" || tag == etag && etag != "" {
+				return true
+			}
+		}
+	}
+	return len(lines) == 0
 }
 
 // matchesETag reports whether the lines of If-None-Match contain an ETag

@@ -74,6 +74,14 @@ func methodNotAllowed(allow string) *apiError {
 	return e
 }
 
+// preconditionFailed refuses a request whose If-Match does not match (RFC 9110 §13.1.1).
+// The closed list of codes has none for it.
+func preconditionFailed() *apiError {
+	e := badRequest("If-Match does not name the current state of this resource; read it again, or send the request without If-Match")
+	e.status = http.StatusPreconditionFailed
+	return e
+}
+
 func tooLarge(limit int64) *apiError {
 	e := badRequest(fmt.Sprintf("the body is larger than the limit of %d bytes", limit))
 	e.status, e.headers = http.StatusRequestEntityTooLarge, map[string]string{"Connection": "close"}
@@ -187,6 +195,13 @@ type detail struct {
 	Message string `json:"message"`
 }
 
+// linkTo adds a link to the header Link, which an operation that will be retired has
+// already.
+func (x *exchange) linkTo(link string) {
+	h := x.w.Header()
+	h.Set("Link", strings.Join(append(h.Values("Link"), link), ", "))
+}
+
 // respondError answers with an error, unless the handler has answered already.
 func (a *API) respondError(x *exchange, err error) {
 	if x.status != 0 {
@@ -206,6 +221,7 @@ func (a *API) respondError(x *exchange, err error) {
 	for name, value := range e.headers {
 		x.w.Header().Set(name, value)
 	}
+	x.linkTo("</docs#error-" + e.code + `>; rel="help"`)
 	if e.invoice != "" && x.hasScope(apikey.InvoicesRead) {
 		x.w.Header().Set("Location", pipeline.InvoicePath(store.Invoice{Scope: x.scope, ID: e.invoice}))
 	}

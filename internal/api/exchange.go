@@ -47,6 +47,7 @@ type exchange struct {
 	invoiceID string
 	keyDigest string // short digest of the idempotency key
 	replayed  bool
+	bodyRead  bool // to its end
 	shed      bool // refused because there was no capacity for it
 	exceeded  bool // refused because its address has used up its window
 }
@@ -187,8 +188,12 @@ func (x *exchange) respondWith(data, meta any) error {
 	return x.respondAs(http.StatusOK, data, meta)
 }
 
-// respondAs answers with a status, data and meta.
+// respondAs answers with a status, data and meta. JSON answers have no ETag, so only
+// "*" in If-Match matches them.
 func (x *exchange) respondAs(status int, data, meta any) error {
+	if x.reads() && !x.ifMatch("") {
+		return preconditionFailed()
+	}
 	body, err := pipeline.EncodeAnswer(data, meta)
 	if err != nil {
 		return err
@@ -231,6 +236,11 @@ func (x *exchange) writeEmpty(status int) {
 
 func (x *exchange) writeHeader(status, size int) {
 	h := x.w.Header()
+	if x.r.ProtoMajor > 1 {
+		// HTTP/2 has no such header. net/http would close the connection for it while the
+		// client is still sending, and some clients then lose the body of the answer.
+		h.Del("Connection")
+	}
 	// Header.Set would write these names as Ratelimit-….
 	h["RateLimit-Limit"] = []string{strconv.FormatInt(x.window.limit, 10)}
 	h["RateLimit-Remaining"] = []string{strconv.FormatInt(x.window.remaining, 10)}

@@ -145,6 +145,9 @@ func (a *API) readOpenAPI(x *exchange) error {
 	if !a.countAnonymous(x) {
 		return a.addressExceeded(x)
 	}
+	if !x.ifMatch("") {
+		return preconditionFailed()
+	}
 	x.send(http.StatusOK, a.openapi)
 	return nil
 }

@@ -104,7 +104,7 @@ func TestEventKindsAreThoseOfTheDocument(t *testing.T) {
 		Components struct {
 			Schemas struct {
 				EventKind struct {
-					Enum []string `json:"enum"`
+					Enum []string `json:"x-extensible-enum"`
 				} `json:"EventKind"`
 			} `json:"schemas"`
 		} `json:"components"`

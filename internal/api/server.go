@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
-	"github.com/fiscalhub/fiscalhub/openapi"
+	"github.com/fiscalhub/fiscalhub/openapi/reference"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 // Handler serves the API, the health probes, the documentation, security.txt, and
 // the metrics to clients on the same machine.
 func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
-	docs := openapi.Docs("/v1/openapi.json")
+	docs := reference.Handler(a.log)
 	metricsHandler := MetricsHandler(metrics)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {

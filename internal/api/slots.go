@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 )
@@ -40,6 +41,7 @@ func (a *API) readBody(x *exchange, limit int64) ([]byte, error) {
 	x.release()
 	var err error
 	x.body, err = a.capacity.ReadBody(x.w, x.r, x.holder(), limit)
+	x.bodyRead = err == nil
 	switch {
 	case errors.Is(err, capacity.ErrTooLarge):
 		return nil, tooLarge(limit)
@@ -71,6 +73,30 @@ func (a *API) refusal(x *exchange, err error) error {
 	}
 	a.rateLimiter.giveBack(x.credential.Prefix, &x.window)
 	return shed(rateLimited(1, "too many requests of this "+string(full.Bound)+" are under way; try again after Retry-After seconds"))
+}
+
+// lingerTime is the time between a refusal over HTTP/2 and the end of its stream.
+const lingerTime = 200 * time.Millisecond
+
+// linger sends the answer to a client of HTTP/2 whose body was not read to its end, and
+// then waits until the client closes the stream, but not for long. When a handler returns
+// before the end of the body, net/http resets the stream. A client that gets the reset
+// together with the answer may drop the answer; curl does. The window of the stream
+// bounds what the client can send meanwhile. HTTP/1 needs no help: net/http reads on
+// before it closes a connection.
+func (x *exchange) linger() {
+	if x.r.ProtoMajor < 2 || x.r.ContentLength == 0 || x.bodyRead {
+		return
+	}
+	if http.NewResponseController(x.w).Flush() != nil {
+		return
+	}
+	late := time.NewTimer(lingerTime)
+	defer late.Stop()
+	select {
+	case <-x.r.Context().Done():
+	case <-late.C:
+	}
 }
 
 // shared reports whether the connection of a request carries requests of other

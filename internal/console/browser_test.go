@@ -157,8 +157,21 @@ func TestAPersonInABrowser(t *testing.T) {
 	b.wait(`location.pathname === '/console/'`)
 	b.picture("overview")
 
+	// On a phone the navigation is a menu, which opens without a script.
+	b.do("phone", chromedp.EmulateViewport(390, 844))
+	if !b.evaluate(`!document.querySelector('.side').checkVisibility()`) {
+		t.Error("the menu is open on a phone")
+	}
+	b.click(".menu-button")
+	b.wait(`document.querySelector('.side').checkVisibility()`)
+	b.picture("menu")
+	b.do("phone", chromedp.EmulateViewport(390, 844))
 	b.click(`nav a[href="/console/users"]`)
 	b.wait(`document.querySelectorAll('tbody tr').length === 4`)
+	if b.evaluate(`document.documentElement.scrollWidth > innerWidth`) {
+		t.Error("the page is wider than a phone")
+	}
+	b.do("desktop", chromedp.EmulateViewport(1280, 900))
 	b.picture("users")
 	b.fill("#name", "Luis Marte")
 	b.fill("#email", "luis@example.com")

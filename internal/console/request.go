@@ -100,7 +100,7 @@ func (x *request) text(key string, args ...any) string {
 
 // redirect sends the browser to another page of the console.
 func (x *request) redirect(address string) error {
-	http.Redirect(x.w, x.Request, address, http.StatusSeeOther)
+	http.Redirect(x.w, x.Request, address, http.StatusSeeOther) //nolint:gosec // afterSignIn has checked what a client names
 	return nil
 }
 
@@ -132,7 +132,7 @@ func (x *request) renderStatus(status int, name, title string, data any) error {
 	}
 	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write([]byte(whole)) // if it fails, the browser has left
+	_, _ = x.w.Write([]byte(whole)) //nolint:gosec // html/template has escaped it; if it fails, the browser has left
 	return nil
 }
 
@@ -156,7 +156,7 @@ func (x *request) fragment(name string, data any) error {
 		return nil
 	}
 	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = x.w.Write([]byte(content)) // if it fails, the browser has left
+	_, _ = x.w.Write([]byte(content)) //nolint:gosec // html/template has escaped it; if it fails, the browser has left
 	return nil
 }
 

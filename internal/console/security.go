@@ -42,7 +42,7 @@ func (c *Console) cookieName(r *http.Request) string {
 // setCookie gives the browser its session; an empty token takes the session away.
 func (x *request) setCookie(token people.Token) {
 	secure := x.console.secure(x.Request)
-	cookie := &http.Cookie{
+	cookie := &http.Cookie{ //nolint:gosec // Secure whenever the browser uses TLS
 		Name: x.console.cookieName(x.Request), Value: token.Reveal(), Path: "/",
 		HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode,
 	}

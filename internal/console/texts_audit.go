@@ -12,7 +12,7 @@ func auditTexts() texts {
 		"audit.search":      {"Buscar", "Search"},
 		"audit.clear":       {"Quitar filtros", "Clear filters"},
 		"audit.time":        {"Fecha y hora", "Time"},
-		"audit.action":      {"Acción", "Action"},
+		"audit.action":      {"Acción y objeto", "Action and object"},
 		"audit.detail":      {"Detalle", "Detail"},
 		"audit.request":     {"Solicitud", "Request"},
 		"audit.older":       {"Más antiguas", "Older"},

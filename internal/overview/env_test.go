@@ -23,6 +23,7 @@ type env struct {
 	indexer  *Indexer
 	searcher *Searcher
 	reporter *Reporter
+	padding  int // bytes that the next requests have beside the buyer
 }
 
 // eachEngine runs a test in a new environment on each engine.
@@ -80,7 +81,7 @@ func (e *env) invoice(scope store.Scope, externalID, buyer, rnc, total string, c
 		change(&inv)
 	}
 	_, err := e.Register(e.t.Context(), store.Registration{
-		Invoice: inv, Request: fmt.Appendf(nil, `{"buyer":{"legal_name":%q,"tax_id":%q}}`, buyer, rnc),
+		Invoice: inv, Request: fmt.Appendf(nil, `{"buyer":{"legal_name":%q,"tax_id":%q},"padding":"%0*d"}`, buyer, rnc, e.padding, 0),
 		Answer: store.Answer{
 			Scope: scope, Operation: "create_invoice", Key: "key-" + externalID, Fingerprint: []byte{1}, RawDigest: []byte{1}, ObjectID: inv.ID,
 			HTTPStatus: 202, RequestID: "req_" + externalID, CreatedAt: now, Body: []byte{1},

@@ -120,19 +120,30 @@ func (x *Indexer) Step(ctx context.Context) (more bool, err error) {
 		if last == "" {
 			continue
 		}
+		more = true
 		todo := entries(found)
-		if len(found) > indexBatch && len(todo) > indexBatch { // the rest is read again
-			last = found[indexBatch-1].Position
-			todo = entries(found[:indexBatch])
+		for len(todo) > indexBatch { // the walk moves on with the last of them
+			if err := x.index(ctx, w.walk, x.positions[w.walk], todo[:indexBatch]); err != nil {
+				return false, err
+			}
+			todo = todo[indexBatch:]
 		}
-		until := x.now().Add(leaseTime)
-		if err := x.store.Index(ctx, x.holder, w.walk, last, todo, until); err != nil {
-			x.leasedUntil = time.Time{} // read the positions again
+		if err := x.index(ctx, w.walk, last, todo); err != nil {
 			return false, err
 		}
-		x.leasedUntil, x.positions[w.walk], more = until, last, true
 	}
 	return more, nil
+}
+
+// index stores entries, and moves a walk to a position.
+func (x *Indexer) index(ctx context.Context, walk store.Walk, position string, some []store.IndexEntry) error {
+	until := x.now().Add(leaseTime)
+	if err := x.store.Index(ctx, x.holder, walk, position, some, until); err != nil {
+		x.leasedUntil = time.Time{} // the next step reads the positions again
+		return err
+	}
+	x.leasedUntil, x.positions[walk] = until, position
+	return nil
 }
 
 // lease takes or extends the lease of the indexer, unless it lasts long enough.

@@ -2,7 +2,6 @@ package overview
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -124,7 +123,8 @@ func fixedSource(ids []string) source {
 // maxText is the longest text that can be an identifier.
 const maxText = 255
 
-// exact returns the documents with a text as identifier.
+// exact returns the documents with a text as identifier. Some may belong to others, or
+// not exist: FoundDocuments drops them.
 func (s *Searcher) exact(ctx context.Context, within store.Within, text string) ([]string, error) {
 	if len(text) > maxText || strings.ContainsRune(text, 0) {
 		return nil, nil
@@ -137,25 +137,24 @@ func (s *Searcher) exact(ctx context.Context, within store.Within, text string) 
 	if err != nil {
 		return nil, err
 	}
-	tracked, err := s.store.DocumentsByTrackID(ctx, within, text)
+	tracked, err := s.store.DocumentsByTrackID(ctx, within.Environment, text)
 	if err != nil {
 		return nil, err
 	}
 	ids = append(ids, tracked...)
 	if strings.HasPrefix(text, "req_") {
-		requested, err := s.store.DocumentsOfRequest(ctx, within, text)
+		requested, err := s.store.DocumentsOfRequest(ctx, within.Environment, text)
 		if err != nil {
 			return nil, err
 		}
 		ids = append(ids, requested...)
 	}
 	if id, err := uuid.Parse(text); err == nil {
-		found, err := s.store.DocumentByInvoice(ctx, within, id.String())
-		if err == nil {
-			ids = append(ids, found)
-		} else if !errors.Is(err, store.ErrNotFound) {
+		found, err := s.store.DocumentsByID(ctx, within, id.String())
+		if err != nil {
 			return nil, err
 		}
+		ids = append(ids, found...)
 	}
 	return ids, nil
 }
@@ -190,8 +189,17 @@ func (s *Searcher) buyers(ctx context.Context, within store.Within, text string,
 	if identifier || len(wanted) == 0 || len(text) > maxText {
 		return nil, false, nil
 	}
-	longest := slices.MaxFunc(wanted, func(a, b string) int { return len(a) - len(b) })
-	looked, err := s.store.BuyersByWord(ctx, within, longest, maxWordsLooked)
+	rarest, fewest := "", maxWordsLooked+1
+	for _, word := range wanted {
+		n, err := s.store.CountBuyersByWord(ctx, within, word, maxWordsLooked)
+		if err != nil {
+			return nil, false, err
+		}
+		if n < fewest {
+			rarest, fewest = word, n
+		}
+	}
+	looked, err := s.store.BuyersByWord(ctx, within, rarest, maxWordsLooked)
 	if err != nil {
 		return nil, false, err
 	}

@@ -52,6 +52,7 @@ type People struct {
 	secrets *access.Secrets
 	hasher  Hasher
 	now     func() time.Time
+	refused *refusedBuckets
 }
 
 // New returns the people of a store. It fails when an option is missing.
@@ -59,7 +60,7 @@ func New(o Options) (*People, error) {
 	if o.Store == nil || o.Secrets == nil || o.Hasher == nil || o.Now == nil {
 		return nil, errors.New("people: options: Store, Secrets, Hasher and Now are required")
 	}
-	return &People{store: o.Store, secrets: o.Secrets, hasher: o.Hasher, now: o.Now}, nil
+	return &People{store: o.Store, secrets: o.Secrets, hasher: o.Hasher, now: o.Now, refused: newRefusedBuckets()}, nil
 }
 
 // Invitation is a new person: all that an operator decides.

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 // The vectors of RFC 6238, appendix B, for SHA-1. They have 8 digits; the last 6 are ours.
@@ -234,7 +238,7 @@ func TestSecondFactor(t *testing.T) {
 			}
 		}
 		e.clock.Advance(time.Minute)
-		if _, err := access.RotateMaster(t.Context(), e.store, e.keys); err != nil {
+		if _, err := access.RotateMaster(t.Context(), e.store, e.keys, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.signIn(u.Email, goodPassword, now()); err != nil {
@@ -335,4 +339,66 @@ func TestAPersonIsLimitedToAnEnvironment(t *testing.T) {
 			t.Errorf("the cookie in another environment: %v", err)
 		}
 	})
+}
+
+// A flood of sign-ins from one address costs the database one transaction a second.
+func TestAFloodOfSignInsDoesNotReachTheDatabase(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
+		for range maxFailures {
+			_, _ = e.SignIn(t.Context(), Credentials{Email: "x@example.com"}, client())
+		}
+		var commits atomic.Int64
+		e.store.OnCommit(func(time.Duration, error) { commits.Add(1) })
+		var limited *LimitedError
+		for range 100 {
+			if _, err := e.SignIn(t.Context(), Credentials{Email: "y@example.com"}, client()); !errors.As(err, &limited) {
+				t.Fatal(err)
+			}
+		}
+		if got := commits.Load(); got != 1 {
+			t.Errorf("100 sign-ins made %d transactions, want 1", got)
+		}
+	})
+}
+
+// Neither the database nor its files have a password, a link, a cookie, a recovery code or
+// the secret of a second factor.
+func TestSecretsOfPeopleAreNotStored(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := newEnv(t, storetest.SQLite(t, dir))
+	_, link, err := e.Create(t.Context(), Invitation{Name: "Ana", Email: "ana@example.com", Role: store.RoleOperator})
+	e.must(err)
+	e.hasher = &Argon2{memory: 64, passes: 1, running: make(chan struct{}, 1), waiting: make(chan struct{}, 1)}
+	cookie, err := e.Welcome(t.Context(), link, goodPassword, client())
+	e.must(err)
+	u, session, err := e.Authenticate(t.Context(), cookie, fiscal.Sandbox)
+	e.must(err)
+	e.must(e.BeginSecondFactor(t.Context(), u))
+	u, err = e.store.User(t.Context(), u.ID)
+	e.must(err)
+	pending, _, err := e.PendingSecondFactor(u)
+	e.must(err)
+	secret, err := secretEncoding.DecodeString(pending.Secret)
+	e.must(err)
+	codes, err := e.ConfirmSecondFactor(t.Context(), u, session, code(secret, stepOf(e.clock.Now())))
+	e.must(err)
+	_, _ = e.signIn("a password in the wrong field", "wrong", "")
+	planted := append(codes, goodPassword, link.Reveal(), cookie.Reveal(), pending.Secret, string(secret), "a password in the wrong field")
+	files, err := filepath.Glob(filepath.Join(dir, "fiscalhub.db*"))
+	e.must(err)
+	found := false
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		e.must(err)
+		found = found || strings.Contains(string(content), u.Email)
+		for _, text := range planted {
+			if strings.Contains(string(content), text) || strings.Contains(string(content), strings.ReplaceAll(text, "-", "")) {
+				t.Errorf("%s has %q", filepath.Base(file), text)
+			}
+		}
+	}
+	if !found {
+		t.Error("the search does not even find the email address")
+	}
 }

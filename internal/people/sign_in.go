@@ -132,6 +132,9 @@ type slot struct {
 // reserve counts a failure in each bucket before the sign-in is checked, so that concurrent
 // sign-ins cannot exceed the limit. It fails with a *LimitedError.
 func (p *People) reserve(ctx context.Context, buckets []string) (*slot, error) {
+	if err := p.refused.check(buckets, p.now()); err != nil {
+		return nil, err
+	}
 	s := &slot{buckets: slices.Sorted(slices.Values(buckets))} // one order, so that two sign-ins do not wait for each other
 	err := p.store.Update(ctx, func(tx *store.Tx) error {
 		now := p.now().Truncate(time.Microsecond)
@@ -144,7 +147,9 @@ func (p *People) reserve(ctx context.Context, buckets []string) (*slot, error) {
 			}
 			recent[i] = slices.DeleteFunc(all, func(at time.Time) bool { return !now.Before(at.Add(failureTime)) })
 			if n := len(recent[i]); n >= maxFailures {
-				return &LimitedError{RetryAfter: recent[i][n-maxFailures].Add(failureTime).Sub(now)}
+				limited := &LimitedError{RetryAfter: recent[i][n-maxFailures].Add(failureTime).Sub(now)}
+				p.refused.add(bucket, now, limited.RetryAfter)
+				return limited
 			}
 		}
 		for i, bucket := range s.buckets {

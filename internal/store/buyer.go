@@ -114,13 +114,26 @@ func (w Within) and(column string, next int) (condition string, args []any) {
 func (r reader) BuyersByRNC(ctx context.Context, within Within, rnc string, limit int) ([]Buyer, error) {
 	and, args := within.and(`b.taxpayer_id`, 3)
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT `+buyerColumns+` FROM buyers b WHERE b.environment = $1 AND b.rnc = $2 AND b.rnc <> ''`+and+`
-		ORDER BY b.taxpayer_id, b.id LIMIT `+strconv.Itoa(limit), append([]any{within.Environment, rnc}, args...)...)
+		SELECT `+buyerColumns+` FROM buyers b WHERE b.environment = $1 AND b.rnc = $2`+and+`
+		LIMIT `+strconv.Itoa(limit), append([]any{within.Environment, rnc}, args...)...)
 	if err != nil {
 		return nil, r.d.wrap("find buyers by RNC", err)
 	}
 	return collect(r.d, "find buyers by RNC", rows, scanBuyer)
 }
+
+// CountBuyersByWord counts the words with a prefix in the names of buyers, up to limit.
+func (r reader) CountBuyersByWord(ctx context.Context, within Within, prefix string, limit int) (n int, err error) {
+	and, args := within.and(`w.taxpayer_id`, 4)
+	err = r.q.QueryRowContext(ctx, `
+		SELECT count(*) FROM (
+			SELECT 1 FROM buyer_words w WHERE w.environment = $1 AND w.word >= $2 AND w.word < $3`+and+` LIMIT `+strconv.Itoa(limit)+`) AS found`,
+		append([]any{within.Environment, prefix, prefix + lastRune}, args...)...).Scan(&n)
+	return n, r.d.wrap("count buyers by name", err)
+}
+
+// lastRune follows a prefix in the upper limit of the words that have it.
+const lastRune = "\U0010FFFF"
 
 // BuyersByWord lists buyers that have a word of their name with a prefix, in the order of
 // that word. It looks at up to limit words.
@@ -133,7 +146,7 @@ func (r reader) BuyersByWord(ctx context.Context, within Within, prefix string, 
 			ORDER BY w.word LIMIT `+strconv.Itoa(limit)+`) AS found
 		JOIN buyers b ON b.environment = found.environment AND b.taxpayer_id = found.taxpayer_id AND b.id = found.buyer_id
 		ORDER BY found.word, b.taxpayer_id, b.id`,
-		append([]any{within.Environment, prefix, prefix + "\U0010FFFF"}, args...)...)
+		append([]any{within.Environment, prefix, prefix + lastRune}, args...)...)
 	if err != nil {
 		return nil, r.d.wrap("find buyers by name", err)
 	}

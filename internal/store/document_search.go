@@ -119,50 +119,48 @@ const fewHits = ` LIMIT 100`
 func (r reader) DocumentsByValue(ctx context.Context, within Within, value string) (ids []string, err error) {
 	and, more := within.and(`t.id`, 3)
 	args := append([]any{within.Environment, value}, more...)
-	for _, text := range []string{`
-		SELECT i.document_id FROM taxpayers t JOIN invoices i ON i.environment = $1 AND i.taxpayer_id = t.id AND i.external_id = $2
-		WHERE i.environment = $1` + and + fewHits, `
-		SELECT i.document_id FROM taxpayers t JOIN idempotency k ON k.environment = $1 AND k.taxpayer_id = t.id AND k.operation = 'create_invoice' AND k.key = $2
-		JOIN invoices i ON i.environment = $1 AND i.taxpayer_id = k.taxpayer_id AND i.id = k.object_id
-		WHERE k.environment = $1` + and + fewHits,
-	} {
+	// SQLite joins the tables of CROSS JOIN in this order: the taxpayers are few.
+	texts := []string{`
+		SELECT i.document_id FROM taxpayers t CROSS JOIN invoices i
+		WHERE i.environment = $1 AND i.taxpayer_id = t.id AND i.external_id = $2` + and + fewHits, `
+		SELECT i.document_id FROM taxpayers t CROSS JOIN idempotency k CROSS JOIN invoices i
+		WHERE k.environment = $1 AND k.taxpayer_id = t.id AND k.operation = 'create_invoice' AND k.key = $2
+			AND i.environment = $1 AND i.taxpayer_id = k.taxpayer_id AND i.id = k.object_id` + and + fewHits}
+	if fiscal.IsENCF(value) {
+		texts = append(texts, `
+		SELECT n.document_id FROM taxpayers t CROSS JOIN issued n
+		WHERE n.environment = $1 AND n.rnc = t.rnc AND n.encf = $2 AND n.taxpayer_id = t.id`+and+fewHits)
+	}
+	for _, text := range texts {
 		if ids, err = r.appendIDs(ctx, ids, text, args); err != nil {
 			return nil, err
 		}
 	}
-	if !fiscal.IsENCF(value) {
-		return ids, nil
-	}
-	return r.appendIDs(ctx, ids, `
-		SELECT n.document_id FROM taxpayers t JOIN issued n ON n.environment = $1 AND n.rnc = t.rnc AND n.encf = $2 AND n.taxpayer_id = t.id
-		WHERE n.environment = $1`+and+fewHits, args)
+	return ids, nil
 }
 
-// DocumentsByTrackID returns the ids of the documents with a trackId.
-func (r reader) DocumentsByTrackID(ctx context.Context, within Within, trackID string) ([]string, error) {
-	and, more := within.and(`taxpayer_id`, 3)
+// DocumentsByTrackID returns the ids of the documents of an environment with a trackId.
+func (r reader) DocumentsByTrackID(ctx context.Context, env fiscal.Environment, trackID string) ([]string, error) {
 	return r.appendIDs(ctx, nil, `
-		SELECT document_id FROM document_index WHERE environment = $1 AND track_id = $2 AND track_id <> ''`+and+fewHits,
-		append([]any{within.Environment, trackID}, more...))
+		SELECT document_id FROM document_index WHERE environment = $1 AND track_id = $2 AND track_id <> ''`+fewHits, []any{env, trackID})
 }
 
-// DocumentsOfRequest returns the ids of the documents that an HTTP request was about.
-func (r reader) DocumentsOfRequest(ctx context.Context, within Within, requestID string) ([]string, error) {
-	and, more := within.and(`h.taxpayer_id`, 3)
+// DocumentsOfRequest returns the ids of the documents of an environment that an HTTP
+// request was about.
+func (r reader) DocumentsOfRequest(ctx context.Context, env fiscal.Environment, requestID string) ([]string, error) {
 	return r.appendIDs(ctx, nil, `
-		SELECT i.document_id FROM history h JOIN invoices i ON i.environment = h.environment AND i.taxpayer_id = h.taxpayer_id AND i.id = h.invoice_id
-		WHERE h.environment = $1 AND h.request_id = $2 AND h.request_id <> ''`+and+fewHits,
-		append([]any{within.Environment, requestID}, more...))
+		SELECT i.document_id FROM history h CROSS JOIN invoices i
+		WHERE h.environment = $1 AND h.request_id = $2 AND h.request_id <> ''
+			AND i.environment = h.environment AND i.taxpayer_id = h.taxpayer_id AND i.id = h.invoice_id`+fewHits, []any{env, requestID})
 }
 
-// DocumentByInvoice returns the id of a document by the id of its invoice or by its own.
-// The error is ErrNotFound when the search may not show it.
-func (r reader) DocumentByInvoice(ctx context.Context, within Within, id string) (string, error) {
-	inv, err := r.AnyDocument(ctx, id)
-	if err == nil && (inv.Environment != within.Environment || !within.Allows(inv.TaxpayerID)) {
-		return "", ErrNotFound
-	}
-	return inv.DocumentID, err
+// DocumentsByID returns the ids of the documents with an id, or whose invoice has it.
+func (r reader) DocumentsByID(ctx context.Context, within Within, id string) ([]string, error) {
+	and, more := within.and(`t.id`, 3)
+	ids, err := r.appendIDs(ctx, []string{id}, `
+		SELECT i.document_id FROM taxpayers t CROSS JOIN invoices i
+		WHERE i.environment = $1 AND i.taxpayer_id = t.id AND i.id = $2`+and+fewHits, append([]any{within.Environment, id}, more...))
+	return ids, err
 }
 
 func (r reader) appendIDs(ctx context.Context, ids []string, text string, args []any) ([]string, error) {
@@ -183,25 +181,26 @@ func (r reader) FoundDocuments(ctx context.Context, within Within, documentIDs [
 	if len(documentIDs) == 0 {
 		return nil, nil
 	}
-	list, args := placeholdersFrom(2, documentIDs)
+	// Without a condition on the environment, every engine uses the index of the ids.
+	list, args := placeholders(documentIDs)
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT i.taxpayer_id, coalesce(b.name, ''), coalesce(b.rnc, ''), CASE WHEN x.document_id IS NULL THEN 0 ELSE 1 END, `+qualified("i", invoiceColumns)+`
+		SELECT i.environment, i.taxpayer_id, coalesce(b.name, ''), coalesce(b.rnc, ''), CASE WHEN x.document_id IS NULL THEN 0 ELSE 1 END, `+qualified("i", invoiceColumns)+`
 		FROM invoices i LEFT JOIN document_index x ON x.document_id = i.document_id
 		LEFT JOIN buyers b ON b.environment = x.environment AND b.taxpayer_id = x.taxpayer_id AND b.id = x.buyer_id
-		WHERE i.environment = $1 AND i.document_id IN (`+list+`)`, append([]any{within.Environment}, args...)...)
+		WHERE i.document_id IN (`+list+`)`, args...)
 	if err != nil {
 		return nil, r.d.wrap("read found documents", err)
 	}
 	all, err := collect(r.d, "read found documents", rows, func(row row) (f FoundDocument, err error) {
-		var taxpayer string
+		var scope Scope
 		var indexed int64
-		f.Invoice, err = scanInvoice(Scope{Environment: within.Environment})(afterScan{row, []any{&taxpayer, &f.BuyerName, &f.BuyerRNC, &indexed}})
-		f.TaxpayerID, f.Indexed = taxpayer, indexed == 1
+		f.Invoice, err = scanInvoice(scope)(afterScan{row, []any{&scope.Environment, &scope.TaxpayerID, &f.BuyerName, &f.BuyerRNC, &indexed}})
+		f.Scope, f.Indexed = scope, indexed == 1
 		return f, err
 	})
 	allowed := all[:0]
 	for _, f := range all {
-		if within.Allows(f.TaxpayerID) {
+		if f.Environment == within.Environment && within.Allows(f.TaxpayerID) {
 			allowed = append(allowed, f)
 		}
 	}

@@ -29,12 +29,12 @@ type WorkItem struct {
 func (r reader) WorkList(ctx context.Context, within Within, f WorkFilter) (found []WorkItem, next string, err error) {
 	after, chunk := f.After, f.Limit+1
 	for looked := 0; looked < maxLooked; {
-		some, err := r.workAfter(ctx, within.Environment, after, chunk)
+		some, err := r.workAfter(ctx, after, chunk)
 		if err != nil {
 			return nil, "", err
 		}
 		for _, w := range some {
-			if !f.CreatedBefore.IsZero() && !w.CreatedAt.Before(f.CreatedBefore) || f.Stage != "" && w.Job.Stage != f.Stage ||
+			if w.Environment != within.Environment || !f.CreatedBefore.IsZero() && !w.CreatedAt.Before(f.CreatedBefore) || f.Stage != "" && w.Job.Stage != f.Stage ||
 				f.TaxpayerID != "" && w.TaxpayerID != f.TaxpayerID || !within.Allows(w.TaxpayerID) {
 				continue
 			}
@@ -51,12 +51,12 @@ func (r reader) WorkList(ctx context.Context, within Within, f WorkFilter) (foun
 	return found, after, nil
 }
 
-func (r reader) workAfter(ctx context.Context, env fiscal.Environment, after string, limit int) ([]WorkItem, error) {
+func (r reader) workAfter(ctx context.Context, after string, limit int) ([]WorkItem, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+waitingColumns+`, coalesce(i.encf, ''), i.ecf_type, j.plan, j.stage, j.attempt, j.run_at, j.lease_until, j.last_error
-		FROM (SELECT * FROM jobs WHERE document_id > $2 AND environment = $1 ORDER BY document_id LIMIT `+strconv.Itoa(limit)+`) AS j
+		FROM (SELECT * FROM jobs WHERE document_id > $1 ORDER BY document_id LIMIT `+strconv.Itoa(limit)+`) AS j
 		JOIN invoices i ON i.document_id = j.document_id
-		ORDER BY i.document_id`, env, after)
+		ORDER BY i.document_id`, after)
 	if err != nil {
 		return nil, r.d.wrap("list work", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -127,10 +128,15 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 }
 
 // parseAddress returns the engine that the scheme names, and the rest of the
-// address. It does not parse a SQLite path, because a path may contain any
-// character.
+// address. The rest of a SQLite address is a path and nothing else. Other programs allow
+// parameters after a question mark; here they would silently become a part of the name of
+// the file, so a question mark in that name is refused.
 func parseAddress(address string) (*dialect, string, error) {
 	if path, ok := strings.CutPrefix(address, "sqlite:"); ok && path != "" {
+		if folder, file := filepath.Split(path); strings.Contains(file, "?") {
+			name, _, _ := strings.Cut(file, "?")
+			return nil, "", fmt.Errorf("store: the name of the database file must not have a question mark: the service sets all parameters of SQLite itself; use sqlite:%s", folder+name)
+		}
 		return sqliteDialect(), path, nil
 	}
 	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,6 +50,25 @@ func TestOpenRefusesAnInvalidOrUnreachableAddress(t *testing.T) {
 				t.Errorf("the message contains the password: %q", err)
 			}
 		})
+	}
+}
+
+// Parameters after a question mark are not parts of a file name, and are not ignored.
+func TestOpenRefusesParametersOfSQLite(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.db")
+	for _, parameters := range []string{"?_pragma=busy_timeout(1)", "?mode=ro&cache=shared", "?"} {
+		s, err := store.Open(t.Context(), "sqlite:"+path+parameters, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			t.Fatal("Open returned no error", s.Close())
+		}
+		if !strings.Contains(err.Error(), "use sqlite:"+path) || errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("the message is %q", err)
+		}
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("files were made: %v, %v", files, err)
 	}
 }
 

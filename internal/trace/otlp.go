@@ -19,25 +19,25 @@ const statusError = 2
 // fields are those of opentelemetry/proto/trace/v1/trace.proto, which never change.
 type message []byte
 
-func (m *message) number(field int, v uint64) {
-	*m = binary.AppendUvarint(*m, uint64(field)<<3)
+func (m *message) number(field, v uint64) {
+	*m = binary.AppendUvarint(*m, field<<3)
 	*m = binary.AppendUvarint(*m, v)
 }
 
-func (m *message) fixed(field int, v uint64) {
-	*m = binary.AppendUvarint(*m, uint64(field)<<3|1)
+func (m *message) fixed(field, v uint64) {
+	*m = binary.AppendUvarint(*m, field<<3|1)
 	*m = binary.LittleEndian.AppendUint64(*m, v)
 }
 
-func (m *message) bytes(field int, v []byte) {
-	*m = binary.AppendUvarint(*m, uint64(field)<<3|2)
+func (m *message) bytes(field uint64, v []byte) {
+	*m = binary.AppendUvarint(*m, field<<3|2)
 	*m = binary.AppendUvarint(*m, uint64(len(v)))
 	*m = append(*m, v...)
 }
 
-func (m *message) text(field int, v string) { m.bytes(field, []byte(v)) }
+func (m *message) text(field uint64, v string) { m.bytes(field, []byte(v)) }
 
-func (m *message) attributes(field int, all []Attribute) {
+func (m *message) attributes(field uint64, all []Attribute) {
 	for _, a := range all {
 		var value, pair message
 		if a.IsText {

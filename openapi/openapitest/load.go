@@ -76,6 +76,7 @@ func newCompiler(text []byte) (*compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse: %w", err)
 	}
+	closeSets(doc)
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
@@ -83,6 +84,30 @@ func newCompiler(text []byte) (*compiler, error) {
 		return nil, fmt.Errorf("add document: %w", err)
 	}
 	return &compiler{Compiler: c}, nil
+}
+
+// closeSets closes the sets of values that may grow. A client must accept values that it
+// does not know, but the service must send only those that the document lists.
+func closeSets(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if known, ok := v["x-extensible-enum"]; ok {
+			v["enum"] = known
+		}
+		if forms, ok := v["anyOf"].([]any); ok && len(forms) > 1 {
+			last, _ := forms[len(forms)-1].(map[string]any)
+			if last["$ref"] == "#/components/schemas/EventEnvelope" { // an event of any kind
+				v["anyOf"] = forms[:len(forms)-1]
+			}
+		}
+		for _, member := range v {
+			closeSets(member)
+		}
+	case []any:
+		for _, item := range v {
+			closeSets(item)
+		}
+	}
 }
 
 func (c *compiler) schema(pointer string) *jsonschema.Schema {

@@ -50,7 +50,7 @@ func (x exchange) problems(v *Validator) []string {
 }
 
 func answered(method, target string, status int, body string) exchange {
-	return exchange{
+	x := exchange{
 		method: method, target: target, status: status, body: body,
 		reqHeader: http.Header{},
 		header: http.Header{
@@ -61,6 +61,10 @@ func answered(method, target string, status int, body string) exchange {
 			"Ratelimit-Reset":     {"1775829540"},
 		},
 	}
+	if status >= 400 {
+		x.header.Set("Link", `</docs#error-not_found>; rel="help"`)
+	}
+	return x
 }
 
 func created() exchange {

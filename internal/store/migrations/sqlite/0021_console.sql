@@ -27,8 +27,8 @@ CREATE TABLE buyers (
 	name        TEXT NOT NULL,
 	words       TEXT NOT NULL,
 	PRIMARY KEY (environment, taxpayer_id, id)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX buyers_by_rnc ON buyers (environment, rnc, taxpayer_id, id) WHERE rnc <> '';
+) STRICT;
+CREATE INDEX buyers_by_rnc ON buyers (environment, rnc, taxpayer_id, id);
 
 CREATE TABLE buyer_words (
 	environment TEXT NOT NULL,
@@ -133,4 +133,4 @@ CREATE INDEX exports_open ON exports (environment, state, id) WHERE state IN ('w
 
 -- The page of a document lists the deliveries of its events, with their attempts.
 CREATE INDEX deliveries_by_document ON deliveries (document_id, notice_id) WHERE document_id <> '';
-CREATE INDEX delivery_attempts_of_event ON delivery_attempts (notice_id);
+CREATE INDEX delivery_attempts_of_event ON delivery_attempts (environment, taxpayer_id, notice_id);

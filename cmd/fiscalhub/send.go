@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/client"
+	"github.com/fiscalhub/fiscalhub/internal/bulk"
+)
+
+type sendCmd struct {
+	File     string `arg:"" help:"Invoices: one JSON object a line, a JSON array, or CSV with --map." placeholder:"FILE"`
+	BaseURL  string `name:"base-url" help:"Address of the service." default:"http://127.0.0.1:8080" placeholder:"URL"`
+	Taxpayer string `help:"Id of the taxpayer. Required unless --check is given." placeholder:"ID"`
+	Key      string `help:"API key with the scopes invoices.write, ecf.submit and invoices.read. Required unless --check is given; FISCALHUB_KEY keeps it out of the list of processes." placeholder:"KEY"`
+	Check    bool   `help:"Check every invoice and send none."`
+	Wait     bool   `help:"Wait until every invoice has a final status."`
+	Results  string `help:"File for the results, one JSON object for each invoice." placeholder:"FILE"`
+	Journal  string `help:"File that remembers what was sent, so that the command can be repeated. By default FILE.journal." placeholder:"FILE"`
+	Map      string `help:"The file is CSV; FILE says which column is which member of an invoice." placeholder:"FILE"`
+	Parallel int    `help:"Requests at the same time, 1 to 64." default:"8" placeholder:"N"`
+}
+
+// attemptsOfSend is how often a request is repeated while the service does not answer:
+// for about three minutes.
+const attemptsOfSend = 20
+
+// Run checks the invoices of a file and sends them. It fails when an invoice was refused,
+// or was not sent.
+func (c sendCmd) Run(t *terminal) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	lines, err := c.read()
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	if c.Check {
+		return c.report(t, bulk.Results(lines, nil), nil)
+	}
+	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(attemptsOfSend))
+	if err != nil {
+		return usageError(err.Error())
+	}
+	path := c.Journal
+	if path == "" {
+		path = c.File + ".journal"
+	}
+	journal, err := bulk.OpenJournal(path, strings.TrimRight(c.BaseURL, "/"), c.Taxpayer)
+	if errors.Is(err, bulk.ErrOtherJournal) {
+		return fmt.Errorf("%w: name another file with --journal", err)
+	}
+	if err != nil {
+		return err
+	}
+	err = c.send(t, &bulk.Sender{API: api, Journal: journal, Parallel: c.Parallel}, lines)
+	results := bulk.Results(lines, journal)
+	return errors.Join(c.report(t, results, err), journal.Close())
+}
+
+func (c sendCmd) check() error {
+	switch {
+	case !c.Check && (c.Taxpayer == "" || c.Key == ""):
+		return usageError("--taxpayer and --key are required, unless --check is given")
+	case c.Parallel < 1 || c.Parallel > 64:
+		return usageError("--parallel must be a number from 1 to 64")
+	}
+	return nil
+}
+
+func (c sendCmd) read() (lines []*bulk.Line, err error) {
+	f, err := os.Open(c.File)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if c.Map == "" {
+		return bulk.Read(f)
+	}
+	text, err := os.ReadFile(c.Map)
+	if err != nil {
+		return nil, err
+	}
+	m, err := bulk.ParseMap(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Map, err)
+	}
+	return bulk.ReadCSV(f, m)
+}
+
+// send sends the lines with progress, and waits for their outcomes if that is asked for.
+func (c sendCmd) send(t *terminal, s *bulk.Sender, lines []*bulk.Line) error {
+	counts := make(map[string]int64)
+	var done int64
+	for _, r := range bulk.Results(lines, s.Journal) {
+		if r.Status != bulk.NotSent && (r.InvoiceID != "" || r.Error != "") {
+			counts[r.Status]++
+			done++
+		}
+	}
+	total := int64(len(lines))
+	bar := t.startProgress("sending", "invoices")
+	defer bar.end(t)
+	bar.report(done, total)
+	s.Progress = func(r bulk.Result) {
+		counts[r.Status]++
+		done++
+		bar.unit = "invoices (" + countsText(counts) + ")"
+		bar.report(min(done, total), total)
+	}
+	if err := s.Send(t.ctx, lines); err != nil {
+		const again = "%d of %d invoices were sent. Run the same command again to send the others; no invoice is made twice"
+		if t.ctx.Err() == nil {
+			return fmt.Errorf("%w. "+again, err, done, total)
+		}
+		return t.interrupted(err, again, done, total)
+	}
+	if !c.Wait {
+		return nil
+	}
+	var final int64
+	s.Progress = func(bulk.Result) {
+		final++
+		bar.about("waiting for outcomes", final, total)
+	}
+	bar.unit = "invoices"
+	err := s.Wait(t.ctx, lines)
+	return t.interrupted(err, "all invoices were sent, but not all have a final status. Run the same command again to wait for them")
+}
+
+// countsText lists counts by status.
+func countsText(counts map[string]int64) string {
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// report writes the results. It fails with the error that ended the run, or when an
+// invoice was refused or not sent.
+func (c sendCmd) report(t *terminal, results []bulk.Result, ended error) error {
+	counts := make(map[string]int64)
+	var wrong []bulk.Result
+	for _, r := range results {
+		counts[r.Status]++
+		if r.Error != "" {
+			wrong = append(wrong, r)
+		}
+	}
+	if c.Results != "" {
+		if err := writeResults(c.Results, results); err != nil {
+			return errors.Join(ended, err)
+		}
+	}
+	if t.cli.JSON {
+		if err := encodeResults(t.out, results); err != nil {
+			return errors.Join(ended, err)
+		}
+	} else if err := c.printResults(t, counts, wrong); err != nil {
+		return errors.Join(ended, err)
+	}
+	switch {
+	case ended != nil:
+		return ended
+	case len(wrong) > 0:
+		return fmt.Errorf("%d of %d invoices were refused: correct them and run the same command again", len(wrong), len(results))
+	}
+	return nil
+}
+
+// shownProblems is how many refused invoices the command prints. All of them are in the
+// results.
+const shownProblems = 50
+
+func (c sendCmd) printResults(t *terminal, counts map[string]int64, wrong []bulk.Result) error {
+	return t.answer(nil, func(w io.Writer) {
+		for _, r := range wrong[:min(len(wrong), shownProblems)] {
+			line(w, fmt.Sprintf("line %d", r.Line), r.ExternalID, r.Error)
+		}
+		if more := len(wrong) - shownProblems; more > 0 {
+			line(w, fmt.Sprintf("and %d more; --results FILE writes all", more))
+		}
+		if c.Check {
+			line(w, fmt.Sprintf("%d valid, %d not valid", counts[bulk.NotSent], counts[bulk.Refused]))
+			return
+		}
+		line(w, countsText(counts))
+	})
+}
+
+func writeResults(path string, results []bulk.Result) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(encodeResults(f, results), f.Close())
+}
+
+// encodeResults writes one JSON object a line.
+func encodeResults(w io.Writer, results []bulk.Result) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	for _, r := range results {
+		if err := e.Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,6 @@
+curl -sS --fail-with-body \
+  "$FISCALHUB_URL/v1/taxpayers/$FISCALHUB_TAXPAYER/webhook-endpoints" \
+  -H "Authorization: Bearer $FISCALHUB_KEY" \
+  -H 'Idempotency-Key: erp-endpoint' \
+  -H 'Content-Type: application/json' \
+  -d '{ "url": "https://erp.example.com/fiscal", "events": ["*"] }'

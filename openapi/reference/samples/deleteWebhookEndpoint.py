@@ -1,0 +1,1 @@
+call("DELETE", f"{TAXPAYER}/webhook-endpoints/{endpoint_id}")

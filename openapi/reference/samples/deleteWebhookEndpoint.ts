@@ -1,0 +1,1 @@
+await call("DELETE", `${taxpayer}/webhook-endpoints/${endpointId}`);

@@ -1,0 +1,2 @@
+const answer = await call("POST", `${taxpayer}/webhook-endpoints/${endpointId}/enable`);
+console.log((await answer.json()).data.status);

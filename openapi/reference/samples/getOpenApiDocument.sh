@@ -1,0 +1,2 @@
+curl -sS --fail-with-body \
+  "$FISCALHUB_URL/v1/openapi.json" -o openapi.json

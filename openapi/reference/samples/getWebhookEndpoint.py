@@ -1,0 +1,2 @@
+answer = call("GET", f"{TAXPAYER}/webhook-endpoints/{endpoint_id}")
+print(json.load(answer)["data"]["status"])

@@ -1,0 +1,2 @@
+const answer = await call("GET", `${taxpayer}/webhook-endpoints/${endpointId}`);
+console.log((await answer.json()).data.status);

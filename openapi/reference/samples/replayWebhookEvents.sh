@@ -1,0 +1,5 @@
+curl -sS --fail-with-body -X POST \
+  "$FISCALHUB_URL/v1/taxpayers/$FISCALHUB_TAXPAYER/webhook-endpoints/$ENDPOINT_ID/replay" \
+  -H "Authorization: Bearer $FISCALHUB_KEY" \
+  -H 'Content-Type: application/json' \
+  -d '{ "failed": true }'

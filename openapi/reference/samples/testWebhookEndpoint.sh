@@ -1,0 +1,3 @@
+curl -sS --fail-with-body -X POST \
+  "$FISCALHUB_URL/v1/taxpayers/$FISCALHUB_TAXPAYER/webhook-endpoints/$ENDPOINT_ID/test" \
+  -H "Authorization: Bearer $FISCALHUB_KEY"
