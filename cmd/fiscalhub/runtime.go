@@ -134,6 +134,19 @@ func (r *envRuntime) clock() func() (ahead time.Duration, known bool) {
 	return r.authority.Clock
 }
 
+// release returns a function that releases the fenced number ranges of a taxpayer. It
+// returns nil in the sandbox.
+func (r *envRuntime) release(s *store.Store, witness *fence.Fence) func(ctx context.Context, scope store.Scope) error {
+	if r.authority == nil {
+		return nil
+	}
+	releaser := fence.Releaser{Store: s, Authority: r.authority, Identities: r.certificates, Fence: witness, Now: s.Now}
+	return func(ctx context.Context, scope store.Scope) error {
+		_, err := releaser.Release(ctx, scope)
+		return err
+	}
+}
+
 // applyWaiting applies messages of buyers that waited: for their document, or for their
 // signer to become known.
 func (r *envRuntime) applyWaiting(ctx context.Context) error {

@@ -69,8 +69,9 @@ type consoleParts struct {
 	pipeline *pipeline.Pipeline
 	circuits func() map[string]bool // nil in the sandbox
 	exports  *export.Jobs
-	services func() ([]overview.ServiceFigures, error) // nil in the sandbox
-	clock    func() (ahead time.Duration, known bool)  // nil in the sandbox
+	release  func(ctx context.Context, scope store.Scope) error // nil in the sandbox
+	services func() ([]overview.ServiceFigures, error)          // nil in the sandbox
+	clock    func() (ahead time.Duration, known bool)           // nil in the sandbox
 }
 
 // newConsole builds the console, and opens its listener if it has one of its own. It
@@ -99,7 +100,7 @@ func (f consoleFlags) newConsole(ctx context.Context, all *listeners, config ser
 		Pipeline: p.pipeline,
 		Circuits: p.circuits,
 		Exports:  p.exports,
-		Services: p.services, AuthorityClock: p.clock,
+		Services: p.services, AuthorityClock: p.clock, Release: p.release,
 	})
 	if err != nil {
 		return nil, err

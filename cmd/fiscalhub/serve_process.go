@@ -110,7 +110,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		pipeline: runtime.pipeline,
 		circuits: runtime.circuits(),
 		exports:  exports,
-		services: runtime.services(registry), clock: runtime.clock(),
+		services: runtime.services(registry), clock: runtime.clock(), release: runtime.release(s, witness),
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"html/template"
@@ -64,6 +65,9 @@ type Options struct {
 	// AuthorityClock returns by how much the authority's clock is ahead of this node's,
 	// and false when it is not known; nil in the sandbox.
 	AuthorityClock func() (ahead time.Duration, known bool)
+	// Release releases the fenced number ranges of a taxpayer, as the command reconcile
+	// does; nil in the sandbox.
+	Release func(ctx context.Context, scope store.Scope) error
 }
 
 func (o Options) check() error {
@@ -92,6 +96,7 @@ type Console struct {
 
 	reporter *overview.Reporter
 	resolver *liveplan.Resolver
+	releases releases
 }
 
 // New returns a console. It fails when an option is missing, or an embedded template or

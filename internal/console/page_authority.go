@@ -21,6 +21,7 @@ func (c *Console) authorityPages() []page {
 	return []page{
 		get(authorityAddress, overseers(), c.showAuthority),
 		live(authorityAddress+"/state", overseers(), c.showAuthorityState),
+		post(authorityAddress+"/release", overseers(), operators(), c.releaseRanges),
 	}
 }
 
@@ -61,6 +62,8 @@ type contingencyRow struct {
 type fenceRow struct {
 	overview.Fence
 	Taxpayer string
+	Running  bool   // this node releases it now
+	Problem  string // why the last release of this node ended
 }
 
 // clockView is the difference between the clocks of the authority and of this node.
@@ -122,7 +125,8 @@ func (x *request) authority() (v authorityView, err error) {
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return v, err
 		}
-		v.Fences = append(v.Fences, fenceRow{fence, taxpayer.LegalName})
+		running, problem := c.releases.state(fence.TaxpayerID)
+		v.Fences = append(v.Fences, fenceRow{fence, taxpayer.LegalName, running, problem})
 	}
 	if c.AuthorityClock != nil {
 		v.Clock.Ahead, v.Clock.Known = c.AuthorityClock()

@@ -1,8 +1,11 @@
 package console
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -189,4 +192,45 @@ func newBrowserLiveEnv(t *testing.T) *env {
 		return tx.ReportAnswer(t.Context(), e.Environment, e.clock.Now())
 	}))
 	return e
+}
+
+// An operator starts the release of fenced ranges in the background, and sees why it ended.
+func TestAnOperatorReleasesFencedRanges(t *testing.T) {
+	t.Parallel()
+	begun, end := make(chan store.Scope), make(chan error)
+	e := newLiveEnv(t, storetest.Address(t, "sqlite"), func(o *Options) {
+		o.Release = func(_ context.Context, scope store.Scope) error {
+			begun <- scope
+			return <-end
+		}
+	})
+	operator, _ := e.signedIn(store.RoleOperator)
+	auditor, _ := e.signedIn(store.RoleAuditor)
+	if got := auditor.post(authorityAddress+"/release", "taxpayer", e.taxpayer).StatusCode; got != http.StatusForbidden {
+		t.Errorf("an auditor's release answered %d", got)
+	}
+	if got := operator.post(authorityAddress+"/release", "taxpayer", store.NewID()).StatusCode; got != http.StatusNotFound {
+		t.Errorf("the release of no taxpayer answered %d", got)
+	}
+	for range 2 { // the second one finds the first one running
+		if got := operator.post(authorityAddress+"/release", "taxpayer", e.taxpayer).StatusCode; got != http.StatusSeeOther {
+			t.Fatalf("the release answered %d", got)
+		}
+	}
+	if scope := <-begun; scope.TaxpayerID != e.taxpayer || scope.Environment != fiscal.Certification {
+		t.Errorf("the release is for %+v", scope)
+	}
+	if running, _ := e.releases.state(e.taxpayer); !running {
+		t.Error("the release does not run")
+	}
+	end <- errors.New("the authority does not answer")
+	for {
+		if running, problem := e.releases.state(e.taxpayer); !running {
+			if problem != "the authority does not answer" {
+				t.Errorf("the problem is %q", problem)
+			}
+			return
+		}
+		runtime.Gosched()
+	}
 }
