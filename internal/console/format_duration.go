@@ -15,11 +15,11 @@ func duration(d time.Duration) string {
 	case d < time.Second:
 		return sign + strconv.FormatInt(d.Milliseconds(), 10) + "\u00a0ms"
 	case d < time.Minute:
-		return sign + decimalOf(uint64(d/(100*time.Millisecond))) + "\u00a0s" //nolint:gosec // not negative
+		return sign + decimalOf(uint64(d/(100*time.Millisecond))) + "\u00a0s"
 	case d < 2*time.Hour:
 		return sign + strconv.FormatInt(int64(d/time.Minute), 10) + "\u00a0min"
 	}
-	return sign + decimalOf(uint64(d/(6*time.Minute))) + "\u00a0h" //nolint:gosec // not negative
+	return sign + decimalOf(uint64(d/(6*time.Minute))) + "\u00a0h"
 }
 
 // decimalOf writes a number of tenths, without a zero at the end.

@@ -291,12 +291,13 @@ func (x *request) issueScope(f *invoiceForm) (scope store.Scope, ok bool, err er
 // command validates the invoice of a form as the API validates a request. The totals that
 // the invoice declares are the computed ones.
 func (f *invoiceForm) command() (pipeline.Command, error) {
-	raw, document, err := f.document(fiscal.Totals{})
+	_, incomplete, err := f.document(fiscal.Totals{})
 	if err != nil {
 		return pipeline.Command{}, err
 	}
-	draft := fiscal.NewDraft(fiscal.DecodeRequest(document))
-	if raw, document, err = f.document(draft.Totals); err != nil {
+	draft := fiscal.NewDraft(fiscal.DecodeRequest(incomplete))
+	raw, document, err := f.document(draft.Totals)
+	if err != nil {
 		return pipeline.Command{}, err
 	}
 	return pipeline.NewCommand(raw, document, "")
