@@ -5,11 +5,13 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -215,6 +217,12 @@ func TestRefusedInvoices(t *testing.T) {
 	}
 	if n := len(e.onlyInvoices()); n != 1 {
 		t.Errorf("%d invoices, want 1", n)
+	}
+	entries, err := e.Store.AuditEntries(t.Context(), store.AuditFilter{}, 0, 1000)
+	e.must(err)
+	issued := slices.DeleteFunc(entries, func(a audit.Entry) bool { return a.Action != "document.issue" })
+	if len(issued) != 1 {
+		t.Errorf("the audit log has %d entries of issued documents, want 1", len(issued))
 	}
 }
 
