@@ -244,6 +244,7 @@ func (r *reader) follow(command string) {
 	command = strings.NewReplacer(
 		"http://127.0.0.1:8080", r.service, "127.0.0.1:8080", "127.0.0.1:0", "/var/lib/fiscalhub", "var", "/mnt/backups/", "./",
 		"--password-file password.txt certificate.p12", "--password-file certificate.password certificate.p12",
+		"--taxpayer 0198c1b2-…", "--taxpayer "+r.ids["taxpayer"], "0198c1b4-…", r.ids["user"],
 	).Replace(command)
 	words := strings.Fields(command)
 	kind := ""

@@ -21,6 +21,7 @@ func translations() []translation {
 		{"README.md", "README.es.md"},
 		{"docs/first-live-invoice.md", "docs/es/primera-factura.md"},
 		{"docs/integration.md", "docs/es/integracion.md"},
+		{"docs/after-a-rejection.md", "docs/es/despues-de-un-rechazo.md"},
 		{"docs/webhooks.md", "docs/es/webhooks.md"},
 		{"docs/operations.md", "docs/es/operaciones.md"},
 		{"docs/glossary.md", "docs/es/glosario.md"},

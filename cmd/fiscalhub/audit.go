@@ -16,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -128,7 +129,8 @@ func (c auditListCmd) Run(t *terminal) error {
 	if c.Since != "" {
 		at, err := time.Parse(time.RFC3339, c.Since)
 		if err != nil {
-			return usageError("--since must be an instant like 2027-12-31T23:59:59Z")
+			return wrongUsage("--since must be an instant like 2027-12-31T23:59:59Z",
+				"--since debe ser un instante como 2027-12-31T23:59:59Z")
 		}
 		f.Since = at
 	}
@@ -197,7 +199,8 @@ func (c auditVerifyCmd) Run(t *terminal) error {
 		}
 		for _, mark := range marks {
 			if err := ring.VerifyCheckpoint(mark); err != nil {
-				return fmt.Errorf("checkpoint of %d entries: %w", mark.Seq, err)
+				return lang.Errorf("checkpoint of %d entries: %s",
+					"punto de control de %d entradas: %s", mark.Seq, err)
 			}
 		}
 		return verifyLog(t, s, marks)
@@ -217,7 +220,8 @@ func verifyLog(t *terminal, s *store.Store, marks []audit.Checkpoint) error {
 	}
 	if t.cli.JSON || broken == nil {
 		printErr := t.answer(v, func(w io.Writer) {
-			line(w, fmt.Sprintf("The audit log is complete and unchanged: %d entries, %d checkpoints.", v.Entries, v.Checkpoints))
+			say(w, lang.Messagef("The audit log is complete and unchanged: %d entries, %d checkpoints.",
+				"El registro de auditoría está completo y sin cambios: %d entradas, %d puntos de control.", v.Entries, v.Checkpoints))
 		})
 		return errors.Join(err, printErr)
 	}
@@ -230,7 +234,8 @@ func readCheckpoint(path string) (p audit.Checkpoint, err error) {
 		return p, err
 	}
 	if err := json.Unmarshal(bytes.TrimSpace(data), &p); err != nil {
-		return p, fmt.Errorf("%s is not a file of fiscalhub audit checkpoint: %w", path, err)
+		return p, lang.Errorf("%s is not a file of fiscalhub audit checkpoint: %s",
+			"%s no es un archivo de fiscalhub audit checkpoint: %s", path, err)
 	}
 	return p, nil
 }
@@ -245,7 +250,8 @@ func (c auditCheckpointCmd) Run(t *terminal) error {
 	return t.withKeys(func(s *store.Store, _ *seal.Keys, ring *access.Keyring) error {
 		head, err := s.VerifyAudit(t.ctx, nil)
 		if err != nil {
-			return fmt.Errorf("no checkpoint is written: %w", err)
+			return lang.Errorf("no checkpoint is written: %s",
+				"no se escribió ningún punto de control: %s", err)
 		}
 		mark := audit.NewCheckpoint(ring.Audit(), head, s.Now())
 		if err := s.Update(t.ctx, func(tx *store.Tx) error { return tx.AddAuditCheckpoint(t.ctx, mark) }); err != nil {
@@ -259,7 +265,8 @@ func (c auditCheckpointCmd) Run(t *terminal) error {
 			return err
 		}
 		return t.answer(mark, func(w io.Writer) {
-			line(w, fmt.Sprintf("%s states %d entries. Keep it on another machine, and give it to audit verify --checkpoint.", c.Out, mark.Seq))
+			say(w, lang.Messagef("%s states %d entries. Keep it on another machine, and give it to audit verify --checkpoint.",
+				"%s declara %d entradas. Guárdelo en otra máquina y entréguelo a audit verify --checkpoint.", c.Out, mark.Seq))
 		})
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -23,18 +24,22 @@ func (c backupCmd) Run(t *terminal) error {
 	progress.end(t)
 	switch {
 	case errors.Is(err, store.ErrHasOwnTools):
-		return errors.New("this command copies SQLite databases only: for PostgreSQL use pg_dump or pg_basebackup")
+		return lang.Errorf("this command copies SQLite databases only: for PostgreSQL use pg_dump or pg_basebackup",
+			"este comando copia solo bases de datos SQLite: para PostgreSQL use pg_dump o pg_basebackup")
 	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s exists already: name another file", c.File)
+		return lang.Errorf("%s exists already: name another file",
+			"%s ya existe: indique otro archivo", c.File)
 	case err != nil:
-		return t.interrupted(err, "there is no backup, and the unfinished copy was removed; run the command again")
+		return t.interrupted(err, lang.Messagef("there is no backup, and the unfinished copy was removed; run the command again",
+			"no hay copia, y la copia incompleta se eliminó; ejecute el comando otra vez"))
 	}
 	made := struct {
 		File  string `json:"file"`
 		Bytes int64  `json:"bytes"`
 	}{c.File, bytes}
 	return t.answer(made, func(w io.Writer) {
-		line(w, fmt.Sprintf("%s: %d bytes", c.File, bytes))
-		line(w, "The backup contains neither the master key nor the witness. Keep those in another place.")
+		say(w, lang.Literal(fmt.Sprintf("%s: %d bytes", c.File, bytes)))
+		say(w, lang.Messagef("The backup contains neither the master key nor the witness. Keep those in another place.",
+			"La copia no contiene la clave maestra ni el testigo. Guárdelos en otro lugar."))
 	})
 }

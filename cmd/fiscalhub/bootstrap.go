@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -30,9 +32,10 @@ func (t *terminal) printStart(v startView, baseURL string) error {
 	if t.cli.JSON {
 		return t.answer(v, nil)
 	}
-	_, _ = fmt.Fprintf(t.out, "fiscalhub %s, %s on %s\n  API  %s\n", v.Version, v.Environment, v.Engine, v.API)
+	_, _ = io.WriteString(t.out, lang.Messagef("fiscalhub %s, %s on %s\n  API  %s\n", "fiscalhub %s, %s en %s\n  API  %s\n",
+		v.Version, v.Environment, v.Engine, v.API).In(t.language))
 	if v.Receiver != "" {
-		_, _ = fmt.Fprintf(t.out, "  Receiver %s\n", v.Receiver)
+		_, _ = io.WriteString(t.out, lang.Messagef("  Receiver %s\n", "  Receptor %s\n", v.Receiver).In(t.language))
 	}
 	if v.Console != "" {
 		_, _ = fmt.Fprintf(t.out, "  Console %s\n", v.Console)
@@ -43,7 +46,7 @@ func (t *terminal) printStart(v startView, baseURL string) error {
 	}
 	switch {
 	case v.APIKey != "":
-		_, _ = fmt.Fprintf(t.out, `
+		_, _ = io.WriteString(t.out, lang.Messagef(`
 The database was empty, so it has a demonstration taxpayer now. Its API key is shown only this time:
   taxpayer  %s
   api key   %s
@@ -51,10 +54,20 @@ The database was empty, so it has a demonstration taxpayer now. Its API key is s
 Create an invoice:
 
 %s
-`, v.TaxpayerID, v.APIKey, curl(baseURL, v.TaxpayerID, v.APIKey, "demo-0001"))
+`, `
+La base de datos estaba vacía, así que ahora tiene un contribuyente de demostración. Su clave de API se muestra solo esta vez:
+  contribuyente  %s
+  clave de API   %s
+
+Cree una factura:
+
+%s
+`, v.TaxpayerID, v.APIKey, curl(baseURL, v.TaxpayerID, v.APIKey, "demo-0001")).In(t.language))
 	case v.TaxpayerID != "":
-		_, _ = fmt.Fprintf(t.out, "\nThe service shows an API key only once. For a new one, run:\n  fiscalhub credential create%s --taxpayer %s --environment %s --scope invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage\n",
+		command := fmt.Sprintf("fiscalhub credential create%s --taxpayer %s --environment %s --scope invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage",
 			t.sharedFlags(), v.TaxpayerID, v.Environment)
+		_, _ = io.WriteString(t.out, lang.Messagef("\nThe service shows an API key only once. For a new one, run:\n  %s\n",
+			"\nEl servicio muestra una clave de API solo una vez. Para una nueva, ejecute:\n  %s\n", command).In(t.language))
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -31,19 +31,21 @@ type signerFlags struct {
 
 // parse checks the flags.
 func (f signerFlags) parse() (store.BuyerSigner, error) {
-	env, err := liveEnvironment(f.Environment, "the sandbox has no buyers")
+	env, err := liveEnvironment(f.Environment, lang.Messagef("the sandbox has no buyers", "el sandbox no tiene compradores"))
 	if err != nil {
 		return store.BuyerSigner{}, err
 	}
 	if !fiscal.IsRNC(f.RNC) {
-		return store.BuyerSigner{}, usageError("--rnc must have 9 or 11 digits")
+		return store.BuyerSigner{}, wrongUsage("--rnc must have 9 or 11 digits",
+			"--rnc debe tener 9 u 11 dígitos")
 	}
 	signer := strings.TrimSpace(f.Signer)
 	if digits := strings.ReplaceAll(signer, "-", ""); strings.Trim(digits, "0123456789") == "" {
 		signer = digits // a cédula as people write it
 	}
 	if signer == "" || len(signer) > 64 {
-		return store.BuyerSigner{}, usageError("--signer must have 1 to 64 characters")
+		return store.BuyerSigner{}, wrongUsage("--signer must have 1 to 64 characters",
+			"--signer debe tener de 1 a 64 caracteres")
 	}
 	return store.BuyerSigner{Scope: store.Scope{Environment: env, TaxpayerID: f.Taxpayer}, BuyerRNC: f.RNC, Signer: signer}, nil
 }
@@ -95,13 +97,16 @@ func (c buyerConfirmCmd) Run(t *terminal) error {
 		}
 		applied, err := responses.ApplyConfirmed(ctx)
 		if err != nil {
-			return fmt.Errorf("the signer is confirmed; a running server applies the kept responses within a minute: %w", err)
+			return lang.Errorf("the signer is confirmed; a running server applies the kept responses within a minute: %s",
+				"el firmante está confirmado; un servidor en marcha aplica las respuestas guardadas en un minuto: %s", err)
 		}
 		v := newSignerView(signer)
 		v.Responses = int64(applied)
 		return t.answer(v, func(w io.Writer) {
-			line(w, "confirmed; responses of "+v.Signer+" count as those of buyer "+v.RNC)
-			line(w, "kept responses that count now: "+strconv.Itoa(applied))
+			say(w, lang.Messagef("confirmed; responses of %s count as those of buyer %s",
+				"confirmado; las respuestas de %s cuentan como las del comprador %s", v.Signer, v.RNC))
+			say(w, lang.Messagef("kept responses that count now: %d",
+				"respuestas guardadas que cuentan ahora: %d", applied))
 		})
 	})
 }
@@ -140,7 +145,8 @@ func (c buyerRemoveCmd) Run(t *terminal) error {
 		ctx := audit.WithReason(t.ctx, c.Reason)
 		err := s.Update(ctx, func(tx *store.Tx) error { return tx.RemoveBuyerSigner(ctx, signer) })
 		if errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("%s is no known signer of buyer %s: see fiscalhub buyer list", signer.Signer, signer.BuyerRNC)
+			return lang.Errorf("%s is no known signer of buyer %s: see fiscalhub buyer list",
+				"%s no es un firmante conocido del comprador %s: vea fiscalhub buyer list", signer.Signer, signer.BuyerRNC)
 		}
 		if err != nil {
 			return err
@@ -148,7 +154,8 @@ func (c buyerRemoveCmd) Run(t *terminal) error {
 		v := newSignerView(signer)
 		v.State = "removed"
 		return t.answer(v, func(w io.Writer) {
-			line(w, "removed; new responses of "+v.Signer+" are kept apart. An acknowledgement of this person from the buyer's address makes the person known again.")
+			say(w, lang.Messagef("removed; new responses of %s are kept apart. An acknowledgement of this person from the buyer's address makes the person known again.",
+				"eliminado; las nuevas respuestas de %s se guardan aparte. Un acuse de recibo de esta persona desde la dirección del comprador la vuelve conocida.", v.Signer))
 		})
 	})
 }

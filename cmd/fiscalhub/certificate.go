@@ -2,12 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -55,7 +55,7 @@ type certificateImportCmd struct {
 // Run imports a certificate. It stores the certificate and the encrypted private
 // key, and does not store the password.
 func (c certificateImportCmd) Run(t *terminal) error {
-	env, err := liveEnvironment(c.Environment, "the sandbox signs nothing and needs no certificate")
+	env, err := liveEnvironment(c.Environment, lang.Messagef("the sandbox signs nothing and needs no certificate", "el sandbox no firma nada y no necesita certificado"))
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,14 @@ func (c certificateImportCmd) Run(t *terminal) error {
 		}
 		now := time.Now()
 		if left := kept.NotAfter.Sub(now); left < expiryWarning {
-			t.warn("the certificate ends on %s, in %d days: renew it and import the new one, the old one can stay", formatTime(kept.NotAfter), int(left/(24*time.Hour)))
+			t.warn(lang.Messagef("the certificate ends on %s, in %d days: renew it and import the new one, the old one can stay",
+				"el certificado vence el %s, en %d días: renuévelo e importe el nuevo; el anterior puede quedarse", formatTime(kept.NotAfter), int(left/(24*time.Hour))))
 		}
 		return t.answer(newCertificateView(kept, now), func(w io.Writer) {
 			line(w, "id", kept.ID)
 			line(w, "subject", kept.Subject)
 			line(w, "serial", kept.Serial)
-			line(w, "valid", formatTime(kept.NotBefore)+" to "+formatTime(kept.NotAfter))
+			line(w, "valid", formatTime(kept.NotBefore)+" – "+formatTime(kept.NotAfter))
 		})
 	})
 }
@@ -87,13 +88,17 @@ func (c certificateImportCmd) Run(t *terminal) error {
 func (c certificateImportCmd) explain(err error) error {
 	switch {
 	case errors.Is(err, access.ErrCertificateExpired):
-		return fmt.Errorf("%s: %w; import the renewed one", c.File, err)
+		return lang.Errorf("%s: %s; import the renewed one",
+			"%s: %s; importe el renovado", c.File, err)
 	case errors.Is(err, access.ErrCertificateNotYetValid):
-		return fmt.Errorf("%s: %w; import it then, and check the clock of this machine", c.File, err)
+		return lang.Errorf("%s: %s; import it then, and check the clock of this machine",
+			"%s: %s; impórtelo entonces y revise el reloj de esta máquina", c.File, err)
 	case errors.Is(err, access.ErrCertificateRevoked):
-		return fmt.Errorf("%s: %w; a revoked certificate cannot be used again: import a new one", c.File, err)
+		return lang.Errorf("%s: %s; a revoked certificate cannot be used again: import a new one",
+			"%s: %s; un certificado revocado no se puede volver a usar: importe uno nuevo", c.File, err)
 	case errors.Is(err, access.ErrNoPerson):
-		return fmt.Errorf("%s: %w; ask the certification authority for a certificate for tax procedures", c.File, err)
+		return lang.Errorf("%s: %s; ask the certification authority for a certificate for tax procedures",
+			"%s: %s; solicite a la entidad de certificación un certificado para procedimientos tributarios", c.File, err)
 	}
 	return err
 }
@@ -110,9 +115,11 @@ func (c certificateRevokeCmd) Run(t *terminal) error {
 		if err != nil {
 			return missing(err, "certificate", c.ID)
 		}
-		t.warn("the certification authority does not know of this: have the certificate revoked there too")
+		t.warn(lang.Messagef("the certification authority does not know of this: have the certificate revoked there too",
+			"la entidad de certificación no se entera de esto: haga revocar el certificado allí también"))
 		return t.answer(newCertificateView(revoked, time.Now()), func(w io.Writer) {
-			line(w, "revoked; every server stops signing with it within 5 seconds")
+			say(w, lang.Messagef("revoked; every server stops signing with it within 5 seconds",
+				"revocado; todos los servidores dejan de firmar con él en 5 segundos"))
 		})
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 type checkCmd struct {
@@ -33,40 +34,44 @@ type checkResult struct {
 func (c checkCmd) Run(t *terminal) error {
 	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(3))
 	if err != nil {
-		return usageError(err.Error())
+		return usageError{lang.OfError(err)}
 	}
 	k := checker{t: t, api: api, id: uuid.NewString()}
 	var view checkView
+	var lines [][]string // the names and details in the language of the reader
 	failed := 0
 	for _, check := range []struct {
-		name string
-		run  func() (string, error)
+		name lang.Message
+		run  func() (lang.Message, error)
 	}{
-		{"one accepted operation", k.accepted},
-		{"one failed validation", k.invalid},
-		{"the same request with the same key", k.replayed},
-		{"the same key with a different body", k.mismatch},
-		{"lookup by external_id", k.found},
-		{"lookup of the synthetic fiscal document and its artifacts", k.document},
+		{lang.Messagef("one accepted operation", "una operación aceptada"), k.accepted},
+		{lang.Messagef("one failed validation", "una validación fallida"), k.invalid},
+		{lang.Messagef("the same request with the same key", "la misma solicitud con la misma clave"), k.replayed},
+		{lang.Messagef("the same key with a different body", "la misma clave con otro cuerpo"), k.mismatch},
+		{lang.Messagef("lookup by external_id", "búsqueda por external_id"), k.found},
+		{lang.Messagef("lookup of the synthetic fiscal document and its artifacts",
+			"búsqueda del documento fiscal sintético y sus archivos"), k.document},
 	} {
 		detail, err := check.run()
 		if err != nil {
 			failed++
-			detail = oneLine(err)
+			detail = lang.OfError(err)
 		}
-		view.Checks = append(view.Checks, checkResult{check.name, err == nil, detail})
+		view.Checks = append(view.Checks, checkResult{check.name.String(), err == nil, printable(detail.String())})
+		lines = append(lines, []string{check.name.In(t.language), detail.In(t.language)})
 	}
 	err = t.answer(view, func(w io.Writer) {
-		for _, r := range view.Checks {
+		for i, r := range view.Checks {
 			mark := "ok"
 			if !r.OK {
 				mark = "FAILED"
 			}
-			line(w, mark, r.Name, r.Detail)
+			line(w, mark, lines[i][0], lines[i][1])
 		}
 	})
 	if err == nil && failed > 0 {
-		err = fmt.Errorf("%d of %d checks failed", failed, len(view.Checks))
+		err = lang.Errorf("%d of %d checks failed",
+			"%d de %d comprobaciones fallaron", failed, len(view.Checks))
 	}
 	return err
 }
@@ -93,88 +98,91 @@ func (k *checker) request() client.InvoiceRequest {
 	}
 }
 
-func (k *checker) accepted() (string, error) {
+func (k *checker) accepted() (lang.Message, error) {
 	made, err := k.api.CreateInvoice(k.t.ctx, k.id, k.request())
 	if err != nil {
-		return "", err
+		return lang.Message{}, err
 	}
 	k.created = made
 	if made.Data.Status != "accepted" || made.Meta.Replayed || made.Meta.Location == "" {
-		return "", fmt.Errorf("the answer must be a new invoice with status accepted and a Location; its status is %s", made.Data.Status)
+		return lang.Message{}, lang.Errorf("the answer must be a new invoice with status accepted and a Location; its status is %s",
+			"la respuesta debe ser una factura nueva con estado accepted y un Location; su estado es %s", made.Data.Status)
 	}
-	return "invoice " + made.Data.ID + " is accepted (synthetic)", nil
+	return lang.Messagef("invoice %s is accepted (synthetic)", "la factura %s está aceptada (sintética)", made.Data.ID), nil
 }
 
-func (k *checker) invalid() (string, error) {
+func (k *checker) invalid() (lang.Message, error) {
 	bad := k.request()
 	bad.ExternalID += "-invalid"
 	bad.DeclaredTotals.Total = "118.0.0"
 	_, err := k.api.CreateInvoice(k.t.ctx, k.id+"-invalid", bad)
 	refused, err := refusal(err, "validation_error")
 	if err != nil {
-		return "", err
+		return lang.Message{}, err
 	}
 	for _, d := range refused.Details {
 		if d.Field == "declared_totals.total" {
-			return fmt.Sprintf("validation_error, %s: %s", d.Field, d.Code), nil
+			return lang.Literal(fmt.Sprintf("validation_error, %s: %s", d.Field, d.Code)), nil
 		}
 	}
-	return "", errors.New("validation_error does not name declared_totals.total")
+	return lang.Message{}, lang.Errorf("validation_error does not name declared_totals.total", "validation_error no nombra declared_totals.total")
 }
 
-func (k *checker) replayed() (string, error) {
+func (k *checker) replayed() (lang.Message, error) {
 	again, err := k.api.CreateInvoice(k.t.ctx, k.id, k.request())
 	if err != nil {
-		return "", err
+		return lang.Message{}, err
 	}
 	if !again.Meta.Replayed || again.Data != k.created.Data {
-		return "", errors.New("the answer must be the original one with Idempotency-Replayed: true")
+		return lang.Message{}, lang.Errorf("the answer must be the original one with Idempotency-Replayed: true",
+			"la respuesta debe ser la original con Idempotency-Replayed: true")
 	}
-	return "the original answer, replayed", nil
+	return lang.Messagef("the original answer, replayed", "la respuesta original, repetida"), nil
 }
 
-func (k *checker) mismatch() (string, error) {
+func (k *checker) mismatch() (lang.Message, error) {
 	other := k.request()
 	other.Notes = "another body"
 	_, err := k.api.CreateInvoice(k.t.ctx, k.id, other)
 	if _, err := refusal(err, "idempotency_mismatch"); err != nil {
-		return "", err
+		return lang.Message{}, err
 	}
-	return "idempotency_mismatch", nil
+	return lang.Literal("idempotency_mismatch"), nil
 }
 
-func (k *checker) found() (string, error) {
+func (k *checker) found() (lang.Message, error) {
 	page, err := k.api.ListInvoices(k.t.ctx, client.ListOptions{ExternalID: "check-" + k.id})
 	if err != nil {
-		return "", err
+		return lang.Message{}, err
 	}
 	if len(page.Data) != 1 || page.Data[0].ID != k.created.Data.ID {
-		return "", fmt.Errorf("the list must have the created invoice only, and has %d invoices", len(page.Data))
+		return lang.Message{}, lang.Errorf("the list must have the created invoice only, and has %d invoices",
+			"la lista debe tener solo la factura creada, y tiene %d facturas", len(page.Data))
 	}
-	return "found invoice " + page.Data[0].ID, nil
+	return lang.Messagef("found invoice %s", "se encontró la factura %s", page.Data[0].ID), nil
 }
 
-func (k *checker) document() (string, error) {
+func (k *checker) document() (lang.Message, error) {
 	found, err := k.api.FindDocument(k.t.ctx, "check-"+k.id)
 	if err != nil {
-		return "", err
+		return lang.Message{}, err
 	}
 	if found.Data.InvoiceID != k.created.Data.ID {
-		return "", errors.New("the document does not belong to the invoice")
+		return lang.Message{}, lang.Errorf("the document does not belong to the invoice", "el documento no pertenece a la factura")
 	}
 	read, err := k.api.Document(k.t.ctx, found.Data.ID)
 	if err != nil {
-		return "", err
+		return lang.Message{}, err
 	}
 	_, err = k.api.DocumentXML(k.t.ctx, read.Data.ID)
 	if _, err := refusal(err, "artifact_not_ready"); err != nil {
-		return "", fmt.Errorf("XML: %w", err)
+		return lang.Message{}, lang.Errorf("XML: %s", "XML: %s", err)
 	}
 	_, err = k.api.DocumentPDF(k.t.ctx, read.Data.ID)
 	if _, err := refusal(err, "artifact_not_ready"); err != nil {
-		return "", fmt.Errorf("PDF: %w", err)
+		return lang.Message{}, lang.Errorf("PDF: %s", "PDF: %s", err)
 	}
-	return "document " + read.Data.ID + "; XML and PDF answer artifact_not_ready", nil
+	return lang.Messagef("document %s; XML and PDF answer artifact_not_ready", "documento %s; XML y PDF responden artifact_not_ready", read.Data.ID), nil
 }
 
 // refusal returns the error of the API when it has a code. It fails when the
@@ -185,7 +193,7 @@ func refusal(err error, code client.Code) (*client.Error, error) {
 		return refused, nil
 	}
 	if err == nil {
-		err = errors.New("the request succeeded")
+		err = lang.Errorf("the request succeeded", "la solicitud tuvo éxito")
 	}
-	return nil, fmt.Errorf("the request must fail with %s: %w", code, err)
+	return nil, lang.Errorf("the request must fail with %s: %s", "la solicitud debe fallar con %s: %s", code, err)
 }

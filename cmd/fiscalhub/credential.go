@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -60,7 +60,7 @@ func (t *terminal) answerKey(key apikey.Key, c store.Credential) error {
 	return t.answer(v, func(w io.Writer) {
 		line(w, "id", v.ID)
 		line(w, "api key", v.APIKey)
-		line(w, "", "Store it now: it is not shown again.")
+		line(w, "", storeNow().In(t.language))
 	})
 }
 
@@ -87,22 +87,25 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 	for _, name := range splitList(c.Scope) {
 		scope, err := apikey.ParseScope(name)
 		if err != nil {
-			return usageError(err.Error())
+			return usageError{lang.OfError(err)}
 		}
 		terms.Scopes = append(terms.Scopes, scope)
 	}
 	if c.Expires != "" {
 		at, err := time.Parse(time.RFC3339, c.Expires)
 		if err != nil {
-			return usageError("--expires must be an instant like 2027-12-31T23:59:59Z")
+			return wrongUsage("--expires must be an instant like 2027-12-31T23:59:59Z",
+				"--expires debe ser un instante como 2027-12-31T23:59:59Z")
 		}
 		if !at.After(time.Now()) {
-			return fmt.Errorf("--expires: %s is in the past", c.Expires)
+			return lang.Errorf("--expires: %s is in the past",
+				"--expires: %s está en el pasado", c.Expires)
 		}
 		terms.ExpiresAt = at
 	}
 	if c.RateLimit < 0 {
-		return usageError("--requests-per-minute must be positive")
+		return wrongUsage("--requests-per-minute must be positive",
+			"--requests-per-minute debe ser mayor que 0")
 	}
 	if err := c.apply(&terms); err != nil {
 		return err
@@ -172,6 +175,9 @@ func (c credentialRevokeCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		return t.answer(newCredentialView(ended), func(w io.Writer) { line(w, "revoked; every server refuses it within 5 seconds") })
+		return t.answer(newCredentialView(ended), func(w io.Writer) {
+			say(w, lang.Messagef("revoked; every server refuses it within 5 seconds",
+				"revocada; todos los servidores la rechazan en 5 segundos"))
+		})
 	})
 }

@@ -5,13 +5,13 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
-	"fmt"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -44,19 +44,21 @@ func (c clientFlags) apply(terms *access.Terms) error {
 	for _, path := range c.ClientCertificate {
 		fingerprint, err := certificateFingerprint(path)
 		if err != nil {
-			return fmt.Errorf("--client-certificate: %w", err)
+			return lang.Errorf("--client-certificate: %s", "--client-certificate: %s", err)
 		}
 		add(fingerprint)
 	}
 	for _, text := range splitList(c.ClientCertificateSHA256) {
 		digest, err := hex.DecodeString(strings.ReplaceAll(text, ":", ""))
 		if err != nil || len(digest) != sha256.Size {
-			return usageError("--client-certificate-sha256 must be 64 hexadecimal digits")
+			return wrongUsage("--client-certificate-sha256 must be 64 hexadecimal digits",
+				"--client-certificate-sha256 debe ser 64 dígitos hexadecimales")
 		}
 		add(hex.EncodeToString(digest))
 	}
 	if len(terms.AllowedNetworks) > maxClients || len(terms.ClientCertificates) > maxClients {
-		return usageError(fmt.Sprintf("a credential has at most %d networks and %d client certificates", maxClients, maxClients))
+		return wrongUsage("a credential has at most %d networks and %d client certificates",
+			"una credencial tiene un máximo de %d redes y %d certificados de cliente", maxClients, maxClients)
 	}
 	return nil
 }
@@ -71,9 +73,11 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	network, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil || network.Addr().Is4In6():
-		return netip.Prefix{}, usageError("--allow must be a network like 203.0.113.0/24, or an address")
+		return netip.Prefix{}, wrongUsage("--allow must be a network like 203.0.113.0/24, or an address",
+			"--allow debe ser una red como 203.0.113.0/24 o una dirección")
 	case network != network.Masked():
-		return netip.Prefix{}, usageError(fmt.Sprintf("--allow %s: the network is %s", text, network.Masked()))
+		return netip.Prefix{}, wrongUsage("--allow %s: the network is %s",
+			"--allow %s: la red es %s", text, network.Masked())
 	}
 	return network, nil
 }
@@ -88,7 +92,8 @@ func certificateFingerprint(path string) (string, error) {
 		content = block.Bytes
 	}
 	if _, err := x509.ParseCertificate(content); err != nil {
-		return "", fmt.Errorf("%s has no certificate in PEM or DER: %w", path, err)
+		return "", lang.Errorf("%s has no certificate in PEM or DER: %s",
+			"%s no tiene un certificado en PEM o DER: %s", path, err)
 	}
 	digest := sha256.Sum256(content)
 	return hex.EncodeToString(digest[:]), nil

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -75,7 +75,8 @@ func (c demoCmd) Run(t *terminal) (err error) {
 		return err
 	}
 	defer closeAuthority()
-	t.progress("A simulator of the tax authority runs at %s, with a taxpayer, a certificate and ranges of numbers.", address)
+	t.progress(lang.Messagef("A simulator of the tax authority runs at %s, with a taxpayer, a certificate and ranges of numbers.",
+		"Un simulador de la DGII funciona en %s, con un contribuyente, un certificado y rangos de secuencias.", address))
 	closeListener, err := d.openListener()
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func (d *demo) tour(ctx context.Context, c demoCmd, served chan error) (err erro
 	if err := d.printResult(); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(d.t.out, `
+	_, _ = io.WriteString(d.t.out, lang.Messagef(`
 All invoices, with links to open:  %s
 
 The service is still running. Try it:
@@ -136,7 +137,17 @@ The service is still running. Try it:
   events    %s/v1/taxpayers/%s/events, and by webhook to %s
   operator  fiscalhub work list --data %s
 Ctrl-C stops it and removes its data.
-`, page, d.baseURL, d.baseURL, d.scope.TaxpayerID, d.key, d.baseURL, d.scope.TaxpayerID, d.hook, d.service.cli.Data)
+`, `
+Todas las facturas, con enlaces para abrir:  %s
+
+El servicio sigue en marcha. Pruébelo:
+  API            %s/v1, descrita en %s/docs
+  contribuyente  %s
+  clave de API   %s
+  eventos        %s/v1/taxpayers/%s/events, y por webhook a %s
+  operador       fiscalhub work list --data %s
+Ctrl-C lo detiene y borra sus datos.
+`, page, d.baseURL, d.baseURL, d.scope.TaxpayerID, d.key, d.baseURL, d.scope.TaxpayerID, d.hook, d.service.cli.Data).In(d.t.language))
 	select {
 	case <-ctx.Done():
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/client"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // createInvoices creates the invoices through the public API. It waits for the
@@ -17,14 +18,15 @@ func (d *demo) createInvoices(ctx context.Context) error {
 	for _, s := range d.samples {
 		made, err := d.api.CreateInvoice(ctx, "demo-"+s.externalID, s.request())
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.externalID, err)
+			return lang.Errorf("%s: %s", "%s: %s", s.externalID, err)
 		}
 		s.invoiceID, s.documentID, s.status = made.Data.ID, made.Data.FiscalDocumentID, made.Data.Status
-		d.t.progress("%s  %-20s %s", s.externalID, s.status, s.about)
+		d.t.progress(lang.Literal(fmt.Sprintf("%s  %-20s %s", s.externalID, s.status, s.about)))
 		numbered := func() (bool, error) {
 			document, err := d.api.Document(ctx, s.documentID)
 			if err == nil && document.Data.ENCF != "" && document.Data.ENCF != s.encf {
-				err = fmt.Errorf("%s has the number %s instead of %s", s.externalID, document.Data.ENCF, s.encf)
+				err = lang.Errorf("%s has the number %s instead of %s",
+					"%s tiene la secuencia %s en lugar de %s", s.externalID, document.Data.ENCF, s.encf)
 			}
 			return document.Data.ENCF != "", err
 		}
@@ -50,7 +52,8 @@ func await(ctx context.Context, done func() (bool, error), problem func() string
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-end:
-			return fmt.Errorf("not within %s: %s", demoTimeout, problem())
+			return lang.Errorf("not within %s: %s",
+				"no dentro de %s: %s", demoTimeout, problem())
 		}
 	}
 }
@@ -76,7 +79,7 @@ func (d *demo) awaitStatuses(ctx context.Context) error {
 			}
 			if s.status != inv.Status {
 				s.status = inv.Status
-				d.t.progress("%s  %-20s %s", s.externalID, s.status, s.encf)
+				d.t.progress(lang.Literal(fmt.Sprintf("%s  %-20s %s", s.externalID, s.status, s.encf)))
 			}
 			if s.status != s.goal {
 				open = append(open, s.externalID+" is "+string(s.status))
@@ -104,7 +107,7 @@ func (d *demo) fetchFiles(ctx context.Context) error {
 				continue
 			}
 			if err != nil {
-				return fmt.Errorf("%s of %s: %w", extension, s.externalID, err)
+				return lang.Errorf("%s of %s: %s", "%s de %s: %s", extension, s.externalID, err)
 			}
 			s.files[extension] = file.Data
 		}

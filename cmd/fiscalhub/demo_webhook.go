@@ -14,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -23,7 +24,7 @@ import (
 // demoListener is the server of an integrator. It verifies the webhooks that it
 // receives, and prints and keeps their events.
 type demoListener struct {
-	progress func(format string, args ...any)
+	progress func(lang.Message)
 
 	mu       sync.Mutex
 	secret   webhook.Secret
@@ -65,7 +66,8 @@ func (l *demoListener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name := event.Data.ExternalID
 	if _, again := l.received[name][event.ID]; !again {
-		l.progress("%s  %-20s received by webhook, signature verified", name, strings.TrimPrefix(event.Type, "fiscal_document."))
+		l.progress(lang.Messagef("%s  %-20s received by webhook, signature verified",
+			"%s  %-20s recibido por webhook, firma verificada", name, strings.TrimPrefix(event.Type, "fiscal_document.")))
 	}
 	if l.received[name] == nil {
 		l.received[name] = map[string]receivedEvent{}

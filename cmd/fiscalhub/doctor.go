@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -26,7 +26,7 @@ type doctorCmd struct {
 func (c doctorCmd) Run(t *terminal) error {
 	free, err := capacity.ParseSize(c.MinFree)
 	if err != nil {
-		return usageError("--min-free: " + err.Error())
+		return usageOf("min-free", err)
 	}
 	env := fiscal.Environment(c.Environment)
 	if err := c.check(env); err != nil {
@@ -97,7 +97,9 @@ func (d *doctor) checks() []doctorCheck {
 func (d *doctor) withStore(check func(context.Context) []checkOutcome) func(context.Context) []checkOutcome {
 	return func(ctx context.Context) []checkOutcome {
 		if d.store == nil {
-			return warned("Not checked, because the database cannot be opened.", "Correct the check of the connection first.")
+			return warned(lang.Messagef("Not checked, because the database cannot be opened.",
+				"No se revisó, porque la base de datos no se puede abrir."), lang.Messagef("Correct the check of the connection first.",
+				"Corrija primero la revisión de la conexión."))
 		}
 		return check(ctx)
 	}
@@ -107,7 +109,9 @@ func (d *doctor) withStore(check func(context.Context) []checkOutcome) func(cont
 func (d *doctor) withRing(check func(context.Context) []checkOutcome) func(context.Context) []checkOutcome {
 	return d.withStore(func(ctx context.Context) []checkOutcome {
 		if d.ring == nil {
-			return warned("Not checked, because the keys of the service cannot be read.", "Correct the check of the master key first.")
+			return warned(lang.Messagef("Not checked, because the keys of the service cannot be read.",
+				"No se revisó, porque las claves del servicio no se pueden leer."), lang.Messagef("Correct the check of the master key first.",
+				"Corrija primero la revisión de la clave maestra."))
 		}
 		return check(ctx)
 	})
@@ -117,7 +121,8 @@ func (d *doctor) withRing(check func(context.Context) []checkOutcome) func(conte
 func (d *doctor) withLive(check func(context.Context) []checkOutcome) func(context.Context) []checkOutcome {
 	return func(ctx context.Context) []checkOutcome {
 		if d.env == fiscal.Sandbox {
-			return passed("The sandbox does not need this.")
+			return passed(lang.Messagef("The sandbox does not need this.",
+				"El sandbox no lo necesita."))
 		}
 		return check(ctx)
 	}
@@ -129,13 +134,16 @@ func (d *doctor) close() {
 	}
 	if d.store != nil {
 		if err := d.store.Close(); err != nil {
-			d.t.warn("the database was not closed: %s", oneLine(err))
+			d.t.warn(lang.Messagef("the database was not closed: %s",
+				"la base de datos no se cerró: %s", err))
 		}
 	}
 }
 
 // denied returns the outcome of a check that the database role may not make.
 func denied(err error) []checkOutcome {
-	return failed(fmt.Sprintf("The role may not read what this check needs: %s.", oneLine(err)),
-		"Run this command with the database role of the service (fiscalhub_service).")
+	return failed(lang.Messagef("The role may not read what this check needs: %s.",
+		"El rol no puede leer lo que esta revisión necesita: %s.", err),
+		lang.Messagef("Run this command with the database role of the service (fiscalhub_service).",
+			"Ejecute este comando con el rol de base de datos del servicio (fiscalhub_service)."))
 }

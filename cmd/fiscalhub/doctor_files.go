@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,11 +10,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 // asTheService is what to do when this user may not read a file.
-const asTheService = "Run this command as the user of the service."
+func asTheService() lang.Message {
+	return lang.Messagef("Run this command as the user of the service.", "Ejecute este comando con el usuario del servicio.")
+}
 
 // isOpenToOthers reports whether other users than the owner can open a file.
 func isOpenToOthers(info fs.FileInfo) bool {
@@ -50,23 +52,32 @@ func (d *doctor) folders(context.Context) []checkOutcome {
 		info, err := os.Stat(folder)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			found = append(found, failed("There is no folder "+folder+".", "Name the folder of the service with --data, or start a server, which creates it.")...)
+			found = append(found, failed(lang.Messagef("There is no folder %s.",
+				"No existe la carpeta %s.", folder), lang.Messagef("Name the folder of the service with --data, or start a server, which creates it.",
+				"Indique la carpeta del servicio con --data, o inicie un servidor, que la crea."))...)
 		case err != nil:
-			found = append(found, failed("The folder "+folder+" cannot be read: "+oneLine(err)+".", asTheService)...)
+			found = append(found, failed(lang.Messagef("The folder %s cannot be read: %s.",
+				"La carpeta %s no se puede leer: %s.", folder, err), asTheService())...)
 		case !info.IsDir():
-			found = append(found, failed(folder+" is not a folder.", "Name the folder of the service with --data.")...)
+			found = append(found, failed(lang.Messagef("%s is not a folder.",
+				"%s no es una carpeta.", folder), lang.Messagef("Name the folder of the service with --data.",
+				"Indique la carpeta del servicio con --data."))...)
 		case isWritableByOthers(info):
-			found = append(found, failed(fmt.Sprintf("Other users may replace files in the folder %s (mode %04o).", folder, info.Mode().Perm()),
-				"Run chmod 700 "+folder+".")...)
+			found = append(found, failed(lang.Messagef("Other users may replace files in the folder %s (mode %04o).",
+				"Otros usuarios pueden reemplazar archivos en la carpeta %s (modo %04o).", folder, info.Mode().Perm()),
+				lang.Messagef("Run chmod 700 %s.",
+					"Ejecute chmod 700 %s.", folder))...)
 		}
 	}
-	return orPassed(found, "Only the owner can add files to "+strings.Join(d.dataFolders(), ", ")+".")
+	return orPassed(found, lang.Messagef("Only the owner can add files to %s.",
+		"Solo el dueño puede agregar archivos a %s.", strings.Join(d.dataFolders(), ", ")))
 }
 
 // permissions checks that other users can open no file of the service.
 func (d *doctor) permissions(context.Context) []checkOutcome {
 	if runtime.GOOS == "windows" {
-		return passed("Not checked: modes of files restrict nothing on Windows.")
+		return passed(lang.Messagef("Not checked: modes of files restrict nothing on Windows.",
+			"No se revisó: en Windows los modos de los archivos no restringen nada."))
 	}
 	var found []checkOutcome
 	checked := 0
@@ -78,16 +89,22 @@ func (d *doctor) permissions(context.Context) []checkOutcome {
 		checked++
 		switch {
 		case err != nil:
-			found = append(found, failed("The file "+file+" cannot be read: "+oneLine(err)+".", asTheService)...)
+			found = append(found, failed(lang.Messagef("The file %s cannot be read: %s.",
+				"El archivo %s no se puede leer: %s.", file, err), asTheService())...)
 		case isOpenToOthers(info):
-			found = append(found, failed(fmt.Sprintf("Other users may open %s (mode %04o).", file, info.Mode().Perm()),
-				"Run chmod 600 "+file+". Rotate the secrets if a person who must not know them had access to this machine.")...)
+			found = append(found, failed(lang.Messagef("Other users may open %s (mode %04o).",
+				"Otros usuarios pueden abrir %s (modo %04o).", file, info.Mode().Perm()),
+				lang.Messagef("Run chmod 600 %s. Rotate the secrets if a person who must not know them had access to this machine.",
+					"Ejecute chmod 600 %s. Rote los secretos si una persona que no debe conocerlos tuvo acceso a esta máquina.", file))...)
 		}
 	}
 	if checked == 0 {
-		return warned("There are no files of the service.", "Name their folder with --data, or start a server, which creates them.")
+		return warned(lang.Messagef("There are no files of the service.",
+			"No hay archivos del servicio."), lang.Messagef("Name their folder with --data, or start a server, which creates them.",
+			"Indique su carpeta con --data, o inicie un servidor, que los crea."))
 	}
-	return orPassed(found, "Only the owner can open "+plural(checked, "file", "files")+" with secrets, invoices or numbers.")
+	return orPassed(found, lang.Messagef("Only the owner can open %s with secrets, invoices or numbers.",
+		"Solo el dueño puede abrir %s con secretos, facturas o secuencias.", plural(checked, lang.Messagef("file", "archivo"), lang.Messagef("files", "archivos"))))
 }
 
 // privateFiles returns the files that only the owner may open. They need not exist.
@@ -113,25 +130,31 @@ func (d *doctor) privateFiles() []string {
 // diskSpace checks the disks of the data folder and of the database.
 func (d *doctor) diskSpace(context.Context) []checkOutcome {
 	var found []checkOutcome
-	var free []string
+	var free []lang.Message
 	for _, folder := range d.dataFolders() {
 		bytes, known, err := freeSpace(folder)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			found = append(found, failed("The free space of "+folder+" is not known: "+oneLine(err)+".", "Check the disk.")...)
+			found = append(found, failed(lang.Messagef("The free space of %s is not known: %s.",
+				"No se conoce el espacio libre de %s: %s.", folder, err), lang.Messagef("Check the disk.",
+				"Revise el disco."))...)
 		case !known:
 		case bytes < uint64(d.minFree): //nolint:gosec // a size is not negative
-			found = append(found, failed(fmt.Sprintf("%d MiB are free for %s, and %d MiB are the least.", bytes>>20, folder, d.minFree>>20),
-				"Free some space, or move the data: with a full disk the service answers creations with 503.")...)
+			found = append(found, failed(lang.Messagef("%d MiB are free for %s, and at least %d MiB are needed.",
+				"Hay %d MiB libres para %s, y el mínimo es %d MiB.", bytes>>20, folder, d.minFree>>20),
+				lang.Messagef("Free some space, or move the data: with a full disk the service answers creations with 503.",
+					"Libere espacio o mueva los datos: con el disco lleno el servicio responde 503 a las creaciones."))...)
 		default:
-			free = append(free, fmt.Sprintf("%d MiB are free for %s", bytes>>20, folder))
+			free = append(free, lang.Messagef("%d MiB are free for %s", "hay %d MiB libres para %s", bytes>>20, folder))
 		}
 	}
 	if len(found) == 0 && len(free) == 0 {
-		return warned("The free space is not known.", "Check the disk.")
+		return warned(lang.Messagef("The free space is not known.",
+			"No se conoce el espacio libre."), lang.Messagef("Check the disk.",
+			"Revise el disco."))
 	}
-	return orPassed(found, strings.Join(free, ", ")+".")
+	return orPassed(found, lang.Messagef("%s.", "%s.", lang.Join(free, ", ")))
 }
 
 // tlsCertificate checks the certificate of --tls-cert, if there is one.
@@ -139,16 +162,24 @@ func (d *doctor) tlsCertificate(context.Context) []checkOutcome {
 	served, err := d.tls.certificate()
 	switch {
 	case err != nil:
-		return failed("The TLS certificate of the service cannot be used: "+oneLine(err)+".", "Name the files of a certificate and its key with --tls-cert and --tls-key.")
+		return failed(lang.Messagef("The TLS certificate of the service cannot be used: %s.",
+			"El certificado TLS del servicio no se puede usar: %s.", err), lang.Messagef("Name the files of a certificate and its key with --tls-cert and --tls-key.",
+			"Indique los archivos de un certificado y su clave con --tls-cert y --tls-key."))
 	case served == nil:
-		return passed("The service answers without TLS (--tls-cert): only a proxy on this machine or in a private network may reach it.")
+		return passed(lang.Messagef("The service answers without TLS (--tls-cert): only a proxy on this machine or in a private network may reach it.",
+			"El servicio responde sin TLS (--tls-cert): solo un proxy en esta máquina o en una red privada puede alcanzarlo."))
 	}
 	end := served.current.Load().Leaf.NotAfter
 	switch left := end.Sub(d.now()); {
 	case left <= 0:
-		return failed("The TLS certificate of the service expired on "+formatTime(end)+".", "Replace the files of --tls-cert and --tls-key; a running server reads them again.")
+		return failed(lang.Messagef("The TLS certificate of the service expired on %s.",
+			"El certificado TLS del servicio venció el %s.", formatTime(end)), lang.Messagef("Replace the files of --tls-cert and --tls-key; a running server reads them again.",
+			"Reemplace los archivos de --tls-cert y --tls-key; un servidor en marcha los vuelve a leer."))
 	case left < endsSoon:
-		return warned("The TLS certificate of the service expires on "+formatTime(end)+".", "Replace the files of --tls-cert and --tls-key; a running server reads them again.")
+		return warned(lang.Messagef("The TLS certificate of the service expires on %s.",
+			"El certificado TLS del servicio vence el %s.", formatTime(end)), lang.Messagef("Replace the files of --tls-cert and --tls-key; a running server reads them again.",
+			"Reemplace los archivos de --tls-cert y --tls-key; un servidor en marcha los vuelve a leer."))
 	}
-	return passed("The TLS certificate of the service is valid until " + formatTime(end) + ".")
+	return passed(lang.Messagef("The TLS certificate of the service is valid until %s.",
+		"El certificado TLS del servicio es válido hasta el %s.", formatTime(end)))
 }

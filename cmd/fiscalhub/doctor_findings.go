@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // checkState says how a check ended.
@@ -20,16 +21,23 @@ const (
 // checkOutcome is what a check has found.
 type checkOutcome struct {
 	state  checkState
-	found  string // a sentence
-	action string // what to do; empty when there is nothing to do
+	found  lang.Message // a sentence
+	action lang.Message // what to do; empty when there is nothing to do
 }
 
-func passed(found string) []checkOutcome { return []checkOutcome{{statePassed, found, ""}} }
-func warned(found, action string) []checkOutcome {
+func passed(found lang.Message) []checkOutcome {
+	return []checkOutcome{{statePassed, found, lang.Message{}}}
+}
+
+func warned(found, action lang.Message) []checkOutcome {
 	return []checkOutcome{{stateWarning, found, action}}
 }
-func failed(found, action string) []checkOutcome { return []checkOutcome{{stateFailed, found, action}} }
-func orPassed(o []checkOutcome, found string) []checkOutcome {
+
+func failed(found, action lang.Message) []checkOutcome {
+	return []checkOutcome{{stateFailed, found, action}}
+}
+
+func orPassed(o []checkOutcome, found lang.Message) []checkOutcome {
 	if len(o) == 0 {
 		return passed(found)
 	}
@@ -60,9 +68,10 @@ func (t *terminal) printFindings(found []finding) error {
 	count := map[checkState]int{}
 	for i, f := range found {
 		count[f.state]++
-		view.Checks[i] = findingView{f.group, f.name, f.state, f.state != stateFailed, strings.TrimSpace(f.found + " " + f.action), f.action}
+		view.Checks[i] = findingView{f.group, f.name, f.state, f.state != stateFailed, strings.TrimSpace(f.found.String() + " " + f.action.String()), f.action.String()}
 	}
-	summary := fmt.Sprintf("%d ok, %d with a warning, %d failed", count[statePassed], count[stateWarning], count[stateFailed])
+	summary := lang.Messagef("%d ok, %d with a warning, %d failed", "%d bien, %d con advertencia, %d con falla",
+		count[statePassed], count[stateWarning], count[stateFailed]).In(t.language)
 	err := t.answer(view, func(w io.Writer) {
 		group := ""
 		for _, f := range found {
@@ -71,24 +80,25 @@ func (t *terminal) printFindings(found []finding) error {
 					_, _ = fmt.Fprintln(w)
 				}
 				group = f.group
-				_, _ = fmt.Fprintln(w, group)
+				_, _ = fmt.Fprintln(w, checkName(group, t.language))
 			}
 			f.print(w)
 		}
 		_, _ = fmt.Fprintf(w, "\n%s\n", summary)
 	})
 	if err == nil && count[stateFailed] > 0 {
-		err = fmt.Errorf("%d of %d checks failed: do what the lines marked FAILED say", count[stateFailed], len(found))
+		err = lang.Errorf("%d of %d checks failed: do what the lines marked FAILED say",
+			"%d de %d revisiones fallaron: haga lo que dicen las líneas marcadas FAILED", count[stateFailed], len(found))
 	}
 	return err
 }
 
 // plural returns a number with its noun.
-func plural(n int, one, many string) string {
+func plural(n int, one, many lang.Message) lang.Message {
 	if n == 1 {
-		return "1 " + one
+		many = one
 	}
-	return strconv.Itoa(n) + " " + many
+	return lang.Messagef("%d %s", "%d %s", n, many)
 }
 
 // terminalWidth is how wide the findings are printed. findingIndent is where their text
@@ -104,8 +114,8 @@ func (f finding) print(w io.Writer) {
 	if f.state == stateFailed {
 		mark = "FAILED"
 	}
-	head := fmt.Sprintf("  %-7s  %-15s  ", mark, f.name)
-	for _, text := range []string{f.found, f.action} {
+	head := fmt.Sprintf("  %-7s  %-15s  ", mark, checkName(f.name, languageOfWriter(w)))
+	for _, text := range []string{f.found.In(languageOfWriter(w)), f.action.In(languageOfWriter(w))} {
 		if text == "" {
 			continue
 		}
@@ -130,4 +140,39 @@ func wrapText(text string, width int) []string {
 		}
 	}
 	return lines
+}
+
+// checkName returns the name of a check, or of a group of checks, in a language. It has
+// at most 15 letters, the width of its column.
+func checkName(name string, l lang.Language) string {
+	for _, m := range []lang.Message{
+		lang.Messagef("Files", "Archivos"),
+		lang.Messagef("folders", "carpetas"),
+		lang.Messagef("permissions", "permisos"),
+		lang.Messagef("disk space", "disco"),
+		lang.Messagef("TLS certificate", "certificado TLS"),
+		lang.Messagef("Database", "Base de datos"),
+		lang.Messagef("connection", "conexión"),
+		lang.Messagef("settings", "ajustes"),
+		lang.Messagef("role", "rol"),
+		lang.Messagef("Keys", "Claves"),
+		lang.Messagef("master key", "clave maestra"),
+		lang.Messagef("credentials", "credenciales"),
+		lang.Messagef("audit log", "auditoría"),
+		lang.Messagef("Tax authority", "DGII"),
+		lang.Messagef("trusted roots", "raíces"),
+		lang.Messagef("reachability", "acceso"),
+		lang.Messagef("Clock", "Reloj"),
+		lang.Messagef("time zone", "zona horaria"),
+		lang.Messagef("database", "base de datos"),
+		lang.Messagef("tax authority", "DGII"),
+		lang.Messagef("Taxpayers", "Contribuyentes"),
+		lang.Messagef("certificates", "certificados"),
+		lang.Messagef("number ranges", "rangos"),
+	} {
+		if m.In(lang.English) == name {
+			return m.In(l)
+		}
+	}
+	return name
 }

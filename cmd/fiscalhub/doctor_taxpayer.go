@@ -9,6 +9,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -23,7 +24,9 @@ const (
 func (d *doctor) certificates(ctx context.Context) []checkOutcome {
 	all, err := d.store.Certificates(ctx)
 	if err != nil {
-		return failed("The certificates cannot be read: "+oneLine(err)+".", "Check the database.")
+		return failed(lang.Messagef("The certificates cannot be read: %s.",
+			"Los certificados no se pueden leer: %s.", err), lang.Messagef("Check the database.",
+			"Revise la base de datos."))
 	}
 	last := map[store.Scope]time.Time{} // zero: all are revoked
 	for _, c := range all {
@@ -37,7 +40,9 @@ func (d *doctor) certificates(ctx context.Context) []checkOutcome {
 		last[c.Scope] = end
 	}
 	if len(last) == 0 {
-		return warned("No taxpayer has a certificate in "+string(d.env)+".", "Import one with fiscalhub certificate import.")
+		return warned(lang.Messagef("No taxpayer has a certificate in %s.",
+			"Ningún contribuyente tiene certificado en %s.", d.env), lang.Messagef("Import one with fiscalhub certificate import.",
+			"Importe uno con fiscalhub certificate import."))
 	}
 	var broken, ending []string
 	identities := access.NewCertificates(d.store, d.keys, d.store.Now)
@@ -48,15 +53,19 @@ func (d *doctor) certificates(ctx context.Context) []checkOutcome {
 			ending = append(ending, "taxpayer "+scope.TaxpayerID+" ("+formatTime(end)+")")
 		}
 	}
-	const action = "Import a new certificate with fiscalhub certificate import."
+	action := lang.Messagef("Import a new certificate with fiscalhub certificate import.",
+		"Importe un certificado nuevo con fiscalhub certificate import.")
 	var found []checkOutcome
 	if len(broken) > 0 {
-		found = append(found, failed(plural(len(broken), "taxpayer", "taxpayers")+" cannot sign: "+few(broken)+".", action)...)
+		found = append(found, failed(lang.Messagef("%s cannot sign: %s.",
+			"No hay firma posible para %s: %s.", plural(len(broken), lang.Messagef("taxpayer", "contribuyente"), lang.Messagef("taxpayers", "contribuyentes")), few(broken)), action)...)
 	}
 	if len(ending) > 0 {
-		found = append(found, warned("The certificates of "+plural(len(ending), "taxpayer", "taxpayers")+" end within 30 days: "+few(ending)+".", action)...)
+		found = append(found, warned(lang.Messagef("The certificates of %s end within 30 days: %s.",
+			"Los certificados de %s vencen en 30 días: %s.", plural(len(ending), lang.Messagef("taxpayer", "contribuyente"), lang.Messagef("taxpayers", "contribuyentes")), few(ending)), action)...)
 	}
-	return orPassed(found, "The certificates of "+plural(len(last), "taxpayer", "taxpayers")+" sign, and are valid for 30 days or more.")
+	return orPassed(found, lang.Messagef("The certificates of %s sign, and are valid for 30 days or more.",
+		"Los certificados de %s firman y son válidos por 30 días o más.", plural(len(last), lang.Messagef("taxpayer", "contribuyente"), lang.Messagef("taxpayers", "contribuyentes"))))
 }
 
 // few sorts a list and returns the first of it.
@@ -76,7 +85,9 @@ type rangeOwner struct {
 func (d *doctor) numberRanges(ctx context.Context) []checkOutcome {
 	all, err := d.store.NumberRanges(ctx)
 	if err != nil {
-		return failed("The number ranges cannot be read: "+oneLine(err)+".", "Check the database.")
+		return failed(lang.Messagef("The number ranges cannot be read: %s.",
+			"Los rangos de secuencias no se pueden leer: %s.", err), lang.Messagef("Check the database.",
+			"Revise la base de datos."))
 	}
 	of := map[rangeOwner][]store.NumberRange{}
 	for _, n := range all {
@@ -86,7 +97,9 @@ func (d *doctor) numberRanges(ctx context.Context) []checkOutcome {
 		}
 	}
 	if len(of) == 0 {
-		return warned("No taxpayer has a number range in "+string(d.env)+".", "Add one with fiscalhub sequence add.")
+		return warned(lang.Messagef("No taxpayer has a number range in %s.",
+			"Ningún contribuyente tiene un rango de secuencias en %s.", d.env), lang.Messagef("Add one with fiscalhub sequence add.",
+			"Agregue uno con fiscalhub sequence add."))
 	}
 	var none, ending []string
 	for owner, ranges := range of {
@@ -97,15 +110,19 @@ func (d *doctor) numberRanges(ctx context.Context) []checkOutcome {
 			ending = append(ending, fmt.Sprintf("%s (%d)", name, left))
 		}
 	}
-	const action = "Ask the authority for numbers and add them with fiscalhub sequence add; release a fenced range with fiscalhub reconcile."
+	action := lang.Messagef("Ask the authority for numbers and add them with fiscalhub sequence add; release a fenced range with fiscalhub reconcile.",
+		"Solicite secuencias a la DGII y agréguelas con fiscalhub sequence add; libere un rango bloqueado con fiscalhub reconcile.")
 	var found []checkOutcome
 	if len(none) > 0 {
-		found = append(found, failed("No number can be used for "+plural(len(none), "type", "types")+" of documents: "+few(none)+".", action)...)
+		found = append(found, failed(lang.Messagef("No number can be used for %s of documents: %s.",
+			"No hay secuencias utilizables para %s de documentos: %s.", plural(len(none), lang.Messagef("type", "tipo"), lang.Messagef("types", "tipos")), few(none)), action)...)
 	}
 	if len(ending) > 0 {
-		found = append(found, warned(fmt.Sprintf("Fewer than %d numbers are left for the next 30 days, for %s of documents: %s.", fewNumbers, plural(len(ending), "type", "types"), few(ending)), action)...)
+		found = append(found, warned(lang.Messagef("Fewer than %d numbers are left for the next 30 days, for %s of documents: %s.",
+			"Quedan menos de %d secuencias para los próximos 30 días, para %s de documentos: %s.", fewNumbers, plural(len(ending), lang.Messagef("type", "tipo"), lang.Messagef("types", "tipos")), few(ending)), action)...)
 	}
-	return orPassed(found, "Numbers are left for the next 30 days, for "+plural(len(of), "type", "types")+" of documents.")
+	return orPassed(found, lang.Messagef("Numbers are left for the next 30 days, for %s of documents.",
+		"Quedan secuencias para los próximos 30 días, para %s de documentos.", plural(len(of), lang.Messagef("type", "tipo"), lang.Messagef("types", "tipos"))))
 }
 
 // numbersLeft counts the numbers that may still be used on a later day.

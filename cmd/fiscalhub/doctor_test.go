@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 func TestDoctorChecksTheTLSCertificate(t *testing.T) {
@@ -35,7 +36,7 @@ func TestDoctorChecksTheTLSCertificate(t *testing.T) {
 				writeFile(t, d.tls.TLSKey, identity.key)
 			}
 			got := d.tlsCertificate(t.Context())
-			if len(got) != 1 || got[0].state != test.want || (got[0].action == "") != (test.want == statePassed) {
+			if len(got) != 1 || got[0].state != test.want || got[0].action.IsZero() != (test.want == statePassed) {
 				t.Errorf("%+v, want one outcome %s with an action if it is not ok", got, test.want)
 			}
 		})
@@ -122,7 +123,9 @@ func newTestDoctor(t *testing.T, c cli) *doctor {
 func TestFindingsFitATerminal(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	f := finding{"Files", "permissions", checkOutcome{stateFailed, strings.Repeat("Palabra ", 20), "Run \x1bchmod 600 /" + strings.Repeat("x", 70) + " now."}}
+	f := finding{"Files", "permissions", checkOutcome{
+		stateFailed, lang.Literal(strings.Repeat("Palabra ", 20)), lang.Literal("Run \x1bchmod 600 /" + strings.Repeat("x", 70) + " now."),
+	}}
 	f.print(&out)
 	want := []string{
 		"  FAILED   permissions      Palabra Palabra Palabra Palabra Palabra Palabra",

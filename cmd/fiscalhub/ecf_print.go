@@ -1,9 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/printed"
 )
 
@@ -24,14 +24,15 @@ func (c ecfPrintCmd) Run(t *terminal) error {
 	}
 	s, err := verifyFile(raw)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return lang.Errorf("%s: %s", "%s: %s", c.File, err)
 	}
 	if len(s.document.Lines) == 0 {
-		return fmt.Errorf("%s is a summary (RFCE): print the invoice that it summarises", c.File)
+		return lang.Errorf("%s is a summary (RFCE): print the invoice that it summarises",
+			"%s es un resumen (RFCE): imprima la factura que resume", c.File)
 	}
 	format, err := printed.ParseFormat(c.Format)
 	if err != nil {
-		return usageError(err.Error())
+		return usageError{lang.OfError(err)}
 	}
 	page := printed.Page{Document: s.document, Code: s.code, Language: c.Language}
 	if page.Stamp, err = s.stamp(c.Environment); err != nil {

@@ -2,15 +2,14 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
@@ -42,7 +41,8 @@ func (c ecfSignCmd) Run(t *terminal) error {
 		return err
 	}
 	if inv.Type != number.ENCF.Type() {
-		return usageError(fmt.Sprintf("--encf: %s is not a number of type %s, the type of %s", number.ENCF, inv.Type, c.File))
+		return wrongUsage("--encf: %s is not a number of type %s, the type of %s",
+			"--encf: %s no es una secuencia del tipo %s, el tipo de %s", number.ENCF, inv.Type, c.File)
 	}
 	document, err := ecf.New(issuer, number, inv, signedAt)
 	if err != nil {
@@ -52,14 +52,15 @@ func (c ecfSignCmd) Run(t *terminal) error {
 		return t.problems(c.File, err)
 	}
 	if inv.IssueDate.After(fiscal.DateOf(signedAt)) {
-		t.warn("issue_date %s is after the day of the signature", inv.IssueDate)
+		t.warn(lang.Messagef("issue_date %s is after the day of the signature",
+			"issue_date %s es posterior al día de la firma", inv.IssueDate))
 	}
 	id, err := openP12(c.P12, c.PasswordFile)
 	if err != nil {
 		return err
 	}
 	if err := id.Check(now); err != nil {
-		return fmt.Errorf("%s: %w", c.P12, err)
+		return lang.Errorf("%s: %s", "%s: %s", c.P12, err)
 	}
 	xml, code, err := document.Sign(id)
 	if err != nil {
@@ -78,7 +79,8 @@ func (c ecfSignCmd) Run(t *terminal) error {
 // warns when the document has no summary.
 func (c ecfSignCmd) writeSummary(t *terminal, document *ecf.Draft, id *xmlsig.Identity, code ecf.SecurityCode) error {
 	if !document.HasSummary() {
-		t.warn("%s was not written: only a consumer invoice below 250000.00 has a summary", c.RFCE)
+		t.warn(lang.Messagef("%s was not written: only a consumer invoice below 250000.00 has a summary",
+			"%s no se escribió: solo una factura de consumo menor de 250000.00 tiene resumen", c.RFCE))
 		return nil
 	}
 	summary, err := document.SignSummary(id, code)
@@ -91,26 +93,30 @@ func (c ecfSignCmd) writeSummary(t *terminal, document *ecf.Draft, id *xmlsig.Id
 // flags reads the number and the time of the signature from the flags.
 func (c ecfSignCmd) flags(now time.Time) (number ecf.Number, signedAt time.Time, err error) {
 	if number.ENCF, err = fiscal.ParseENCF(c.ENCF); err != nil {
-		return number, now, usageError("--encf: " + err.Error())
+		return number, now, usageOf("encf", err)
 	}
 	signedAt = now
 	if c.SignedAt != "" {
 		if signedAt, err = time.Parse(time.RFC3339, c.SignedAt); err != nil {
-			return number, now, usageError("--signed-at must be an instant like 2026-03-05T10:40:31-04:00")
+			return number, now, wrongUsage("--signed-at must be an instant like 2026-03-05T10:40:31-04:00",
+				"--signed-at debe ser un instante como 2026-03-05T10:40:31-04:00")
 		}
 	}
 	if c.SequenceExpires != "" {
 		if number.Expires, err = fiscal.ParseDate(c.SequenceExpires); err != nil {
-			return number, now, usageError("--sequence-expires: " + err.Error())
+			return number, now, usageOf("sequence-expires", err)
 		}
 	}
 	switch {
 	case number.ENCF.Type() == fiscal.Consumer && c.SequenceExpires != "":
-		return number, now, usageError("--sequence-expires: a document of type 32 does not state the day")
+		return number, now, wrongUsage("--sequence-expires: a document of type 32 does not state the day",
+			"--sequence-expires: un documento del tipo 32 no declara el día")
 	case number.ENCF.Type() == fiscal.FiscalCredit && c.SequenceExpires == "":
-		return number, now, usageError("--sequence-expires is required: a document of type 31 states the day on which the range of its number expires")
+		return number, now, wrongUsage("--sequence-expires is required: a document of type 31 states the day on which the range of its number expires",
+			"--sequence-expires es obligatorio: un documento del tipo 31 declara el día en que vence el rango de su secuencia")
 	case !number.Expires.IsZero() && number.Expires.Before(fiscal.DateOf(signedAt)):
-		return number, now, fmt.Errorf("--sequence-expires: the range expired on %s, before the signature", number.Expires)
+		return number, now, lang.Errorf("--sequence-expires: the range expired on %s, before the signature",
+			"--sequence-expires: el rango venció el %s, antes de la firma", number.Expires)
 	}
 	return number, signedAt, nil
 }
@@ -124,7 +130,7 @@ func readIssuer(path string) (ecf.Issuer, error) {
 	}
 	file := issuerView{}
 	if err := json.Unmarshal(raw, &file, json.RejectUnknownMembers(true)); err != nil {
-		return ecf.Issuer{}, fmt.Errorf("%s: %w", path, err)
+		return ecf.Issuer{}, lang.Errorf("%s: %s", "%s: %s", path, err)
 	}
 	if file.IncomeType == "" {
 		file.IncomeType = "01"
@@ -132,8 +138,8 @@ func readIssuer(path string) (ecf.Issuer, error) {
 	issuer := ecf.Issuer(file)
 	var problems fiscal.Problems
 	if err := issuer.Check(); errors.As(err, &problems) {
-		texts := mapEach(problems, func(p fiscal.Problem) string { return p.Field + " " + p.Message })
-		return ecf.Issuer{}, fmt.Errorf("%s: %s", path, strings.Join(texts, "; "))
+		texts := mapEach(problems, func(p fiscal.Problem) lang.Message { return lang.Messagef("%s %s", "%s %s", p.Field, p.Message) })
+		return ecf.Issuer{}, lang.Errorf("%s: %s", "%s: %s", path, lang.Join(texts, "; "))
 	}
 	return issuer, nil
 }
@@ -147,14 +153,14 @@ func (t *terminal) readRequest(path string) (*fiscal.Invoice, error) {
 	}
 	parsed, err := strictjson.Parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, lang.Errorf("%s: %s", "%s: %s", path, err)
 	}
 	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
 	if err != nil {
 		return nil, t.problems(path, err)
 	}
 	for _, warning := range inv.Warnings {
-		t.warn("%s", warning)
+		t.warn(warning)
 	}
 	return inv, nil
 }
@@ -167,10 +173,12 @@ func (t *terminal) problems(path string, err error) error {
 		return err
 	}
 	for _, p := range all {
-		t.progress("%s: %s (%s)", p.Field, p.Message, p.Code) // the error below has the count
+		t.progress(lang.Messagef("%s: %s (%s)", "%s: %s (%s)", p.Field, p.Message, p.Code)) // the error below has the count
 	}
 	if len(all) == 1 {
-		return fmt.Errorf("%s is not a valid invoice: %s: %s", path, all[0].Field, all[0].Message)
+		return lang.Errorf("%s is not a valid invoice: %s: %s",
+			"%s no es una factura válida: %s: %s", path, all[0].Field, all[0].Message)
 	}
-	return fmt.Errorf("%s is not a valid invoice: %d problems, listed above", path, len(all))
+	return lang.Errorf("%s is not a valid invoice: %d problems, listed above",
+		"%s no es una factura válida: %d problemas, listados arriba", path, len(all))
 }

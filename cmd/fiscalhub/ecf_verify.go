@@ -1,12 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 type ecfVerifyCmd struct {
@@ -53,7 +53,7 @@ func (c ecfVerifyCmd) Run(t *terminal) error {
 				return err
 			}
 		}
-		return fmt.Errorf("%s: %w", c.File, err)
+		return lang.Errorf("%s: %s", "%s: %s", c.File, err)
 	}
 	stamp, err := s.stamp(c.Environment)
 	if err != nil {
@@ -62,10 +62,10 @@ func (c ecfVerifyCmd) Run(t *terminal) error {
 	encf, code, address, signer := s.document.ENCF.String(), s.code.String(), stamp.String(), s.verified.Certificate.Subject.String()
 	v := verifyView{Valid: true, ENCF: &encf, SecurityCode: &code, StampURL: &address, Signer: &signer}
 	for _, f := range ecf.Inspect(s.verified.Root()) {
-		v.Faults = append(v.Faults, f.Path+": "+f.Message)
+		v.Faults = append(v.Faults, f.Path+": "+f.Message.String())
 	}
 	return t.answer(v, func(w io.Writer) {
-		line(w, "signature", "valid")
+		line(w, "signature", lang.Messagef("valid", "válida").In(t.language))
 		line(w, "signer", signer)
 		line(w, "e-NCF", encf)
 		line(w, "security code", code)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -59,7 +59,7 @@ func (c exportWriteCmd) Run(t *terminal) error {
 		}); err != nil {
 			return err
 		}
-		bar := t.startProgress("Export", "documents")
+		bar := t.startProgress("export", "documents")
 		var done, total int64
 		o.Progress = func(d, n int64) {
 			done, total = d, n
@@ -69,16 +69,20 @@ func (c exportWriteCmd) Run(t *terminal) error {
 		bar.end(t)
 		switch {
 		case errors.Is(err, fs.ErrExist):
-			return fmt.Errorf("%s exists already: name another file", c.Out)
+			return lang.Errorf("%s exists already: name another file",
+				"%s ya existe: indique otro archivo", c.Out)
 		case errors.Is(err, export.ErrOtherExport):
-			return fmt.Errorf("%s belongs to an interrupted export with other options: remove that folder to begin again", c.Out+".partial")
+			return lang.Errorf("%s belongs to an interrupted export with other options: remove that folder to begin again",
+				"%s pertenece a una exportación interrumpida con otras opciones: elimine esa carpeta para empezar de nuevo", c.Out+".partial")
 		case err != nil:
-			return t.interrupted(err, "%d of %d documents are written: the same command continues", done, total)
+			return t.interrupted(err, lang.Messagef("%d of %d documents are written: the same command continues",
+				"hay %d de %d comprobantes escritos: el mismo comando continúa", done, total))
 		}
 		v := exportView{c.Out, manifest.Documents, len(manifest.Files), manifest.From, manifest.To}
 		return t.answer(v, func(w io.Writer) {
-			line(w, fmt.Sprintf("%s: %d documents from %s to %s", c.Out, v.Documents, v.From, v.To))
-			line(w, "Check it at any time with fiscalhub export verify "+filepath.Base(c.Out))
+			say(w, lang.Messagef("%s: %d documents from %s to %s", "%s: %d comprobantes del %s al %s", c.Out, v.Documents, v.From, v.To))
+			say(w, lang.Messagef("Check it at any time with fiscalhub export verify %s",
+				"Verifíquelo cuando quiera con fiscalhub export verify %s", filepath.Base(c.Out)))
 		})
 	})
 }
@@ -86,17 +90,18 @@ func (c exportWriteCmd) Run(t *terminal) error {
 func (c exportWriteCmd) check() (o export.Options, err error) {
 	env, err := fiscal.ParseEnvironment(c.Environment)
 	if err != nil {
-		return o, usageError("--environment must be sandbox, certification or production")
+		return o, usageError{lang.Messagef("--environment must be sandbox, certification or production",
+			"--environment debe ser sandbox, certification o production")}
 	}
 	o = export.Options{Scope: store.Scope{Environment: env, TaxpayerID: c.Taxpayer}, PDF: c.PDF}
 	if o.From, err = fiscal.ParseDate(c.From); err != nil {
-		return o, usageError("--from must be a date: YYYY-MM-DD")
+		return o, usageError{lang.Messagef("--from must be a date: YYYY-MM-DD", "--from debe ser una fecha: AAAA-MM-DD")}
 	}
 	if o.To, err = fiscal.ParseDate(c.To); err != nil {
-		return o, usageError("--to must be a date: YYYY-MM-DD")
+		return o, usageError{lang.Messagef("--to must be a date: YYYY-MM-DD", "--to debe ser una fecha: AAAA-MM-DD")}
 	}
 	if o.To.Before(o.From) {
-		return o, usageError("--to must not be before --from")
+		return o, usageError{lang.Messagef("--to must not be before --from", "--to no puede ser anterior a --from")}
 	}
 	return o, nil
 }

@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 
 	"github.com/fiscalhub/fiscalhub/internal/export"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 type exportVerifyCmd struct {
@@ -26,14 +26,14 @@ type exportReportView struct {
 
 // Run checks an export. It needs no database.
 func (c exportVerifyCmd) Run(t *terminal) error {
-	bar := t.startProgress("Verify", "files")
+	bar := t.startProgress("export verify", "files")
 	report, err := export.Verify(t.ctx, c.File, bar.report)
 	bar.end(t)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file %s", c.File)
+		return lang.Errorf("there is no file %s", "no existe el archivo %s", c.File)
 	case err != nil:
-		return t.interrupted(err, "the check of %s is not complete", c.File)
+		return t.interrupted(err, lang.Messagef("the check of %s is not complete", "la verificación de %s no terminó", c.File))
 	}
 	m := report.Manifest
 	v := exportReportView{len(report.Problems) == 0, m.RNC, m.From, m.To, m.Documents, report.Signatures, append([]string{}, report.Problems...)}
@@ -42,11 +42,13 @@ func (c exportVerifyCmd) Run(t *terminal) error {
 			line(w, "problem", problem)
 		}
 		if v.Valid {
-			line(w, fmt.Sprintf("%s is as it was written: %d documents of %s from %s to %s, %d valid signatures", c.File, v.Documents, v.RNC, v.From, v.To, v.Signatures))
+			say(w, lang.Messagef("%s is as it was written: %d documents of %s from %s to %s, %d valid signatures",
+				"%s está como se escribió: %d comprobantes de %s del %s al %s, %d firmas válidas", c.File, v.Documents, v.RNC, v.From, v.To, v.Signatures))
 		}
 	})
 	if err == nil && !v.Valid {
-		err = fmt.Errorf("%s was changed or is damaged: %d problems", c.File, len(v.Problems))
+		err = lang.Errorf("%s was changed or is damaged: %d problems",
+			"%s fue alterado o está dañado: %d problemas", c.File, len(v.Problems))
 	}
 	return err
 }

@@ -9,11 +9,16 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
-// oneLine returns the text of an error as one line.
-func oneLine(err error) string {
-	return printable(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
+// oneLine returns the English text of an error as one line.
+func oneLine(err error) string { return oneLineIn(err, lang.English) }
+
+// oneLineIn returns the text of an error in a language as one line.
+func oneLineIn(err error, l lang.Language) string {
+	return printable(strings.Join(strings.FieldsFunc(lang.ErrorText(err, l), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
 // splitList splits the values of a repeatable flag at commas and spaces.

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // addExamples adds the examples of each command to its help.
@@ -80,10 +81,11 @@ func (c helpCmd) Run(t *terminal, parser *kong.Kong) error {
 	}
 	found, err := kong.Trace(parser, c.Topic)
 	if err == nil && (found.Error != nil || len(found.Path) != len(c.Topic)+1) {
-		err = errors.New("no such command")
+		err = lang.Errorf("no such command", "no existe ese comando")
 	}
 	if err != nil {
-		return usageError("there is no command or topic " + strings.Join(c.Topic, " ") + ": see fiscalhub --help; topics are environments, exit-codes, files and variables")
+		return wrongUsage("there is no command or topic %s: see fiscalhub --help; topics are environments, exit-codes, files and variables",
+			"no existe el comando o tema %s: vea fiscalhub --help; los temas son environments, exit-codes, files y variables", strings.Join(c.Topic, " "))
 	}
 	return found.PrintUsage(false)
 }

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/rejection"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -39,13 +41,14 @@ type historyEventView struct {
 // Run prints the history of one invoice.
 func (c historyCmd) Run(t *terminal) error {
 	if c.ExternalID+c.IdempotencyKey+c.Invoice+c.Document+c.RequestID == "" {
-		return usageError("say which invoice: give one of --external-id, --idempotency-key, --invoice, --document and --request-id")
+		return wrongUsage("say which invoice: give one of --external-id, --idempotency-key, --invoice, --document and --request-id",
+			"indique la factura: use uno de --external-id, --idempotency-key, --invoice, --document y --request-id")
 	}
 	return t.withStore(func(s *store.Store) error {
 		scope := store.Scope{Environment: fiscal.Environment(c.Environment), TaxpayerID: c.Taxpayer}
 		inv, err := c.find(t, s, scope)
 		if errors.Is(err, store.ErrNotFound) {
-			return errors.New("this taxpayer has no such invoice in this environment")
+			return lang.Errorf("this taxpayer has no such invoice in this environment", "este contribuyente no tiene esa factura en este ambiente")
 		}
 		if err != nil {
 			return err
@@ -68,6 +71,9 @@ func (c historyCmd) Run(t *terminal) error {
 			line(w, "document", v.DocumentID)
 			line(w, "external id", v.ExternalID)
 			line(w, "status", string(v.Status))
+			for _, m := range rejection.Explained(inv.Status, inv.Messages, t.language) {
+				line(w, "message", m)
+			}
 			for _, e := range v.Events {
 				line(w, e.At, e.Kind, string(e.Status), textOf(e.RequestID), e.Detail)
 			}

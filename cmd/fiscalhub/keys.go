@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -69,9 +69,11 @@ func (c keysRotateCmd) Run(t *terminal) error {
 			return explainKeyNeeded(err)
 		}
 		return t.answer(newKeyView(made), func(w io.Writer) {
-			line(w, fmt.Sprintf("%s has the version %d; every server of this release uses it within 5 seconds", c.Kind, made.Version))
+			say(w, lang.Messagef("%s has the version %d; every server of this release uses it within 5 seconds",
+				"%s tiene la versión %d; todos los servidores de esta versión la usan en 5 segundos", c.Kind, made.Version))
 			if c.Kind == "pepper" {
-				line(w, "New credentials use it. The old ones need the old version until they are rotated: see fiscalhub keys list.")
+				say(w, lang.Messagef("New credentials use it. The old ones need the old version until they are rotated: see fiscalhub keys list.",
+					"Las credenciales nuevas la usan. Las anteriores necesitan la versión anterior hasta que se roten: vea fiscalhub keys list."))
 			}
 		})
 	})
@@ -88,13 +90,15 @@ func (c keysDropCmd) Run(t *terminal) error {
 	return t.withKeys(func(s *store.Store, _ *seal.Keys, _ *access.Keyring) error {
 		err := access.DropKey(c.context(t.ctx), s, c.Kind, c.Version)
 		if errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("there is no version %d of the key %s: see fiscalhub keys list", c.Version, c.Kind)
+			return lang.Errorf("there is no version %d of the key %s: see fiscalhub keys list",
+				"no existe la versión %d de la clave %s: vea fiscalhub keys list", c.Version, c.Kind)
 		}
 		if err != nil {
 			return explainKeyNeeded(err)
 		}
 		return t.answer(keyView{Kind: c.Kind, Version: c.Version}, func(w io.Writer) {
-			line(w, "deleted; every server of this release refuses what it has made within 5 seconds")
+			say(w, lang.Messagef("deleted; every server of this release refuses what it has made within 5 seconds",
+				"eliminada; todos los servidores de esta versión rechazan lo que hizo en 5 segundos"))
 		})
 	})
 }
@@ -102,7 +106,8 @@ func (c keysDropCmd) Run(t *terminal) error {
 // explainKeyNeeded adds what to do to an error about a key that is still needed.
 func explainKeyNeeded(err error) error {
 	if errors.Is(err, access.ErrKeyNeeded) {
-		return fmt.Errorf("nothing is changed: %w", err)
+		return lang.Errorf("nothing is changed: %s",
+			"no se cambió nada: %s", err)
 	}
 	return err
 }

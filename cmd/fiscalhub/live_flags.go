@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/x509"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -15,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
@@ -32,21 +32,26 @@ type liveFlags struct {
 // check returns a usageError when a flag is not valid in an environment.
 func (c liveFlags) check(env fiscal.Environment) error {
 	if c.Pace < 1 {
-		return usageError("--pace must be 1 or more")
+		return wrongUsage("--pace must be 1 or more",
+			"--pace debe ser 1 o más")
 	}
 	if c.Pace > 1 && env == fiscal.Production {
-		return usageError("--pace must be 1 in production")
+		return wrongUsage("--pace must be 1 in production",
+			"--pace debe ser 1 en production")
 	}
 	if c.Authority != "" {
 		u, err := url.Parse(c.Authority)
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return usageError("--authority must be an address like http://127.0.0.1:9090")
+			return wrongUsage("--authority must be an address like http://127.0.0.1:9090",
+				"--authority debe ser una dirección como http://127.0.0.1:9090")
 		}
 		if u.User != nil {
-			return usageError("--authority must have no user name and no password")
+			return wrongUsage("--authority must have no user name and no password",
+				"--authority no debe tener usuario ni contraseña")
 		}
 		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return usageError("--authority must be https, or http at an address of this machine")
+			return wrongUsage("--authority must be https, or http at an address of this machine",
+				"--authority debe ser https, o http en una dirección de esta máquina")
 		}
 	}
 	_, err := c.authorityEnvironment(env)
@@ -60,13 +65,16 @@ func (c liveFlags) authorityEnvironment(env fiscal.Environment) (ecf.Authority, 
 	case amb == "":
 		return ecf.AuthorityOf(env), nil
 	case env == fiscal.Production && amb != ecf.ProductionAuthority:
-		return "", usageError("--authority-environment must be ecf in production")
+		return "", wrongUsage("--authority-environment must be ecf in production",
+			"--authority-environment debe ser ecf en production")
 	case env == fiscal.Certification && amb == ecf.ProductionAuthority:
-		return "", usageError("--authority-environment must be certecf or testecf in certification")
+		return "", wrongUsage("--authority-environment must be certecf or testecf in certification",
+			"--authority-environment debe ser certecf o testecf en certification")
 	case amb == ecf.TestAuthority, amb == ecf.CertificationAuthority, amb == ecf.ProductionAuthority:
 		return amb, nil
 	}
-	return "", usageError("--authority-environment must be testecf, certecf or ecf")
+	return "", wrongUsage("--authority-environment must be testecf, certecf or ecf",
+		"--authority-environment debe ser testecf, certecf o ecf")
 }
 
 // roots reads the file of --trust. It returns nil without the flag.
@@ -83,7 +91,8 @@ func readRoots(path string) (*x509.CertPool, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--trust %s: the file must contain certificates in PEM", path)
+		return nil, lang.Errorf("--trust %s: the file must contain certificates in PEM",
+			"--trust %s: el archivo debe contener certificados en PEM", path)
 	}
 	return roots, nil
 }
@@ -111,7 +120,7 @@ func (c liveFlags) newClient(env fiscal.Environment, o clientOptions) (*dgii.Cli
 	hosts := dgii.ProductionHosts(string(amb))
 	if c.Authority != "" {
 		if hosts, err = dgii.SimulatorHosts(c.Authority, string(amb)); err != nil {
-			return nil, fmt.Errorf("--authority: %w", err)
+			return nil, lang.Errorf("--authority: %s", "--authority: %s", err)
 		}
 	}
 	started := time.Now()
@@ -140,10 +149,11 @@ func (c liveFlags) openFence(t *terminal, env fiscal.Environment, s *store.Store
 
 // liveEnvironment reads the flag --environment of commands that the sandbox has
 // no use for. Why says so in the message of the usageError.
-func liveEnvironment(flag, why string) (fiscal.Environment, error) {
+func liveEnvironment(flag string, why lang.Message) (fiscal.Environment, error) {
 	env := fiscal.Environment(flag)
 	if env != fiscal.Certification && env != fiscal.Production {
-		return "", usageError("--environment must be certification or production; " + why)
+		return "", wrongUsage("--environment must be certification or production; %s",
+			"--environment debe ser certification o production; %s", why)
 	}
 	return env, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 const (
@@ -42,6 +43,7 @@ func (s stopSignal) Error() string { return "stopped by " + s.String() }
 // cli has one field for each command, and the flags that all commands share.
 type cli struct {
 	JSON        bool             `name:"json" help:"Print the answer as JSON on standard output."`
+	Lang        string           `name:"lang" enum:"en,es," default:"" help:"Language of messages: en or es. By default that of the terminal (LC_ALL, LC_MESSAGES, LANG). Help texts are in English." placeholder:"LANG"`
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 	Wide        bool             `help:"Do not shorten the columns of a table to the width of the terminal."`
 	Data        string           `help:"Folder of the database, the master key and the witness (default ./data)." default:"./data" placeholder:"DIR"`
@@ -86,6 +88,7 @@ type cli struct {
 // the command failed, 2 when the command line is wrong.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	var c cli
+	language := languageOf(args, os.Getenv)
 	stopped, stopCode := false, exitOK
 	parser, err := kong.New(&c,
 		kong.Name("fiscalhub"),
@@ -100,7 +103,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		kong.Exit(func(code int) { stopped, stopCode = true, code }), // kong has printed the help
 	)
 	if err != nil {
-		return fail(errOut, err)
+		return fail(errOut, err, language)
 	}
 	addExamples(parser.Model)
 	if len(args) == 0 {
@@ -111,28 +114,24 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return stopCode
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\nSee fiscalhub --help, or fiscalhub COMMAND --help.\n", oneLine(err))
+		hint := lang.Messagef("See fiscalhub --help, or fiscalhub COMMAND --help.", "Vea fiscalhub --help o fiscalhub COMANDO --help.")
+		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n%s\n", oneLineIn(parserError(err), language), hint.In(language))
 		return exitUsage
 	}
-	t := &terminal{ctx: audit.WithCaller(ctx, commandCaller(c.Actor)), cli: &c, out: out, errOut: errOut}
+	t := &terminal{ctx: audit.WithCaller(ctx, commandCaller(c.Actor)), cli: &c, out: out, errOut: errOut, language: language}
 	err = parsed.Run(t, parser)
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):
-		_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n", oneLine(err))
+		_ = fail(errOut, err, language)
 		return exitUsage
 	case err != nil:
-		return fail(errOut, err)
+		return fail(errOut, err, language)
 	}
 	return exitOK
 }
 
-func fail(errOut io.Writer, err error) int {
-	_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n", oneLine(err))
+func fail(errOut io.Writer, err error, language lang.Language) int {
+	_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n", oneLineIn(err, language))
 	return exitFail
 }
-
-// usageError is a wrong command line. The process exits with code 2.
-type usageError string
-
-func (e usageError) Error() string { return string(e) }

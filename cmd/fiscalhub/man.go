@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 type manCmd struct {
@@ -27,7 +29,8 @@ func (c manCmd) Run(t *terminal, parser *kong.Kong) error {
 			return err
 		}
 	}
-	t.progress("%d pages are in %s", len(pages), c.Out)
+	t.progress(lang.Messagef("%d pages are in %s",
+		"%d páginas están en %s", len(pages), c.Out))
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -30,21 +31,26 @@ func (masterRotateCmd) Run(t *terminal) error {
 		done, err := access.RotateMaster(t.ctx, s, keys, func(done, total int) { progress.report(int64(done), int64(total)) })
 		progress.end(t)
 		if errors.Is(err, access.ErrNoKeyring) {
-			return errors.New("there is no master key to rotate: the first credential or the first start of a server creates one")
+			return lang.Errorf("there is no master key to rotate: the first credential or the first start of a server creates one",
+				"no hay clave maestra que rotar: la primera credencial o el primer inicio de un servidor crea una")
 		}
 		if err != nil {
-			return t.interrupted(explainMissingKey(err, keys), "no secret was changed, and the old master key stays in use; run the command again to rotate it")
+			return t.interrupted(explainMissingKey(err, keys), lang.Messagef("no secret was changed, and the old master key stays in use; run the command again to rotate it",
+				"no se cambió ningún secreto, y la clave maestra anterior sigue en uso; ejecute el comando otra vez para rotarla"))
 		}
 		if s.Shared() {
-			t.warn("servers on other machines need the new master key: copy %s to each of them now", keys.File())
+			t.warn(lang.Messagef("servers on other machines need the new master key: copy %s to each of them now",
+				"los servidores en otras máquinas necesitan la nueva clave maestra: copie %s a cada una ahora", keys.File()))
 		}
 		v := rotationView(done)
 		return t.answer(v, func(w io.Writer) {
 			line(w, "old", v.Old)
 			line(w, "new", v.New)
 			line(w, "rewrapped", strconv.Itoa(v.Rewrapped))
-			line(w, "", keys.File()+" is the new key. Running servers on this machine load it automatically.")
-			line(w, "", "Older backups need the old key, which stays in "+keys.FileOf(v.Old)+".")
+			line(w, "", lang.Messagef("%s is the new key. Running servers on this machine load it automatically.",
+				"%s es la clave nueva. Los servidores en marcha de esta máquina la cargan solos.", keys.File()).In(t.language))
+			line(w, "", lang.Messagef("Older backups need the old key, which stays in %s.",
+				"Las copias anteriores necesitan la clave anterior, que queda en %s.", keys.FileOf(v.Old)).In(t.language))
 		})
 	})
 }

@@ -2,8 +2,9 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 type migrateCmd struct{}
@@ -16,7 +17,8 @@ func (migrateCmd) Run(t *terminal) error {
 	s, err := t.openStore()
 	progress.end(t)
 	if err != nil {
-		return t.interrupted(err, "%d of %d migrations are applied, and the database is whole; run the command again to apply the others", progress.done, progress.total)
+		return t.interrupted(err, lang.Messagef("%d of %d migrations are applied, and the database is whole; run the command again to apply the others",
+			"%d de %d migraciones están aplicadas, y la base de datos está íntegra; ejecute el comando otra vez para aplicar las demás", progress.done, progress.total))
 	}
 	return errors.Join(func() error {
 		v, err := s.SchemaVersion(t.ctx)
@@ -27,6 +29,8 @@ func (migrateCmd) Run(t *terminal) error {
 			Engine string `json:"engine"`
 			Schema int64  `json:"schema"`
 		}{s.Engine(), v}
-		return t.answer(answer, func(w io.Writer) { line(w, fmt.Sprintf("%s database at schema version %d", s.Engine(), v)) })
+		return t.answer(answer, func(w io.Writer) {
+			say(w, lang.Messagef("%s database at schema version %d", "base de datos %s en la versión %d del esquema", s.Engine(), v))
+		})
 	}(), s.Close())
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -62,9 +62,10 @@ func (c onboardCmd) Run(t *terminal) error {
 		return err
 	}
 	if c.Send && c.Environment == string(fiscal.Production) {
-		return usageError("--send would issue a real fiscal document: send your first invoice of production with the API")
+		return wrongUsage("--send would issue a real fiscal document: send your first invoice of production with the API",
+			"--send emitiría un comprobante fiscal real: envíe su primera factura de production con la API")
 	}
-	o := &onboarding{c: c, t: t, asker: newAsker(os.Stdin, t.errOut, c.Yes || t.cli.JSON)}
+	o := &onboarding{c: c, t: t, asker: newAsker(os.Stdin, t.errOut, c.Yes || t.cli.JSON, t.language)}
 	o.scope.Environment = fiscal.Environment(c.Environment)
 	view := onboardView{Environment: o.scope.Environment}
 	t.mayCreate = true
@@ -96,14 +97,17 @@ func (c onboardCmd) Run(t *terminal) error {
 }
 
 // step prints the heading of a step.
-func (o *onboarding) step(n int, text string) { o.asker.say("%d/4 %s", n, text) }
+func (o *onboarding) step(n int, text lang.Message) {
+	o.asker.say(lang.Messagef("%d/4 %s", "%d/4 %s", n, text))
+}
 
 // taxpayer finds the taxpayer by its RNC, or creates it.
 func (o *onboarding) taxpayer() error {
-	o.step(1, "Taxpayer")
-	rnc, err := o.asker.ask(question{flag: "rnc", text: "RNC (9 digits) or cédula (11 digits)", given: o.c.RNC, check: func(s string) error {
+	o.step(1, lang.Messagef("Taxpayer", "Contribuyente"))
+	rnc, err := o.asker.ask(question{flag: "rnc", text: lang.Messagef("RNC (9 digits) or cédula (11 digits)", "RNC (9 dígitos) o cédula (11 dígitos)"), given: o.c.RNC, check: func(s string) error {
 		if !fiscal.IsRNC(s) {
-			return errors.New("an RNC has 9 digits and a cédula 11, without dashes")
+			return lang.Errorf("an RNC has 9 digits and a cédula 11, without dashes",
+				"un RNC tiene 9 dígitos y una cédula 11, sin guiones")
 		}
 		return nil
 	}})
@@ -116,11 +120,12 @@ func (o *onboarding) taxpayer() error {
 	}
 	if i := slices.IndexFunc(all, func(one store.Taxpayer) bool { return one.RNC == rnc }); i >= 0 {
 		o.scope.TaxpayerID = all[i].ID
-		o.asker.say("  %s is in the database: %s", rnc, printable(all[i].LegalName))
+		o.asker.say(lang.Messagef("  %s is in the database: %s", "  %s está en la base de datos: %s", rnc, printable(all[i].LegalName)))
 		return o.completeAddress(all[i])
 	}
 	if rnc != "" && !fiscal.CheckDigitHolds(rnc) {
-		o.t.warn("the check digit of %s is wrong; this is rare, so compare the number with the registration", rnc)
+		o.t.warn(lang.Messagef("the check digit of %s is wrong; this is rare, so compare the number with the registration",
+			"el dígito verificador de %s no es correcto; es poco común, así que compare el número con el registro", rnc))
 	}
 	return o.createTaxpayer(rnc)
 }
@@ -130,7 +135,7 @@ func (o *onboarding) completeAddress(taxpayer store.Taxpayer) error {
 	if taxpayer.Address != "" {
 		return nil
 	}
-	address, err := o.asker.ask(question{flag: "address", text: "Address", given: o.c.Address})
+	address, err := o.asker.ask(question{flag: "address", text: lang.Messagef("Address", "Dirección"), given: o.c.Address})
 	if err != nil || address == "" {
 		return err
 	}
@@ -159,17 +164,17 @@ func (o *onboarding) lacks(kind fiscal.Type, prefix string) (string, error) {
 }
 
 func (o *onboarding) createTaxpayer(rnc string) error {
-	name, err := o.asker.ask(question{flag: "legal-name", text: "Legal name", given: o.c.LegalName})
+	name, err := o.asker.ask(question{flag: "legal-name", text: lang.Messagef("Legal name", "Razón social"), given: o.c.LegalName})
 	if err != nil {
 		return err
 	}
-	address, err := o.asker.ask(question{flag: "address", text: "Address", given: o.c.Address})
+	address, err := o.asker.ask(question{flag: "address", text: lang.Messagef("Address", "Dirección"), given: o.c.Address})
 	if err != nil {
 		return err
 	}
 	var municipality, province string
 	_, err = o.asker.ask(question{
-		flag: "municipality", text: "Municipality, name or code (Enter: none)", given: o.c.Municipality, optional: true,
+		flag: "municipality", text: lang.Messagef("Municipality, name or code (Enter: none)", "Municipio, nombre o código (Enter: ninguno)"), given: o.c.Municipality, optional: true,
 		check: func(s string) (err error) {
 			municipality, province, err = findMunicipality(s)
 			return err
@@ -187,22 +192,22 @@ func (o *onboarding) createTaxpayer(rnc string) error {
 		return err
 	}
 	o.scope.TaxpayerID = made.ID
-	o.asker.say("  created %s", made.ID)
+	o.asker.say(lang.Messagef("  created %s", "  creado %s", made.ID))
 	return nil
 }
 
 // certificate imports the certificate, unless the taxpayer has one that is valid.
 func (o *onboarding) certificate() error {
-	o.step(2, "Certificate")
+	o.step(2, lang.Messagef("Certificate", "Certificado"))
 	lacks, err := o.lacks(fiscal.Consumer, "certificate.")
 	if err != nil {
 		return err
 	}
 	if lacks == "" {
-		o.asker.say("  a valid certificate is imported")
+		o.asker.say(lang.Messagef("  a valid certificate is imported", "  ya hay un certificado vigente importado"))
 		return nil
 	}
-	file, err := o.asker.ask(question{flag: "certificate", text: "PKCS#12 file (.p12 or .pfx)", given: o.c.Certificate, check: func(s string) error {
+	file, err := o.asker.ask(question{flag: "certificate", text: lang.Messagef("PKCS#12 file (.p12 or .pfx)", "Archivo PKCS#12 (.p12 o .pfx)"), given: o.c.Certificate, check: func(s string) error {
 		_, err := os.Stat(s)
 		return err
 	}})
@@ -223,13 +228,13 @@ func (o *onboarding) certificate() error {
 	if err != nil {
 		return certificateImportCmd{File: file}.explain(err)
 	}
-	o.asker.say("  imported %s, valid until %s", printable(kept.Subject), formatTime(kept.NotAfter))
+	o.asker.say(lang.Messagef("  imported %s, valid until %s", "  importado %s, vigente hasta %s", printable(kept.Subject), formatTime(kept.NotAfter)))
 	return nil
 }
 
 // ranges adds the ranges of numbers of both types, unless the taxpayer has some left.
 func (o *onboarding) ranges() error {
-	o.step(3, "Numbers (e-NCF) that the authority has authorized")
+	o.step(3, lang.Messagef("Numbers (e-NCF) that the authority has authorized", "Secuencias (e-NCF) que autorizó la DGII"))
 	for _, r := range []rangeQuestion{
 		{fiscal.FiscalCredit, "31", o.c.Range31, o.c.Expires31}, {fiscal.Consumer, "32", o.c.Range32, o.c.Expires32},
 	} {
@@ -242,9 +247,10 @@ func (o *onboarding) ranges() error {
 
 // trust checks the file of roots.
 func (o *onboarding) trust() error {
-	o.step(4, "Trust")
+	o.step(4, lang.Messagef("Trust", "Confianza"))
 	if o.c.Trust == "" {
-		o.asker.say("  no --trust FILE: the service will not trust signatures of buyers. You can name the file later.")
+		o.asker.say(lang.Messagef("  no --trust FILE: the service will not trust signatures of buyers. You can name the file later.",
+			"  sin --trust FILE: el servicio no confiará en las firmas de los compradores. Puede indicar el archivo después."))
 		return nil
 	}
 	roots, err := liveFlags{Trust: o.c.Trust}.roots()
@@ -252,7 +258,7 @@ func (o *onboarding) trust() error {
 		return err
 	}
 	if roots != nil {
-		o.asker.say("  %s is readable", o.c.Trust)
+		o.asker.say(lang.Messagef("  %s is readable", "  %s se puede leer", o.c.Trust))
 	}
 	return nil
 }
@@ -271,7 +277,7 @@ func (o *onboarding) missing() ([]missingView, error) {
 func (o *onboarding) print(w io.Writer, view onboardView) {
 	line(w, "taxpayer", view.TaxpayerID)
 	line(w, "api key", view.APIKey)
-	line(w, "", "Store the key now: it is not shown again.")
+	line(w, "", storeNow().In(o.t.language))
 	for _, m := range view.Missing {
 		line(w, "missing", string(m.Type), m.Code)
 	}
@@ -285,5 +291,6 @@ func (o *onboarding) print(w io.Writer, view onboardView) {
 			command += " " + f.flag + " " + f.value
 		}
 	}
-	_, _ = fmt.Fprintf(w, "\nStart the service:\n\n  %s\n\nCreate an invoice:\n\n%s\n", command, strings.TrimSpace(curl("http://127.0.0.1:8080", view.TaxpayerID, view.APIKey, "first-1")))
+	_, _ = io.WriteString(w, lang.Messagef("\nStart the service:\n\n  %s\n\nCreate an invoice:\n\n%s\n",
+		"\nInicie el servicio:\n\n  %s\n\nCree una factura:\n\n%s\n", command, strings.TrimSpace(curl("http://127.0.0.1:8080", view.TaxpayerID, view.APIKey, "first-1"))).In(o.t.language))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
@@ -25,12 +26,14 @@ func (c *onboardCmd) fromSimulator() error {
 		return nil
 	}
 	if c.Environment == string(fiscal.Production) {
-		return usageError("--simulator: use --environment certification")
+		return wrongUsage("--simulator: use --environment certification",
+			"--simulator: use --environment certification con esta opción")
 	}
 	if c.RNC == "" {
 		files, err := filepath.Glob(filepath.Join(c.Simulator, "*.p12"))
 		if err != nil || len(files) == 0 {
-			return fmt.Errorf("--simulator %s: the folder has no certificate; run fiscalhub simulator --enroll RNC --out %[1]s first", c.Simulator)
+			return lang.Errorf("--simulator %[1]s: the folder has no certificate; run fiscalhub simulator --enroll RNC --out %[1]s first",
+				"--simulator %[1]s: la carpeta no tiene certificado; ejecute primero fiscalhub simulator --enroll RNC --out %[1]s", c.Simulator)
 		}
 		c.RNC = strings.TrimSuffix(filepath.Base(files[0]), ".p12")
 	}
@@ -59,13 +62,15 @@ func findMunicipality(text string) (municipality, province string, err error) {
 	case len(found) == 1:
 		return found[0].Code, found[0].Province, nil
 	case len(found) == 0:
-		return "", "", fmt.Errorf("the authority's table has no municipality %q", text)
+		return "", "", lang.Errorf("the authority's table has no municipality %q",
+			"la tabla de la DGII no tiene el municipio %q", text)
 	}
 	names := make([]string, 0, len(found))
 	for _, m := range found {
-		names = append(names, fmt.Sprintf("%s (%s, code %s)", m.Name, ecf.RegionName(m.Province), m.Code))
+		names = append(names, m.Code+" "+m.Name+" ("+ecf.RegionName(m.Province)+")")
 	}
-	return "", "", errors.New("several municipalities have this name; give the code: " + strings.Join(names, ", "))
+	return "", "", lang.Errorf("several municipalities have this name; give the code: %s",
+		"varios municipios tienen este nombre; indique el código: %s", strings.Join(names, ", "))
 }
 
 // openCertificate opens the certificate with the password of the file or of the person.
@@ -79,7 +84,7 @@ func (o *onboarding) openCertificate(file string) (*xmlsig.Identity, error) {
 		return nil, err
 	}
 	for {
-		password, err := o.asker.password("Password of the certificate (not shown)")
+		password, err := o.asker.password(lang.Messagef("Password of the certificate (not shown)", "Contraseña del certificado (no se muestra)"))
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +95,7 @@ func (o *onboarding) openCertificate(file string) (*xmlsig.Identity, error) {
 		if !errors.Is(err, xmlsig.ErrPassword) {
 			return nil, explainP12(err, file, "")
 		}
-		o.asker.say("    the password is wrong")
+		o.asker.say(lang.Messagef("    the password is wrong", "    la contraseña no es correcta"))
 	}
 }
 
@@ -107,15 +112,16 @@ func (o *onboarding) numberRange(q rangeQuestion) error {
 	case err != nil:
 		return err
 	case lacks == "":
-		o.asker.say("  type %s has numbers", q.name)
+		o.asker.say(lang.Messagef("  type %s has numbers", "  el tipo %s tiene secuencias", q.name))
 		return nil
 	case lacks == "sequence.fenced":
-		o.t.warn("the numbers of type %s are fenced: run fiscalhub reconcile --taxpayer %s --environment %s", q.name, o.scope.TaxpayerID, o.scope.Environment)
+		o.t.warn(lang.Messagef("the numbers of type %s are fenced: run fiscalhub reconcile --taxpayer %s --environment %s",
+			"las secuencias del tipo %s están bloqueadas: ejecute fiscalhub reconcile --taxpayer %s --environment %s", q.name, o.scope.TaxpayerID, o.scope.Environment))
 		return nil
 	}
 	var from, to int64
 	text, err := o.asker.ask(question{
-		flag: "range-" + q.name, text: "Numbers of type " + q.name + ", like 1-1000 (Enter: none)", given: q.given, optional: true,
+		flag: "range-" + q.name, text: lang.Messagef("Numbers of type %s, like 1-1000 (Enter: none)", "Secuencias del tipo %s, como 1-1000 (Enter: ninguna)", q.name), given: q.given, optional: true,
 		check: func(s string) (err error) {
 			from, to, err = parseRange(s)
 			return err
@@ -125,11 +131,11 @@ func (o *onboarding) numberRange(q rangeQuestion) error {
 		return err
 	}
 	expires, err := o.asker.ask(question{
-		flag: "expires-" + q.name, text: "Last day of these numbers, like 2027-12-31", given: q.expires, optional: q.kind != fiscal.FiscalCredit,
+		flag: "expires-" + q.name, text: lang.Messagef("Last day of these numbers, like 2027-12-31", "Último día de estas secuencias, como 2027-12-31"), given: q.expires, optional: q.kind != fiscal.FiscalCredit,
 		check: func(s string) error {
 			day, err := fiscal.ParseDate(s)
 			if err == nil && day.Before(fiscal.DateOf(time.Now())) {
-				err = errors.New("the day is in the past")
+				err = lang.Errorf("the day is in the past", "el día está en el pasado")
 			}
 			return err
 		},
@@ -150,7 +156,7 @@ func (o *onboarding) addRange(q rangeQuestion, from, to int64, expires string) e
 		return explainOverlap(from, to, q.kind)
 	}
 	if err == nil {
-		o.asker.say("  added %d to %d of type %s", from, to, q.name)
+		o.asker.say(lang.Messagef("  added %d to %d of type %s", "  agregadas de %d a %d del tipo %s", from, to, q.name))
 	}
 	return err
 }
@@ -163,7 +169,8 @@ func parseRange(s string) (from, to int64, err error) {
 		to, err = strconv.ParseInt(strings.TrimSpace(last), 10, 64)
 	}
 	if err != nil || from < 1 || to < from || to > lastNumber {
-		return 0, 0, errors.New("give the first and the last number, like 1-1000; each has at most ten digits")
+		return 0, 0, lang.Errorf("give the first and the last number, like 1-1000; each has at most ten digits",
+			"indique la primera y la última secuencia, como 1-1000; cada una tiene un máximo de diez dígitos")
 	}
 	return from, to, nil
 }
@@ -188,7 +195,7 @@ func (o *onboarding) sendFirst(key string) (*firstInvoice, error) {
 		ready:     func(baseURL string) { ready <- baseURL },
 	}
 	shared := *o.t.cli
-	service := &terminal{ctx: ctx, cli: &shared, out: io.Discard, errOut: &lockedWriter{w: o.t.errOut}}
+	service := &terminal{ctx: ctx, cli: &shared, out: io.Discard, errOut: &lockedWriter{w: o.t.errOut}, language: o.t.language}
 	served := make(chan error, 1)
 	go func() { served <- command.Run(service) }()
 	select {

@@ -3,11 +3,11 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -25,7 +25,7 @@ func openP12(path, passwordFile string) (*xmlsig.Identity, error) {
 	}
 	password, err := readPassword(passwordFile)
 	if err != nil {
-		return nil, fmt.Errorf("--password-file: %w", err)
+		return nil, lang.Errorf("--password-file: %s", "--password-file: %s", err)
 	}
 	id, err := xmlsig.OpenP12(file, password)
 	if err != nil {
@@ -39,17 +39,22 @@ func explainP12(err error, path, passwordFile string) error {
 	why := strings.TrimPrefix(err.Error(), "xmlsig: ")
 	switch {
 	case errors.Is(err, xmlsig.ErrPassword):
-		return fmt.Errorf("%s: %s: the first line of %s must be the password alone", path, why, passwordFile)
+		return lang.Errorf("%s: %s: the first line of %s must be the password alone",
+			"%s: %s: la primera línea de %s debe ser solo la contraseña", path, why, passwordFile)
 	case errors.Is(err, xmlsig.ErrNotP12):
-		return fmt.Errorf("%s: %s: give the .p12 or .pfx file as the certification authority issued it", path, why)
+		return lang.Errorf("%s: %s: give the .p12 or .pfx file as the certification authority issued it",
+			"%s: %s: indique el archivo .p12 o .pfx tal como lo emitió la entidad de certificación", path, why)
 	case errors.Is(err, xmlsig.ErrNoKey):
-		return fmt.Errorf("%s: %s: export the certificate together with its private key", path, why)
+		return lang.Errorf("%s: %s: export the certificate together with its private key",
+			"%s: %s: exporte el certificado junto con su clave privada", path, why)
 	case errors.Is(err, xmlsig.ErrKeyMismatch):
-		return fmt.Errorf("%s: %s: export the certificate that belongs to the key", path, why)
+		return lang.Errorf("%s: %s: export the certificate that belongs to the key",
+			"%s: %s: exporte el certificado que corresponde a la clave", path, why)
 	case errors.Is(err, xmlsig.ErrWeakKey):
-		return fmt.Errorf("%s: %s: ask the certification authority for a new certificate", path, why)
+		return lang.Errorf("%s: %s: ask the certification authority for a new certificate",
+			"%s: %s: solicite un certificado nuevo a la entidad de certificación", path, why)
 	}
-	return fmt.Errorf("%s: %s", path, why)
+	return lang.Errorf("%s: %s", "%s: %s", path, why)
 }
 
 // readPassword reads the first line of a file, without the line end. Spaces are
@@ -72,7 +77,8 @@ func readBounded(path string, limit int64) (b []byte, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	b, err = io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("%s is larger than %d bytes", path, limit)
+		err = lang.Errorf("%s is larger than %d bytes",
+			"%s es mayor de %d bytes", path, limit)
 	}
 	return b, err
 }
@@ -85,6 +91,7 @@ func (t *terminal) warnOfReaders(path string) {
 		return
 	}
 	if perm := info.Mode().Perm(); perm&0o044 != 0 {
-		t.warn("other users may read %s (mode %04o): run chmod 600 %s, or remove it once the import is done", path, perm, path)
+		t.warn(lang.Messagef("other users may read %s (mode %04o): run chmod 600 %s, or remove it once the import is done",
+			"otros usuarios pueden leer %s (modo %04o): ejecute chmod 600 %s, o elimínelo después de importar", path, perm, path))
 	}
 }

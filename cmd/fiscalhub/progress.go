@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 const (
@@ -202,9 +203,9 @@ func formatLeft(d time.Duration) string {
 
 // interrupted returns err, or, when a signal has ended the command, an error that says
 // what was done and how to continue.
-func (t *terminal) interrupted(err error, format string, args ...any) error {
+func (t *terminal) interrupted(err error, done lang.Message) error {
 	if err == nil || t.ctx.Err() == nil {
 		return err
 	}
-	return errors.New("interrupted: " + fmt.Sprintf(format, args...))
+	return lang.Errorf("interrupted: %s", "interrumpido: %s", done)
 }

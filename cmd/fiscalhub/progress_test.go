@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // newTestProgress returns a progress with a clock that the test moves.
@@ -24,7 +26,7 @@ func TestProgressRewritesOneLineOnATerminal(t *testing.T) {
 		p.report(done, 10000)
 		p.report(done, 10000) // too soon: the line does not change, unless it is the last one
 	}
-	term.warn("the authority is slow")
+	term.warn(lang.Literal("the authority is slow"))
 	p.end(term)
 	const want = "\rreconcile: 0 of 10000 numbers, 0 %" +
 		"\rreconcile: 10 of 10000 numbers, 0 %" +
@@ -76,7 +78,7 @@ func TestProgressWritesALineForEachTenthElsewhere(t *testing.T) {
 	for _, done := range []int64{0, 24, 25, 26, 50, 49, 120, 249, 250} {
 		p.report(done, 250)
 	}
-	term.warn("the authority is slow")
+	term.warn(lang.Literal("the authority is slow"))
 	p.end(term)
 	const want = "reconcile: 10 % (25 of 250 numbers)\nreconcile: 20 % (50 of 250 numbers)\nreconcile: 40 % (120 of 250 numbers)\n" +
 		"reconcile: 90 % (249 of 250 numbers)\nreconcile: 100 % (250 of 250 numbers)\nfiscalhub: warning: the authority is slow\n"
@@ -124,14 +126,14 @@ func TestAnInterruptionSaysWhatWasDone(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	term, failure := &terminal{ctx: ctx}, errors.New("no space")
-	if err := term.interrupted(failure, "%d of 3", 1); !errors.Is(err, failure) {
+	if err := term.interrupted(failure, lang.Literal("1 of 3")); !errors.Is(err, failure) {
 		t.Errorf("without an interruption: %v", err)
 	}
 	cancel()
-	if err := term.interrupted(fmt.Errorf("x: %w", ctx.Err()), "%d of 3 are done", 1); err.Error() != "interrupted: 1 of 3 are done" {
+	if err := term.interrupted(fmt.Errorf("x: %w", ctx.Err()), lang.Literal("1 of 3 are done")); err.Error() != "interrupted: 1 of 3 are done" {
 		t.Errorf("got %v", err)
 	}
-	if term.interrupted(nil, "") != nil {
+	if term.interrupted(nil, lang.Message{}) != nil {
 		t.Error("a command that succeeded was interrupted")
 	}
 }

@@ -2,13 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -36,7 +36,7 @@ type releasedView struct {
 // Run asks the authority about the doubtful numbers of the taxpayer's fenced
 // ranges, skips those numbers and releases the ranges.
 func (c reconcileCmd) Run(t *terminal) error {
-	env, err := liveEnvironment(c.Environment, "the sandbox uses no numbers")
+	env, err := liveEnvironment(c.Environment, lang.Messagef("the sandbox uses no numbers", "el sandbox no usa secuencias"))
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,8 @@ func (c reconcileCmd) Run(t *terminal) error {
 	for _, text := range c.SentUpTo {
 		encf, err := fiscal.ParseENCF(text)
 		if err != nil {
-			return usageError("--sent-up-to must be a number like E310000000120")
+			return wrongUsage("--sent-up-to must be a number like E310000000120",
+				"--sent-up-to debe ser una secuencia como E310000000120")
 		}
 		stated = append(stated, encf)
 	}
@@ -82,9 +83,10 @@ func (c reconcileCmd) Run(t *terminal) error {
 		progress.end(t)
 		if err != nil {
 			for _, r := range released {
-				t.progress("type %s: released; %s", r.Range.Type, summary(r))
+				t.progress(lang.Messagef("type %s: released; %s", "tipo %s: liberado; %s", r.Range.Type, summary(r)))
 			}
-			return t.interrupted(err, "%d ranges are released, and the answers about other numbers are stored; run the command again to continue with them", len(released))
+			return t.interrupted(err, lang.Messagef("%d ranges are released, and the answers about other numbers are stored; run the command again to continue with them",
+				"%d rangos están liberados, y las respuestas sobre otras secuencias están guardadas; ejecute el comando otra vez para continuar", len(released)))
 		}
 		return t.answerReleased(released)
 	})
@@ -100,18 +102,21 @@ func (t *terminal) answerReleased(released []fence.Released) error {
 	}
 	return t.answer(answer, func(w io.Writer) {
 		for _, r := range released {
-			line(w, r.Range.ID, "type "+string(r.Range.Type), summary(r))
+			line(w, r.Range.ID, label("type", t.language)+" "+string(r.Range.Type), summary(r).In(t.language))
 		}
 		if len(released) == 0 {
-			line(w, "No range of this taxpayer is fenced.")
+			say(w, lang.Messagef("No range of this taxpayer is fenced.",
+				"Ningún rango de este contribuyente está bloqueado."))
 		}
 	})
 }
 
 // summary describes a released range in one sentence.
-func summary(r fence.Released) string {
+func summary(r fence.Released) lang.Message {
 	if r.To < r.From {
-		return fmt.Sprintf("no number is skipped; the next number is %d", r.To+1)
+		return lang.Messagef("no number is skipped; the next number is %d", "no se salta ninguna secuencia; la siguiente es %d", r.To+1)
 	}
-	return fmt.Sprintf("%d–%d are skipped: the authority has %d of them, has not %d, and did not say for %d; the next number is %d", r.From, r.To, r.Found, r.Absent, r.Unknown, r.To+1)
+	return lang.Messagef(
+		"%d–%d are skipped: the authority has %d of them, does not have %d, and did not say for %d; the next number is %d",
+		"se saltan %d–%d: la DGII tiene %d, no tiene %d y no respondió sobre %d; la siguiente es %d", r.From, r.To, r.Found, r.Absent, r.Unknown, r.To+1)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/bulk"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 type sendCmd struct {
@@ -39,14 +40,14 @@ func (c sendCmd) Run(t *terminal) error {
 	}
 	lines, err := c.read()
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return lang.Errorf("%s: %s", "%s: %s", c.File, err)
 	}
 	if c.Check {
 		return c.report(t, bulk.Results(lines, nil), nil)
 	}
 	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(attemptsOfSend))
 	if err != nil {
-		return usageError(err.Error())
+		return usageError{lang.OfError(err)}
 	}
 	path := c.Journal
 	if path == "" {
@@ -54,7 +55,7 @@ func (c sendCmd) Run(t *terminal) error {
 	}
 	journal, err := bulk.OpenJournal(path, strings.TrimRight(c.BaseURL, "/"), c.Taxpayer)
 	if errors.Is(err, bulk.ErrOtherJournal) {
-		return fmt.Errorf("%w: name another file with --journal", err)
+		return lang.Errorf("%s: name another file with --journal", "%s: indique otro archivo con --journal", err)
 	}
 	if err != nil {
 		return err
@@ -67,9 +68,9 @@ func (c sendCmd) Run(t *terminal) error {
 func (c sendCmd) check() error {
 	switch {
 	case !c.Check && (c.Taxpayer == "" || c.Key == ""):
-		return usageError("--taxpayer and --key are required, unless --check is given")
+		return wrongUsage("--taxpayer and --key are required, unless --check is given", "--taxpayer y --key son obligatorios, salvo con --check")
 	case c.Parallel < 1 || c.Parallel > 64:
-		return usageError("--parallel must be a number from 1 to 64")
+		return wrongUsage("--parallel must be a number from 1 to 64", "--parallel debe ser un número de 1 a 64")
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func (c sendCmd) read() (lines []*bulk.Line, err error) {
 	}
 	m, err := bulk.ParseMap(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Map, err)
+		return nil, lang.Errorf("%s: %s", "%s: %s", c.Map, err)
 	}
 	return bulk.ReadCSV(f, m)
 }
@@ -115,11 +116,12 @@ func (c sendCmd) send(t *terminal, s *bulk.Sender, lines []*bulk.Line) error {
 		bar.report(min(done, total), total)
 	}
 	if err := s.Send(t.ctx, lines); err != nil {
-		const again = "%d of %d invoices were sent. Run the same command again to send the others; no invoice is made twice"
+		again := lang.Messagef("%d of %d invoices were sent. Run the same command again to send the others; no invoice is made twice",
+			"se enviaron %d de %d facturas. Ejecute el mismo comando otra vez para enviar las demás; ninguna factura se crea dos veces", done, total)
 		if t.ctx.Err() == nil {
-			return fmt.Errorf("%w. "+again, err, done, total)
+			return lang.Errorf("%s. %s", "%s. %s", err, again)
 		}
-		return t.interrupted(err, again, done, total)
+		return t.interrupted(err, again)
 	}
 	if !c.Wait {
 		return nil
@@ -131,7 +133,8 @@ func (c sendCmd) send(t *terminal, s *bulk.Sender, lines []*bulk.Line) error {
 	}
 	bar.unit = "invoices"
 	err := s.Wait(t.ctx, lines)
-	return t.interrupted(err, "all invoices were sent, but not all have a final status. Run the same command again to wait for them")
+	return t.interrupted(err, lang.Messagef("all invoices were sent, but not all have a final status. Run the same command again to wait for them",
+		"se enviaron todas las facturas, pero no todas tienen un estado final. Ejecute el mismo comando otra vez para esperarlas"))
 }
 
 // countsText lists counts by status.
@@ -170,7 +173,8 @@ func (c sendCmd) report(t *terminal, results []bulk.Result, ended error) error {
 	case ended != nil:
 		return ended
 	case len(wrong) > 0:
-		return fmt.Errorf("%d of %d invoices were refused: correct them and run the same command again", len(wrong), len(results))
+		return lang.Errorf("%d of %d invoices were refused: correct them and run the same command again",
+			"%d de %d facturas fueron rechazadas: corríjalas y ejecute el mismo comando otra vez", len(wrong), len(results))
 	}
 	return nil
 }
@@ -182,13 +186,13 @@ const shownProblems = 50
 func (c sendCmd) printResults(t *terminal, counts map[string]int64, wrong []bulk.Result) error {
 	return t.answer(nil, func(w io.Writer) {
 		for _, r := range wrong[:min(len(wrong), shownProblems)] {
-			line(w, fmt.Sprintf("line %d", r.Line), r.ExternalID, r.Error)
+			line(w, lang.Messagef("line %d", "línea %d", r.Line).In(t.language), r.ExternalID, r.Error)
 		}
 		if more := len(wrong) - shownProblems; more > 0 {
-			line(w, fmt.Sprintf("and %d more; --results FILE writes all", more))
+			say(w, lang.Messagef("and %d more; --results FILE writes all", "y %d más; --results FILE las escribe todas", more))
 		}
 		if c.Check {
-			line(w, fmt.Sprintf("%d valid, %d not valid", counts[bulk.NotSent], counts[bulk.Refused]))
+			say(w, lang.Messagef("%d valid, %d not valid", "%d válidas, %d no válidas", counts[bulk.NotSent], counts[bulk.Refused]))
 			return
 		}
 		line(w, countsText(counts))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -56,12 +57,13 @@ type sequenceAddCmd struct {
 
 // Run adds a range.
 func (c sequenceAddCmd) Run(t *terminal) error {
-	env, err := liveEnvironment(c.Environment, "the sandbox uses no numbers")
+	env, err := liveEnvironment(c.Environment, lang.Messagef("the sandbox uses no numbers", "el sandbox no usa secuencias"))
 	if err != nil {
 		return err
 	}
 	if c.From < 1 || c.To < c.From || c.To > lastNumber {
-		return usageError("--from and --to must be 1 or more and have at most ten digits, and --to must not be before --from")
+		return wrongUsage("--from and --to must be 1 or more and have at most ten digits, and --to must not be before --from",
+			"--from y --to deben ser 1 o más y tener un máximo de diez dígitos, y --to no debe ser menor que --from")
 	}
 	now := time.Now()
 	made := store.NumberRange{
@@ -70,12 +72,14 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 	}
 	switch expires, err := fiscal.ParseDate(c.Expires); {
 	case c.Expires == "" && made.Type == fiscal.FiscalCredit:
-		return usageError("--expires is required for type 31: its documents state the day")
+		return wrongUsage("--expires is required for type 31: its documents state the day",
+			"--expires es obligatorio para el tipo 31: sus documentos declaran el día")
 	case c.Expires == "":
 	case err != nil:
-		return usageError("--expires: " + err.Error())
+		return usageOf("expires", err)
 	case expires.Before(fiscal.DateOf(now)):
-		return fmt.Errorf("--expires: %s is in the past", c.Expires)
+		return lang.Errorf("--expires: %s is in the past",
+			"--expires: %s está en el pasado", c.Expires)
 	default:
 		made.Expires = expires
 	}
@@ -93,7 +97,8 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 
 // explainOverlap returns the error of a range that overlaps with another one.
 func explainOverlap(from, to int64, t fiscal.Type) error {
-	return fmt.Errorf("some numbers from %d to %d of type %s are in another range of this RNC already: see fiscalhub sequence list", from, to, t)
+	return lang.Errorf("some numbers from %d to %d of type %s are in another range of this RNC already: see fiscalhub sequence list",
+		"algunas secuencias de %d a %d del tipo %s ya están en otro rango de este RNC: vea fiscalhub sequence list", from, to, t)
 }
 
 type sequenceListCmd struct{}

@@ -12,6 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 type serveCmd struct {
@@ -70,11 +71,13 @@ func (c serveCmd) check() (config serveConfig, err error) {
 	config.rateLimit = api.DefaultRateLimit(config.env)
 	if c.RateLimit != nil {
 		if config.rateLimit = *c.RateLimit; config.rateLimit < 0 {
-			return config, usageError("--rate-limit must be 0 or more")
+			return config, wrongUsage("--rate-limit must be 0 or more",
+				"--rate-limit debe ser 0 o más")
 		}
 	}
 	if c.CompareRate < 0 || c.CompareRate > maxCompareRate {
-		return config, usageError("--compare-rate must be between 0 and 600")
+		return config, wrongUsage("--compare-rate must be between 0 and 600",
+			"--compare-rate debe estar entre 0 y 600")
 	}
 	if config.tls, err = c.certificate(); err != nil {
 		return config, err
@@ -85,13 +88,15 @@ func (c serveCmd) check() (config serveConfig, err error) {
 	for _, text := range c.TrustedProxy {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return config, usageError("--trusted-proxy must be a network like 10.0.0.0/8")
+			return config, wrongUsage("--trusted-proxy must be a network like 10.0.0.0/8",
+				"--trusted-proxy debe ser una red como 10.0.0.0/8")
 		}
 		config.proxies = append(config.proxies, network)
 	}
 	for _, contact := range c.SecurityContact {
 		if u, err := url.Parse(contact); err != nil || (u.Scheme != "mailto" && u.Scheme != "https" && u.Scheme != "tel") {
-			return config, usageError("--security-contact must be an address like mailto:security@invoices.example or https://invoices.example/security")
+			return config, wrongUsage("--security-contact must be an address like mailto:security@invoices.example or https://invoices.example/security",
+				"--security-contact debe ser una dirección como mailto:security@invoices.example o https://invoices.example/security")
 		}
 	}
 	return config, checkZone()
@@ -109,7 +114,8 @@ func (c serveConfig) scheme() string {
 func checkBaseURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return usageError("--base-url must be an address like https://invoices.example")
+		return wrongUsage("--base-url must be an address like https://invoices.example",
+			"--base-url debe ser una dirección como https://invoices.example")
 	}
 	return nil
 }
@@ -125,7 +131,8 @@ func checkZone() error {
 		instant := time.Date(time.Now().Year(), month, 1, 0, 0, 0, 0, zone)
 		_, offset := instant.Zone()
 		if _, want := instant.In(fiscal.Zone()).Zone(); offset != want {
-			return errors.New("the zone data give America/Santo_Domingo another offset than UTC-4, and this version supports only that: install a version that knows the new offset")
+			return lang.Errorf("the zone data give America/Santo_Domingo another offset than UTC-4, and this version supports only that: install a version that knows the new offset",
+				"los datos de zona horaria dan a America/Santo_Domingo otra diferencia que UTC-4, la única que esta versión admite: instale una versión que conozca la nueva")
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ func (f consoleFlags) check() error {
 // console.
 func checkConsoleURL(address string) error {
 	if checkBaseURL(address) != nil {
-		return usageError("--console-base-url must be an address like https://invoices.example")
+		return wrongUsage("--console-base-url must be an address like https://invoices.example", "--console-base-url debe ser una dirección como https://invoices.example")
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/receiver"
 )
 
@@ -42,11 +42,14 @@ func listenOn(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("another program listens on %s: stop it, or choose another address", address)
+		return nil, lang.Errorf("another program listens on %s: stop it, or choose another address",
+			"otro programa escucha en %s: deténgalo o elija otra dirección", address)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("this user may not listen on %s: choose a port above 1023", address)
+		return nil, lang.Errorf("this user may not listen on %s: choose a port above 1023",
+			"este usuario no puede escuchar en %s: elija un puerto mayor de 1023", address)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("this machine has no address %s: choose one of its own", address)
+		return nil, lang.Errorf("this machine has no address %s: choose one of its own",
+			"esta máquina no tiene la dirección %s: elija una suya", address)
 	}
 	return listener, err
 }

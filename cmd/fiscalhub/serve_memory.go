@@ -19,10 +19,11 @@ func memoryLimit(flag string) (capacity.Memory, error) {
 	}
 	bytes, err := capacity.ParseSize(flag)
 	if err != nil {
-		return capacity.Memory{}, usageError("--memory-limit: " + err.Error())
+		return capacity.Memory{}, usageOf("memory-limit", err)
 	}
 	if bytes < capacity.MinMemory {
-		return capacity.Memory{}, usageError("--memory-limit must be at least 128MiB")
+		return capacity.Memory{}, wrongUsage("--memory-limit must be at least 128MiB",
+			"--memory-limit debe ser 128MiB o más")
 	}
 	return capacity.Memory{Bytes: bytes, Source: "--memory-limit"}, nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -185,11 +185,14 @@ func (p process) run(ctx context.Context) error {
 	var failure error
 	select {
 	case err := <-served:
-		failure = fmt.Errorf("server: %w", err)
+		failure = lang.Errorf("server: %s",
+			"servidor: %s", err)
 	case <-p.store.Broken():
-		failure = errors.New("the database failed: the process stops, because it cannot acknowledge anything more")
+		failure = lang.Errorf("the database failed: the process stops, because it cannot acknowledge anything more",
+			"la base de datos falló: el proceso se detiene, porque ya no puede confirmar nada más")
 	case <-p.fence.Broken():
-		failure = errors.New("the witness could not be written: the process stops, because it cannot send anything more")
+		failure = lang.Errorf("the witness could not be written: the process stops, because it cannot send anything more",
+			"no se pudo escribir el testigo: el proceso se detiene, porque ya no puede enviar nada más")
 	case <-ctx.Done():
 		p.log.Info("Stopping.", "reason", context.Cause(ctx).Error())
 		p.api.Stopping()

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // tlsReload is how often the service looks at the files of its certificate.
@@ -30,10 +32,12 @@ type tlsFlags struct {
 // certificate reads the certificate of the service. It returns nil without one.
 func (c tlsFlags) certificate() (*servedCertificate, error) {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return nil, usageError("--tls-cert and --tls-key must be given together")
+		return nil, wrongUsage("--tls-cert and --tls-key must be given together",
+			"--tls-cert y --tls-key deben indicarse juntos")
 	}
 	if c.TLSCert == "" && c.TLSClientCertificates {
-		return nil, usageError("--tls-client-certificates needs --tls-cert and --tls-key")
+		return nil, wrongUsage("--tls-client-certificates needs --tls-cert and --tls-key",
+			"--tls-client-certificates requiere --tls-cert y --tls-key")
 	}
 	if c.TLSCert == "" {
 		return nil, nil
@@ -41,7 +45,7 @@ func (c tlsFlags) certificate() (*servedCertificate, error) {
 	served := &servedCertificate{certFile: c.TLSCert, keyFile: c.TLSKey}
 	pair, seen, err := served.read()
 	if err != nil {
-		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		return nil, lang.Errorf("--tls-cert, --tls-key: %s", "--tls-cert, --tls-key: %s", err)
 	}
 	served.current.Store(pair)
 	served.loaded = seen
@@ -144,7 +148,8 @@ func (c *servedCertificate) reload(log *slog.Logger, now time.Time, asked bool) 
 		return
 	}
 	if err == nil && now.After(pair.Leaf.NotAfter) {
-		err = fmt.Errorf("the certificate expired at %s", formatTime(pair.Leaf.NotAfter))
+		err = lang.Errorf("the certificate expired at %s",
+			"el certificado venció el %s", formatTime(pair.Leaf.NotAfter))
 	}
 	if err == nil {
 		c.current.Store(pair)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/otlp"
 	"github.com/fiscalhub/fiscalhub/internal/trace"
 )
@@ -43,10 +42,10 @@ func newTracer(now func() time.Time, log *slog.Logger) (*trace.Tracer, error) {
 		pem, err := os.ReadFile(file)
 		roots := x509.NewCertPool()
 		if err == nil && !roots.AppendCertsFromPEM(pem) {
-			err = errors.New("the file must contain certificates in PEM")
+			err = lang.Errorf("the file must contain certificates in PEM", "el archivo debe contener certificados en PEM")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %w", err)
+			return nil, lang.Errorf("the file of OTEL_EXPORTER_OTLP_CERTIFICATE: %s", "el archivo de OTEL_EXPORTER_OTLP_CERTIFICATE: %s", err)
 		}
 		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 )
 
@@ -36,7 +36,8 @@ type simulatorCmd struct {
 // Run serves until the process is asked to stop.
 func (c simulatorCmd) Run(t *terminal) error {
 	if c.ControlToken == "" && !isLoopback(c.Control) {
-		return usageError("--control: " + c.Control + " can be reached from other machines: set --control-token, or listen on 127.0.0.1")
+		return wrongUsage("--control: %s can be reached from other machines: set --control-token, or listen on 127.0.0.1",
+			"--control: %s es accesible desde otras máquinas: indique --control-token o escuche en 127.0.0.1", c.Control)
 	}
 	sim, err := c.simulator(t)
 	if err != nil {
@@ -96,7 +97,7 @@ func (c simulatorCmd) simulator(t *terminal) (*simulator.Simulator, error) {
 		decoder := json.NewDecoder(bytes.NewReader(raw))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(o.Fixture); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Fixture, err)
+			return nil, lang.Errorf("%s: %s", "%s: %s", c.Fixture, err)
 		}
 	}
 	if o.Fixture.Config == nil {
@@ -117,7 +118,7 @@ func (c simulatorCmd) simulator(t *terminal) (*simulator.Simulator, error) {
 	}
 	sim, err := simulator.New(o)
 	if err != nil {
-		return nil, usageError(strings.TrimPrefix(err.Error(), "simulator: "))
+		return nil, usageError{lang.Literal(strings.TrimPrefix(err.Error(), "simulator: "))}
 	}
 	return sim, nil
 }
@@ -136,13 +137,17 @@ func (c simulatorCmd) answer(t *terminal, emulated, control net.Addr) error {
 	if len(c.Enroll) > 0 {
 		view.Roots, view.Enrolled = filepath.Join(c.Out, rootsFile), c.enrolled()
 	}
-	t.progress("simulator of the tax authority: run fiscalhub serve --authority %s", view.Authority)
-	t.progress("control API: %s", view.Control)
+	t.progress(lang.Messagef("simulator of the tax authority: run fiscalhub serve --authority %s",
+		"simulador de la DGII: ejecute fiscalhub serve --authority %s", view.Authority))
+	t.progress(lang.Messagef("control API: %s",
+		"API de control: %s", view.Control))
 	for _, e := range view.Enrolled {
-		t.progress("taxpayer %s may issue documents: certificate %s, password %s", e.RNC, e.Certificate, e.Password)
+		t.progress(lang.Messagef("taxpayer %s may issue documents: certificate %s, password %s",
+			"el contribuyente %s puede emitir documentos: certificado %s, contraseña %s", e.RNC, e.Certificate, e.Password))
 	}
 	if len(c.Enroll) > 0 {
-		t.progress("next, in another terminal: fiscalhub onboard --simulator %s --authority %s", c.Out, view.Authority)
+		t.progress(lang.Messagef("next, in another terminal: fiscalhub onboard --simulator %s --authority %s",
+			"siguiente, en otra terminal: fiscalhub onboard --simulator %s --authority %s", c.Out, view.Authority))
 	}
 	if !t.cli.JSON {
 		return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,11 +44,13 @@ func (c simulatorCmd) enrolled() []enrolledView {
 // root reads the root of an earlier start, if there is one.
 func (c simulatorCmd) root() ([]byte, error) {
 	if (len(c.Enroll) == 0) != (c.Out == "") {
-		return nil, usageError("--enroll and --out belong together: --enroll RNC --out DIR")
+		return nil, wrongUsage("--enroll and --out belong together: --enroll RNC --out DIR",
+			"--enroll y --out van juntos: --enroll RNC --out DIR")
 	}
 	for _, rnc := range c.Enroll {
 		if !fiscal.IsRNC(rnc) {
-			return nil, usageError(fmt.Sprintf("--enroll: %q must be an RNC: 9 or 11 digits", rnc))
+			return nil, wrongUsage("--enroll: %q must be an RNC: 9 or 11 digits",
+				"--enroll: %q debe ser un RNC: 9 u 11 dígitos", rnc)
 		}
 	}
 	if c.Out == "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -148,6 +149,9 @@ func (c sourceRevokeCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		return t.answer(c.view(source), func(w io.Writer) { line(w, "revoked; the service refuses its events from now on") })
+		return t.answer(c.view(source), func(w io.Writer) {
+			say(w, lang.Messagef("revoked; the service refuses its events from now on",
+				"revocada; el servicio rechaza sus eventos desde ahora"))
+		})
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -18,11 +19,6 @@ type reasonFlag struct {
 func (f reasonFlag) context(ctx context.Context) context.Context {
 	return audit.WithReason(ctx, f.Reason)
 }
-
-const (
-	suspendedLine = "suspended; every server answers its requests with 403 within 5 seconds"
-	resumedLine   = "resumed; every server serves it again within 5 seconds"
-)
 
 // suspensions reads what is suspended.
 func suspensions(t *terminal, s *store.Store) (map[store.Subject]store.Suspension, error) {
@@ -55,7 +51,7 @@ type taxpayerSuspendCmd struct {
 
 // Run suspends a taxpayer.
 func (c taxpayerSuspendCmd) Run(t *terminal) error {
-	return t.changeTaxpayer(c.ID, suspendedLine, func(s *store.Store, subject store.Subject) error {
+	return t.changeTaxpayer(c.ID, suspendedLine(), func(s *store.Store, subject store.Subject) error {
 		return t.suspend(s, subject, c.reasonFlag)
 	})
 }
@@ -67,13 +63,13 @@ type taxpayerResumeCmd struct {
 
 // Run ends the suspension of a taxpayer.
 func (c taxpayerResumeCmd) Run(t *terminal) error {
-	return t.changeTaxpayer(c.ID, resumedLine, func(s *store.Store, subject store.Subject) error {
+	return t.changeTaxpayer(c.ID, resumedLine(), func(s *store.Store, subject store.Subject) error {
 		return t.resume(s, subject, c.reasonFlag)
 	})
 }
 
 // changeTaxpayer makes a change, and answers the taxpayer.
-func (t *terminal) changeTaxpayer(id, done string, change func(*store.Store, store.Subject) error) error {
+func (t *terminal) changeTaxpayer(id string, done lang.Message, change func(*store.Store, store.Subject) error) error {
 	return t.withStore(func(s *store.Store) error {
 		if err := change(s, store.TaxpayerSubject(id)); err != nil {
 			return missing(err, "taxpayer", id)
@@ -86,7 +82,7 @@ func (t *terminal) changeTaxpayer(id, done string, change func(*store.Store, sto
 		if err != nil {
 			return err
 		}
-		return t.answer(newTaxpayerView(found).with(suspended), func(w io.Writer) { line(w, done) })
+		return t.answer(newTaxpayerView(found).with(suspended), func(w io.Writer) { say(w, done) })
 	})
 }
 
@@ -97,7 +93,7 @@ type credentialSuspendCmd struct {
 
 // Run suspends a credential.
 func (c credentialSuspendCmd) Run(t *terminal) error {
-	return t.changeCredential(c.ID, suspendedLine, func(s *store.Store, subject store.Subject) error {
+	return t.changeCredential(c.ID, suspendedLine(), func(s *store.Store, subject store.Subject) error {
 		return t.suspend(s, subject, c.reasonFlag)
 	})
 }
@@ -109,13 +105,13 @@ type credentialResumeCmd struct {
 
 // Run ends the suspension of a credential.
 func (c credentialResumeCmd) Run(t *terminal) error {
-	return t.changeCredential(c.ID, resumedLine, func(s *store.Store, subject store.Subject) error {
+	return t.changeCredential(c.ID, resumedLine(), func(s *store.Store, subject store.Subject) error {
 		return t.resume(s, subject, c.reasonFlag)
 	})
 }
 
 // changeCredential makes a change, and answers the credential.
-func (t *terminal) changeCredential(id, done string, change func(*store.Store, store.Subject) error) error {
+func (t *terminal) changeCredential(id string, done lang.Message, change func(*store.Store, store.Subject) error) error {
 	return t.withStore(func(s *store.Store) error {
 		if err := change(s, store.CredentialSubject(id)); err != nil {
 			return missing(err, "credential", id)
@@ -124,7 +120,7 @@ func (t *terminal) changeCredential(id, done string, change func(*store.Store, s
 		if err != nil {
 			return err
 		}
-		return t.answer(newCredentialView(found), func(w io.Writer) { line(w, done) })
+		return t.answer(newCredentialView(found), func(w io.Writer) { say(w, done) })
 	})
 }
 
@@ -153,7 +149,7 @@ type environmentSuspendCmd struct {
 
 // Run suspends an environment.
 func (c environmentSuspendCmd) Run(t *terminal) error {
-	return t.changeEnvironment(c.Name, suspendedLine, func(s *store.Store, subject store.Subject) error {
+	return t.changeEnvironment(c.Name, suspendedLine(), func(s *store.Store, subject store.Subject) error {
 		return t.suspend(s, subject, c.reasonFlag)
 	})
 }
@@ -165,13 +161,13 @@ type environmentResumeCmd struct {
 
 // Run ends the suspension of an environment.
 func (c environmentResumeCmd) Run(t *terminal) error {
-	return t.changeEnvironment(c.Name, resumedLine, func(s *store.Store, subject store.Subject) error {
+	return t.changeEnvironment(c.Name, resumedLine(), func(s *store.Store, subject store.Subject) error {
 		return t.resume(s, subject, c.reasonFlag)
 	})
 }
 
 // changeEnvironment makes a change, and answers the environment.
-func (t *terminal) changeEnvironment(name, done string, change func(*store.Store, store.Subject) error) error {
+func (t *terminal) changeEnvironment(name string, done lang.Message, change func(*store.Store, store.Subject) error) error {
 	env := fiscal.Environment(name)
 	return t.withStore(func(s *store.Store) error {
 		if err := change(s, store.EnvironmentSubject(env)); err != nil {
@@ -181,7 +177,7 @@ func (t *terminal) changeEnvironment(name, done string, change func(*store.Store
 		if err != nil {
 			return err
 		}
-		return t.answer(newEnvironmentView(env, suspended), func(w io.Writer) { line(w, done) })
+		return t.answer(newEnvironmentView(env, suspended), func(w io.Writer) { say(w, done) })
 	})
 }
 
@@ -206,4 +202,14 @@ func (environmentListCmd) Run(t *terminal) error {
 		}
 		return t.list(views, b)
 	})
+}
+
+func suspendedLine() lang.Message {
+	return lang.Messagef("suspended; every server answers its requests with 403 within 5 seconds",
+		"suspendido; todos los servidores responden 403 a sus solicitudes en 5 segundos")
+}
+
+func resumedLine() lang.Message {
+	return lang.Messagef("resumed; every server serves it again within 5 seconds",
+		"reanudado; todos los servidores lo atienden otra vez en 5 segundos")
 }

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // table is a list for people: a heading for each column, and a row for each object. The
@@ -34,10 +36,11 @@ func (t *terminal) list(v any, b *table) error {
 		return t.answer(v, nil)
 	}
 	if len(b.rows) == 0 {
-		t.progress("none")
+		t.progress(lang.Messagef("none", "ninguno"))
 		return nil
 	}
-	_, err := t.out.Write([]byte(b.format(t.width())))
+	local := table{headings: mapEach(b.headings, func(name string) string { return heading(name, t.language) }), rows: b.rows}
+	_, err := t.out.Write([]byte(local.format(t.width())))
 	return err
 }
 

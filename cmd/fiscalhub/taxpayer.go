@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -50,12 +51,14 @@ func (c taxpayerCreateCmd) Run(t *terminal) error {
 // the same RNC. Both can be right, but are rare.
 func warnOfRNC(t *terminal, s *store.Store, one store.Taxpayer) error {
 	if !fiscal.CheckDigitHolds(one.RNC) {
-		t.warn("the check digit of the RNC %s is wrong; compare it with the registration", one.RNC)
+		t.warn(lang.Messagef("the check digit of the RNC %s is wrong; compare it with the registration",
+			"el dígito verificador del RNC %s no es correcto; compárelo con el registro", one.RNC))
 	}
 	all, err := s.Taxpayers(t.ctx)
 	for _, other := range all {
 		if other.RNC == one.RNC && other.ID != one.ID {
-			t.warn("the taxpayer %s has the RNC %s too; both share the numbers of that RNC", other.ID, one.RNC)
+			t.warn(lang.Messagef("the taxpayer %s has the RNC %s too; both share the numbers of that RNC",
+				"el contribuyente %s también tiene el RNC %s; ambos comparten las secuencias de ese RNC", other.ID, one.RNC))
 		}
 	}
 	return err

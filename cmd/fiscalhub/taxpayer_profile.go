@@ -2,12 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/printed"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -71,7 +71,8 @@ func readLogo(path string) ([]byte, error) {
 	}
 	err = printed.CheckLogo(logo)
 	if len(logo) == 0 || len(logo) > maxLogo || err != nil {
-		return nil, fmt.Errorf("--logo %s: the file must be a PNG or JPEG of at most 1 MiB and 8 million pixels", path)
+		return nil, lang.Errorf("--logo %s: the file must be a PNG or JPEG of at most 1 MiB and 8 million pixels",
+			"--logo %s: el archivo debe ser un PNG o JPEG de un máximo de 1 MiB y 8 millones de píxeles", path)
 	}
 	return logo, nil
 }
@@ -80,7 +81,10 @@ func readLogo(path string) ([]byte, error) {
 // format. An empty address is allowed: the taxpayer cannot issue before it has
 // one.
 func checkTaxpayer(t store.Taxpayer) error {
-	var wrong []string
+	var wrong []lang.Message
+	add := func(flag string, m lang.Message) {
+		wrong = append(wrong, lang.Messagef("--%s: %s", "--%s: %s", flag, m))
+	}
 	var problems fiscal.Problems
 	if err := live.IssuerOf(t).Check(); err != nil && !errors.As(err, &problems) {
 		return err
@@ -90,20 +94,20 @@ func checkTaxpayer(t store.Taxpayer) error {
 			continue
 		}
 		name, _, _ := strings.Cut(p.Field, ".")
-		wrong = append(wrong, "--"+strings.ReplaceAll(strings.TrimSuffix(name, "s"), "_", "-")+": "+p.Message)
+		add(strings.ReplaceAll(strings.TrimSuffix(name, "s"), "_", "-"), p.Message)
 	}
 	if t.ElectronicSince != "" {
 		if _, err := fiscal.ParseDate(t.ElectronicSince); err != nil {
-			wrong = append(wrong, "--electronic-since: "+err.Error())
+			add("electronic-since", lang.OfError(err))
 		}
 	}
 	if t.PageFormat != "" {
 		if _, err := printed.ParseFormat(t.PageFormat); err != nil {
-			wrong = append(wrong, "--page-format: must be "+printed.FormatNames)
+			add("page-format", lang.Messagef("must be %s", "debe ser %s", lang.OneOf(printed.FormatNames())))
 		}
 	}
 	if len(wrong) > 0 {
-		return usageError(strings.Join(wrong, "; "))
+		return usageError{lang.Join(wrong, "; ")}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -22,10 +23,11 @@ import (
 // terminal is what a command runs with: its context, the shared flags and its
 // output. Answers go to out, progress and logs go to errOut.
 type terminal struct {
-	ctx    context.Context //nolint:containedctx // a command runs for as long as its context
-	cli    *cli
-	out    io.Writer
-	errOut io.Writer
+	ctx      context.Context //nolint:containedctx // a command runs for as long as its context
+	cli      *cli
+	out      io.Writer
+	errOut   io.Writer
+	language lang.Language // of texts for people; JSON does not depend on it
 
 	noMigrate bool // the command must not change the tables of the database
 	mayCreate bool // the command may create the database
@@ -38,7 +40,7 @@ type terminal struct {
 func (t *terminal) answer(v any, human func(w io.Writer)) error {
 	if !t.cli.JSON {
 		table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
-		human(table)
+		human(localWriter{table, t.language})
 		return table.Flush()
 	}
 	e := json.NewEncoder(escapingWriter{t.out})
@@ -48,8 +50,12 @@ func (t *terminal) answer(v any, human func(w io.Writer)) error {
 }
 
 // line writes one line of a table. Cells may have text of strangers: what could control
-// the terminal or break the table is escaped.
+// the terminal or break the table is escaped. The first cell names the line: it is
+// written in the language of the reader.
 func line(w io.Writer, cells ...string) {
+	if len(cells) > 1 {
+		cells = append([]string{label(cells[0], languageOfWriter(w))}, cells[1:]...)
+	}
 	_, _ = fmt.Fprintln(w, strings.Join(mapEach(cells, printable), "\t")) // Flush returns the error
 }
 
@@ -65,16 +71,20 @@ func (t *terminal) log(level slog.Level) *slog.Logger {
 func (t *terminal) openStore() (*store.Store, error) {
 	if t.mayCreate {
 		if err := os.MkdirAll(t.cli.Data, 0o700); err != nil {
-			return nil, fmt.Errorf("data folder: %w", err)
+			return nil, lang.Errorf("data folder: %s", "carpeta de datos: %s", err)
 		}
 	} else if file, ok := strings.CutPrefix(t.databaseAddress(), "sqlite:"); ok {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no database at %s: name its folder with --data or its address with --database. `fiscalhub serve`, `fiscalhub onboard` and `fiscalhub taxpayer create` create one", file)
+			return nil, lang.Errorf(
+				"there is no database at %s: name its folder with --data or its address with --database. `fiscalhub serve`, `fiscalhub onboard` and `fiscalhub taxpayer create` create one",
+				"no hay base de datos en %s: indique su carpeta con --data o su dirección con --database. `fiscalhub serve`, `fiscalhub onboard` y `fiscalhub taxpayer create` crean una", file)
 		}
 	}
 	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate, OnMigration: t.onMigration})
 	if errors.Is(err, store.ErrNotMigrated) {
-		return nil, fmt.Errorf("run `fiscalhub migrate` with a database role that may change tables, then run this command again: %w", err)
+		return nil, lang.Errorf(
+			"run `fiscalhub migrate` with a database role that may change tables, then run this command again: %s",
+			"ejecute `fiscalhub migrate` con un rol de base de datos que pueda cambiar tablas y luego ejecute este comando otra vez: %s", err)
 	}
 	return s, err
 }
@@ -129,9 +139,12 @@ func (t *terminal) keyring(s *store.Store, keys *seal.Keys) (*access.Keyring, er
 	switch {
 	case err != nil:
 		// The right key was found beside the file, so the command can go on.
-		t.warn("the master key in use could not be written to %s: %s", keys.File(), oneLine(err))
+		t.warn(lang.Messagef("the master key in use could not be written to %s: %s",
+			"no se pudo escribir la clave maestra en uso en %s: %s", keys.File(), oneLine(err)))
 	case done:
-		t.warn("%s held another master key than the database needs, after an interrupted rotation or a restore; it holds the right one now", keys.File())
+		t.warn(lang.Messagef(
+			"%s held another master key than the database needs, after an interrupted rotation or a restore; it holds the right one now",
+			"%s tenía otra clave maestra que la que necesita la base de datos, después de una rotación interrumpida o una restauración; ahora tiene la correcta", keys.File()))
 	}
 	return ring, nil
 }
@@ -139,7 +152,9 @@ func (t *terminal) keyring(s *store.Store, keys *seal.Keys) (*access.Keyring, er
 // explainMissingKey adds what to do to the error of a missing master key file.
 func explainMissingKey(err error, keys *seal.Keys) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the master key file %s is missing, and the database was created with one: put the file back, or name it with --master-key", keys.File())
+		return lang.Errorf(
+			"the master key file %s is missing, and the database was created with one: put the file back, or name it with --master-key",
+			"falta el archivo de la clave maestra %s, con la que se creó la base de datos: devuelva el archivo a su lugar o indíquelo con --master-key", keys.File())
 	}
 	return err
 }
@@ -148,17 +163,18 @@ func explainMissingKey(err error, keys *seal.Keys) error {
 // command that lists such objects. It returns other errors as they are.
 func missing(err error, object, id string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("there is no %s %s: see fiscalhub %s list", object, id, object)
+		return lang.Errorf("there is no %s %s: see fiscalhub %s list",
+			"no existe %s %s: vea fiscalhub %s list", noun(object), id, object)
 	}
 	return err
 }
 
-// warn prints a warning. The command goes on.
-func (t *terminal) warn(format string, args ...any) {
-	_, _ = fmt.Fprintf(t.errOut, "fiscalhub: warning: %s\n", printable(fmt.Sprintf(format, args...)))
-}
-
-// progress prints one line about what the command is doing.
-func (t *terminal) progress(format string, args ...any) {
-	_, _ = fmt.Fprintln(t.errOut, printable(fmt.Sprintf(format, args...)))
+// noun returns the name of a kind of object in both languages.
+func noun(object string) lang.Message {
+	for _, m := range labels() {
+		if m.In(lang.English) == object {
+			return m
+		}
+	}
+	return lang.Literal(object)
 }

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // hostile is text of a stranger that would control a terminal: colours, the title of the
@@ -63,9 +65,9 @@ func TestCommandsPrintNoControlCharacters(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back["detail"] != strings.ToValidUTF8(hostile, "\ufffd") {
 		t.Errorf("the JSON is %q, %v", back, err)
 	}
-	term.warn("about %s", hostile)
-	term.progress("about %s", hostile)
-	fail(&errOut, errors.New(hostile))
+	term.warn(lang.Messagef("about %s", "sobre %s", hostile))
+	term.progress(lang.Messagef("about %s", "sobre %s", hostile))
+	fail(&errOut, errors.New(hostile), lang.Spanish)
 	wantHarmless(t, "messages", errOut.String())
 	errOut.Reset()
 	term.log(slog.LevelInfo).Warn(hostile, "detail", hostile)

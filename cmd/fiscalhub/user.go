@@ -2,13 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/console"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -79,14 +79,16 @@ func (f linkFlag) answer(t *terminal, s *store.Store, u store.User, token people
 	}
 	if base == "" {
 		base = "http://127.0.0.1:8080"
-		t.warn("no server with a console has used this database: the link has the address %s; name another one with --console-base-url", base)
+		t.warn(lang.Messagef("no server with a console has used this database: the link has the address %s; name another one with --console-base-url",
+			"ningún servidor con consola ha usado esta base de datos: el enlace tiene la dirección %s; indique otra con --console-base-url", base))
 	}
 	v := newUserView(u)
 	v.Link = console.WelcomeAddress(base, token)
 	return t.answer(v, func(w io.Writer) {
 		line(w, "id", v.ID)
 		line(w, "link", v.Link)
-		line(w, "", "Send it to the person now: it is valid for 24 hours and once, and is not shown again.")
+		line(w, "", lang.Messagef("Send it to the person now: it is valid for 24 hours and once, and is not shown again.",
+			"Envíelo a la persona ahora: vale por 24 horas y una sola vez, y no se muestra otra vez.").In(t.language))
 	})
 }
 
@@ -113,7 +115,8 @@ func (c userCreateCmd) Run(t *terminal) error {
 		case errors.Is(err, store.ErrNotFound):
 			return errMissingTaxpayer
 		case errors.Is(err, store.ErrEmailTaken):
-			return fmt.Errorf("another person has the email address %s: see fiscalhub user list", c.Email)
+			return lang.Errorf("another person has the email address %s: see fiscalhub user list",
+				"otra persona tiene el correo electrónico %s: vea fiscalhub user list", c.Email)
 		case err != nil:
 			return err
 		}
@@ -122,12 +125,13 @@ func (c userCreateCmd) Run(t *terminal) error {
 	})
 }
 
-var errMissingTaxpayer = errors.New("there is no such taxpayer: see fiscalhub taxpayer list")
+var errMissingTaxpayer = lang.Errorf("there is no such taxpayer: see fiscalhub taxpayer list", "no existe ese contribuyente: vea fiscalhub taxpayer list")
 
 // warnWithoutTaxpayer warns when a person sees no taxpayer.
 func (t *terminal) warnWithoutTaxpayer(u store.User) {
 	if !u.Role.AllTaxpayers() && len(u.TaxpayerIDs) == 0 {
-		t.warn("%s sees no taxpayer: name some with fiscalhub user role %s --role %s --taxpayer ID", u.Name, u.ID, u.Role)
+		t.warn(lang.Messagef("%s sees no taxpayer: name some with fiscalhub user role %s --role %s --taxpayer ID",
+			"%s no ve ningún contribuyente: indique algunos con fiscalhub user role %s --role %s --taxpayer ID", u.Name, u.ID, u.Role))
 	}
 }
 
@@ -170,7 +174,9 @@ func (c userDisableCmd) Run(t *terminal) error {
 		if err != nil {
 			return missing(err, "user", c.ID)
 		}
-		return t.answer(newUserView(u), func(w io.Writer) { line(w, "disabled; all sessions of the person end within 5 seconds") })
+		return t.answer(newUserView(u), func(w io.Writer) {
+			say(w, lang.Messagef("disabled; all sessions of the person end within 5 seconds", "deshabilitada; todas las sesiones de la persona terminan en 5 segundos"))
+		})
 	})
 }
 
@@ -215,6 +221,8 @@ func (c userRoleCmd) Run(t *terminal) error {
 			return err
 		}
 		t.warnWithoutTaxpayer(u)
-		return t.answer(newUserView(u), func(w io.Writer) { line(w, "role changed; all sessions of the person end within 5 seconds") })
+		return t.answer(newUserView(u), func(w io.Writer) {
+			say(w, lang.Messagef("role changed; all sessions of the person end within 5 seconds", "rol cambiado; todas las sesiones de la persona terminan en 5 segundos"))
+		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -58,7 +59,7 @@ func printSecret(w io.Writer, id, url, secret string) {
 	line(w, "id", id)
 	line(w, "url", url)
 	line(w, "secret", secret)
-	line(w, "", "Store it now: it is not shown again.")
+	line(w, "", storeNow().In(languageOfWriter(w)))
 }
 
 // withEndpoints opens the database and runs fn with the service for endpoints.
@@ -153,7 +154,8 @@ func (c webhookEnableCmd) Run(t *terminal) error {
 			return err
 		}
 		return t.answer(newEndpointView(e), func(w io.Writer) {
-			line(w, "enabled; to send the events that it missed, run fiscalhub webhook replay "+e.ID+" --failed")
+			say(w, lang.Messagef("enabled; to send the events that it missed, run fiscalhub webhook replay %s --failed",
+				"habilitado; para enviar los eventos que perdió, ejecute fiscalhub webhook replay %s --failed", e.ID))
 		})
 	})
 }
@@ -170,6 +172,9 @@ func (c webhookDeleteCmd) Run(t *terminal) error {
 		}
 		v := newEndpointView(e)
 		v.Status, v.DisabledReason = "deleted", nil
-		return t.answer(v, func(w io.Writer) { line(w, "deleted; the service sends nothing more to it") })
+		return t.answer(v, func(w io.Writer) {
+			say(w, lang.Messagef("deleted; the service sends nothing more to it",
+				"eliminado; el servicio no le envía nada más"))
+		})
 	})
 }

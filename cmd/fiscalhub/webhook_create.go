@@ -2,13 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -52,7 +51,8 @@ func eventKinds(values []string) ([]string, error) {
 	var kinds []string
 	for _, kind := range splitList(values) {
 		if kind != event.All && !slices.Contains(known, kind) {
-			return nil, usageError("--event: there is no kind of event " + strconv.Quote(kind) + "; use * or some of " + strings.Join(known, ", "))
+			return nil, wrongUsage("--event: there is no kind of event %q; use * or some of %s",
+				"--event: no existe el tipo de evento %q; use * o algunos de %s", kind, strings.Join(known, ", "))
 		}
 		if !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
@@ -68,5 +68,5 @@ func flagProblem(err error) error {
 	if !errors.As(err, &problems) || len(problems) == 0 {
 		return err
 	}
-	return fmt.Errorf("--%s %s", problems[0].Field, problems[0].Message)
+	return lang.Errorf("--%s %s", "--%s %s", problems[0].Field, problems[0].Message)
 }

@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -37,11 +37,13 @@ func (c webhookTestCmd) Run(t *terminal) error {
 		}
 		err = t.answer(v, func(w io.Writer) {
 			if v.Delivered {
-				line(w, fmt.Sprintf("delivered: %d in %s", result.Status, result.Took.Round(time.Millisecond)))
+				say(w, lang.Messagef("delivered: %d in %s",
+					"entregado: %d en %s", result.Status, result.Took.Round(time.Millisecond)))
 			}
 		})
 		if err == nil && !v.Delivered {
-			err = errors.New("not delivered: " + result.Error)
+			err = lang.Errorf("not delivered: %s",
+				"no entregado: %s", result.Error)
 		}
 		return err
 	})
@@ -79,7 +81,8 @@ func newDeliveryView(a store.DeliveryAttempt) deliveryView {
 // Run lists delivery attempts.
 func (c webhookDeliveriesCmd) Run(t *terminal) error {
 	if c.Limit < 1 {
-		return usageError("--limit must be 1 or more")
+		return wrongUsage("--limit must be 1 or more",
+			"--limit debe ser 1 o más")
 	}
 	return t.withEndpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
 		attempts, err := all.Log(t.ctx, e.Scope, e.ID, "", c.Limit)
@@ -116,7 +119,8 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 	return t.withEndpoint(privateFlag{}, c.ID, func(all *notify.Endpoints, e store.Endpoint) error {
 		plan, err := all.Replay(t.ctx, e.Scope, e.ID, replay)
 		if errors.Is(err, store.ErrNotFound) && c.Event != "" {
-			return fmt.Errorf("the taxpayer of this webhook has no event %s", c.Event)
+			return lang.Errorf("the taxpayer of this webhook has no event %s",
+				"el contribuyente de este webhook no tiene el evento %s", c.Event)
 		}
 		if err != nil {
 			return err
@@ -131,7 +135,10 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 		return t.answer(struct {
 			Events  int64 `json:"events"`
 			AtLeast bool  `json:"at_least,omitempty"`
-		}{plan.Events, plan.AtLeast}, func(w io.Writer) { line(w, "A running server sends "+count+" events again.") })
+		}{plan.Events, plan.AtLeast}, func(w io.Writer) {
+			say(w, lang.Messagef("A running server sends %s events again.",
+				"Un servidor en marcha envía otra vez %s eventos.", count))
+		})
 	})
 }
 
@@ -146,7 +153,8 @@ func (t *terminal) runReplay(all *notify.Endpoints, e store.Endpoint, plan store
 			progress.report(due, due) // there may be more than were counted
 		}
 	})
-	return t.interrupted(err, "%d events are due; a running server continues with the others by itself", progress.done)
+	return t.interrupted(err, lang.Messagef("%d events are due; a running server continues with the others by itself",
+		"%d eventos están pendientes; un servidor en marcha continúa solo con los demás", progress.done))
 }
 
 // replay reads the flags, exactly one of which must be set.
@@ -158,7 +166,8 @@ func (c webhookReplayCmd) replay() (notify.Replay, error) {
 		}
 	}
 	if count != 1 {
-		return notify.Replay{}, usageError("give exactly one of --event, --since and --failed")
+		return notify.Replay{}, wrongUsage("give exactly one of --event, --since and --failed",
+			"indique exactamente uno de --event, --since y --failed")
 	}
 	replay := notify.Replay{EventID: c.Event, Failed: c.Failed}
 	if c.Since == "" {
@@ -166,7 +175,8 @@ func (c webhookReplayCmd) replay() (notify.Replay, error) {
 	}
 	since, err := time.Parse(time.RFC3339, c.Since)
 	if err != nil {
-		return replay, usageError("--since must be an instant like 2026-11-15T12:00:00Z")
+		return replay, wrongUsage("--since must be an instant like 2026-11-15T12:00:00Z",
+			"--since debe ser un instante como 2026-11-15T12:00:00Z")
 	}
 	replay.Since = &since
 	return replay, nil

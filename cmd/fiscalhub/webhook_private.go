@@ -1,11 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 )
 
@@ -17,7 +17,8 @@ type privateFlag struct {
 // check returns a usageError when the flag is set in production.
 func (f privateFlag) check(env fiscal.Environment) error {
 	if f.WebhookAllowPrivate && env == fiscal.Production {
-		return usageError("--webhook-allow-private is refused in production: webhooks go to public addresses only")
+		return wrongUsage("--webhook-allow-private is refused in production: webhooks go to public addresses only",
+			"--webhook-allow-private no se admite en production: los webhooks van solo a direcciones públicas")
 	}
 	return nil
 }
@@ -29,7 +30,8 @@ func (f privateFlag) guard() (netguard.Guard, error) {
 	g := netguard.Guard{Private: f.WebhookAllowPrivate}
 	interfaces, err := net.InterfaceAddrs()
 	if err != nil {
-		return g, fmt.Errorf("read the addresses of this machine: %w", err)
+		return g, lang.Errorf("the addresses of this machine cannot be read: %s",
+			"no se pueden leer las direcciones de esta máquina: %s", err)
 	}
 	for _, i := range interfaces {
 		network, err := netip.ParsePrefix(i.String())

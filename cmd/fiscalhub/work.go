@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -49,7 +49,7 @@ func (c workListCmd) Run(t *terminal) error {
 	switch env {
 	case "", fiscal.Sandbox, fiscal.Certification, fiscal.Production:
 	default:
-		return usageError("--environment must be sandbox, certification or production")
+		return wrongUsage("--environment must be sandbox, certification or production", "--environment debe ser sandbox, certification o production")
 	}
 	return t.withStore(func(s *store.Store) error {
 		all, err := s.WaitingDocuments(t.ctx, store.Scope{Environment: env, TaxpayerID: c.Taxpayer})
@@ -67,25 +67,26 @@ func (c workListCmd) Run(t *terminal) error {
 			return err
 		}
 		views = append(views, mapEach(different, newDifferentView)...)
-		return t.list(views, workTable(views, all, different, s.Now()))
+		return t.list(views, t.workTable(views, all, different, s.Now()))
 	})
 }
 
 // workTable returns the documents that wait, and those that the authority shows
 // differently.
-func workTable(views []workView, waiting []store.WaitingDocument, different []store.DifferentInvoice, now time.Time) *table {
+func (t *terminal) workTable(views []workView, waiting []store.WaitingDocument, different []store.DifferentInvoice, now time.Time) *table {
 	b := newTable("DOCUMENT", "EXTERNAL ID", "STATUS", "STAGE", "ATTEMPT", "NEXT TRY", "DEADLINE", "CAUSE", "SINCE", "ENVIRONMENT", "TAXPAYER")
+	none := lang.Messagef("none", "ninguna").In(t.language)
 	for i, one := range waiting {
-		stage, attempt, next, failure := "none", "", "", ""
+		stage, attempt, next, failure := none, "", "", ""
 		if one.Job != nil {
 			stage, attempt = one.Job.Stage, strconv.FormatInt(one.Job.Attempt, 10)
-			next, failure = nextTry(*one.Job, now), one.Job.LastError
+			next, failure = nextTry(*one.Job, now).In(t.language), one.Job.LastError
 		}
 		b.add(one.DocumentID, one.ExternalID, string(one.Status), stage, attempt, next, textOf(views[i].Deadline), failure,
 			formatTime(one.CreatedAt), string(one.Environment), one.TaxpayerID)
 	}
 	for _, d := range different {
-		b.add(d.DocumentID, d.ExternalID, string(d.Status), "none", "", "", "", differenceText(d.Difference), formatTime(d.FoundAt), string(d.Environment), d.TaxpayerID)
+		b.add(d.DocumentID, d.ExternalID, string(d.Status), none, "", "", "", differenceText(d.Difference).In(t.language), formatTime(d.FoundAt), string(d.Environment), d.TaxpayerID)
 	}
 	return b
 }
@@ -93,24 +94,24 @@ func workTable(views []workView, waiting []store.WaitingDocument, different []st
 // newDifferentView returns an accepted document that the authority shows differently.
 // It has no stage: only people can resolve the difference.
 func newDifferentView(d store.DifferentInvoice) workView {
-	return workView{ID: d.DocumentID, ExternalID: d.ExternalID, Status: d.Status, LastError: optional(differenceText(d.Difference))}
+	return workView{ID: d.DocumentID, ExternalID: d.ExternalID, Status: d.Status, LastError: optional(differenceText(d.Difference).String())}
 }
 
 // differenceText says in words what the authority shows differently.
-func differenceText(d store.Difference) string {
+func differenceText(d store.Difference) lang.Message {
 	switch d.Kind {
 	case store.DifferenceNotFound:
-		return "the tax authority does not have the document"
+		return lang.Messagef("the tax authority does not have the document", "la DGII no tiene el documento")
 	case store.DifferenceState:
-		return "the tax authority shows the state " + d.Theirs
+		return lang.Messagef("the tax authority shows the state %s", "la DGII muestra el estado %s", d.Theirs)
 	case store.DifferenceSecurityCode:
-		return "the tax authority shows the security code " + d.Theirs + " instead of " + d.Ours
+		return lang.Messagef("the tax authority shows the security code %s instead of %s", "la DGII muestra el código de seguridad %s en lugar de %s", d.Theirs, d.Ours)
 	case store.DifferenceTotal:
-		return "the tax authority shows the total " + d.Theirs + " instead of " + d.Ours
+		return lang.Messagef("the tax authority shows the total %s instead of %s", "la DGII muestra el total %s en lugar de %s", d.Theirs, d.Ours)
 	case store.DifferenceBuyer:
-		return "the tax authority shows the buyer " + d.Theirs + " instead of " + d.Ours
+		return lang.Messagef("the tax authority shows the buyer %s instead of %s", "la DGII muestra el comprador %s en lugar de %s", d.Theirs, d.Ours)
 	}
-	return string(d.Kind)
+	return lang.Literal(string(d.Kind))
 }
 
 // contingencyDeadline returns when a document that waited during a contingency
@@ -128,21 +129,21 @@ func contingencyDeadline(t *terminal, s *store.Store, w store.WaitingDocument) (
 }
 
 // nextTry returns when a worker takes a job, for a table.
-func nextTry(j store.Job, now time.Time) string {
+func nextTry(j store.Job, now time.Time) lang.Message {
 	if j.LeaseUntil.After(now) {
-		return "under way"
+		return lang.Messagef("under way", "en curso")
 	}
 	if j.Suspended {
-		return "when the authority answers"
+		return lang.Messagef("when the authority answers", "cuando la DGII responda")
 	}
-	return formatTime(j.RunAt)
+	return lang.Literal(formatTime(j.RunAt))
 }
 
 // findDocument reads a document by its id or by the id of its invoice.
 func findDocument(t *terminal, s *store.Store, id string) (store.Invoice, error) {
 	inv, err := s.AnyDocument(t.ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return inv, fmt.Errorf("there is no document or invoice %s: see fiscalhub work list", id)
+		return inv, lang.Errorf("there is no document or invoice %s: see fiscalhub work list", "no existe el documento o la factura %s: vea fiscalhub work list", id)
 	}
 	return inv, err
 }

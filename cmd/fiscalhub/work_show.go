@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/rejection"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -29,34 +31,37 @@ func (c workShowCmd) Run(t *terminal) error {
 
 // print writes a document as a table.
 func (v workShowView) print(w io.Writer) {
+	in := func(m lang.Message) string { return m.In(languageOfWriter(w)) }
 	v.Document.print(w)
 	for _, a := range v.Attempts {
 		class := textOf(a.Class)
 		if class == "" {
-			class = "open"
+			class = in(lang.Messagef("open", "abierto"))
 		}
-		line(w, "attempt "+strconv.FormatInt(a.Number, 10), a.OpenedAt, a.Kind, class, a.Detail)
+		line(w, label("attempt", languageOfWriter(w))+" "+strconv.FormatInt(a.Number, 10), a.OpenedAt, a.Kind, class, a.Detail)
 	}
 	for _, e := range v.Evidence {
-		line(w, "evidence", e.At, string(e.Kind), e.summary())
+		line(w, "evidence", e.At, string(e.Kind), e.summary(languageOfWriter(w)))
 	}
 	for _, u := range v.Unconfirmed {
-		line(w, "response", u.At, "unconfirmed", strings.TrimSpace(u.Result+" "+u.Reason)+" (signed by "+u.Signer+", who is not known to act for the buyer)")
+		line(w, "response", u.At, in(lang.Messagef("unconfirmed", "sin confirmar")), in(lang.Messagef(
+			"%s (signed by %s, who is not known to act for the buyer)",
+			"%s (firmada por %s, de quien no consta que actúe por el comprador)", strings.TrimSpace(u.Result+" "+u.Reason), u.Signer)))
 	}
 	for _, d := range v.Differences {
-		words := d.text
+		words := in(d.text)
 		if d.EndedAt != nil {
-			words += " (until " + *d.EndedAt + ")"
+			words = in(lang.Messagef("%s (until %s)", "%s (hasta %s)", words, *d.EndedAt))
 		}
 		line(w, "difference", d.FoundAt, words)
 	}
 	if v.Job == nil {
-		line(w, "job", "none")
+		line(w, "job", in(lang.Messagef("none", "ninguna")))
 	} else {
 		v.Job.print(w)
 	}
 	if o := v.Outcome; o != nil {
-		words := "the evidence says " + string(o.Status)
+		words := in(lang.Messagef("the evidence says %s", "la evidencia dice %s", o.Status))
 		if o.Alarm != nil {
 			words += ": " + *o.Alarm
 		}
@@ -65,36 +70,39 @@ func (v workShowView) print(w io.Writer) {
 }
 
 // summary returns the verdict, the messages and the note of an item in one line.
-func (e evidenceView) summary() string {
+func (e evidenceView) summary(l lang.Language) string {
 	words := strings.Fields(strings.Join(append([]string{textOf(e.Verdict), textOf(e.TrackID)}, e.Messages...), " ") + " " + e.Note)
+	add := func(m lang.Message) { words = append(words, m.In(l)) }
 	if e.By != nil {
-		words = append(words, "(by "+*e.By+")")
+		add(lang.Messagef("(by %s)", "(por %s)", *e.By))
 	}
 	switch {
 	case e.Foreign:
-		words = append(words, "(about another document under this number)")
+		add(lang.Messagef("(about another document under this number)", "(sobre otro documento con este número)"))
 	case e.Attempt != nil:
-		words = append(words, "(attempt "+strconv.FormatInt(*e.Attempt, 10)+")")
+		add(lang.Messagef("(attempt %d)", "(intento %d)", *e.Attempt))
 	}
-	if e.Signer != nil {
-		by := "(signed by " + *e.Signer
-		if e.Confirmed != nil && !*e.Confirmed {
-			by += ", who was not known to act for the buyer"
-		}
-		words = append(words, by+")")
+	switch {
+	case e.Signer == nil:
+	case e.Confirmed != nil && !*e.Confirmed:
+		add(lang.Messagef("(signed by %s, who was not known to act for the buyer)",
+			"(firmado por %s, de quien no constaba que actuara por el comprador)", *e.Signer))
+	default:
+		add(lang.Messagef("(signed by %s)", "(firmado por %s)", *e.Signer))
 	}
 	return strings.Join(words, " ")
 }
 
 func (j documentJob) print(w io.Writer) {
-	next := "next try when the authority answers"
+	l := languageOfWriter(w)
+	next := lang.Messagef("next try when the authority answers", "próximo intento cuando la DGII responda")
 	switch {
 	case j.LeaseUntil != nil:
-		next = "under way"
+		next = lang.Messagef("under way", "en curso")
 	case j.NextTry != nil:
-		next = "next try " + *j.NextTry
+		next = lang.Messagef("next try %s", "próximo intento %s", *j.NextTry)
 	}
-	line(w, "job", j.Stage, "attempt "+strconv.FormatInt(j.Attempt, 10), next, textOf(j.LastError))
+	line(w, "job", j.Stage, label("attempt", l)+" "+strconv.FormatInt(j.Attempt, 10), next.In(l), textOf(j.LastError))
 }
 
 func (v documentView) print(w io.Writer) {
@@ -104,7 +112,7 @@ func (v documentView) print(w io.Writer) {
 	line(w, "taxpayer", v.TaxpayerID)
 	line(w, "environment", string(v.Environment))
 	line(w, "status", string(v.Status))
-	for _, m := range v.Messages {
+	for _, m := range rejection.Explained(v.Status, v.Messages, languageOfWriter(w)) {
 		line(w, "message", m)
 	}
 	for _, f := range []struct {

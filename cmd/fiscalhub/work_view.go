@@ -3,11 +3,11 @@ package main
 import (
 	"encoding/hex"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -35,7 +35,7 @@ type differenceView struct {
 	FoundAt string               `json:"found_at"`
 	SeenAt  string               `json:"seen_at"`
 	EndedAt *string              `json:"ended_at"` // null while the authority still shows it
-	text    string
+	text    lang.Message
 }
 
 func newDifferenceView(d store.Difference) differenceView {
@@ -214,7 +214,7 @@ func newEvidenceView(e evidence.Item) evidenceView {
 		v.Attempt = &e.Attempt
 	}
 	for i, m := range e.Messages {
-		v.Messages[i] = strings.TrimSpace("[" + m.Code + "] " + m.Text)
+		v.Messages[i] = m.String()
 	}
 	return v
 }

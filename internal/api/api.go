@@ -21,6 +21,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -201,11 +202,15 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, serve func(*exchang
 // checks of its header.
 func (a *API) serve(x *exchange) error {
 	if capacity.HasLengthAndChunks(x.r) {
-		return badRequest("the request has both Content-Length and Transfer-Encoding; send only one of them")
+		return badRequest(lang.Messagef(
+			"the request has both Content-Length and Transfer-Encoding; send only one of them",
+			"la solicitud tiene Content-Length y Transfer-Encoding; envíe solo uno de ellos"))
 	}
 	if a.draining.Load() {
 		x.w.Header().Set("Connection", "close")
-		return unavailable("the service is stopping; send the same request again")
+		return unavailable(lang.Messagef(
+			"the service is stopping; send the same request again",
+			"el servicio se está deteniendo; envíe la misma solicitud otra vez"))
 	}
 	route, params, err := a.match(x)
 	if err != nil {
@@ -227,7 +232,9 @@ func (a *API) serve(x *exchange) error {
 	allowed := a.countRequest(x)
 	if x.credential.Environment != a.environment {
 		a.refuse(x, reasonWrongEnvironment, x.credential.Prefix, x.credential)
-		return forbidden("this credential belongs to the environment %s, but this service is %s", x.credential.Environment, a.environment)
+		return forbidden(lang.Messagef(
+			"this credential belongs to the environment %s, but this service is %s",
+			"esta credencial pertenece al ambiente %s, pero este servicio es %s", x.credential.Environment, a.environment))
 	}
 	if x.credential.Suspended != "" {
 		a.refuse(x, reasonSuspended, x.credential.Prefix, x.credential)
@@ -240,7 +247,8 @@ func (a *API) serve(x *exchange) error {
 		return err
 	}
 	if route.webhooks && (a.environment == fiscal.Sandbox || a.endpoints == nil) {
-		return forbidden("the environment %s does not send events", a.environment)
+		return forbidden(lang.Messagef(
+			"the environment %s does not send events", "el ambiente %s no envía eventos", a.environment))
 	}
 	if route.webhooks {
 		x.r = x.r.WithContext(audit.WithCaller(x.r.Context(), audit.Caller{

@@ -9,14 +9,17 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 var (
 	// errNoCredential has no error code in its challenge, because the request
 	// has no credential (RFC 6750 §3.1).
-	errNoCredential = unauthorized(`Bearer realm="fh"`, "a credential is required: send the header Authorization: Bearer <API_KEY>")
-	errToken        = unauthorized(`Bearer realm="fh", error="invalid_token"`, "the credential is not valid")
+	errNoCredential = unauthorized(`Bearer realm="fh"`, lang.Messagef(
+		"a credential is required: send the header Authorization: Bearer <API_KEY>",
+		"se requiere una credencial: envíe el encabezado Authorization: Bearer <API_KEY>"))
+	errToken = unauthorized(`Bearer realm="fh", error="invalid_token"`, lang.Messagef("the credential is not valid", "la credencial no es válida"))
 )
 
 // maxAuthorization is the length in bytes of the longest Authorization header
@@ -73,12 +76,13 @@ func (a *API) authorize(x *exchange, route *route) error {
 	case !ok && route.named:
 		return notFound()
 	case !ok:
-		return badRequest("taxpayer_id in the path must be a UUID",
-			fiscal.Problem{Field: "taxpayer_id", Code: fiscal.CodeInvalidFormat, Message: "must be a UUID"})
+		return badRequest(lang.Messagef("taxpayer_id in the path must be a UUID", "taxpayer_id en la ruta debe ser un UUID"),
+			fiscal.Problem{Field: "taxpayer_id", Code: fiscal.CodeInvalidFormat, Message: lang.Messagef("must be a UUID", "debe ser un UUID")})
 	case id != x.credential.TaxpayerID && route.named:
 		return notFound()
 	case id != x.credential.TaxpayerID:
-		return forbidden("this credential does not give access to this taxpayer")
+		return forbidden(lang.Messagef(
+			"this credential does not give access to this taxpayer", "esta credencial no da acceso a este contribuyente"))
 	}
 	x.scope = store.Scope{Environment: a.environment, TaxpayerID: id}
 	return nil

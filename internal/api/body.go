@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
@@ -31,30 +32,34 @@ func creationKey(x *exchange) (string, error) {
 
 // idempotencyKey reads the header Idempotency-Key: one line of printable ASCII.
 func idempotencyKey(h http.Header) (string, error) {
-	refuse := func(code, message string) (string, error) {
-		return "", badRequest("Idempotency-Key: "+message,
+	refuse := func(code string, message lang.Message) (string, error) {
+		return "", badRequest(lang.Messagef("Idempotency-Key: %s", "Idempotency-Key: %s", message),
 			fiscal.Problem{Field: "Idempotency-Key", Code: code, Message: message})
 	}
 	lines := h.Values("Idempotency-Key")
 	if len(lines) > 1 {
-		return refuse(fiscal.CodeDuplicated, "send the header only once")
+		return refuse(fiscal.CodeDuplicated, lang.Messagef("send the header only once", "envíe el encabezado una sola vez"))
 	}
 	if len(lines) == 0 || strings.Trim(lines[0], " \t") == "" {
-		return refuse(fiscal.CodeRequired, "is required; send a key of 1 to 200 characters, a new one for each creation")
+		return refuse(fiscal.CodeRequired, lang.Messagef(
+			"is required; send a key of 1 to 200 characters, a new one for each creation",
+			"es obligatorio; envíe una clave de 1 a 200 caracteres, una nueva para cada creación"))
 	}
 	key := strings.Trim(lines[0], " \t")
 	if len(key) > maxKey {
-		return refuse(fiscal.CodeTooLong, "must have at most 200 characters")
+		return refuse(fiscal.CodeTooLong, tooLongText())
 	}
 	for _, c := range []byte(key) {
 		if c < 0x20 || c > 0x7e {
-			return refuse(fiscal.CodeInvalidCharacters, onlyPrintableASCII)
+			return refuse(fiscal.CodeInvalidCharacters, onlyPrintableASCII())
 		}
 	}
 	return key, nil
 }
 
-const onlyPrintableASCII = "must have only printable ASCII characters"
+func onlyPrintableASCII() lang.Message {
+	return lang.Messagef("must have only printable ASCII characters", "debe tener solo caracteres ASCII imprimibles")
+}
 
 // readJSON reads and parses a body of the media type application/json. It returns
 // the bytes as they were sent, too.
@@ -79,20 +84,21 @@ func (a *API) readJSONBytes(x *exchange) ([]byte, error) {
 func checkMediaType(h http.Header) error {
 	lines := h.Values("Content-Type")
 	if len(lines) != 1 {
-		return unsupportedMedia("send one header Content-Type: application/json")
+		return unsupportedMedia(lang.Messagef("send one header Content-Type: application/json", "envíe un solo encabezado Content-Type: application/json"))
 	}
 	kind, params, err := mime.ParseMediaType(lines[0])
 	if err != nil || kind != "application/json" {
-		return unsupportedMedia("send Content-Type: application/json")
+		return unsupportedMedia(lang.Messagef("send Content-Type: application/json", "envíe Content-Type: application/json"))
 	}
 	for name, value := range params {
 		if name == "charset" && !strings.EqualFold(value, "utf-8") {
-			return unsupportedMedia("the charset of Content-Type must be utf-8")
+			return unsupportedMedia(lang.Messagef("the charset of Content-Type must be utf-8", "el charset de Content-Type debe ser utf-8"))
 		}
 	}
 	for _, coding := range h.Values("Content-Encoding") {
 		if !strings.EqualFold(strings.TrimSpace(coding), "identity") {
-			e := unsupportedMedia("send the body without compression and without Content-Encoding")
+			e := unsupportedMedia(lang.Messagef(
+				"send the body without compression and without Content-Encoding", "envíe el cuerpo sin compresión y sin Content-Encoding"))
 			e.headers = map[string]string{"Accept-Encoding": "identity"}
 			return e
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -101,7 +102,7 @@ func checkEnvOptions() envOptions {
 				if t != fiscal.FiscalCredit {
 					return nil
 				}
-				return fiscal.Problems{{Field: "certificate", Code: "certificate.missing", Message: "none"}}
+				return fiscal.Problems{{Field: "certificate", Code: "certificate.missing", Message: lang.Literal("none")}}
 			},
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // checkClient refuses a client that may not use the credential: its address is not in the
@@ -17,19 +18,21 @@ func (a *API) checkClient(x *exchange) error {
 	c := x.credential
 	if len(c.AllowedNetworks) > 0 {
 		if address, known := a.clients.Client(x.r); !known || !c.AllowsAddress(address) {
-			return a.refuseClient(x, reasonWrongAddress, "this credential may not be used from this address")
+			return a.refuseClient(x, reasonWrongAddress, lang.Messagef(
+				"this credential may not be used from this address", "esta credencial no se puede usar desde esta dirección"))
 		}
 	}
 	if len(c.ClientCertificates) > 0 && !c.AllowsCertificate(clientCertificate(x.r, a.now())) {
-		return a.refuseClient(x, reasonWrongCertificate, "this credential may only be used with its client certificate")
+		return a.refuseClient(x, reasonWrongCertificate, lang.Messagef(
+			"this credential may only be used with its client certificate", "esta credencial se puede usar solo con su certificado de cliente"))
 	}
 	return nil
 }
 
-func (a *API) refuseClient(x *exchange, reason access.Reason, message string) error {
+func (a *API) refuseClient(x *exchange, reason access.Reason, message lang.Message) error {
 	a.countAnonymous(x)
 	a.refuse(x, reason, x.credential.Prefix, x.credential)
-	return forbidden("%s", message)
+	return forbidden(message)
 }
 
 // clientCertificate returns the fingerprint of the client certificate of a connection, or

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -92,18 +93,22 @@ func decodeReplay(document *strictjson.Document) (replay notify.Replay, _ error)
 		switch name {
 		case "event_id":
 			if replay.EventID = d.text(v, name); replay.EventID != "" && !eventIDForm.MatchString(replay.EventID) {
-				d.add(name, fiscal.CodeInvalidFormat, "must be the id of an event: evt_ and 32 hexadecimal digits")
+				d.add(name, fiscal.CodeInvalidFormat, lang.Messagef(
+					"must be the id of an event: evt_ and 32 hexadecimal digits",
+					"debe ser el id de un evento: evt_ y 32 dígitos hexadecimales"))
 			}
 		case "since":
 			if text := d.text(v, name); text != "" {
 				since, err := time.Parse(time.RFC3339, text)
 				if replay.Since = &since; err != nil {
-					d.add(name, fiscal.CodeInvalidDate, "must be a date and time such as 2026-03-05T14:02:11Z")
+					d.add(name, fiscal.CodeInvalidDate, lang.Messagef(
+						"must be a date and time such as 2026-03-05T14:02:11Z",
+						"debe ser una fecha y hora como 2026-03-05T14:02:11Z"))
 				}
 			}
 		case "failed":
 			if replay.Failed = v.Text() == "true" && v.Kind() == strictjson.Bool; !replay.Failed {
-				d.add(name, fiscal.CodeInvalidEnum, "must be true")
+				d.add(name, fiscal.CodeInvalidEnum, lang.Messagef("must be true", "debe ser true"))
 			}
 		}
 	}
@@ -112,7 +117,9 @@ func decodeReplay(document *strictjson.Document) (replay notify.Replay, _ error)
 		if len(members) > 1 {
 			code = fiscal.CodeDuplicated
 		}
-		d.add("", code, "must have exactly one of event_id, since and failed")
+		d.add("", code, lang.Messagef(
+			"must have exactly one of event_id, since and failed",
+			"debe tener exactamente uno de event_id, since y failed"))
 	}
 	return replay, d.err()
 }

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/printed"
+	"github.com/fiscalhub/fiscalhub/internal/rejection"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -39,10 +41,12 @@ type documentLinks struct {
 	PDF  string `json:"pdf"`
 }
 
-func (a *API) newDocumentResource(inv store.Invoice) documentResource {
+// newDocumentResource explains the codes of the authority in the language of the
+// client.
+func (a *API) newDocumentResource(x *exchange, inv store.Invoice) documentResource {
 	// Links start with the configured address, never with one that a client sends.
 	self := a.baseURL + "/v1/taxpayers/" + inv.TaxpayerID + "/fiscal-documents/" + inv.DocumentID
-	messages := inv.Messages
+	messages := rejection.Explained(inv.Status, inv.Messages, x.language)
 	if messages == nil {
 		messages = []string{}
 	}
@@ -81,10 +85,11 @@ func (a *API) findDocument(x *exchange) error {
 	switch {
 	case err == nil:
 		x.invoiceID = inv.ID
-		found = append(found, a.newDocumentResource(inv))
+		found = append(found, a.newDocumentResource(x, inv))
 	case !errors.Is(err, store.ErrNotFound):
 		return err
 	}
+	x.dependsOnLanguage()
 	return x.respond(found)
 }
 
@@ -94,7 +99,8 @@ func (a *API) readDocument(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.respond(a.newDocumentResource(inv))
+	x.dependsOnLanguage()
+	return x.respond(a.newDocumentResource(x, inv))
 }
 
 // readXML answers the signed XML.
@@ -132,9 +138,9 @@ func pageFormat(r *http.Request) (*printed.Format, error) {
 		switch {
 		case len(problems.list) > 0:
 		case found != nil:
-			problems.add("format", fiscal.CodeDuplicateParameter, "send the parameter only once")
+			problems.add("format", fiscal.CodeDuplicateParameter, sendOnce())
 		case err != nil:
-			problems.add("format", fiscal.CodeInvalidEnum, "must be "+printed.FormatNames)
+			problems.add("format", fiscal.CodeInvalidEnum, lang.Messagef("must be %s", "debe ser %s", lang.OneOf(printed.FormatNames())))
 		}
 		found = &format
 	}

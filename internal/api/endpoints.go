@@ -9,6 +9,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -126,7 +127,7 @@ func decodeEndpoint(document *strictjson.Document) (n notify.EndpointSpec, err e
 	}
 	for _, name := range []string{"url", "events"} {
 		if _, ok := members[name]; !ok && members != nil {
-			d.add(name, fiscal.CodeRequired, "is required")
+			d.add(name, fiscal.CodeRequired, lang.Messagef("is required", "es obligatorio"))
 		}
 	}
 	return n, d.err()
@@ -254,7 +255,9 @@ func (a *API) testEndpoint(_ context.Context, x *exchange, e store.Endpoint) err
 		result, err = a.endpoints.Test(ctx, x.scope, e.ID)
 	})
 	if !waited {
-		return rateLimited(1, "too many requests of this credential are waiting; try again after Retry-After seconds")
+		return rateLimited(1, lang.Messagef(
+			"too many requests of this credential are waiting; try again after Retry-After seconds",
+			"demasiadas solicitudes de esta credencial están en espera; intente otra vez después de los segundos de Retry-After"))
 	}
 	if err != nil {
 		return err

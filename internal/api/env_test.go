@@ -278,12 +278,15 @@ func (a response) data(t *testing.T, into any) {
 	}
 }
 
+// detail is one problem in an error.
+type detail struct{ Field, Code, Message string }
+
 // details returns the details of an error.
-func (a response) details(t *testing.T) []fiscal.Problem {
+func (a response) details(t *testing.T) []detail {
 	t.Helper()
 	var e struct {
 		Error struct {
-			Details []fiscal.Problem `json:"details"`
+			Details []detail `json:"details"`
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(a.body, &e); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -98,7 +99,8 @@ func (a *API) feedRequest(scope store.Scope, q query) (feedRequest, error) {
 	var problems queryProblems
 	page := feedRequest{limit: q.limit(&problems)}
 	page.wait = time.Duration(q.number("wait", 0, 0, maxFeedWait, &problems)) * time.Second
-	if id, ok := a.readCursor(q, feedList(scope), "must be a next_cursor of the events of this taxpayer", &problems); ok {
+	if id, ok := a.readCursor(q, feedList(scope), lang.Messagef(
+		"must be a next_cursor of the events of this taxpayer", "debe ser un next_cursor de los eventos de este contribuyente"), &problems); ok {
 		page.after = positionOf(id)
 	}
 	return page, problems.err()

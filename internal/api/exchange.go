@@ -14,6 +14,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/trace"
@@ -27,6 +28,8 @@ type exchange struct {
 	start time.Time
 	trace trace.Context // of the span, or of the client's traceparent
 	span  *trace.Span   // nil: it is not exported
+
+	language lang.Language // of the messages of the answer
 
 	capacity *capacity.Capacity
 
@@ -68,6 +71,7 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{
 		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: unknownRoute,
 		capacity: a.capacity, address: a.clients.Address(r),
+		language: lang.FromHeader(strings.Join(r.Header.Values("Accept-Language"), ","), lang.English),
 	}
 	x.trace = traceOf(r.Header)
 	if x.span = a.tracer.Start(x.trace, trace.Server); x.span != nil {
@@ -82,6 +86,14 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 		h.Set("Strict-Transport-Security", "max-age=63072000")
 	}
 	return x
+}
+
+// dependsOnLanguage sets the headers of an answer that has texts in the language of
+// the client.
+func (x *exchange) dependsOnLanguage() {
+	h := x.w.Header()
+	h.Set("Content-Language", string(x.language))
+	h.Set("Vary", "Accept-Language")
 }
 
 // recovering serves the request and turns a panic into an error.

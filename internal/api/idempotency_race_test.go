@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -137,7 +138,7 @@ func (f flakyPlan) Check(context.Context, store.Scope, *fiscal.Invoice) error {
 		f.failures.Add(1)
 		return fmt.Errorf("%w: by the test", store.ErrUnavailable)
 	case 1:
-		return fiscal.Problems{{Field: "issue_date", Code: fiscal.CodeDateInFuture, Message: "by the test"}}
+		return fiscal.Problems{{Field: "issue_date", Code: fiscal.CodeDateInFuture, Message: lang.Literal("by the test")}}
 	}
 	return nil
 }

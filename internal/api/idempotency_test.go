@@ -16,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -323,7 +324,7 @@ func TestKeysAreSeparateForEachTaxpayerAndEnvironment(t *testing.T) {
 type refusingPlan struct{ pipeline.Sandbox }
 
 func (refusingPlan) Check(context.Context, store.Scope, *fiscal.Invoice) error {
-	return fiscal.Problems{{Field: "issue_date", Code: fiscal.CodeOutOfRange, Message: "the window has passed"}}
+	return fiscal.Problems{{Field: "issue_date", Code: fiscal.CodeOutOfRange, Message: lang.Literal("the window has passed")}}
 }
 
 func TestReplayUnderStricterRules(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -17,7 +18,8 @@ import (
 const maxInbound = 256 << 10
 
 var errSignature = unauthorized(`Signature realm="fh-inbound"`,
-	"the message needs a valid signature of this source, with a timestamp within five minutes of now")
+	lang.Messagef("the message needs a valid signature of this source, with a timestamp within five minutes of now",
+		"el mensaje necesita una firma válida de esta fuente, con una hora a menos de cinco minutos de la actual"))
 
 // receivedResource is the answer to an inbound message.
 type receivedResource struct {
@@ -81,22 +83,22 @@ func (a *API) countSource(x *exchange, source store.Source) error {
 func readInbound(id string, body []byte) (live.Inbound, error) {
 	message := live.Inbound{MessageID: id}
 	if strings.IndexFunc(id, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 {
-		return message, badRequest("the header "+webhook.HeaderID+" "+onlyPrintableASCII,
-			fiscal.Problem{Field: webhook.HeaderID, Code: fiscal.CodeInvalidCharacters, Message: onlyPrintableASCII})
+		return message, badRequest(lang.Messagef("the header %s %s", "el encabezado %s %s", webhook.HeaderID, onlyPrintableASCII()),
+			fiscal.Problem{Field: webhook.HeaderID, Code: fiscal.CodeInvalidCharacters, Message: onlyPrintableASCII()})
 	}
 	document, err := strictjson.Parse(body)
 	if err != nil {
 		return message, err
 	}
 	if document.Truncated() {
-		return message, badRequest("the message has too many members or items")
+		return message, badRequest(lang.Messagef("the message has too many members or items", "el mensaje tiene demasiados campos o elementos"))
 	}
 	var problems fiscal.Problems
 	text := func(object strictjson.Node, path, name string) string {
 		if n, ok := member(object, name); ok && n.Kind() == strictjson.String {
 			return n.Text()
 		}
-		problems = append(problems, fiscal.Problem{Field: path + name, Code: fiscal.CodeRequired, Message: "must be a string"})
+		problems = append(problems, fiscal.Problem{Field: path + name, Code: fiscal.CodeRequired, Message: lang.Messagef("must be a string", "debe ser un texto entre comillas")})
 		return ""
 	}
 	root, encoded := document.Root(), ""
@@ -104,14 +106,16 @@ func readInbound(id string, body []byte) (live.Inbound, error) {
 		message.ENCF = text(data, "data.", "encf")
 		encoded = text(data, "data.", "xml_base64")
 	} else {
-		problems = append(problems, fiscal.Problem{Field: "data", Code: fiscal.CodeRequired, Message: "must be an object"})
+		problems = append(problems, fiscal.Problem{Field: "data", Code: fiscal.CodeRequired, Message: lang.Messagef("must be an object", "debe ser un objeto")})
 	}
 	message.Kind = text(root, "", "type")
 	if len(problems) > 0 {
-		return message, badRequest("the message does not have the required members; see details", problems...)
+		return message, badRequest(lang.Messagef(
+			"the message does not have the required members; see details",
+			"al mensaje le faltan campos obligatorios; vea los detalles (details)"), problems...)
 	}
 	if message.XML, err = base64.StdEncoding.DecodeString(encoded); err != nil {
-		return message, invalid(fiscal.Problem{Field: "data.xml_base64", Code: fiscal.CodeInvalidFormat, Message: "must be base64"})
+		return message, invalid(fiscal.Problem{Field: "data.xml_base64", Code: fiscal.CodeInvalidFormat, Message: lang.Messagef("must be base64", "debe ser base64")})
 	}
 	return message, nil
 }

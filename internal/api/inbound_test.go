@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -170,7 +171,7 @@ func TestInboundRefusesInvalidMessages(t *testing.T) {
 			err  error
 			want string
 		}{
-			{&live.InvalidMessageError{Reason: "not so"}, "422 validation_error"},
+			{&live.InvalidMessageError{Reason: lang.Literal("not so")}, "422 validation_error"},
 			{fmt.Errorf("busy: %w", store.ErrUnavailable), "503 service_unavailable"},
 			{errors.New("a bug"), "500 internal_error"},
 		} {

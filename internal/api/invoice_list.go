@@ -6,6 +6,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -37,11 +38,11 @@ func (a *API) invoiceFilter(scope store.Scope, q query) (store.InvoiceFilter, pa
 	f := store.InvoiceFilter{ExternalID: q["external_id"]}
 	var problems queryProblems
 	if utf8.RuneCountInString(f.ExternalID) > maxText {
-		problems.add("external_id", fiscal.CodeTooLong, tooLongText)
+		problems.add("external_id", fiscal.CodeTooLong, tooLongText())
 	}
 	if text, ok := q["status"]; ok {
 		if f.Status, ok = fiscal.ParseStatus(text); !ok {
-			problems.add("status", fiscal.CodeInvalidEnum, "must be one of "+statusNames())
+			problems.add("status", fiscal.CodeInvalidEnum, lang.Messagef("must be one of %s", "debe ser uno de %s", statusNames()))
 		}
 	}
 	page := a.pageRequest(q, invoiceList(scope, f), &problems)

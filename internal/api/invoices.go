@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
@@ -28,7 +29,8 @@ func (a *API) createInvoice(x *exchange) error {
 		return err
 	}
 	command, err := newCommand(raw, document, scenario)
-	command.Scope, command.Key, command.RequestID, command.Trace = x.scope, key, x.id, x.trace.String()
+	command.Scope, command.Key, command.RequestID = x.scope, key, x.id
+	command.Language, command.Trace = x.language, x.trace.String()
 	ctx, cancel := x.deadline()
 	defer cancel()
 	var done pipeline.Registered
@@ -63,7 +65,9 @@ func (a *API) createInvoice(x *exchange) error {
 func newCommand(raw []byte, document *strictjson.Document, scenario pipeline.Scenario) (pipeline.Command, error) {
 	c, err := pipeline.NewCommand(raw, document, scenario)
 	if err == nil && !scenario.Fits(c.Invoice.Type) {
-		refused := badRequest("Sandbox-Scenario: an invoice of type " + string(c.Invoice.Type) + " never has the status " + string(scenario))
+		refused := badRequest(lang.Messagef(
+			"Sandbox-Scenario: an invoice of type %s never has the status %s",
+			"Sandbox-Scenario: una factura del tipo %s nunca tiene el estado %s", c.Invoice.Type, scenario))
 		return pipeline.Command{Intent: c.Intent}, refused
 	}
 	return c, err
@@ -112,8 +116,9 @@ func (a *API) scenario(h http.Header) (pipeline.Scenario, error) {
 	}
 	s, ok := pipeline.ParseScenario(lines[0])
 	if !ok || len(lines) > 1 {
-		return "", badRequest("Sandbox-Scenario must be one of submitted, processing, accepted, accepted_conditional, " +
-			"rejected, outcome_unknown, delivered, validation_failed")
+		return "", badRequest(lang.Messagef(
+			"Sandbox-Scenario must be one of %s", "Sandbox-Scenario debe ser uno de %s",
+			"submitted, processing, accepted, accepted_conditional, rejected, outcome_unknown, delivered, validation_failed"))
 	}
 	return s, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // pageRequest is the part of a list that a client asks for.
@@ -24,7 +25,9 @@ type pageMeta struct {
 // pageRequest reads the parameters limit and cursor.
 func (a *API) pageRequest(q query, list cursor.List, problems *queryProblems) pageRequest {
 	p := pageRequest{cursors: a.cursors(), list: list, limit: q.limit(problems)}
-	if id, ok := a.readCursor(q, list, "must be the next_cursor of a page of this list, with the same filters", problems); ok {
+	if id, ok := a.readCursor(q, list, lang.Messagef(
+		"must be the next_cursor of a page of this list, with the same filters",
+		"debe ser el next_cursor de una página de esta lista, con los mismos filtros"), problems); ok {
 		p.before = id.String()
 	}
 	return p
@@ -39,7 +42,7 @@ func (a *API) unfilteredPage(q query, list cursor.List) (pageRequest, error) {
 
 // readCursor reads the parameter cursor. It returns false when the parameter is
 // absent or not valid.
-func (a *API) readCursor(q query, list cursor.List, message string, problems *queryProblems) (uuid.UUID, bool) {
+func (a *API) readCursor(q query, list cursor.List, message lang.Message, problems *queryProblems) (uuid.UUID, bool) {
 	text, ok := q["cursor"]
 	if !ok {
 		return uuid.UUID{}, false

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
 const (
@@ -17,7 +19,9 @@ const (
 	maxText      = 200 // characters of a text parameter
 )
 
-const tooLongText = "must have at most 200 characters"
+func tooLongText() lang.Message {
+	return lang.Messagef("must have at most %d characters", "debe tener un máximo de %d caracteres", maxText)
+}
 
 // query holds the parameters of a request, each given once and not empty.
 type query map[string]string
@@ -25,7 +29,7 @@ type query map[string]string
 // queryProblems collects what is wrong with the parameters of a request.
 type queryProblems struct{ list fiscal.Problems }
 
-func (p *queryProblems) add(field, code, message string) {
+func (p *queryProblems) add(field, code string, message lang.Message) {
 	p.list = append(p.list, fiscal.Problem{Field: field, Code: code, Message: message})
 }
 
@@ -34,7 +38,9 @@ func (p *queryProblems) err() error {
 	if len(p.list) == 0 {
 		return nil
 	}
-	return badRequest("the query string is not valid; see details", p.list...)
+	return badRequest(lang.Messagef(
+		"the query string is not valid; see details",
+		"los parámetros de la consulta no son válidos; vea los detalles (details)"), p.list...)
 }
 
 // readQuery reads the query string. It refuses parameters that are not allowed:
@@ -44,7 +50,7 @@ func readQuery(r *http.Request, allowed ...string) (query, error) {
 	var problems queryProblems
 	raw := r.URL.RawQuery
 	if strings.Contains(raw, ";") {
-		problems.add("", fiscal.CodeInvalidFormat, "separate parameters with &, not with ;")
+		problems.add("", fiscal.CodeInvalidFormat, lang.Messagef("separate parameters with &, not with ;", "separe los parámetros con &, no con ;"))
 		raw = ""
 	}
 	for part := range strings.SplitSeq(raw, "&") {
@@ -52,7 +58,7 @@ func readQuery(r *http.Request, allowed ...string) (query, error) {
 			break
 		}
 		if len(problems.list) == maxProblems { // a short query must not cause a long answer
-			problems.add("", fiscal.CodeTooManyErrors, onlyFirstProblems)
+			problems.add("", fiscal.CodeTooManyErrors, onlyFirstProblems())
 			break
 		}
 		rawName, rawValue, _ := strings.Cut(part, "=")
@@ -61,15 +67,19 @@ func readQuery(r *http.Request, allowed ...string) (query, error) {
 		_, repeated := found[name]
 		switch {
 		case !ok:
-			problems.add("", fiscal.CodeInvalidFormat, "the name of a parameter must be percent-encoded UTF-8 text")
+			problems.add("", fiscal.CodeInvalidFormat, lang.Messagef(
+				"the name of a parameter must be percent-encoded UTF-8 text",
+				"el nombre de un parámetro debe ser texto UTF-8 codificado con el signo de porcentaje"))
 		case !slices.Contains(allowed, name):
-			problems.add(shorten(name), fiscal.CodeUnknownParameter, unknownParameter(allowed))
+			problems.add(shorten(name), fiscal.CodeUnknownParameter, unknownParameter(name, allowed))
 		case repeated:
-			problems.add(name, fiscal.CodeDuplicateParameter, "send the parameter only once")
+			problems.add(name, fiscal.CodeDuplicateParameter, sendOnce())
 		case !okValue:
-			problems.add(name, fiscal.CodeInvalidFormat, "must be percent-encoded UTF-8 text without control characters")
+			problems.add(name, fiscal.CodeInvalidFormat, lang.Messagef(
+				"must be percent-encoded UTF-8 text without control characters",
+				"debe ser texto UTF-8 codificado con el signo de porcentaje, sin caracteres de control"))
 		case value == "":
-			problems.add(name, fiscal.CodeTooShort, "must not be empty")
+			problems.add(name, fiscal.CodeTooShort, lang.Messagef("must not be empty", "no debe estar vacío"))
 		}
 		if ok {
 			found[name] = value
@@ -81,11 +91,20 @@ func readQuery(r *http.Request, allowed ...string) (query, error) {
 	return found, nil
 }
 
-func unknownParameter(allowed []string) string {
+func sendOnce() lang.Message {
+	return lang.Messagef("send the parameter only once", "envíe el parámetro una sola vez")
+}
+
+func unknownParameter(name string, allowed []string) lang.Message {
 	if len(allowed) == 0 {
-		return "this operation has no query parameters"
+		return lang.Messagef("this operation has no query parameters", "esta operación no tiene parámetros")
 	}
-	return "this operation has only the parameters " + strings.Join(allowed, ", ")
+	all := strings.Join(allowed, ", ")
+	if meant, ok := strictjson.ClosestName(name, allowed); ok {
+		return lang.Messagef("did you mean %s? This operation has only the parameters %s",
+			"¿quiso decir %s? Esta operación tiene solo los parámetros %s", meant, all)
+	}
+	return lang.Messagef("this operation has only the parameters %s", "esta operación tiene solo los parámetros %s", all)
 }
 
 // shorten limits the text of a client that an answer repeats.
@@ -115,12 +134,12 @@ func unescape(s string) (string, bool) {
 func (q query) required(name string) (string, error) {
 	value, ok := q[name]
 	if !ok {
-		return "", badRequest("the parameter "+name+" is required",
-			fiscal.Problem{Field: name, Code: fiscal.CodeRequired, Message: "is required"})
+		return "", badRequest(lang.Messagef("the parameter %s is required", "el parámetro %s es obligatorio", name),
+			fiscal.Problem{Field: name, Code: fiscal.CodeRequired, Message: lang.Messagef("is required", "es obligatorio")})
 	}
 	if utf8.RuneCountInString(value) > maxText {
-		return "", badRequest("the parameter "+name+" is too long",
-			fiscal.Problem{Field: name, Code: fiscal.CodeTooLong, Message: tooLongText})
+		return "", badRequest(lang.Messagef("the parameter %s is too long", "el parámetro %s es demasiado largo", name),
+			fiscal.Problem{Field: name, Code: fiscal.CodeTooLong, Message: tooLongText()})
 	}
 	return value, nil
 }
@@ -137,7 +156,7 @@ func (q query) number(name string, otherwise, least, most int, problems *queryPr
 	if !ok {
 		return otherwise
 	}
-	message := "must be a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+	message := lang.Messagef("must be a whole number from %d to %d", "debe ser un número entero de %d a %d", least, most)
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil || strconv.Itoa(n) != text:

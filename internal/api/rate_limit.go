@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -203,7 +204,9 @@ func (a *API) countRequest(x *exchange) (allowed bool) {
 
 // rateLimitExceeded returns the refusal of a request whose window is full.
 func (a *API) rateLimitExceeded(x *exchange) error {
-	return rateLimited(x.window.reset-a.now().Unix(), "the rate limit is exceeded; try again after Retry-After seconds")
+	return rateLimited(x.window.reset-a.now().Unix(), lang.Messagef(
+		"the rate limit is exceeded; try again after Retry-After seconds",
+		"se superó el límite de solicitudes; intente otra vez después de los segundos de Retry-After"))
 }
 
 // countAnonymous counts a request that is not authenticated, by the address of
@@ -221,5 +224,7 @@ func (a *API) countAnonymous(x *exchange) (allowed bool) {
 // whose address has used up its window.
 func (a *API) addressExceeded(x *exchange) error {
 	x.exceeded = true
-	return shed(rateLimited(x.window.reset-a.now().Unix(), "too many requests without a valid credential from this address; try again after Retry-After seconds"))
+	return shed(rateLimited(x.window.reset-a.now().Unix(), lang.Messagef(
+		"too many requests without a valid credential from this address; try again after Retry-After seconds",
+		"demasiadas solicitudes sin credencial válida desde esta dirección; intente otra vez después de los segundos de Retry-After")))
 }

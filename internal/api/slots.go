@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // holds are what a request holds of the capacity of the service.
@@ -48,7 +49,8 @@ func (a *API) readBody(x *exchange, limit int64) ([]byte, error) {
 	case errors.Is(err, capacity.ErrTooSlow):
 		return nil, tooSlow()
 	case errors.Is(err, capacity.ErrIncomplete):
-		return nil, badRequest("the body is incomplete: reading it failed before its end")
+		return nil, badRequest(lang.Messagef(
+			"the body is incomplete: reading it failed before its end", "el cuerpo está incompleto: la lectura falló antes de su final"))
 	case err != nil:
 		return nil, a.refusal(x, err)
 	}
@@ -69,10 +71,20 @@ func (a *API) refusal(x *exchange, err error) error {
 	a.metrics.shed.WithLabelValues(string(full.Bound)).Inc()
 	x.release()
 	if full.Bound != capacity.Credential && full.Bound != capacity.Taxpayer {
-		return shed(unavailable("the service is overloaded; send the same request again after Retry-After seconds"))
+		return shed(unavailable(lang.Messagef(
+			"the service is overloaded; send the same request again after Retry-After seconds",
+			"el servicio está sobrecargado; envíe la misma solicitud otra vez después de los segundos de Retry-After")))
 	}
 	a.rateLimiter.giveBack(x.credential.Prefix, &x.window)
-	return shed(rateLimited(1, "too many requests of this "+string(full.Bound)+" are under way; try again after Retry-After seconds"))
+	message := lang.Messagef(
+		"too many requests of this credential are under way; try again after Retry-After seconds",
+		"demasiadas solicitudes de esta credencial están en curso; intente otra vez después de los segundos de Retry-After")
+	if full.Bound == capacity.Taxpayer {
+		message = lang.Messagef(
+			"too many requests of this taxpayer are under way; try again after Retry-After seconds",
+			"demasiadas solicitudes de este contribuyente están en curso; intente otra vez después de los segundos de Retry-After")
+	}
+	return shed(rateLimited(1, message))
 }
 
 // lingerTime is the time between a refusal over HTTP/2 and the end of its stream.

@@ -151,7 +151,7 @@ func (l *Line) check() {
 			if i > 0 {
 				b.WriteString("; ")
 			}
-			b.WriteString(p.Field + ": " + p.Message)
+			b.WriteString(p.Field + ": " + p.Message.String())
 		}
 		l.Problem = b.String()
 	case err != nil:

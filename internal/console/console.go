@@ -27,6 +27,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -94,6 +95,7 @@ type Console struct {
 	assets    *assets
 	crossSite *http.CrossOriginProtection
 
+	searcher *overview.Searcher
 	reporter *overview.Reporter
 	resolver *liveplan.Resolver
 	releases releases
@@ -117,6 +119,7 @@ func New(o Options) (*Console, error) {
 	if c.assets, err = loadAssets(); err != nil {
 		return nil, err
 	}
+	c.searcher = overview.NewSearcher(o.Store, func() cursor.Keys { return o.Keyring.Cursors() }, o.Now)
 	c.resolver = liveplan.NewResolver(o.Store, o.Now, o.Log)
 	if c.reporter, err = overview.NewReporter(overview.Options{Store: o.Store, Now: o.Now, Circuits: o.Circuits}); err != nil {
 		return nil, err
@@ -151,7 +154,9 @@ func allTexts() []texts {
 		layoutTexts(),
 		signInTexts(),
 		overviewTexts(),
+		documentsTexts(),
 		documentTexts(),
+		timelineTexts(),
 		issueTexts(),
 		requestTexts(),
 		webhookTexts(),

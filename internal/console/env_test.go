@@ -81,6 +81,10 @@ func newNode(t *testing.T, address string, clock *storetest.Clock, keys *seal.Ke
 	for _, fn := range change {
 		fn(&o)
 	}
+	if o.Pipeline == nil {
+		o.Pipeline, err = pipeline.New(pipeline.Options{Store: s, Plan: pipeline.Sandbox{}, Env: o.Environment, Now: clock.Now, Log: o.Log})
+		e.must(err)
+	}
 	e.Console, err = New(o)
 	e.must(err)
 	return e

@@ -93,6 +93,26 @@ func money(amount string) string {
 	return sign + "RD$\u00a0" + grouped(whole) + "." + cents
 }
 
+// amount writes an amount of money in its currency.
+func amount(currency, value string) string {
+	if currency == "" || currency == "DOP" {
+		return money(value)
+	}
+	return currency + "\u00a0" + strings.TrimPrefix(money(value), "RD$\u00a0")
+}
+
+// decimal writes a decimal with separators, like 1,180.5.
+func decimal(value any) string {
+	whole, fraction, _ := strings.Cut(fmt.Sprint(value), ".")
+	if whole == "" || strings.Trim(whole+fraction, "0123456789") != "" {
+		return fmt.Sprint(value)
+	}
+	if fraction == "" {
+		return grouped(whole)
+	}
+	return grouped(whole) + "." + fraction
+}
+
 // number writes a whole number with separators, like 1,234.
 func number(n any) (string, error) {
 	text := fmt.Sprint(n)

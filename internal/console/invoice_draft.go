@@ -144,9 +144,9 @@ func (x *request) problemText(p fiscal.Problem) string {
 		key = special
 	}
 	if x.console.texts[key] == (text{}) {
-		return p.Message
+		return p.Message.In(x.language)
 	}
-	if number := digits.FindString(p.Message); strings.Contains(x.console.texts[key].es, "%s") {
+	if number := digits.FindString(p.Message.In(x.language)); strings.Contains(x.console.texts[key].es, "%s") {
 		return x.text(key, number)
 	}
 	return x.text(key)
@@ -157,7 +157,7 @@ func (x *request) readinessText(p fiscal.Problem) string {
 	if key := "form.ready." + p.Code; x.console.texts[key] != (text{}) {
 		return x.text(key)
 	}
-	return p.Message
+	return p.Message.In(x.language)
 }
 
 // Base returns the form for the function field.

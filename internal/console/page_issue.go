@@ -195,7 +195,7 @@ func (x *request) register(f *invoiceForm) (inv store.Invoice, conflict string, 
 		return inv, "", errBadRequest
 	}
 	command, err := f.command()
-	command.Scope, command.Key, command.Audited = scope, key, true
+	command.Scope, command.Key, command.Audited, command.Language = scope, key, true, x.language
 	command.RequestID = "req_" + strings.ReplaceAll(x.id, "-", "")
 	var done pipeline.Registered
 	if err == nil {

@@ -1,9 +1,188 @@
 package console
 
+import (
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/overview"
+)
+
+const overviewLive = "/console/overview/live"
+
 func (c *Console) overviewPages() []page {
-	return []page{get("/console/", everyone(), c.showOverview)}
+	return []page{
+		get("/console/", everyone(), c.showOverview),
+		live(overviewLive, everyone(), c.updateOverview),
+	}
 }
 
+// overviewView is the data of the first page: what is true today for the viewer.
+type overviewView struct {
+	Day       fiscal.Date
+	Total     int64
+	Statuses  []statusCount
+	Attention []attentionView
+	Hours     chart
+	Days      chart
+	Verdicts  []verdictRow
+	Authority stateView
+	Sandbox   bool
+	Indexing  bool // the counts lack documents that existed before the index
+}
+
+// statusCount is how many documents of today have a status.
+type statusCount struct {
+	Status  fiscal.Status
+	Count   int64
+	Address string // of their list
+}
+
+// attentionView is something that needs a person.
+type attentionView struct {
+	Tone    tone
+	Title   string
+	Do      string
+	Address string // empty: the viewer may not see the page
+	At      overview.Attention
+}
+
+// verdictRow is how long documents waited for their verdict in a span.
+type verdictRow struct {
+	Label       string
+	Documents   int64
+	Median, P99 string
+}
+
+// stateView is a state in one word, with a sentence.
+type stateView struct {
+	Tone  tone
+	Word  string
+	Text  string
+	Facts []fact
+}
+
+// fact is a name with a value: a text, a number, an instant or an identifier.
+type fact struct {
+	Name  string
+	Value any
+}
+
+// identifier is a text that is shown letter by letter.
+type identifier string
+
 func (c *Console) showOverview(x *request) error {
-	return x.render("overview", x.text("overview.title"), nil)
+	data, err := x.overview()
+	if err != nil {
+		return err
+	}
+	element, err := x.live(overviewLive, "overview-live", data)
+	if err != nil {
+		return err
+	}
+	return x.render("overview", x.text("overview.title"), struct {
+		Live template.HTML
+		Day  fiscal.Date
+	}{element, data.Day})
+}
+
+func (c *Console) updateOverview(x *request) error {
+	data, err := x.overview()
+	if err != nil {
+		return err
+	}
+	return x.fragment("overview-live", data)
+}
+
+// overview reads the data of the first page.
+func (x *request) overview() (v overviewView, err error) {
+	o, err := x.console.reporter.Overview(x.Context(), x.viewer.Within())
+	if err != nil {
+		return v, err
+	}
+	v = overviewView{
+		Day: fiscal.DateOf(o.At), Sandbox: x.console.Environment == fiscal.Sandbox, Indexing: o.Index.Started && !o.Index.Complete,
+		Hours: x.newChart("hours", o.Hours, "15:04"), Days: x.newChart("days", o.Days, "02/01"), Authority: x.authorityState(o.Authority),
+		Verdicts: []verdictRow{x.verdictRow("overview.last_day", o.Verdicts.Day), x.verdictRow("overview.last_month", o.Verdicts.Month)},
+	}
+	for _, status := range fiscal.Statuses() {
+		filter := url.Values{"status": {string(status)}, "from": {v.Day.String()}}
+		v.Statuses = append(v.Statuses, statusCount{status, o.Today[status], documentsAddress + "?" + filter.Encode()})
+		v.Total += o.Today[status]
+	}
+	for _, a := range o.Attention {
+		v.Attention = append(v.Attention, x.attention(a))
+	}
+	return v, nil
+}
+
+func (x *request) verdictRow(label string, v overview.VerdictTime) verdictRow {
+	return verdictRow{x.text(label), v.Documents, shortDuration(v.Median), shortDuration(v.P99)}
+}
+
+// attention returns an item that needs a person, with a link if the viewer may see where
+// it leads.
+func (x *request) attention(a overview.Attention) attentionView {
+	v := attentionView{Tone: attentionTone(a.Kind), At: a, Do: x.text("attention." + string(a.Kind) + ".do")}
+	v.Title = x.count(a.Count, a.AtLeast, "attention."+string(a.Kind))
+	if x.console.mayUse(x.viewer.Role(), http.MethodGet, a.Path) {
+		v.Address = a.Address()
+	}
+	return v
+}
+
+func attentionTone(k overview.Kind) tone {
+	switch k {
+	case overview.Deadlines, overview.Fences, overview.Rejections, overview.FailedValidations:
+		return bad
+	case overview.UnknownOutcomes, overview.Overdue, overview.LowRanges, overview.EndingCertificates, overview.EndingCredentials, overview.FailingEndpoints:
+	}
+	return warn
+}
+
+// count writes a number with a noun, as the function count of templates. atLeast says that
+// there are more.
+func (x *request) count(n int64, atLeast bool, key string) string {
+	if n == 1 && !atLeast {
+		return x.text(key + ".one")
+	}
+	shown, _ := number(n) // an integer is a number
+	if atLeast {
+		shown += "+"
+	}
+	return x.text(key+".many", shown)
+}
+
+// authorityState says whether the service reaches the authority.
+func (x *request) authorityState(a overview.Authority) stateView {
+	if x.console.Environment == fiscal.Sandbox {
+		return stateView{Tone: neutral, Word: x.text("authority_state.sandbox"), Text: x.text("authority_state.sandbox_text")}
+	}
+	var failing []string
+	for service, open := range a.Circuits {
+		if open {
+			failing = append(failing, service)
+		}
+	}
+	slices.Sort(failing)
+	v := stateView{Tone: good, Word: x.text("authority_state.up"), Text: x.text("authority_state.up_text")}
+	switch {
+	case a.InContingency():
+		v = stateView{Tone: bad, Word: x.text("authority_state.contingency"), Text: x.text("authority_state.contingency_text")}
+		v.Facts = append(v.Facts, fact{x.text("authority_state.since"), a.Contingency.StartedAt})
+	case !a.Contact.FailingSince.IsZero():
+		v = stateView{Tone: warn, Word: x.text("authority_state.failing"), Text: x.text("authority_state.failing_text")}
+		v.Facts = append(v.Facts, fact{x.text("authority_state.since"), a.Contact.FailingSince})
+	case len(failing) > 0:
+		v = stateView{Tone: warn, Word: x.text("authority_state.partly"), Text: x.text("authority_state.partly_text", strings.Join(failing, ", "))}
+	case a.Contact.AnsweredAt.IsZero():
+		v = stateView{Tone: neutral, Word: x.text("authority_state.never"), Text: x.text("authority_state.never_text")}
+	}
+	if !a.Contact.AnsweredAt.IsZero() {
+		v.Facts = append(v.Facts, fact{x.text("authority_state.answered"), a.Contact.AnsweredAt})
+	}
+	return v
 }

@@ -160,7 +160,7 @@ func TestPagesHaveNoInlineCodeAndEscapeContents(t *testing.T) {
 		"reset": operator.post("/console/users/" + evilUser.ID + "/reset"), "done": operator.get("/console/account?done=" + url.QueryEscape(evil)),
 	}
 	for _, p := range e.pages {
-		if !p.named() && !p.changes() && !p.public && !p.fragment {
+		if !p.named() && !p.changes() && !p.public && !p.fragment && !strings.HasSuffix(p.address, ".csv") {
 			pages[p.address] = operator.get(p.address)
 		}
 	}

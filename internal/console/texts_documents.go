@@ -1,3 +1,46 @@
 package console
 
-func documentTexts() texts { return texts{} }
+func documentsTexts() texts {
+	return texts{
+		"documents.title":         {"Comprobantes", "Documents"},
+		"documents.lead":          {"Todo lo que se ha emitido o se está emitiendo, lo más reciente primero.", "Everything that was issued or is being issued, the newest first."},
+		"documents.new":           {"Emitir factura", "Issue an invoice"},
+		"documents.find":          {"Buscar", "Search for"},
+		"documents.find_hint":     {"e-NCF, external_id, trackId, RNC, nombre, monto, request id o clave de idempotencia", "e-NCF, external_id, trackId, RNC, name, amount, request id or idempotency key"},
+		"documents.status":        {"Estado", "Status"},
+		"documents.type":          {"Tipo", "Type"},
+		"documents.taxpayer":      {"Contribuyente", "Taxpayer"},
+		"documents.from":          {"Creado desde", "Created from"},
+		"documents.to":            {"Hasta", "To"},
+		"documents.search":        {"Buscar", "Search"},
+		"documents.clear":         {"Quitar filtros", "Clear filters"},
+		"documents.all_statuses":  {"Todos los estados", "All statuses"},
+		"documents.all_types":     {"Todos los tipos", "All types"},
+		"documents.all_taxpayers": {"Todos los contribuyentes", "All taxpayers"},
+		"documents.document":      {"Comprobante", "Document"},
+		"documents.buyer":         {"Comprador", "Buyer"},
+		"documents.no_buyer":      {"Sin comprador", "No buyer"},
+		"documents.total":         {"Total", "Total"},
+		"documents.created":       {"Creado", "Created"},
+		"documents.no_number":     {"Sin e-NCF", "No e-NCF"},
+		"documents.next":          {"Más antiguos", "Older"},
+		"documents.first":         {"Volver a los más recientes", "Back to the newest"},
+		"documents.csv":           {"Descargar CSV", "Download CSV"},
+		"documents.csv_hint":      {"Hasta %s comprobantes del resultado. Para un mes completo use Exportaciones.", "Up to %s documents of the result. For a whole month use the exports."},
+		"documents.csv_cut":       {"El archivo termina aquí, con %d comprobantes. Use fechas más cortas o una exportación.", "The file ends here, with %d documents. Use shorter dates or an export."},
+		"documents.file":          {"comprobantes", "documents"},
+		"documents.partial":       {"La búsqueda revisó muchos comprobantes y todavía quedan más antiguos. Continúe con «Más antiguos» o agregue un filtro.", "The search looked at many documents, and older ones are left. Go on with “Older”, or add a filter."},
+		"documents.too_many":      {"Muchos compradores tienen esas palabras: solo se muestran algunos. Escriba más del nombre o el RNC.", "Many buyers have these words: only some are shown. Enter more of the name, or the RNC."},
+		"documents.none":          {"Ningún comprobante coincide", "No document matches"},
+		"documents.none_text":     {"Revise lo que escribió o quite un filtro. Los nombres se buscan por el comienzo de cada palabra; los montos, por el total exacto.", "Check what you entered, or remove a filter. Names are found by the beginning of each word; amounts by the exact total."},
+		"documents.empty":         {"Todavía no hay comprobantes", "There are no documents yet"},
+		"documents.empty_text":    {"Aquí aparece cada factura que su sistema envía por la API o que usted emite a mano.", "Every invoice that your system sends with the API, or that you issue by hand, appears here."},
+		"documents.wrong_status":  {"Elija un estado de la lista.", "Choose a status of the list."},
+		"documents.wrong_type":    {"Elija un tipo de la lista.", "Choose a type of the list."},
+		"documents.wrong_date":    {"Escriba una fecha como 2026-11-15.", "Enter a date like 2026-11-15."},
+		"documents.wrong_order":   {"La fecha final es anterior a la inicial.", "The last day is before the first one."},
+
+		"type.31": {"31 · Crédito fiscal", "31 · Fiscal credit"},
+		"type.32": {"32 · Consumo", "32 · Consumer"},
+	}
+}

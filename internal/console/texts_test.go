@@ -81,7 +81,7 @@ func TestEveryTextIsUsedAndEveryUsedTextExists(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?:\bt|\.text\(|\bhas) ?"([a-z_.]+[a-z_])"`).FindAllStringSubmatch(all, -1) {
 		e.mustHave(m[1])
 	}
-	composed := regexp.MustCompile(`^(role|status|environment|nav|error|time|done|form)\.|\.(one|many)$`)
+	composed := regexp.MustCompile(`^(role|status|environment|nav|error|time|done|form|attention|advice|stage|evidence|verdict|difference|payment|delivery|type|chart|decision|check)\.|\.(one|many)$`)
 	for key := range e.texts {
 		if !composed.MatchString(key) && !strings.Contains(all, `"`+key+`"`) {
 			t.Errorf("no page uses the text %s", key)

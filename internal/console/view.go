@@ -93,6 +93,8 @@ func (c *Console) functions(language lang.Language) template.FuncMap {
 		"until":    f.until,
 		"money":    money,
 		"duration": duration,
+		"amount":   amount,
+		"decimal":  decimal,
 		"number":   number,
 		"count":    f.count,
 		"role":     f.role,

@@ -44,8 +44,8 @@ func (e *env) addWaiting(taxpayer, externalID, stage string, change ...func(*sto
 	return inv
 }
 
-// newLiveEnv returns a console of the environment certification.
-func newLiveEnv(t *testing.T, address string, change ...func(*Options)) *env {
+// newCertificationEnv returns a console of the environment certification.
+func newCertificationEnv(t *testing.T, address string, change ...func(*Options)) *env {
 	t.Helper()
 	change = append([]func(*Options){func(o *Options) { o.Environment = fiscal.Certification }}, change...)
 	e := newNode(t, address, storetest.NewClock(), seal.NewKeys(filepath.Join(t.TempDir(), "master.key")), change...)
@@ -58,7 +58,7 @@ func newLiveEnv(t *testing.T, address string, change ...func(*Options)) *env {
 func TestPendingWorkIsListed(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		e := newLiveEnv(t, address)
+		e := newCertificationEnv(t, address)
 		other := e.addTaxpayer("199000102", "Otra, SRL")
 		e.addWaiting(e.taxpayer, "OLD-1", "submit")
 		e.clock.Advance(25 * time.Hour)
@@ -106,7 +106,7 @@ func TestPendingWorkIsListed(t *testing.T) {
 // An operator puts a document back to work, with a reason that is in the audit log.
 func TestAnOperatorRequeuesADocument(t *testing.T) {
 	t.Parallel()
-	e := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	e := newCertificationEnv(t, storetest.Address(t, "sqlite"))
 	stuck := e.addWaiting(e.taxpayer, "STUCK-1", "")
 	operator, u := e.signedIn(store.RoleOperator)
 	accountant, _ := e.signedIn(store.RoleAccountant, e.taxpayer)
@@ -136,7 +136,7 @@ func TestAnOperatorRequeuesADocument(t *testing.T) {
 // The page of the authority shows services, circuits, contingencies and the clock.
 func TestTheAuthorityIsShown(t *testing.T) {
 	t.Parallel()
-	e := newLiveEnv(t, storetest.Address(t, "sqlite"), func(o *Options) {
+	e := newCertificationEnv(t, storetest.Address(t, "sqlite"), func(o *Options) {
 		o.Services = func() ([]overview.ServiceFigures, error) {
 			return []overview.ServiceFigures{{Service: "reception", Calls: 200, Failures: 3, Median: 120 * time.Millisecond, P99: 2300 * time.Millisecond}}, nil
 		}
@@ -169,7 +169,7 @@ func TestTheAuthorityIsShown(t *testing.T) {
 // newBrowserLiveEnv returns a console of certification with figures of the authority.
 func newBrowserLiveEnv(t *testing.T) *env {
 	t.Helper()
-	e := newLiveEnv(t, storetest.Address(t, "sqlite"), func(o *Options) {
+	e := newCertificationEnv(t, storetest.Address(t, "sqlite"), func(o *Options) {
 		o.Services = func() ([]overview.ServiceFigures, error) {
 			return []overview.ServiceFigures{
 				{Service: "authentication", Calls: 41, Median: 180 * time.Millisecond, P99: 900 * time.Millisecond},
@@ -198,7 +198,7 @@ func newBrowserLiveEnv(t *testing.T) *env {
 func TestAnOperatorReleasesFencedRanges(t *testing.T) {
 	t.Parallel()
 	begun, end := make(chan store.Scope), make(chan error)
-	e := newLiveEnv(t, storetest.Address(t, "sqlite"), func(o *Options) {
+	e := newCertificationEnv(t, storetest.Address(t, "sqlite"), func(o *Options) {
 		o.Release = func(_ context.Context, scope store.Scope) error {
 			begun <- scope
 			return <-end

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -78,8 +79,8 @@ func within(path, other string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-func (a *agreement) add(path, field, code, want string) {
-	a.report(Fault{a.root + "/" + path, field, code, path[strings.LastIndexByte(path, '/')+1:] + ": " + want})
+func (a *agreement) add(path, field, code string, want lang.Message) {
+	a.report(Fault{a.root + "/" + path, field, code, named(path[strings.LastIndexByte(path, '/')+1:], want)})
 }
 
 // number compares the number of a document with its type.
@@ -87,7 +88,8 @@ func (a *agreement) number() {
 	kind, ok := readInteger(a.head.Child("TipoeCF").Text())
 	number, err := fiscal.ParseENCF(a.head.Child("eNCF").Text())
 	if ok && err == nil && (kind == 31 || kind == 32) && string(number.Type()) != strconv.Itoa(kind) {
-		a.add("Encabezado/IdDoc/eNCF", "", fiscal.CodeInvalidFormat, "must be a number of type "+strconv.Itoa(kind)+", as TipoeCF says")
+		a.add("Encabezado/IdDoc/eNCF", "", fiscal.CodeInvalidFormat, lang.Messagef(
+			"must be a number of type %d, as TipoeCF says", "debe ser un número del tipo %d, como dice TipoeCF", kind))
 	}
 }
 
@@ -101,14 +103,16 @@ func (a *agreement) dates() {
 	due := a.head.Child("FechaLimitePago")
 	switch credit := payment == 2; {
 	case credit && due.IsZero():
-		a.add(path, field, fiscal.CodeRequired, "is required when TipoPago is 2 (credit)")
+		a.add(path, field, fiscal.CodeRequired, lang.Messagef("is required when TipoPago is 2 (credit)", "es obligatorio cuando TipoPago es 2 (crédito)"))
 	case !credit && !due.IsZero():
-		a.add(path, field, fiscal.CodeNotAllowedForType, "must be left out unless TipoPago is 2 (credit); TipoPago is "+strconv.Itoa(payment))
+		a.add(path, field, fiscal.CodeNotAllowedForType, lang.Messagef(
+			"must be left out unless TipoPago is 2 (credit); TipoPago is %d",
+			"debe omitirse salvo que TipoPago sea 2 (crédito); TipoPago es %d", payment))
 	case credit:
 		day, _ := readDay(due.Text())
 		issued, _ := readDay(a.issuer.Child("FechaEmision").Text())
 		if day != 0 && day < issued {
-			a.add(path, field, fiscal.CodeDateOrder, "must not be before FechaEmision")
+			a.add(path, field, fiscal.CodeDateOrder, lang.Messagef("must not be before FechaEmision", "no debe ser anterior a FechaEmision"))
 		}
 	}
 }
@@ -120,9 +124,12 @@ func (a *agreement) inclusion(lines *lineSums) {
 	switch stated := !a.head.Child("IndicadorMontoGravado").IsZero(); {
 	case lines.unclear:
 	case lines.taxed() && !stated:
-		a.add(path, "", fiscal.CodeRequired, "is required when a line has IndicadorFacturacion 1, 2 or 3")
+		a.add(path, "", fiscal.CodeRequired, lang.Messagef(
+			"is required when a line has IndicadorFacturacion 1, 2 or 3", "es obligatorio cuando una línea tiene IndicadorFacturacion 1, 2 o 3"))
 	case stated && !lines.taxed():
-		a.add(path, "", fiscal.CodeTaxConflict, "must be left out unless a line has IndicadorFacturacion 1, 2 or 3")
+		a.add(path, "", fiscal.CodeTaxConflict, lang.Messagef(
+			"must be left out unless a line has IndicadorFacturacion 1, 2 or 3",
+			"debe omitirse salvo que una línea tenga IndicadorFacturacion 1, 2 o 3"))
 	}
 }
 
@@ -131,7 +138,8 @@ func (a *agreement) inclusion(lines *lineSums) {
 func (a *agreement) whoBuys() {
 	rnc, foreign := a.buyer.Child("RNCComprador"), a.buyer.Child("IdentificadorExtranjero")
 	if !rnc.IsZero() && !foreign.IsZero() {
-		a.add("Encabezado/Comprador/IdentificadorExtranjero", "buyer.tax_id", fiscal.CodeNotAllowedForType, "must be left out when there is RNCComprador")
+		a.add("Encabezado/Comprador/IdentificadorExtranjero", "buyer.tax_id", fiscal.CodeNotAllowedForType, lang.Messagef(
+			"must be left out when there is RNCComprador", "debe omitirse cuando existe RNCComprador"))
 	}
 	limit := fiscal.SummaryLimit().StringFixed(2)
 	total, ok := readAmount(a.totals.Child("MontoTotal").Text())
@@ -139,14 +147,17 @@ func (a *agreement) whoBuys() {
 		return
 	}
 	if a.kind == kindRFCE {
-		a.add("Encabezado/Totales/MontoTotal", fieldTotal, fiscal.CodeOutOfRange, "must be less than "+limit+" in a summary")
+		a.add("Encabezado/Totales/MontoTotal", fieldTotal, fiscal.CodeOutOfRange, lang.Messagef(
+			"must be less than %s in a summary", "debe ser menor que %s en un resumen", limit))
 	}
 	if a.kind == kind32 {
 		if rnc.IsZero() && foreign.IsZero() {
-			a.add("Encabezado/Comprador/RNCComprador", "buyer.tax_id", fiscal.CodeRequiredForType, "or IdentificadorExtranjero is required for type 32 from "+limit)
+			a.add("Encabezado/Comprador/RNCComprador", "buyer.tax_id", fiscal.CodeRequiredForType, lang.Messagef(
+				"or IdentificadorExtranjero is required for type 32 from %s", "o IdentificadorExtranjero es obligatorio en el tipo 32 desde %s", limit))
 		}
 		if a.buyer.Child("RazonSocialComprador").IsZero() {
-			a.add("Encabezado/Comprador/RazonSocialComprador", "buyer.legal_name", fiscal.CodeRequiredForType, "is required for type 32 from "+limit)
+			a.add("Encabezado/Comprador/RazonSocialComprador", "buyer.legal_name", fiscal.CodeRequiredForType, lang.Messagef(
+				"is required for type 32 from %s", "es obligatorio en el tipo 32 desde %s", limit))
 		}
 	}
 }

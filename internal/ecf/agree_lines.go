@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -39,7 +40,9 @@ func (a *agreement) line(sums *lineSums, item xmlsig.Element, n int) {
 		switch e.Name() {
 		case "NumeroLinea":
 			if number, ok := readInteger(e.Text()); ok && number != n && number > 0 && number <= maxItems {
-				a.addAt(n, "NumeroLinea", "", fiscal.CodeOutOfRange, "must be "+strconv.Itoa(n)+"; lines are numbered 1, 2, 3 and so on")
+				a.addAt(n, "NumeroLinea", "", fiscal.CodeOutOfRange, lang.Messagef(
+					"must be %d; lines are numbered 1, 2, 3 and so on",
+					"debe ser %d; las líneas se numeran 1, 2, 3 y así sucesivamente", n))
 			}
 		case "IndicadorFacturacion":
 			if i, ok := readInteger(e.Text()); ok && i >= 0 && i < len(sums.classes) {
@@ -73,7 +76,7 @@ func (a *agreement) line(sums *lineSums, item xmlsig.Element, n int) {
 }
 
 // addAt reports an element of line n.
-func (a *agreement) addAt(n int, path, field, code, want string) {
+func (a *agreement) addAt(n int, path, field, code string, want lang.Message) {
 	a.add("DetallesItems/Item["+strconv.Itoa(n)+"]/"+path, field, code, want)
 }
 
@@ -86,12 +89,24 @@ func (a *agreement) retention(sums *lineSums, e xmlsig.Element, n int) {
 	}
 	itbis, incomeTax := figureOf(e.Child("MontoITBISRetenido")), figureOf(e.Child("MontoISRRetenido"))
 	if !itbis.found {
-		a.addAt(n, "Retencion/MontoITBISRetenido", fieldITBISWithheld, fiscal.CodeRequired, "is required in a Retencion, even when it is 0.00")
+		a.addAt(n, "Retencion/MontoITBISRetenido", fieldITBISWithheld, fiscal.CodeRequired, requiredInRetention())
 	}
 	if !incomeTax.found {
-		a.addAt(n, "Retencion/MontoISRRetenido", fieldIncomeTaxWithheld, fiscal.CodeRequired, "is required in a Retencion, even when it is 0.00")
+		a.addAt(n, "Retencion/MontoISRRetenido", fieldIncomeTaxWithheld, fiscal.CodeRequired, requiredInRetention())
 	}
 	sums.itbis, sums.incomeTax = sums.itbis.add(itbis), sums.incomeTax.add(incomeTax)
+}
+
+func requiredInRetention() lang.Message {
+	return lang.Messagef("is required in a Retencion, even when it is 0.00", "es obligatorio en una Retencion, aunque sea 0.00")
+}
+
+func requiredWith(other string) lang.Message {
+	return lang.Messagef("is required together with %s", "es obligatorio junto con %s", other)
+}
+
+func sumOf(parts string, sum figure) lang.Message {
+	return lang.Messagef("must be the sum of %s, %s", "debe ser la suma de %s, %s", parts, sum.value.StringFixed(2))
 }
 
 // A breakdown is an amount of a line with the table of its parts.
@@ -115,10 +130,10 @@ func (a *agreement) parts(n int, whole, table xmlsig.Element, of breakdown) {
 	}
 	switch {
 	case whole.IsZero():
-		a.addAt(n, of.whole, of.fieldAt(n), fiscal.CodeRequired, "is required together with "+of.table)
+		a.addAt(n, of.whole, of.fieldAt(n), fiscal.CodeRequired, requiredWith(of.table))
 		return
 	case table.IsZero():
-		a.addAt(n, of.table, of.fieldAt(n), fiscal.CodeRequired, "is required together with "+of.whole)
+		a.addAt(n, of.table, of.fieldAt(n), fiscal.CodeRequired, requiredWith(of.whole))
 		return
 	}
 	stated, sum := figureOf(whole), figure{}
@@ -126,6 +141,6 @@ func (a *agreement) parts(n int, whole, table xmlsig.Element, of breakdown) {
 		sum = sum.add(figureOf(part.Child(of.part)))
 	}
 	if !stated.bad && !sum.bad && stated.value.Cmp(sum.value) != 0 {
-		a.addAt(n, of.whole, of.fieldAt(n), fiscal.CodeTotalMismatch, "must be the sum of "+of.part+", "+sum.value.StringFixed(2))
+		a.addAt(n, of.whole, of.fieldAt(n), fiscal.CodeTotalMismatch, sumOf(of.part, sum))
 	}
 }

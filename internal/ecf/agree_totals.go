@@ -1,11 +1,10 @@
 package ecf
 
 import (
-	"fmt"
 	"math/bits"
-	"strconv"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A bucket names the elements of the totals that belong to one class of lines.
@@ -24,18 +23,18 @@ var buckets = [5]bucket{
 
 func (a *agreement) total(name string) figure { return figureOf(a.totals.Child(name)) }
 
-func (a *agreement) addTotal(name, code, want string) {
+func (a *agreement) addTotal(name, code string, want lang.Message) {
 	a.add("Encabezado/Totales/"+name, fieldTotal, code, want)
 }
 
-// when checks that a total is there if, and only if, it should be; why is the
+// when checks that a total is there if, and only if, it should be; why returns the
 // condition in words.
-func (a *agreement) when(name string, should bool, why string) {
+func (a *agreement) when(name string, should bool, why func() lang.Message) {
 	switch is := !a.totals.Child(name).IsZero(); {
 	case should && !is:
-		a.addTotal(name, fiscal.CodeTotalMismatch, "is required when "+why)
+		a.addTotal(name, fiscal.CodeTotalMismatch, lang.Messagef("is required, because %s", "es obligatorio, porque %s", why()))
 	case is && !should:
-		a.addTotal(name, fiscal.CodeTotalMismatch, "must be left out unless "+why)
+		a.addTotal(name, fiscal.CodeTotalMismatch, lang.Messagef("must be left out; it belongs here only if %s", "debe omitirse; solo corresponde si %s", why()))
 	}
 }
 
@@ -57,17 +56,21 @@ func (a *agreement) present(lines *lineSums) {
 	for class, b := range buckets {
 		for _, name := range [...]string{b.base, b.rate, b.tax} {
 			if name != "" {
-				a.when(name, lines.classes[class].found, "a line has IndicadorFacturacion "+strconv.Itoa(class))
+				a.when(name, lines.classes[class].found, func() lang.Message {
+					return lang.Messagef("a line has IndicadorFacturacion %d", "una línea tiene IndicadorFacturacion %d", class)
+				})
 			}
 		}
 		if b.rate == "" {
 			continue
 		}
 		if rate, ok := readInteger(a.totals.Child(b.rate).Text()); ok && rate != b.percent {
-			a.addTotal(b.rate, fiscal.CodeOutOfRange, "must be "+strconv.Itoa(b.percent))
+			a.addTotal(b.rate, fiscal.CodeOutOfRange, lang.Messagef("must be %d", "debe ser %d", b.percent))
 		}
 	}
-	const why = "a line has IndicadorFacturacion 1, 2 or 3"
+	why := func() lang.Message {
+		return lang.Messagef("a line has IndicadorFacturacion 1, 2 or 3", "una línea tiene IndicadorFacturacion 1, 2 o 3")
+	}
 	a.when("MontoGravadoTotal", lines.taxed(), why)
 	a.when("TotalITBIS", lines.taxed(), why)
 }
@@ -84,18 +87,20 @@ func (a *agreement) bases(lines *lineSums) {
 		if b.base == "" || !lines.classes[class].found {
 			continue
 		}
-		a.equal(b.base, lines.classes[class], "the sum of MontoItem of IndicadorFacturacion "+strconv.Itoa(class))
+		a.equal(b.base, lines.classes[class], func() lang.Message {
+			return lang.Messagef("the sum of MontoItem of IndicadorFacturacion %d", "la suma de MontoItem de IndicadorFacturacion %d", class)
+		})
 	}
 }
 
 // equal reports a total that is present and differs from the wanted amount; what
-// is that amount in words.
-func (a *agreement) equal(name string, want figure, what string) {
+// returns that amount in words.
+func (a *agreement) equal(name string, want figure, what func() lang.Message) {
 	got := a.total(name)
 	if !got.found || got.bad || want.bad || got.value.Cmp(want.value) == 0 {
 		return
 	}
-	a.addTotal(name, fiscal.CodeTotalMismatch, "must be "+what+", "+want.value.StringFixed(2))
+	a.addTotal(name, fiscal.CodeTotalMismatch, lang.Messagef("must be %s, %s", "debe ser %s, %s", what(), want.value.StringFixed(2)))
 }
 
 // additional compares the additional tax codes of the lines with those of the
@@ -108,7 +113,7 @@ func (a *agreement) additional(lines *lineSums) {
 			return
 		}
 		if codes&(1<<code) != 0 {
-			a.addTotal("ImpuestosAdicionales", fiscal.CodeDuplicated, fmt.Sprintf("must have code %03d once", code))
+			a.addTotal("ImpuestosAdicionales", fiscal.CodeDuplicated, lang.Messagef("must have code %03d once", "debe tener el código %03d una sola vez", code))
 		}
 		codes |= 1 << code
 	}
@@ -116,10 +121,12 @@ func (a *agreement) additional(lines *lineSums) {
 		return
 	}
 	for missing := lines.codes &^ codes; missing != 0; missing &= missing - 1 {
-		a.addTotal("ImpuestosAdicionales", fiscal.CodeTaxConflict, fmt.Sprintf("must have code %03d, which a line has", bits.TrailingZeros64(missing)))
+		a.addTotal("ImpuestosAdicionales", fiscal.CodeTaxConflict, lang.Messagef(
+			"must have code %03d, which a line has", "debe tener el código %03d, que una línea tiene", bits.TrailingZeros64(missing)))
 	}
 	for extra := codes &^ lines.codes; extra != 0; extra &= extra - 1 {
-		a.addTotal("ImpuestosAdicionales", fiscal.CodeTaxConflict, fmt.Sprintf("must not have code %03d, which no line has", bits.TrailingZeros64(extra)))
+		a.addTotal("ImpuestosAdicionales", fiscal.CodeTaxConflict, lang.Messagef(
+			"must not have code %03d, which no line has", "no debe tener el código %03d, que ninguna línea tiene", bits.TrailingZeros64(extra)))
 	}
 }
 
@@ -128,9 +135,10 @@ func (a *agreement) withholding(name, of, field string, stated bool, sum figure)
 	switch got := a.total(name); {
 	case got.bad || sum.bad:
 	case stated && !got.found:
-		a.add(path, field, fiscal.CodeTotalMismatch, "is required when a line has a Retencion")
+		a.add(path, field, fiscal.CodeTotalMismatch, lang.Messagef(
+			"is required when a line has a Retencion", "es obligatorio cuando una línea tiene Retencion"))
 	case got.found && got.value.Cmp(sum.value) != 0:
-		a.add(path, field, fiscal.CodeTotalMismatch, "must be the sum of "+of+", "+sum.value.StringFixed(2))
+		a.add(path, field, fiscal.CodeTotalMismatch, sumOf(of, sum))
 	}
 }
 
@@ -141,9 +149,13 @@ func (a *agreement) sums() {
 		a.pairs()
 	}
 	i1, i2, i3 := a.total("MontoGravadoI1"), a.total("MontoGravadoI2"), a.total("MontoGravadoI3")
-	a.equal("MontoGravadoTotal", i1.add(i2).add(i3), "the sum of MontoGravadoI1, MontoGravadoI2 and MontoGravadoI3")
+	a.equal("MontoGravadoTotal", i1.add(i2).add(i3), func() lang.Message {
+		return lang.Messagef("the sum of MontoGravadoI1, MontoGravadoI2 and MontoGravadoI3", "la suma de MontoGravadoI1, MontoGravadoI2 y MontoGravadoI3")
+	})
 	t1, t2, t3 := a.total("TotalITBIS1"), a.total("TotalITBIS2"), a.total("TotalITBIS3")
-	a.equal("TotalITBIS", t1.add(t2).add(t3), "the sum of TotalITBIS1, TotalITBIS2 and TotalITBIS3")
+	a.equal("TotalITBIS", t1.add(t2).add(t3), func() lang.Message {
+		return lang.Messagef("the sum of TotalITBIS1, TotalITBIS2 and TotalITBIS3", "la suma de TotalITBIS1, TotalITBIS2 y TotalITBIS3")
+	})
 
 	var taxes figure
 	for tax := range a.totals.Child("ImpuestosAdicionales").Children() {
@@ -153,11 +165,18 @@ func (a *agreement) sums() {
 	}
 	additional := positiveOf(a.totals.Child("MontoImpuestoAdicional"))
 	if !taxes.bad && !additional.bad {
-		a.when("MontoImpuestoAdicional", taxes.found, "ImpuestosAdicionales has an amount")
-		a.equal("MontoImpuestoAdicional", taxes, "the sum of the amounts of ImpuestosAdicionales")
+		a.when("MontoImpuestoAdicional", taxes.found, func() lang.Message {
+			return lang.Messagef("ImpuestosAdicionales has an amount", "ImpuestosAdicionales tiene un monto")
+		})
+		a.equal("MontoImpuestoAdicional", taxes, func() lang.Message {
+			return lang.Messagef("the sum of the amounts of ImpuestosAdicionales", "la suma de los montos de ImpuestosAdicionales")
+		})
 	}
 	a.equal("MontoTotal", a.total("MontoGravadoTotal").add(a.total("MontoExento")).add(a.total("TotalITBIS")).add(additional),
-		"the sum of MontoGravadoTotal, MontoExento, TotalITBIS and MontoImpuestoAdicional")
+		func() lang.Message {
+			return lang.Messagef("the sum of MontoGravadoTotal, MontoExento, TotalITBIS and MontoImpuestoAdicional",
+				"la suma de MontoGravadoTotal, MontoExento, TotalITBIS y MontoImpuestoAdicional")
+		})
 }
 
 // pairs checks that a summary, which has no lines, has both totals of a class or
@@ -169,10 +188,12 @@ func (a *agreement) pairs() {
 			continue
 		}
 		has := !a.totals.Child(b.base).IsZero()
-		a.when(b.tax, has, "there is "+b.base)
+		a.when(b.tax, has, func() lang.Message { return lang.Messagef("there is %s", "existe %s", b.base) })
 		taxed = taxed || has
 	}
-	const why = "there is MontoGravadoI1, MontoGravadoI2 or MontoGravadoI3"
+	why := func() lang.Message {
+		return lang.Messagef("there is MontoGravadoI1, MontoGravadoI2 or MontoGravadoI3", "existe MontoGravadoI1, MontoGravadoI2 o MontoGravadoI3")
+	}
 	a.when("MontoGravadoTotal", taxed, why)
 	a.when("TotalITBIS", taxed, why)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -54,7 +55,8 @@ func inspected(xml []byte) (fiscal.Problems, error) {
 	}
 	var problems fiscal.Problems
 	for _, f := range Inspect(parsed.Root()) {
-		problems = append(problems, fiscal.Problem{Field: f.Field, Code: f.Code, Message: "in the fiscal document, " + f.Message})
+		problems = append(problems, fiscal.Problem{Field: f.Field, Code: f.Code, Message: lang.Messagef(
+			"in the fiscal document, %s", "en el comprobante fiscal, %s", f.Message)})
 	}
 	return problems, nil
 }

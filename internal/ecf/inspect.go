@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -16,8 +17,8 @@ type Fault struct {
 	// in lines.2.description, or the field of the issuer, as in taxpayer.address.
 	// It is empty when the element comes from neither.
 	Field   string
-	Code    string // one of the Code constants of package fiscal
-	Message string // as in "NombreItem: must have at most 80 characters"
+	Code    string       // one of the Code constants of package fiscal
+	Message lang.Message // as in "NombreItem: must have at most 80 characters"
 }
 
 // maxFaults is the largest number of faults that Inspect returns.
@@ -63,11 +64,12 @@ func inspectShape(root xmlsig.Element) *inspector {
 	case "RFCE":
 		in.kind, schema = kindRFCE, rfceSchema()
 	default:
-		in.report(Fault{cutMarked(root.Name(), maxShownName), "", fiscal.CodeUnknownField, "the document must be an ECF or an RFCE"})
+		in.report(Fault{cutMarked(root.Name(), maxShownName), "", fiscal.CodeUnknownField, lang.Messagef(
+			"the document must be an ECF or an RFCE", "el documento debe ser un ECF o un RFCE")})
 		return in
 	}
 	if in.kind == 0 {
-		in.report(Fault{"ECF/Encabezado/IdDoc/TipoeCF", "ecf_type", fiscal.CodeInvalidEnum, "TipoeCF: must be 31 or 32"})
+		in.report(Fault{"ECF/Encabezado/IdDoc/TipoeCF", "ecf_type", fiscal.CodeInvalidEnum, named("TipoeCF", lang.Messagef("must be 31 or 32", "debe ser 31 o 32"))})
 		return in
 	}
 	in.element(root, schema, 1)
@@ -106,7 +108,7 @@ func (in *inspector) element(e xmlsig.Element, s *spec, index int) {
 
 func (in *inspector) text(e xmlsig.Element, s *spec) {
 	if e.HasChildren() {
-		in.fault(fiscal.CodeUnknownField, "must hold text, not elements")
+		in.fault(fiscal.CodeUnknownField, lang.Messagef("must hold text, not elements", "debe tener texto, no elementos"))
 		return
 	}
 	text := e.Text()
@@ -123,10 +125,10 @@ func (in *inspector) text(e xmlsig.Element, s *spec) {
 // schema allows it.
 func (in *inspector) empty(s *spec) {
 	if s.needed&in.kind != 0 {
-		in.fault(s.missing(), "must not be empty")
+		in.fault(s.missing(), lang.Messagef("must not be empty", "no debe estar vacío"))
 		return
 	}
-	in.fault(fiscal.CodeBlank, "must not be empty; leave the element out")
+	in.fault(fiscal.CodeBlank, lang.Messagef("must not be empty; leave the element out", "no debe estar vacío; omita el elemento"))
 }
 
 // missing returns the code for a required element that is absent or empty.
@@ -178,7 +180,7 @@ func (in *inspector) children(e xmlsig.Element, s *spec) {
 		case count <= k.most:
 			in.element(c, k, count)
 		case count == k.most+1:
-			in.faultAt(k, count, fiscal.CodeTooManyItems, "must occur at most "+times(k.most))
+			in.faultAt(k, count, fiscal.CodeTooManyItems, atMostTimes(k.most))
 		}
 	}
 	in.skipped(e, s, current, count, len(s.holds))
@@ -188,7 +190,7 @@ func (in *inspector) children(e xmlsig.Element, s *spec) {
 // the required children, or the element itself when none is required.
 func (in *inspector) hollow(e xmlsig.Element, s *spec) {
 	if trimXML(e.Text()) != "" {
-		in.fault(fiscal.CodeUnknownField, "must hold elements, not text")
+		in.fault(fiscal.CodeUnknownField, lang.Messagef("must hold elements, not text", "debe tener elementos, no texto"))
 		return
 	}
 	before := len(in.faults)
@@ -206,7 +208,7 @@ func (in *inspector) skipped(e xmlsig.Element, s *spec, from, count, to int) {
 		if k.needed&in.kind == 0 || i == from && count > 0 || !e.Child(k.name).IsZero() {
 			continue
 		}
-		in.faultAt(k, 0, k.missing(), "is required")
+		in.faultAt(k, 0, k.missing(), lang.Messagef("is required", "es obligatorio"))
 	}
 }
 
@@ -217,46 +219,55 @@ func (in *inspector) unexpected(e xmlsig.Element, s *spec, name string) {
 		switch {
 		case k.name != name:
 		case k.on&in.kind == 0:
-			in.faultAt(k, 0, fiscal.CodeNotAllowedForType, "is not an element of "+in.kind.String())
+			in.faultAt(k, 0, fiscal.CodeNotAllowedForType, notAnElement(in.kind.name()))
 			return
 		default:
-			in.faultAt(k, 0, fiscal.CodeUnknownField, "must come "+position(e, s.holds[i+1:]))
+			in.faultAt(k, 0, fiscal.CodeUnknownField, position(e, s.holds[i+1:]))
 			return
 		}
 	}
 	stranger := &spec{name: cutMarked(name, maxShownName), most: 1}
-	in.faultAt(stranger, 0, fiscal.CodeUnknownField, "is not an element of "+s.name)
+	in.faultAt(stranger, 0, fiscal.CodeUnknownField, notAnElement(lang.Literal(s.name)))
 }
 
 // position describes where an element belongs: before the first element present
 // of those that follow it in the schema.
-func position(e xmlsig.Element, after []spec) string {
+func position(e xmlsig.Element, after []spec) lang.Message {
 	for i := range after {
 		if !e.Child(after[i].name).IsZero() {
-			return "before " + after[i].name
+			return lang.Messagef("must come before %s", "debe ir antes de %s", after[i].name)
 		}
 	}
-	return "next to the others of its name"
+	return lang.Messagef("must come next to the others of its name", "debe ir junto a los demás de su nombre")
 }
 
 // maxShownName is longer than any name in the schemas.
 const maxShownName = 60
 
-func times(n int) string {
+func atMostTimes(n int) lang.Message {
 	if n == 1 {
-		return "once"
+		return lang.Messagef("must occur at most once", "debe aparecer una sola vez")
 	}
-	return strconv.Itoa(n) + " times"
+	return lang.Messagef("must occur at most %d times", "debe aparecer un máximo de %d veces", n)
+}
+
+func notAnElement(of lang.Message) lang.Message {
+	return lang.Messagef("is not an element of %s", "no es un elemento de %s", of)
+}
+
+// named puts the name of an element before what is wrong with it.
+func named(element string, wrong lang.Message) lang.Message {
+	return lang.Messagef("%s: %s", "%s: %s", element, wrong)
 }
 
 // fault reports the current element.
-func (in *inspector) fault(code, want string) {
+func (in *inspector) fault(code string, want lang.Message) {
 	last := in.trail[len(in.trail)-1]
-	in.report(Fault{in.path(), in.field(), code, last.spec.name + ": " + want})
+	in.report(Fault{in.path(), in.field(), code, named(last.spec.name, want)})
 }
 
 // faultAt reports a child of the current element.
-func (in *inspector) faultAt(s *spec, index int, code, want string) {
+func (in *inspector) faultAt(s *spec, index int, code string, want lang.Message) {
 	in.trail = append(in.trail, step{s, index})
 	in.fault(code, want)
 	in.trail = in.trail[:len(in.trail)-1]

@@ -103,14 +103,14 @@ func TestEveryShapeIsJudgedAsByTheSchemas(t *testing.T) {
 			faults := shapeFaults(t, docs[i], kind)
 			own, theirs := len(faults) > 0, len(bad) > 0
 			if own && i == 0 {
-				t.Errorf("%s: the full document is refused: %v", kind, faults)
+				t.Errorf("%s: the full document is refused: %v", kind.name(), faults)
 			}
 			if own == theirs || own && !slices.ContainsFunc(faults, func(f Fault) bool {
-				return !strings.Contains(f.Message, "must not be empty") && f.Code != "too_few_items"
+				return !strings.Contains(f.Message.String(), "must not be empty") && f.Code != "too_few_items"
 			}) {
 				continue // we refuse empty sections on purpose
 			}
-			t.Errorf("%s: %s: refused by us %v, by the schema %v %v", kind, names[i], own, theirs, faults)
+			t.Errorf("%s: %s: refused by us %v, by the schema %v %v", kind.name(), names[i], own, theirs, faults)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestTablesHaveEveryElementOfTheSchemas(t *testing.T) {
 		got, want := outline(schemaOf(kind), kind, ""), schema.Elements[0].outline(kind, "")
 		for i := range max(len(got), len(want)) {
 			if i >= len(got) || i >= len(want) || got[i] != want[i] {
-				t.Errorf("%s: element %d: table has %q, schema %q", kind, i, got[i:min(i+1, len(got))], want[i:min(i+1, len(want))])
+				t.Errorf("%s: element %d: table has %q, schema %q", kind.name(), i, got[i:min(i+1, len(got))], want[i:min(i+1, len(want))])
 				break
 			}
 		}

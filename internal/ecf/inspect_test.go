@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -92,10 +93,10 @@ func (e edit) run(t *testing.T) {
 	}
 	got := inspectXML(t, changed)
 	for i := range got {
-		if got[i].Message == "" || !strings.Contains(got[i].Message, ": ") {
+		if got[i].Message.IsZero() || !strings.Contains(got[i].Message.String(), ": ") {
 			t.Errorf("message %q does not name its element", got[i].Message)
 		}
-		got[i].Message = ""
+		got[i].Message = lang.Message{}
 	}
 	want := []Fault{{Path: rootName(xml) + "/" + e.path, Field: e.field, Code: e.code}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -280,17 +281,23 @@ func TestInspectReportsEachFaultOnce(t *testing.T) {
 
 func TestInspectRefusesOtherDocuments(t *testing.T) {
 	t.Parallel()
-	for xml, want := range map[string]Fault{
-		"<ARECF></ARECF>":     {"ARECF", "", "unknown_field", "the document must be an ECF or an RFCE"},
-		"<ECF></ECF>":         {"ECF/Encabezado/IdDoc/TipoeCF", "ecf_type", "invalid_enum", "TipoeCF: must be 31 or 32"},
-		"<ECF>text</ECF>":     {"ECF/Encabezado/IdDoc/TipoeCF", "ecf_type", "invalid_enum", "TipoeCF: must be 31 or 32"},
-		"<RFCE></RFCE>":       {"RFCE/Encabezado", "", "required", "Encabezado: is required"},
-		"<RFCE>text</RFCE>":   {"RFCE", "", "unknown_field", "RFCE: must hold elements, not text"},
-		"<" + longName + "/>": {strings.Repeat("x", 59) + "…", "", "unknown_field", "the document must be an ECF or an RFCE"},
-		"<ecf><a>1</a></ecf>": {"ecf", "", "unknown_field", "the document must be an ECF or an RFCE"},
+	for xml, want := range map[string]struct {
+		fault Fault
+		text  string
+	}{
+		"<ARECF></ARECF>":     {Fault{"ARECF", "", "unknown_field", lang.Message{}}, "the document must be an ECF or an RFCE"},
+		"<ECF></ECF>":         {Fault{"ECF/Encabezado/IdDoc/TipoeCF", "ecf_type", "invalid_enum", lang.Message{}}, "TipoeCF: must be 31 or 32"},
+		"<ECF>text</ECF>":     {Fault{"ECF/Encabezado/IdDoc/TipoeCF", "ecf_type", "invalid_enum", lang.Message{}}, "TipoeCF: must be 31 or 32"},
+		"<RFCE></RFCE>":       {Fault{"RFCE/Encabezado", "", "required", lang.Message{}}, "Encabezado: is required"},
+		"<RFCE>text</RFCE>":   {Fault{"RFCE", "", "unknown_field", lang.Message{}}, "RFCE: must hold elements, not text"},
+		"<" + longName + "/>": {Fault{strings.Repeat("x", 59) + "…", "", "unknown_field", lang.Message{}}, "the document must be an ECF or an RFCE"},
+		"<ecf><a>1</a></ecf>": {Fault{"ecf", "", "unknown_field", lang.Message{}}, "the document must be an ECF or an RFCE"},
 	} {
-		if diff := cmp.Diff([]Fault{want}, inspectXML(t, xml)); diff != "" {
-			t.Errorf("%.40s (-want +got):\n%s", xml, diff)
+		got := inspectXML(t, xml)
+		text := got[0].Message.String()
+		got[0].Message = lang.Message{}
+		if diff := cmp.Diff([]Fault{want.fault}, got); diff != "" || text != want.text {
+			t.Errorf("%.40s: %q, want %q (-want +got):\n%s", xml, text, want.text, diff)
 		}
 	}
 	if faults := Inspect(xmlsig.Element{}); len(faults) != 1 {
@@ -319,7 +326,7 @@ func TestInspectReportsAtMostAHundredFaults(t *testing.T) {
 	if len(faults) != 100 {
 		t.Fatalf("got %d faults, want 100", len(faults))
 	}
-	want := Fault{"ECF/DetallesItems/Item[100]/CantidadItem", "lines.99.quantity", "out_of_range", "CantidadItem: must be more than 0"}
+	want := Fault{"ECF/DetallesItems/Item[100]/CantidadItem", "lines.99.quantity", "out_of_range", named("CantidadItem", lang.Messagef("must be more than 0", "debe ser mayor que 0"))}
 	if diff := cmp.Diff(want, faults[99]); diff != "" {
 		t.Error(diff)
 	}
@@ -336,7 +343,7 @@ func TestInspectAddsAmountsWithoutOverflow(t *testing.T) {
 		return strings.Replace(s, "<MontoItem>3750.00<", "<MontoItem>9999999999999999.99<", 1)
 	})
 	faults := inspectXML(t, xml)
-	if len(faults) != 1 || !strings.HasSuffix(faults[0].Message, ", 19999999999999999.98") {
+	if len(faults) != 1 || !strings.HasSuffix(faults[0].Message.String(), ", 19999999999999999.98") {
 		t.Errorf("got %v", faults)
 	}
 }

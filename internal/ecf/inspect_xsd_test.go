@@ -284,7 +284,7 @@ func TestEveryValueIsJudgedAsByTheSchemas(t *testing.T) {
 				if refused && rule >= 0 {
 					used[rule] = true
 				} else {
-					t.Errorf("%s: %s %q: refused by us %v, by the schema %v", kind, paths[line], e.text, refused, theirs)
+					t.Errorf("%s: %s %q: refused by us %v, by the schema %v", kind.name(), paths[line], e.text, refused, theirs)
 				}
 			}
 		}

@@ -5,50 +5,61 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // Lost describes what the XML of an invoice cannot carry as it was sent: texts that
 // are cut or left out, and line breaks that become spaces. Each message starts with
 // the field and says whether the printed page has the text in full. It returns nil
 // for most invoices.
-func Lost(inv *fiscal.Invoice) []string {
-	var list []string
-	add := func(field, format string, args ...any) {
-		list = append(list, field+": "+fmt.Sprintf(format, args...))
-	}
+func Lost(inv *fiscal.Invoice) []lang.Message {
+	var list []lang.Message
+	add := func(field string, lost lang.Message) { list = append(list, named(field, lost)) }
 	if a := inv.Buyer.Address; a != nil {
 		_, province := locate(a)
 		if full := fullAddress(a, province); !fits(full, maxAddress) {
-			add("buyer.address", "has more than %d characters with its city and country; the fiscal document and the printed page carry %q", maxAddress, addressText(a, province))
+			add("buyer.address", lang.Messagef(
+				"has more than %d characters with its city and country; the fiscal document and the printed page carry %q",
+				"tiene más de %d caracteres con su ciudad y país; el comprobante y la representación impresa llevan %q", maxAddress, addressText(a, province)))
 		}
 	}
 	if e := inv.Buyer.Email; e != "" && email(e) == "" {
-		add("buyer.email", "does not fit the tax authority's format; the fiscal document and the printed page omit it")
+		add("buyer.email", lang.Messagef(
+			"does not fit the tax authority's format; the fiscal document and the printed page omit it",
+			"no cumple el formato de la DGII; el comprobante y la representación impresa lo omiten"))
 	}
 	list = append(list, lostOfLines(inv.Lines)...)
 	if terms := clean(inv.PaymentTerms); terms != "" {
 		switch short := paymentTerm(terms); {
 		case short == terms && !isFlattened(inv.PaymentTerms):
 		case short == "":
-			add("payment_terms", "the fiscal document omits them, because its format allows %d letters, digits and spaces; the printed page has them in full", maxTerm)
+			add("payment_terms", lang.Messagef(
+				"the fiscal document omits them, because its format allows %d letters, digits and spaces; the printed page has them in full",
+				"el comprobante los omite, porque su formato permite %d letras, dígitos y espacios; la representación impresa los tiene completos", maxTerm))
 		default:
-			add("payment_terms", "the fiscal document carries %q, because its format allows only letters, digits and spaces; the printed page has them in full", short)
+			add("payment_terms", lang.Messagef(
+				"the fiscal document carries %q, because its format allows only letters, digits and spaces; the printed page has them in full",
+				"el comprobante lleva %q, porque su formato permite solo letras, dígitos y espacios; la representación impresa los tiene completos", short))
 		}
 	}
 	notes := clean(inv.Notes)
 	if !fits(notes, maxNotes) {
-		add("notes", "the fiscal document carries the first %d characters; the printed page has the notes in full", maxNotes-1)
+		add("notes", lang.Messagef(
+			"the fiscal document carries the first %d characters; the printed page has the notes in full",
+			"el comprobante lleva los primeros %d caracteres; la representación impresa tiene las notas completas", maxNotes-1))
 	}
 	if isFlattened(inv.Notes) {
-		add("notes", "the fiscal document has spaces in the place of line breaks and tabs; the printed page keeps the line breaks")
+		add("notes", lang.Messagef(
+			"the fiscal document has spaces in the place of line breaks and tabs; the printed page keeps the line breaks",
+			"el comprobante lleva espacios en lugar de saltos de línea y tabuladores; la representación impresa conserva los saltos de línea"))
 	}
 	return list
 }
 
 // lostOfLines describes the losses of all lines, with one message for each field.
-func lostOfLines(lines []fiscal.Line) []string {
-	var list []string
-	add := func(field, message string, lost func(*fiscal.Line) bool) {
+func lostOfLines(lines []fiscal.Line) []lang.Message {
+	var list []lang.Message
+	add := func(field string, message lang.Message, lost func(*fiscal.Line) bool) {
 		first, count := 0, 0
 		for i := range lines {
 			if lost(&lines[i]) {
@@ -60,15 +71,18 @@ func lostOfLines(lines []fiscal.Line) []string {
 		if count == 0 {
 			return
 		}
-		at := fmt.Sprintf("lines.%d.%s", first, field)
+		at := lang.Literal(fmt.Sprintf("lines.%d.%s", first, field))
 		if count > 1 {
-			at += fmt.Sprintf(" (and %d other lines)", count-1)
+			at = lang.Messagef("%s (and %d other lines)", "%s (y %d líneas más)", at, count-1)
 		}
-		list = append(list, at+": "+message)
+		list = append(list, lang.Messagef("%s: %s", "%s: %s", at, message))
 	}
-	add("description", "the fiscal document and the printed page have spaces in the place of line breaks and tabs",
+	add("description", lang.Messagef(
+		"the fiscal document and the printed page have spaces in the place of line breaks and tabs",
+		"el comprobante y la representación impresa llevan espacios en lugar de saltos de línea y tabuladores"),
 		func(l *fiscal.Line) bool { return isFlattened(l.Description) })
-	add("sku", fmt.Sprintf("has more than %d characters; the fiscal document omits it", maxSKU),
+	add("sku", lang.Messagef(
+		"has more than %d characters; the fiscal document omits it", "tiene más de %d caracteres; el comprobante lo omite", maxSKU),
 		func(l *fiscal.Line) bool { return !fits(clean(l.SKU), maxSKU) })
 	return list
 }

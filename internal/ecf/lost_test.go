@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 func TestLostNamesEveryChangedText(t *testing.T) {
@@ -44,7 +45,7 @@ func TestLostNamesEveryChangedText(t *testing.T) {
 				t.Fatalf("%q, want %q", got, c.want)
 			}
 			for i, want := range c.want {
-				if !strings.HasPrefix(got[i], want) {
+				if !strings.HasPrefix(got[i].String(), want) {
 					t.Errorf("%q, want %q", got[i], want)
 				}
 			}
@@ -66,7 +67,15 @@ func TestLostHasOneMessageForAllLines(t *testing.T) {
 		"declared_totals": map[string]any{"subtotal": "200", "discount_total": "0", "tax_total": "36", "total": "236"},
 	}))
 	want := []string{"lines.1.description (and 2 other lines): the fiscal document and the printed page have spaces in the place of line breaks and tabs"}
-	if diff := cmp.Diff(want, ecf.Lost(inv)); diff != "" {
+	if diff := cmp.Diff(want, english(ecf.Lost(inv))); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func english(messages []lang.Message) []string {
+	var all []string
+	for _, m := range messages {
+		all = append(all, m.String())
+	}
+	return all
 }

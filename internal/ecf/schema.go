@@ -1,6 +1,10 @@
 package ecf
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+)
 
 // A docKind is a set of the documents that the schemas describe.
 type docKind uint8
@@ -12,15 +16,15 @@ const (
 	anyKind = kind31 | kind32 | kindRFCE
 )
 
-// String names a document in messages.
-func (k docKind) String() string {
+// name names a document in messages.
+func (k docKind) name() lang.Message {
 	switch k {
 	case kind31:
-		return "type 31"
+		return lang.Messagef("type 31", "el tipo 31")
 	case kind32:
-		return "type 32"
+		return lang.Messagef("type 32", "el tipo 32")
 	default:
-		return "a summary (RFCE)"
+		return lang.Messagef("a summary (RFCE)", "un resumen (RFCE)")
 	}
 }
 

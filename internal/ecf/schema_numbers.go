@@ -8,6 +8,7 @@ import (
 	"github.com/quagmt/udecimal"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // readInteger reads an integer as XML Schema does, with an optional sign and
@@ -38,36 +39,38 @@ func readInteger(s string) (n int, ok bool) {
 
 // codeType is an integer from first to last; leading zeros are allowed.
 func codeType(first, last int) simpleType {
-	want := "must be " + strconv.Itoa(first)
-	for n := first + 1; n <= last; n++ {
-		want += " or " + strconv.Itoa(n)
+	var codes []string
+	for n := first; n <= last; n++ {
+		codes = append(codes, strconv.Itoa(n))
 	}
-	return func(text string) (string, string) {
+	want := mustBe(lang.OneOf(codes))
+	return func(text string) (string, lang.Message) {
 		if n, ok := readInteger(text); !ok || n < first || n > last {
 			return fiscal.CodeInvalidEnum, want
 		}
-		return "", ""
+		return "", lang.Message{}
 	}
 }
 
-func unitType(text string) (code, want string) {
+func unitType(text string) (code string, want lang.Message) {
 	switch n, ok := readInteger(text); {
 	case !ok:
-		return fiscal.CodeInvalidFormat, "must be a code of the table of units"
+		return fiscal.CodeInvalidFormat, lang.Messagef("must be a code of the table of units", "debe ser un código de la tabla de unidades")
 	case n < 1 || n > maxUnit:
-		return fiscal.CodeOutOfRange, "must be a code of the table of units, 1 to " + strconv.Itoa(maxUnit)
+		return fiscal.CodeOutOfRange, lang.Messagef(
+			"must be a code of the table of units, 1 to %d", "debe ser un código de la tabla de unidades, de 1 a %d", maxUnit)
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
 // digitsType is one to most digits.
 func digitsType(most int) simpleType {
-	want := "must have 1 to " + strconv.Itoa(most) + " digits and nothing else"
-	return func(text string) (string, string) {
+	want := lang.Messagef("must have 1 to %d digits and nothing else", "debe tener de 1 a %d dígitos y nada más", most)
+	return func(text string) (string, lang.Message) {
 		if text = trimXML(text); len(text) > most || !isDigits(text, len(text)) {
 			return fiscal.CodeInvalidFormat, want
 		}
-		return "", ""
+		return "", lang.Message{}
 	}
 }
 
@@ -75,15 +78,15 @@ func digitsType(most int) simpleType {
 // digits.
 func integerType(least, most, digits int) simpleType {
 	form := digitsType(digits)
-	want := "must be from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
-	return func(text string) (string, string) {
+	want := lang.Messagef("must be from %d to %d", "debe ser de %d a %d", least, most)
+	return func(text string) (string, lang.Message) {
 		if code, want := form(text); code != "" {
 			return code, want
 		}
 		if n, _ := readInteger(text); n < least || n > most {
 			return fiscal.CodeOutOfRange, want
 		}
-		return "", ""
+		return "", lang.Message{}
 	}
 }
 
@@ -97,51 +100,51 @@ type numberForm struct {
 	positive bool // zero is not allowed
 }
 
-func amountType(text string) (code, want string) {
+func amountType(text string) (code string, want lang.Message) {
 	return numberForm{digits: 16, decimals: 2}.check(text)
 }
 
-func positiveType(text string) (code, want string) {
+func positiveType(text string) (code string, want lang.Message) {
 	return numberForm{digits: 16, decimals: 2, positive: true}.check(text)
 }
 
-func signedType(text string) (code, want string) {
+func signedType(text string) (code string, want lang.Message) {
 	return numberForm{digits: 16, decimals: 2, signed: true}.check(text)
 }
 
-func exactAmountType(text string) (code, want string) {
+func exactAmountType(text string) (code string, want lang.Message) {
 	return numberForm{digits: 16, decimals: 2, exact: true}.check(text)
 }
 
-func exactPositiveType(text string) (code, want string) {
+func exactPositiveType(text string) (code string, want lang.Message) {
 	return numberForm{digits: 16, decimals: 2, exact: true, positive: true}.check(text)
 }
 
-func exactSignedType(text string) (code, want string) {
+func exactSignedType(text string) (code string, want lang.Message) {
 	return numberForm{digits: 16, decimals: 2, exact: true, signed: true}.check(text)
 }
 
-func quantityType(text string) (code, want string) {
+func quantityType(text string) (code string, want lang.Message) {
 	return numberForm{digits: 16, decimals: 3}.check(text)
 }
 
-func priceType(text string) (code, want string) {
+func priceType(text string) (code string, want lang.Message) {
 	return numberForm{digits: 16, decimals: 4}.check(text)
 }
 
-func percentType(text string) (code, want string) {
+func percentType(text string) (code string, want lang.Message) {
 	return numberForm{digits: 3, decimals: 2, positive: true}.check(text)
 }
 
-func exchangeType(text string) (code, want string) {
+func exchangeType(text string) (code string, want lang.Message) {
 	return numberForm{digits: 3, decimals: 4, positive: true}.check(text)
 }
 
-func (f numberForm) check(text string) (code, want string) {
+func (f numberForm) check(text string) (code string, want lang.Message) {
 	s := trimXML(text)
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		if !f.signed {
-			return fiscal.CodeOutOfRange, "must be written without a sign"
+			return fiscal.CodeOutOfRange, lang.Messagef("must be written without a sign", "debe escribirse sin signo")
 		}
 		s = s[1:]
 	}
@@ -164,18 +167,20 @@ func (f numberForm) check(text string) (code, want string) {
 	case digits == 0 || decimals == 0 || decimals > f.decimals || f.exact && decimals >= 0 && decimals < f.decimals:
 		return fiscal.CodeInvalidDecimal, f.want()
 	case digits > f.digits:
-		return fiscal.CodeOutOfRange, "must have at most " + strconv.Itoa(f.digits) + " digits before the point"
+		return fiscal.CodeOutOfRange, lang.Messagef(
+			"must have at most %d digits before the point", "debe tener un máximo de %d dígitos antes del punto", f.digits)
 	case f.positive && zero:
-		return fiscal.CodeOutOfRange, "must be more than 0"
+		return fiscal.CodeOutOfRange, lang.Messagef("must be more than 0", "debe ser mayor que 0")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
-func (f numberForm) want() string {
+func (f numberForm) want() lang.Message {
 	if f.exact {
-		return "must be a number with no decimals or exactly " + strconv.Itoa(f.decimals)
+		return lang.Messagef(
+			"must be a number with no decimals or exactly %d", "debe ser un número sin decimales o con exactamente %d", f.decimals)
 	}
-	return "must be a number with at most " + strconv.Itoa(f.decimals) + " decimals"
+	return lang.Messagef("must be a number with at most %d decimals", "debe ser un número con un máximo de %d decimales", f.decimals)
 }
 
 // readAmount reads an amount. It reports false when amountType refuses the text.
@@ -201,18 +206,18 @@ func readAmount(text string) (fiscal.Decimal, bool) {
 }
 
 // versionType is the number 1.0 in any form; some issuers write 1.
-func versionType(text string) (code, want string) {
+func versionType(text string) (code string, want lang.Message) {
 	s := strings.TrimLeft(strings.TrimPrefix(trimXML(text), "+"), "0")
 	whole, fraction, _ := strings.Cut(s, ".")
 	if whole != "1" || strings.Trim(fraction, "0") != "" {
-		return fiscal.CodeInvalidEnum, "must be 1.0"
+		return fiscal.CodeInvalidEnum, mustBe("1.0")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
-func exactVersionType(text string) (code, want string) {
+func exactVersionType(text string) (code string, want lang.Message) {
 	if trimXML(text) != "1.0" {
-		return fiscal.CodeInvalidEnum, "must be 1.0"
+		return fiscal.CodeInvalidEnum, mustBe("1.0")
 	}
-	return "", ""
+	return "", lang.Message{}
 }

@@ -1,18 +1,18 @@
 package ecf
 
 import (
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A simpleType checks the text of an element. It returns the code of the fault
-// and what the text must be, or two empty strings when the text is valid. The
+// and what the text must be, or an empty code when the text is valid. The
 // text is never empty.
-type simpleType func(text string) (code, want string)
+type simpleType func(text string) (code string, want lang.Message)
 
 // xmlSpace is the white space of XML. The schemas ignore it around numbers only.
 const xmlSpace = " \t\n\r"
@@ -27,29 +27,35 @@ func trimXML(s string) string {
 // trimmed is a type that ignores white space around the text. The summary has
 // such types where the e-CF has plain texts.
 func trimmed(check simpleType) simpleType {
-	return func(text string) (string, string) { return check(trimXML(text)) }
+	return func(text string) (string, lang.Message) { return check(trimXML(text)) }
 }
+
+func atMost(characters int) lang.Message {
+	return lang.Messagef("must have at most %d characters", "debe tener un máximo de %d caracteres", characters)
+}
+
+func mustBe(what any) lang.Message { return lang.Messagef("must be %s", "debe ser %s", what) }
 
 // textType is any text of least to most characters (not bytes).
 func textType(least, most int) simpleType {
-	short, long := "must have at least "+strconv.Itoa(least)+" characters", "must have at most "+strconv.Itoa(most)+" characters"
-	return func(text string) (string, string) {
+	short, long := lang.Messagef("must have at least %d characters", "debe tener un mínimo de %d caracteres", least), atMost(most)
+	return func(text string) (string, lang.Message) {
 		switch {
 		case !fits(text, most):
 			return fiscal.CodeTooLong, long
 		case least > 1 && utf8.RuneCountInString(text) < least:
 			return fiscal.CodeTooShort, short
 		}
-		return "", ""
+		return "", lang.Message{}
 	}
 }
 
 func enumType(values ...string) simpleType {
-	want := "must be " + strings.Join(values, " or ")
-	return func(text string) (string, string) {
+	want := mustBe(lang.OneOf(values))
+	return func(text string) (string, lang.Message) {
 		for _, v := range values {
 			if v == text {
-				return "", ""
+				return "", lang.Message{}
 			}
 		}
 		return fiscal.CodeInvalidEnum, want
@@ -57,11 +63,11 @@ func enumType(values ...string) simpleType {
 }
 
 // incomeType is 01 to 06.
-func incomeType(text string) (code, want string) {
+func incomeType(text string) (code string, want lang.Message) {
 	if len(text) != 2 || text[0] != '0' || text[1] < '1' || text[1] > '6' {
-		return fiscal.CodeInvalidEnum, "must be 01, 02, 03, 04, 05 or 06"
+		return fiscal.CodeInvalidEnum, lang.Messagef("must be 01, 02, 03, 04, 05 or 06", "debe ser 01, 02, 03, 04, 05 o 06")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
 const maxAdditionalTax = 39
@@ -77,40 +83,48 @@ func additionalTaxCode(text string) int {
 	return 0
 }
 
-func additionalTaxType(text string) (code, want string) {
+func additionalTaxType(text string) (code string, want lang.Message) {
 	if additionalTaxCode(text) == 0 {
-		return fiscal.CodeInvalidEnum, "must be one of the codes 001 to 039"
+		return fiscal.CodeInvalidEnum, lang.Messagef("must be one of the codes 001 to 039", "debe ser uno de los códigos 001 a 039")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
-func regionType(text string) (code, want string) {
+func regionType(text string) (code string, want lang.Message) {
 	if RegionName(text) == "" {
-		return fiscal.CodeInvalidEnum, "must be a code of the table of provinces and municipalities"
+		return fiscal.CodeInvalidEnum, lang.Messagef(
+			"must be a code of the table of provinces and municipalities", "debe ser un código de la tabla de provincias y municipios")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
-func encfType(text string) (code, want string) {
+func encfType(text string) (code string, want lang.Message) {
 	if _, err := fiscal.ParseENCF(text); err != nil {
-		return fiscal.CodeInvalidFormat, "must be the letter E, the type 31 or 32 and ten digits that are not all zero"
+		return fiscal.CodeInvalidFormat, lang.Messagef(
+			"must be the letter E, the type 31 or 32 and ten digits that are not all zero",
+			"debe ser la letra E, el tipo 31 o 32 y diez dígitos que no sean todos cero")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
-func rncType(text string) (code, want string) {
+func rncWanted() lang.Message {
+	return lang.Messagef("must be an RNC of 9 digits or a cédula of 11 digits", "debe ser un RNC de 9 dígitos o una cédula de 11 dígitos")
+}
+
+func rncType(text string) (code string, want lang.Message) {
 	if !fiscal.IsRNC(text) {
-		return fiscal.CodeInvalidFormat, "must be an RNC of 9 digits or a cédula of 11 digits"
+		return fiscal.CodeInvalidFormat, rncWanted()
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
-func phoneType(text string) (code, want string) {
+func phoneType(text string) (code string, want lang.Message) {
 	if len(text) != 12 || text[3] != '-' || text[7] != '-' ||
 		!isDigits(text[:3], 3) || !isDigits(text[4:7], 3) || !isDigits(text[8:], 4) {
-		return fiscal.CodeInvalidFormat, "must be a telephone number such as 809-555-0100"
+		return fiscal.CodeInvalidFormat, lang.Messagef(
+			"must be a telephone number such as 809-555-0100", "debe ser un teléfono como 809-555-0100")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
 // isWord reports whether \w in a pattern matches a character. In XML Schema, \w
@@ -124,40 +138,44 @@ func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Nd, r)
 }
 
-func termType(text string) (code, want string) {
+func termType(text string) (code string, want lang.Message) {
 	if !fits(text, 15) {
-		return fiscal.CodeTooLong, "must have at most 15 characters"
+		return fiscal.CodeTooLong, atMost(15)
 	}
 	for _, r := range text {
 		if !isWord(r) && !strings.ContainsRune(xmlSpace, r) {
-			return fiscal.CodeInvalidFormat, "must have only letters, digits and spaces"
+			return fiscal.CodeInvalidFormat, lang.Messagef(
+				"must have only letters, digits and spaces", "debe tener solo letras, dígitos y espacios")
 		}
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
-func lettersType(text string) (code, want string) {
+func lettersType(text string) (code string, want lang.Message) {
 	if !fits(text, 20) {
-		return fiscal.CodeTooLong, "must have at most 20 characters"
+		return fiscal.CodeTooLong, atMost(20)
 	}
 	for _, r := range text {
 		isPlainLetter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		if !isPlainLetter && !strings.ContainsRune("ñÑáéíóúÁÉÍÓÚ,"+xmlSpace, r) {
-			return fiscal.CodeInvalidFormat, "must have only Spanish letters, commas and spaces"
+			return fiscal.CodeInvalidFormat, lang.Messagef(
+				"must have only Spanish letters, commas and spaces", "debe tener solo letras del español, comas y espacios")
 		}
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
-func mailType(text string) (code, want string) {
+func mailType(text string) (code string, want lang.Message) {
 	if !fits(text, 80) {
-		return fiscal.CodeTooLong, "must have at most 80 characters"
+		return fiscal.CodeTooLong, atMost(80)
 	}
 	local, domain, _ := strings.Cut(text, "@")
 	if !isWordList(local, "-+.") || !isWordList(domain, "-.") || strings.IndexByte(domain, '.') < 0 {
-		return fiscal.CodeInvalidFormat, "must be an e-mail address of letters and digits with single . - or + between them"
+		return fiscal.CodeInvalidFormat, lang.Messagef(
+			"must be an e-mail address of letters and digits with single . - or + between them",
+			"debe ser un correo electrónico de letras y dígitos con un solo . - o + entre ellos")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
 // isWordList reports whether s is a list of words with one separator between each
@@ -178,18 +196,18 @@ func isWordList(s, separators string) bool {
 }
 
 // securityCodeType is six characters without line breaks.
-func securityCodeType(text string) (code, want string) {
+func securityCodeType(text string) (code string, want lang.Message) {
 	if utf8.RuneCountInString(text) != codeLength || strings.ContainsAny(text, "\r\n") {
-		return fiscal.CodeInvalidFormat, "must have 6 characters"
+		return fiscal.CodeInvalidFormat, lang.Messagef("must have 6 characters", "debe tener 6 caracteres")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
-func dateType(text string) (code, want string) {
+func dateType(text string) (code string, want lang.Message) {
 	if day, rest := readDay(text); day == 0 || rest != "" {
-		return fiscal.CodeInvalidDate, "must be a date: dd-MM-yyyy"
+		return fiscal.CodeInvalidDate, lang.Messagef("must be a date: dd-MM-yyyy", "debe ser una fecha: dd-MM-aaaa")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
 // readDay reads a date at the beginning of a text. It returns the date as the
@@ -238,11 +256,11 @@ func readTwoDigits(s string) (n int, rest string, ok bool) {
 }
 
 // instantType is a date, with days and months of two digits, and a time of day.
-func instantType(text string) (code, want string) {
+func instantType(text string) (code string, want lang.Message) {
 	if !isInstant(text) {
-		return fiscal.CodeInvalidDate, "must be a time: dd-MM-yyyy HH:mm:ss"
+		return fiscal.CodeInvalidDate, lang.Messagef("must be a time: dd-MM-yyyy HH:mm:ss", "debe ser una fecha y hora: dd-MM-aaaa HH:mm:ss")
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
 func isInstant(s string) bool {

@@ -2,12 +2,13 @@ package fiscal
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
-var errDate = errors.New("must be a date: YYYY-MM-DD")
+var errDate = lang.Errorf("must be a date: YYYY-MM-DD", "debe ser una fecha: AAAA-MM-DD")
 
 // A Date is a day of the calendar, without a time or a zone. The zero Date means
 // that there is no date.

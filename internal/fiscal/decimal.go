@@ -1,10 +1,11 @@
 package fiscal
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/quagmt/udecimal"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A Decimal is an exact decimal number. Amounts are never floating-point
@@ -17,8 +18,10 @@ const (
 )
 
 var (
-	errDecimalForm   = errors.New("must be a decimal such as 10 or 10.50: no sign, no exponent, no leading zeros")
-	errDecimalDigits = errors.New("must have at most 18 digits in total")
+	errDecimalForm = lang.Errorf(
+		"must be a decimal such as 10 or 10.50: no sign, no exponent, no leading zeros",
+		"debe ser un decimal como 10 o 10.50: sin signo, sin exponente y sin ceros a la izquierda")
+	errDecimalDigits = lang.Errorf("must have at most 18 digits in total", "debe tener un máximo de 18 dígitos en total")
 )
 
 // ParseDecimal reads a decimal string of the API: digits without leading zeros

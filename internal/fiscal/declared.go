@@ -1,5 +1,7 @@
 package fiscal
 
+import "github.com/fiscalhub/fiscalhub/internal/lang"
+
 // declared compares the declared totals with the lines. It allows one cent of
 // rounding for each line, and for the tax total one cent for each tax of a line.
 // The authority tolerates whole pesos, but such a tolerance would hide errors of
@@ -13,12 +15,16 @@ func (c *checker) declared(inv *Invoice) {
 
 	before := len(c.list) + c.dropped
 	if !near(discount, t.Discount, n) {
-		c.add("declared_totals.discount_total", CodeTotalMismatch, "must be the sum of the discounts of the lines, "+money(t.Discount))
+		c.add("declared_totals.discount_total", CodeTotalMismatch, lang.Messagef(
+			"must be the sum of the discounts of the lines, %s",
+			"debe ser la suma de los descuentos de las líneas, %s", money(t.Discount)))
 	}
 	if !near(tax, taxHeader, max(1, taxes)) && !near(tax, taxByLine, max(1, taxes)) {
-		message := "must be the sum of the taxes, " + money(taxHeader)
+		message := lang.Messagef("must be the sum of the taxes, %s", "debe ser la suma de los impuestos, %s", money(taxHeader))
 		if !taxByLine.Equal(taxHeader) {
-			message += ", or " + money(taxByLine) + " when ITBIS is rounded on each line"
+			message = lang.Messagef(
+				"must be the sum of the taxes, %s, or %s when ITBIS is rounded on each line",
+				"debe ser la suma de los impuestos, %s, o %s si el ITBIS se redondea en cada línea", money(taxHeader), money(taxByLine))
 		}
 		c.add("declared_totals.tax_total", CodeTotalMismatch, message)
 	}
@@ -27,25 +33,33 @@ func (c *checker) declared(inv *Invoice) {
 	// accepted, and the total must then follow from it.
 	gross := reading{t.Gross, subtotal.Sub(discount).Add(tax)}
 	net := reading{t.Net, subtotal.Add(tax)}
-	chosen, sum := gross, "subtotal - discount_total + tax_total = "
+	chosen, sum := gross, "subtotal - discount_total + tax_total"
 	nearer := subtotal.Sub(net.subtotal).Abs().Cmp(subtotal.Sub(gross.subtotal).Abs()) < 0
 	if !gross.holds(subtotal, total, n) && (net.holds(subtotal, total, n) || nearer) {
-		chosen, sum = net, "subtotal + tax_total = "
+		chosen, sum = net, "subtotal + tax_total"
 	}
 	if !near(subtotal, chosen.subtotal, n) {
-		c.add("declared_totals.subtotal", CodeTotalMismatch, "must be the sum of the lines: "+money(t.Gross)+" before discounts or "+money(t.Net)+" after them")
+		c.add("declared_totals.subtotal", CodeTotalMismatch, lang.Messagef(
+			"must be the sum of the lines: %s before discounts or %s after them",
+			"debe ser la suma de las líneas: %s antes de los descuentos o %s después", money(t.Gross), money(t.Net)))
 	}
 	// When a part of the sum is wrong, that part is reported, and not the total,
 	// unless the total differs from the computed one.
 	alone := len(c.list)+c.dropped == before
 	switch {
 	case !near(total, t.Total, 2*n+max(1, taxes)+1):
-		c.add("declared_totals.total", CodeTotalMismatch, "must be the computed total, "+money(t.Total))
+		c.add("declared_totals.total", CodeTotalMismatch, lang.Messagef(
+			"must be the computed total, %s", "debe ser el total calculado, %s", money(t.Total)))
 	case alone && !near(total, chosen.total, 1):
-		c.add("declared_totals.total", CodeTotalMismatch, "must be "+sum+money(chosen.total)+"; the computed total is "+money(t.Total))
+		c.add("declared_totals.total", CodeTotalMismatch, lang.Messagef(
+			"must be %s = %s; the computed total is %s",
+			"debe ser %s = %s; el total calculado es %s", sum, money(chosen.total), money(t.Total)))
 	}
 	if !total.Equal(t.Total) {
-		inv.warn("the declared total " + money(total) + " differs by " + money(total.Sub(t.Total).Abs()) + " from the computed total; the fiscal document carries the computed total " + money(t.Total))
+		inv.warn(lang.Messagef(
+			"declared_totals.total: the declared total %s differs by %s from the computed total; the fiscal document carries the computed total %s",
+			"declared_totals.total: el total declarado %s difiere en %s del total calculado; el comprobante lleva el total calculado %s",
+			money(total), money(total.Sub(t.Total).Abs()), money(t.Total)))
 	}
 }
 

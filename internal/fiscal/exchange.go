@@ -3,6 +3,7 @@ package fiscal
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -71,6 +72,10 @@ type Message struct {
 	Code string // "" when the message has no code
 	Text string
 }
+
+// String returns the message as it appears in the status messages: [code] text. A
+// message may have a code alone.
+func (m Message) String() string { return strings.TrimSpace("[" + m.Code + "] " + m.Text) }
 
 // An Answer is a conclusive answer of the authority about one document: a
 // verdict, or the track id with which the verdict can be asked for later. Fields

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A Type is a type of electronic fiscal document.
@@ -58,7 +60,7 @@ type content struct {
 	Totals Totals
 	// Warnings tell the integrator about values that were accepted but may be
 	// mistakes.
-	Warnings []string
+	Warnings []lang.Message
 }
 
 // SummaryLimit returns the total from which a consumer invoice is sent in full
@@ -78,7 +80,7 @@ func New(r Request) (*Invoice, error) {
 	c := checker{report: report{slices.Clone(r.problems.list), r.problems.dropped}}
 	if !r.object {
 		if len(c.list) == 0 {
-			c.add("", CodeInvalidType, "must be an object")
+			c.add("", CodeInvalidType, lang.Messagef("must be an object", "debe ser un objeto"))
 		}
 		return nil, c.err()
 	}
@@ -113,19 +115,23 @@ type checker struct{ report }
 func (c *checker) dates(r *Request) {
 	switch {
 	case r.payment.ok() && r.payment.value == Credit && r.dueDate.state == absent:
-		c.add("due_date", CodeRequired, "is required when payment_type is credit")
+		c.add("due_date", CodeRequired, lang.Messagef(
+			"is required when payment_type is credit", "es obligatorio cuando payment_type es credit"))
 	case r.dueDate.ok() && r.issueDate.ok() && r.dueDate.value.Before(r.issueDate.value):
-		c.add("due_date", CodeDateOrder, "must not be before issue_date")
+		c.add("due_date", CodeDateOrder, lang.Messagef(
+			"must not be before issue_date", "no debe ser anterior a issue_date"))
 	}
 }
 
 func (c *checker) payment(r *Request, inv *Invoice) {
 	if r.payment.value == FreeOfCharge && r.kind.value == FiscalCredit {
-		inv.warn("payment_type: an invoice of type 31 that is free of charge gives the buyer no fiscal credit")
+		inv.warn(lang.Messagef(
+			"payment_type: an invoice of type 31 that is free of charge gives the buyer no fiscal credit",
+			"payment_type: una factura tipo 31 gratuita no da crédito fiscal al comprador"))
 	}
 }
 
-func (inv *Invoice) warn(message string) { inv.Warnings = append(inv.Warnings, message) }
+func (inv *Invoice) warn(message lang.Message) { inv.Warnings = append(inv.Warnings, message) }
 
 // CheckDate checks the issue date: it must not be after the date of now, nor
 // before electronicSince, the day on which the taxpayer became an electronic
@@ -134,10 +140,14 @@ func (inv *Invoice) warn(message string) { inv.Warnings = append(inv.Warnings, m
 func (inv *Invoice) CheckDate(now time.Time, electronicSince Date) error {
 	var r report
 	if inv.IssueDate.After(DateOf(now)) {
-		r.add("issue_date", CodeDateInFuture, "must not be after today in Santo Domingo, "+DateOf(now).String())
+		r.add("issue_date", CodeDateInFuture, lang.Messagef(
+			"must not be after today in Santo Domingo, %s",
+			"no debe ser posterior a hoy en Santo Domingo, %s", DateOf(now)))
 	}
 	if !electronicSince.IsZero() && inv.IssueDate.Before(electronicSince) {
-		r.add("issue_date", CodeOutOfRange, "must not be before "+electronicSince.String()+", when the taxpayer became an electronic issuer")
+		r.add("issue_date", CodeOutOfRange, lang.Messagef(
+			"must not be before %s, when the taxpayer became an electronic issuer",
+			"no debe ser anterior al %s, cuando el contribuyente pasó a ser emisor electrónico", electronicSince))
 	}
 	return r.err()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 func TestSamplesAreAccepted(t *testing.T) {
@@ -184,7 +185,7 @@ func TestWarningsOfAcceptedInvoices(t *testing.T) {
 		{"free of charge on a 31", map[string]any{"payment_type": "free_of_charge"}, "no fiscal credit"},
 		{"a name that just fits", map[string]any{"buyer.legal_name": strings.Repeat("ñ", 150)}, ""},
 		{"a name that the document cuts", map[string]any{"buyer.legal_name": strings.Repeat("ñ", 151)}, "carries the first 150"},
-		{"a unit that is not in the authority's table", map[string]any{"lines.0.unit_code": json.Number("63"), "lines.1.unit_code": json.Number("63")}, "unit_code 63 (first on line 1)"},
+		{"a unit that is not in the authority's table", map[string]any{"lines.0.unit_code": json.Number("63"), "lines.1.unit_code": json.Number("63")}, "lines.0.unit_code: the code 63"},
 		{"a cent of difference", map[string]any{"declared_totals.tax_total": "252.01", "declared_totals.total": "1252.01"}, "differs by 0.01 from the computed total; the fiscal document carries the computed total 1252.00"},
 	}
 	for _, tt := range tests {
@@ -194,7 +195,7 @@ func TestWarningsOfAcceptedInvoices(t *testing.T) {
 			if problems != nil {
 				t.Fatal(problems)
 			}
-			if got := strings.Join(inv.Warnings, "\n"); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || strings.Contains(got, "\n") {
+			if got := lang.Join(inv.Warnings, "\n").String(); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || strings.Contains(got, "\n") {
 				t.Errorf("warnings %q, want %q", got, tt.want)
 			}
 		})

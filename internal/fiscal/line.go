@@ -1,6 +1,6 @@
 package fiscal
 
-import "strconv"
+import "github.com/fiscalhub/fiscalhub/internal/lang"
 
 // An ItemKind says whether an item is a product or a service.
 type ItemKind string
@@ -57,7 +57,9 @@ func (c *checker) lines(r *Request, inv *Invoice) bool {
 		line.ITBIS = round2(percentOf(line.Amount, line.Indicator.Rate()))
 		if line.UnitCode >= 63 && !noted[line.UnitCode] {
 			noted[line.UnitCode] = true
-			inv.warn("unit_code " + strconv.Itoa(line.UnitCode) + " (first on line " + strconv.Itoa(i+1) + ") is not in the tax authority's table of units; the fiscal document omits it")
+			inv.warn(lang.Messagef(
+				"%s: the code %d is not in the tax authority's table of units; the fiscal document omits it",
+				"%s: el código %d no está en la tabla de unidades de la DGII; el comprobante lo omite", lineField(i, "unit_code"), line.UnitCode))
 		}
 	}
 	return computed
@@ -71,7 +73,9 @@ func (c *checker) amounts(i int, req *lineRequest, line *Line) bool {
 	}
 	gross := req.quantity.value.Mul(req.price.value)
 	if tooLarge(round2(gross)) {
-		c.add(lineField(i, "unit_price"), CodeOutOfRange, "quantity × unit_price must have at most 16 integer digits")
+		c.add(lineField(i, "unit_price"), CodeOutOfRange, lang.Messagef(
+			"quantity × unit_price must have at most 16 integer digits",
+			"quantity × unit_price debe tener un máximo de 16 dígitos enteros"))
 		return false
 	}
 	if !req.discount.ok() {

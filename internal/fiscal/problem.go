@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // The codes of a Problem, and of the details of other errors of the API. The list
@@ -42,9 +44,9 @@ const (
 
 // A Problem is one invalid field of a request.
 type Problem struct {
-	Field   string // dotted path, as in lines.0.taxes.1.rate_percent
-	Code    string // one of the Code constants
-	Message string // in English; says what the field must be
+	Field   string       // dotted path, as in lines.0.taxes.1.rate_percent
+	Code    string       // one of the Code constants
+	Message lang.Message // says what the field must be
 }
 
 // Problems are all the problems of a request, in the order of the paths.
@@ -60,7 +62,7 @@ func (p Problems) Error() string {
 			b.WriteString("and " + strconv.Itoa(len(p)-i) + " more")
 			break
 		}
-		b.WriteString(problem.Field + " " + problem.Code + " (" + problem.Message + ")")
+		b.WriteString(problem.Field + " " + problem.Code + " (" + problem.Message.String() + ")")
 	}
 	return b.String()
 }
@@ -76,7 +78,7 @@ type report struct {
 	dropped int
 }
 
-func (r *report) add(field, code, message string) {
+func (r *report) add(field, code string, message lang.Message) {
 	if len(r.list) == keptProblems {
 		r.shrink()
 	}
@@ -98,13 +100,15 @@ func (r *report) err() error {
 	}
 	r.shrink()
 	if r.dropped > 0 {
-		r.list = append(r.list, Problem{"", CodeTooManyErrors, strconv.Itoa(r.dropped) + " more problems were found; the list has only the first " + strconv.Itoa(maxProblems)})
+		r.list = append(r.list, Problem{"", CodeTooManyErrors, lang.Messagef(
+			"%d more problems were found; the list has only the first %d",
+			"hay %d problemas más; la lista tiene solo los primeros %d", r.dropped, maxProblems)})
 	}
 	return r.list
 }
 
 func compareProblems(a, b Problem) int {
-	return cmp.Or(comparePaths(a.Field, b.Field), strings.Compare(a.Field, b.Field), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
+	return cmp.Or(comparePaths(a.Field, b.Field), strings.Compare(a.Field, b.Field), strings.Compare(a.Code, b.Code), strings.Compare(a.Message.String(), b.Message.String()))
 }
 
 // comparePaths orders dotted paths part by part, indexes as numbers and before

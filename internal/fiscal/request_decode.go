@@ -1,6 +1,9 @@
 package fiscal
 
-import "github.com/fiscalhub/fiscalhub/internal/strictjson"
+import (
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
+)
 
 // DecodeRequest reads an invoice creation request. It never fails: the Request
 // keeps the problems, and New reports them together with its own.
@@ -14,7 +17,9 @@ func DecodeRequest(doc *strictjson.Document) Request {
 		d.request(root, &r)
 	}
 	if d.truncated && len(d.list) == 0 {
-		d.fail(path{index: -1}, CodeTooManyItems, "has more members or items than an invoice can have")
+		d.fail(path{index: -1}, CodeTooManyItems, lang.Messagef(
+			"has more members or items than an invoice can have",
+			"tiene más campos o elementos de los que una factura puede tener"))
 	}
 	r.problems = d.report
 	return r
@@ -60,7 +65,7 @@ func (d *decoder) request(n strictjson.Node, r *Request) {
 		case "estimated_withholdings":
 			d.withholdings(v, at, r)
 		default:
-			d.unknown(p, name)
+			d.unknown(p, name, requestNames())
 		}
 	}
 	d.need(p, "external_id", externalID.state)
@@ -90,7 +95,7 @@ func (d *decoder) buyer(n strictjson.Node, p path, r *Request) state {
 		case "legal_name":
 			name = d.text(v, at, textRule{min: 1, max: 200})
 		case "tax_id":
-			r.taxID = d.format(v, at, isTaxID, "9 to 11 digits")
+			r.taxID = d.format(v, at, isTaxID, lang.Messagef("must be 9 to 11 digits", "debe tener de 9 a 11 dígitos"))
 		case "email":
 			b.Email = d.email(v, at).value
 		case "phone":
@@ -98,7 +103,7 @@ func (d *decoder) buyer(n strictjson.Node, p path, r *Request) state {
 		case "address":
 			d.address(v, at, r)
 		default:
-			d.unknown(&p, member)
+			d.unknown(&p, member, buyerNames())
 		}
 	}
 	d.need(&p, "legal_name", name.state)
@@ -109,11 +114,13 @@ func (d *decoder) buyer(n strictjson.Node, p path, r *Request) state {
 func (d *decoder) email(n strictjson.Node, p path) opt[string] {
 	if n.Kind() == strictjson.String {
 		if length, ok := scanText(n.Text(), false); ok && length > 320 {
-			d.fail(p, CodeTooLong, "must have at most 320 characters")
+			d.fail(p, CodeTooLong, atMost(320))
 			return bad[string]()
 		}
 	}
-	return d.format(n, p, isEmail, "an e-mail address, like name@example.com, without leading, trailing or consecutive dots")
+	return d.format(n, p, isEmail, lang.Messagef(
+		"must be an e-mail address, like name@example.com, without leading, trailing or consecutive dots",
+		"debe ser un correo electrónico, como nombre@example.com, sin puntos al inicio, al final ni seguidos"))
 }
 
 func (d *decoder) address(n strictjson.Node, p path, r *Request) {
@@ -138,9 +145,9 @@ func (d *decoder) address(n strictjson.Node, p path, r *Request) {
 		case "postal_code":
 			a.PostalCode = d.text(v, at, textRule{min: 1, max: 20}).value
 		case "country_code":
-			r.country = d.format(v, at, isCountryCode, "two upper-case letters")
+			r.country = d.format(v, at, isCountryCode, lang.Messagef("must be two upper-case letters", "deben ser dos letras mayúsculas"))
 		default:
-			d.unknown(&p, name)
+			d.unknown(&p, name, addressNames())
 		}
 	}
 	d.need(&p, "line1", line1.state)
@@ -169,7 +176,7 @@ func (d *decoder) declared(n strictjson.Node, p path, r *Request) state {
 		case "total":
 			t.total = d.total(v, at)
 		default:
-			d.unknown(&p, name)
+			d.unknown(&p, name, declaredNames())
 		}
 	}
 	d.need(&p, "subtotal", t.subtotal.state)
@@ -182,7 +189,7 @@ func (d *decoder) declared(n strictjson.Node, p path, r *Request) state {
 func (d *decoder) total(n strictjson.Node, p path) opt[Amount] {
 	a := d.amount(n, p)
 	if a.ok() && tooLarge(a.value.Value) {
-		d.fail(p, CodeOutOfRange, "must have at most 16 integer digits")
+		d.fail(p, CodeOutOfRange, sixteenDigits())
 		return bad[Amount]()
 	}
 	return a
@@ -209,7 +216,7 @@ func (d *decoder) withholdings(n strictjson.Node, p path, r *Request) {
 		case "itbis_rate_percent":
 			w.itbis.rate = d.nullable(v, at)
 		default:
-			d.unknown(&p, name)
+			d.unknown(&p, name, withholdingNames())
 		}
 	}
 	d.need(&p, "income_tax_amount", w.incomeTax.amount.state)

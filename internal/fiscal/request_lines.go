@@ -1,6 +1,9 @@
 package fiscal
 
-import "github.com/fiscalhub/fiscalhub/internal/strictjson"
+import (
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
+)
 
 // MaxLines is the largest number of lines of an invoice (e-CF format, Item).
 const MaxLines = 1000
@@ -14,10 +17,10 @@ func (d *decoder) lines(n strictjson.Node, p path, r *Request) state {
 	ok := true
 	switch count := n.Len(); {
 	case count == 0:
-		d.fail(p, CodeTooFewItems, "must have at least 1 line")
+		d.fail(p, CodeTooFewItems, lang.Messagef("must have at least 1 line", "debe tener por lo menos 1 línea"))
 		ok = false
 	case count > MaxLines:
-		d.fail(p, CodeTooManyItems, "must have at most 1000 lines")
+		d.fail(p, CodeTooManyItems, lang.Messagef("must have at most 1000 lines", "debe tener un máximo de 1000 líneas"))
 		ok = false
 	}
 	r.lines = make([]lineRequest, 0, min(n.Len(), MaxLines))
@@ -57,9 +60,11 @@ func (d *decoder) line(n strictjson.Node, p path, line *lineRequest) {
 		case "item_kind":
 			kind = enum(d, v, at, Product, Service)
 		case "billing_indicator":
-			line.indicator = d.integer(v, at, isIndicator, "1, 2, 3 or 4")
+			line.indicator = d.integer(v, at, isIndicator, lang.Messagef("must be 1, 2, 3 or 4", "debe ser 1, 2, 3 o 4"))
 		case "unit_code":
-			line.unitCode = d.integer(v, at, isUnitCode, "an integer from 1 to 58 or from 60 to 68").value
+			line.unitCode = d.integer(v, at, isUnitCode, lang.Messagef(
+				"must be an integer from 1 to 58 or from 60 to 68",
+				"debe ser un número entero de 1 a 58 o de 60 a 68")).value
 		case "quantity":
 			line.quantity = d.quantity(v, at)
 		case "unit_price":
@@ -69,7 +74,7 @@ func (d *decoder) line(n strictjson.Node, p path, line *lineRequest) {
 		case "taxes":
 			line.taxesState = d.taxes(v, at, line)
 		default:
-			d.unknown(&p, name)
+			d.unknown(&p, name, lineNames())
 		}
 	}
 	d.need(&p, "line_id", id.state)
@@ -91,7 +96,7 @@ func isUnitCode(v int) bool { return v >= 1 && v <= 68 && v != 59 }
 func (d *decoder) quantity(n strictjson.Node, p path) opt[Decimal] {
 	q := d.decimal(n, p, 2)
 	if q.ok() && q.value.IsZero() {
-		d.fail(p, CodeOutOfRange, "must be more than 0")
+		d.fail(p, CodeOutOfRange, lang.Messagef("must be more than 0", "debe ser mayor que 0"))
 		return bad[Decimal]()
 	}
 	return q
@@ -103,7 +108,8 @@ func (d *decoder) discount(n strictjson.Node, p path) opt[Decimal] {
 		return good(Decimal{})
 	}
 	if n.Kind() != strictjson.Object {
-		d.fail(p, CodeInvalidType, "must be an object or null, not "+n.Kind().String())
+		d.fail(p, CodeInvalidType, lang.Messagef(
+			"must be an object or null, not %s", "debe ser un objeto o null, no %s", n.Kind().Name()))
 		return bad[Decimal]()
 	}
 	var (
@@ -117,11 +123,11 @@ func (d *decoder) discount(n strictjson.Node, p path) opt[Decimal] {
 		case "value":
 			value = d.decimal(v, at, maxDecimalDigits)
 			if value.ok() && value.value.Cmp(number(100, 0)) > 0 {
-				d.fail(at, CodeOutOfRange, "must be at most 100")
+				d.fail(at, CodeOutOfRange, lang.Messagef("must be at most 100", "debe ser 100 o menos"))
 				value.state = invalid
 			}
 		default:
-			d.unknown(&p, name)
+			d.unknown(&p, name, discountNames())
 		}
 	}
 	d.need(&p, "kind", kind.state)
@@ -138,7 +144,7 @@ func (d *decoder) taxes(n strictjson.Node, p path, line *lineRequest) state {
 	}
 	result := valid
 	if n.Len() > maxTaxes {
-		d.fail(p, CodeTooManyItems, "must have at most 12 taxes")
+		d.fail(p, CodeTooManyItems, lang.Messagef("must have at most 12 taxes", "debe tener un máximo de 12 impuestos"))
 		result = invalid
 	}
 	if n.Len() > 0 {
@@ -176,7 +182,7 @@ func (d *decoder) tax(n strictjson.Node, p path) opt[Tax] {
 		case "rate_percent":
 			rate = d.decimal(v, at, maxDecimalDigits)
 		default:
-			d.unknown(&p, name)
+			d.unknown(&p, name, taxNames())
 		}
 	}
 	d.need(&p, "code", code.state)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
@@ -14,19 +15,36 @@ type decoder struct {
 	truncated bool // the document does not show all members
 }
 
-func (d *decoder) fail(p path, code, message string) { d.add(p.String(), code, message) }
+func (d *decoder) fail(p path, code string, message lang.Message) { d.add(p.String(), code, message) }
 
 // unknown reports a member that the API does not have, because a fiscal document
 // must never silently lose a value that the integrator sent.
-func (d *decoder) unknown(p *path, name string) {
-	d.fail(p.at(cut(name)), CodeUnknownField, "is not a field of this API; names are case-sensitive")
+func (d *decoder) unknown(p *path, name string, known []string) {
+	d.fail(p.at(cut(name)), CodeUnknownField, UnknownMember(name, known))
+}
+
+// UnknownMember returns the message about a member that a request does not have at
+// its place. It names the known member that the integrator has probably meant.
+func UnknownMember(name string, known []string) lang.Message {
+	if meant, ok := strictjson.ClosestName(name, known); ok {
+		return lang.Messagef(
+			"is not a field of this request; did you mean %s? Names are case-sensitive",
+			"no es un campo de esta solicitud; ¿quiso decir %s? Los nombres distinguen mayúsculas de minúsculas", meant)
+	}
+	return lang.Messagef(
+		"is not a field of this request; names are case-sensitive",
+		"no es un campo de esta solicitud; los nombres distinguen mayúsculas de minúsculas")
+}
+
+func sixteenDigits() lang.Message {
+	return lang.Messagef("must have at most 16 integer digits", "debe tener un máximo de 16 dígitos enteros")
 }
 
 // need reports a required member that was not sent. Of a truncated document it
 // reports nothing, because the member may be one that the document does not show.
 func (d *decoder) need(p *path, name string, s state) {
 	if s == absent && !d.truncated {
-		d.fail(p.at(name), CodeRequired, "is required")
+		d.fail(p.at(name), CodeRequired, lang.Messagef("is required", "es obligatorio"))
 	}
 }
 
@@ -37,11 +55,7 @@ func (d *decoder) is(n strictjson.Node, p path, want strictjson.Kind) bool {
 	if got == want {
 		return true
 	}
-	article := "a "
-	if want == strictjson.Array || want == strictjson.Object {
-		article = "an "
-	}
-	d.fail(p, CodeInvalidType, "must be "+article+want.String()+", not "+got.String())
+	d.fail(p, CodeInvalidType, lang.Messagef("must be %s, not %s", "debe ser %s, no %s", want.Name(), got.Name()))
 	return false
 }
 
@@ -72,14 +86,14 @@ func (d *decoder) text(n strictjson.Node, p path, rule textRule) opt[string] {
 	return good(s)
 }
 
-// format reads a string that matches accepts; want describes it in the message.
-func (d *decoder) format(n strictjson.Node, p path, matches func(string) bool, want string) opt[string] {
+// format reads a string that matches accepts; message says what it must be.
+func (d *decoder) format(n strictjson.Node, p path, matches func(string) bool, message lang.Message) opt[string] {
 	s, ok := d.str(n, p)
 	if !ok {
 		return bad[string]()
 	}
 	if !matches(s) {
-		d.fail(p, CodeInvalidFormat, "must be "+want)
+		d.fail(p, CodeInvalidFormat, message)
 		return bad[string]()
 	}
 	return good(s)
@@ -97,7 +111,7 @@ func enum[T ~string](d *decoder, n strictjson.Node, p path, allowed ...T) opt[T]
 	for i, a := range allowed {
 		list[i] = string(a)
 	}
-	d.fail(p, CodeInvalidEnum, "must be "+strings.Join(list, " or "))
+	d.fail(p, CodeInvalidEnum, lang.Messagef("must be %s", "debe ser %s", lang.OneOf(list)))
 	return bad[T]()
 }
 
@@ -108,7 +122,7 @@ func (d *decoder) date(n strictjson.Node, p path) opt[Date] {
 	}
 	date, err := ParseDate(s)
 	if err != nil {
-		d.fail(p, CodeInvalidDate, err.Error())
+		d.fail(p, CodeInvalidDate, lang.OfError(err))
 		return bad[Date]()
 	}
 	return good(date)
@@ -116,7 +130,9 @@ func (d *decoder) date(n strictjson.Node, p path) opt[Date] {
 
 func (d *decoder) amount(n strictjson.Node, p path) opt[Amount] {
 	if n.Kind() == strictjson.Number {
-		d.fail(p, CodeInvalidDecimal, "must be a decimal written as a string, not a JSON number")
+		d.fail(p, CodeInvalidDecimal, lang.Messagef(
+			"must be a decimal written as a string, not a JSON number",
+			"debe ser un decimal escrito entre comillas, no un número de JSON"))
 		return bad[Amount]()
 	}
 	s, ok := d.str(n, p)
@@ -125,7 +141,7 @@ func (d *decoder) amount(n strictjson.Node, p path) opt[Amount] {
 	}
 	v, err := ParseDecimal(s)
 	if err != nil {
-		d.fail(p, CodeInvalidDecimal, err.Error())
+		d.fail(p, CodeInvalidDecimal, lang.OfError(err))
 		return bad[Amount]()
 	}
 	return good(Amount{v, s})
@@ -140,10 +156,11 @@ func (d *decoder) decimal(n strictjson.Node, p path, decimals int) opt[Decimal] 
 	case !a.ok():
 		return bad[Decimal]()
 	case a.value.Value.Prec() > decimals:
-		d.fail(p, CodeInvalidDecimal, "must have at most "+strconv.Itoa(decimals)+" decimals")
+		d.fail(p, CodeInvalidDecimal, lang.Messagef(
+			"must have at most %d decimals", "debe tener un máximo de %d decimales", decimals))
 		return bad[Decimal]()
 	case tooLarge(a.value.Value):
-		d.fail(p, CodeOutOfRange, "must have at most 16 integer digits")
+		d.fail(p, CodeOutOfRange, sixteenDigits())
 		return bad[Decimal]()
 	}
 	return good(a.value.Value)
@@ -151,13 +168,13 @@ func (d *decoder) decimal(n strictjson.Node, p path, decimals int) opt[Decimal] 
 
 // integer reads a JSON number whose value is one of the allowed integers; 1, 1.0
 // and 10e-1 are the same value.
-func (d *decoder) integer(n strictjson.Node, p path, allowed func(int) bool, want string) opt[int] {
+func (d *decoder) integer(n strictjson.Node, p path, allowed func(int) bool, message lang.Message) opt[int] {
 	if !d.is(n, p, strictjson.Number) {
 		return bad[int]()
 	}
 	v, ok := smallInteger(n.Text())
 	if !ok || !allowed(v) {
-		d.fail(p, CodeInvalidEnum, "must be "+want)
+		d.fail(p, CodeInvalidEnum, message)
 		return bad[int]()
 	}
 	return good(v)

@@ -3,6 +3,8 @@ package fiscal
 import (
 	"slices"
 	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A Tax is one entry in the taxes of a line, as the integrator sent it.
@@ -60,7 +62,11 @@ const (
 	selectiveTax // codes 006 to 039, which need data that a request does not have
 )
 
-const understoodTaxes = "is not a known tax; use ITBIS (18, 16 or 0), 001 legal tip (10), 002 CDT (2), 003 insurance (16), 004 telecommunications (10) or 005 first plate (17)"
+func understoodTaxes() lang.Message {
+	return lang.Messagef(
+		"is not a known tax; use ITBIS (18, 16 or 0), 001 legal tip (10), 002 CDT (2), 003 insurance (16), 004 telecommunications (10) or 005 first plate (17)",
+		"no es un impuesto conocido; use ITBIS (18, 16 o 0), 001 propina legal (10), 002 CDT (2), 003 seguros (16), 004 telecomunicaciones (10) o 005 primera placa (17)")
+}
 
 // classify returns the kind of a tax entry and, for a tax of Table I, its code.
 // The API has no list of codes, so the code decides first, then the label, and
@@ -130,7 +136,9 @@ func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
 		switch kind, code := classify(t); kind {
 		case itbisTax:
 			if itbis >= 0 {
-				c.add(taxField(i, j, "code"), CodeTaxConflict, "the line already has an ITBIS entry; a line can have one")
+				c.add(taxField(i, j, "code"), CodeTaxConflict, lang.Messagef(
+					"the line already has an ITBIS entry; a line can have one",
+					"la línea ya tiene un ITBIS; una línea puede tener solo uno"))
 				ok, sure = false, false
 				continue
 			}
@@ -138,15 +146,18 @@ func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
 		case additionalTax:
 			ok = c.additional(i, j, code, t, line) && ok
 		case selectiveTax:
-			c.add(taxField(i, j, "code"), CodeUnsupportedTax, "the selective taxes 006 to 039 are not supported: they need data that this API does not have")
+			c.add(taxField(i, j, "code"), CodeUnsupportedTax, lang.Messagef(
+				"the selective taxes 006 to 039 are not supported: they need data that this API does not have",
+				"los impuestos selectivos 006 a 039 no están disponibles: requieren datos que esta API no tiene"))
 			ok = false
 		case unknownTax:
-			c.add(taxField(i, j, "code"), CodeUnknownTax, understoodTaxes)
+			c.add(taxField(i, j, "code"), CodeUnknownTax, understoodTaxes())
 			ok, sure = false, false
 		}
 	}
 	if itbis >= 0 && indicatorOf(req.taxes[itbis]) == 0 {
-		c.add(taxField(i, itbis, "rate_percent"), CodeOutOfRange, "must be 18, 16 or 0 for ITBIS")
+		c.add(taxField(i, itbis, "rate_percent"), CodeOutOfRange, lang.Messagef(
+			"must be 18, 16 or 0 for ITBIS", "debe ser 18, 16 o 0 para el ITBIS"))
 		return false
 	}
 	return sure && c.indicator(i, req, itbis, line) && ok
@@ -155,15 +166,19 @@ func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
 func (c *checker) additional(i, j int, code string, t Tax, line *Line) bool {
 	ok := true
 	if rate, _ := AdditionalTaxRate(code); !rate.Equal(t.Rate) {
-		c.add(taxField(i, j, "rate_percent"), CodeOutOfRange, "must be "+rate.String()+" for tax "+code)
+		c.add(taxField(i, j, "rate_percent"), CodeOutOfRange, lang.Messagef(
+			"must be %s for tax %s", "debe ser %s para el impuesto %s", rate.String(), code))
 		ok = false
 	}
 	switch {
 	case slices.Contains(line.AdditionalTaxes, code):
-		c.add(taxField(i, j, "code"), CodeUnsupportedTax, "tax "+code+" is on the line twice")
+		c.add(taxField(i, j, "code"), CodeUnsupportedTax, lang.Messagef(
+			"tax %s is on the line twice", "el impuesto %s está dos veces en la línea", code))
 		return false
 	case len(line.AdditionalTaxes) == 2:
-		c.add(taxField(i, j, "code"), CodeUnsupportedTax, "a line can have at most two additional taxes besides ITBIS")
+		c.add(taxField(i, j, "code"), CodeUnsupportedTax, lang.Messagef(
+			"a line can have at most two additional taxes besides ITBIS",
+			"una línea puede tener un máximo de dos impuestos adicionales además del ITBIS"))
 		return false
 	}
 	line.AdditionalTaxes = append(line.AdditionalTaxes, code)
@@ -206,7 +221,9 @@ func (c *checker) indicator(i int, req *lineRequest, itbis int, line *Line) bool
 	}
 	explicit := Indicator(req.indicator.value)
 	if itbis >= 0 && !explicit.Rate().Equal(req.taxes[itbis].Rate) {
-		c.add(lineField(i, "billing_indicator"), CodeTaxConflict, "must agree with the ITBIS entry: 1 for 18 percent, 2 for 16, 3 or 4 for 0")
+		c.add(lineField(i, "billing_indicator"), CodeTaxConflict, lang.Messagef(
+			"must agree with the ITBIS entry: 1 for 18 percent, 2 for 16, 3 or 4 for 0",
+			"debe coincidir con el ITBIS de la línea: 1 para 18 por ciento, 2 para 16, 3 o 4 para 0"))
 		return false
 	}
 	line.Indicator = explicit

@@ -1,10 +1,11 @@
 package fiscal
 
 import (
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // maxEcho is the number of characters of a submitted value that a message may
@@ -33,7 +34,10 @@ type textRule struct {
 }
 
 // A fault is the code and the message of a problem, without its field.
-type fault struct{ code, message string }
+type fault struct {
+	code    string
+	message lang.Message
+}
 
 // check returns the most important fault of a text, or the zero fault when the
 // text is valid.
@@ -43,20 +47,28 @@ func (r textRule) check(s string) fault {
 	case !ok:
 		return faultCharacters(r.multiline)
 	case n == 0 || n < r.min && !blank(s):
-		return fault{CodeTooShort, "must have at least " + strconv.Itoa(r.min) + " characters"}
+		return fault{CodeTooShort, lang.Messagef("must have at least %d characters", "debe tener un mínimo de %d caracteres", r.min)}
 	case n > r.max:
-		return fault{CodeTooLong, "must have at most " + strconv.Itoa(r.max) + " characters"}
+		return fault{CodeTooLong, atMost(r.max)}
 	case blank(s):
-		return fault{CodeBlank, "must not be blank"}
+		return fault{CodeBlank, lang.Messagef("must not be blank", "no debe estar en blanco")}
 	}
 	return fault{}
 }
 
+func atMost(characters int) lang.Message {
+	return lang.Messagef("must have at most %d characters", "debe tener un máximo de %d caracteres", characters)
+}
+
 func faultCharacters(multiline bool) fault {
 	if multiline {
-		return fault{CodeInvalidCharacters, "must have no control characters other than tab and line breaks, no U+FFFE or U+FFFF and no bidirectional overrides"}
+		return fault{CodeInvalidCharacters, lang.Messagef(
+			"must have no control characters other than tab and line breaks, no U+FFFE or U+FFFF and no bidirectional overrides",
+			"no debe tener caracteres de control salvo tabulador y saltos de línea, ni U+FFFE o U+FFFF, ni marcas de dirección del texto")}
 	}
-	return fault{CodeInvalidCharacters, "must have no control characters, no U+FFFE or U+FFFF and no bidirectional overrides"}
+	return fault{CodeInvalidCharacters, lang.Messagef(
+		"must have no control characters, no U+FFFE or U+FFFF and no bidirectional overrides",
+		"no debe tener caracteres de control, ni U+FFFE o U+FFFF, ni marcas de dirección del texto")}
 }
 
 // scanText counts the characters of s and reports whether a fiscal document may

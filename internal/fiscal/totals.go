@@ -1,6 +1,10 @@
 package fiscal
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+)
 
 // An Amount is a decimal together with the text that the integrator sent.
 type Amount struct {
@@ -114,7 +118,9 @@ func (c *checker) totals(r *Request, inv *Invoice) bool {
 	inv.Totals = computeTotals(inv.Lines)
 	if tooLarge(inv.Totals.Gross) || tooLarge(inv.Totals.Total) {
 		if r.declared.total.state != invalid {
-			c.add("declared_totals.total", CodeOutOfRange, "the sum of the lines must have at most 16 integer digits")
+			c.add("declared_totals.total", CodeOutOfRange, lang.Messagef(
+				"the sum of the lines must have at most 16 integer digits",
+				"la suma de las líneas debe tener un máximo de 16 dígitos enteros"))
 		}
 		return false
 	}

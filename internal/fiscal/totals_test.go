@@ -169,7 +169,7 @@ func TestWrongDeclaredTotalsAreReportedByField(t *testing.T) {
 			if diff := cmp.Diff(tt.want, codes(problems)); diff != "" {
 				t.Fatalf("%s\n%v", diff, problems)
 			}
-			if problems != nil && !strings.Contains(problems[0].Message, tt.message) {
+			if problems != nil && !strings.Contains(problems[0].Message.String(), tt.message) {
 				t.Errorf("message %q does not contain %q", problems[0].Message, tt.message)
 			}
 		})
@@ -240,7 +240,7 @@ func TestTaxRules(t *testing.T) {
 		})
 	}
 	_, problems := build(t, invoice("32", "0 0 0 0", item{"1", "0", "", "FOO=5", 0}))
-	if !strings.Contains(problems[0].Message, "ITBIS") || !strings.Contains(problems[0].Message, "005") {
+	if !strings.Contains(problems[0].Message.String(), "ITBIS") || !strings.Contains(problems[0].Message.String(), "005") {
 		t.Errorf("message %q does not list the known taxes", problems[0].Message)
 	}
 }

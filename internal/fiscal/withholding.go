@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A Withholding is the part of one tax that the buyer is expected to withhold.
@@ -39,7 +41,9 @@ func (c *checker) withholdings(r *Request, inv *Invoice, computed bool) {
 	product := c.product("estimated_withholdings.income_tax_amount", incomeTax)
 	if base, weights := incomeTaxWeights(inv); product && computed && incomeTax.amount.ok() {
 		if inv.Withholdings.IncomeTax.Amount.Cmp(base) > 0 {
-			c.add("estimated_withholdings.income_tax_amount", CodeOutOfRange, "must not be more than the amount it is withheld from, "+money(base))
+			c.add("estimated_withholdings.income_tax_amount", CodeOutOfRange, lang.Messagef(
+				"must not be more than the amount it is withheld from, %s",
+				"no debe ser mayor que el monto del que se retiene, %s", money(base)))
 		} else {
 			inv.Totals.IncomeTaxWithheld = inv.Withholdings.IncomeTax.Amount
 			for i, share := range spread(inCents(inv.Totals.IncomeTaxWithheld), weights) {
@@ -50,7 +54,9 @@ func (c *checker) withholdings(r *Request, inv *Invoice, computed bool) {
 	product = c.product("estimated_withholdings.itbis_amount", itbis)
 	if product && computed && itbis.amount.ok() {
 		if inv.Withholdings.ITBIS.Amount.Cmp(inv.Totals.ITBIS) > 0 {
-			c.add("estimated_withholdings.itbis_amount", CodeOutOfRange, "must not be more than the ITBIS of the document, "+money(inv.Totals.ITBIS))
+			c.add("estimated_withholdings.itbis_amount", CodeOutOfRange, lang.Messagef(
+				"must not be more than the ITBIS of the document, %s",
+				"no debe ser mayor que el ITBIS del comprobante, %s", money(inv.Totals.ITBIS)))
 			return
 		}
 		inv.Totals.ITBISWithheld = inv.Withholdings.ITBIS.Amount
@@ -62,7 +68,7 @@ func (c *checker) withholdings(r *Request, inv *Invoice, computed bool) {
 
 func (c *checker) notOnConsumer(field string, w withholdingRequest) {
 	if w.amount.ok() && !w.amount.value.IsZero() {
-		c.add(field, CodeNotAllowedForType, "must be 0 for type 32")
+		c.add(field, CodeNotAllowedForType, lang.Messagef("must be 0 for type 32", "debe ser 0 en el tipo 32"))
 	}
 }
 
@@ -76,7 +82,7 @@ func (c *checker) product(field string, w withholdingRequest) bool {
 	if near(round2(w.amount.value), want, 1) {
 		return true
 	}
-	c.add(field, CodeTotalMismatch, "must be base × rate, "+money(want))
+	c.add(field, CodeTotalMismatch, lang.Messagef("must be base × rate, %s", "debe ser base × tasa, %s", money(want)))
 	return false
 }
 

@@ -30,10 +30,16 @@ func Parse(tag string) (Language, bool) {
 	return of(parsed)
 }
 
+// maxHeader bounds the work for a hostile header, in bytes.
+const maxHeader = 512
+
 // FromHeader returns the language that an Accept-Language header prefers. It
-// returns fallback when the header is absent, cannot be read, or accepts
-// neither of the two languages.
+// returns fallback when the header is absent, cannot be read, is longer than any
+// browser sends, or accepts neither of the two languages.
 func FromHeader(header string, fallback Language) Language {
+	if header == "" || len(header) > maxHeader {
+		return fallback
+	}
 	// The tags come back with the preferred one first. A weight of 0 refuses a
 	// language.
 	tags, weights, err := language.ParseAcceptLanguage(header)

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/rejection"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -61,7 +64,43 @@ func TestLostAnswerOfARejectionEndsRejected(t *testing.T) {
 		if got := w.read(inv).Messages; len(got) != 1 || got[0] != "[176] no" {
 			t.Errorf("messages %q", got)
 		}
+		history, err := w.options.Store.History(t.Context(), w.scope, inv.ID)
+		w.must(err)
+		if last := history[len(history)-1]; last.Detail != "the authority's verdict: [176] no" {
+			t.Errorf("the history does not give the reason: %q", last.Detail)
+		}
 		w.clean()
+	})
+}
+
+// Every known code that the authority rejects a document with reaches the integrator
+// with the authority's words, its meaning and what to do, in both languages.
+func TestRejectionByTheAuthorityIsExplained(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		verdict := simulator.Verdict{Code: 2, Used: true}
+		for _, code := range rejection.Codes() {
+			number, err := strconv.Atoi(code)
+			w.must(err)
+			verdict.Messages = append(verdict.Messages, simulator.Message{Code: number, Text: "palabras " + code})
+		}
+		w.rule(1, simulator.RFCE, simulator.Action{Fault: "F17", Verdict: &verdict})
+		inv := w.create(fiscal.Consumer, 1000)
+		w.drive(time.Hour)
+		w.want(inv, "queued rejected")
+		got := w.read(inv)
+		for _, language := range []lang.Language{lang.English, lang.Spanish} {
+			shown := strings.Join(rejection.Explained(got.Status, got.Messages, language), "\n")
+			for _, code := range rejection.Codes() {
+				meaning, whatToDo, _ := rejection.Explain(code, language)
+				for _, want := range []string{"[" + code + "] palabras " + code, meaning, whatToDo} {
+					if !strings.Contains(shown, want) {
+						t.Errorf("%s, %s: %q is not shown", code, language, want)
+					}
+				}
+			}
+		}
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -37,9 +38,9 @@ type Received struct {
 
 // InvalidMessageError says why a message has no effect: it is malformed, or it does
 // not agree with the document that it names.
-type InvalidMessageError struct{ Reason string }
+type InvalidMessageError struct{ Reason lang.Message }
 
-func (e *InvalidMessageError) Error() string { return e.Reason }
+func (e *InvalidMessageError) Error() string { return e.Reason.String() }
 
 // Responses takes in commercial responses of buyers.
 type Responses interface {
@@ -140,9 +141,13 @@ func (b *Inbox) Receive(ctx context.Context, in Inbound) (Received, error) {
 	})
 	switch {
 	case errors.Is(err, reply.ErrMismatch):
-		err = &InvalidMessageError{"the message does not agree with the document that it names, or the document cannot have such a message"}
+		err = &InvalidMessageError{lang.Messagef(
+			"the message does not agree with the document that it names, or the document cannot have such a message",
+			"el mensaje no coincide con el comprobante que nombra, o el comprobante no admite ese mensaje")}
 	case errors.Is(err, reply.ErrTooMany):
-		err = &InvalidMessageError{"the document has as many messages of this kind as are kept"}
+		err = &InvalidMessageError{lang.Messagef(
+			"the document already has the largest number of messages of this kind",
+			"el comprobante ya tiene el máximo de mensajes de este tipo")}
 	}
 	return received, err
 }
@@ -199,15 +204,29 @@ func (b *Inbox) verify(in Inbound) (verifiedMessage, error) {
 			return b.receipt(ctx, tx, issued, r)
 		}
 	default:
-		return m, &InvalidMessageError{"there is no message of the kind " + in.Kind}
+		return m, &InvalidMessageError{lang.Messagef("there is no message of the kind %s", "no existe un mensaje del tipo %s", in.Kind)}
 	}
 	if err != nil {
-		return m, &InvalidMessageError{err.Error()}
+		return m, &InvalidMessageError{whyRefused(err)}
 	}
 	if encf != in.ENCF || !slices.Contains(in.Source.Kinds, in.Kind) {
-		return m, &InvalidMessageError{"the message names another document than data.encf, or the source may not send messages of its kind"}
+		return m, &InvalidMessageError{lang.Messagef(
+			"the message names another document than data.encf, or the source may not send messages of its kind",
+			"el mensaje nombra otro comprobante que data.encf, o la fuente no puede enviar mensajes de ese tipo")}
 	}
 	return m, nil
+}
+
+// whyRefused explains why a signed message was not believed. The technical cause has
+// only an English text.
+func whyRefused(err error) lang.Message {
+	switch {
+	case errors.Is(err, reply.ErrSignature):
+		return lang.Messagef("the signature of the message is not valid: %s", "la firma del mensaje no es válida (detalle técnico: %s)", err)
+	case errors.Is(err, reply.ErrUntrusted):
+		return lang.Messagef("the signer of the message is not trusted: %s", "el firmante del mensaje no es de confianza (detalle técnico: %s)", err)
+	}
+	return lang.Messagef("the message is malformed: %s", "el mensaje no tiene el formato correcto (detalle técnico: %s)", err)
 }
 
 // receipt takes in a buyer's acknowledgement that did not come as the answer to a

@@ -31,7 +31,7 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 		return pipeline.Step{}, err
 	}
 	if missing := facts.Missing(inv.Type, p.now()); len(missing) > 0 {
-		return pipeline.Step{}, p.waitForTaxpayer(missing[0].Code + ": " + missing[0].Message)
+		return pipeline.Step{}, p.waitForTaxpayer(missing[0].Code + ": " + missing[0].Message.String())
 	}
 	issuer := IssuerOf(facts.Taxpayer)
 	if err := issuer.Check(); err != nil {
@@ -69,7 +69,7 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 func refused(inv store.Invoice, problems fiscal.Problems) pipeline.Step {
 	messages := make([]string, 0, len(problems)+len(inv.Messages))
 	for _, p := range problems {
-		messages = append(messages, p.Field+": "+p.Message)
+		messages = append(messages, p.Field+": "+p.Message.String())
 	}
 	return pipeline.Step{Change: pipeline.Change{
 		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...),

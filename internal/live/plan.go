@@ -14,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
@@ -190,7 +191,9 @@ func (p *Plan) Ready(ctx context.Context, scope store.Scope, t fiscal.Type) (fis
 	if reason, is := p.authority.Undelegated(id, facts.Taxpayer.RNC); is {
 		missing = append(missing, fiscal.Problem{
 			Field: "dgii", Code: "dgii.delegation_rejected",
-			Message: "the tax authority says that the taxpayer has not delegated the signer of its certificate: " + reason,
+			Message: lang.Messagef(
+				"the tax authority says that the taxpayer has not delegated the signer of its certificate: %s",
+				"la DGII indica que el contribuyente no ha delegado al firmante de su certificado: %s", reason),
 		})
 	}
 	return missing, nil

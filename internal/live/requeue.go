@@ -39,7 +39,7 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 		learnt := report{issued: issued, findings: r.settled(evidence.NewTally(known))}
 		learnt.findings = append(learnt.findings, finding{Item: evidence.Item{Kind: evidence.Note, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}})
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
-			if err := mayResend(before.Status, known); err != nil {
+			if err := MayResend(before.Status, known); err != nil {
 				return err
 			}
 			c.Next, c.After, c.Cause = stageSubmit, 0, "an operator sends it again: "+note
@@ -49,9 +49,9 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 	})
 }
 
-// mayResend returns ErrUndecidable unless the evidence shows that the authority does
+// MayResend returns ErrUndecidable unless the evidence shows that the authority does
 // not have the document.
-func mayResend(status fiscal.Status, known []evidence.Item) error {
+func MayResend(status fiscal.Status, known []evidence.Item) error {
 	if status != fiscal.OutcomeUnknown && status != fiscal.Submitted && status != fiscal.Processing {
 		return fmt.Errorf("%w: the document is %s; only one whose outcome is open can be sent again", ErrUndecidable, status)
 	}

@@ -87,7 +87,7 @@ func (r *Resolver) Resolve(ctx context.Context, scope store.Scope, d Decision) (
 	return r.change(ctx, "document.resolve", scope, d.DocumentID, item.Note, func(tx *store.Tx) (after store.Invoice, err error) {
 		learnt := report{issued: issued, findings: []finding{{Item: item}}}
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
-			if err := decidable(before.Status, d.Verdict); err != nil {
+			if err := MayDecide(before.Status, d.Verdict); err != nil {
 				return err
 			}
 			if d.Verdict == fiscal.VerdictRejected && c.Status != fiscal.Rejected {
@@ -121,8 +121,8 @@ func (r *Resolver) change(ctx context.Context, action string, scope store.Scope,
 	return after, err
 }
 
-// decidable returns ErrUndecidable unless an operator may decide on a document.
-func decidable(status fiscal.Status, verdict fiscal.Verdict) error {
+// MayDecide returns ErrUndecidable unless an operator may decide on a document.
+func MayDecide(status fiscal.Status, verdict fiscal.Verdict) error {
 	switch status {
 	case fiscal.Submitted, fiscal.Processing, fiscal.OutcomeUnknown:
 		return nil

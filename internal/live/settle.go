@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -221,7 +222,7 @@ func statusMessages(status fiscal.Status, verdict *evidence.Item, before []strin
 	}
 	if verdict != nil {
 		for _, m := range verdict.Messages {
-			messages = append(messages, strings.TrimSpace("["+m.Code+"] "+m.Text))
+			messages = append(messages, m.String())
 		}
 	}
 	for _, m := range before {
@@ -236,11 +237,11 @@ func statusMessages(status fiscal.Status, verdict *evidence.Item, before []strin
 func cause(o evidence.Outcome) string {
 	switch {
 	case o.Alarm != "":
-		return o.Alarm
+		return o.Alarm + reasons(o.Verdict, " ")
 	case o.Verdict != nil && o.Verdict.Kind == evidence.Operator:
 		return "decided by an operator: " + o.Verdict.Note
 	case o.Verdict != nil:
-		return "the authority's verdict"
+		return "the authority's verdict" + reasons(o.Verdict, ": ")
 	case o.Status == fiscal.Submitted:
 		return "the authority gave a track id"
 	case o.Status == fiscal.Processing:
@@ -249,6 +250,25 @@ func cause(o evidence.Outcome) string {
 		return "the document may have reached the authority; the service asks"
 	}
 	return ""
+}
+
+// maxReasons is how many of the authority's messages the history repeats.
+const maxReasons = 3
+
+// reasons returns the first of the authority's messages in a verdict, in one line, for
+// the history.
+func reasons(verdict *evidence.Item, before string) string {
+	if verdict == nil || len(verdict.Messages) == 0 {
+		return ""
+	}
+	var words []string
+	for _, m := range verdict.Messages[:min(len(verdict.Messages), maxReasons)] {
+		words = append(words, m.String())
+	}
+	if more := len(verdict.Messages) - len(words); more > 0 {
+		words = append(words, "and "+strconv.Itoa(more)+" more")
+	}
+	return before + strings.Join(words, "; ")
 }
 
 // retryStage lets a step that continues with its own stage do so after a pause of

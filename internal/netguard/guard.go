@@ -4,17 +4,18 @@
 package netguard
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // ErrAddress means that an address must not be called, because it does not belong to a
 // public server.
-var ErrAddress = errors.New("the address does not belong to a public server")
+var ErrAddress = lang.Errorf("the address does not belong to a public server", "la dirección no pertenece a un servidor público")
 
 // A Guard refuses calls to addresses that are not public. It checks an address twice:
 // the text of the URL, and the IP address when the connection is made. A name that

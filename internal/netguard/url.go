@@ -1,12 +1,13 @@
 package netguard
 
 import (
-	"fmt"
 	"net/netip"
 	"net/url"
 	"strings"
 
 	"golang.org/x/net/idna"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // MaxURL is the greatest length of a URL in bytes.
@@ -24,7 +25,7 @@ func (g Guard) URL(raw string) (*url.URL, error) {
 		return nil, err
 	}
 	if u.RawQuery != "" || u.ForceQuery {
-		return nil, fmt.Errorf("%w: it must not have a query", ErrAddress)
+		return nil, lang.Errorf("%s: it must not have a query", "%s: no debe tener parámetros (query)", ErrAddress)
 	}
 	return u, nil
 }
@@ -32,27 +33,27 @@ func (g Guard) URL(raw string) (*url.URL, error) {
 // URLWithQuery is URL for a URL that may have a query.
 func (g Guard) URLWithQuery(raw string) (*url.URL, error) {
 	if len(raw) > MaxURL {
-		return nil, fmt.Errorf("%w: it is too long", ErrAddress)
+		return nil, lang.Errorf("%s: it is too long", "%s: es demasiado larga", ErrAddress)
 	}
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
-		return nil, fmt.Errorf("%w: it cannot be parsed", ErrAddress) // err would repeat the whole URL
+		return nil, lang.Errorf("%s: it cannot be parsed", "%s: no se puede leer", ErrAddress) // err would repeat the whole URL
 	}
 	switch {
 	case u.Scheme != "https" && (u.Scheme != "http" || !g.Private):
-		return nil, fmt.Errorf("%w: it is not https", ErrAddress)
+		return nil, lang.Errorf("%s: it is not https", "%s: no es https", ErrAddress)
 	case u.Opaque != "" || u.User != nil || strings.Contains(raw, "#"):
-		return nil, fmt.Errorf("%w: it may have only a host, a path and a query", ErrAddress)
+		return nil, lang.Errorf("%s: it may have only a host, a path and a query", "%s: puede tener solo servidor, ruta y parámetros", ErrAddress)
 	case !isPlain(u.RawQuery):
-		return nil, fmt.Errorf("%w: its query is not percent-encoded", ErrAddress)
+		return nil, lang.Errorf("%s: its query is not percent-encoded", "%s: sus parámetros no están codificados con %%", ErrAddress)
 	case u.Port() != "" && u.Port() != "443" && !g.Private:
-		return nil, fmt.Errorf("%w: its port is not 443", ErrAddress)
+		return nil, lang.Errorf("%s: its port is not 443", "%s: su puerto no es 443", ErrAddress)
 	}
 	if u.Host, err = g.host(u); err != nil {
 		return nil, err
 	}
 	if len(u.String()) > MaxURL {
-		return nil, fmt.Errorf("%w: it is too long", ErrAddress)
+		return nil, lang.Errorf("%s: it is too long", "%s: es demasiado larga", ErrAddress)
 	}
 	return u, nil
 }
@@ -62,7 +63,7 @@ func (g Guard) host(u *url.URL) (string, error) {
 	// The mapping comes before the checks, because it changes some letters to digits.
 	host, err := idna.Lookup.ToASCII(u.Hostname())
 	if err != nil && !isPlain(u.Hostname()) {
-		return "", fmt.Errorf("%w: its host is not a valid name", ErrAddress)
+		return "", lang.Errorf("%s: its host is not a valid name", "%s: su servidor no es un nombre válido", ErrAddress)
 	}
 	if isPlain(u.Hostname()) {
 		host = u.Hostname() // the mapping refuses some ASCII names that are in use, such as names with _
@@ -70,14 +71,14 @@ func (g Guard) host(u *url.URL) (string, error) {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if !g.Private {
 		if !isPublicName(host) {
-			return "", fmt.Errorf("%w: its host is not a public name", ErrAddress)
+			return "", lang.Errorf("%s: its host is not a public name", "%s: su servidor no es un nombre público", ErrAddress)
 		}
 		return host, nil
 	}
 	a, err := netip.ParseAddr(host)
 	switch {
 	case err != nil && !isName(host):
-		return "", fmt.Errorf("%w: its host is not a valid name", ErrAddress)
+		return "", lang.Errorf("%s: its host is not a valid name", "%s: su servidor no es un nombre válido", ErrAddress)
 	case err == nil && g.Addr(a) != nil:
 		return "", ErrAddress
 	case err == nil && a.Is6():

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/trace"
 )
@@ -44,7 +45,7 @@ type Signals struct {
 // stage.
 type Start struct {
 	Status   fiscal.Status
-	Messages []string
+	Messages []lang.Message
 	Cause    string // for the history
 	Plan     string
 	Stage    string        // empty: there is nothing left to do

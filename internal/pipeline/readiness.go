@@ -2,10 +2,10 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -50,7 +50,7 @@ func (f Facts) Missing(t fiscal.Type, now time.Time) fiscal.Problems {
 	if f.Taxpayer.Address == "" {
 		missing = append(missing, fiscal.Problem{
 			Field: "taxpayer", Code: "taxpayer.profile_incomplete",
-			Message: "the taxpayer has no address",
+			Message: lang.Messagef("the taxpayer has no address", "el contribuyente no tiene dirección"),
 		})
 	}
 	if code, message := f.certificateProblem(now); code != "" {
@@ -63,35 +63,42 @@ func (f Facts) Missing(t fiscal.Type, now time.Time) fiscal.Problems {
 }
 
 // rangeProblem returns the message for a code of UsableRange.
-func (f Facts) rangeProblem(code string, t fiscal.Type) string {
+func (f Facts) rangeProblem(code string, t fiscal.Type) lang.Message {
 	switch code {
 	case "sequence.exhausted":
-		return fmt.Sprintf("every authorised number of type %s in %s is taken", t, f.Environment)
+		return lang.Messagef("every authorised number of type %s in %s is taken",
+			"ya se utilizaron todas las secuencias autorizadas del tipo %s en %s", t, f.Environment)
 	case "sequence.expired":
-		return fmt.Sprintf("the authorised numbers of type %s in %s have expired", t, f.Environment)
+		return lang.Messagef("the authorised numbers of type %s in %s have expired",
+			"las secuencias autorizadas del tipo %s en %s están vencidas", t, f.Environment)
 	case "sequence.fenced":
-		return fmt.Sprintf("the numbers of type %s in %s are fenced: run fiscalhub reconcile", t, f.Environment)
+		return lang.Messagef("the numbers of type %s in %s are fenced; the operator must run fiscalhub reconcile",
+			"las secuencias del tipo %s en %s están bloqueadas; el operador debe ejecutar fiscalhub reconcile", t, f.Environment)
 	}
-	return fmt.Sprintf("the taxpayer has no authorised numbers of type %s in %s", t, f.Environment)
+	return lang.Messagef("the taxpayer has no authorised numbers of type %s in %s",
+		"el contribuyente no tiene secuencias autorizadas del tipo %s en %s", t, f.Environment)
 }
 
 // certificateProblem returns what keeps the taxpayer from signing, or nothing when it
 // has a valid certificate.
-func (f Facts) certificateProblem(now time.Time) (code, message string) {
+func (f Facts) certificateProblem(now time.Time) (code string, message lang.Message) {
 	c, ok := store.SigningCertificate(f.Certificates, now)
 	if !ok {
-		return "certificate.missing", fmt.Sprintf("the taxpayer has no certificate in %s", f.Environment)
+		return "certificate.missing", lang.Messagef("the taxpayer has no certificate in %s", "el contribuyente no tiene certificado en %s", f.Environment)
 	}
 	switch c.State(now) {
 	case store.CertificateExpired:
-		return "certificate.expired", fmt.Sprintf("the taxpayer's certificate in %s expired on %s", f.Environment, c.NotAfter.Format(time.RFC3339))
+		return "certificate.expired", lang.Messagef("the taxpayer's certificate in %s expired on %s",
+			"el certificado del contribuyente en %s venció el %s", f.Environment, c.NotAfter.Format(time.RFC3339))
 	case store.CertificateNotYetValid:
-		return "certificate.not_yet_valid", fmt.Sprintf("the taxpayer's certificate in %s is valid from %s", f.Environment, c.NotBefore.Format(time.RFC3339))
+		return "certificate.not_yet_valid", lang.Messagef("the taxpayer's certificate in %s is valid only from %s",
+			"el certificado del contribuyente en %s es válido a partir del %s", f.Environment, c.NotBefore.Format(time.RFC3339))
 	case store.CertificateRevoked:
-		return "certificate.revoked", fmt.Sprintf("the taxpayer's certificate in %s was revoked on %s", f.Environment, c.RevokedAt.Format(time.RFC3339))
+		return "certificate.revoked", lang.Messagef("the taxpayer's certificate in %s was revoked on %s",
+			"el certificado del contribuyente en %s fue revocado el %s", f.Environment, c.RevokedAt.Format(time.RFC3339))
 	case store.CertificateValid:
 	}
-	return "", ""
+	return "", lang.Message{}
 }
 
 // UsableRange returns the first range of the list whose numbers may be used on a

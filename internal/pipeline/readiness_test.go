@@ -51,7 +51,7 @@ func TestMissingChecksTheCertificates(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			for _, p := range missing {
-				if p.Message == "" || p.Field == "" {
+				if p.Message.IsZero() || p.Field == "" {
 					t.Errorf("%s has no words or no field", p.Code)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/printed"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -46,7 +47,8 @@ type Command struct {
 	Invoice  *fiscal.Invoice
 	Request  []byte // the canonical request
 	Scenario Scenario
-	Trace    string // traceparent of the request; empty: it has none
+	Language lang.Language // of the notes that are stored with the document
+	Trace    string        // traceparent of the request; empty: it has none
 	// Audited says that a person issues the invoice by hand: the audit log names the
 	// caller of the context.
 	Audited bool
@@ -187,6 +189,10 @@ func newRegistration(c Command, start Start, now time.Time) (store.Registration,
 }
 
 func newInvoice(c Command, start Start, now time.Time) store.Invoice {
+	var notes []string
+	for _, m := range start.Messages {
+		notes = append(notes, m.In(c.Language))
+	}
 	declared := c.Invoice.Declared
 	return store.Invoice{
 		Scope: c.Scope, ID: store.NewID(), DocumentID: store.NewID(),
@@ -196,6 +202,6 @@ func newInvoice(c Command, start Start, now time.Time) store.Invoice {
 		TaxTotal: declared.TaxTotal.Text, Total: declared.Total.Text,
 		Paid: c.Invoice.Paid(), Balance: c.Invoice.Balance(),
 		DocumentTotal: c.Invoice.Totals.Total.StringFixed(2),
-		Messages:      start.Messages, Trace: c.Trace, CreatedAt: now, UpdatedAt: now,
+		Messages:      notes, Trace: c.Trace, CreatedAt: now, UpdatedAt: now,
 	}
 }

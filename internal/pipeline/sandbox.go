@@ -10,6 +10,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -19,7 +20,6 @@ import (
 type Sandbox struct{}
 
 const (
-	syntheticNote  = "Synthetic result of the sandbox; the tax authority has not seen this document."
 	scenarioPrefix = "sandbox-scenario/"
 	scenarioPause  = time.Second
 )
@@ -50,7 +50,7 @@ func (Sandbox) Start(inv *fiscal.Invoice, scenario Scenario) Start {
 	if scenario == "" {
 		return Start{
 			Status:   fiscal.Accepted,
-			Messages: append(slices.Clone(inv.Warnings), syntheticNote),
+			Messages: append(slices.Clone(inv.Warnings), syntheticNote()),
 			Cause:    "validated by the sandbox; a synthetic result",
 		}
 	}
@@ -64,8 +64,16 @@ func (Sandbox) Start(inv *fiscal.Invoice, scenario Scenario) Start {
 	}
 }
 
-func scenarioNote(s Scenario) string {
-	return fmt.Sprintf("Synthetic document of the sandbox, scenario %s; the tax authority has not seen it.", s)
+func syntheticNote() lang.Message {
+	return lang.Messagef(
+		"Synthetic result of the sandbox; the tax authority has not seen this document.",
+		"Resultado sintético del entorno de pruebas (sandbox); la DGII no ha visto este comprobante.")
+}
+
+func scenarioNote(s Scenario) lang.Message {
+	return lang.Messagef(
+		"Synthetic document of the sandbox, scenario %s; the tax authority has not seen it.",
+		"Comprobante sintético del entorno de pruebas (sandbox), escenario %s; la DGII no lo ha visto.", s)
 }
 
 // Notifies reports false: the sandbox emits no events.

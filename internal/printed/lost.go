@@ -10,12 +10,13 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // Lost describes the characters of an invoice that the printed page replaces,
 // because its fonts do not have them. Each message starts with the field. It
 // returns nil for most invoices.
-func Lost(inv *fiscal.Invoice) []string {
+func Lost(inv *fiscal.Invoice) []lang.Message {
 	var l lost
 	l.text("buyer.legal_name", inv.Buyer.LegalName)
 	l.text("buyer.email", inv.Buyer.Email)
@@ -41,7 +42,7 @@ func Lost(inv *fiscal.Invoice) []string {
 }
 
 // A lost collects messages.
-type lost struct{ messages []string }
+type lost struct{ messages []lang.Message }
 
 // text reports the characters of a field that the page replaces.
 func (l *lost) text(field, s string) {
@@ -77,17 +78,21 @@ const maxNamed = 5
 func (l *lost) add(field string, list []rune, texts int) {
 	slices.Sort(list)
 	list = slices.Compact(list)
-	var names []string
+	var shown []string
 	for _, r := range list[:min(len(list), maxNamed)] {
-		names = append(names, fmt.Sprintf("U+%04X", r))
+		shown = append(shown, fmt.Sprintf("U+%04X", r))
 	}
-	if more := len(list) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
+	names := lang.Literal(strings.Join(shown, ", "))
+	if more := len(list) - len(shown); more > 0 {
+		names = lang.Messagef("%s, %d more", "%s y %d más", names, more)
 	}
+	at := lang.Literal(field)
 	if texts > 1 {
-		field += fmt.Sprintf(" (and %d other lines)", texts-1)
+		at = lang.Messagef("%s (and %d other lines)", "%s (y %d líneas más)", at, texts-1)
 	}
-	l.messages = append(l.messages, field+": the printed page shows "+string(missing)+" for characters that its font does not have: "+strings.Join(names, ", "))
+	l.messages = append(l.messages, lang.Messagef(
+		"%s: the printed page shows %s for characters that its font does not have: %s",
+		"%s: la representación impresa muestra %s en lugar de los caracteres que su letra no tiene: %s", at, string(missing), names))
 }
 
 // isPrintable reports whether a text is of printable ASCII, which most texts are.

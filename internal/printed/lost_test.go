@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
@@ -48,7 +49,7 @@ func TestLostNamesEveryReplacedCharacter(t *testing.T) {
 		{"a", "👨\u200d👩\uFE0F", []string{"lines.0.description" + shows + "U+1F468, U+1F469"}},
 		{"一二三四五六七", "b", []string{"notes" + shows + "U+4E00, U+4E03, U+4E09, U+4E8C, U+4E94, 2 more"}},
 	} {
-		if diff := cmp.Diff(c.want, Lost(invoiceWith(t, c.notes, c.description))); diff != "" {
+		if diff := cmp.Diff(strings.Join(c.want, "\n"), lang.Join(Lost(invoiceWith(t, c.notes, c.description)), "\n").String()); diff != "" {
 			t.Errorf("%q, %q: %s", c.notes, c.description, diff)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A Format is a paper format.
@@ -40,7 +41,7 @@ func (f Format) String() string {
 }
 
 // FormatNames lists the names that ParseFormat accepts, for messages.
-const FormatNames = "letter, receipt or receipt58"
+func FormatNames() []string { return []string{"letter", "receipt", "receipt58"} }
 
 // ParseFormat returns the format of a name, and fails on any other name.
 func ParseFormat(s string) (Format, error) {
@@ -49,7 +50,7 @@ func ParseFormat(s string) (Format, error) {
 			return f, nil
 		}
 	}
-	return 0, fmt.Errorf("printed: format %q: must be %s", s, FormatNames)
+	return 0, fmt.Errorf("printed: format %q: must be %s", s, lang.OneOf(FormatNames()))
 }
 
 // A Page is the content of the printed representation of one document.

@@ -61,7 +61,7 @@ func TestParseRefusesAmbiguousBodies(t *testing.T) {
 			if !errors.As(err, &syntax) {
 				t.Fatalf("Parse(%q) = %v, %v; want a *SyntaxError", tt.body, doc, err)
 			}
-			if !strings.Contains(syntax.Reason, tt.reason) || syntax.Offset != tt.offset {
+			if !strings.Contains(syntax.Reason.String(), tt.reason) || syntax.Offset != tt.offset {
 				t.Errorf("Parse(%q): %v, want %q at %d", tt.body, err, tt.reason, tt.offset)
 			}
 			if strings.ContainsAny(err.Error(), "\r\n") || strings.Contains(err.Error(), "jsontext") {

@@ -4,6 +4,8 @@ import (
 	"iter"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A Kind is one of the six kinds of JSON values.
@@ -36,6 +38,25 @@ func (k Kind) String() string {
 		return "object"
 	}
 	return "unknown"
+}
+
+// Name returns the kind with its article, for messages.
+func (k Kind) Name() lang.Message {
+	switch k {
+	case Null:
+		return lang.Literal("null")
+	case Bool:
+		return lang.Messagef("a boolean", "un booleano")
+	case Number:
+		return lang.Messagef("a number", "un número")
+	case String:
+		return lang.Messagef("a string", "un texto entre comillas")
+	case Array:
+		return lang.Messagef("an array", "una lista")
+	case Object:
+		return lang.Messagef("an object", "un objeto")
+	}
+	return lang.Literal(k.String())
 }
 
 // A Node is one value of a document. It is small, is passed by value and is valid

@@ -8,6 +8,8 @@ import (
 	"runtime"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // bytesPerNode estimates how many bytes of text a node takes. An invoice has one
@@ -34,9 +36,11 @@ var errManyMembers = errors.New("an object has too many members")
 func Parse(body []byte) (*Document, error) {
 	switch {
 	case len(body) > math.MaxInt32:
-		return nil, &SyntaxError{Reason: "the body is larger than 2 GiB"}
+		return nil, &SyntaxError{Reason: lang.Messagef("the body is larger than 2 GiB", "el cuerpo es mayor de 2 GiB")}
 	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
-		return nil, &SyntaxError{Reason: "the body starts with a byte order mark; send UTF-8 without one"}
+		return nil, &SyntaxError{Reason: lang.Messagef(
+			"the body starts with a byte order mark; send UTF-8 without one",
+			"el cuerpo comienza con una marca de orden de bytes (BOM); envíe UTF-8 sin ella")}
 	}
 	p := parser{body: body, nodes: make([]node, 0, min(len(body)/bytesPerNode+4, maxNodes))}
 	err := p.run()
@@ -84,7 +88,9 @@ func (p *parser) run(options ...jsontext.Options) error {
 		start := skipBetween(p.body, end)
 		end = int(dec.InputOffset())
 		if p.depth == 0 && len(p.nodes) > 0 {
-			return &SyntaxError{Offset: int64(start), Reason: "the body has more text after the value; send exactly one JSON value"}
+			return &SyntaxError{Offset: int64(start), Reason: lang.Messagef(
+				"the body has more text after the value; send exactly one JSON value",
+				"el cuerpo tiene más texto después del valor; envíe un solo valor de JSON")}
 		}
 		if err := p.token(start, end); err != nil {
 			return err
@@ -97,7 +103,8 @@ func (p *parser) token(start, end int) error {
 	first := p.body[start]
 	opens, closes := first == '[' || first == '{', first == ']' || first == '}'
 	if opens && p.depth+p.skipped == MaxDepth {
-		return &SyntaxError{Offset: int64(start), Reason: "arrays and objects are nested deeper than 16 levels"}
+		return &SyntaxError{Offset: int64(start), Reason: lang.Messagef(
+			"arrays and objects are nested deeper than 16 levels", "las listas y los objetos tienen más de 16 niveles")}
 	}
 	switch {
 	case p.skipped > 0 && closes:
@@ -185,10 +192,11 @@ func (p *parser) close(end int) {
 // finish returns the result of Parse for the last error of the decoder.
 func (p *parser) finish(err error) error {
 	if !errors.Is(err, io.EOF) {
-		return newSyntaxError(err, len(p.body))
+		return newSyntaxError(err, p.body)
 	}
 	if len(p.nodes) == 0 {
-		return &SyntaxError{Offset: int64(len(p.body)), Reason: "the body is empty; send one JSON value"}
+		return &SyntaxError{Offset: int64(len(p.body)), Reason: lang.Messagef(
+			"the body is empty; send one JSON value", "el cuerpo está vacío; envíe un valor de JSON")}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ async function update(element) {
     location.reload();
     return;
   }
+  if (answer.headers.get("Console-Live") === "end") delete element.dataset.live; // nothing changes any more
   if (answer.status !== 200 || !element.isConnected) return;
   const text = await answer.text();
   element.dataset.etag = answer.headers.get("ETag") || "";
@@ -23,7 +24,10 @@ async function update(element) {
 function replace(element, text) {
   const focused = element.contains(document.activeElement) ? document.activeElement.id : "";
   const open = [...element.querySelectorAll("details[id][open]")].map((d) => d.id);
+  const before = element.querySelector("[data-announce]")?.dataset.announce;
   element.innerHTML = text;
+  const now = element.querySelector("[data-announce]")?.dataset.announce;
+  if (now && now !== before) document.getElementById("announcer").textContent = now; // for screen readers
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
   if (focused) document.getElementById(focused)?.focus({preventScroll: true});
   prepare(element);

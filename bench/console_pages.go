@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+const (
+	pageGoal     = "≤ 50 ms"
+	openBrowsers = 10
+	browserPause = 2 * time.Second // between the updates of a page, as in console.js
+)
+
+// A consoleBrowser is a person who is signed in to the console of a service.
+type consoleBrowser struct {
+	http.Client
+	base string
+}
+
+// signIn creates an operator and returns the browser of the person.
+func (b *bench) signIn(ctx context.Context, s *service, name string) (*consoleBrowser, error) {
+	link, err := b.field(ctx, s.database, "link", "user", "create", "--name", name, "--email", name+"@example.com", "--role", "operator")
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(link)
+	if err != nil {
+		return nil, err
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	browser := &consoleBrowser{http.Client{Jar: jar}, "http://" + s.address}
+	form := url.Values{"password": {"una frase larga y propia"}, "password_again": {"una frase larga y propia"}}
+	return browser, browser.do(ctx, http.MethodPost, u.Path, form)
+}
+
+func (c *consoleBrowser) get(ctx context.Context, path string) error {
+	return c.do(ctx, http.MethodGet, path, nil)
+}
+
+// do sends a request, and reads the whole page that it leads to.
+func (c *consoleBrowser) do(ctx context.Context, method, path string, form url.Values) error {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	err = errors.Join(err, answer.Body.Close())
+	if answer.StatusCode != http.StatusOK || strings.HasSuffix(answer.Request.URL.Path, "/sign-in") {
+		return errors.Join(err, fmt.Errorf("%s %s: answer %d of %s", method, path, answer.StatusCode, answer.Request.URL.Path))
+	}
+	return err
+}
+
+// consolePages times the pages of a service on the database of consoleReads, from the
+// request to the last byte.
+func (b *bench) consolePages(ctx context.Context, engine string, e *consoleEnv) (err error) {
+	s, err := b.startIn(ctx, "sandbox", e.address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	browser, err := b.signIn(ctx, s, "bench")
+	if err != nil {
+		return err
+	}
+	newest, err := e.AllDocuments(ctx, store.IDSpan{Before: "g", Limit: consoleRuns})
+	if err != nil {
+		return err
+	}
+	for _, page := range []struct {
+		name string
+		path func(i int) string
+	}{
+		{"first page", func(int) string { return "/console/" }},
+		{"update of the first page", func(int) string { return "/console/overview/live" }},
+		{"documents", func(int) string { return "/console/documents" }},
+		{"documents by name", func(i int) string {
+			return fmt.Sprintf("/console/documents?q=numero+%d", 1000+i*97%(consoleBuyers-1000))
+		}},
+		{"documents by amount", func(i int) string { return fmt.Sprintf("/console/documents?q=%d.00", i*997%consoleAmounts+1) }},
+		{"rejected documents", func(int) string { return "/console/documents?status=rejected" }},
+		{"one document", func(i int) string { return "/console/documents/" + newest[i%len(newest)].DocumentID }},
+	} {
+		if err := e.timeWithin(b, "page: "+page.name+", "+engine, pageGoal, func(i int) error { return browser.get(ctx, page.path(i)) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consoleBrowsers compares creations while ten browsers show the console with creations
+// while none does.
+func (b *bench) consoleBrowsers(ctx context.Context, engine string) error {
+	var with, without float64
+	for i := range 2 * consoleCalls {
+		sum, browsers := &with, openBrowsers
+		if i%2 == 1 {
+			sum, browsers = &without, 0
+		}
+		b.say("creations on %s with %d browsers", engine, browsers)
+		rate, err := b.creationsWith(ctx, fmt.Sprintf("console_browsers_%d", i), engine, browsers)
+		if err != nil {
+			return err
+		}
+		*sum += rate / consoleCalls
+	}
+	b.row("creations/s with the console open in ten browsers, "+engine, fmt.Sprintf("%.0f", with), fmt.Sprintf("%.0f", without), with/without, "≥ 0.95",
+		"the same without browsers")
+	return nil
+}
+
+func (b *bench) creationsWith(ctx context.Context, name, engine string, browsers int) (rate float64, err error) {
+	address, err := b.database(engine, name)
+	if err != nil {
+		return 0, err
+	}
+	s, err := b.startIn(ctx, "sandbox", address)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	open, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for n := range browsers {
+		browser, err := b.signIn(ctx, s, fmt.Sprintf("bench%d", n))
+		if err != nil {
+			return 0, err
+		}
+		all.Go(func() { browser.watch(open) })
+	}
+	got, err := s.closed(ctx, clients, consoleTime, s.newInvoices(s.key))
+	return got.rate(http.StatusAccepted), err
+}
+
+// watch updates the first page as its script does, and looks at the list now and then.
+func (c *consoleBrowser) watch(ctx context.Context) {
+	tick := time.NewTicker(browserPause)
+	defer tick.Stop()
+	for n := 0; ctx.Err() == nil; n++ {
+		path := "/console/overview/live"
+		if n%5 == 0 {
+			path = "/console/documents"
+		}
+		_ = c.get(ctx, path) // a failure shows in the next measurement
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+)
+
+// parserError returns an error of the parser of the command line in both languages. The
+// parser writes English, so its phrases are replaced; what the person typed stays.
+func parserError(err error) error {
+	spanish := err.Error()
+	for _, phrase := range parserPhrases() {
+		spanish = strings.Replace(spanish, phrase.In(lang.English), phrase.In(lang.Spanish), 1)
+	}
+	return usageError{lang.Translated(err.Error(), spanish)}
+}
+
+// parserPhrases returns the phrases of the parser, longer ones first.
+func parserPhrases() []lang.Message {
+	return []lang.Message{
+		lang.Messagef("unknown flag ", "opción desconocida "),
+		lang.Messagef("unexpected flag argument ", "argumento inesperado de opción "),
+		lang.Messagef("unexpected argument ", "argumento inesperado "),
+		lang.Messagef("missing flags: ", "faltan estas opciones: "),
+		lang.Messagef("missing positional arguments ", "faltan estos argumentos: "),
+		lang.Messagef(" can't be used together", " no se pueden usar juntas"),
+		lang.Messagef(", did you mean one of ", ", ¿quiso decir una de "),
+		lang.Messagef(", did you mean ", ", ¿quiso decir "),
+		lang.Messagef(" must be one of ", " debe ser uno de "),
+		lang.Messagef("expected a valid 64 bit int", "se esperaba un número entero"),
+		lang.Messagef("expected an int", "se esperaba un número entero"),
+		lang.Messagef("expected a float", "se esperaba un número"),
+		lang.Messagef("expected duration", "se esperaba una duración"),
+		lang.Messagef("expected one of ", "se esperaba uno de "),
+		lang.Messagef("expected ", "se esperaba "),
+		lang.Messagef(" but got ", " y se recibió "),
+		lang.Messagef(" is required", " es obligatorio"),
+	}
+}

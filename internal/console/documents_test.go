@@ -1,0 +1,384 @@
+package console
+
+import (
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/overview"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// want fails the test when a page lacks a text, or has the texts in another order.
+func (a answer) want(t *testing.T, texts ...string) {
+	t.Helper()
+	rest := a.body
+	for _, text := range texts {
+		_, after, found := strings.Cut(rest, text)
+		if !found {
+			t.Errorf("the page (%d) lacks, or has too early: %s", a.StatusCode, text)
+			continue
+		}
+		rest = after
+	}
+}
+
+// A document is found by each kind of identifier, and a person finds only documents of
+// the own taxpayers.
+func TestDocumentsAreFoundByEveryIdentifier(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newLiveEnv(t, address)
+		first := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
+		w.create(fiscal.Consumer, "Colmado La Esquina", 50)
+		w.drive(time.Hour)
+		first = w.read(first)
+		accountant, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
+		stranger, _ := w.signedIn(store.RoleAccountant, w.addTaxpayer("199000102", "Otra, SRL"))
+		for name, q := range map[string]string{
+			"external id": first.ExternalID, "e-NCF": first.ENCF, "trackId": first.TrackID, "name": "ferreteria pe", "amount": "RD$ 1,180.00",
+			"request id": "req_1", "idempotency key": "clave-1", "document id": first.DocumentID, "invoice id": first.ID,
+		} {
+			link := `href="/console/documents/` + first.DocumentID + `"`
+			got := accountant.get("/console/documents?q=" + url.QueryEscape(q))
+			got.want(t, link)
+			if n := strings.Count(got.body, `<th scope="row">`); got.StatusCode != http.StatusOK || n != 1 {
+				t.Errorf("%s: %d, %d documents", name, got.StatusCode, n)
+			}
+			if got := stranger.get("/console/documents?q=" + url.QueryEscape(q)); strings.Contains(got.body, link) {
+				t.Errorf("%s: a person of another taxpayer finds the document", name)
+			}
+		}
+		if got := accountant.get("/console/documents?q=" + liveBuyer); strings.Count(got.body, `<th scope="row">`) != 2 {
+			t.Error("the RNC does not find both documents")
+		}
+		for _, filter := range []string{"status=accepted", "type=31", "from=" + first.IssueDate, "taxpayer=" + w.scope.TaxpayerID} {
+			accountant.get("/console/documents?"+filter).want(t, first.ENCF)
+		}
+		for _, filter := range []string{"status=rejected", "to=2020-01-01", "taxpayer=x", "q=nada"} {
+			if got := accountant.get("/console/documents?" + filter); strings.Contains(got.body, first.ENCF) || got.StatusCode != http.StatusOK {
+				t.Errorf("%s: %d, and shows the document", filter, got.StatusCode)
+			}
+		}
+	})
+}
+
+// A filter that is not valid is an error at its field, and the others keep their values.
+func TestFiltersThatAreNotValid(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	b, _ := e.signedIn(store.RoleAccountant, e.taxpayer)
+	for query, id := range map[string]string{"status=x": "status", "type=99": "type", "from=ayer": "from", "from=2026-11-02&to=2026-11-01": "to"} {
+		got := b.get("/console/documents?q=conservado&" + query)
+		if got.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", query, got.StatusCode)
+		}
+		got.want(t, `value="conservado"`, `id="`+id+`-error"`)
+	}
+	if got := b.get("/console/documents?cursor=other"); got.StatusCode != http.StatusSeeOther {
+		t.Errorf("a cursor of another list: %d", got.StatusCode)
+	}
+	b.get("/console/documents").want(t, "Todavía no hay comprobantes")
+}
+
+// The list has pages, and the CSV file has all of them.
+func TestPagesAndCSVOfDocuments(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	for i := range 53 {
+		w.create(fiscal.Consumer, "=cmd()", 100+i)
+	}
+	w.index()
+	b, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
+	first := b.get("/console/documents?type=32")
+	_, after, _ := strings.Cut(first.body, `href="/console/documents?cursor=`)
+	next, _, _ := strings.Cut(after, `"`)
+	second := b.get("/console/documents?cursor=" + strings.ReplaceAll(next, "&amp;", "&"))
+	if a, b := strings.Count(first.body, `<th scope="row">`), strings.Count(second.body, `<th scope="row">`); a != 50 || b != 3 {
+		t.Errorf("the pages have %d and %d documents", a, b)
+	}
+	file := b.get("/console/documents.csv?type=32")
+	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(file.body, "\ufeff"))).ReadAll()
+	if err != nil || len(rows) != 54 || !strings.HasPrefix(file.body, "\ufeffcreado,") {
+		t.Fatalf("CSV: %d rows, %v", len(rows), err)
+	}
+	if got := rows[1][7]; got != "'=cmd()" {
+		t.Errorf("a text that looks like a formula is %s", got)
+	}
+	if !strings.Contains(file.Header.Get("Content-Disposition"), "attachment") {
+		t.Error("the CSV file is no download")
+	}
+	if got := b.get("/console/documents.csv?status=x"); got.StatusCode != http.StatusBadRequest {
+		t.Errorf("CSV with a wrong filter: %d", got.StatusCode)
+	}
+}
+
+// The page of a rejected document says first why, and then what to do, in the language
+// of the person.
+func TestARejectedDocumentSaysWhyAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	inv := w.judged(2, simulator.Message{Code: 145, Text: "Fecha de vencimiento no válida"}, "Ferretería Pérez, SRL", 1000)
+	b, u := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
+	got := b.get("/console/documents/" + inv.DocumentID)
+	got.want(t, inv.ENCF, "Rechazado", "La DGII rechazó este comprobante", "Por qué", "La fecha de vencimiento de la secuencia no es correcta", "Fecha de vencimiento no válida",
+		"Código 145", "Qué hacer", "El operador agrega de nuevo el rango", "Qué ha pasado", "Solicitud recibida", "Secuencia "+inv.ENCF, "Envío n.º 1", "Veredicto de la DGII: rechazado")
+	for _, english := range []string{"the authority", "registered", "Verdict"} {
+		if strings.Contains(got.body, english) {
+			t.Errorf("the Spanish page says %q", english)
+		}
+	}
+	if strings.Contains(got.body, "data-live=") || strings.Contains(got.body, "/resolve") {
+		t.Error("a rejected document updates itself, or an accountant can decide")
+	}
+	w.must(w.People.SetPreferences(t.Context(), u.ID, "en", ""))
+	b.get("/console/documents/"+inv.DocumentID).want(t, "The tax authority rejected this document", "Why", "The expiry date of the number range is wrong", "What to do")
+	operator, _ := w.signedIn(store.RoleOperator)
+	operator.get("/console/").want(t, "1 comprobante rechazado en los últimos 7 días", "/console/documents?from=")
+}
+
+// Every address of a document answers 404 to a person of another taxpayer, and in another
+// environment.
+func TestDocumentsOfOtherTaxpayersDoNotExist(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
+	w.drive(time.Hour)
+	stranger, _ := w.signedIn(store.RoleAccountant, w.addTaxpayer("199000102", "Otra, SRL"))
+	own, _ := w.signedIn(store.RoleDeveloper, w.scope.TaxpayerID)
+	for _, end := range []string{"", "/progress", "/files", "/pdf", "/xml"} {
+		if got := stranger.get("/console/documents/" + inv.DocumentID + end); got.StatusCode != http.StatusNotFound {
+			t.Errorf("%s answers a stranger with %d", end, got.StatusCode)
+		}
+		if got := own.get("/console/documents/" + inv.DocumentID + end); got.StatusCode != http.StatusOK {
+			t.Errorf("%s answers the own developer with %d", end, got.StatusCode)
+		}
+	}
+	for _, end := range []string{"/resolve", "/resend"} {
+		if got := own.post("/console/documents/"+inv.DocumentID+end, "as", "rejected", "evidence", "x", "reason", "x"); got.StatusCode != http.StatusForbidden {
+			t.Errorf("%s answers a developer with %d", end, got.StatusCode)
+		}
+	}
+	other := newNode(t, w.address, w.clock, w.keys) // of the sandbox
+	operator, _ := other.signedIn(store.RoleOperator)
+	if got := operator.get("/console/documents/" + inv.DocumentID); got.StatusCode != http.StatusNotFound {
+		t.Errorf("the sandbox shows a document of another environment: %d", got.StatusCode)
+	}
+	if got := own.get("/console/documents/" + inv.ID); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/console/documents/"+inv.DocumentID {
+		t.Errorf("the id of the invoice: %d", got.StatusCode)
+	}
+}
+
+// The page of an accepted document has its printed page in a frame of the same site, and
+// the verified XML.
+func TestFilesOfAnAcceptedDocument(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	inv := w.create(fiscal.FiscalCredit, "Ferretería <b>Pérez</b>", 1000)
+	b, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
+	page := "/console/documents/" + inv.DocumentID
+	b.get(page).want(t, "data-live=", "cuando la DGII da su veredicto")
+	if got := b.get(page + "/pdf"); got.StatusCode != http.StatusNotFound || !strings.Contains(got.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+		t.Errorf("the page of a document without a verdict: %d, %s", got.StatusCode, got.Header.Get("Content-Security-Policy"))
+	}
+	w.drive(time.Hour)
+	inv = w.read(inv)
+	got := b.get(page)
+	got.want(t, `<iframe class="printed"`, `/pdf#`, "Válida, de", "Vigente del", inv.ENCF+" · código de seguridad", "0 faltas", "RNCEmisor", "&lt;ECF")
+	checkPage(t, "document", got)
+	if strings.Contains(got.body, "<b>P") {
+		t.Error("the name of the buyer is HTML")
+	}
+	for format, want := range map[string]int{"": 200, "?format=letter": 200, "?format=receipt": 200, "?format=receipt58": 200, "?format=x": 400} {
+		got := b.get(page + "/pdf" + format)
+		if got.StatusCode != want || want == 200 && (!strings.HasPrefix(got.body, "%PDF") || !strings.Contains(got.Header.Get("Content-Security-Policy"), "frame-ancestors 'self'")) {
+			t.Errorf("%s: %d, %s", format, got.StatusCode, got.Header.Get("Content-Security-Policy"))
+		}
+	}
+	if got := b.get(page + "/pdf?download"); got.Header.Get("Content-Disposition") != `attachment; filename="`+liveRNC+inv.ENCF+`.pdf"` {
+		t.Errorf("download: %s", got.Header.Get("Content-Disposition"))
+	}
+	if got := b.get(page + "/xml"); got.Header.Get("Content-Type") != "application/xml" || !strings.Contains(got.body, "<ECF") {
+		t.Errorf("XML: %d %s", got.StatusCode, got.Header.Get("Content-Type"))
+	}
+	if got := b.get(page + "/progress"); got.Header.Get("Console-Live") != "end" || got.Header.Get("ETag") == "" {
+		t.Error("the fragments of a finished document do not end")
+	}
+}
+
+// An operator decides an unknown outcome with evidence: the document changes, and the
+// audit log and the timeline have the name of the person.
+func TestAnOperatorResolvesAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newLiveEnv(t, address)
+		inv := w.unknown("Ferretería Pérez, SRL", 1000)
+		page := "/console/documents/" + inv.DocumentID
+		operator, u := w.signedIn(store.RoleOperator)
+		operator.get(page).want(t, "No se sabe todavía", "El envío n.º 1", "No emita la venta otra vez", `action="`+page+`/resolve"`, "Todavía no se puede")
+		wrong := operator.post(page+"/resolve", "as", "perhaps", "evidence", "")
+		if wrong.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("a form without evidence: %d", wrong.StatusCode)
+		}
+		wrong.want(t, `id="as-error"`, `id="evidence-error"`)
+		if got := operator.post(page+"/resend", "reason", "no llegó"); got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got.body, "No se cambió nada") {
+			t.Errorf("sending again without a look-up: %d", got.StatusCode)
+		}
+		if got := operator.post(page+"/resolve", "as", "rejected", "evidence", "Oficina Virtual: no existe"); got.StatusCode != http.StatusSeeOther {
+			t.Fatalf("resolve answered %d: %s", got.StatusCode, got.body)
+		}
+		if got := w.read(inv); got.Status != fiscal.Rejected {
+			t.Errorf("the document is %s", got.Status)
+		}
+		operator.get(page+"?done=document.resolved").want(t, "La decisión quedó guardada", "decidió que está rechazado", "Oficina Virtual: no existe", "Decisión de un operador: rechazado")
+		operator.get("/console/audit?object=document:"+inv.DocumentID).want(t, u.Name, "document.resolve")
+	})
+}
+
+// An operator sends a document again when a look-up has shown that the authority does not
+// have it.
+func TestAnOperatorSendsADocumentAgain(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	inv := w.unknown("Ferretería Pérez, SRL", 1000)
+	page := "/console/documents/" + inv.DocumentID
+	operator, _ := w.signedIn(store.RoleOperator)
+	operator.get(page).want(t, "Todavía no se puede")
+	w.drive(40 * time.Second) // one look-up, which shows nothing
+	operator.get(page).want(t, `action="`+page+`/resend"`)
+	if got := operator.post(page+"/resend", "reason", "la DGII no lo tiene"); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("resend answered %d", got.StatusCode)
+	}
+	w.drive(time.Hour)
+	if got := w.read(inv); got.Status != fiscal.Accepted {
+		t.Errorf("the document is %s", got.Status)
+	}
+	operator.get(page).want(t, "Enviado de nuevo: la DGII no lo tiene")
+}
+
+// The first page counts the documents of the viewer, and of nobody else.
+func TestTheFirstPageCountsTheDocumentsOfTheViewer(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newLiveEnv(t, address)
+		for range 3 {
+			w.create(fiscal.Consumer, "Colmado La Esquina", 50)
+		}
+		w.drive(time.Hour)
+		own, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
+		got := own.get("/console/")
+		got.want(t, "Nada necesita su atención", `class="figure">3<`, "Aceptado", `<svg viewBox="0 0 240 100"`, "Tiempo hasta el veredicto", ">3<", "DGII")
+		checkPage(t, "overview", got)
+		other, _ := w.signedIn(store.RoleAccountant, w.addTaxpayer("199000102", "Otra, SRL"))
+		other.get("/console/").want(t, `class="figure">0<`)
+		tag := own.get("/console/overview/live").Header.Get("ETag")
+		own.header.Set("If-None-Match", tag)
+		if got := own.get("/console/overview/live"); got.StatusCode != http.StatusNotModified {
+			t.Errorf("an unchanged overview: %d", got.StatusCode)
+		}
+	})
+}
+
+// The sandbox shows its synthetic results, signs nothing and lets nobody decide.
+func TestADocumentOfTheSandbox(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := &liveEnv{env: e, scope: store.Scope{Environment: fiscal.Sandbox, TaxpayerID: e.taxpayer}}
+	inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
+	operator, _ := e.signedIn(store.RoleOperator)
+	page := "/console/documents/" + inv.DocumentID
+	operator.get(page).want(t, "Aceptado: el comprobante es válido", "Servicio de mantenimiento", "RD$\u00a01,180.00", "no se firma ni se imprime nada")
+	if got := operator.post(page+"/resolve", "as", "rejected", "evidence", "x"); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("a decision in the sandbox: %d", got.StatusCode)
+	}
+}
+
+// The page of a document has the deliveries of its events, with the last answer of the
+// endpoint.
+func TestDeliveriesOfADocument(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	ctx, now := t.Context(), w.clock.Now()
+	endpoint := store.Endpoint{
+		Scope: w.scope, ID: store.NewID(), URL: "https://pos.example/webhook", Kinds: []string{"*"}, Status: store.EndpointEnabled,
+		Secret: store.SealedSecret{Sealed: []byte{1}, Version: 1}, Concurrency: 1, CreatedAt: now, UpdatedAt: now,
+	}
+	w.must(w.Store.Update(ctx, func(tx *store.Tx) error { return tx.CreateEndpoint(ctx, endpoint) }))
+	inv := w.judged(4, simulator.Message{Code: 1385, Text: "RNC del comprador no existe"}, "Clínica San Rafael, SA", 7_800)
+	deliveries, err := w.Store.DeliveriesOfDocument(ctx, w.scope, inv.DocumentID)
+	w.must(err)
+	w.must(w.Store.Update(ctx, func(tx *store.Tx) error {
+		return tx.AddDeliveryAttempt(ctx, store.DeliveryAttempt{
+			Scope: w.scope, ID: store.NewID(), EndpointID: endpoint.ID, EventID: deliveries[0].EventID, Kind: deliveries[0].Kind, Number: 1, At: now, HTTPStatus: 503, Error: "status_503",
+		})
+	}))
+	b, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
+	got := b.get("/console/documents/" + inv.DocumentID)
+	got.want(t, "Aceptado con observaciones", "Qué hacer", "No emita la venta otra vez", "Webhooks", deliveries[0].Kind, endpoint.URL, "Pendiente", "HTTP 503", "status_503")
+	checkPage(t, "document", got)
+	if !strings.Contains(got.body, "data-live=") {
+		t.Error("the page does not follow a delivery that is pending")
+	}
+}
+
+// Everything that the service can know about a document has words in both languages.
+func TestEveryFactOfADocumentHasWords(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for _, status := range fiscal.Statuses() {
+		for _, end := range []string{".title", ".why", ".do"} {
+			e.mustHave("advice." + string(status) + end)
+		}
+	}
+	for _, kind := range []overview.Kind{
+		overview.Deadlines, overview.UnknownOutcomes, overview.Fences, overview.Rejections, overview.FailedValidations, overview.Overdue,
+		overview.LowRanges, overview.EndingCertificates, overview.EndingCredentials, overview.FailingEndpoints,
+	} {
+		for _, end := range []string{".one", ".many", ".do"} {
+			e.mustHave("attention." + string(kind) + end)
+		}
+	}
+	for _, kind := range []evidence.Kind{
+		evidence.Track, evidence.Verdict, evidence.Absent, evidence.Lost, evidence.Inconclusive, evidence.Settled, evidence.NoOther,
+		evidence.Operator, evidence.Note, evidence.Receipt, evidence.DeliveryFailed, evidence.Commercial, evidence.State + "_ours",
+		evidence.State + "_foreign", evidence.State + "_unclear",
+	} {
+		e.mustHave("evidence." + string(kind))
+	}
+	for _, kind := range store.DifferenceKinds() {
+		e.mustHave("difference." + string(kind))
+	}
+	for _, state := range []store.DeliveryState{store.DeliveryPending, store.DeliveryDelivered, store.DeliveryFailed} {
+		e.mustHave("delivery." + string(state))
+	}
+	for _, payment := range []fiscal.PaymentType{fiscal.Cash, fiscal.Credit, fiscal.FreeOfCharge} {
+		e.mustHave("payment." + string(payment))
+	}
+	for _, key := range knownCauses() {
+		e.mustHave(key)
+	}
+}
+
+// Durations are written as people read them.
+func TestShortDurations(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "–", 350 * time.Millisecond: "350 ms", 1400 * time.Millisecond: "1.4 s", 125 * time.Second: "2 min 5 s",
+		3*time.Hour + 10*time.Minute: "3 h 10 min", 50 * time.Hour: "2 d 2 h",
+	} {
+		if got := shortDuration(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+	if got := fmt.Sprint(amount("USD", "1180.00"), amount("DOP", "5")); got != "USD\u00a01,180.00RD$\u00a05.00" {
+		t.Errorf("amounts: %s", got)
+	}
+}

@@ -1,0 +1,361 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+	liveplan "github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// documentPage is the data of the page of a document.
+type documentPage struct {
+	Invoice  store.Invoice
+	Taxpayer string
+	Progress template.HTML // heading, advice, timeline and deliveries
+	Files    template.HTML // printed page and XML
+	Content  *fiscal.Invoice
+	Related  []store.FoundDocument
+	Resolve  *decisionForm // nil: the viewer cannot decide on the document
+	Resend   *decisionForm // nil: the viewer cannot send the document again
+	Refused  []fieldError  // of a form that the page does not show any more
+}
+
+// decisionForm is a form with which an operator decides on a document.
+type decisionForm struct {
+	Form    *form
+	Options []option
+	Blocked string // why it cannot be sent now; empty: it can
+}
+
+func documentAddress(id string) string { return documentsAddress + "/" + id }
+
+// document reads the document that the address names. The error is store.ErrNotFound when
+// the viewer may not see it.
+func (x *request) document() (store.Invoice, error) {
+	id := x.PathValue("document_id")
+	inv, err := x.console.Store.AnyDocument(x.Context(), id)
+	if err != nil {
+		return inv, err
+	}
+	if err := x.viewer.Check(inv.Scope); err != nil {
+		return inv, err
+	}
+	if inv.DocumentID != id && x.Method == http.MethodGet { // the id of its invoice
+		return inv, x.redirectInstead(documentAddress(inv.DocumentID))
+	}
+	return inv, nil
+}
+
+func (c *Console) showDocument(x *request) error {
+	return x.renderDocument(http.StatusOK, nil, nil)
+}
+
+// renderDocument writes the page of a document. resolve and resend are forms that were
+// sent and have an error.
+func (x *request) renderDocument(status int, resolve, resend *form) error {
+	inv, err := x.document()
+	if err != nil {
+		return err
+	}
+	facts, err := x.documentFacts(inv)
+	if err != nil {
+		return err
+	}
+	page := documentPage{Invoice: facts.Invoice}
+	taxpayer, err := x.console.Store.Taxpayer(x.Context(), inv.TaxpayerID)
+	if err != nil {
+		return err
+	}
+	page.Taxpayer = taxpayer.LegalName
+	if page.Related, err = x.console.searcher.SameBuyer(x.Context(), inv.Scope, inv.DocumentID, 5); err != nil {
+		return err
+	}
+	if page.Content, err = x.content(facts.Invoice); err != nil {
+		return err
+	}
+	progress := x.progress(facts)
+	address := documentAddress(inv.DocumentID)
+	if page.Progress, err = x.liveWhile(progress.Live, address+"/progress", "document-progress", progress); err != nil {
+		return err
+	}
+	files, err := x.files(facts.Invoice)
+	if err != nil {
+		return err
+	}
+	if page.Files, err = x.liveWhile(!files.Final, address+"/files", "document-files", files); err != nil {
+		return err
+	}
+	page.Resolve, page.Resend = x.decisions(facts, resolve, resend)
+	if page.Resolve == nil {
+		page.Refused = resolve.Errors()
+	}
+	if page.Resend == nil || page.Resend.Blocked != "" {
+		page.Refused = append(page.Refused, resend.Errors()...)
+	}
+	return x.renderStatus(status, "document", documentName(inv), page)
+}
+
+// documentName returns the number of a document, or the external id while it has none.
+func documentName(inv store.Invoice) string {
+	if inv.ENCF != "" {
+		return inv.ENCF
+	}
+	return inv.ExternalID
+}
+
+// liveWhile returns a template that updates itself while something can change.
+func (x *request) liveWhile(changing bool, address, name string, data any) (template.HTML, error) {
+	if changing {
+		return x.live(address, name, data)
+	}
+	content, err := x.execute(name, x.view("", data))
+	return `<div>` + content + `</div>`, err
+}
+
+// content reads the amounts and lines of a document. It returns nil when the stored
+// request cannot be read, and logs why: the page shows the rest.
+func (x *request) content(inv store.Invoice) (*fiscal.Invoice, error) {
+	request, err := x.console.Store.Request(x.Context(), inv.Scope, inv.ID)
+	if err != nil {
+		return nil, err
+	}
+	content, err := pipeline.ParseRequest(inv, request)
+	if err != nil {
+		x.console.Log.Error("The stored request of a document cannot be read. Its page shows no lines.", "document_id", inv.DocumentID, "error", err.Error())
+		return nil, nil //nolint:nilnil // no content is a state of the page
+	}
+	return content, nil
+}
+
+func (c *Console) updateProgress(x *request) error {
+	inv, err := x.document()
+	if err != nil {
+		return err
+	}
+	facts, err := x.documentFacts(inv)
+	if err != nil {
+		return err
+	}
+	progress := x.progress(facts)
+	return x.lastFragment(!progress.Live, "document-progress", progress)
+}
+
+func (c *Console) updateFiles(x *request) error {
+	inv, err := x.document()
+	if err != nil {
+		return err
+	}
+	files, err := x.files(inv)
+	if err != nil {
+		return err
+	}
+	return x.lastFragment(files.Final, "document-files", files)
+}
+
+// lastFragment is fragment. When it is the last one, the browser stops to update the
+// element.
+func (x *request) lastFragment(last bool, name string, data any) error {
+	if last {
+		x.w.Header().Set("Console-Live", "end")
+	}
+	return x.fragment(name, data)
+}
+
+// decisions returns the forms that the viewer may send for a document.
+func (x *request) decisions(facts documentFacts, resolve, resend *form) (decide, again *decisionForm) {
+	inv := facts.Invoice
+	if inv.Environment == fiscal.Sandbox || facts.Issued == nil ||
+		!x.console.mayUse(x.viewer.Role(), http.MethodPost, documentsAddress+"/{document_id}/resolve") {
+		return nil, nil
+	}
+	if resolve == nil {
+		resolve = newForm(url.Values{})
+	}
+	if resend == nil {
+		resend = newForm(url.Values{})
+	}
+	var verdicts []option
+	for _, one := range []struct {
+		verdict fiscal.Verdict
+		value   string
+	}{{fiscal.VerdictAccepted, "accepted"}, {fiscal.VerdictRejected, "rejected"}} {
+		if liveplan.MayDecide(inv.Status, one.verdict) == nil {
+			verdicts = append(verdicts, option{one.value, x.text("decision." + one.value)})
+		}
+	}
+	if len(verdicts) > 0 {
+		decide = &decisionForm{Form: resolve, Options: verdicts}
+	}
+	if inv.Status == fiscal.OutcomeUnknown || inv.Status == fiscal.Submitted || inv.Status == fiscal.Processing {
+		again = &decisionForm{Form: resend}
+		if liveplan.MayResend(inv.Status, facts.Evidence) != nil {
+			again.Blocked = x.text("document.resend_blocked")
+		}
+	}
+	return decide, again
+}
+
+// resolveDocument records what an operator knows about a document.
+func (c *Console) resolveDocument(x *request) error {
+	inv, err := x.document()
+	if err != nil {
+		return err
+	}
+	f := x.sentForm()
+	d := liveplan.Decision{DocumentID: inv.DocumentID, Note: f.Value("evidence")}
+	switch f.Value("as") {
+	case "accepted":
+		d.Verdict = fiscal.VerdictAccepted
+	case "rejected":
+		d.Verdict = fiscal.VerdictRejected
+	default:
+		f.fail("as", x.text("document.wrong_verdict"))
+	}
+	if f.Value("evidence") == "" {
+		f.fail("evidence", x.text("document.wrong_evidence"))
+	}
+	if f.ok() {
+		_, err = c.resolver.Resolve(x.Context(), inv.Scope, d)
+		err = x.refusal(f, "evidence", err)
+	}
+	if err != nil {
+		return err
+	}
+	if !f.ok() {
+		return x.renderDocument(http.StatusUnprocessableEntity, f, nil)
+	}
+	return x.done(documentAddress(inv.DocumentID), "document.resolved")
+}
+
+// resendDocument lets a worker send the same bytes once more.
+func (c *Console) resendDocument(x *request) error {
+	inv, err := x.document()
+	if err != nil {
+		return err
+	}
+	f := x.sentForm()
+	if f.Value("reason") == "" {
+		f.fail("reason", x.text("document.wrong_reason"))
+	}
+	if f.ok() {
+		_, err = c.resolver.Resend(x.Context(), inv.Scope, inv.DocumentID, f.Value("reason"))
+		err = x.refusal(f, "reason", err)
+	}
+	if err != nil {
+		return err
+	}
+	if !f.ok() {
+		return x.renderDocument(http.StatusUnprocessableEntity, nil, f)
+	}
+	return x.done(documentAddress(inv.DocumentID), "document.resent")
+}
+
+// refusal turns a refusal of the rules of decisions into an error of the form. It returns
+// other errors as they are.
+func (x *request) refusal(f *form, field string, err error) error {
+	switch {
+	case errors.Is(err, liveplan.ErrUndecidable):
+		f.fail(field, x.text("document.refused", lang.ErrorText(err, x.language)))
+		return nil
+	case errors.Is(err, store.ErrInvoiceChanged):
+		f.fail("", x.text("document.changed"))
+		return nil
+	}
+	return err
+}
+
+// documentFacts is everything that the service knows about a document.
+type documentFacts struct {
+	store.DocumentState
+	Evidence    []evidence.Item
+	History     []store.HistoryEntry
+	Attempts    []store.Attempt
+	Responses   []store.UnconfirmedResponse
+	Differences []store.Difference
+	Job         *store.Job // nil: no worker continues with the document
+	Deliveries  []deliveryView
+}
+
+// documentFacts reads what is known about a document.
+func (x *request) documentFacts(inv store.Invoice) (f documentFacts, err error) {
+	ctx, s := x.Context(), x.console.Store
+	states, err := s.DocumentStates(ctx, inv.Environment, []string{inv.DocumentID})
+	if err != nil {
+		return f, err
+	}
+	if states[inv.DocumentID] == nil {
+		return f, store.ErrNotFound
+	}
+	f.DocumentState = *states[inv.DocumentID]
+	if f.Evidence, err = pipeline.DecodeEvidence(f.DocumentState.Evidence); err != nil {
+		return f, err
+	}
+	if f.History, err = s.History(ctx, inv.Scope, inv.ID); err != nil {
+		return f, err
+	}
+	if f.Attempts, err = s.Attempts(ctx, inv.Scope, inv.DocumentID); err != nil {
+		return f, err
+	}
+	if f.Responses, err = s.UnconfirmedResponses(ctx, inv.Scope, inv.DocumentID); err != nil {
+		return f, err
+	}
+	if f.Differences, err = s.DifferencesOf(ctx, inv.Scope, inv.DocumentID); err != nil {
+		return f, err
+	}
+	job, err := s.JobOf(ctx, inv.Scope, inv.DocumentID)
+	if err == nil {
+		f.Job = &job
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return f, err
+	}
+	f.Deliveries, err = x.deliveries(ctx, inv)
+	return f, err
+}
+
+// deliveryView is the delivery of an event to an endpoint.
+type deliveryView struct {
+	store.Delivery
+	URL  string
+	Last *store.DeliveryAttempt // nil: none yet, or not kept any more
+}
+
+// deliveries reads the deliveries of the events of a document, with their last attempts.
+func (x *request) deliveries(ctx context.Context, inv store.Invoice) (all []deliveryView, err error) {
+	found, err := x.console.Store.DeliveriesOfDocument(ctx, inv.Scope, inv.DocumentID)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	endpoints, err := x.console.Store.Endpoints(ctx, inv.Scope, "", store.MaxEndpoints)
+	if err != nil {
+		return nil, err
+	}
+	addresses := map[string]string{}
+	for _, e := range endpoints {
+		addresses[e.ID] = e.URL
+	}
+	attempts := map[string]*store.DeliveryAttempt{}
+	for i, d := range found {
+		if i == 0 || found[i-1].EventID != d.EventID {
+			some, err := x.console.Store.AttemptsOfEvent(ctx, inv.Scope, d.EventID)
+			if err != nil {
+				return nil, err
+			}
+			for j := range some {
+				attempts[some[j].EventID+some[j].EndpointID] = &some[j]
+			}
+		}
+		all = append(all, deliveryView{d, addresses[d.EndpointID], attempts[d.EventID+d.EndpointID]})
+	}
+	return all, nil
+}
+
+// Tries returns how many attempts were made.
+func (d deliveryView) Tries() int { return int(d.Attempt) }

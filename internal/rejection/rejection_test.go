@@ -1,0 +1,99 @@
+package rejection_test
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/rejection"
+)
+
+func TestEveryCodeHasItsFourTexts(t *testing.T) {
+	t.Parallel()
+	codes := rejection.Codes()
+	if !slices.IsSortedFunc(codes, byNumber) || len(slices.Compact(slices.Clone(codes))) != len(codes) {
+		t.Errorf("the codes are not sorted, or one is there twice: %v", codes)
+	}
+	for _, code := range codes {
+		english, todo, ok := rejection.Explain(code, lang.English)
+		spanish, hacer, okSpanish := rejection.Explain(code, lang.Spanish)
+		if !ok || !okSpanish {
+			t.Errorf("%s has no explanation", code)
+		}
+		for _, text := range []string{english, todo, spanish, hacer} {
+			if len(text) < 20 || !strings.HasSuffix(text, ".") || strings.Contains(text, "%!") {
+				t.Errorf("%s: %q is no sentence", code, text)
+			}
+		}
+		if english == spanish || todo == hacer {
+			t.Errorf("%s: both languages have the same text", code)
+		}
+	}
+	if _, _, ok := rejection.Explain("1", lang.English); ok {
+		t.Error("the code 1, an acceptance, has an explanation")
+	}
+}
+
+func byNumber(a, b string) int {
+	x, _ := strconv.Atoi(a)
+	y, _ := strconv.Atoi(b)
+	return x - y
+}
+
+// The codes that answers of the authority have had, and those of the simulator.
+func TestEveryKnownCodeIsExplained(t *testing.T) {
+	t.Parallel()
+	known := strings.Fields("2 4 64 75 135 145 156 176 260 1385 1920 1934 2020 3205 3243 " +
+		"90001 90002 90003 90004 90005 90011 90012 90014 90015 90016 90017 90099")
+	if diff := cmp.Diff(known, rejection.Codes()); diff != "" {
+		t.Errorf("known codes (-want +got):\n%s", diff)
+	}
+}
+
+func TestExplanationsFollowTheWordsOfTheAuthority(t *testing.T) {
+	t.Parallel()
+	stored := []string{"[135] Número de secuencia no autorizada.", "[7777]", "[135]", "notes: cut", "[not closed"}
+	explained := rejection.Explained(fiscal.Rejected, stored, lang.Spanish)
+	note, ok := rejection.Note("135", lang.Spanish)
+	if !ok || !strings.HasPrefix(note, "El código 135 significa: La secuencia") || !strings.Contains(note, "Qué hacer: El operador") {
+		t.Errorf("the note is %q", note)
+	}
+	want := []string{stored[0], stored[1], stored[2], note, stored[3], stored[4]}
+	if diff := cmp.Diff(want, explained); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := rejection.Explained(fiscal.Accepted, nil, lang.English); len(got) != 0 {
+		t.Errorf("no messages became %v", got)
+	}
+	unknown := rejection.Explained(fiscal.Rejected, []string{"[7777] x"}, lang.English)
+	if len(unknown) != 2 || !strings.Contains(unknown[1], "new external_id and a new Idempotency-Key") {
+		t.Errorf("nothing says what to do after an unknown code: %v", unknown)
+	}
+}
+
+// The pages for integrators have a row for each code, with the words of the table.
+func TestPagesHaveEveryCode(t *testing.T) {
+	t.Parallel()
+	for page, language := range map[string]lang.Language{
+		"../../docs/after-a-rejection.md": lang.English, "../../docs/es/despues-de-un-rechazo.md": lang.Spanish,
+	} {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []string
+		for _, code := range rejection.Codes() {
+			meaning, whatToDo, _ := rejection.Explain(code, language)
+			rows = append(rows, "| "+code+" | "+meaning+" | "+whatToDo+" |\n")
+		}
+		if want := "|---|---|---|\n" + strings.Join(rows, ""); !strings.HasSuffix(string(content), want) {
+			t.Errorf("%s does not end with these rows:\n%s", page, strings.Join(rows, ""))
+		}
+	}
+}
