@@ -83,7 +83,12 @@ func examples() map[string][]string {
 		"audit verify":     {"fiscalhub audit verify", "fiscalhub audit verify --checkpoint checkpoint.json"},
 		"audit checkpoint": {"fiscalhub audit checkpoint --out checkpoint.json"},
 		"migrate":          {"fiscalhub migrate", "fiscalhub migrate --database postgres://db/fiscalhub"},
-		"backup":           {"fiscalhub backup copy.db"},
+		"export write": {
+			"fiscalhub export --taxpayer ID --environment production --from 2026-11-01 --to 2026-11-30 --out november.zip",
+			"fiscalhub export --taxpayer ID --environment production --from 2026-01-01 --to 2026-12-31 --out 2026.zip --pdf",
+		},
+		"export verify": {"fiscalhub export verify november.zip", "fiscalhub export verify november.zip --json"},
+		"backup":        {"fiscalhub backup copy.db"},
 		"send": {
 			"fiscalhub send invoices.ndjson --check",
 			"fiscalhub send invoices.ndjson --taxpayer ID --key KEY --wait --results results.ndjson",

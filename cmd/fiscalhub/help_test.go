@@ -46,6 +46,7 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 			if _, err := newParser(t).Parse(words); err != nil && !strings.Contains(err.Error(), "no such file") {
 				t.Errorf("%s: %v", line, err)
 			}
+			path := strings.TrimSuffix(path, " write") // the command export without a name
 			if !strings.HasPrefix(strings.Join(words, " "), path) {
 				t.Errorf("%q is an example of another command than %s", line, path)
 			}

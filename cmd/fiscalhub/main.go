@@ -71,6 +71,7 @@ type cli struct {
 	Simulator   simulatorCmd   `cmd:"" help:"Run a simulator of the tax authority, with a control API."`
 	User        userCmd        `cmd:"" help:"Create, list, disable and reset the people of the console, and change their roles."`
 	Audit       auditCmd       `cmd:"" help:"List and verify the log of what operators have changed."`
+	Export      exportCmd      `cmd:"" help:"Write the documents of a taxpayer into a ZIP file, and check such files."`
 	Doctor      doctorCmd      `cmd:"" help:"Check what a server depends on: permissions, keys, clock, database, disk, trust, the tax authority. Each line says what to do."`
 	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to the schema of this version."`
 	Backup      backupCmd      `cmd:"" help:"Copy a SQLite database into a new file, also while the service runs."`

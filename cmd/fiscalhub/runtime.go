@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -111,6 +113,37 @@ func (r *envRuntime) circuits() func() map[string]bool {
 			all[c.Service] = c.Open
 		}
 		return all
+	}
+}
+
+// services returns a function that reads what this node has seen of the services of the
+// authority. It returns nil in the sandbox.
+func (r *envRuntime) services(metrics prometheus.Gatherer) func() ([]overview.ServiceFigures, error) {
+	if r.authority == nil {
+		return nil
+	}
+	return func() ([]overview.ServiceFigures, error) { return overview.ServicesOf(metrics) }
+}
+
+// clock returns a function that compares the authority's clock with this node's. It
+// returns nil in the sandbox.
+func (r *envRuntime) clock() func() (ahead time.Duration, known bool) {
+	if r.authority == nil {
+		return nil
+	}
+	return r.authority.Clock
+}
+
+// release returns a function that releases the fenced number ranges of a taxpayer. It
+// returns nil in the sandbox.
+func (r *envRuntime) release(s *store.Store, witness *fence.Fence) func(ctx context.Context, scope store.Scope) error {
+	if r.authority == nil {
+		return nil
+	}
+	releaser := fence.Releaser{Store: s, Authority: r.authority, Identities: r.certificates, Fence: witness, Now: s.Now}
+	return func(ctx context.Context, scope store.Scope) error {
+		_, err := releaser.Release(ctx, scope)
+		return err
 	}
 }
 

@@ -6,13 +6,16 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/console"
+	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
+	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -70,6 +73,10 @@ type consoleParts struct {
 
 	pipeline *pipeline.Pipeline
 	circuits func() map[string]bool // nil in the sandbox
+	exports  *export.Jobs
+	release  func(ctx context.Context, scope store.Scope) error // nil in the sandbox
+	services func() ([]overview.ServiceFigures, error)          // nil in the sandbox
+	clock    func() (ahead time.Duration, known bool)           // nil in the sandbox
 }
 
 // newConsole builds the console, and opens its listener if it has one of its own. It
@@ -101,6 +108,8 @@ func (f consoleFlags) newConsole(ctx context.Context, all *listeners, config ser
 		ReceiverURL:  p.receiverURL,
 		Pipeline:     p.pipeline,
 		Circuits:     p.circuits,
+		Exports:      p.exports,
+		Services:     p.services, AuthorityClock: p.clock, Release: p.release,
 	})
 	if err != nil {
 		return nil, err

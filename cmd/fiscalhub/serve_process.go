@@ -13,6 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -83,6 +84,10 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err != nil {
 		return err
 	}
+	exports, err := t.newExports(config.env, s, runtime.pipeline, log)
+	if err != nil {
+		return err
+	}
 	limits, clients := newCapacity(config.memory, log), capacity.NewClientFinder(config.proxies, s.Now, log)
 	a, err := api.New(api.Options{
 		Store: s, Pipeline: runtime.pipeline, Keyring: ring, Environment: config.env, BaseURL: config.baseURL, RateLimit: config.rateLimit,
@@ -111,6 +116,8 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		receiverURL: own.publicURL(config),
 		pipeline:    runtime.pipeline,
 		circuits:    runtime.circuits(),
+		exports:     exports,
+		services:    runtime.services(registry), clock: runtime.clock(), release: runtime.release(s, witness),
 	})
 	if err != nil {
 		return err
@@ -124,6 +131,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	p := process{
 		log: log, store: s, keyring: ring, api: a, pipeline: runtime.pipeline, events: events, console: console, fence: witness,
 		certificate: config.tls, listeners: all, drainDelay: c.DrainDelay,
+		exports: pages.jobs(exports),
 	}
 	return p.run(t.ctx)
 }
@@ -167,6 +175,7 @@ type process struct {
 	certificate *servedCertificate // nil: no TLS
 	listeners   listeners
 	drainDelay  time.Duration
+	exports     *export.Jobs // nil: the process serves no console
 }
 
 // run serves until the process is asked to stop or a disk fails. It stops in this
@@ -225,6 +234,9 @@ func (p process) startWork(ctx context.Context) <-chan struct{} {
 		all.Go(func() { p.events.run(ctx) })
 		all.Go(func() { p.console.run(ctx) })
 		all.Go(func() { p.pipeline.Run(ctx) })
+		if p.exports != nil {
+			all.Go(func() { p.exports.Run(ctx) })
+		}
 		if p.certificate != nil {
 			all.Go(func() { p.certificate.run(ctx, p.log) })
 		}

@@ -122,10 +122,10 @@ func contingencyDeadline(t *terminal, s *store.Store, w store.WaitingDocument) (
 		return nil, nil
 	}
 	last, err := s.Contingency(t.ctx, w.Environment)
-	if errors.Is(err, store.ErrNotFound) || err == nil && (last.EndedAt.IsZero() || w.CreatedAt.After(last.EndedAt)) {
+	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
-	return optionalTime(last.EndedAt.Add(fiscal.ContingencyTime)), err
+	return optionalTime(last.Deadline(w.Status, w.CreatedAt)), err
 }
 
 // nextTry returns when a worker takes a job, for a table.

@@ -60,53 +60,24 @@ func (a *API) createInvoice(x *exchange) error {
 	return x.write(done.HTTPStatus, done.Body)
 }
 
-// newCommand validates an invoice and returns the command that registers it. When the
-// invoice is not valid, the command has only what identifies the request: the pipeline
-// may have registered it before.
+// newCommand validates an invoice and returns the command that registers it, as
+// pipeline.NewCommand does. It also refuses a scenario that the type does not have.
 func newCommand(raw []byte, document *strictjson.Document, scenario pipeline.Scenario) (pipeline.Command, error) {
-	canonical := document.Canonical()
-	if document.Truncated() {
-		// The canonical form is that of another request. No registered request
-		// has this one, which is not canonical.
-		canonical = append([]byte{' '}, raw...)
-	}
-	c := pipeline.Command{Intent: pipeline.Intent{Fingerprint: fingerprint(canonical, scenario), RawDigest: digest(raw)}}
-	inv, err := fiscal.New(fiscal.DecodeRequest(document))
-	if err != nil {
-		return c, err
-	}
-	if !scenario.Fits(inv.Type) {
-		return c, badRequest(lang.Messagef(
+	c, err := pipeline.NewCommand(raw, document, scenario)
+	if err == nil && !scenario.Fits(c.Invoice.Type) {
+		refused := badRequest(lang.Messagef(
 			"Sandbox-Scenario: an invoice of type %s never has the status %s",
-			"Sandbox-Scenario: una factura del tipo %s nunca tiene el estado %s", inv.Type, scenario))
+			"Sandbox-Scenario: una factura del tipo %s nunca tiene el estado %s", c.Invoice.Type, scenario))
+		return pipeline.Command{Intent: c.Intent}, refused
 	}
-	c.Invoice, c.Request, c.Scenario = inv, canonical, scenario
-	return c, nil
+	return c, err
 }
 
 // mayBeReplay reports whether the idempotency key may be known although err was
-// returned. That is so when a rule refused the invoice, because the rule may
-// have been different before, and when the database takes no writes. It is not
-// so when the outcome of a commit is unknown: a retry of the client finds out.
+// returned: the rule that refused the invoice may have been different before.
 func mayBeReplay(err error) bool {
-	var (
-		problems fiscal.Problems
-		notReady *pipeline.NotReadyError
-		refused  *apiError
-	)
-	return errors.As(err, &problems) || errors.As(err, &notReady) || errors.As(err, &refused) ||
-		(errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrOutcomeUnknown))
-}
-
-// fingerprint returns a hash of the meaning of a request. The scenario is part
-// of it, after a zero byte, which JSON text cannot contain.
-func fingerprint(canonical []byte, s pipeline.Scenario) []byte {
-	h := sha256.New()
-	_, _ = h.Write(canonical) // a hash never fails
-	if s != "" {
-		_, _ = h.Write([]byte("\x00" + string(s)))
-	}
-	return h.Sum(nil)
+	var refused *apiError
+	return errors.As(err, &refused) || pipeline.MayBeReplay(err)
 }
 
 func digest(b []byte) []byte {

@@ -15,6 +15,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"html/template"
@@ -27,6 +28,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
+	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	liveplan "github.com/fiscalhub/fiscalhub/internal/live"
@@ -37,8 +39,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Options are what a Console needs. All fields but RequireSecondFactor, Circuits, Trusted
-// and ReceiverURL are required.
+// Options are what a Console needs. All fields but RequireSecondFactor, Trusted, ReceiverURL
+// and those of the authority are required.
 type Options struct {
 	Store       *store.Store
 	People      *people.People
@@ -64,6 +66,18 @@ type Options struct {
 	// Circuits returns which services of the authority this node does not call now; nil
 	// in the sandbox.
 	Circuits func() map[string]bool
+
+	Exports *export.Jobs // makes the files of the page of exports
+
+	// Services returns what this node has seen of the services of the authority; nil in
+	// the sandbox.
+	Services func() ([]overview.ServiceFigures, error)
+	// AuthorityClock returns by how much the authority's clock is ahead of this node's,
+	// and false when it is not known; nil in the sandbox.
+	AuthorityClock func() (ahead time.Duration, known bool)
+	// Release releases the fenced number ranges of a taxpayer, as the command reconcile
+	// does; nil in the sandbox.
+	Release func(ctx context.Context, scope store.Scope) error
 }
 
 func (o Options) check() error {
@@ -74,6 +88,8 @@ func (o Options) check() error {
 		return errors.New("console: options: Certificates and Endpoints are required")
 	case o.Pipeline == nil:
 		return errors.New("console: options: Pipeline is required")
+	case o.Exports == nil:
+		return errors.New("console: options: Exports is required")
 	case o.BaseURL == "" || strings.HasSuffix(o.BaseURL, "/"):
 		return fmt.Errorf("console: options: BaseURL %q must be an address without a slash at the end", o.BaseURL)
 	}
@@ -94,6 +110,7 @@ type Console struct {
 	searcher    *overview.Searcher
 	reporter    *overview.Reporter
 	resolver    *liveplan.Resolver
+	releases    releases
 }
 
 // New returns a console. It fails when an option is missing, or an embedded template or

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
@@ -83,7 +84,14 @@ func newNode(t *testing.T, address string, clock *storetest.Clock, keys *seal.Ke
 	e.must(err)
 	all, err := people.New(people.Options{Store: s, Secrets: access.NewSecrets(s, keys), Hasher: e.hasher, Now: clock.Now})
 	e.must(err)
+	run, err := pipeline.New(pipeline.Options{Store: s, Plan: pipeline.Sandbox{}, Env: fiscal.Sandbox, Now: clock.Now, Log: slog.New(slog.DiscardHandler)})
+	e.must(err)
+	exports, err := export.NewJobs(export.JobsOptions{
+		Store: s, Pipeline: run, Environment: fiscal.Sandbox, Dir: filepath.Join(t.TempDir(), "exports"), Now: clock.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	e.must(err)
 	o := Options{
+		Pipeline: run, Exports: exports,
 		Store: s, People: all, Keyring: ring, Environment: fiscal.Sandbox, BaseURL: "http://console.example", Now: clock.Now,
 		Log: slog.New(slog.DiscardHandler), Clients: capacity.NewClientFinder(nil, clock.Now, slog.New(slog.DiscardHandler)),
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -12,8 +13,9 @@ type form struct {
 	errors []fieldError
 }
 
-// fieldError is an error of a field; of the whole form when the name is empty.
-type fieldError struct{ Name, Text string }
+// fieldError is an error of a field; of the whole form when the name is empty. AtField is
+// its text beside the field, where it differs from the one in the list of all errors.
+type fieldError struct{ Name, Text, AtField string }
 
 // newForm returns a form with values to begin with. values may be nil.
 func newForm(values url.Values) *form { return &form{values: values} }
@@ -43,7 +45,9 @@ func (f *form) Has(name, value string) bool {
 }
 
 // fail records an error of a field, or of the whole form when the name is empty.
-func (f *form) fail(name, text string) { f.errors = append(f.errors, fieldError{name, text}) }
+func (f *form) fail(name, text string) {
+	f.errors = append(f.errors, fieldError{Name: name, Text: text})
+}
 
 // ok reports whether the form has no error.
 func (f *form) ok() bool { return len(f.errors) == 0 }
@@ -60,7 +64,7 @@ func (f *form) Errors() []fieldError {
 func (f *form) Error(name string) string {
 	for _, e := range f.Errors() {
 		if e.Name == name {
-			return e.Text
+			return cmp.Or(e.AtField, e.Text)
 		}
 	}
 	return ""

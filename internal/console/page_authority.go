@@ -1,3 +1,152 @@
 package console
 
-func (*Console) authorityPages() []page { return nil }
+import (
+	"errors"
+	"html/template"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/overview"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+const (
+	authorityAddress   = "/console/authority"
+	contingenciesShown = 20
+	// largeSkew is how much the clocks may differ before the page warns.
+	largeSkew = 10 * time.Second
+)
+
+func (c *Console) authorityPages() []page {
+	return []page{
+		get(authorityAddress, overseers(), c.showAuthority),
+		live(authorityAddress+"/state", overseers(), c.showAuthorityState),
+		post(authorityAddress+"/release", overseers(), operators(), c.releaseRanges),
+	}
+}
+
+// authorityView is what the page of the tax authority shows.
+type authorityView struct {
+	Live          bool // false in the sandbox, which has no authority
+	State         overview.Authority
+	Services      []serviceRow
+	Contingencies []contingencyRow
+	Fences        []fenceRow
+	Clock         clockView
+}
+
+// serviceRow is a service of the authority as this node sees it.
+type serviceRow struct {
+	overview.ServiceFigures
+	Open  bool // the node does not call it now
+	Known bool // it has a circuit breaker
+}
+
+// Share returns the share of failures in percent.
+func (r serviceRow) Share() string {
+	if r.Calls == 0 {
+		return "–"
+	}
+	tenths := r.Failures * 1000 / r.Calls
+	return decimalOf(tenths)
+}
+
+// contingencyRow is a contingency with its length.
+type contingencyRow struct {
+	store.Contingency
+	Lasted   time.Duration
+	Deadline time.Time // of the documents that waited; zero while it lasts
+}
+
+// fenceRow is a fenced number range.
+type fenceRow struct {
+	overview.Fence
+	Taxpayer string
+	Running  bool   // this node releases it now
+	Problem  string // why the last release of this node ended
+}
+
+// clockView is the difference between the clocks of the authority and of this node.
+type clockView struct {
+	Known bool
+	Ahead time.Duration
+	Large bool
+}
+
+func (c *Console) showAuthority(x *request) error {
+	v, err := x.authority()
+	if err != nil {
+		return err
+	}
+	state, err := x.live(authorityAddress+"/state", "authority-state", v)
+	if err != nil {
+		return err
+	}
+	return x.render("authority", x.text("authority.title"), struct{ State template.HTML }{state})
+}
+
+func (c *Console) showAuthorityState(x *request) error {
+	v, err := x.authority()
+	if err != nil {
+		return err
+	}
+	return x.fragment("authority-state", v)
+}
+
+func (x *request) authority() (v authorityView, err error) {
+	c := x.console
+	v.Live = c.Environment != fiscal.Sandbox
+	if !v.Live {
+		return v, nil
+	}
+	if v.State, err = c.reporter.Authority(x.Context(), c.Environment); err != nil {
+		return v, err
+	}
+	if v.Services, err = c.serviceRows(v.State.Circuits); err != nil {
+		return v, err
+	}
+	contingencies, err := c.Store.Contingencies(x.Context(), c.Environment, contingenciesShown)
+	if err != nil {
+		return v, err
+	}
+	for _, one := range contingencies {
+		row := contingencyRow{Contingency: one, Lasted: c.Now().Sub(one.StartedAt)}
+		if !one.EndedAt.IsZero() {
+			row.Lasted, row.Deadline = one.EndedAt.Sub(one.StartedAt), one.EndedAt.Add(fiscal.ContingencyTime)
+		}
+		v.Contingencies = append(v.Contingencies, row)
+	}
+	fences, err := c.reporter.Fences(x.Context(), x.viewer.Within())
+	if err != nil {
+		return v, err
+	}
+	for _, fence := range fences {
+		taxpayer, err := c.Store.Taxpayer(x.Context(), fence.TaxpayerID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return v, err
+		}
+		running, problem := c.releases.state(fence.TaxpayerID)
+		v.Fences = append(v.Fences, fenceRow{fence, taxpayer.LegalName, running, problem})
+	}
+	if c.AuthorityClock != nil {
+		v.Clock.Ahead, v.Clock.Known = c.AuthorityClock()
+		v.Clock.Large = v.Clock.Ahead.Abs() > largeSkew
+	}
+	return v, nil
+}
+
+// serviceRows joins the figures of services with their circuit breakers.
+func (c *Console) serviceRows(circuits map[string]bool) ([]serviceRow, error) {
+	var rows []serviceRow
+	if c.Services != nil {
+		figures, err := c.Services()
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range figures {
+			open, known := circuits[f.Service]
+			rows = append(rows, serviceRow{f, open, known})
+		}
+	}
+	return rows, nil
+}

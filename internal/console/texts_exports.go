@@ -1,3 +1,54 @@
 package console
 
-func exportTexts() texts { return texts{} }
+// exportTexts are the texts of the page of exports.
+func exportTexts() texts {
+	return texts{
+		"exports.title":          {"Exportaciones", "Exports"},
+		"exports.lead":           {"Los comprobantes de un mes o de cualquier período en un archivo ZIP: XML firmados, tabla para hoja de cálculo, resumen por día y tasa, y las huellas que permiten verificarlo.", "The documents of a month or any span in a ZIP file: signed XML, a table for spreadsheets, sums by day and rate, and digests to check it with."},
+		"exports.new":            {"Nueva exportación", "New export"},
+		"exports.taxpayer":       {"Contribuyente", "Taxpayer"},
+		"exports.choose":         {"Elija un contribuyente", "Choose a taxpayer"},
+		"exports.from":           {"Desde (fecha de emisión)", "From (date of issue)"},
+		"exports.to":             {"Hasta", "To"},
+		"exports.include":        {"Incluir además", "Include also"},
+		"exports.pdf":            {"Representaciones impresas (PDF)", "Printed pages (PDF)"},
+		"exports.create":         {"Exportar", "Export"},
+		"exports.this_month":     {"Este mes", "This month"},
+		"exports.last_month":     {"Mes pasado", "Last month"},
+		"exports.kept":           {"Exportaciones guardadas", "Kept exports"},
+		"exports.span":           {"Período", "Span"},
+		"exports.state":          {"Estado", "State"},
+		"exports.documents":      {"Comprobantes", "Documents"},
+		"exports.by":             {"Solicitada por", "Asked for by"},
+		"exports.until":          {"Se guarda hasta", "Kept until"},
+		"exports.actions":        {"Acciones", "Actions"},
+		"exports.with_pdf":       {"con PDF", "with PDF"},
+		"exports.done":           {"Lista", "Ready"},
+		"exports.running":        {"En curso", "Running"},
+		"exports.waiting":        {"En espera", "Waiting"},
+		"exports.failed":         {"Falló", "Failed"},
+		"exports.failed_text":    {"No se pudo crear el archivo. Inténtelo de nuevo; si continúa, avise a quien opera el servicio.", "The file could not be made. Try again; if it goes on, tell the person who runs the service."},
+		"exports.progress":       {"Avance de la exportación", "Progress of the export"},
+		"exports.download":       {"Descargar", "Download"},
+		"exports.download_label": {"Descargar la exportación del %s al %s", "Download the export from %s to %s"},
+		"exports.again":          {"Repetir", "Try again"},
+		"exports.delete":         {"Borrar", "Delete"},
+		"exports.delete_label":   {"Borrar la exportación del %s al %s", "Delete the export from %s to %s"},
+		"exports.delete_ask":     {"¿Borrar esta exportación? Los comprobantes no cambian y puede exportarlos otra vez.", "Delete this export? The documents do not change, and you can export them again."},
+		"exports.empty":          {"Todavía no hay exportaciones", "There are no exports yet"},
+		"exports.empty_text":     {"Elija un período arriba. El archivo se prepara en segundo plano y se guarda 7 días.", "Choose a span above. The file is made in the background and kept for 7 days."},
+		"exports.verify":         {"Para comprobar que un archivo no fue alterado:", "To check that a file was not changed:"},
+		"exports.file_name":      {"ARCHIVO.zip", "FILE.zip"},
+		"exports.no_taxpayer":    {"Elija un contribuyente.", "Choose a taxpayer."},
+		"exports.wrong_date":     {"Escriba una fecha del calendario.", "Enter a date of the calendar."},
+		"exports.wrong_span":     {"La última fecha debe ser igual o posterior a la primera.", "The last date must be the first one or later."},
+		"exports.too_many":       {"Este contribuyente ya tiene varias exportaciones en curso o guardadas. Espere a que terminen o borre las que no necesita.", "This taxpayer already has several exports that run or are kept. Wait for them, or delete those that you do not need."},
+
+		"done.exports.created": {"La exportación está en preparación. Puede salir de esta página.", "The export is being made. You may leave this page."},
+		"done.exports.deleted": {"La exportación se borró.", "The export was deleted."},
+
+		"error.no_file.title": {"El archivo no está disponible aquí", "The file is not available here"},
+		"error.no_file.text":  {"La exportación aún no está lista, o su archivo está en otro nodo del servicio.", "The export is not ready yet, or its file is on another node of the service."},
+		"error.no_file.next":  {"Vuelva a la página de exportaciones. Si está lista y no se descarga, bórrela y repítala.", "Go back to the page of exports. If it is ready and cannot be downloaded, delete it and make it again."},
+	}
+}

@@ -52,6 +52,14 @@ func (v *view) May(method, address string) bool {
 	return v.console.mayUse(v.Viewer.Role(), method, address)
 }
 
+// With returns a view of the same page with other data, for a template that is also a
+// fragment.
+func (v *view) With(data any) *view {
+	other := *v
+	other.Data = data
+	return &other
+}
+
 // Path returns the path of the page.
 func (v *view) Path() string { return v.path }
 
@@ -73,30 +81,31 @@ func (c *Console) functions(language lang.Language) template.FuncMap {
 	t := func(key string, args ...any) (string, error) { return c.texts.text(language, key, args...) }
 	f := format{language: language, text: t, now: c.Now}
 	return template.FuncMap{
-		"t":       t,
-		"has":     func(key string) bool { return c.texts[key] != (text{}) },
-		"asset":   c.assets.address,
-		"icon":    icon,
-		"badge":   badge,
-		"status":  f.status,
-		"date":    f.date,
-		"instant": f.instant,
-		"seconds": f.seconds,
-		"ago":     f.ago,
-		"until":   f.until,
-		"money":   money,
-		"amount":  amount,
-		"decimal": decimal,
-		"number":  number,
-		"count":   f.count,
-		"role":    f.role,
-		"field":   newField,
-		"option":  func(value, label string) option { return option{value, label} },
-		"options": func(all ...option) []option { return all },
-		"list":    func(all ...any) []any { return all },
-		"dict":    dict,
-		"join":    strings.Join,
-		"token":   store.NewID, // of a form that creates a secret, see request.formToken
+		"t":        t,
+		"has":      func(key string) bool { return c.texts[key] != (text{}) },
+		"asset":    c.assets.address,
+		"icon":     icon,
+		"badge":    badge,
+		"status":   f.status,
+		"date":     f.date,
+		"instant":  f.instant,
+		"seconds":  f.seconds,
+		"ago":      f.ago,
+		"until":    f.until,
+		"money":    money,
+		"amount":   amount,
+		"decimal":  decimal,
+		"number":   number,
+		"count":    f.count,
+		"role":     f.role,
+		"field":    newField,
+		"option":   func(value, label string) option { return option{value, label} },
+		"options":  func(all ...option) []option { return all },
+		"list":     func(all ...any) []any { return all },
+		"dict":     dict,
+		"join":     strings.Join,
+		"token":    store.NewID, // of a form that creates a secret, see request.formToken
+		"duration": duration,
 	}
 }
 

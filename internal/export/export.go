@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -50,6 +51,8 @@ type Options struct {
 	Now      func() time.Time
 	// Progress receives how many of the documents are written. It may be nil.
 	Progress func(done, total int64)
+
+	part int // documents of a part; 0: partSize
 }
 
 // A Manifest describes an export.
@@ -76,6 +79,9 @@ type File struct {
 
 const manifestFormat = 1
 
+// partialEnding ends the name of the folder of an export that is not complete.
+const partialEnding = ".partial"
+
 // Write exports documents into a new file. The error is fs.ErrExist when the file
 // exists.
 //
@@ -86,7 +92,7 @@ func Write(ctx context.Context, path string, o Options) (Manifest, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return Manifest{}, fmt.Errorf("%s: %w", path, fs.ErrExist)
 	}
-	w, err := begin(ctx, path+".partial", o)
+	w, err := begin(ctx, path+partialEnding, o)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -103,7 +109,7 @@ func Write(ctx context.Context, path string, o Options) (Manifest, error) {
 // join writes the file from the complete parts.
 func (w *writer) join(ctx context.Context, path string) (m Manifest, err error) {
 	whole := filepath.Join(w.dir, "export.zip")
-	f, err := os.Create(whole)
+	f, err := create(whole)
 	if err != nil {
 		return m, err
 	}
@@ -122,8 +128,22 @@ func (w *writer) join(ctx context.Context, path string) (m Manifest, err error) 
 	if err := errors.Join(archive.Close(), sealFile(f), f.Sync(), f.Close()); err != nil {
 		return m, err
 	}
-	// Link fails when the file exists, which another export may have made meanwhile.
-	return m, os.Link(whole, path)
+	return m, errors.Join(publish(whole, path), atomicfile.SyncDir(filepath.Dir(path)))
+}
+
+// create creates a file that only this user can read.
+func create(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+}
+
+// publish gives a complete file its name. Link fails when the file exists, which another
+// export may have made meanwhile. Some disks have no links.
+func publish(whole, path string) error {
+	err := os.Link(whole, path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Rename(whole, path)
 }
 
 // copyParts copies the files of all parts, and adds the tables.

@@ -2,6 +2,7 @@ package export
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,7 +110,7 @@ func (w *writer) start(ctx context.Context) error {
 }
 
 func (w *writer) span(after string) store.IssueSpan {
-	return store.IssueSpan{From: w.o.From, To: w.o.To, After: after, Until: w.state.Until, Limit: partSize}
+	return store.IssueSpan{From: w.o.From, To: w.o.To, After: after, Until: w.state.Until, Limit: cmp.Or(w.o.part, partSize)}
 }
 
 // resume finds the complete parts.
@@ -150,9 +151,7 @@ func openPart(path string) (*part, error) {
 // collect writes the parts that are missing.
 func (w *writer) collect(ctx context.Context) error {
 	for {
-		if w.o.Progress != nil {
-			w.o.Progress(w.done, w.state.Total)
-		}
+		w.report(0)
 		invoices, err := w.o.Store.IssuedBetween(ctx, w.o.Scope, w.span(w.last))
 		if err != nil || len(invoices) == 0 {
 			return err
@@ -164,11 +163,19 @@ func (w *writer) collect(ctx context.Context) error {
 	}
 }
 
+// report says how many documents are written: those of the complete parts, and some of
+// the next one.
+func (w *writer) report(more int64) {
+	if w.o.Progress != nil {
+		w.o.Progress(w.done+more, w.state.Total)
+	}
+}
+
 // writePart writes the next part under another name and renames it when it is
 // complete.
 func (w *writer) writePart(ctx context.Context, invoices []store.Invoice) error {
 	name := filepath.Join(w.dir, "next.zip")
-	f, err := os.Create(name)
+	f, err := create(name)
 	if err != nil {
 		return err
 	}
@@ -176,10 +183,11 @@ func (w *writer) writePart(ctx context.Context, invoices []store.Invoice) error 
 	archive := zip.NewWriter(f)
 	p := part{Last: invoices[len(invoices)-1].ID, Rows: make([][]string, 0, len(invoices))}
 	sums := newSums()
-	for _, inv := range invoices {
+	for i, inv := range invoices {
 		if err := w.addDocument(ctx, archive, &p, sums, inv); err != nil {
 			return err
 		}
+		w.report(int64(i + 1))
 	}
 	p.Sums = sums.list()
 	text, err := json.Marshal(p)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -13,7 +14,7 @@ import (
 // Spanish, and so are the names of the authority's own files.
 func documentColumns() []string {
 	return []string{
-		"fecha_emision", "tipo", "encf", "estado", "external_id", "rnc_comprador", "comprador", "moneda",
+		"fecha_emision", "tipo", "encf", "estado", "external_id", "rnc_comprador", "comprador", "moneda", //nolint:misspell // Spanish
 		"subtotal", "descuento", "itbis", "total", "track_id", "creado", "actualizado", "document_id", "invoice_id", "xml", "pdf",
 	}
 }
@@ -23,17 +24,24 @@ func documentRow(inv store.Invoice, request *fiscal.Invoice, xml, pdf string) []
 	zone := fiscal.Zone()
 	return []string{
 		inv.IssueDate, string(inv.Type), inv.ENCF, string(inv.Status), text(inv.ExternalID), request.Buyer.TaxID, text(request.Buyer.LegalName), inv.Currency,
-		inv.Subtotal, inv.DiscountTotal, inv.TaxTotal, inv.Total, inv.TrackID, inv.CreatedAt.In(zone).Format(at), inv.UpdatedAt.In(zone).Format(at),
+		inv.Subtotal, inv.DiscountTotal, inv.TaxTotal, inv.Total, text(inv.TrackID), inv.CreatedAt.In(zone).Format(at), inv.UpdatedAt.In(zone).Format(at),
 		inv.DocumentID, inv.ID, xml, pdf,
 	}
 }
 
-// text keeps a spreadsheet from taking a text of an integrator as a formula.
+// text keeps a spreadsheet from taking a text of others as a formula, at its beginning or
+// after a character that some spreadsheets take for the end of a cell.
 func text(s string) string {
-	if s != "" && (s[0] == '=' || s[0] == '+' || s[0] == '-' || s[0] == '@' || s[0] == '\t' || s[0] == '\r') {
-		return "'" + s
+	var b strings.Builder
+	first := true
+	for _, c := range s {
+		if first && strings.ContainsRune("=+-@\t\r\n＝＋－＠", c) {
+			b.WriteByte('\'')
+		}
+		b.WriteRune(c)
+		first = strings.ContainsRune(";,|\t\r\n", c)
 	}
-	return s
+	return b.String()
 }
 
 // A sum adds up the documents of one day, type, state and rate.
@@ -128,7 +136,7 @@ func (s *sums) list() []sum {
 
 // rows are the rows of summary.csv.
 func (s *sums) rows() [][]string {
-	out := [][]string{{"fecha_emision", "tipo", "estado", "moneda", "tasa_itbis", "comprobantes", "monto", "itbis"}}
+	out := [][]string{{"fecha_emision", "tipo", "estado", "moneda", "tasa_itbis", "comprobantes", "monto", "itbis"}} //nolint:misspell // Spanish
 	for _, one := range s.list() {
 		out = append(out, []string{one.Date, one.Type, one.State, one.Currency, one.Rate, fmt.Sprint(one.Documents), one.Base, one.Tax})
 	}

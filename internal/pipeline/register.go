@@ -49,6 +49,9 @@ type Command struct {
 	Scenario Scenario
 	Language lang.Language // of the notes that are stored with the document
 	Trace    string        // traceparent of the request; empty: it has none
+	// Audited says that a person issues the invoice by hand: the audit log names the
+	// caller of the context.
+	Audited bool
 }
 
 // Registered is the answer to a creation.
@@ -170,6 +173,11 @@ func newRegistration(c Command, start Start, now time.Time) (store.Registration,
 			Scope: c.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: now,
 			Kind: "created", Status: inv.Status, RequestID: c.RequestID, Detail: start.Cause,
 		},
+	}
+	if c.Audited {
+		r.Audit = &store.Change{Scope: c.Scope, Action: "document.issue", Object: "document:" + inv.DocumentID, After: map[string]any{
+			"external_id": inv.ExternalID, "ecf_type": inv.Type, "issue_date": inv.IssueDate, "total": inv.Total, "buyer": c.Invoice.Buyer.LegalName,
+		}}
 	}
 	if start.Stage != "" {
 		r.Job = &store.Job{

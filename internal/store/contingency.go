@@ -15,6 +15,15 @@ type Contingency struct {
 	EndedAt     time.Time // zero: it has not ended
 }
 
+// Deadline returns when a document that waited during the contingency must have been
+// sent. It returns the zero time for other documents, and while the contingency lasts.
+func (c Contingency) Deadline(status fiscal.Status, createdAt time.Time) time.Time {
+	if status != fiscal.Queued || c.EndedAt.IsZero() || createdAt.After(c.EndedAt) {
+		return time.Time{}
+	}
+	return c.EndedAt.Add(fiscal.ContingencyTime)
+}
+
 // Contingency reads the last contingency of an environment. The error is ErrNotFound
 // when there was none.
 func (r reader) Contingency(ctx context.Context, env fiscal.Environment) (Contingency, error) {

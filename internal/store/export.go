@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,6 +85,27 @@ func (r reader) Export(ctx context.Context, scope Scope, id string) (Export, err
 	e, err := scanExport(r.q.QueryRowContext(ctx, `
 		SELECT `+exportColumns+` FROM exports WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`,
 		scope.Environment, scope.TaxpayerID, id))
+	return e, r.d.wrap("read export", err)
+}
+
+// RecentExports lists exports of several taxpayers, the newest first.
+func (r reader) RecentExports(ctx context.Context, within Within, limit int) ([]Export, error) {
+	condition, args := within.and("taxpayer_id", 2)
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT `+exportColumns+` FROM exports WHERE environment = $1`+condition+` ORDER BY id DESC LIMIT `+strconv.Itoa(limit),
+		append([]any{within.Environment}, args...)...)
+	if err != nil {
+		return nil, r.d.wrap("list recent exports", err)
+	}
+	return collect(r.d, "list recent exports", rows, scanExport)
+}
+
+// ExportWithin reads an export of one of several taxpayers. The error is ErrNotFound when
+// there is none.
+func (r reader) ExportWithin(ctx context.Context, within Within, id string) (Export, error) {
+	condition, args := within.and("taxpayer_id", 3)
+	e, err := scanExport(r.q.QueryRowContext(ctx, `
+		SELECT `+exportColumns+` FROM exports WHERE environment = $1 AND id = $2`+condition, append([]any{within.Environment, id}, args...)...))
 	return e, r.d.wrap("read export", err)
 }
 

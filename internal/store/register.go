@@ -12,6 +12,9 @@ type Registration struct {
 	Request []byte // canonical
 	Entry   HistoryEntry
 	Job     *Job // nil: the document needs no more work
+	// Audit, if set, is added to the audit log in the same transaction. It is for an
+	// invoice that a person issues by hand: the log is locked until the commit.
+	Audit *Change
 }
 
 var errKeyExists = errors.New("the idempotency key exists")
@@ -31,7 +34,7 @@ func (s *Store) Register(ctx context.Context, r Registration) (known *Answer, er
 	if r.Job != nil {
 		statements = append(statements, createJob(*r.Job))
 	}
-	err = s.batch(ctx, statements, func(rows []int64) error {
+	check := func(rows []int64) error {
 		switch {
 		case rows[0] == 0:
 			return errKeyExists
@@ -39,10 +42,33 @@ func (s *Store) Register(ctx context.Context, r Registration) (known *Answer, er
 			return ErrExternalIDTaken
 		}
 		return nil
-	})
+	}
+	if r.Audit == nil {
+		err = s.batch(ctx, statements, check)
+	} else {
+		err = s.registerAudited(ctx, statements, check, *r.Audit)
+	}
 	if errors.Is(err, errKeyExists) {
 		stored, err := s.Answer(ctx, r.Answer.Scope, r.Answer.Operation, r.Answer.Key)
 		return &stored, err
 	}
 	return nil, s.d.wrap("register", err)
+}
+
+// registerAudited executes the statements of a registration and adds an entry to the
+// audit log, in one transaction.
+func (s *Store) registerAudited(ctx context.Context, statements []statement, check func(rows []int64) error, c Change) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		rows := make([]int64, len(statements))
+		for i, one := range statements {
+			var err error
+			if rows[i], err = one.run(ctx, tx.q); err != nil {
+				return err
+			}
+		}
+		if err := check(rows); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, c)
+	})
 }

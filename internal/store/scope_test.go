@@ -138,6 +138,8 @@ func unscopedFunctions() map[string]unscoped {
 
 		// Exports are made in the background.
 		"Store.ClaimExport":     {true, "exporter: finds the open exports of all taxpayers"},
+		"reader.RecentExports":  {true, "console: limited by its argument within"},
+		"reader.ExportWithin":   {true, "console: limited by its argument within"},
 		"reader.ExpiredExports": {false, "exporter: finds the exports of all taxpayers whose time is over"},
 
 		// Metrics show sums over all taxpayers of an environment.

@@ -77,3 +77,57 @@ addEventListener("pageshow", (event) => {
 document.querySelector("[aria-invalid=true]")?.focus();
 prepare(document);
 if (document.querySelector("[data-live]")) run();
+
+// The form of an invoice: what the server computes of it appears while a person writes.
+let draftTimer;
+let draftTurn = 0;
+
+// showDraft puts a fragment beside the form, and its templates at their elements.
+function showDraft(text) {
+  const target = document.getElementById("draft");
+  replace(target, text);
+  for (const template of target.querySelectorAll("template[data-target]")) {
+    document.getElementById(template.dataset.target)?.replaceChildren(template.content);
+  }
+}
+
+function sendForm(form, address, submitter) {
+  const body = new URLSearchParams(new FormData(form, submitter));
+  return fetch(address, {method: "POST", body, cache: "no-store", credentials: "same-origin"});
+}
+
+async function draft(form) {
+  const turn = ++draftTurn;
+  const answer = await sendForm(form, form.dataset.draft);
+  // What the person has written stays, also when the session has ended.
+  if (answer.status !== 200 || answer.redirected) return;
+  const text = await answer.text();
+  if (turn === draftTurn) showDraft(text);
+}
+
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-draft]");
+  if (!form) return;
+  clearTimeout(draftTimer);
+  draftTimer = setTimeout(() => draft(form).catch(() => {}), 300);
+});
+
+// A button with data-inplace changes the form without another page.
+document.addEventListener("submit", async (event) => {
+  const button = event.submitter;
+  if (!button?.hasAttribute("data-inplace")) return;
+  event.preventDefault();
+  const form = event.target, added = button.value === "add_line";
+  try {
+    const answer = await sendForm(form, form.getAttribute("action"), button);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(form.id);
+    if (!page) return location.reload(); // the session has ended
+    form.innerHTML = page.innerHTML;
+    const lines = form.querySelectorAll("fieldset");
+    if (added) lines[lines.length - 1].querySelector("input").focus();
+    else if (button.value !== "preview") form.querySelector("button[value=add_line]").focus();
+    prepare(form);
+  } finally {
+    button.disabled = false;
+  }
+});

@@ -1,0 +1,100 @@
+package console
+
+import (
+	"archive/zip"
+	"context"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fiscalhub/fiscalhub/internal/seal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// runExports makes exports until a page shows that all are done.
+func (e *env) runExports(b *browser, want string) string {
+	e.t.Helper()
+	ctx, stop := context.WithCancel(e.t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); e.Exports.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	for range 20_000 {
+		if got := b.get(exportsAddress + "/list").body; strings.Contains(got, want) {
+			return got
+		}
+	}
+	e.t.Fatalf("the list has no %s: %s", want, b.get(exportsAddress+"/list").body)
+	return ""
+}
+
+var fileLink = regexp.MustCompile(`href="(/console/exports/[^"]+/file)"`)
+
+// A person exports a month and downloads the file; people who do not see the taxpayer do
+// not find it.
+func TestAPersonExportsAMonth(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		e := newNode(t, address, storetest.NewClock(), seal.NewKeys(filepath.Join(t.TempDir(), "master.key")))
+		e.taxpayer = e.addTaxpayer("199000013", "Palma Clara, SRL")
+		other := e.addTaxpayer("199000102", "Otra, SRL")
+		b, u := e.signedIn(store.RoleAccountant, e.taxpayer)
+		stranger, _ := e.signedIn(store.RoleAccountant, other)
+		auditor, _ := e.signedIn(store.RoleAuditor)
+		if got := b.send(http.MethodPost, issueAddress, e.invoiceFields()); got.StatusCode != http.StatusSeeOther {
+			t.Fatalf("issue answered %d", got.StatusCode)
+		}
+		wrong := b.post(exportsAddress, "from", "2026-11-30", "to", "2026-11-01")
+		if wrong.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(wrong.body, `id="to-error"`) || !strings.Contains(wrong.body, `value="2026-11-30"`) {
+			t.Errorf("a wrong span answered %d", wrong.StatusCode)
+		}
+		if got := b.post(exportsAddress, "from", "x", "to", ""); !strings.Contains(got.body, `id="to-error"`) || !strings.Contains(got.body, `id="from-error"`) {
+			t.Errorf("wrong dates answered %d", got.StatusCode)
+		}
+		if got := b.post(exportsAddress, "taxpayer", other, "from", "2026-11-01", "to", "2026-11-30"); got.StatusCode != http.StatusNotFound {
+			t.Errorf("another taxpayer's export answered %d", got.StatusCode)
+		}
+		if got := b.post(exportsAddress, "from", "2026-11-01", "to", "2026-11-30", "include", "pdf"); got.StatusCode != http.StatusSeeOther {
+			t.Fatalf("the export answered %d", got.StatusCode)
+		}
+		link := fileLink.FindStringSubmatch(e.runExports(b, "/file"))[1]
+		file := b.get(link)
+		if file.StatusCode != http.StatusOK || file.Header.Get("Content-Disposition") != `attachment; filename="199000013_2026-11-01_2026-11-30.zip"` {
+			t.Fatalf("the file answered %d %v", file.StatusCode, file.Header)
+		}
+		archive, err := zip.NewReader(strings.NewReader(file.body), int64(len(file.body)))
+		e.must(err)
+		if _, err := archive.Open("documents.csv"); err != nil {
+			t.Error(err)
+		}
+		if got := stranger.get(link).StatusCode; got != http.StatusNotFound {
+			t.Errorf("a stranger gets %d", got)
+		}
+		if got := stranger.get(exportsAddress).body; strings.Contains(got, link) {
+			t.Error("a stranger sees the export")
+		}
+		if got := auditor.get(link).StatusCode; got != http.StatusOK {
+			t.Errorf("an auditor gets %d", got)
+		}
+		if got := auditor.get(exportsAddress).body; strings.Contains(got, "<form method=\"post\" action=\"/console/exports") {
+			t.Error("an auditor sees the form")
+		}
+		entries, err := e.Store.AuditEntries(t.Context(), store.AuditFilter{Actor: u.Name}, 0, 100)
+		e.must(err)
+		if len(entries) == 0 || entries[len(entries)-1].Action != "export.create" {
+			t.Errorf("the audit log has %+v", entries)
+		}
+		remove := strings.TrimSuffix(link, "/file") + "/delete"
+		if got := stranger.post(remove).StatusCode; got != http.StatusNotFound {
+			t.Errorf("a stranger deletes: %d", got)
+		}
+		if got := b.post(remove).StatusCode; got != http.StatusSeeOther {
+			t.Errorf("delete answered %d", got)
+		}
+		if got := b.get(link).StatusCode; got != http.StatusNotFound {
+			t.Errorf("a deleted export answered %d", got)
+		}
+	})
+}

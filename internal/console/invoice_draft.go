@@ -1,0 +1,232 @@
+package console
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+)
+
+// draftView is what the server computes of a form that a person is writing: the totals,
+// what is missing, and a preview of the page.
+type draftView struct {
+	Form     *invoiceForm
+	Taxpayer store.Taxpayer // zero when none is chosen
+	Lines    []draftLine
+	Totals   fiscal.Totals
+	Taxes    fiscal.Decimal // ITBIS and the other taxes
+	Missing  []fieldError
+	TaxID    string // none, good, warn or bad: the check of the buyer's RNC or cédula
+	Complete bool
+}
+
+// draftLine is a line of the preview.
+type draftLine struct {
+	fiscal.Line
+	ID       string // of the element that shows the amount beside the fields
+	Computed bool
+}
+
+// Amount returns an amount for the function money.
+func (draftView) Amount(d fiscal.Decimal) string { return d.StringFixed(2) }
+
+// Rate returns the percentage of a line's ITBIS; 0 for a line without.
+func (l draftLine) Rate() string { return l.Indicator.Rate().String() }
+
+// Exempt reports whether the line has no ITBIS by law.
+func (l draftLine) Exempt() bool { return l.Indicator == fiscal.Exempt }
+
+// draft computes the draft of a form. Its taxpayer must be one that the viewer sees.
+func (x *request) draft(f *invoiceForm) (d draftView, err error) {
+	d = draftView{Form: f, TaxID: taxIDCheck(f)}
+	if id := f.Value("taxpayer"); id != "" {
+		if _, err := x.viewer.Scope(id); err != nil {
+			return d, err
+		}
+		if d.Taxpayer, err = x.console.Store.Taxpayer(x.Context(), id); err != nil {
+			return d, err
+		}
+	}
+	_, document, err := f.document(fiscal.Totals{})
+	if err != nil {
+		return d, err
+	}
+	computed := fiscal.NewDraft(fiscal.DecodeRequest(document))
+	d.Totals, d.Complete = computed.Totals, computed.Invoice != nil && d.Taxpayer.ID != ""
+	d.Taxes = d.Totals.ITBIS.Add(d.Totals.AdditionalTax)
+	for i, line := range computed.Lines {
+		d.Lines = append(d.Lines, draftLine{line, lineName(i, "amount"), computed.Computed[i]})
+	}
+	missing := &invoiceForm{form: newForm(nil)}
+	if d.Taxpayer.ID == "" {
+		missing.fail("taxpayer", x.text("issue.no_taxpayer"))
+	}
+	x.failFields(missing, computed.Problems)
+	d.Missing = missing.errors
+	return d, nil
+}
+
+// taxIDCheck checks the form and the check digit of the buyer's RNC or cédula.
+func taxIDCheck(f *invoiceForm) string {
+	id := taxIDText(f.Value("buyer.tax_id"))
+	switch {
+	case id == "":
+		return "none"
+	case !fiscal.IsRNC(id):
+		if len(id) == 10 && strings.Trim(id, "0123456789") == "" && f.Value("ecf_type") == string(fiscal.Consumer) {
+			return "foreign"
+		}
+		return "bad"
+	case !fiscal.CheckDigitHolds(id):
+		return "warn"
+	}
+	return "good"
+}
+
+// failFields puts problems at their fields, in the language of the person.
+func (x *request) failFields(f *invoiceForm, problems fiscal.Problems) {
+	for _, p := range problems {
+		name, label := x.fieldOf(p.Field)
+		text := x.problemText(p)
+		one := fieldError{Name: name, Text: capitalized(text), AtField: capitalized(text)}
+		if label != "" {
+			one.Text = label + ": " + text
+		}
+		f.errors = append(f.errors, one)
+	}
+}
+
+// capitalized returns a sentence with a capital letter at its beginning.
+func capitalized(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
+}
+
+var index = regexp.MustCompile(`\.(\d+)\.`)
+
+// generic returns the path of a field without indexes.
+func generic(path string) string { return index.ReplaceAllString(path, ".") }
+
+// fieldOf returns the name of the control of a field and its label. The name is empty
+// when the form has no control for the field; then the label is its path.
+func (x *request) fieldOf(path string) (name, label string) {
+	name = path
+	if strings.HasPrefix(path, "lines.") && strings.Contains(path, ".taxes.") {
+		before, after, _ := strings.Cut(path, ".taxes.")
+		n, _, _ := strings.Cut(after, ".")
+		name = before + ".taxes." + n + ".code" // the rate and the label follow from the code
+	}
+	key := "form.field." + generic(name)
+	if _, ok := x.console.texts[key]; !ok {
+		if path == "lines" || path == "" || strings.HasPrefix(path, "declared_totals.") {
+			return "", ""
+		}
+		return "", path
+	}
+	label = x.text(key)
+	if n, _, ok := lineField(path); ok {
+		label = x.text("issue.line_field", n+1, label)
+	}
+	return name, label
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+// problemText returns what is wrong with a field and what to do, in the language of the
+// person: the text of the field where there is one, else that of the code.
+func (x *request) problemText(p fiscal.Problem) string {
+	key := "form.problem." + p.Code
+	if special := key + "." + generic(p.Field); x.console.texts[special] != (text{}) {
+		key = special
+	}
+	if x.console.texts[key] == (text{}) {
+		return p.Message.In(x.language)
+	}
+	if number := digits.FindString(p.Message.In(x.language)); strings.Contains(x.console.texts[key].es, "%s") {
+		return x.text(key, number)
+	}
+	return x.text(key)
+}
+
+// readinessText returns what a taxpayer lacks to issue.
+func (x *request) readinessText(p fiscal.Problem) string {
+	if key := "form.ready." + p.Code; x.console.texts[key] != (text{}) {
+		return x.text(key)
+	}
+	return p.Message.In(x.language)
+}
+
+// Base returns the form for the function field.
+func (f *invoiceForm) Base() *form { return f.form }
+
+// LineFields returns the fields of a line, for the template.
+func (f *invoiceForm) LineFields(d draftView) []lineFields {
+	all := make([]lineFields, len(f.Lines))
+	for n := range f.Lines {
+		all[n] = lineFields{Form: f.form, Prefix: lineName(n, ""), Index: n, Number: n + 1, Only: len(f.Lines) == 1}
+		if n < len(d.Lines) {
+			all[n].Draft = d.Lines[n]
+		}
+		code := f.Value(lineName(n, "taxes.0.code"))
+		_, known := fiscal.AdditionalTaxRate(code)
+		all[n].OtherTax = code != "" && !known
+		all[n].More = f.Value(lineName(n, "sku")) != "" || f.Value(lineName(n, "unit")) != "" || code != ""
+	}
+	return all
+}
+
+// lineFields is a line of the form.
+type lineFields struct {
+	Form     *form
+	Prefix   string // of the names of its fields
+	Index    int
+	Number   int
+	Only     bool // the form has no other line
+	Draft    draftLine
+	OtherTax bool // the tax is none of the authority's table
+	More     bool // a field that is closed at first has a value
+}
+
+// TaxCode returns the code of the line's other tax.
+func (l lineFields) TaxCode() string { return l.Form.Value(l.Prefix + "taxes.0.code") }
+
+// hiddenField is a value of the invoice that has no control.
+type hiddenField struct{ Name, Value string }
+
+// Hidden returns the values of the invoice that the form keeps but does not show, like
+// those of a copied invoice.
+func (f *invoiceForm) Hidden() (all []hiddenField) {
+	keep := func(name string) {
+		if value := f.Value(name); value != "" {
+			all = append(all, hiddenField{name, value})
+		}
+	}
+	keep("currency")
+	for n := range f.Lines {
+		keep(lineName(n, "line_id"))
+		keep(lineName(n, "unit_code"))
+		for i := range maxFormTaxes {
+			prefix := lineName(n, "taxes."+strconv.Itoa(i)+".")
+			if i > 0 {
+				keep(prefix + "code")
+			}
+			keep(prefix + "label")
+			keep(prefix + "rate_percent")
+		}
+	}
+	return all
+}
+
+// HasMore reports whether a field of the closed part has a value or an error.
+func (f *invoiceForm) HasMore(names ...string) bool {
+	for _, name := range names {
+		if f.Value(name) != "" || f.Error(name) != "" {
+			return true
+		}
+	}
+	return false
+}
