@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"time"
@@ -97,10 +98,6 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 			return wrongUsage("--expires must be an instant like 2027-12-31T23:59:59Z",
 				"--expires debe ser un instante como 2027-12-31T23:59:59Z")
 		}
-		if !at.After(time.Now()) {
-			return lang.Errorf("--expires: %s is in the past",
-				"--expires: %s está en el pasado", c.Expires)
-		}
 		terms.ExpiresAt = at
 	}
 	if c.RateLimit < 0 {
@@ -112,6 +109,10 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 	}
 	return t.withCredentials(func(all *access.Credentials) error {
 		key, made, err := all.Issue(t.ctx, terms)
+		if errors.Is(err, access.ErrExpiryPast) {
+			return lang.Errorf("--expires: %s is in the past",
+				"--expires: %s está en el pasado", c.Expires)
+		}
 		if err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
 		}

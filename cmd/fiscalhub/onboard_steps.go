@@ -17,6 +17,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -147,11 +148,8 @@ func (o *onboarding) numberRange(q rangeQuestion) error {
 }
 
 func (o *onboarding) addRange(q rangeQuestion, from, to int64, expires string) error {
-	made := store.NumberRange{Scope: o.scope, ID: store.NewID(), Type: q.kind, First: from, Last: to, Next: from, CreatedAt: time.Now()}
-	if expires != "" {
-		made.Expires, _ = fiscal.ParseDate(expires) // the question has checked it
-	}
-	err := o.store.Update(o.t.ctx, func(tx *store.Tx) error { return tx.AddNumberRange(o.t.ctx, made) })
+	spec := taxpayer.RangeSpec{Type: q.kind, From: from, To: to, Expires: expires}
+	_, err := taxpayer.AddRange(o.t.ctx, o.store, o.scope, spec, time.Now())
 	if errors.Is(err, store.ErrOverlap) {
 		return explainOverlap(from, to, q.kind)
 	}
@@ -168,7 +166,7 @@ func parseRange(s string) (from, to int64, err error) {
 	if err == nil {
 		to, err = strconv.ParseInt(strings.TrimSpace(last), 10, 64)
 	}
-	if err != nil || from < 1 || to < from || to > lastNumber {
+	if err != nil || !taxpayer.CheckSpan(from, to) {
 		return 0, 0, lang.Errorf("give the first and the last number, like 1-1000; each has at most ten digits",
 			"indique la primera y la última secuencia, como 1-1000; cada una tiene un máximo de diez dígitos")
 	}

@@ -10,15 +10,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 )
 
 type sequenceCmd struct {
 	Add  sequenceAddCmd  `cmd:"" help:"Add a range of numbers that the authority has authorized."`
 	List sequenceListCmd `cmd:"" help:"List the ranges, and the next number of each."`
 }
-
-// lastNumber is the largest number of a range: an e-NCF has ten digits for it.
-const lastNumber = 9_999_999_999
 
 // sequenceView is a range of numbers in JSON.
 type sequenceView struct {
@@ -61,38 +59,32 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if c.From < 1 || c.To < c.From || c.To > lastNumber {
-		return wrongUsage("--from and --to must be 1 or more and have at most ten digits, and --to must not be before --from",
-			"--from y --to deben ser 1 o más y tener un máximo de diez dígitos, y --to no debe ser menor que --from")
-	}
-	now := time.Now()
-	made := store.NumberRange{
-		Scope: store.Scope{Environment: env, TaxpayerID: c.Taxpayer}, ID: store.NewID(), Type: fiscal.Type(c.Type),
-		First: c.From, Last: c.To, Next: c.From, CreatedAt: now,
-	}
-	switch expires, err := fiscal.ParseDate(c.Expires); {
-	case c.Expires == "" && made.Type == fiscal.FiscalCredit:
-		return wrongUsage("--expires is required for type 31: its documents state the day",
-			"--expires es obligatorio para el tipo 31: sus documentos declaran el día")
-	case c.Expires == "":
-	case err != nil:
-		return usageOf("expires", err)
-	case expires.Before(fiscal.DateOf(now)):
-		return lang.Errorf("--expires: %s is in the past",
-			"--expires: %s está en el pasado", c.Expires)
-	default:
-		made.Expires = expires
-	}
+	spec := taxpayer.RangeSpec{Type: fiscal.Type(c.Type), From: c.From, To: c.To, Expires: c.Expires}
 	return t.withStore(func(s *store.Store) error {
-		err := s.Update(t.ctx, func(tx *store.Tx) error { return tx.AddNumberRange(t.ctx, made) })
-		if errors.Is(err, store.ErrOverlap) {
-			return explainOverlap(c.From, c.To, made.Type)
-		}
-		if err != nil {
+		made, err := taxpayer.AddRange(t.ctx, s, store.Scope{Environment: env, TaxpayerID: c.Taxpayer}, spec, time.Now())
+		var problems fiscal.Problems
+		switch {
+		case errors.As(err, &problems):
+			return rangeError(problems[0])
+		case errors.Is(err, store.ErrOverlap):
+			return explainOverlap(c.From, c.To, spec.Type)
+		case err != nil:
 			return missing(err, "taxpayer", c.Taxpayer)
 		}
 		return t.answer(newSequenceView(made), func(w io.Writer) { line(w, made.ID) })
 	})
+}
+
+// rangeError returns the error of a flag. A day in the past is a failure, the others are
+// wrong usage.
+func rangeError(p fiscal.Problem) error {
+	switch {
+	case p.Code == fiscal.CodeRequired:
+		return wrongUsage("--%s %s", "--%s %s", p.Field, p.Message)
+	case p.Field == "expires" && p.Code == fiscal.CodeOutOfRange:
+		return lang.Errorf("--%s: %s", "--%s: %s", p.Field, p.Message)
+	}
+	return wrongUsage("--%s: %s", "--%s: %s", p.Field, p.Message)
 }
 
 // explainOverlap returns the error of a range that overlaps with another one.

@@ -14,6 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/console"
 	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -66,6 +67,10 @@ type consoleParts struct {
 	clients *capacity.ClientFinder
 	log     *slog.Logger
 
+	endpoints   *notify.Endpoints
+	trusted     bool
+	receiverURL string
+
 	pipeline *pipeline.Pipeline
 	circuits func() map[string]bool // nil in the sandbox
 	exports  *export.Jobs
@@ -97,10 +102,14 @@ func (f consoleFlags) newConsole(ctx context.Context, all *listeners, config ser
 	served.handler, err = console.New(console.Options{
 		Store: p.store, People: served.people, Keyring: p.ring, Environment: config.env, BaseURL: served.baseURL,
 		Clients: p.clients, Now: p.store.Now, Log: p.log, RequireSecondFactor: f.ConsoleRequireSecondFactor,
-		Pipeline: p.pipeline,
-		Circuits: p.circuits,
-		Exports:  p.exports,
-		Services: p.services, AuthorityClock: p.clock, Release: p.release,
+		Certificates: access.NewCertificates(p.store, p.keys, p.store.Now),
+		Endpoints:    p.endpoints,
+		Trusted:      p.trusted,
+		ReceiverURL:  p.receiverURL,
+		Pipeline:     p.pipeline,
+		Circuits:     p.circuits,
+		Exports:      p.exports,
+		Services:     p.services, AuthorityClock: p.clock, Release: p.release,
 	})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fiscalhub/fiscalhub/internal/api"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/receiver"
 )
@@ -85,19 +86,44 @@ func (l *listeners) close() {
 	}
 }
 
-// listen adds the servers of the API, of the receiver, of the console and, with
-// --metrics-listen, of the metrics. It returns the address of the receiver when the receiver has a
-// listener of its own.
-func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener, config serveConfig, a *api.API, received http.Handler, pages *servedConsole, registry *prometheus.Registry, log *slog.Logger) (receiverURL string, err error) {
-	handler := a.Handler(registry)
+// receiverListener is the listener of the receiver. It is zero when the API's listener
+// serves the receiver.
+type receiverListener struct {
+	net.Listener
+	url string
+}
+
+// openReceiver opens the listener of the receiver, if it has one of its own.
+func (c serveCmd) openReceiver(ctx context.Context, all *listeners, config serveConfig) (receiverListener, error) {
 	if c.ReceiverListen == "" {
+		return receiverListener{}, nil
+	}
+	own, err := all.open(ctx, c.ReceiverListen)
+	if err != nil {
+		return receiverListener{}, err
+	}
+	return receiverListener{own, config.scheme() + "://" + reachable(c.ReceiverListen, own.Addr())}, nil
+}
+
+// publicURL returns the address that taxpayers register for the receiver. The sandbox has
+// no receiver.
+func (r receiverListener) publicURL(config serveConfig) string {
+	switch {
+	case config.env == fiscal.Sandbox:
+		return ""
+	case r.url != "":
+		return r.url
+	}
+	return config.baseURL
+}
+
+// listen adds the servers of the API, of the receiver, of the console and, with
+// --metrics-listen, of the metrics.
+func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener, own receiverListener, config serveConfig, a *api.API, received http.Handler, pages *servedConsole, registry *prometheus.Registry, log *slog.Logger) error {
+	handler := a.Handler(registry)
+	if own.Listener == nil {
 		handler = api.Mount(handler, receiver.Serves, received)
 	} else {
-		own, err := all.open(ctx, c.ReceiverListen)
-		if err != nil {
-			return "", err
-		}
-		receiverURL = config.scheme() + "://" + reachable(c.ReceiverListen, own.Addr())
 		all.add(config.tls.wrap(all.limit(own), false), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
 	}
 	handler = pages.mount(all, config, handler, log)
@@ -105,13 +131,13 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 	if c.MetricsListen != "" {
 		own, err := all.open(ctx, c.MetricsListen)
 		if err != nil {
-			return "", err
+			return err
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", api.MetricsHandler(registry))
 		all.add(own, mux, log)
 	}
-	return receiverURL, nil
+	return nil
 }
 
 // reachable returns the host that the operator asked for with the port that the

@@ -105,21 +105,27 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	all.limit = func(l net.Listener) net.Listener { return limits.Listen(l, clients) }
+	own, err := c.openReceiver(t.ctx, &all, config)
+	if err != nil {
+		return err
+	}
 	pages, err := c.newConsole(t.ctx, &all, config, consoleParts{
 		store: s, keys: keys, ring: ring, clients: clients, log: log,
-		pipeline: runtime.pipeline,
-		circuits: runtime.circuits(),
-		exports:  exports,
-		services: runtime.services(registry), clock: runtime.clock(), release: runtime.release(s, witness),
+		endpoints:   events.endpoints,
+		trusted:     runtime.roots != nil,
+		receiverURL: own.publicURL(config),
+		pipeline:    runtime.pipeline,
+		circuits:    runtime.circuits(),
+		exports:     exports,
+		services:    runtime.services(registry), clock: runtime.clock(), release: runtime.release(s, witness),
 	})
 	if err != nil {
 		return err
 	}
-	receiverURL, err := c.listen(t.ctx, &all, listener, config, a, received, pages, registry, log)
-	if err != nil {
+	if err := c.listen(t.ctx, &all, listener, own, config, a, received, pages, registry, log); err != nil {
 		return err
 	}
-	if err := c.announce(t, config, receiverURL, pages, s, ring); err != nil {
+	if err := c.announce(t, config, own.url, pages, s, ring); err != nil {
 		return err
 	}
 	p := process{

@@ -8,9 +8,8 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
-	"github.com/fiscalhub/fiscalhub/internal/live"
-	"github.com/fiscalhub/fiscalhub/internal/printed"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 )
 
 // profile are the optional flags of a taxpayer. A nil field was not given.
@@ -60,8 +59,6 @@ func apply(to *store.Taxpayer, rnc, legalName *string, p profile, now time.Time)
 	return checkTaxpayer(*to)
 }
 
-const maxLogo = 1 << 20
-
 // readLogo reads a picture file. It fails when the file is not a PNG or JPEG of
 // the allowed size.
 func readLogo(path string) ([]byte, error) {
@@ -69,45 +66,27 @@ func readLogo(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = printed.CheckLogo(logo)
-	if len(logo) == 0 || len(logo) > maxLogo || err != nil {
-		return nil, lang.Errorf("--logo %s: the file must be a PNG or JPEG of at most 1 MiB and 8 million pixels",
-			"--logo %s: el archivo debe ser un PNG o JPEG de un máximo de 1 MiB y 8 millones de píxeles", path)
+	if err := taxpayer.CheckLogo(logo); err != nil {
+		return nil, lang.Errorf("--logo %s: %s", "--logo %s: %s", path, err)
 	}
 	return logo, nil
 }
 
 // checkTaxpayer returns a usageError with every violation of the authority's
-// format. An empty address is allowed: the taxpayer cannot issue before it has
-// one.
+// format.
 func checkTaxpayer(t store.Taxpayer) error {
-	var wrong []lang.Message
-	add := func(flag string, m lang.Message) {
-		wrong = append(wrong, lang.Messagef("--%s: %s", "--%s: %s", flag, m))
-	}
+	err := taxpayer.Check(t)
 	var problems fiscal.Problems
-	if err := live.IssuerOf(t).Check(); err != nil && !errors.As(err, &problems) {
+	if !errors.As(err, &problems) {
 		return err
 	}
+	var wrong []lang.Message
 	for _, p := range problems {
-		if p.Field == "address" && t.Address == "" {
-			continue
-		}
 		name, _, _ := strings.Cut(p.Field, ".")
-		add(strings.ReplaceAll(strings.TrimSuffix(name, "s"), "_", "-"), p.Message)
-	}
-	if t.ElectronicSince != "" {
-		if _, err := fiscal.ParseDate(t.ElectronicSince); err != nil {
-			add("electronic-since", lang.OfError(err))
+		if name == "phones" {
+			name = "phone"
 		}
+		wrong = append(wrong, lang.Messagef("--%s: %s", "--%s: %s", strings.ReplaceAll(name, "_", "-"), p.Message))
 	}
-	if t.PageFormat != "" {
-		if _, err := printed.ParseFormat(t.PageFormat); err != nil {
-			add("page-format", lang.Messagef("must be %s", "debe ser %s", lang.OneOf(printed.FormatNames())))
-		}
-	}
-	if len(wrong) > 0 {
-		return usageError{lang.Join(wrong, "; ")}
-	}
-	return nil
+	return usageError{lang.Join(wrong, "; ")}
 }

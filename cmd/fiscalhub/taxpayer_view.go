@@ -4,8 +4,8 @@ import (
 	"cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 )
 
 // issuerView is an issuer in JSON. It has the fields of ecf.Issuer in the same
@@ -65,7 +65,7 @@ type missingView struct {
 
 func newTaxpayerView(t store.Taxpayer) taxpayerView {
 	return taxpayerView{
-		ID: t.ID, issuerView: issuerView(live.IssuerOf(t)), ElectronicSince: optional(t.ElectronicSince), PageFormat: cmp.Or(t.PageFormat, store.LetterFormat), Logo: len(t.Logo) > 0,
+		ID: t.ID, issuerView: issuerView(taxpayer.IssuerOf(t)), ElectronicSince: optional(t.ElectronicSince), PageFormat: cmp.Or(t.PageFormat, store.LetterFormat), Logo: len(t.Logo) > 0,
 		CreatedAt: formatTime(t.CreatedAt), UpdatedAt: formatTime(t.UpdatedAt),
 	}
 }

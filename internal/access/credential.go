@@ -29,7 +29,17 @@ type Terms struct {
 
 	AllowedNetworks    []netip.Prefix // of the clients; empty means every client
 	ClientCertificates []string       // SHA-256 fingerprints, one of which the client must have; empty means none
+
+	Form store.Form // of the person who asks for the credential; zero for a command
 }
+
+// The reasons for which Issue and Rotate refuse.
+var (
+	ErrNoScope     = errors.New("a credential needs at least one scope")
+	ErrExpiryPast  = errors.New("the expiry of the credential is in the past")
+	ErrEnded       = errors.New("the credential is revoked or expired: create a new one")
+	ErrIsSuspended = errors.New("the credential is suspended: resume it first, or create a new one")
+)
 
 // Credentials issues, rotates and revokes credentials.
 type Credentials struct {
@@ -50,24 +60,43 @@ func (c *Credentials) Get(ctx context.Context, id string) (store.Credential, err
 }
 
 // Issue creates a credential and returns its key. The key is not stored: nothing can
-// show it again. Issue fails with store.ErrNotFound when the taxpayer does not exist.
+// show it again. Issue fails with store.ErrNotFound when the taxpayer does not exist, with
+// ErrNoScope or ErrExpiryPast, with store.ErrTooManyCredentials, and with a
+// *store.FormUsedError when the form of the terms has created a credential before.
 func (c *Credentials) Issue(ctx context.Context, terms Terms) (apikey.Key, store.Credential, error) {
-	if len(terms.Scopes) == 0 {
-		return apikey.Key{}, store.Credential{}, errors.New("a credential needs at least one scope")
+	switch {
+	case len(terms.Scopes) == 0:
+		return apikey.Key{}, store.Credential{}, ErrNoScope
+	case !terms.ExpiresAt.IsZero() && !terms.ExpiresAt.After(c.now()):
+		return apikey.Key{}, store.Credential{}, ErrExpiryPast
 	}
 	key, made, err := c.newCredential(terms)
 	if err != nil {
 		return apikey.Key{}, store.Credential{}, err
 	}
-	err = c.store.Update(ctx, func(tx *store.Tx) error { return tx.CreateCredential(ctx, made) })
-	return key, made, err
+	err = c.store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.UseForm(ctx, made.Scope(), terms.Form, "create_credential", made.ID, made.CreatedAt); err != nil {
+			return err
+		}
+		return tx.CreateCredential(ctx, made)
+	})
+	if err != nil {
+		return apikey.Key{}, store.Credential{}, err
+	}
+	return key, made, nil
 }
 
 // Rotate issues a new credential with the same terms and the same lifetime as the old
 // one. The old credential stays valid for the overlap. Rotate fails with
 // store.ErrNotFound when the credential does not exist, with ErrAltered when it was changed
-// in the database, and when it is no longer valid.
+// in the database, and with ErrEnded or ErrIsSuspended when it cannot be used.
 func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Duration) (apikey.Key, store.Credential, error) {
+	return c.RotateOnce(ctx, store.Form{}, id, overlap)
+}
+
+// RotateOnce is Rotate for a form of a person. It also fails with a *store.FormUsedError
+// when the form has rotated the credential before.
+func (c *Credentials) RotateOnce(ctx context.Context, form store.Form, id string, overlap time.Duration) (apikey.Key, store.Credential, error) {
 	if overlap < 0 || overlap > maxOverlap {
 		return apikey.Key{}, store.Credential{}, fmt.Errorf("the overlap must be between 0 and %s", maxOverlap)
 	}
@@ -78,10 +107,10 @@ func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Durati
 	}
 	now := c.now()
 	if !old.Live(now) {
-		return apikey.Key{}, store.Credential{}, errors.New("the credential is revoked or expired: create a new one")
+		return apikey.Key{}, store.Credential{}, ErrEnded
 	}
 	if old.Suspended == store.CredentialSubject(id) {
-		return apikey.Key{}, store.Credential{}, errors.New("the credential is suspended: resume it first, or create a new one")
+		return apikey.Key{}, store.Credential{}, ErrIsSuspended
 	}
 	// The successor gets the terms of the old credential, so they must be the ones that an
 	// operator has chosen.
@@ -100,6 +129,9 @@ func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Durati
 		return apikey.Key{}, store.Credential{}, err
 	}
 	err = c.store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.UseForm(ctx, made.Scope(), form, "rotate_credential", made.ID, now); err != nil {
+			return err
+		}
 		if err := tx.ExpireCredential(ctx, old.ID, now.Add(overlap)); err != nil {
 			return err
 		}
@@ -111,7 +143,10 @@ func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Durati
 		}
 		return tx.CreateCredential(ctx, made)
 	})
-	return key, made, err
+	if err != nil {
+		return apikey.Key{}, store.Credential{}, err
+	}
+	return key, made, nil
 }
 
 // Revoke ends a credential. Every node refuses it within seconds. It fails with

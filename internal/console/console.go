@@ -32,14 +32,15 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	liveplan "github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Options are what a Console needs. All fields but RequireSecondFactor and those of
-// the authority are required.
+// Options are what a Console needs. All fields but RequireSecondFactor, Trusted, ReceiverURL
+// and those of the authority are required.
 type Options struct {
 	Store       *store.Store
 	People      *people.People
@@ -52,6 +53,14 @@ type Options struct {
 
 	// RequireSecondFactor makes operators set up a second factor before anything else.
 	RequireSecondFactor bool
+
+	Certificates *access.Certificates // of taxpayers
+	Endpoints    *notify.Endpoints    // of webhooks
+	// Trusted says that this node has roots for the signatures of others, and ReceiverURL
+	// is the public address of the services that other taxpayers call. Both are empty in
+	// the sandbox.
+	Trusted     bool
+	ReceiverURL string
 
 	Pipeline *pipeline.Pipeline // registers invoices, and has the files of documents
 	// Circuits returns which services of the authority this node does not call now; nil
@@ -75,6 +84,8 @@ func (o Options) check() error {
 	switch {
 	case o.Store == nil || o.People == nil || o.Keyring == nil || o.Clients == nil || o.Now == nil || o.Log == nil:
 		return errors.New("console: options: Store, People, Keyring, Clients, Now and Log are required")
+	case o.Certificates == nil || o.Endpoints == nil:
+		return errors.New("console: options: Certificates and Endpoints are required")
 	case o.Pipeline == nil:
 		return errors.New("console: options: Pipeline is required")
 	case o.Exports == nil:
@@ -95,10 +106,11 @@ type Console struct {
 	assets    *assets
 	crossSite *http.CrossOriginProtection
 
-	searcher *overview.Searcher
-	reporter *overview.Reporter
-	resolver *liveplan.Resolver
-	releases releases
+	credentials *access.Credentials
+	searcher    *overview.Searcher
+	reporter    *overview.Reporter
+	resolver    *liveplan.Resolver
+	releases    releases
 }
 
 // New returns a console. It fails when an option is missing, or an embedded template or
@@ -108,6 +120,7 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	c := &Console{Options: o, crossSite: http.NewCrossOriginProtection()}
+	c.credentials = access.NewCredentials(o.Store, o.Keyring, o.Now)
 	c.pages = c.table()
 	for i := range c.pages {
 		c.pages[i].parts = strings.Split(c.pages[i].address[1:], "/")

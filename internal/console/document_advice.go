@@ -154,6 +154,8 @@ func (x *request) translated(cause string) string {
 			return x.text(key)
 		case strings.HasSuffix(english, " ") && strings.HasPrefix(cause, english):
 			return x.text(key, cause[len(english):])
+		case strings.HasSuffix(english, ".") && strings.HasPrefix(cause, english+" "): // the authority's words follow
+			return x.text(key) + cause[len(english):]
 		}
 	}
 	return cause
@@ -168,6 +170,7 @@ func knownCauses() map[string]string {
 		"registered by the sandbox; scenario ":                                                  "cause.scenario",
 		"scenario ":                                                                             "cause.scenario",
 		"the authority's verdict":                                                               "cause.verdict",
+		"the authority's verdict: ":                                                             "cause.verdict_words",
 		"the authority gave a track id":                                                         "cause.track",
 		"the authority is processing the document":                                              "cause.processing",
 		"the document may have reached the authority; the service asks":                         "cause.unknown",

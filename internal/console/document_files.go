@@ -12,6 +12,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/printed"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -107,7 +108,7 @@ func (x *request) newXMLView(file pipeline.Artifact, inv store.Invoice) *xmlView
 	check(unchanged, "unchanged", x.either(unchanged, "xml.unchanged_yes", "xml.unchanged_no"))
 	verified, err := xmlsig.Verify(file.Bytes, xmlsig.InvoiceLimits())
 	if err != nil {
-		check(false, "signature", x.text("xml.signature_no", err.Error()))
+		check(false, "signature", x.text("xml.signature_no", lang.ErrorText(err, x.language)))
 		return v
 	}
 	check(true, "signature", x.text("xml.signature_yes", verified.Certificate.Subject.CommonName, verified.Certificate.Issuer.CommonName))

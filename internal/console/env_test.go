@@ -12,17 +12,21 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/netguard"
+	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
 const goodPassword = "una frase larga y propia"
@@ -40,6 +44,18 @@ func (h *plainHasher) Matches(_ context.Context, hash, password string) (bool, e
 	return hash == "plain "+password, nil
 }
 
+// poster stands for the network of webhooks. It answers with a result that the test sets.
+type poster struct {
+	result atomic.Pointer[webhook.Result]
+}
+
+func (p *poster) Post(_ context.Context, _ webhook.Message) webhook.Result {
+	if r := p.result.Load(); r != nil {
+		return *r
+	}
+	return webhook.Result{Status: 200, Answer: []byte("ok"), Took: 41 * time.Millisecond}
+}
+
 // env is a console with a taxpayer, and a clock that the test sets.
 type env struct {
 	*Console
@@ -48,6 +64,7 @@ type env struct {
 	clock    *storetest.Clock
 	keys     *seal.Keys
 	hasher   *plainHasher
+	poster   *poster
 	taxpayer string
 }
 
@@ -61,7 +78,7 @@ func newEnv(t *testing.T, change ...func(*Options)) *env {
 // newNode returns a console on a database, which may have other nodes.
 func newNode(t *testing.T, address string, clock *storetest.Clock, keys *seal.Keys, change ...func(*Options)) *env {
 	t.Helper()
-	e := &env{t: t, address: address, clock: clock, keys: keys, hasher: &plainHasher{}}
+	e := &env{t: t, address: address, clock: clock, keys: keys, hasher: &plainHasher{}, poster: &poster{}}
 	s := storetest.Open(t, address, clock.Now)
 	ring, err := access.LoadKeyring(t.Context(), s, keys)
 	e.must(err)
@@ -78,6 +95,9 @@ func newNode(t *testing.T, address string, clock *storetest.Clock, keys *seal.Ke
 		Store: s, People: all, Keyring: ring, Environment: fiscal.Sandbox, BaseURL: "http://console.example", Now: clock.Now,
 		Log: slog.New(slog.DiscardHandler), Clients: capacity.NewClientFinder(nil, clock.Now, slog.New(slog.DiscardHandler)),
 	}
+	o.Certificates = access.NewCertificates(s, keys, clock.Now)
+	o.Endpoints, err = notify.NewEndpoints(notify.EndpointsOptions{Store: s, Secrets: access.NewSecrets(s, keys), Poster: e.poster, Guard: netguard.Guard{Private: true}, Now: clock.Now})
+	e.must(err)
 	for _, fn := range change {
 		fn(&o)
 	}

@@ -56,6 +56,14 @@ func overseers() []store.Role { return []store.Role{store.RoleOperator, store.Ro
 // operators returns the role of operators alone.
 func operators() []store.Role { return []store.Role{store.RoleOperator} }
 
+// integrators returns the roles that see keys, webhooks and requests.
+func integrators() []store.Role {
+	return []store.Role{store.RoleOperator, store.RoleAuditor, store.RoleDeveloper}
+}
+
+// integrationEditors returns the roles that change keys and webhooks.
+func integrationEditors() []store.Role { return []store.Role{store.RoleOperator, store.RoleDeveloper} }
+
 // match finds the page of a request. When there is none it returns the methods that the
 // address has. An address with fixed segments wins over one with parameters.
 func (c *Console) match(x *request) (found *page, allow []string) {

@@ -77,7 +77,7 @@ func newUserView(u store.User, names map[string]string) userView {
 // taxpayerOptions returns the taxpayers that the viewer sees, as choices of a field and by
 // id.
 func (x *request) taxpayerOptions() (choices []option, names map[string]string, err error) {
-	all, err := x.console.Store.Taxpayers(x.Context())
+	all, err := x.console.Store.TaxpayersWithoutLogos(x.Context())
 	if err != nil {
 		return nil, nil, err
 	}

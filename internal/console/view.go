@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 //go:embed templates
@@ -104,6 +105,7 @@ func (c *Console) functions(language lang.Language) template.FuncMap {
 		"list":     func(all ...any) []any { return all },
 		"dict":     dict,
 		"join":     strings.Join,
+		"token":    store.NewID, // of a form that creates a secret, see request.formToken
 	}
 }
 

@@ -225,3 +225,18 @@ func countryName(code string) string {
 	}
 	return code
 }
+
+// A Province is a province of the authority's table.
+type Province struct{ Code, Name string }
+
+// Provinces returns the provinces, by name.
+func Provinces() []Province {
+	var list []Province
+	for code, r := range regions().regions {
+		if r.level == levelProvince {
+			list = append(list, Province{code, r.name})
+		}
+	}
+	slices.SortFunc(list, func(a, b Province) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 )
 
 const (
@@ -33,7 +34,7 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 	if missing := facts.Missing(inv.Type, p.now()); len(missing) > 0 {
 		return pipeline.Step{}, p.waitForTaxpayer(missing[0].Code + ": " + missing[0].Message.String())
 	}
-	issuer := IssuerOf(facts.Taxpayer)
+	issuer := taxpayer.IssuerOf(facts.Taxpayer)
 	if err := issuer.Check(); err != nil {
 		// The taxpayer's data are no fault of the invoice: it waits.
 		return pipeline.Step{}, p.waitForTaxpayer("taxpayer: " + err.Error())

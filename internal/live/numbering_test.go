@@ -11,6 +11,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -78,7 +79,7 @@ func (c *crashEnv) order(t *testing.T, signedAt time.Time) *numberRequest {
 		t.Fatal(err)
 	}
 	return &numberRequest{
-		job: store.Job{Scope: c.scope, DocumentID: c.inv.DocumentID, Stage: stageIssue}, invoiceID: c.inv.ID, invoice: inv, issuer: IssuerOf(facts.Taxpayer),
+		job: store.Job{Scope: c.scope, DocumentID: c.inv.DocumentID, Stage: stageIssue}, invoiceID: c.inv.ID, invoice: inv, issuer: taxpayer.IssuerOf(facts.Taxpayer),
 		identity: c.id, signedAt: signedAt, done: make(chan error, 1),
 	}
 }

@@ -60,7 +60,14 @@ func (s *Endpoints) Get(ctx context.Context, id string) (store.Endpoint, error) 
 
 // Rotate gives an endpoint a new secret and returns it. The sender signs with both
 // secrets for the overlap. Rotate fails with store.ErrNotFound.
-func (s *Endpoints) Rotate(ctx context.Context, scope store.Scope, id string, overlap time.Duration) (e store.Endpoint, secret webhook.Secret, err error) {
+func (s *Endpoints) Rotate(ctx context.Context, scope store.Scope, id string, overlap time.Duration) (store.Endpoint, webhook.Secret, error) {
+	return s.RotateOnce(ctx, store.Form{}, scope, id, overlap)
+}
+
+// RotateOnce is Rotate for a form of a person. It also fails with a *store.FormUsedError
+// when the form was sent before: a second rotation would end the secret that the receiver
+// still uses.
+func (s *Endpoints) RotateOnce(ctx context.Context, form store.Form, scope store.Scope, id string, overlap time.Duration) (e store.Endpoint, secret webhook.Secret, err error) {
 	if err := checkOverlap(overlap); err != nil {
 		return store.Endpoint{}, webhook.Secret{}, err
 	}
@@ -69,6 +76,9 @@ func (s *Endpoints) Rotate(ctx context.Context, scope store.Scope, id string, ov
 	err = s.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
 		before, err := tx.Endpoint(ctx, scope, id)
 		if err != nil {
+			return err
+		}
+		if err := tx.UseForm(ctx, scope, form, "rotate_webhook", id, now); err != nil {
 			return err
 		}
 		next, err := seal(access.EndpointBinding(scope, id, before.Secret.Version+1), []byte(secret.Reveal()))

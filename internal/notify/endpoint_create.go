@@ -26,6 +26,7 @@ type EndpointSpec struct {
 	URL         string
 	Kinds       []string
 	Description string
+	Form        store.Form // of the person who creates the endpoint; zero for a command and for the API
 }
 
 // Intent identifies the request that creates an endpoint, by its idempotency key. The
@@ -61,7 +62,8 @@ var errKnownKey = errors.New("idempotency key used before")
 // idempotency key was used before, Create returns the stored answer, even if the current
 // rules would refuse the request. It fails with fiscal.Problems when the request is
 // invalid, with store.ErrNotFound when the taxpayer does not exist, and with
-// store.ErrTooManyEndpoints, ErrMismatch or ErrSandbox.
+// store.ErrTooManyEndpoints, ErrMismatch or ErrSandbox, and with a *store.FormUsedError when
+// the form of the spec has created an endpoint before.
 func (s *Endpoints) Create(ctx context.Context, n EndpointSpec, in Intent) (Created, error) {
 	if n.Scope.Environment == fiscal.Sandbox {
 		return Created{}, ErrSandbox
@@ -96,6 +98,9 @@ func (s *Endpoints) create(ctx context.Context, n EndpointSpec, in Intent) (made
 			if made.Answer, err = storeAnswer(ctx, tx, seal, made, in); err != nil {
 				return err
 			}
+		}
+		if err := tx.UseForm(ctx, e.Scope, n.Form, "create_webhook", e.ID, now); err != nil {
+			return err
 		}
 		return tx.CreateEndpoint(ctx, e)
 	})

@@ -36,6 +36,11 @@ type Credential struct {
 	ClientCertificates []string       // SHA-256 fingerprints, one of which the client must have; empty: no certificate needed
 }
 
+// Scope returns the environment and the taxpayer of the credential.
+func (c Credential) Scope() Scope {
+	return Scope{Environment: c.Environment, TaxpayerID: c.TaxpayerID}
+}
+
 // Live reports whether the credential can be used at the given moment.
 func (c Credential) Live(now time.Time) bool {
 	return c.RevokedAt.IsZero() && (c.ExpiresAt.IsZero() || now.Before(c.ExpiresAt))

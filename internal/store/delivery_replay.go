@@ -35,7 +35,10 @@ func (s *Store) ReplayEvent(ctx context.Context, scope Scope, endpointID, eventI
 			WHERE n.environment = $1 AND n.taxpayer_id = $2 AND e.id = $3 AND n.id = $4
 			` + startOver, []any{string(scope.Environment), scope.TaxpayerID, endpointID, eventID, micros(now)}}.run(ctx, tx.q)
 		plan = ReplayPlan{Events: n}
-		return tx.d.wrap("replay event", err)
+		if err != nil {
+			return tx.d.wrap("replay event", err)
+		}
+		return tx.auditReplay(ctx, scope, endpointID, map[string]any{"event": eventID})
 	})
 	if err != nil {
 		return ReplayPlan{}, err

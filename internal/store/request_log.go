@@ -247,12 +247,31 @@ func (r reader) RequestErrors(ctx context.Context, scope Scope, since time.Time)
 	if err != nil {
 		return nil, r.d.wrap("count errors of requests", err)
 	}
-	return collect(r.d, "count errors of requests", rows, func(row row) (e RequestErrors, err error) {
-		var last int64
-		err = row.Scan(&e.Code, &e.Route, &e.Requests, &last)
-		e.Last = fromMicros(last)
-		return e, err
-	})
+	return collect(r.d, "count errors of requests", rows, scanRequestErrors)
+}
+
+func scanRequestErrors(r row) (e RequestErrors, err error) {
+	var last int64
+	err = r.Scan(&e.Code, &e.Route, &e.Requests, &last)
+	e.Last = fromMicros(last)
+	return e, err
+}
+
+// mostLooked is at how many requests AllRequestErrors looks.
+const mostLooked = 5000
+
+// AllRequestErrors is RequestErrors for all taxpayers of an environment, among the newest
+// requests. Only operators and auditors use it.
+func (r reader) AllRequestErrors(ctx context.Context, env fiscal.Environment, since time.Time) ([]RequestErrors, error) {
+	// As in AllRequests, the inner statement has no condition on the environment.
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT code, route, count(*), max(at) FROM (
+			SELECT environment, code, route, at FROM request_log WHERE id >= $2 ORDER BY id DESC LIMIT `+strconv.Itoa(mostLooked)+`) AS newest
+		WHERE environment = $1 AND code <> '' GROUP BY code, route ORDER BY 3 DESC, code, route`, env, FirstIDAt(since))
+	if err != nil {
+		return nil, r.d.wrap("count errors of requests", err)
+	}
+	return collect(r.d, "count errors of requests", rows, scanRequestErrors)
 }
 
 // TrimRequests deletes the oldest requests of a taxpayer beyond the newest keep ones, in

@@ -102,6 +102,10 @@ func TestTheLogOfRequestsIsListed(t *testing.T) {
 		if diff := cmp.Diff([]store.RequestErrors{{Code: "validation_error", Route: "/v1/invoices", Requests: 8, Last: all[27].At}}, errors); diff != "" || err != nil {
 			t.Errorf("errors: %v (-want +got):\n%s", err, diff)
 		}
+		errors, err = s.AllRequestErrors(t.Context(), fiscal.Sandbox, noon)
+		if diff := cmp.Diff([]store.RequestErrors{{Code: "validation_error", Route: "/v1/invoices", Requests: 10, Last: all[27].At}}, errors); diff != "" || err != nil {
+			t.Errorf("errors of all: %v (-want +got):\n%s", err, diff)
+		}
 		if n, err := s.PurgeConsole(t.Context(), noon.Add(30*24*time.Hour+10*time.Second), 1000); err != nil || n != 10 {
 			t.Errorf("%d requests are deleted after a month, %v", n, err)
 		}

@@ -125,6 +125,7 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.BuyersByRNC":        {true, "search: limited by its argument within"},
 		"reader.CountBuyersByWord":  {true, "search: limited by its argument within"},
 		"reader.BuyersByWord":       {true, "search: limited by its argument within"},
+		"reader.AllRequestErrors":   {true, "operator: counts the errors of all taxpayers"},
 		"reader.RequestByID":        {false, "search: drops the requests that within does not allow"},
 		"reader.AllRequests":        {false, "operator: lists the requests of all taxpayers, and drops those of another environment"},
 		"reader.workAfter":          {false, "work list: WorkList drops the jobs that within does not allow"},

@@ -110,6 +110,16 @@ func (r reader) Taxpayers(ctx context.Context) ([]Taxpayer, error) {
 	return collect(r.d, "list taxpayers", rows, scanTaxpayer)
 }
 
+// TaxpayersWithoutLogos lists all taxpayers, the oldest first. Logo has the first byte
+// alone, which says that there is one: lists for people need no more.
+func (r reader) TaxpayersWithoutLogos(ctx context.Context) ([]Taxpayer, error) {
+	rows, err := r.q.QueryContext(ctx, `SELECT `+strings.Replace(taxpayerColumns, "logo", "substr(logo, 1, 1)", 1)+` FROM taxpayers ORDER BY id`)
+	if err != nil {
+		return nil, r.d.wrap("list taxpayers", err)
+	}
+	return collect(r.d, "list taxpayers", rows, scanTaxpayer)
+}
+
 // TaxpayerByRNC returns the taxpayer that receives documents for an RNC in an
 // environment. Several taxpayers may have the same RNC. It returns the one whose
 // certificate in the environment expires last, and the oldest taxpayer when none has a

@@ -1,0 +1,316 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
+)
+
+// maxFile is the size of the largest file of a form, in bytes.
+const maxFile = 1 << 20
+
+// parseUpload reads a form with files into memory. A private key is never written to a
+// file.
+func (x *request) parseUpload() error {
+	err := x.ParseMultipartForm(maxUpload) //nolint:gosec // request.run limits the body
+	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		return errBadRequest
+	}
+	return nil
+}
+
+// upload returns the content of a file of the form: nothing when the person chose none. A
+// file that is too large is an error of the field.
+func (x *request) upload(f *form, name string) ([]byte, error) {
+	file, _, err := x.FormFile(name)
+	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errBadRequest
+	}
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, errBadRequest
+	}
+	if len(content) > maxFile {
+		f.fail(name, x.text("taxpayers.file_large"))
+		return nil, nil
+	}
+	return content, nil
+}
+
+// readLogo returns the logo of the form: nothing when the person chose none.
+func (x *request) readLogo(f *form) ([]byte, error) {
+	logo, err := x.upload(f, "logo")
+	if err != nil || len(logo) == 0 {
+		return nil, err
+	}
+	if taxpayer.CheckLogo(logo) != nil {
+		f.fail("logo", x.text("taxpayers.wrong_logo"))
+	}
+	return logo, nil
+}
+
+// updateTaxpayer changes the profile, and the logo when the form has one.
+func (c *Console) updateTaxpayer(x *request) error {
+	_, found, err := x.taxpayerScope()
+	if err != nil {
+		return err
+	}
+	if err := x.parseUpload(); err != nil {
+		return err
+	}
+	f := x.sentForm()
+	logo, err := x.readLogo(f)
+	if err != nil {
+		return err
+	}
+	changed := found
+	if err := x.readProfile(f, &changed); err != nil {
+		return err
+	}
+	if !f.ok() {
+		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{ProfileForm: x.newProfileView(f, changed.Phones), Open: "profile"})
+	}
+	err = c.Store.Update(x.Context(), func(tx *store.Tx) error {
+		changed, err := tx.Taxpayer(x.Context(), found.ID)
+		if err != nil {
+			return err
+		}
+		if err := x.readProfile(f, &changed); err != nil {
+			return err
+		}
+		if len(logo) > 0 {
+			changed.Logo = logo
+		}
+		changed.UpdatedAt = c.Now()
+		return tx.UpdateTaxpayer(x.Context(), changed)
+	})
+	if err != nil {
+		return err
+	}
+	return x.done(taxpayersAddress+"/"+found.ID, "taxpayers.profile")
+}
+
+// showLogo answers with the logo of a taxpayer.
+func (c *Console) showLogo(x *request) error {
+	_, found, err := x.taxpayerScope()
+	if err != nil {
+		return err
+	}
+	if len(found.Logo) == 0 {
+		return errNotFound
+	}
+	mediaType := "image/jpeg"
+	if strings.HasPrefix(string(found.Logo), "\x89PNG") {
+		mediaType = "image/png"
+	}
+	x.w.Header().Set("Content-Type", mediaType)
+	_, _ = x.w.Write(found.Logo) // if it fails, the browser has left
+	return nil
+}
+
+// changeLogo replaces the logo.
+func (c *Console) changeLogo(x *request) error {
+	_, found, err := x.taxpayerScope()
+	if err != nil {
+		return err
+	}
+	if err := x.parseUpload(); err != nil {
+		return err
+	}
+	f := x.sentForm()
+	logo, err := x.readLogo(f)
+	if err != nil {
+		return err
+	}
+	if f.ok() && len(logo) == 0 {
+		f.fail("logo", x.text("taxpayers.no_file"))
+	}
+	if !f.ok() {
+		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{LogoForm: f, Open: "logo"})
+	}
+	err = c.Store.Update(x.Context(), func(tx *store.Tx) error {
+		changed, err := tx.Taxpayer(x.Context(), found.ID)
+		if err != nil {
+			return err
+		}
+		changed.Logo, changed.UpdatedAt = logo, c.Now()
+		return tx.UpdateTaxpayer(x.Context(), changed)
+	})
+	if err != nil {
+		return err
+	}
+	return x.done(taxpayersAddress+"/"+found.ID, "taxpayers.logo")
+}
+
+// importCertificate stores a certificate with its sealed private key. The password is used
+// once and not stored.
+func (c *Console) importCertificate(x *request) error {
+	scope, _, err := x.taxpayerScope()
+	if err != nil {
+		return err
+	}
+	if err := x.parseUpload(); err != nil {
+		return err
+	}
+	f := x.sentForm()
+	file, err := x.upload(f, "p12")
+	if err != nil {
+		return err
+	}
+	defer clear(file)
+	switch {
+	case scope.Environment == fiscal.Sandbox:
+		f.fail("p12", x.text("taxpayers.certificate_sandbox"))
+	case f.ok() && len(file) == 0:
+		f.fail("p12", x.text("taxpayers.no_file"))
+	}
+	if f.ok() {
+		if err := x.tryImport(f, scope, file); err != nil {
+			return err
+		}
+	}
+	if !f.ok() {
+		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{CertForm: f, Open: "certificate"})
+	}
+	return x.done(taxpayersAddress+"/"+scope.TaxpayerID, "taxpayers.certificate")
+}
+
+// tryImport opens the file and imports it. What is wrong with the file or the password is
+// an error of the form.
+func (x *request) tryImport(f *form, scope store.Scope, file []byte) error {
+	identity, err := xmlsig.OpenP12(file, x.PostForm.Get("p12_password")) // spaces are part of a password
+	if err == nil {
+		_, err = x.console.Certificates.Import(x.Context(), scope, identity)
+	}
+	for _, known := range []struct {
+		err   error
+		field string
+		key   string
+	}{
+		{xmlsig.ErrPassword, "p12_password", "taxpayers.p12_password"}, {xmlsig.ErrNotP12, "p12", "taxpayers.p12_not"}, {xmlsig.ErrNoKey, "p12", "taxpayers.p12_no_key"},
+		{xmlsig.ErrKeyMismatch, "p12", "taxpayers.p12_mismatch"}, {xmlsig.ErrWeakKey, "p12", "taxpayers.p12_weak"},
+		{access.ErrCertificateExpired, "p12", "taxpayers.p12_expired"}, {access.ErrCertificateNotYetValid, "p12", "taxpayers.p12_future"},
+		{access.ErrCertificateRevoked, "p12", "taxpayers.p12_revoked"}, {access.ErrNoPerson, "p12", "taxpayers.p12_person"},
+	} {
+		if errors.Is(err, known.err) {
+			f.fail(known.field, x.text(known.key))
+			return nil
+		}
+	}
+	if err != nil && identity == nil { // the file has a form that cannot be read
+		f.fail("p12", x.text("taxpayers.p12_not"))
+		return nil
+	}
+	return err
+}
+
+// revokeCertificate keeps a certificate from signing.
+func (c *Console) revokeCertificate(x *request) error {
+	scope, _, err := x.taxpayerScope()
+	if err != nil {
+		return err
+	}
+	all, err := c.Store.CertificatesOf(x.Context(), scope)
+	if err != nil {
+		return err
+	}
+	id := x.PathValue("certificate")
+	if !slices.ContainsFunc(all, func(one store.Certificate) bool { return one.ID == id }) {
+		return errNotFound
+	}
+	if _, err := c.Certificates.Revoke(x.withReason(), id); err != nil {
+		return err
+	}
+	return x.done(taxpayersAddress+"/"+scope.TaxpayerID, "taxpayers.revoke")
+}
+
+// addRange adds a range of numbers.
+func (c *Console) addRange(x *request) error {
+	scope, _, err := x.taxpayerScope()
+	if err != nil {
+		return err
+	}
+	f := x.sentForm()
+	spec := taxpayer.RangeSpec{Type: fiscal.Type(f.Value("type")), From: x.numberField(f, "from"), To: x.numberField(f, "to"), Expires: f.Value("expires")}
+	if f.ok() {
+		_, err = taxpayer.AddRange(x.Context(), c.Store, scope, spec, c.Now())
+	}
+	texts := map[string]string{"type": "taxpayers.wrong_type", "from": "taxpayers.wrong_number", "to": "taxpayers.wrong_span", "expires": "taxpayers.wrong_expires"}
+	var problems fiscal.Problems
+	switch {
+	case errors.As(err, &problems):
+		for _, p := range problems {
+			f.fail(p.Field, x.text(texts[p.Field]))
+		}
+	case errors.Is(err, store.ErrOverlap):
+		f.fail("from", x.text("taxpayers.overlap"))
+	case errors.Is(err, taxpayer.ErrSandboxNumbers):
+		f.fail("", x.text("taxpayers.ranges_sandbox"))
+	case err != nil:
+		return err
+	}
+	if !f.ok() {
+		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{RangeForm: f, Open: "ranges"})
+	}
+	return x.done(taxpayersAddress+"/"+scope.TaxpayerID, "taxpayers.range")
+}
+
+// numberField returns the number in a field. People write numbers with separators, or copy
+// an e-NCF.
+func (x *request) numberField(f *form, name string) int64 {
+	text := strings.NewReplacer(",", "", " ", "", ".", "").Replace(f.Value(name))
+	if len(text) == 13 && strings.HasPrefix(strings.ToUpper(text), "E3") { // E, type, ten digits
+		text = text[3:]
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		f.fail(name, x.text("taxpayers.wrong_number"))
+	}
+	return n
+}
+
+// withReason returns a context whose changes have the reason of the form, for the audit
+// log.
+func (x *request) withReason() context.Context {
+	return audit.WithReason(x.Context(), x.sentForm().Value("reason"))
+}
+
+// suspendTaxpayer refuses the requests of a taxpayer until it is resumed.
+func (c *Console) suspendTaxpayer(x *request) error {
+	return x.changeSuspension("taxpayers.suspend", func(tx *store.Tx, subject store.Subject) error {
+		return tx.Suspend(x.withReason(), store.Suspension{Subject: subject, Reason: x.sentForm().Value("reason"), At: c.Now()})
+	})
+}
+
+// resumeTaxpayer ends the suspension of a taxpayer.
+func (c *Console) resumeTaxpayer(x *request) error {
+	return x.changeSuspension("taxpayers.resume", func(tx *store.Tx, subject store.Subject) error {
+		return tx.Resume(x.withReason(), subject)
+	})
+}
+
+func (x *request) changeSuspension(done string, change func(*store.Tx, store.Subject) error) error {
+	scope, _, err := x.taxpayerScope()
+	if err != nil {
+		return err
+	}
+	err = x.console.Store.Update(x.Context(), func(tx *store.Tx) error { return change(tx, store.TaxpayerSubject(scope.TaxpayerID)) })
+	if err != nil {
+		return err
+	}
+	return x.done(taxpayersAddress+"/"+scope.TaxpayerID, done)
+}
