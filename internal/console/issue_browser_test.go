@@ -12,8 +12,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// signIn opens the link of a new person in the browser.
-func (b *tab) signIn(e *env, name string, role store.Role, taxpayers ...string) store.User {
+// signInNew opens the link of a new person in the browser.
+func (b *tab) signInNew(e *env, name string, role store.Role, taxpayers ...string) store.User {
 	b.t.Helper()
 	u, link, err := e.People.Create(b.t.Context(), people.Invitation{Name: name, Email: store.NewID() + "@example.com", Role: role, TaxpayerIDs: taxpayers})
 	e.must(err)
@@ -28,7 +28,7 @@ func (b *tab) signIn(e *env, name string, role store.Role, taxpayers ...string) 
 func TestAnAccountantInABrowser(t *testing.T) {
 	e := newEnv(t)
 	b := e.openTab()
-	u := b.signIn(e, "Ana Pérez", store.RoleAccountant, e.taxpayer)
+	u := b.signInNew(e, "Ana Pérez", store.RoleAccountant, e.taxpayer)
 
 	b.open(issueAddress)
 	b.wait(`document.querySelector('#issue-total').innerText === 'RD$\u00a00.00'`)
@@ -90,7 +90,7 @@ func TestPendingWorkInABrowser(t *testing.T) {
 	e.addWaiting(e.taxpayer, "F-2026-0101", "submit", func(j *store.Job) { j.RunAt = e.clock.Now().Add(3 * time.Minute) })
 	e.addWaiting(e.taxpayer, "F-2026-0102", "poll")
 	b := e.openTab()
-	u := b.signIn(e, "Luis Marte", store.RoleOperator)
+	u := b.signInNew(e, "Luis Marte", store.RoleOperator)
 	b.open(workAddress)
 	b.wait(`document.querySelectorAll('tbody tr').length === 2`)
 	b.evaluate(`(window.mark = 1, true)`)

@@ -93,6 +93,7 @@ func (c *Console) functions(language lang.Language) template.FuncMap {
 		"ago":      f.ago,
 		"until":    f.until,
 		"money":    money,
+		"duration": duration,
 		"amount":   amount,
 		"decimal":  decimal,
 		"number":   number,
@@ -105,7 +106,6 @@ func (c *Console) functions(language lang.Language) template.FuncMap {
 		"dict":     dict,
 		"join":     strings.Join,
 		"token":    store.NewID, // of a form that creates a secret, see request.formToken
-		"duration": duration,
 	}
 }
 
