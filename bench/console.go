@@ -250,7 +250,7 @@ func (b *bench) consoleCreations(ctx context.Context, engine string) error {
 		if err != nil {
 			return err
 		}
-		got, err := s.closed(ctx, clients, consoleTime, s.newInvoices(s.key))
+		got, err := s.closed(ctx, consoleTime, s.newInvoices(s.key))
 		if err := errors.Join(err, s.stop()); err != nil {
 			return err
 		}

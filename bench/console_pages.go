@@ -151,7 +151,7 @@ func (b *bench) creationsWith(ctx context.Context, name, engine string, browsers
 		}
 		all.Go(func() { browser.watch(open) })
 	}
-	got, err := s.closed(ctx, clients, consoleTime, s.newInvoices(s.key))
+	got, err := s.closed(ctx, consoleTime, s.newInvoices(s.key))
 	return got.rate(http.StatusAccepted), err
 }
 

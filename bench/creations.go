@@ -36,7 +36,7 @@ func (b *bench) creations(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		got, err := s.closed(ctx, clients, measureTime, s.newInvoices(s.key))
+		got, err := s.closed(ctx, measureTime, s.newInvoices(s.key))
 		if err := errors.Join(err, s.stop()); err != nil {
 			return err
 		}

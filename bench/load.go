@@ -103,7 +103,7 @@ func (r result) quantile(status int, q float64) time.Duration {
 
 // closed runs clients for a time. Each sends its next request after the answer to
 // the last one.
-func (s *service) closed(ctx context.Context, clients int, d time.Duration, next func(client, n int) []byte) (result, error) {
+func (s *service) closed(ctx context.Context, d time.Duration, next func(client, n int) []byte) (result, error) {
 	return s.drive(ctx, clients, d, func(client int) func() ([]byte, time.Duration) {
 		n := 0
 		return func() ([]byte, time.Duration) { n++; return next(client, n), 0 }

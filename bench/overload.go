@@ -23,7 +23,7 @@ func (b *bench) overload(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		best, err := s.closed(ctx, clients, measureTime, s.newInvoices(s.key))
+		best, err := s.closed(ctx, measureTime, s.newInvoices(s.key))
 		if err != nil {
 			return errors.Join(err, s.stop())
 		}

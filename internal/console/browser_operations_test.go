@@ -13,17 +13,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-// signIn opens the link of a person and sets the password.
-func (b *tab) signIn(e *env, role store.Role, taxpayers ...string) store.User {
-	b.t.Helper()
-	u, link := e.invite(role, taxpayers...)
-	b.open("/console/welcome/" + link.Reveal())
-	b.fill("#password", goodPassword)
-	b.fill("#password_again", goodPassword+kb.Enter)
-	b.wait(`location.pathname === '/console/'`)
-	return u
-}
-
 // An operator makes a taxpayer ready: imports a certificate after a wrong password, and
 // adds a range. Then a key is created and revoked, and the events of a webhook are sent
 // again, all in a real browser.

@@ -64,6 +64,17 @@ func (b *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 
 func (b *tab) open(path string) { b.t.Helper(); b.do(path, chromedp.Navigate(b.server.URL+path)) }
 
+// signIn opens the link of a person and sets the password.
+func (b *tab) signIn(e *env, role store.Role, taxpayers ...string) store.User {
+	b.t.Helper()
+	u, link := e.invite(role, taxpayers...)
+	b.open("/console/welcome/" + link.Reveal())
+	b.fill("#password", goodPassword)
+	b.fill("#password_again", goodPassword+kb.Enter)
+	b.wait(`location.pathname === '/console/'`)
+	return u
+}
+
 // fill types a text into a field.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
@@ -107,10 +118,11 @@ func (b *tab) wait(expression string) {
 	}
 }
 
-// picture writes pictures of the page at two widths into the folder FISCALHUB_PICTURES, for
-// a person to look at.
+// picture checks that everybody can use the page. It also writes pictures of it at two
+// widths into the folder FISCALHUB_PICTURES, for a person to look at.
 func (b *tab) picture(name string) {
 	b.t.Helper()
+	b.accessible(name)
 	dir := os.Getenv("FISCALHUB_PICTURES")
 	if dir == "" {
 		return

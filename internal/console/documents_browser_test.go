@@ -15,17 +15,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// signIn sets the password of a new person in the browser.
-func (e *env) signIn(b *tab, role store.Role, taxpayers ...string) store.User {
-	e.t.Helper()
-	u, link := e.invite(role, taxpayers...)
-	b.open("/console/welcome/" + link.Reveal())
-	b.fill("#password", goodPassword)
-	b.fill("#password_again", goodPassword+kb.Enter)
-	b.wait(`location.pathname === '/console/'`)
-	return u
-}
-
 // An operator follows a document from its creation to the acceptance without a reload,
 // finds it by every identifier, and decides an unknown outcome with evidence, all in a
 // real browser.
@@ -33,7 +22,7 @@ func TestDocumentsInABrowser(t *testing.T) {
 	t.Parallel()
 	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
 	b := w.openTab()
-	u := w.signIn(b, store.RoleOperator)
+	u := b.signIn(w.env, store.RoleOperator)
 	inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 12_500)
 
 	b.open("/console/documents/" + inv.DocumentID)
@@ -91,7 +80,7 @@ func (w *liveEnv) pictures() {
 	w.index()
 	for theme, suffix := range map[string]string{"light": "", "dark": "-dark"} {
 		b := w.openTab()
-		u := w.signIn(b, store.RoleOperator)
+		u := b.signIn(w.env, store.RoleOperator)
 		w.must(w.People.SetPreferences(w.t.Context(), u.ID, "es", theme))
 		for name, path := range map[string]string{
 			"overview": "/console/", "documents": "/console/documents", "documents-none": "/console/documents?q=" + url.QueryEscape("nada así"),

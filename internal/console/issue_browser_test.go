@@ -6,29 +6,15 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
-	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
-
-// signInNew opens the link of a new person in the browser.
-func (b *tab) signInNew(e *env, name string, role store.Role, taxpayers ...string) store.User {
-	b.t.Helper()
-	u, link, err := e.People.Create(b.t.Context(), people.Invitation{Name: name, Email: store.NewID() + "@example.com", Role: role, TaxpayerIDs: taxpayers})
-	e.must(err)
-	b.open("/console/welcome/" + link.Reveal())
-	b.fill("#password", goodPassword)
-	b.fill("#password_again", goodPassword+kb.Enter)
-	b.wait(`location.pathname === '/console/'`)
-	return u
-}
 
 // An accountant issues an invoice with a mistake first, and exports the month.
 func TestAnAccountantInABrowser(t *testing.T) {
 	e := newEnv(t)
 	b := e.openTab()
-	u := b.signInNew(e, "Ana Pérez", store.RoleAccountant, e.taxpayer)
+	u := b.signIn(e, store.RoleAccountant, e.taxpayer)
 
 	b.open(issueAddress)
 	b.wait(`document.querySelector('#issue-total').innerText === 'RD$\u00a00.00'`)
@@ -90,7 +76,7 @@ func TestPendingWorkInABrowser(t *testing.T) {
 	e.addWaiting(e.taxpayer, "F-2026-0101", "submit", func(j *store.Job) { j.RunAt = e.clock.Now().Add(3 * time.Minute) })
 	e.addWaiting(e.taxpayer, "F-2026-0102", "poll")
 	b := e.openTab()
-	u := b.signInNew(e, "Luis Marte", store.RoleOperator)
+	u := b.signIn(e, store.RoleOperator)
 	b.open(workAddress)
 	b.wait(`document.querySelectorAll('tbody tr').length === 2`)
 	b.evaluate(`(window.mark = 1, true)`)

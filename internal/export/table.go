@@ -14,7 +14,7 @@ import (
 // Spanish, and so are the names of the authority's own files.
 func documentColumns() []string {
 	return []string{
-		"fecha_emision", "tipo", "encf", "estado", "external_id", "rnc_comprador", "comprador", "moneda", //nolint:misspell // Spanish
+		"fecha_emision", "tipo", "encf", "estado", "external_id", "rnc_comprador", "comprador", "moneda",
 		"subtotal", "descuento", "itbis", "total", "track_id", "creado", "actualizado", "document_id", "invoice_id", "xml", "pdf",
 	}
 }
@@ -136,7 +136,7 @@ func (s *sums) list() []sum {
 
 // rows are the rows of summary.csv.
 func (s *sums) rows() [][]string {
-	out := [][]string{{"fecha_emision", "tipo", "estado", "moneda", "tasa_itbis", "comprobantes", "monto", "itbis"}} //nolint:misspell // Spanish
+	out := [][]string{{"fecha_emision", "tipo", "estado", "moneda", "tasa_itbis", "comprobantes", "monto", "itbis"}}
 	for _, one := range s.list() {
 		out = append(out, []string{one.Date, one.Type, one.State, one.Currency, one.Rate, fmt.Sprint(one.Documents), one.Base, one.Tax})
 	}

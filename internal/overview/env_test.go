@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"testing"
 	"time"
 
@@ -146,6 +145,3 @@ func (e *env) found(within store.Within, q Query) (all []string) {
 	e.t.Fatalf("the search %+v does not end", q)
 	return nil
 }
-
-// sorted returns a sorted copy.
-func sorted(all []string) []string { return slices.Sorted(slices.Values(all)) }

@@ -11,7 +11,7 @@ import (
 
 // serveEmulator is DGII's emulator in testecf, in its role as a sender.
 func (c *call) serveEmulator() response {
-	operation, _ := strings.CutPrefix(c.rest, "api/emision/") //nolint:misspell // DGII's word
+	operation, _ := strings.CutPrefix(c.rest, "api/emision/")
 	switch {
 	case c.r.Method == http.MethodPost && operation == "emisioncomprobantes":
 		var in struct {

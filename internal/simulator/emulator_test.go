@@ -10,7 +10,7 @@ func TestEmulatorSendsAndReceives(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	const emulator = "/ecf-host/testecf/EmisorReceptor"
-	const api = "/api/Emision/" //nolint:misspell // DGII's word
+	const api = "/api/Emision/"
 	base := e.base + "/peer/" + buyer
 	post := func(path, body string) response {
 		return e.do(e.request(t.Context(), http.MethodPost, emulator+path, "", strings.NewReader(body)))

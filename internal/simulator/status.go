@@ -16,7 +16,7 @@ func (c *call) serveStatus() response {
 	if c.config.Maintenance || c.s.closedByRule(c) {
 		state = "No Disponible"
 	}
-	const production = "Produccion" //nolint:misspell // DGII's word
+	const production = "Produccion"
 	switch c.rest {
 	case "obtenerestatus":
 		type shape struct {

@@ -26,6 +26,7 @@ func (s Span) Start(t time.Time) time.Time {
 	case SpanDay:
 		local := t.In(fiscal.Zone())
 		return time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, fiscal.Zone()).UTC()
+	case SpanAll:
 	}
 	return time.UnixMicro(0).UTC()
 }

@@ -38,7 +38,7 @@ func FirstIDAt(t time.Time) string {
 	var id uuid.UUID
 	ms := uint64(max(t.UnixMilli(), 0))
 	for i := range 6 {
-		id[i] = byte(ms >> (8 * (5 - i)))
+		id[i] = byte(ms >> (8 * (5 - i)) & 0xff)
 	}
 	id[6], id[8] = 0x70, 0x80
 	return id.String()

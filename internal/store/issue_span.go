@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -33,7 +32,7 @@ func (f IssueSpan) firstID(env fiscal.Environment) string {
 	if env == fiscal.Sandbox {
 		return ""
 	}
-	return firstID(f.From.End().Add(-clockMargin))
+	return FirstIDAt(f.From.End().Add(-clockMargin))
 }
 
 // CountIssuedBetween counts the invoices of a span.
@@ -50,11 +49,4 @@ func (r reader) IssuedBetween(ctx context.Context, scope Scope, f IssueSpan) ([]
 		return nil, r.d.wrap("read invoices of a span", err)
 	}
 	return collect(r.d, "read invoices of a span", rows, scanInvoice(scope))
-}
-
-// firstID returns an id that is lower than every id made at t or later: an id begins
-// with the milliseconds of its time.
-func firstID(t time.Time) string {
-	ms := uint64(max(0, t.UnixMilli()))
-	return fmt.Sprintf("%08x-%04x-0000-0000-000000000000", ms>>16, ms&0xffff)
 }
