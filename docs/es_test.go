@@ -22,6 +22,7 @@ func translations() []translation {
 		{"docs/first-live-invoice.md", "docs/es/primera-factura.md"},
 		{"docs/integration.md", "docs/es/integracion.md"},
 		{"docs/after-a-rejection.md", "docs/es/despues-de-un-rechazo.md"},
+		{"docs/console.md", "docs/es/consola.md"},
 		{"docs/webhooks.md", "docs/es/webhooks.md"},
 		{"docs/operations.md", "docs/es/operaciones.md"},
 		{"docs/glossary.md", "docs/es/glosario.md"},

@@ -47,7 +47,7 @@ func workTexts() texts {
 		"work.back":          {"← Pendientes", "← Pending work"},
 		"work.requeue":       {"Poner de nuevo en cola", "Put back to work"},
 		"work.requeue_short": {"Reencolar", "Requeue"},
-		"work.requeue_label": {"Poner %s de nuevo en cola", "Put %s back to work"},
+		"work.requeue_label": {"Reencolar %s", "Requeue %s"},
 		"work.requeue_lead":  {"El servicio continúa ahora mismo en la etapa que corresponde a lo que se sabe del comprobante. No se firma ni se numera otra vez.", "The service continues now at the stage that the evidence of the document asks for. Nothing is numbered or signed again."},
 		"work.reason":        {"Motivo", "Reason"},
 		"work.reason_hint":   {"Queda en el historial y en la auditoría con su nombre.", "It stays in the history and in the audit log with your name."},
