@@ -28,8 +28,7 @@ func (b *tab) accessible(name string) {
 	}
 	for _, theme := range themes {
 		if theme != "" {
-			// Colours that still change would be measured on their way.
-			b.evaluate(`(document.documentElement.dataset.theme = '` + theme + `', document.body.offsetHeight, document.getAnimations().forEach(a => a.finish()), true)`)
+			b.theme(theme)
 		}
 		for _, width := range widths {
 			if len(widths) > 1 {
@@ -45,9 +44,16 @@ func (b *tab) accessible(name string) {
 		}
 	}
 	if len(themes) > 1 {
-		b.evaluate(`(document.documentElement.dataset.theme = '` + before + `', true)`)
+		b.theme(before)
 		b.do("size", chromedp.EmulateViewport(1280, 900))
 	}
+}
+
+// theme changes the theme of the page that is open. Colours do not change slowly, or they
+// would be measured on their way.
+func (b *tab) theme(name string) {
+	b.t.Helper()
+	b.evaluate(`(document.documentElement.dataset.theme = '` + name + `', document.body.offsetHeight, document.getAnimations().forEach(a => a.finish()), true)`)
 }
 
 func axe(t *testing.T) string {
