@@ -40,6 +40,7 @@ func labels() []lang.Message {
 		lang.Literal("id"),
 		lang.Messagef("invoice", "factura"),
 		lang.Messagef("job", "tarea"),
+		lang.Messagef("problem", "problema"),
 		lang.Messagef("kept responses", "respuestas guardadas"),
 		lang.Messagef("kind", "tipo"),
 		lang.Messagef("left", "quedan"),

@@ -80,7 +80,7 @@ func TestRestoreIsFencedUntilReconciled(t *testing.T) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if err != nil || strings.Count(string(out), "6–10 are skipped: the authority has 5 of them, has not 0, and did not say for 0; the next number is 11") != 2 {
+	if err != nil || strings.Count(string(out), "6–10 are skipped: the authority has 5 of them, does not have 0, and did not say for 0; the next number is 11") != 2 {
 		t.Fatalf("reconcile: %v\n%s%s", err, out, &stderr)
 	}
 	issue(20, 30)

@@ -67,7 +67,7 @@ func (c *Credentials) Issue(ctx context.Context, terms Terms) (apikey.Key, store
 	switch {
 	case len(terms.Scopes) == 0:
 		return apikey.Key{}, store.Credential{}, ErrNoScope
-	case !terms.ExpiresAt.IsZero() && !terms.ExpiresAt.After(c.now()):
+	case !terms.ExpiresAt.IsZero() && terms.ExpiresAt.Before(c.now()):
 		return apikey.Key{}, store.Credential{}, ErrExpiryPast
 	}
 	key, made, err := c.newCredential(terms)
