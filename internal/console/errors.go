@@ -50,8 +50,14 @@ func (c *Console) answerError(x *request, err error) {
 	}
 	shown := x.pageErrorOf(err)
 	if shown == errInternal || shown == errUnavailable {
+		// The log has the address of the table and not that of the request, which may
+		// contain the link of a person.
+		address := "unknown"
+		if x.page != nil {
+			address = x.page.address
+		}
 		c.Log.Error("The console cannot answer a request. The person sees a page with the request id.",
-			"request_id", x.id, "method", x.Method, "path", x.URL.Path, "error", err.Error())
+			"request_id", x.id, "method", x.Method, "page", address, "error", err.Error())
 	}
 	if shown == errBusy || shown == errUnavailable {
 		x.w.Header().Set("Retry-After", "5")

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 // Every answer has the same security headers: pages, errors, redirects, refusals and
@@ -231,5 +234,21 @@ func TestAfterSignIn(t *testing.T) {
 	u, err := url.Parse(signInAddress(r))
 	if err != nil || u.Query().Get("next") != "/console/users?q=a&b" {
 		t.Errorf("sign-in address: %v, %v", u, err)
+	}
+}
+
+// A link signs a person in, so it must not reach the log, whatever fails.
+func TestALinkIsNotLoggedWhenThePageFails(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	e := newEnv(t, func(o *Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
+	_, link := e.invite(store.RoleOperator)
+	_, err := storetest.OpenSQL(t, e.address).ExecContext(t.Context(), `DROP TABLE user_links`)
+	e.must(err)
+	if got := e.browser().get("/console/welcome/" + link.Reveal()); got.StatusCode < http.StatusInternalServerError {
+		t.Fatalf("answer %d without the table of links", got.StatusCode)
+	}
+	if text := log.String(); !strings.Contains(text, "/console/welcome/") || strings.Contains(text, link.Reveal()) {
+		t.Errorf("the log is %s", text)
 	}
 }

@@ -62,6 +62,9 @@ func backup(t *testing.T, address string) string {
 				return full
 			}
 		}
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s is needed under CI: run scripts/setup", name)
+		}
 		t.Skipf("SKIPPED: %s is not installed", name)
 		return ""
 	}
