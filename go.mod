@@ -32,6 +32,8 @@ require (
 
 require golang.org/x/term v0.46.0
 
+require github.com/hanwen/go-fuse/v2 v2.12.1
+
 // The Go client is a module of its own, so that programs that use it need neither our
 // dependencies nor our Go release.
 require github.com/fiscalhub/fiscalhub/client v0.0.0
