@@ -4,6 +4,7 @@ package powertest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +14,10 @@ import (
 
 func TestMain(m *testing.M) {
 	Main()
+	if source := os.Getenv(writerSource); source != "" {
+		_, _ = fmt.Fprintln(os.Stderr, writeRows(source))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 
