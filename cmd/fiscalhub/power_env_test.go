@@ -34,6 +34,7 @@ type powerEnv struct {
 	clients *clients
 	torn    bool // the last cut has damaged the witness
 	damaged int  // cuts that have damaged it
+	unsafe  bool // makeUnsafe has changed the server
 }
 
 func startPower(t *testing.T, engine, profile, program string) *powerEnv {
@@ -79,7 +80,13 @@ func (p *powerEnv) startAgain(t *testing.T) error {
 	t.Helper()
 	if p.pg != nil {
 		// After the start of a machine, its number can be that of another process.
-		_ = os.Remove(filepath.Join(p.disk.Dir, "postgres", "data", "postmaster.pid"))
+		data := filepath.Join(p.disk.Dir, "postgres", "data")
+		_ = os.Remove(filepath.Join(data, "postmaster.pid"))
+		if p.unsafe { // the service refuses to start with the setting of makeUnsafe
+			if err := os.WriteFile(filepath.Join(data, "postgresql.auto.conf"), nil, 0o600); err != nil {
+				return err
+			}
+		}
 		if err := p.pg.Start(); err != nil {
 			return err
 		}
@@ -195,6 +202,7 @@ func (p *powerEnv) makeUnsafe(t *testing.T, setting string) {
 	if err := p.pg.Configure(name, value); err != nil {
 		t.Fatal(err)
 	}
+	p.unsafe = true
 	p.disk.Sync(t) // the setting itself is not what the cut shall lose
 }
 

@@ -10,29 +10,36 @@ import (
 // sector is what a disk writes as a whole.
 const sector = 512
 
-// A content is the data of a file, as programs see it and as the disk has it.
+// A content is the data of a file, as programs see it, with what is needed to know what
+// the disk has of it.
 type content struct {
-	data    []byte
-	durable []byte
-	written map[int64]bool // numbers of the sectors that differ
-	shrunk  int64          // smallest size since the last sync; below 0: it did not shrink
+	data   []byte
+	before map[int64][]byte // the sectors that were written since the last sync, as they were then
+	size   int64            // at the last sync
+	shrunk int64            // smallest size since the last sync; below 0: it did not shrink
 }
 
-func newContent() content { return content{written: map[int64]bool{}, shrunk: -1} }
+func newContent(data []byte) content {
+	return content{data: data, before: map[int64][]byte{}, size: int64(len(data)), shrunk: -1}
+}
 
 func (c *content) write(p []byte, off int64) {
 	end := off + int64(len(p))
 	if end > int64(len(c.data)) {
 		c.resize(end)
 	}
+	c.save(off, end)
 	copy(c.data[off:], p)
-	c.mark(off, end)
 }
 
-// mark records that the bytes from one offset to another were written.
-func (c *content) mark(off, end int64) {
+// save keeps the sectors from one offset to another as they are, before they are written
+// for the first time since the last sync.
+func (c *content) save(off, end int64) {
 	for s := off / sector; s*sector < end; s++ {
-		c.written[s] = true
+		if _, saved := c.before[s]; !saved {
+			at := s * sector
+			c.before[s] = slices.Clone(c.data[min(at, c.size):min(at+sector, c.size)])
+		}
 	}
 }
 
@@ -46,14 +53,16 @@ func (c *content) read(p []byte, off int64) int {
 // resize changes the size. New bytes are zero.
 func (c *content) resize(size int64) {
 	old := int64(len(c.data))
-	c.data = resized(c.data, size)
-	if size > old {
-		c.mark(old, size)
+	if size < old {
+		c.save(size, old)
+		c.data = c.data[:size]
+		if c.shrunk < 0 || size < c.shrunk {
+			c.shrunk = size
+		}
 		return
 	}
-	if size < old && (c.shrunk < 0 || size < c.shrunk) {
-		c.shrunk = size
-	}
+	c.save(old, size)
+	c.data = resized(c.data, size)
 }
 
 // resized returns a slice of another size that has the same bytes, and zeros behind them.
@@ -68,37 +77,34 @@ func resized(b []byte, size int64) []byte {
 }
 
 // sync makes the data durable.
-func (c *content) sync() {
-	if c.shrunk >= 0 && c.shrunk < int64(len(c.durable)) {
-		c.durable = c.durable[:c.shrunk]
-	}
-	c.durable = resized(c.durable, int64(len(c.data)))
-	for s := range c.written {
-		if at := s * sector; at < int64(len(c.data)) {
-			copy(c.durable[at:min(at+sector, int64(len(c.data)))], c.data[at:])
+func (c *content) sync() { *c = newContent(c.data) }
+
+// durable returns what the disk has for certain.
+func (c *content) durable() []byte {
+	b := make([]byte, c.size)
+	copy(b, c.data)
+	for s, old := range c.before {
+		if at := s * sector; at < c.size {
+			copy(b[at:], old)
 		}
 	}
-	clear(c.written)
-	c.shrunk = -1
+	return b
 }
 
 // survive returns the content after a power cut. A disk that has not shrunk the file has
 // kept nothing that was written after it. It may have kept each other sector, or each page
 // of eight sectors, and it may have the new size with zeros where it has kept nothing.
 func (c *content) survive(keep chooser) content {
-	after := newContent()
-	chance := keep.chance()
-	if chance == 0 || len(c.written) == 0 && c.shrunk < 0 {
-		after.data, after.durable = slices.Clone(c.durable), c.durable
-		return after
+	kept, chance := c.durable(), keep.chance()
+	if chance == 0 || len(c.before) == 0 {
+		return newContent(kept)
 	}
-	kept := slices.Clone(c.durable)
 	if c.shrunk >= 0 {
 		kept = kept[:min(c.shrunk, int64(len(kept)))]
 	}
 	size := int64(len(c.data))
-	if len(kept) < len(c.data) && chance < 1 && keep.IntN(2) == 0 {
-		size = int64(len(kept)) + keep.Int64N(size-int64(len(kept))+1)
+	if more := size - int64(len(kept)); more > 0 && chance < 1 && keep.IntN(2) == 0 {
+		size -= keep.Int64N(more + 1)
 	}
 	kept = resized(kept, size)
 	unit := int64(1)
@@ -106,16 +112,15 @@ func (c *content) survive(keep chooser) content {
 		unit = 8 // a page of 4096 bytes
 	}
 	decided := map[int64]bool{}
-	for _, s := range slices.Sorted(maps.Keys(c.written)) {
+	for _, s := range slices.Sorted(maps.Keys(c.before)) {
 		yes, done := decided[s/unit]
 		if !done {
 			yes = keep.Float64() < chance
 			decided[s/unit] = yes
 		}
 		if at := s * sector; yes && at < size {
-			copy(kept[at:min(at+sector, size)], c.data[at:min(at+sector, int64(len(c.data)))])
+			copy(kept[at:min(at+sector, size)], c.data[at:])
 		}
 	}
-	after.data, after.durable = kept, slices.Clone(kept)
-	return after
+	return newContent(kept)
 }

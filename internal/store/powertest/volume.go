@@ -55,7 +55,7 @@ func newVolume() *volume {
 
 func (v *volume) newInode(mode, uid, gid uint32) *inode {
 	v.last++
-	n := &inode{ino: v.last, mode: mode, uid: uid, gid: gid, content: newContent()}
+	n := &inode{ino: v.last, mode: mode, uid: uid, gid: gid, content: newContent(nil)}
 	if n.isFolder() {
 		n.names, n.synced = map[string]*inode{}, map[string]*inode{}
 	}
