@@ -13,7 +13,7 @@ import (
 // in each sector the bytes of the last sync, the last bytes, or zeros.
 func TestContentAgainstACopy(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same steps in each run
+	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		c := newContent(nil)
 		var now, synced []byte

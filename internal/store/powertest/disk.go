@@ -28,7 +28,7 @@ func Start(t testing.TB) *Disk {
 	removeStale()
 	dir, err := os.MkdirTemp("", "fiscalhub-power-")
 	if err == nil {
-		err = os.Chmod(dir, 0o755) //nolint:gosec // PostgreSQL runs as another user
+		err = os.Chmod(dir, 0o755)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@
 // its new size, and the first changes of the names in a folder, in their order.
 //
 // A disk that has lost its power answers every operation with EIO, until it is mounted
-// again. The mode and the owner of a file are kept without a sync.
+// again. The mode and the owner of a file are kept without a sync, and files have no times.
 //
 // The file system runs in a process of its own, because a program that maps a file of its
 // own file system into memory can wait for itself. TestMain must call [Main] first.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -64,7 +63,6 @@ func (n *inode) attributes(out *fuse.Attr) {
 	out.Uid, out.Gid = n.uid, n.gid
 	out.Size = uint64(len(n.data))
 	out.Blocks = (out.Size + sector - 1) / sector
-	out.Atime, out.Mtime, out.Ctime = n.mtime, n.mtime, n.mtime
 }
 
 // Lookup finds a name in a folder.
@@ -105,15 +103,12 @@ func (d *node) add(ctx context.Context, name string, mode uint32, out *fuse.Entr
 			return syscall.EEXIST
 		}
 		n := d.v.newInode(mode, user.Uid, user.Gid)
-		n.mtime = now()
 		d.v.change(edit{d.n, name, n})
 		child = d.entry(ctx, n, out)
 		return 0
 	})
 	return child, errno
 }
-
-func now() uint64 { return uint64(time.Now().Unix()) } //nolint:gosec // after 1970
 
 // Mkdir creates a folder.
 func (d *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
@@ -199,8 +194,7 @@ func (d *node) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) sy
 func (d *node) Setattr(_ context.Context, _ fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	return d.locked(func() syscall.Errno {
 		if size, ok := in.GetSize(); ok {
-			d.n.resize(int64(size)) //nolint:gosec // the kernel limits it
-			d.n.mtime = now()
+			d.n.resize(int64(size))
 		}
 		if mode, ok := in.GetMode(); ok {
 			d.n.mode = d.n.mode&syscall.S_IFMT | mode&^syscall.S_IFMT
@@ -210,9 +204,6 @@ func (d *node) Setattr(_ context.Context, _ fs.FileHandle, in *fuse.SetAttrIn, o
 		}
 		if gid, ok := in.GetGID(); ok {
 			d.n.gid = gid
-		}
-		if t, ok := in.GetMTime(); ok {
-			d.n.mtime = uint64(t.Unix()) //nolint:gosec // after 1970
 		}
 		d.n.attributes(&out.Attr)
 		return 0
@@ -237,13 +228,12 @@ func (d *node) Read(_ context.Context, _ fs.FileHandle, dest []byte, off int64) 
 func (d *node) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64) (written uint32, errno syscall.Errno) {
 	errno = d.locked(func() syscall.Errno {
 		d.n.write(data, off)
-		d.n.mtime = now()
 		return 0
 	})
 	if errno != 0 {
 		return 0, errno
 	}
-	return uint32(len(data)), 0 //nolint:gosec // the kernel limits it
+	return uint32(len(data)), 0
 }
 
 // Allocate makes a file larger.
@@ -252,7 +242,7 @@ func (d *node) Allocate(_ context.Context, _ fs.FileHandle, off, size uint64, mo
 		if mode != 0 {
 			return syscall.EOPNOTSUPP
 		}
-		if end := int64(off + size); end > int64(len(d.n.data)) { //nolint:gosec // the kernel limits it
+		if end := int64(off + size); end > int64(len(d.n.data)) {
 			d.n.resize(end)
 		}
 		return 0

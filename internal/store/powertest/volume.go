@@ -25,7 +25,6 @@ type inode struct {
 	mode     uint32 // with the bits of the type
 	uid, gid uint32
 	links    uint32
-	mtime    uint64 // seconds
 
 	content // of a file
 
@@ -118,7 +117,7 @@ func (v *volume) syncNames(folder *inode) {
 }
 
 func inOrder(changes map[*change]bool) []*change {
-	return slices.SortedFunc(maps.Keys(changes), func(a, b *change) int { return int(a.at) - int(b.at) }) //nolint:gosec // a count
+	return slices.SortedFunc(maps.Keys(changes), func(a, b *change) int { return int(a.at) - int(b.at) })
 }
 
 // syncAll makes everything durable.
@@ -161,7 +160,7 @@ func (v *volume) cut(keep chooser) *volume {
 			c.links++
 			return c
 		}
-		c := &inode{ino: n.ino, mode: n.mode, uid: n.uid, gid: n.gid, links: 1, mtime: n.mtime}
+		c := &inode{ino: n.ino, mode: n.mode, uid: n.uid, gid: n.gid, links: 1}
 		copies[n] = c
 		if !n.isFolder() {
 			c.content = n.survive(keep)
