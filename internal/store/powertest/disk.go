@@ -26,17 +26,17 @@ type Disk struct {
 func Start(t testing.TB) *Disk {
 	t.Helper()
 	removeStale()
+	if device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
+		t.Skipf("SKIPPED: this machine does not allow FUSE: %v", err)
+	} else {
+		_ = device.Close()
+	}
 	dir, err := os.MkdirTemp("", "fiscalhub-power-")
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err != nil {
 		t.Fatal(err)
-	}
-	if device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
-		t.Skipf("SKIPPED: this machine does not allow FUSE: %v", err)
-	} else {
-		_ = device.Close()
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -120,7 +120,7 @@ func (s *Server) Start() error {
 		_ = stdin.Close()
 		_ = cmd.Wait()
 	}
-	for range 300 {
+	for range 1200 { // a minute: after a power cut the server syncs all its files first
 		if err := s.exec(`SELECT 1`); err == nil {
 			return nil
 		}
