@@ -17,10 +17,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/fiscalhub/fiscalhub/internal/store/powertest"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) {
+	powertest.Main() // this program is also the file system of TestPowerLoss
 	testscript.Main(cleaner{m}, map[string]func(){"fiscalhub": main})
 }
 
