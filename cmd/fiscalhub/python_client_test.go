@@ -70,8 +70,8 @@ func posSales(t *testing.T, variables []string, shop string) []posSale {
 func TestPointOfSaleSurvivesKills(t *testing.T) {
 	t.Parallel()
 	needProgram(t, "python3")
-	kills, seed := setting(t, "POS_KILLS", 8), uint64(setting(t, "CLIENT_SEED", 1))
-	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // moments of a test
+	kills, seed := setting(t, "POS_KILLS", 5), uint64(setting(t, "CLIENT_SEED", 1))
+	random := rand.New(rand.NewPCG(seed, seed))
 	server := serve(t, "--data", t.TempDir(), "--rate-limit", "0", "--log-level", "error")
 	proxy := newCutter(t, server.base[len("http://"):], seed)
 	shop := filepath.Join(t.TempDir(), "shop.db")
@@ -200,22 +200,23 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 	events := func() int { // of the feed
 		return strings.Count(e.read(t, node.base+"/v1/taxpayers/"+e.client.taxpayer+"/events?limit=100"), `"id":"evt_`)
 	}
-	eventually(t, 2*time.Minute, "every event has arrived", func() bool {
+	complete := func() bool {
+		if !e.isSettled(t, node.base) {
+			return false
+		}
 		s := show()
-		return cmp.Equal(s.Documents, want) && s.Events == events() && e.isSettled(t, node.base)
-	})
+		return cmp.Equal(s.Documents, want) && s.Events == events()
+	}
+	eventually(t, 2*time.Minute, "every event has arrived", complete)
 
-	before := show()
-	replayed := e.operate(t, "webhook", "replay", endpoint, "--since", "2026-01-01T00:00:00Z")
-	deliveries := func() int {
-		var list []any
-		runProgram(t, e.program, &list, append([]string{"webhook", "deliveries", endpoint}, e.shared...)...)
-		return len(list)
-	}
-	eventually(t, 2*time.Minute, "all events have arrived again", func() bool { return deliveries() >= 2*before.Events })
-	if after := show(); !cmp.Equal(before, after) {
-		t.Errorf("after %v events were sent again the receiver has %v, before %v", replayed, after, before)
-	}
+	first := show().Events
+	e.operate(t, "webhook", "replay", endpoint, "--since", "2026-01-01T00:00:00Z")
+	eventually(t, 2*time.Minute, "all events have arrived again", func() bool {
+		var attempts []any
+		runProgram(t, e.program, &attempts, append([]string{"webhook", "deliveries", endpoint}, e.shared...)...)
+		return len(attempts) >= 2*first
+	})
+	eventually(t, 2*time.Minute, "repeated events have no effect", complete)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, bytes.NewReader([]byte(`{"id":"evt_forged"}`)))
 	if err != nil {
 		t.Fatal(err)

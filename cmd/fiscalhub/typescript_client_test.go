@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,26 +19,37 @@ import (
 // creation must end with one invoice. CLIENT_INVOICES and CLIENT_SEED change the test.
 func TestTypeScriptClientCreatesEachInvoiceOnce(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "node")
+	needNode(t)
 	testCreations(t, 30, "node", typescriptFile("test/create.mjs"))
 }
 
 // Every part of the TypeScript client works with a live service.
 func TestTypeScriptClientWithALiveService(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "node")
+	needNode(t)
 	testTour(t, "node", typescriptFile("test/tour.mjs"))
 }
 
 // The rules of the TypeScript client, with answers that a test makes.
 func TestTypeScriptClientRules(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "node")
+	needNode(t)
 	runScript(t, nil, "node", "--test", typescriptFile("test/client.test.mjs"))
 }
 
 func typescriptFile(name string) string {
 	return filepath.Join("..", "..", "clients", "typescript", filepath.FromSlash(name))
+}
+
+// needNode skips the test when the machine has no Node, or one that the client does not
+// support.
+func needNode(t *testing.T) {
+	t.Helper()
+	needProgram(t, "node")
+	version := runScript(t, nil, "node", "--print", "process.versions.node.split('.')[0]")
+	if major, err := strconv.Atoi(strings.TrimSpace(string(version))); err != nil || major < 20 {
+		t.Skipf("SKIPPED: the TypeScript client needs Node 20, and this machine has Node %s", version)
+	}
 }
 
 // needProgram skips the test when the machine lacks a program, and fails it under CI.

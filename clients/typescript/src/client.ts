@@ -100,6 +100,7 @@ const maxRequestBytes = 1 << 20; // the API's own limit
 const maxAnswerBytes = 64 << 20;
 const maxOutcomeWaitSeconds = 20; // the longest waits that the service allows
 const maxEventWaitSeconds = 30;
+const maxTimerMs = 2 ** 31 - 1; // a longer timer would end at once
 const firstPollWaitMs = 200;
 const maxPollWaitMs = 5_000;
 
@@ -127,7 +128,8 @@ export class Client {
     }
     if (!/^[!-~]+$/.test(options.apiKey)) throw new TypeError("apiKey is empty or has invalid characters");
     const attempts = options.attempts ?? 5;
-    if (!(attempts >= 1)) throw new TypeError("attempts must be 1 or more");
+    const attemptTimeoutMs = options.attemptTimeoutMs ?? 60_000;
+    if (!(attempts >= 1) || !(attemptTimeoutMs > 0)) throw new TypeError("attempts and attemptTimeoutMs must be positive");
     this.#base = base.href.replace(/\/+$/, "");
     this.#taxpayerId = uuid(options.taxpayerId, "taxpayerId");
     this.#headers = { Authorization: `Bearer ${options.apiKey}` };
@@ -136,7 +138,7 @@ export class Client {
       // The platform's fetch must not be called as a method of another object.
       fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
       attempts,
-      attemptTimeoutMs: options.attemptTimeoutMs ?? 60_000,
+      attemptTimeoutMs: Math.min(attemptTimeoutMs, maxTimerMs),
     };
   }
 

@@ -181,7 +181,7 @@ test("lists and the feed are read page by page", async () => {
 
 test("values that cannot be valid are refused before a request", async () => {
   const options = { baseUrl: "http://service.example", apiKey: "k", taxpayerId };
-  for (const wrong of [{ baseUrl: "ftp://x" }, { baseUrl: "http://u:p@x" }, { apiKey: "" }, { apiKey: "a b" }, { taxpayerId: "../x" }, { attempts: 0 }]) {
+  for (const wrong of [{ baseUrl: "ftp://x" }, { baseUrl: "http://u:p@x" }, { apiKey: "" }, { apiKey: "a b" }, { taxpayerId: "../x" }, { attempts: 0 }, { attemptTimeoutMs: 0 }]) {
     assert.throws(() => new Client({ ...options, ...wrong }), TypeError);
   }
   const s = service(made);
