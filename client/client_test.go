@@ -33,6 +33,7 @@ func TestNewRefusesInvalidArguments(t *testing.T) {
 		{"a path as taxpayer", base, testKey, "../" + taxpayer[3:], nil},
 		{"no attempt", base, testKey, taxpayer, []Option{WithAttempts(0)}},
 		{"no HTTP client", base, testKey, taxpayer, []Option{WithHTTPClient(nil)}},
+		{"a language of two lines", base, testKey, taxpayer, []Option{WithLanguage("es\r\nX: y")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
