@@ -47,7 +47,7 @@ func (x *request) draft(f *invoiceForm) (d draftView, err error) {
 		if _, err := x.viewer.Scope(id); err != nil {
 			return d, err
 		}
-		if d.Taxpayer, err = x.console.Store.Taxpayer(x.Context(), id); err != nil {
+		if d.Taxpayer, err = x.console.store.Taxpayer(x.Context(), id); err != nil {
 			return d, err
 		}
 	}
