@@ -69,11 +69,15 @@ func (t *terminal) log(level slog.Level) *slog.Logger {
 // A command that only reads or changes things never creates a database: a wrong --data
 // would otherwise look like an empty database.
 func (t *terminal) openStore() (*store.Store, error) {
+	file, err := store.SQLiteFile(t.databaseAddress())
+	if err != nil {
+		return nil, err
+	}
 	if t.mayCreate {
 		if err := os.MkdirAll(t.cli.Data, 0o700); err != nil {
 			return nil, lang.Errorf("data folder: %s", "carpeta de datos: %s", err)
 		}
-	} else if file, ok := strings.CutPrefix(t.databaseAddress(), "sqlite:"); ok {
+	} else if file != "" {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 			return nil, lang.Errorf(
 				"there is no database at %s: name its folder with --data or its address with --database. `fiscalhub serve`, `fiscalhub onboard` and `fiscalhub taxpayer create` create one",
