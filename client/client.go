@@ -47,6 +47,7 @@ type Client struct {
 	bearer   *string // behind a pointer: fmt prints an address, not the credential
 	http     *http.Client
 	attempts int
+	language string // of messages; empty: that of the service
 	wait     waitFunc
 }
 
@@ -64,6 +65,13 @@ func WithHTTPClient(h *http.Client) Option {
 // retries off. The default is 5.
 func WithAttempts(n int) Option {
 	return func(c *Client) { c.attempts = n }
+}
+
+// WithLanguage asks for the messages of errors in a language: "es" or "en", or any value of
+// the header Accept-Language. Without it the service answers in English. Codes and fields
+// are the same in every language.
+func WithLanguage(language string) Option {
+	return func(c *Client) { c.language = language }
 }
 
 // New returns a Client of the service at baseURL for the taxpayer of the credential
@@ -97,6 +105,9 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 	if c.http == nil || c.attempts < 1 {
 		return nil, errors.New("client: the HTTP client must not be nil, and the attempts must be 1 or more")
 	}
+	if strings.ContainsFunc(c.language, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, fmt.Errorf("client: the language %q must be a value of Accept-Language, such as es", c.language)
+	}
 	h := *c.http
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.http = &h
@@ -106,7 +117,7 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 // String returns the address of the service, without the credential.
 func (c *Client) String() string { return "client of " + c.base }
 
-// Meta is the part of an answer beside its data.
+// Meta is what an answer says about itself: ids, cursors, and whether it was replayed.
 type Meta struct {
 	// RequestID identifies this request. Log it: support needs it.
 	RequestID string
