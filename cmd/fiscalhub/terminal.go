@@ -142,7 +142,7 @@ func (t *terminal) keyring(s *store.Store, keys *seal.Keys) (*access.Keyring, er
 	done, err := access.FinishRotation(t.ctx, s, keys)
 	switch {
 	case err != nil:
-		// The right key was found beside the file, so the command can go on.
+		// The right key was found in the same folder, so the command can continue.
 		t.warn(lang.Messagef("the master key in use could not be written to %s: %s",
 			"no se pudo escribir la clave maestra en uso en %s: %s", keys.File(), oneLine(err)))
 	case done:

@@ -73,22 +73,16 @@ func (b *Responses) Commercial(ctx context.Context, r reply.Response) error {
 	return b.update(ctx, func(tx *store.Tx) (store.Invoice, bool, error) { return b.Apply(ctx, tx, issued, r) })
 }
 
-// maxUpdates is how often an update is repeated because its document changed meanwhile.
-const maxUpdates = 5
-
 // update runs a transaction and publishes its result.
 func (b *Responses) update(ctx context.Context, write func(*store.Tx) (store.Invoice, bool, error)) (err error) {
 	var after store.Invoice
 	var notified bool
-	for range maxUpdates {
-		err = b.store.Update(ctx, func(tx *store.Tx) (err error) {
+	err = store.RetryInvoiceChanged(func() error {
+		return b.store.Update(ctx, func(tx *store.Tx) (err error) {
 			after, notified, err = write(tx)
 			return err
 		})
-		if !errors.Is(err, store.ErrInvoiceChanged) {
-			break
-		}
-	}
+	})
 	if err == nil {
 		b.publish(after, notified)
 	}

@@ -225,7 +225,7 @@ func (b *Responses) keep(ctx context.Context, tx *store.Tx, d document, s statem
 	return after, notified, tx.Do(ctx, rows)
 }
 
-// record adds a statement of a known signer to the evidence, and tells integrators.
+// record adds a statement of a known signer to the evidence, and an event for integrators.
 func (b *Responses) record(ctx context.Context, tx *store.Tx, d document, s statement, outcome Outcome) (store.Invoice, bool, error) {
 	now := b.now()
 	item := evidence.Item{Kind: evidence.Commercial, Verdict: s.verdict(), Note: s.reason, Signer: s.signer, Confirmed: true, At: now}

@@ -27,7 +27,7 @@ type draftView struct {
 // draftLine is a line of the preview.
 type draftLine struct {
 	fiscal.Line
-	ID       string // of the element that shows the amount beside the fields
+	ID       string // of the element that shows the amount next to the fields
 	Computed bool
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/overview"
@@ -202,7 +203,7 @@ func csvHead() []string {
 
 func csvRow(d store.FoundDocument, names map[string]string) []string {
 	return []string{
-		d.CreatedAt.In(fiscal.Zone()).Format("2006-01-02 15:04:05"), d.IssueDate, string(d.Type), d.ENCF, string(d.Status), plainCell(d.ExternalID),
+		d.CreatedAt.In(fiscal.Zone()).Format(time.DateTime), d.IssueDate, string(d.Type), d.ENCF, string(d.Status), plainCell(d.ExternalID),
 		d.BuyerRNC, plainCell(d.BuyerName), d.Currency, d.Subtotal, d.DiscountTotal, d.TaxTotal, d.Total, d.TrackID, plainCell(names[d.TaxpayerID]), d.DocumentID,
 	}
 }

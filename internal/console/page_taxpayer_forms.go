@@ -84,24 +84,32 @@ func (c *Console) updateTaxpayer(x *request) error {
 	if !f.ok() {
 		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{ProfileForm: x.newProfileView(f, changed.Phones), Open: "profile"})
 	}
-	err = c.store.Update(x.Context(), func(tx *store.Tx) error {
-		changed, err := tx.Taxpayer(x.Context(), found.ID)
-		if err != nil {
-			return err
-		}
-		if err := x.readProfile(f, &changed); err != nil {
-			return err
-		}
+	err = x.updateTaxpayer(found.ID, func(changed *store.Taxpayer) error {
 		if len(logo) > 0 {
 			changed.Logo = logo
 		}
-		changed.UpdatedAt = c.now()
-		return tx.UpdateTaxpayer(x.Context(), changed)
+		return x.readProfile(f, changed)
 	})
 	if err != nil {
 		return err
 	}
 	return x.done(taxpayersAddress+"/"+found.ID, "taxpayers.profile")
+}
+
+// updateTaxpayer reads a taxpayer, changes it and stores it, in one transaction.
+func (x *request) updateTaxpayer(id string, change func(*store.Taxpayer) error) error {
+	c := x.console
+	return c.store.Update(x.Context(), func(tx *store.Tx) error {
+		changed, err := tx.Taxpayer(x.Context(), id)
+		if err != nil {
+			return err
+		}
+		if err := change(&changed); err != nil {
+			return err
+		}
+		changed.UpdatedAt = c.now()
+		return tx.UpdateTaxpayer(x.Context(), changed)
+	})
 }
 
 // showLogo answers with the logo of a taxpayer.
@@ -142,13 +150,9 @@ func (c *Console) changeLogo(x *request) error {
 	if !f.ok() {
 		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{LogoForm: f, Open: "logo"})
 	}
-	err = c.store.Update(x.Context(), func(tx *store.Tx) error {
-		changed, err := tx.Taxpayer(x.Context(), found.ID)
-		if err != nil {
-			return err
-		}
-		changed.Logo, changed.UpdatedAt = logo, c.now()
-		return tx.UpdateTaxpayer(x.Context(), changed)
+	err = x.updateTaxpayer(found.ID, func(changed *store.Taxpayer) error {
+		changed.Logo = logo
+		return nil
 	})
 	if err != nil {
 		return err

@@ -111,17 +111,29 @@ func (c *Console) createUser(x *request) error {
 		f.fail("email", x.text("users.wrong_email"))
 	case errors.Is(err, store.ErrEmailTaken):
 		f.fail("email", x.text("users.email_taken"))
-	case errors.Is(err, people.ErrRole):
-		f.fail("role", x.text("users.wrong_role"))
-	case errors.Is(err, store.ErrNotFound):
-		f.fail("taxpayer", x.text("users.wrong_taxpayer"))
-	case err != nil:
-		return err
+	default:
+		if err := x.failRole(f, err); err != nil {
+			return err
+		}
 	}
 	if !f.ok() {
 		return x.renderUsers(http.StatusUnprocessableEntity, f)
 	}
 	return x.renderUser(http.StatusCreated, u.ID, nil, c.linkAddress(link))
+}
+
+// failRole turns an error about the role or the taxpayers of a person into an error of the
+// form. It returns other errors as they are.
+func (x *request) failRole(f *form, err error) error {
+	switch {
+	case errors.Is(err, people.ErrRole):
+		f.fail("role", x.text("users.wrong_role"))
+	case errors.Is(err, store.ErrNotFound):
+		f.fail("taxpayer", x.text("users.wrong_taxpayer"))
+	default:
+		return err
+	}
+	return nil
 }
 
 // linkAddress returns the address with which a person sets a password.
@@ -171,12 +183,7 @@ func (c *Console) changeUserRole(x *request) error {
 		return err
 	}
 	_, err := c.people.ChangeRole(x.Context(), id, store.Role(f.Value("role")), append([]string{}, x.PostForm["taxpayer"]...))
-	switch {
-	case errors.Is(err, people.ErrRole):
-		f.fail("role", x.text("users.wrong_role"))
-	case errors.Is(err, store.ErrNotFound):
-		f.fail("taxpayer", x.text("users.wrong_taxpayer"))
-	case err != nil:
+	if err := x.failRole(f, err); err != nil {
 		return err
 	}
 	if !f.ok() {

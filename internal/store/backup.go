@@ -46,7 +46,7 @@ func Backup(ctx context.Context, address, file string, progress func(done, total
 	if _, err := os.Stat(location); err != nil {
 		return 0, fmt.Errorf("store: backup: %w", err)
 	}
-	if err := protectSQLite(location, slog.New(slog.DiscardHandler)); err != nil { // SQLite may create files beside it
+	if err := protectSQLite(location, slog.New(slog.DiscardHandler)); err != nil { // SQLite may create files in its folder
 		return 0, err
 	}
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
