@@ -57,7 +57,7 @@ type rotationView struct {
 func (masterRotateCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
 		keys := t.masterKeys()
-		progress := t.startProgress("master-key rotate", "secrets")
+		progress := t.startProgress(lang.Messagef("master-key rotate", "rotación de la clave maestra"), lang.Messagef("secrets", "secretos"))
 		done, err := access.RotateMaster(t.ctx, s, keys, func(done, total int) { progress.report(int64(done), int64(total)) })
 		progress.end(t)
 		if errors.Is(err, access.ErrNoKeyring) {

@@ -19,10 +19,21 @@ func Create(path, text string) error { return write(path, text, os.Link) }
 // one.
 func Replace(path, text string) error { return write(path, text, os.Rename) }
 
+// CreateTemp creates a temporary file with mode 0600 in the folder of path. The error
+// names the folder: the caller has never seen the name of the temporary file.
+func CreateTemp(path string) (*os.File, error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return nil, &fs.PathError{Op: "create a file in", Path: filepath.Dir(path), Err: failed.Err}
+	}
+	return tmp, err
+}
+
 // write writes a temporary file in the folder of path, syncs it, and calls publish
 // to give it its name.
 func write(path, text string, publish func(from, to string) error) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	tmp, err := CreateTemp(path)
 	if err != nil {
 		return err
 	}
@@ -55,4 +66,25 @@ func SyncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// MkdirAll creates a folder and those above it that are missing, and makes their names
+// durable: the files in a folder survive a power cut only if the name of the folder does.
+// It leaves a folder that exists as it is.
+func MkdirAll(dir string, mode fs.FileMode) error {
+	dir = filepath.Clean(dir)
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := MkdirAll(parent, mode); err != nil {
+			return err
+		}
+	}
+	// os.MkdirAll also succeeds when another process has just created the folder.
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	return SyncDir(parent)
 }
