@@ -24,11 +24,11 @@ func (r release) deb(t target, files []file, s scripts) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	controlTar, err := debTar(control, r)
+	controlTar, err := r.debTar(control)
 	if err != nil {
 		return nil, err
 	}
-	dataTar, err := debTar(withFolders(files), r)
+	dataTar, err := r.debTar(withFolders(files))
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +47,12 @@ func (r release) deb(t target, files []file, s scripts) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func debTar(files []file, r release) ([]byte, error) {
+func (r release) debTar(files []file) ([]byte, error) {
 	plain, err := tarball(append([]file{{name: "", mode: fs.ModeDir | 0o755}}, files...), "./", r.made)
 	if err != nil {
 		return nil, err
 	}
-	return compress(plain)
+	return r.compress(plain)
 }
 
 // debControl returns the control files.

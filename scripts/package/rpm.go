@@ -20,7 +20,7 @@ func rpmArch(t target) string {
 // everything about the package, and the files as a compressed cpio archive.
 func (r release) rpm(t target, files []file, s scripts) ([]byte, error) {
 	plain := r.cpio(files)
-	payload, err := compress(plain)
+	payload, err := r.compress(plain)
 	if err != nil {
 		return nil, err
 	}
