@@ -20,11 +20,7 @@ const (
 // deb writes a Debian package: an ar archive with the version of the format, an archive of
 // control files and an archive of the installed files.
 func (r release) deb(t target, files []file, s scripts) ([]byte, error) {
-	control, err := r.debControl(t, files, s)
-	if err != nil {
-		return nil, err
-	}
-	controlTar, err := r.debTar(control)
+	controlTar, err := r.debTar(r.debControl(t, files, s))
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +52,7 @@ func (r release) debTar(files []file) ([]byte, error) {
 }
 
 // debControl returns the control files.
-func (r release) debControl(t target, files []file, s scripts) ([]file, error) {
+func (r release) debControl(t target, files []file, s scripts) []file {
 	var sums, settings strings.Builder
 	size := 0
 	for _, f := range files {
@@ -80,7 +76,7 @@ func (r release) debControl(t target, files []file, s scripts) ([]file, error) {
 		{name: "postinst", mode: 0o755, body: debScript("configure", s.afterInstall)},
 		{name: "prerm", mode: 0o755, body: debScript("remove", s.beforeRemove)},
 		{name: "postrm", mode: 0o755, body: debScript("remove", s.afterRemove)},
-	}), nil
+	})
 }
 
 // debScript returns a script that does something in one case only. dpkg calls each script
