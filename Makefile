@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture pictures metrics generated-clients typescript-client build release clean
+.PHONY: help run test lint oldest bench soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients typescript-client build release clean
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -42,6 +42,12 @@ failover: ## kill PostgreSQL under load and promote its standby, RUNS times (def
 
 upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
 	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
+
+power: ## cut the power of the disk under load, RUNS times (default 20), for both engines or ENGINE=sqlite or postgres
+	POWER_RUNS=$(or $(RUNS),20) POWER_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestPowerLoss' -v ./cmd/fiscalhub | grep -vE '^ *=== '
+
+partitions: ## let the network of a cluster fail under load, RUNS times (default 12); needs root
+	PARTITION_RUNS=$(or $(RUNS),12) go test -count=1 -timeout 6h -run '^TestPartitions$$' -v ./cmd/fiscalhub | grep -vE '^ *=== '
 
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz

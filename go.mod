@@ -32,6 +32,8 @@ require (
 
 require golang.org/x/term v0.46.0
 
+require github.com/hanwen/go-fuse/v2 v2.12.1
+
 // The Go client is a module of its own, so that programs that use it need neither our
 // dependencies nor our Go release.
 require github.com/fiscalhub/fiscalhub/client v0.0.0
@@ -60,7 +62,7 @@ require (
 	golang.org/x/crypto v0.57.0
 	golang.org/x/net v0.59.0
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.49.0
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	modernc.org/libc v1.78.0 // indirect

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -70,7 +71,7 @@ func (t *terminal) log(level slog.Level) *slog.Logger {
 // would otherwise look like an empty database.
 func (t *terminal) openStore() (*store.Store, error) {
 	if t.mayCreate {
-		if err := os.MkdirAll(t.cli.Data, 0o700); err != nil {
+		if err := atomicfile.MkdirAll(t.cli.Data, 0o700); err != nil {
 			return nil, lang.Errorf("data folder: %s", "carpeta de datos: %s", err)
 		}
 	} else if file, ok := strings.CutPrefix(t.databaseAddress(), "sqlite:"); ok {

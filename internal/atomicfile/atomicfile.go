@@ -51,3 +51,24 @@ func SyncDir(dir string) error {
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
+
+// MkdirAll creates a folder and those above it that are missing, and makes their names
+// durable: the files in a folder survive a power cut only if the name of the folder does.
+// It leaves a folder that exists as it is.
+func MkdirAll(dir string, mode fs.FileMode) error {
+	dir = filepath.Clean(dir)
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := MkdirAll(parent, mode); err != nil {
+			return err
+		}
+	}
+	// os.MkdirAll also succeeds when another process has just created the folder.
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	return SyncDir(parent)
+}

@@ -100,3 +100,26 @@ func TestOneOfManyCreatesSucceeds(t *testing.T) {
 	}
 	wantOnly(t, path, *winner.Load())
 }
+
+func TestMkdirAllCreatesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	dir := filepath.Join(top, "one", "two", "three")
+	for range 2 { // the second call finds the folder
+		if err := MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
+			t.Errorf("the folder: %v, %v; want mode 0700", info, err)
+		}
+	}
+	file := filepath.Join(top, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []string{file, filepath.Join(file, "below")} {
+		if err := MkdirAll(wrong, 0o700); err == nil {
+			t.Errorf("MkdirAll over a file succeeds: %s", wrong)
+		}
+	}
+}

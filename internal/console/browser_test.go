@@ -100,7 +100,7 @@ func (b *tab) evaluate(expression string) bool {
 // wait fails the test unless the expression becomes true in the page.
 func (b *tab) wait(expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b, 20*time.Second)
+	ctx, cancel := context.WithTimeout(b, time.Minute)
 	defer cancel()
 	for {
 		got, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === 'complete' && !!(`+expression+`)`))
