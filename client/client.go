@@ -107,6 +107,9 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 	if c.http == nil || c.attempts < 1 {
 		return nil, errors.New("client: the HTTP client must not be nil, and the attempts must be 1 or more")
 	}
+	if strings.ContainsFunc(c.language, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, fmt.Errorf("client: the language %q must be a value of Accept-Language, such as es", c.language)
+	}
 	h := *c.http
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.http = &h
@@ -116,7 +119,7 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 // String returns the address of the service, without the credential.
 func (c *Client) String() string { return "client of " + c.base }
 
-// Meta is the part of an answer beside its data.
+// Meta is what an answer says about itself: ids, cursors, and whether it was replayed.
 type Meta struct {
 	// RequestID identifies this request. Log it: support needs it.
 	RequestID string
