@@ -60,12 +60,20 @@ func startPower(t *testing.T, engine, profile, program string) *powerEnv {
 	return p
 }
 
-// cut turns the power off at a random moment, ends all processes, turns the power on, and
-// checks the witness.
-func (p *powerEnv) cut(t *testing.T, seed uint64) {
+// cut turns the power off. Of three cuts, one happens when the witness is about to be
+// synced, one at a random moment, and one when any file is about to be synced. Then it ends
+// all processes, turns the power on, and checks the witness.
+func (p *powerEnv) cut(t *testing.T, count int, seed uint64) {
 	t.Helper()
-	time.Sleep(rand.N(20 * time.Millisecond)) // the cut meets any point of a commit
-	p.disk.Cut(t, seed)
+	switch count % 3 {
+	case 0:
+		p.disk.CutAtSync(t, seed, "witness-")
+	case 1:
+		time.Sleep(rand.N(20 * time.Millisecond))
+		p.disk.Cut(t, seed)
+	default:
+		p.disk.CutAtSync(t, seed, "")
+	}
 	_ = p.server.cmd.Process.Kill() // it may have ended by itself, because the disk fails
 	p.server.ended(t, time.Minute)
 	if p.pg != nil {
