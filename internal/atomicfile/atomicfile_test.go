@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,8 +57,9 @@ func TestTheFolderMustExist(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "missing", "file")
 	for name, write := range map[string]func(string, string) error{"Create": Create, "Replace": Replace} {
-		if err := write(path, "text"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v, want fs.ErrNotExist", name, err)
+		err := write(path, "text")
+		if want := "create a file in " + filepath.Dir(path) + ": "; !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want fs.ErrNotExist with %q", name, err, want)
 		}
 	}
 }
