@@ -79,7 +79,7 @@ func (p *powerEnv) cut(t *testing.T, count int, seed uint64) {
 		p.disk.CutAtSync(t, seed, "")
 	}
 	_ = p.server.cmd.Process.Kill() // it may have ended by itself, because the disk fails
-	p.server.ended(t, time.Minute)
+	<-p.server.done
 	if p.pg != nil {
 		p.pg.Halt()
 	}

@@ -138,7 +138,7 @@ func (v *volume) syncAll() {
 		if n.isFolder() {
 			v.syncNames(n)
 		} else {
-			n.content.sync()
+			n.sync()
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (v *volume) sync(n *inode) bool {
 	if n.isFolder() {
 		v.syncNames(n)
 	} else {
-		n.content.sync()
+		n.sync()
 	}
 	return true
 }
