@@ -47,7 +47,7 @@ type Client struct {
 	bearer   *string // behind a pointer: fmt prints an address, not the credential
 	http     *http.Client
 	attempts int
-	language string // of messages; empty: that of the service
+	language string // header Accept-Language
 	wait     waitFunc
 }
 
@@ -67,9 +67,8 @@ func WithAttempts(n int) Option {
 	return func(c *Client) { c.attempts = n }
 }
 
-// WithLanguage asks for the messages of errors in a language: "es" or "en", or any value of
-// the header Accept-Language. Without it the service answers in English. Codes and fields
-// are the same in every language.
+// WithLanguage sets the language of the messages for people: "es" for Spanish, "en" for
+// English, which is the default. Codes, fields and statuses do not depend on it.
 func WithLanguage(language string) Option {
 	return func(c *Client) { c.language = language }
 }
@@ -101,6 +100,9 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 	}
 	for _, opt := range opts {
 		opt(c)
+	}
+	if !visible(c.language) {
+		return nil, fmt.Errorf("client: the language %q has invalid characters", c.language)
 	}
 	if c.http == nil || c.attempts < 1 {
 		return nil, errors.New("client: the HTTP client must not be nil, and the attempts must be 1 or more")

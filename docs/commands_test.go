@@ -115,7 +115,7 @@ func TestEveryBlockOfCodeNamesItsLanguage(t *testing.T) {
 	commands := map[string]int{}
 	for _, page := range slices.Concat(pages, spanish, []string{"../README.md", "../README.es.md"}) {
 		for _, b := range codeBlocks(t, page) {
-			if !slices.Contains([]string{"sh", "text", "json", "go", "js", "python"}, b.language) {
+			if !slices.Contains([]string{"sh", "text", "json", "go", "js", "ts", "python"}, b.language) {
 				t.Errorf("%s has a block in the language %q: %.60s", page, b.language, b.code)
 			}
 			if b.language == "sh" {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // Create writes a new file with mode 0600. It fails with fs.ErrExist when the file
@@ -54,8 +55,12 @@ func write(path, text string, publish func(from, to string) error) (err error) {
 	return SyncDir(filepath.Dir(path))
 }
 
-// SyncDir makes the names of the files in a folder durable.
+// SyncDir makes the names of the files in a folder durable. Windows writes them to its
+// journal, and cannot sync a folder.
 func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

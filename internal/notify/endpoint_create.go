@@ -70,7 +70,10 @@ func (s *Endpoints) Create(ctx context.Context, n EndpointSpec, in Intent) (Crea
 		return made, err
 	}
 	known, lookupErr := s.StoredAnswer(ctx, n.Scope, in)
-	if errors.Is(lookupErr, store.ErrNotFound) || errors.Is(lookupErr, store.ErrUnavailable) {
+	switch {
+	case errors.Is(err, errKnownKey) && lookupErr != nil:
+		return Created{}, store.Vanished("answer of an idempotency key", lookupErr)
+	case errors.Is(lookupErr, store.ErrNotFound), errors.Is(lookupErr, store.ErrUnavailable):
 		return Created{}, err
 	}
 	return known, lookupErr

@@ -147,11 +147,12 @@ func withLosses(inv *fiscal.Invoice) *fiscal.Invoice {
 	return &noted
 }
 
-// conflict returns the error that names the invoice with the external id.
+// conflict returns the error that names the invoice with the external id. It returns
+// store.ErrUnavailable when the invoice cannot be read.
 func (p *Pipeline) conflict(ctx context.Context, c Command) error {
 	other, err := p.store.InvoiceByExternalID(ctx, c.Scope, c.Invoice.ExternalID)
 	if err != nil {
-		return err
+		return store.Vanished("invoice with an external id", err)
 	}
 	p.addHistoryNote(c.Intent, other.ID, "external_id_conflict", "Another request came with the same external id and was refused.")
 	return &ConflictError{other.ID}
