@@ -17,7 +17,7 @@ var programDir string
 
 // built builds the program once for all tests of this package.
 var built = sync.OnceValue(func() error {
-	out, err := exec.Command("go", "build", "-o", programDir, "../cmd/fiscalhub").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", programDir, "../cmd/fiscalhub").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
