@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release clean typescript-client
+.PHONY: help run test lint oldest bench soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release check-release dashboards-check clean typescript-client
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -70,6 +70,12 @@ metrics: ## write docs/metrics.md from the catalogue of metrics
 
 build: ## build the static binary bin/fiscalhub
 	scripts/build bin/fiscalhub
+
+check-release: ## check the packages of a release as far as this machine can (ARGS=--install gets missing tools)
+	scripts/check-release $(ARGS)
+
+dashboards-check: ## test the alerts, and ask a Prometheus every query of the dashboards after the demo (ARGS=--install gets Prometheus)
+	scripts/check-deploy $(ARGS)
 
 release: ## make a release in bin/release (ARGS=check only looks for known weaknesses and stale licences)
 	scripts/release $(ARGS)
