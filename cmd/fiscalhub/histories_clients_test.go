@@ -18,9 +18,12 @@ const (
 	historyClients = 64
 	// historyRounds is how many operations a client has in a history. Each round opens
 	// groupsOfRound groups, so that invoices are created until the end.
-	historyRounds = 8
-	groupsOfRound = 8
+	historyRounds = 6
+	groupsOfRound = 7
 	historyGroups = historyRounds * groupsOfRound
+	// historyPage is the size of the list of all invoices. One page must have all invoices
+	// of a history: at most historyGroups * idsOfGroup = 84.
+	historyPage = 100
 )
 
 // A history is what the clients did with fresh keys and external ids, by group.
@@ -28,6 +31,7 @@ type history struct {
 	name   string
 	begun  time.Time
 	client *integrator
+	spoil  func(*http.Request) // changes creations, for a test of the checker; may be nil
 
 	mu     sync.Mutex
 	groups [historyGroups][]porcupine.Operation
@@ -160,7 +164,7 @@ func (h *history) request(ctx context.Context, base string, group int, in histor
 	case actionFind:
 		return http.NewRequestWithContext(ctx, http.MethodGet, invoices+"?external_id="+h.external(group, in.external), nil)
 	case actionList:
-		return http.NewRequestWithContext(ctx, http.MethodGet, invoices+"?limit=100", nil)
+		return http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?limit=%d", invoices, historyPage), nil)
 	}
 	body := strings.Replace(fmt.Sprintf(demonstrationRequest, "2026-11-14"), "DEMO-0001", h.external(group, in.external), 1)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, invoices, strings.NewReader(body))
@@ -170,6 +174,9 @@ func (h *history) request(ctx context.Context, base string, group int, in histor
 	r.GetBody = nil // or net/http sends the request again by itself, and one operation is two
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", fmt.Sprintf("%s-%d-key-%d", h.name, group, in.key))
+	if h.spoil != nil {
+		h.spoil(r)
+	}
 	return r, nil
 }
 
