@@ -23,12 +23,7 @@ import (
 )
 
 func intent(key, fingerprint string) Intent {
-	return Intent{
-		Key: key, Fingerprint: []byte(fingerprint), RawDigest: []byte{1}, RequestID: "req_1",
-		Answer: func(hook store.Endpoint, secret webhook.Secret) (string, []byte, error) {
-			return "/x/" + hook.ID, []byte(`{"id":"` + hook.ID + `","secret":"` + secret.Reveal() + `"}`), nil
-		},
-	}
+	return Intent{Key: key, Fingerprint: []byte(fingerprint), RawDigest: []byte{1}, RequestID: "req_1"}
 }
 
 // newEndpoint describes a valid endpoint of the taxpayer.

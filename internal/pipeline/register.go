@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -159,7 +160,7 @@ func (p *Pipeline) conflict(ctx context.Context, c Command) error {
 
 func newRegistration(c Command, start Start, now time.Time) (store.Registration, error) {
 	inv := newInvoice(c, start, now)
-	body, err := EncodeAnswer(NewInvoiceResource(inv), Meta{c.RequestID})
+	body, err := answer.Encode(NewInvoiceResource(inv), answer.Meta{RequestID: c.RequestID})
 	if err != nil {
 		return store.Registration{}, err
 	}
