@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release check-release dashboards-check clean typescript-client
+.PHONY: help run test lint oldest bench soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -43,6 +43,12 @@ failover: ## kill PostgreSQL under load and promote its standby, RUNS times (def
 
 upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
 	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
+
+histories: ## check that RUNS histories (default 100) of 64 clients are linearizable on each engine, with kills and cut connections
+	HISTORY_RUNS=$(or $(RUNS),100) go test -count=1 -timeout 3h -run '^TestHistories' -v ./cmd/fiscalhub | grep -vE '^ *=== '
+
+kills: ## kill the service RUNS times (default 50) under load and compare all invoices with the authority (ENGINE=sqlite or postgres; default both)
+	KILL_RUNS=$(or $(RUNS),50) KILL_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestKillsUnderLoad$$' -v ./cmd/fiscalhub | grep -vE '^ *=== '
 
 power: ## cut the power of the disk under load, RUNS times (default 20), for both engines or ENGINE=sqlite or postgres
 	POWER_RUNS=$(or $(RUNS),20) POWER_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestPowerLoss' -v ./cmd/fiscalhub | grep -vE '^ *=== '
