@@ -31,8 +31,13 @@ type sqliteWriter struct {
 	broken  func(error) bool // of the dialect
 	queue   chan *write
 	done    chan struct{}
-	mu      sync.RWMutex // update holds it for reading while it sends to queue, so that close waits for it
-	shut    bool
+	// committed has a value after a commit, for the checkpointer, which sets reset when
+	// the log must start again at its beginning.
+	committed chan struct{}
+	reset     atomic.Bool
+	commits   atomic.Int64
+	mu        sync.RWMutex // update holds it for reading while it sends to queue, so that close waits for it
+	shut      bool
 }
 
 // write is one queued transaction.
@@ -55,7 +60,7 @@ var errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
 func newSQLiteWriter(q querier, wait time.Duration, failure *storageFailure) *sqliteWriter {
 	w := &sqliteWriter{
 		q: q, wait: wait, failure: failure, broken: sqliteDialect().broken,
-		queue: make(chan *write, maxGroup), done: make(chan struct{}),
+		queue: make(chan *write, maxGroup), done: make(chan struct{}), committed: make(chan struct{}, 1),
 	}
 	go w.loop()
 	return w
@@ -145,7 +150,17 @@ func (w *sqliteWriter) loop() {
 		group = w.gather(append(group[:0], first))
 		w.commit(group)
 		clear(group)
+		if w.reset.CompareAndSwap(true, false) {
+			w.finishCheckpoint()
+		}
 	}
+}
+
+// finishCheckpoint copies the last pages of the log, so that the next transaction writes
+// at its beginning, unless a reader still needs the log. It does not wait for readers.
+func (w *sqliteWriter) finishCheckpoint() {
+	_, _, err := checkpoint(context.Background(), w.q, "PASSIVE") //nolint:forbidigo // the writer lives longer than its callers
+	w.recordFailure(err)
 }
 
 // gather adds the transactions that are already queued. It does not wait for more.
@@ -215,8 +230,13 @@ func (w *sqliteWriter) commit(group []*write) {
 		answerAll(live, unknownCommit(err))
 		return
 	}
+	w.commits.Add(1)
 	for _, one := range live {
 		one.result <- one.err
+	}
+	select {
+	case w.committed <- struct{}{}:
+	default:
 	}
 }
 
