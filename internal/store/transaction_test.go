@@ -41,7 +41,9 @@ func TestCommitsAndStatementsAreCounted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		before := s.WorkCount()
-		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Exec(ctx, `UPDATE taxpayers SET legal_name = 'x'`) })
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Exec(ctx, `UPDATE taxpayers SET legal_name = 'x'`)
+		})
 		_ = s.Update(t.Context(), func(*store.Tx) error { return errOwn }) // is not committed
 		var taxpayers int
 		if err := s.QueryRow(t.Context(), `SELECT count(*) FROM taxpayers`).Scan(&taxpayers); err != nil {
