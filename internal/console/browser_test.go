@@ -50,7 +50,7 @@ func (e *env) openTab() *tab {
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		e.t.Fatal(err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
 	e.t.Cleanup(cancel)
 	return &tab{ctx, e.t, server}
 }
@@ -100,7 +100,7 @@ func (b *tab) evaluate(expression string) bool {
 // wait fails the test unless the expression becomes true in the page.
 func (b *tab) wait(expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b, 20*time.Second)
+	ctx, cancel := context.WithTimeout(b, time.Minute)
 	defer cancel()
 	for {
 		got, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === 'complete' && !!(`+expression+`)`))
@@ -145,12 +145,12 @@ func (b *tab) picture(name string) {
 func TestAPersonInABrowser(t *testing.T) {
 	e := newEnv(t)
 	e.addTaxpayer("199000102", "Comercial Demostración, SRL")
-	u, link, err := e.People.Create(t.Context(), people.Invitation{Name: "Ana Pérez", Email: "ana@example.com", Role: store.RoleOperator})
+	u, link, err := e.people.Create(t.Context(), people.Invitation{Name: "Ana Pérez", Email: "ana@example.com", Role: store.RoleOperator})
 	e.must(err)
 	for i, role := range []store.Role{store.RoleAuditor, store.RoleAccountant, store.RoleDeveloper} {
 		b, made := e.signedIn(role, e.taxpayer)
 		if i == 2 {
-			_, err := e.People.Disable(t.Context(), made.ID)
+			_, err := e.people.Disable(t.Context(), made.ID)
 			e.must(err)
 		}
 		b.get("/console/")
@@ -205,7 +205,7 @@ func TestAPersonInABrowser(t *testing.T) {
 		b.open("/console/" + strings.TrimPrefix(name, "overview"))
 		b.picture(strings.NewReplacer("?", "-", "=", "-").Replace(name) + "-dark")
 	}
-	e.must(e.People.SetPreferences(t.Context(), u.ID, "en", ""))
+	e.must(e.people.SetPreferences(t.Context(), u.ID, "en", ""))
 	b.open("/console/audit?verify=1")
 	b.wait(`document.documentElement.lang === 'en' && document.querySelector('.box-good')`)
 	b.picture("audit")
@@ -255,7 +255,7 @@ func TestALiveFragmentInABrowser(t *testing.T) {
 	b.evaluate(`(window.mark = 1, document.querySelector('#link').focus(), true)`)
 	shown.Store("dos")
 	b.wait(`document.querySelector('#link').innerText === 'dos' && window.mark === 1 && document.activeElement.id === 'link'`)
-	_, err := e.People.Disable(t.Context(), u.ID)
+	_, err := e.people.Disable(t.Context(), u.ID)
 	e.must(err)
 	b.wait(`location.pathname === '/console/sign-in'`)
 }
