@@ -77,19 +77,16 @@ func (t *tree) value(name string, value func([]byte) []byte) {
 // carried returns a text without the characters that XML cannot carry, as AppendText
 // writes it.
 func carried(text string) string {
+	if checkCharacters(text) == nil {
+		return text
+	}
+	b := make([]byte, 0, len(text))
 	for i, r := range text {
 		if carries(text[i:], r) {
-			continue
+			b = utf8.AppendRune(b, r)
 		}
-		b := append(make([]byte, 0, len(text)), text[:i]...)
-		for j, r := range text[i:] {
-			if carries(text[i+j:], r) {
-				b = utf8.AppendRune(b, r)
-			}
-		}
-		return string(b)
 	}
-	return text
+	return string(b)
 }
 
 // carries reports whether XML can carry the first character r of a text. A byte that is
