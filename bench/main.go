@@ -61,22 +61,24 @@ type bench struct {
 type measurement struct {
 	name string
 	run  func(*bench, context.Context) error
+	// alone says that it needs neither the service nor PostgreSQL.
+	alone bool
 }
 
 func measurements() []measurement {
 	return []measurement{
-		{"documents", (*bench).documents},
-		{"creations", (*bench).creations},
-		{"latency", (*bench).latency},
-		{"large", (*bench).large},
-		{"list", (*bench).list},
-		{"overload", (*bench).overload},
-		{"strangers", (*bench).strangers},
-		{"live", (*bench).live},
-		{"events", (*bench).events},
-		{"backlog", (*bench).backlog},
-		{"console", (*bench).console},
-		{"peers", (*bench).peers},
+		{name: "documents", run: (*bench).documents, alone: true},
+		{name: "creations", run: (*bench).creations},
+		{name: "latency", run: (*bench).latency},
+		{name: "large", run: (*bench).large},
+		{name: "list", run: (*bench).list},
+		{name: "overload", run: (*bench).overload},
+		{name: "strangers", run: (*bench).strangers},
+		{name: "live", run: (*bench).live},
+		{name: "events", run: (*bench).events},
+		{name: "backlog", run: (*bench).backlog},
+		{name: "console", run: (*bench).console},
+		{name: "peers", run: (*bench).peers},
 	}
 }
 
@@ -97,19 +99,16 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := &bench{dir: dir, data: filepath.Join(dir, "data"), binary: filepath.Join(dir, "fiscalhub"), progress: progress, began: time.Now()}
-	b.say("building the service")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary, "./cmd/fiscalhub")
-	build.Stderr = progress
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build: %w", err)
+	if slices.ContainsFunc(chosen, func(m measurement) bool { return !m.alone }) {
+		stop, err := b.prepare(ctx)
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
-	if b.postgres, err = storetest.StartPostgres(); err != nil {
-		return err
-	}
-	defer b.postgres.Stop()
-	b.report = report.Report{Machine: b.thisMachine(ctx), Date: time.Now().Format(time.DateOnly), Command: strings.TrimSpace("make bench ARGS=\"" + strings.Join(args, " ") + "\"")}
-	if len(args) == 0 {
-		b.report.Command = "make bench"
+	b.report = report.Report{Machine: b.thisMachine(ctx), Date: time.Now().Format(time.DateOnly), Command: "make bench"}
+	if names := strings.Join(flags.Args(), " "); names != "" {
+		b.report.Command += ` ARGS="` + names + `"`
 	}
 	for i, m := range chosen {
 		b.group = m.name
@@ -129,6 +128,20 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	}
 	b.say("the figures are in %s.json, the chart in %s.svg", *target, *target)
 	return nil
+}
+
+// prepare builds the service and starts PostgreSQL. The returned function stops it.
+func (b *bench) prepare(ctx context.Context) (stop func(), err error) {
+	b.say("building the service")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary, "./cmd/fiscalhub")
+	build.Stderr = b.progress
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("build: %w", err)
+	}
+	if b.postgres, err = storetest.StartPostgres(); err != nil {
+		return nil, err
+	}
+	return b.postgres.Stop, nil
 }
 
 // choose returns the measurements with some names; without names all but peers.

@@ -27,7 +27,7 @@ import (
 // The versions of the programs that users would pick instead.
 const (
 	dgiiECFVersion    = "1.8.0"
-	pocketBaseVersion = "v0.40.4"
+	pocketBaseVersion = "v0.39.9"
 	riverVersion      = "v0.50.0"
 )
 
