@@ -27,7 +27,7 @@ oldest: ## build and vet with the oldest Go release that go.mod allows
 bench: ## measure the service and the limits of this machine (ARGS="creations list" selects)
 	go run ./bench $(ARGS)
 
-bench-peers: ## measure dgii-ecf, PocketBase and River, from their public registries, beside the service (needs the network, Node and npm)
+bench-peers: ## measure dgii-ecf, PocketBase and River, from their public registries, in turns with the service (needs the network, Node and npm)
 	go run ./bench -out bin/bench-peers peers
 
 performance: ## write docs/performance.md and its chart from the last run of make bench

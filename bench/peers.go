@@ -52,7 +52,7 @@ func (b *bench) peers(ctx context.Context) error {
 		name string
 		run  func(context.Context) error
 	}{{"dgii-ecf", b.peerSigning}, {"PocketBase", b.peerCreations}, {"River", b.peerJobs}} {
-		b.say("beside %s", peer.name)
+		b.say("compared with %s", peer.name)
 		if err := peer.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", peer.name, err)
 		}
@@ -113,7 +113,7 @@ func (b *bench) peerSigning(ctx context.Context) error {
 	if err := node.Start(); err != nil {
 		return err
 	}
-	err = b.signBeside(folder, identity, in, bufio.NewScanner(out))
+	err = b.signInTurns(folder, identity, in, bufio.NewScanner(out))
 	return errors.Join(err, in.Close(), node.Wait())
 }
 
@@ -129,8 +129,8 @@ func openIdentity(p12, password string) (*xmlsig.Identity, error) {
 	return xmlsig.OpenP12(raw, string(secret))
 }
 
-// signBeside signs documents of several sizes in turns with the peer, on one core each.
-func (b *bench) signBeside(folder string, id *xmlsig.Identity, in io.Writer, answers *bufio.Scanner) error {
+// signInTurns signs documents of several sizes in turns with the peer, on one core each.
+func (b *bench) signInTurns(folder string, id *xmlsig.Identity, in io.Writer, answers *bufio.Scanner) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, size := range []struct {
 		lines int
@@ -242,7 +242,7 @@ func (b *bench) peerCreations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ours, theirs, err := b.createBeside(ctx, s, peer)
+	ours, theirs, err := b.createInTurns(ctx, s, peer)
 	if err := errors.Join(err, s.stop()); err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (s *service) answers(ctx context.Context) error {
 	return errors.New("the program does not answer")
 }
 
-func (b *bench) createBeside(ctx context.Context, s, peer *service) (ours, theirs float64, err error) {
+func (b *bench) createInTurns(ctx context.Context, s, peer *service) (ours, theirs float64, err error) {
 	invoices := s.newInvoices(s.key)
 	const placeholder = "00000000-0000000000"
 	body := fmt.Appendf(nil, `{"external_id":%q,"key":%q,"body":%s}`, placeholder, placeholder, invoiceBody(placeholder, typicalLines))

@@ -32,10 +32,10 @@ func (r Report) Chart() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-labelledby="title">`+"\n",
 		chartWidth, height, chartWidth, height)
-	fmt.Fprintf(&b, `<title id="title">Measured figures beside their baselines, %s</title>`+"\n", html.EscapeString(r.Date))
+	fmt.Fprintf(&b, `<title id="title">Measured figures and their baselines, %s</title>`+"\n", html.EscapeString(r.Date))
 	b.WriteString(`<style>text{font:13px system-ui,sans-serif;fill:#1f2328}.small{font-size:11px;fill:#57606a}.met{fill:#2f7d5b}.missed{fill:#b3541e}.plain{fill:#5a7fb0}.line{stroke:#57606a;stroke-dasharray:3 3}` +
 		`@media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9da7b3}}</style>` + "\n")
-	fmt.Fprintf(&b, `<text x="8" y="20">Measured beside the baseline of the same run</text>`+"\n")
+	fmt.Fprintf(&b, `<text x="8" y="20">Measured, compared with the baseline of the same run</text>`+"\n")
 	fmt.Fprintf(&b, `<text class="small" x="8" y="38">%s</text>`+"\n", html.EscapeString(r.Machine.Short()+", "+r.Date))
 	at := func(ratio float64) float64 { return nameWidth + barWidth*math.Min(ratio, longest)/longest }
 	fmt.Fprintf(&b, `<line class="line" x1="%.0f" y1="%d" x2="%.0f" y2="%d"/><text class="small" x="%.0f" y="%d" text-anchor="middle">baseline</text>`+"\n",

@@ -14,7 +14,7 @@ This page is made from a run of the benchmark: ` + "`make bench`" + ` measures a
 
 Each figure has a baseline: the same work without the service, measured in the same run. Machines differ, but the ratio of both is stable.
 
-![Measured figures beside their baselines](pictures/performance.svg)
+![Measured figures and their baselines](pictures/performance.svg)
 
 ## The machine
 

@@ -29,8 +29,8 @@ func (tx *Tx) AddDeliveryAttempt(ctx context.Context, a DeliveryAttempt) error {
 	return tx.d.wrap("add delivery attempt", err)
 }
 
-// addDeliveryAttempt adds an attempt once: an attempt whose commit had an unknown result is
-// recorded again with the same id.
+// addDeliveryAttempt adds an attempt once. After a commit with an unknown result the sender
+// records the attempt again, with the same id.
 func addDeliveryAttempt(a DeliveryAttempt) statement {
 	answer := a.Answer
 	if answer == nil {
