@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills
+.PHONY: help run test lint oldest bench soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills bench-peers performance
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -26,6 +26,12 @@ oldest: ## build and vet with the oldest Go release that go.mod allows
 
 bench: ## measure the service and the limits of this machine (ARGS="creations list" selects)
 	go run ./bench $(ARGS)
+
+bench-peers: ## measure dgii-ecf, PocketBase and River, from their public registries, in turns with the service (needs the network, Node and npm)
+	go run ./bench -out bin/bench-peers peers
+
+performance: ## write docs/performance.md and its chart from the last run of make bench
+	go run ./docs/performance bin/bench.json
 
 soak: ## run the long tests: every guard removed, every crash point, SEEDS seeds of a failing authority (default 10), long scenarios, large backlogs, full overload
 	FISCALHUB_MUTATIONS=1 go test -count=1 -timeout 1h -run '^TestMutations$$' -v ./internal/live | grep -E 'seen by|^(ok|FAIL|---)'

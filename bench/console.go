@@ -256,7 +256,7 @@ func (b *bench) consoleCreations(ctx context.Context, engine string) error {
 		}
 		*sum += got.rate(http.StatusAccepted) / consoleCalls
 	}
-	b.row("creations/s with the index and the log of the console, "+engine, fmt.Sprintf("%.0f", with), fmt.Sprintf("%.0f", without), with/without, "≥ 0.95",
+	b.row("creations/s with the index and the log of the console, "+engine, rateText(with), rateText(without), with/without, "≥ 0.95",
 		"the same without them")
 	return nil
 }
