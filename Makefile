@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture pictures metrics generated-clients build release clean
+.PHONY: help run test lint oldest bench soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release clean typescript-client
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -14,9 +14,9 @@ help: ## list the targets
 run: build ## start a sandbox (ARGS="--listen 127.0.0.1:8081" adds flags)
 	bin/fiscalhub serve $(ARGS)
 
-test: ## install missing programs, then run all tests on SQLite and PostgreSQL, and a short fuzz run
+test: ## install missing programs, then run all tests on SQLite and PostgreSQL
 	scripts/setup
-	scripts/test tests fuzz
+	scripts/test tests
 
 lint: ## check the format and run golangci-lint (the first run builds it)
 	scripts/test format lint
@@ -27,13 +27,14 @@ oldest: ## build and vet with the oldest Go release that go.mod allows
 bench: ## measure the service and the limits of this machine (ARGS="creations list" selects)
 	go run ./bench $(ARGS)
 
-soak: ## run the long tests: every crash point, SEEDS seeds of a failing authority (default 10), long scenarios, large backlogs, full overload
+soak: ## run the long tests: every guard removed, every crash point, SEEDS seeds of a failing authority (default 10), long scenarios, large backlogs, full overload
+	FISCALHUB_MUTATIONS=1 go test -count=1 -timeout 1h -run '^TestMutations$$' -v ./internal/live | grep -E 'seen by|^(ok|FAIL|---)'
 	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^Test(Every(Crash|Error)Point|.*Survives?EveryPoint)$$' ./internal/live
 	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 	RECOVERY_DOCUMENTS=10000 go test -count=1 -timeout 1h -run '^TestRecoveryAfterAnOutage$$' -v ./internal/live | grep -E ' documents: |^(ok|FAIL|---)'
 	BACKLOG_JOBS=1000000 REPLAY_EVENTS=20500 MIGRATION_KILLS=40 go test -count=1 -timeout 1h -run '^Test(APostgresClaimDoesNotReadTheBacklog|AReplayRunsInBoundedBatches|ADatabaseOpensAfterAKillDuringMigration)$$' -v ./internal/store | grep -E ' blocks |^(ok|FAIL|---)'
-	CLIENT_INVOICES=1000 go test -count=1 -timeout 20m -run '^TestGoClientCreatesEachInvoiceOnce$$' -v ./cmd/fiscalhub | grep -E ' creations, |^(ok|FAIL|---)'
+	CLIENT_INVOICES=1000 POS_KILLS=100 go test -count=1 -timeout 30m -run '^Test((Go|TypeScript|Python)ClientCreatesEachInvoiceOnce|PointOfSaleSurvivesKills)$$' -v ./cmd/fiscalhub | grep -E ' creations, | kills, |^(ok|FAIL|---)'
 	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./cmd/fiscalhub | grep -E 'peak|^(ok|FAIL|---)'
 	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(SlowReadersDoNotDelayOthers|SlowWritersDoNotDelayOthers|LargeCreationsDoNotDelayOthers|OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
 
@@ -42,6 +43,12 @@ failover: ## kill PostgreSQL under load and promote its standby, RUNS times (def
 
 upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
 	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
+
+power: ## cut the power of the disk under load, RUNS times (default 20), for both engines or ENGINE=sqlite or postgres
+	POWER_RUNS=$(or $(RUNS),20) POWER_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestPowerLoss' -v ./cmd/fiscalhub | grep -vE '^ *=== '
+
+partitions: ## let the network of a cluster fail under load, RUNS times (default 12); needs root
+	PARTITION_RUNS=$(or $(RUNS),12) go test -count=1 -timeout 6h -run '^TestPartitions$$' -v ./cmd/fiscalhub | grep -vE '^ *=== '
 
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz
@@ -54,6 +61,9 @@ pictures: ## take the pictures of the page /docs in docs/pictures
 
 generated-clients: ## generate clients from the OpenAPI document with oapi-codegen and openapi-typescript, and compile them (needs the network)
 	scripts/generated-clients
+
+typescript-client: ## build the TypeScript client, check its types, and install it as its users do (npm downloads the compiler once)
+	scripts/typescript-client
 
 metrics: ## write docs/metrics.md from the catalogue of metrics
 	go run ./docs/metrics

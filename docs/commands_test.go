@@ -92,7 +92,7 @@ func notRun() map[string]string {
 		allRotated = "is refused while credentials need the pepper, as the page says"
 	)
 	return map[string]string{
-		"make run": takesLong, "make test": takesLong, "make build": takesLong, "make failover": takesLong, "make upgrade-proof": takesLong, "make generated-clients": network, "go get ": network,
+		"make run": takesLong, "make test": takesLong, "make build": takesLong, "make failover": takesLong, "make upgrade-proof": takesLong, "make power": takesLong, "make partitions": takesLong, "make generated-clients": network, "go get ": network,
 		`psql "$ADMIN_URL"`: server, `fiscalhub migrate --database "$MIGRATOR_URL"`: server,
 		`fiscalhub serve --no-migrate --database "$SERVICE_URL"`: server, `fiscalhub serve --database 'postgres://`: server,
 		"fiscalhub serve --environment production": authority, "fiscalhub reconcile ": authority, "fiscalhub doctor ": authority,
@@ -115,7 +115,7 @@ func TestEveryBlockOfCodeNamesItsLanguage(t *testing.T) {
 	commands := map[string]int{}
 	for _, page := range slices.Concat(pages, spanish, []string{"../README.md", "../README.es.md"}) {
 		for _, b := range codeBlocks(t, page) {
-			if !slices.Contains([]string{"sh", "text", "json", "go", "js", "python"}, b.language) {
+			if !slices.Contains([]string{"sh", "text", "json", "go", "js", "ts", "python"}, b.language) {
 				t.Errorf("%s has a block in the language %q: %.60s", page, b.language, b.code)
 			}
 			if b.language == "sh" {

@@ -130,7 +130,7 @@ func launch(cmd *exec.Cmd) (*serverProcess, error) {
 	case <-printed:
 	case <-s.done:
 		return nil, fmt.Errorf("the server ended: %w\n%s%s", s.err, greeting, s.log)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		_ = cmd.Process.Kill()
 		return nil, fmt.Errorf("the server did not start:\n%s%s", greeting, s.log)
 	}

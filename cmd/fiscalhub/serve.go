@@ -48,7 +48,7 @@ type serveConfig struct {
 	tls       *servedCertificate // nil: no TLS
 	proxies   []netip.Prefix
 	memory    capacity.Memory
-	// consoleData says that the process keeps what the console shows beside documents:
+	// consoleData says that the process keeps what the console shows besides documents:
 	// the search index, the counts and the log of requests.
 	consoleData bool
 }

@@ -113,7 +113,7 @@ func (x *request) explainUnknown(a *advice, attempts []store.Attempt) {
 	}
 }
 
-// warn adds what needs a person beside the status: an alarm of the evidence, a difference
+// warn adds what needs a person in addition to the status: an alarm of the evidence, a difference
 // with the authority, or a document that no worker continues with.
 func (x *request) warn(a *advice, f documentFacts) {
 	if alarm := evidence.Fold(f.Evidence).Alarm; f.Issued != nil && alarm != "" {

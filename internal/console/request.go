@@ -29,7 +29,7 @@ type request struct {
 
 // begin returns the request of a browser that is not identified yet.
 func (c *Console) begin(w http.ResponseWriter, r *http.Request) *request {
-	x := &request{Request: r, w: w, console: c, id: store.NewID(), viewer: viewer{environment: c.Environment}}
+	x := &request{Request: r, w: w, console: c, id: store.NewID(), viewer: viewer{environment: c.environment}}
 	x.language = lang.FromHeader(r.Header.Get("Accept-Language"), lang.Spanish)
 	w.Header().Set("X-Request-Id", x.id)
 	return x
@@ -41,7 +41,7 @@ func (x *request) signedIn() bool { return x.session.ID != "" }
 // client returns the browser of the request.
 func (x *request) client() people.Client {
 	return people.Client{
-		Environment: x.console.Environment, Address: x.console.Clients.Address(x.Request),
+		Environment: x.console.environment, Address: x.console.clients.Address(x.Request),
 		Browser: x.UserAgent(), RequestID: x.id,
 	}
 }
@@ -53,7 +53,7 @@ func (c *Console) identify(x *request) error {
 	if err != nil || cookie.Value == "" {
 		return nil
 	}
-	user, session, err := c.People.Authenticate(x.Context(), people.ParseToken(cookie.Value), c.Environment)
+	user, session, err := c.people.Authenticate(x.Context(), people.ParseToken(cookie.Value), c.environment)
 	if errors.Is(err, people.ErrDenied) {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (c *Console) identify(x *request) error {
 // run calls the handler of the page.
 func (x *request) run() error {
 	if x.signedIn() && !x.page.fragment {
-		if err := x.console.People.RecordUse(x.Context(), x.session); err != nil {
+		if err := x.console.people.RecordUse(x.Context(), x.session); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (x *request) run() error {
 func (x *request) text(key string, args ...any) string {
 	text, err := x.console.texts.text(x.language, key, args...)
 	if err != nil {
-		x.console.Log.Error("A page of the console names a text that does not exist.", "error", err.Error())
+		x.console.log.Error("A page of the console names a text that does not exist.", "error", err.Error())
 		return key
 	}
 	return text

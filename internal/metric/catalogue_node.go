@@ -38,7 +38,7 @@ func requests() []Definition {
 			"missing", "malformed", "unknown", "wrong_secret", "revoked", "expired", "suspended", "altered",
 			"wrong_environment", "wrong_address", "wrong_certificate"}}},
 			Help: "Requests whose credential was refused, by reason.",
-			Bad:  "`revoked`, `wrong_address`, `wrong_certificate`: somebody may have a stolen key; see `fiscalhub audit list`. `altered`: somebody changed a credential in the database. `expired`: rotate it."},
+			Bad:  "`revoked`, `wrong_address`, `wrong_certificate`: a key may be stolen; see `fiscalhub audit list`. `altered`: the row of a credential was changed in the database. `expired`: rotate it."},
 		{Group: Requests, Name: CapacityUsed, Type: Gauge, Labels: []Label{part},
 			Help: "What requests and connections hold now, by part of the capacity.",
 			Bad:  "Near `fiscalhub_capacity_limit` for minutes: requests wait and are refused."},

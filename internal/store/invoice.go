@@ -142,6 +142,20 @@ func encodeMessages(messages []string) (string, error) {
 // ErrInvoiceChanged means that another transaction changed the invoice after it was read.
 var ErrInvoiceChanged = errors.New("another transaction changed the invoice")
 
+// maxInvoiceUpdates is how often RetryInvoiceChanged calls its function.
+const maxInvoiceUpdates = 5
+
+// RetryInvoiceChanged calls update again, at most five times, while it returns
+// ErrInvoiceChanged. It returns the last error. update must read the invoice again.
+func RetryInvoiceChanged(update func() error) (err error) {
+	for range maxInvoiceUpdates {
+		if err = update(); !errors.Is(err, ErrInvoiceChanged) {
+			break
+		}
+	}
+	return err
+}
+
 // ChangeStatus replaces the invoice before by after, which has the next status. The
 // commit fails when the status may not follow the previous one, and returns
 // ErrInvoiceChanged when the stored invoice is no longer before.

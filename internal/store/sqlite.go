@@ -63,7 +63,7 @@ func sqliteExtendedCode(err error) int {
 }
 
 // temporaryIOError reports whether an I/O error of SQLite concerns memory, a lock, or a
-// file beside the database. The content of the database is then not in doubt.
+// temporary file of the database. The content of the database is then not in doubt.
 func temporaryIOError(err error) bool {
 	switch sqliteExtendedCode(err) {
 	case sqlite3.SQLITE_IOERR_NOMEM, sqlite3.SQLITE_IOERR_BLOCKED, sqlite3.SQLITE_IOERR_ACCESS,

@@ -85,6 +85,11 @@ func Open(ctx context.Context, address string, opt Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !d.shared {
+		if err := checkNotFolder(location); err != nil {
+			return nil, err
+		}
+	}
 	return openDialect(ctx, d, location, opt)
 }
 

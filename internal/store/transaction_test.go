@@ -104,7 +104,7 @@ func TestAPanicInATransactionRollsItBackAlone(t *testing.T) {
 			}
 		})
 		// PostgreSQL rolls back a moment later, when the connection returns to the pool.
-		eventually(t, 5*time.Second, "ten taxpayers", func() bool { return count(t, s, "taxpayers") == 10 })
+		eventually(t, time.Minute, "ten taxpayers", func() bool { return count(t, s, "taxpayers") == 10 })
 		addScope(t, s)
 	})
 }
@@ -219,7 +219,7 @@ func TestALockThatIsHeldTooLongIsUnavailableAfterTheWait(t *testing.T) {
 		start := time.Now()
 		err := take(s, func() {})
 		took := time.Since(start)
-		if !errors.Is(err, store.ErrUnavailable) || took < store.WaitLimit-time.Second || took > store.WaitLimit+3*time.Second {
+		if !errors.Is(err, store.ErrUnavailable) || took < store.WaitLimit-time.Second || took > store.WaitLimit+time.Minute {
 			t.Errorf("after %s: %v; want ErrUnavailable after %s", took, err, store.WaitLimit)
 		}
 		if _, err := s.SchemaVersion(t.Context()); err != nil {
