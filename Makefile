@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof fuzz picture pictures metrics generated-clients build release clean
+.PHONY: help run test lint oldest bench soak failover upgrade-proof simulate planted fuzz picture pictures metrics generated-clients build release clean
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -42,6 +42,12 @@ failover: ## kill PostgreSQL under load and promote its standby, RUNS times (def
 
 upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
 	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
+
+simulate: ## run SEEDS seeds of the simulation (default 10) from FIRST on; TRACE=1 prints what happens
+	cd internal/simulation && SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(or $(FIRST),1) SIMULATE_TRACE=$(TRACE) go test -count=1 -timeout 12h -run '^TestSimulate$$' -v . | grep -vE '^(=== RUN|    --- PASS)'
+
+planted: ## build the simulation with each planted bug, or with NAME, and run up to 1,000 seeds until one shows it
+	cd internal/simulation && PLANTED=$(or $(NAME),all) go test -count=1 -timeout 12h -run '^TestPlanted$$' -v . | grep -E '^(planted|ok|FAIL|---| +--- FAIL)|not found'
 
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz

@@ -51,14 +51,15 @@ func short(body []byte) string {
 type client struct {
 	w     *world
 	name  string
-	open  int               // creations without a definite answer
+	open  map[string]int    // creations without a definite answer, with the number of the chain of tries
+	tries int               // chains of tries so far
 	made  []string          // keys of its creations
 	sent  map[string][]byte // what it sent, by key
 	known map[string]string // invoice ids, by key
 }
 
 func newClient(w *world, index int) *client {
-	return &client{w: w, name: fmt.Sprintf("c%d", index+1), sent: map[string][]byte{}, known: map[string]string{}}
+	return &client{w: w, name: fmt.Sprintf("c%d", index+1), open: map[string]int{}, sent: map[string][]byte{}, known: map[string]string{}}
 }
 
 // request returns the body of a creation.
@@ -94,40 +95,58 @@ func (c *client) create() {
 	}
 	key := "key-" + external
 	c.made, c.sent[key] = append(c.made, key), request(external, kind, net)
-	c.open++
-	c.try(key)
+	c.begin(key)
 }
 
-// try sends a creation to a node, until there is a definite answer.
-func (c *client) try(key string) {
+// begin starts to send a creation until there is a definite answer. Earlier tries of it
+// end.
+func (c *client) begin(key string) {
+	c.w.mu.Lock()
+	c.tries++
+	chain := c.tries
+	c.open[key] = chain
+	c.w.mu.Unlock()
+	c.try(key, chain)
+}
+
+// try sends a creation to a node, and again after a while when there is no definite
+// answer.
+func (c *client) try(key string, chain int) {
 	w := c.w
-	n := w.anyNode()
-	if n == nil {
-		w.after(w.between(time.Second, 20*time.Second), func() { c.try(key) })
+	w.mu.Lock()
+	current := c.open[key] == chain
+	w.mu.Unlock()
+	if !current {
 		return
 	}
-	w.spawn(n.group, func() {
+	n := w.anyNode()
+	if n == nil {
+		w.after(w.between(time.Second, 20*time.Second), func() { c.try(key, chain) })
+		return
+	}
+	w.spawn(n.group, key, func() {
 		x := c.call(n, key, c.sent[key], true)
 		definite := x.Outcome == oracle.Created || x.Outcome == oracle.Replayed
 		w.mu.Lock()
-		if definite {
+		current := c.open[key] == chain && x.Epoch == w.epoch
+		if definite && current {
 			c.known[key] = x.InvoiceID
-			c.open--
+			delete(c.open, key)
 		}
 		w.mu.Unlock()
 		if x.Outcome == oracle.Conflict || x.Outcome == oracle.Mismatch {
 			w.problem("%s: a repeated creation of %s is answered %s", c.name, x.ExternalID, x.Outcome)
-			w.record(func() { c.open-- })
+			w.record(func() { delete(c.open, key) })
 			return
 		}
-		if definite {
+		if definite || !current {
 			return
 		}
 		pause := w.between(time.Second, 30*time.Second)
 		if x.Outcome == oracle.Refused {
 			pause = w.between(time.Minute, 15*time.Minute)
 		}
-		w.after(pause, func() { c.try(key) })
+		w.after(pause, func() { c.try(key, chain) })
 	})
 }
 
@@ -140,6 +159,9 @@ func (c *client) again() {
 	}
 	key := c.made[w.draw(len(c.made))]
 	body, way := c.sent[key], w.draw(4)
+	if w.epoch > 0 {
+		way = 3 // an older copy may lack the invoice, and another request would create it
+	}
 	switch way {
 	case 0:
 		body = []byte(strings.Replace(string(body), "Cosa", "Otra cosa", 1))
@@ -152,7 +174,7 @@ func (c *client) again() {
 	if !known {
 		return
 	}
-	w.spawn(n.group, func() { c.call(n, key, body, false) })
+	w.spawn(n.group, key, func() { c.call(n, key, body, false) })
 }
 
 // call sends one creation to a node, and records the answer.
@@ -234,7 +256,7 @@ func (c *client) look() {
 	if id == "" {
 		return
 	}
-	w.spawn(n.group, func() {
+	w.spawn(n.group, "read", func() {
 		inv, err := n.store.Invoice(n.ctx, w.tp.scope, id)
 		if err != nil {
 			return
@@ -268,7 +290,7 @@ func (f *feedReader) read(limit int) {
 	epoch := f.epoch
 	w.mu.Unlock()
 	f.busy = true
-	w.spawn(nil, func() {
+	w.spawn(nil, "feed", func() {
 		events, err := n.feed.Read(n.ctx, w.tp.scope, f.after, limit)
 		w.mu.Lock()
 		defer w.mu.Unlock()

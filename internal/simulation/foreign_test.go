@@ -25,7 +25,7 @@ func (w *world) otherProvider() {
 	w.must(err)
 	w.tracef("other", "sends a document as %s", encf)
 	w.record(func() { w.doubled[encf.String()] = true })
-	w.spawn(nil, func() {
+	w.spawn(nil, "other", func() {
 		xml, err := w.foreignDocument(encf)
 		w.must(err)
 		digest := digestOf(xml)

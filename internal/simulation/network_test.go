@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -108,13 +109,14 @@ func (w *world) carry(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		panic(http.ErrAbortHandler)
 	}
-	time.Sleep(time.Microsecond + time.Duration(w.draw64(int64(longestTransport))))
+	random := w.source(n.name + " " + r.URL.Path + "?" + r.URL.RawQuery)
+	time.Sleep(time.Microsecond + time.Duration(random.Int64N(int64(longestTransport))))
 	w.mu.Lock()
 	cut, quiet := n.cutUntil.After(w.now()), w.quiet
 	w.mu.Unlock()
 	fate := fateNone
-	if !quiet && n.index >= 0 && w.chance(w.plan.network) {
-		fate = 1 + w.draw(fates-1)
+	if !quiet && n.index >= 0 && random.IntN(10_000) < w.plan.network {
+		fate = 1 + random.IntN(fates-1)
 	}
 	what := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	if cut {
@@ -137,7 +139,7 @@ func (w *world) carry(rw http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case fatePage:
 		w.tracef(n.name, "%s gets a page of a proxy", what)
-		w.page(rw)
+		page(rw, w.now(), random)
 	case fateAnswerLost, fatePageAfter, fateSlow:
 		answer := httptest.NewRecorder()
 		w.forward(n, what, answer, r)
@@ -147,9 +149,9 @@ func (w *world) carry(rw http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		case fatePageAfter:
 			w.tracef(n.name, "the answer to %s is replaced by a page", what)
-			w.page(rw)
+			page(rw, w.now(), random)
 		default:
-			d := w.between(time.Second, 100*time.Second)
+			d := time.Second + time.Duration(random.Int64N(int64(100*time.Second)))
 			w.tracef(n.name, "the answer to %s takes %s", what, d)
 			time.Sleep(d)
 			copyAnswer(rw, answer)
@@ -170,7 +172,7 @@ func (w *world) carry(rw http.ResponseWriter, r *http.Request) {
 			again.Body = io.NopCloser(bytes.NewReader(body))
 			if i == 0 {
 				w.forward(n, what, to, again)
-				time.Sleep(time.Microsecond + time.Duration(w.draw64(int64(2*time.Second))))
+				time.Sleep(time.Microsecond + time.Duration(random.Int64N(int64(2*time.Second))))
 				continue
 			}
 			w.forward(n, what, to, again)
@@ -193,10 +195,10 @@ func copyAnswer(rw http.ResponseWriter, answer *httptest.ResponseRecorder) {
 }
 
 // page answers as a proxy between the node and the authority does.
-func (w *world) page(rw http.ResponseWriter) {
+func page(rw http.ResponseWriter, now time.Time, random *rand.Rand) {
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-	rw.Header().Set("Date", w.now().UTC().Format(http.TimeFormat))
-	rw.WriteHeader([]int{200, 400, 403, 404, 500, 502, 503, 504}[w.draw(8)])
+	rw.Header().Set("Date", now.UTC().Format(http.TimeFormat))
+	rw.WriteHeader([]int{200, 400, 403, 404, 500, 502, 503, 504}[random.IntN(8)])
 	_, _ = io.WriteString(rw, gatewayPage) // the client may have gone
 }
 
@@ -206,8 +208,9 @@ type receiver struct{ w *world }
 // Post is one attempt of a node to deliver an event.
 func (r *receiver) Post(ctx context.Context, m webhook.Message) webhook.Result {
 	w := r.w
-	time.Sleep(time.Microsecond + time.Duration(w.draw64(int64(longestTransport))))
 	n, _ := ctx.Value(nodeKey{}).(*node)
+	random := w.source("webhook " + short(m.Body))
+	time.Sleep(time.Microsecond + time.Duration(random.Int64N(int64(longestTransport))))
 	w.mu.Lock()
 	dead, quiet, epoch := n == nil || n.dead, w.quiet, w.epoch
 	w.mu.Unlock()
@@ -215,8 +218,8 @@ func (r *receiver) Post(ctx context.Context, m webhook.Message) webhook.Result {
 		return webhook.Result{Error: webhook.ClassStopped}
 	}
 	fate := 0
-	if !quiet && w.chance(w.plan.hook) {
-		fate = 1 + w.draw(4)
+	if !quiet && random.IntN(10_000) < w.plan.hook {
+		fate = 1 + random.IntN(4)
 	}
 	switch fate {
 	case 1: // it does not arrive
@@ -234,7 +237,7 @@ func (r *receiver) Post(ctx context.Context, m webhook.Message) webhook.Result {
 		w.tracef(n.name, "the answer to the webhook is lost")
 		return webhook.Result{Error: webhook.ClassClosed}
 	case 4: // the answer takes long
-		time.Sleep(w.between(time.Second, 14*time.Second))
+		time.Sleep(time.Second + time.Duration(random.Int64N(int64(13*time.Second))))
 	}
 	return webhook.Result{Status: 200}
 }

@@ -110,7 +110,7 @@ func (n *node) boot() {
 	n.working, n.sending, n.keeping, n.idleUntil, n.hooksIdleUntil, n.pausedUntil = 0, false, false, time.Time{}, time.Time{}, time.Time{}
 	n.store, n.fence, n.client = nil, nil, nil
 	w.tracef(n.name, "starts")
-	w.spawn(n.group, func() {
+	w.spawn(n.group, "start", func() {
 		if err := n.start(); err != nil {
 			w.mu.Lock()
 			dead := n.dead
@@ -160,7 +160,7 @@ func (n *node) start() (err error) {
 		return err
 	}
 	point := func(name string) error {
-		w.tracef(n.name, "%s", name)
+		w.tracef(n.name, "%s%s", w.label(), name)
 		if name == "before witnessing" {
 			return w.reach(n, name)
 		}
@@ -202,6 +202,17 @@ func (n *node) start() (err error) {
 	return err
 }
 
+// label returns the label of the calling goroutine.
+func (w *world) label() string {
+	id := goroutine()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.labels[id] == "" {
+		return ""
+	}
+	return w.labels[id] + ": "
+}
+
 // witness is the file of the node's witness.
 func (n *node) witness() string { return filepath.Join(n.w.dir, n.name+".witness") }
 
@@ -236,7 +247,7 @@ func (n *node) crash() {
 	for _, c := range conns {
 		_ = c.Close() // the machine is gone
 	}
-	w.spawn(nil, func() {
+	w.spawn(nil, "end", func() {
 		n.group.Wait()
 		if n.client != nil {
 			n.client.Close()
@@ -258,7 +269,7 @@ func (n *node) work() {
 	n.working++
 	n.nextTry = w.now().Add(w.between(10*time.Second, 8*time.Minute))
 	life := n.group
-	w.spawn(n.group, func() {
+	w.spawn(n.group, "claim", func() {
 		jobs, err := n.pipeline.Claim(n.ctx, limit)
 		w.mu.Lock()
 		if n.group == life {
@@ -270,11 +281,18 @@ func (n *node) work() {
 		w.mu.Unlock()
 		var all sync.WaitGroup
 		for _, job := range jobs {
+			name := w.nameOf(job.DocumentID)
 			if limit%2 == 0 { // at the same time
-				all.Go(func() { n.pipeline.RunJob(n.ctx, job) })
+				all.Go(func() {
+					w.labelled(name, func() {
+						if w.reach(n, "start") == nil {
+							n.pipeline.RunJob(n.ctx, job)
+						}
+					})
+				})
 				continue
 			}
-			n.pipeline.RunJob(n.ctx, job)
+			w.labelled(name, func() { n.pipeline.RunJob(n.ctx, job) })
 		}
 		all.Wait()
 		w.mu.Lock()
@@ -291,7 +309,7 @@ func (n *node) send() {
 	w := n.w
 	n.sending = true
 	life := n.group
-	w.spawn(n.group, func() {
+	w.spawn(n.group, "webhooks", func() {
 		attempts, err := n.sender.Step(n.ctx)
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -315,7 +333,7 @@ func (n *node) keep() {
 	}
 	n.keeping = true
 	life := n.group
-	w.spawn(n.group, func() {
+	w.spawn(n.group, "heartbeat", func() {
 		signals := pipeline.Signals{Wake: func() {}, Notify: func(store.Scope) {}}
 		err := errors.Join(n.fence.Beat(n.ctx), n.watcher.CheckOutage(n.ctx, signals))
 		if now := w.now(); now.Sub(n.lastKept) >= time.Hour {

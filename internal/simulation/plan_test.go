@@ -41,7 +41,7 @@ func newPlan(r *rand.Rand) plan {
 		return 1 + r.IntN(most)
 	}
 	p := plan{
-		nodes: 1 + r.IntN(3), workers: 1 + r.IntN(3), clients: 1 + r.IntN(3), documents: 4 + r.IntN(14), numbers: firstRange,
+		nodes: 1 + r.IntN(3), workers: 1 + r.IntN(3), clients: 1 + r.IntN(3), documents: 3 + r.IntN(10), numbers: firstRange,
 		span: time.Duration(1+r.IntN(40)) * time.Minute, validation: time.Duration(r.IntN(20)) * time.Second,
 		buyerReceives: r.IntN(4) > 0, buyerToken: r.IntN(4) == 0,
 		profile:    []string{"happy", "happy", "flaky", "chaos", "chaos"}[r.IntN(5)],
@@ -82,7 +82,7 @@ func verdicts(r *rand.Rand) []simulator.Rule {
 	} {
 		for _, service := range []simulator.Service{simulator.Reception, simulator.RFCE} {
 			rules = append(rules, simulator.Rule{
-				ID: fmt.Sprintf("verdict-%d-%s", i, service), Match: simulator.Match{Service: service, Percent: float64(r.IntN(15))},
+				ID: fmt.Sprintf("verdict-%d-%s", i, service), Match: simulator.Match{Service: service, Percent: float64(5 + r.IntN(25)), Attempt: 1},
 				Action: simulator.Action{Fault: "F17", Verdict: &v},
 			})
 		}

@@ -13,6 +13,9 @@ import (
 
 const suspended = 100_000_000_000_000_000 // the run_at of jobs that wait for the authority begins here
 
+// rowTaken is the row of the simulator's table of checks for a number that is used.
+const rowTaken = 9
+
 // readDue reads when the next job and the next delivery are due.
 func (w *world) readDue() {
 	w.mu.Lock()
@@ -41,7 +44,7 @@ func instant(micros sql.NullInt64) time.Time {
 func (w *world) settled() bool {
 	w.mu.Lock()
 	for _, c := range w.clients {
-		if c.open > 0 {
+		if len(c.open) > 0 {
 			w.mu.Unlock()
 			return false
 		}
@@ -74,7 +77,10 @@ func (w *world) each(query string, scan func(row *sql.Rows) error) {
 // the oracle.
 func (w *world) collect() oracle.Run {
 	r := w.run
-	r.Copies = w.copied
+	r.Copies, r.BuyerReceives, r.Doubled = w.copied, w.plan.buyerReceives, w.doubled
+	for _, rule := range w.plan.rules {
+		r.SplitTracks = r.SplitTracks || rule.Action.Fault == "F13"
+	}
 	w.each(`SELECT id, document_id, external_id, ecf_type, status, sequence, coalesce(encf, ''), coalesce(track_id, '') FROM invoices ORDER BY external_id`, func(row *sql.Rows) error {
 		var i oracle.Invoice
 		err := row.Scan(&i.ID, &i.DocumentID, &i.ExternalID, &i.Type, &i.Status, &i.Revision, &i.ENCF, &i.TrackID)
@@ -140,7 +146,8 @@ func (w *world) collect() oracle.Run {
 	w.each(`SELECT encf FROM burned ORDER BY encf`, text(&r.Abandoned))
 	w.each(`SELECT document_id FROM jobs ORDER BY document_id`, text(&r.Jobs))
 	for _, d := range w.sim.Documents(simulator.Filter{}) {
-		r.Authority = append(r.Authority, oracle.Document{RNC: d.RNC, ENCF: d.ENCF, Digest: d.SHA256, TrackID: d.TrackID, Code: d.Verdict.Code, Foreign: w.foreign[d.SHA256]})
+		r.Authority = append(r.Authority, oracle.Document{RNC: d.RNC, ENCF: d.ENCF, Digest: d.SHA256, TrackID: d.TrackID, Code: d.Verdict.Code, Foreign: w.foreign[d.SHA256],
+			Faulty: d.Verdict.Code == 2 && d.Verdict.Row != 0 && d.Verdict.Row != rowTaken})
 	}
 	for _, d := range w.sim.Deliveries(buyerRNC) {
 		r.Buyers = append(r.Buyers, oracle.Received{Number: d.Key, Digest: d.SHA256})

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -20,6 +23,7 @@ var errCrashed = errors.New("the node has crashed")
 type parked struct {
 	n      *node
 	name   string
+	label  string // of the goroutine
 	order  int
 	resume chan error
 }
@@ -27,12 +31,14 @@ type parked struct {
 // reach parks a goroutine of a node at a point, and returns what the scheduler decides.
 func (w *world) reach(n *node, name string) error {
 	p := &parked{n: n, name: name, resume: make(chan error, 1)}
+	id := goroutine()
 	w.mu.Lock()
 	if n.dead {
 		w.mu.Unlock()
 		return errCrashed
 	}
-	p.order = len(w.trace)
+	w.reached++
+	p.order, p.label = w.reached, w.labels[id]
 	w.parked = append(w.parked, p)
 	w.mu.Unlock()
 	w.wake()
@@ -47,8 +53,33 @@ func (w *world) wake() {
 	}
 }
 
+// goroutine returns the number of the calling goroutine. Several goroutines can reach a
+// point at the same instant, in an order that no seed decides; their labels tell them
+// apart.
+func goroutine() string {
+	var buffer [40]byte
+	text := string(buffer[:runtime.Stack(buffer[:], false)])
+	number, _, _ := strings.Cut(strings.TrimPrefix(text, "goroutine "), " ")
+	return number
+}
+
+// labelled runs something under a label.
+func (w *world) labelled(label string, do func()) {
+	id := goroutine()
+	w.mu.Lock()
+	before := w.labels[id]
+	w.labels[id] = label
+	w.mu.Unlock()
+	do()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.labels[id] = before; before == "" {
+		delete(w.labels, id)
+	}
+}
+
 // spawn starts an activity. The scheduler counts it until it ends.
-func (w *world) spawn(group *sync.WaitGroup, do func()) {
+func (w *world) spawn(group *sync.WaitGroup, label string, do func()) {
 	w.mu.Lock()
 	w.busy++
 	w.mu.Unlock()
@@ -59,7 +90,7 @@ func (w *world) spawn(group *sync.WaitGroup, do func()) {
 			w.mu.Unlock()
 			w.wake()
 		}()
-		do()
+		w.labelled(label, do)
 	}
 	if group == nil {
 		go run()
@@ -126,6 +157,7 @@ func (w *world) schedule() (steps int) {
 			w.rest()
 			continue
 		}
+		synctest.Wait() // until then the goroutine that goes on may draw
 		time.Sleep(time.Microsecond + time.Duration(w.draw(300))*time.Microsecond)
 	}
 	return steps
@@ -185,12 +217,15 @@ func (w *world) starts(now time.Time) (all []func()) {
 func (w *world) resumeOne() {
 	w.mu.Lock()
 	slices.SortStableFunc(w.parked, func(a, b *parked) int {
-		return cmp.Or(cmp.Compare(a.n.index, b.n.index), cmp.Compare(a.order, b.order), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.n.index, b.n.index), cmp.Compare(a.label, b.label), cmp.Compare(a.order, b.order))
 	})
 	i := w.random.IntN(len(w.parked))
 	p := w.parked[i]
 	w.parked = slices.Delete(w.parked, i, i+1)
 	w.mu.Unlock()
+	if os.Getenv("SIMULATE_TRACE") == "steps" {
+		w.tracef(p.n.name, "resumes %s %q of %d", p.label, p.name, len(w.parked)+1)
+	}
 	w.decide(p)
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"log"
 	"log/slog"
@@ -152,6 +153,10 @@ type world struct {
 	mu          sync.Mutex
 	random      *rand.Rand
 	trace       []string
+	reached     int               // points so far
+	labels      map[string]string // of goroutines
+	jobs        map[string]string // names of documents
+	calls       map[string]uint64 // messages so far, by what they say
 	parked      []*parked
 	arrived     chan struct{}
 	busy        int       // activities under way
@@ -177,7 +182,7 @@ func newWorld(t *testing.T, tp *template, seed uint64, dir string) *world {
 	t.Helper()
 	w := &world{
 		t: t, tp: tp, seed: seed, dir: dir, began: time.Now(), random: rand.New(rand.NewPCG(seed, 0x5eed)),
-		arrived: make(chan struct{}, 1), calmPause: time.Minute, dirty: true, doubled: map[string]bool{}, foreign: map[string]bool{},
+		arrived: make(chan struct{}, 1), calmPause: time.Minute, labels: map[string]string{}, jobs: map[string]string{}, calls: map[string]uint64{}, dirty: true, doubled: map[string]bool{}, foreign: map[string]bool{},
 	}
 	w.plan = newPlan(w.random)
 	w.tracef("world", "%s", w.plan)
@@ -274,6 +279,27 @@ func (w *world) chance(of10000 int) bool { return of10000 > 0 && w.draw(10_000) 
 // between returns a time between two others.
 func (w *world) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(w.draw64(int64(most-least)+1))
+}
+
+// source returns the random source of a message, which does not depend on the order of
+// other messages.
+func (w *world) source(what string) *rand.Rand {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls[what]++
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(what)) // a hash never fails
+	return rand.New(rand.NewPCG(w.seed, h.Sum64()+w.calls[what]))
+}
+
+// nameOf returns a short name of a document: ids differ from run to run.
+func (w *world) nameOf(documentID string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.jobs[documentID] == "" {
+		w.jobs[documentID] = fmt.Sprintf("d%d", len(w.jobs)+1)
+	}
+	return w.jobs[documentID]
 }
 
 // tracef adds a line to the trace.

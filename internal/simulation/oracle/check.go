@@ -28,6 +28,7 @@ func Check(r Run) []Violation {
 	c.reads()
 	c.statuses()
 	c.numbers()
+	c.submissions()
 	c.attempts()
 	c.verdicts()
 	c.buyers()

@@ -60,6 +60,23 @@ func (c *checker) numbers() {
 	}
 }
 
+// submissions: a document that arrived is not sent again, and the authority finds no error
+// in what the service has built.
+func (c *checker) submissions() {
+	count := map[string]int{}
+	for _, d := range c.Authority {
+		if d.Foreign {
+			continue
+		}
+		if d.Faulty {
+			c.fail("documents are valid", d.ENCF, "the authority finds an error in it")
+		}
+		if count[d.ENCF]++; count[d.ENCF] == 2 && !c.SplitTracks && !c.Doubled[d.ENCF] {
+			c.fail("a document that arrived is not sent again", d.ENCF, "the authority has it twice")
+		}
+	}
+}
+
 // attempts: every attempt sent the stored bytes, and what was sent is recorded.
 func (c *checker) attempts() {
 	count := map[string]int{}
@@ -140,6 +157,17 @@ func (c *checker) buyers() {
 	received := map[string]string{}
 	for _, r := range c.Buyers {
 		received[r.Number] = r.Digest
+	}
+	given := map[string]bool{} // documents whose delivery has failed for good
+	for _, e := range c.Events {
+		if e.Kind == "fiscal_document.delivery_failed" {
+			given[e.DocumentID] = true
+		}
+	}
+	for _, inv := range c.Invoices {
+		if c.BuyerReceives && inv.Type == "31" && (inv.Status == "accepted" || inv.Status == "accepted_conditional") && !given[inv.DocumentID] {
+			c.fail("an accepted document reaches its buyer", inv.ExternalID, "%s is %s and was not delivered", inv.ENCF, inv.Status)
+		}
 	}
 	known := map[string]bool{}
 	for _, i := range c.Issued {

@@ -95,6 +95,7 @@ type Document struct {
 	RNC, ENCF, Digest, TrackID string
 	Code                       int // 1 accepted, 2 rejected, 4 accepted conditionally
 	Foreign                    bool
+	Faulty                     bool // the authority found an error in the document itself
 }
 
 // A Received is a document that a buyer has received.
@@ -121,6 +122,12 @@ type Run struct {
 	Authority []Document
 	Buyers    []Received
 	Breaches  []string // of the authority's protocol
+
+	// BuyerReceives says that the buyer has a receiver. SplitTracks says that the authority
+	// may store one submission twice. Doubled are numbers that the network has sent twice,
+	// or that somebody else has used.
+	BuyerReceives, SplitTracks bool
+	Doubled                    map[string]bool
 
 	// Copies are the instants of the copies that the database went back to, by epoch:
 	// what was answered before an instant must be there afterwards.
