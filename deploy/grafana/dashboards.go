@@ -48,6 +48,10 @@ func service() dashboard {
 			{title: "Used part", unit: "percentunit", warn: 0.9, queries: line("max by (part) (fiscalhub_capacity_used / fiscalhub_capacity_limit)", "{{part}}")},
 			{title: "Waiting requests", unit: "short", queries: line("sum by (part) (fiscalhub_capacity_waiting)", "{{part}}")},
 		}},
+		{"Work of the database", []panel{
+			{title: "Commits", unit: "ops", queries: line("sum(rate(fiscalhub_database_commits_total[5m]))", "commits")},
+			{title: "Statements", unit: "ops", queries: line("sum(rate(fiscalhub_database_statements_total[5m]))", "statements")},
+		}},
 		{"Database and process", []panel{
 			{title: "Time of commits", unit: "s", queries: quantiles("fiscalhub_commit_seconds", `{outcome="committed"}`)},
 			{title: "Transactions", unit: "ops", queries: rate("fiscalhub_commit_seconds_count", "outcome")},
