@@ -55,8 +55,8 @@ func startPower(t *testing.T, engine, profile, program string) *powerEnv {
 	}
 	p.env = newEnvWith(t, envOptions{program: program, address: address, profile: profile, data: filepath.Join(p.disk.Dir, "data")})
 	if p.pg != nil {
-		// initdb and the copy of its files do not sync. CREATE DATABASE and CREATE TABLE
-		// expect that the sync of a new file also keeps its name, as on ext4 and xfs.
+		// initdb and the copy of its files do not sync, and the files of a new database are
+		// not all safe on this disk: docs/proof.md.
 		p.disk.Sync(t)
 	}
 	p.server = serveProgram(t, program, p.args...)
