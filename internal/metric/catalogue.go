@@ -31,6 +31,8 @@ const (
 	FencedRanges         = "fiscalhub_fenced_ranges"
 
 	CommitTime      = "fiscalhub_commit_seconds"
+	CommitTotal     = "fiscalhub_database_commits_total"
+	StatementTotal  = "fiscalhub_database_statements_total"
 	FiguresRead     = "fiscalhub_database_figures_read"
 	RequestTotal    = "fiscalhub_http_requests_total"
 	RequestTime     = "fiscalhub_http_request_seconds"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ const (
 	drainTime  = 5 * time.Second        // for attempts that are under way when the service stops
 	retryDelay = 10 * time.Second       // for deliveries that an internal error has prevented
 	busyPause  = 100 * time.Millisecond // between claims that find nothing while workers are busy
+	gatherTime = time.Millisecond       // after an attempt that ends, so that a claim finds more
 
 	// The pauses between attempts to record an outcome while the database is
 	// unavailable.
@@ -50,6 +52,12 @@ type SenderOptions struct {
 	OnAttempt func(state store.DeliveryState, took time.Duration)
 	// Tracer exports a span of every attempt; nil exports none.
 	Tracer *trace.Tracer
+	// Point, for tests, is called before and after every claim, every attempt and every
+	// record of an outcome. An error before the effect replaces it; one after it hides
+	// its success.
+	Point func(name string) error
+	// Random, for tests, returns a number from 0 to n-1 for the jitter of waits.
+	Random func(n int64) int64
 }
 
 func (o SenderOptions) check() error {
@@ -74,10 +82,12 @@ type Sender struct {
 	onAttempt     func(state store.DeliveryState, took time.Duration)
 	tracer        *trace.Tracer
 	onPoint       func(name string) error // tests stop a worker here, or make a commit fail
+	random        func(n int64) int64
 	drainTime     time.Duration
 	signal        wake.Signal
 	replaySignal  wake.Signal
 	busy, failing atomic.Int64
+	outcomes      outcomeGroup
 	unrecorded    atomic.Int64 // attempts whose outcome waits for the database
 }
 
@@ -93,9 +103,15 @@ func NewSender(o SenderOptions) (*Sender, error) {
 	if o.OnAttempt == nil {
 		o.OnAttempt = func(store.DeliveryState, time.Duration) {}
 	}
+	if o.Point == nil {
+		o.Point = func(string) error { return nil }
+	}
+	if o.Random == nil {
+		o.Random = rand.Int64N
+	}
 	return &Sender{
 		store: o.Store, secrets: o.Secrets, poster: o.Poster, env: o.Env, now: o.Now, log: o.Log, baseURL: o.BaseURL, pace: o.Pace,
-		onCommit: o.OnCommit, onAttempt: o.OnAttempt, tracer: o.Tracer, onPoint: func(string) error { return nil }, drainTime: drainTime,
+		onCommit: o.OnCommit, onAttempt: o.OnAttempt, tracer: o.Tracer, onPoint: o.Point, random: o.Random, drainTime: drainTime,
 		signal: wake.NewSignal(), replaySignal: wake.NewSignal(),
 	}, nil
 }
@@ -138,7 +154,24 @@ func (s *Sender) Run(ctx context.Context) {
 			})
 		}
 		s.signal.Wait(ctx, s.pause(ctx, len(claimed)))
+		if s.busy.Load() > 0 {
+			wake.Sleep(ctx, gatherTime) // a claim is a commit
+		}
 	}
+}
+
+// Step works off the replays and makes the attempts that are due now, one after the
+// other. It returns the number of attempts. The simulation calls it instead of Run,
+// because it decides itself which node works when.
+func (s *Sender) Step(ctx context.Context) (int, error) {
+	for s.replayRound(ctx) && ctx.Err() == nil {
+		continue
+	}
+	claimed, err := s.claim(ctx)
+	for _, d := range claimed {
+		s.deliver(ctx, d)
+	}
+	return len(claimed), err
 }
 
 // canClaim reports whether there is a free worker. While an outcome cannot be recorded,
@@ -150,6 +183,9 @@ func (s *Sender) canClaim() bool { return s.busy.Load() < workers && s.unrecorde
 // workers are busy, the due deliveries wait for these workers, and the end of an attempt
 // wakes the loop.
 func (s *Sender) pause(ctx context.Context, claimed int) time.Duration {
+	if claimed > 0 && s.busy.Load() > 0 {
+		return busyPause // the end of an attempt comes earlier
+	}
 	now := s.now()
 	next, err := s.store.NextDelivery(ctx, s.env, now)
 	wait := wake.Until(next, now, err)
@@ -211,7 +247,7 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
 		s.release(context.WithoutCancel(ctx), d, d.RunAt)
 		return
 	}
-	o := outcome(d, result, s.now(), s.pace)
+	o := outcome(d, result, s.now(), s.pace, s.random)
 	o.Attempt = newAttempt(message.RequestID, d.Scope, d.EndpointID, store.Event{ID: d.EventID, Kind: d.Kind}, d.Attempt+1, at, result)
 	if o.State == store.DeliveryPending {
 		o.Attempt.NextAt = o.RunAt
@@ -227,13 +263,17 @@ func (s *Sender) prepare(ctx context.Context, d store.Delivery) (webhook.Message
 	if err != nil {
 		return webhook.Message{}, store.Endpoint{}, err
 	}
-	stored, err := s.store.Event(ctx, d.Scope, d.EventID)
-	if err != nil {
-		return webhook.Message{}, store.Endpoint{}, err
+	body := d.Body
+	if body == nil {
+		stored, err := s.store.Event(ctx, d.Scope, d.EventID)
+		if err != nil {
+			return webhook.Message{}, store.Endpoint{}, err
+		}
+		body = stored.Body
 	}
 	secrets, err := endpointSecrets(s.secrets, e, s.now())
-	body := event.Absolute(stored.Body, s.baseURL) // the same bytes as in the feed
-	return webhook.Message{URL: e.URL, ID: stored.ID, Body: body, Secrets: secrets, RequestID: store.NewID()}, e, err
+	body = event.Absolute(body, s.baseURL) // the same bytes as in the feed
+	return webhook.Message{URL: e.URL, ID: d.EventID, Body: body, Secrets: secrets, RequestID: store.NewID()}, e, err
 }
 
 // extendLease extends the lease of a delivery. It reports no lost lease: record does, and
@@ -270,7 +310,7 @@ func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint,
 	}
 }
 
-// commitOutcome calls RecordDelivery until it succeeds, fails for another reason than an
+// commitOutcome records an outcome until it succeeds, fails for another reason than an
 // unavailable database, or ctx ends. It tries at least once.
 func (s *Sender) commitOutcome(ctx context.Context, d store.Delivery, o store.DeliveryOutcome) (disabled bool, err error) {
 	failed := false
@@ -293,7 +333,7 @@ func (s *Sender) commitOutcome(ctx context.Context, d store.Delivery, o store.De
 			return err
 		}
 		var err error
-		if disabled, err = s.store.RecordDelivery(context.WithoutCancel(ctx), d, o); err != nil {
+		if disabled, err = s.outcomes.record(context.WithoutCancel(ctx), s.store, d, o); err != nil {
 			return err
 		}
 		return s.onPoint("after record")
