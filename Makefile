@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench bench-peers performance soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release clean typescript-client
+.PHONY: help run test lint oldest bench soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills bench-peers performance simulate planted
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -50,11 +50,23 @@ failover: ## kill PostgreSQL under load and promote its standby, RUNS times (def
 upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
 	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
 
+histories: ## check that RUNS histories (default 100) of 64 clients are linearizable on each engine, with kills and cut connections
+	HISTORY_RUNS=$(or $(RUNS),100) go test -count=1 -timeout 3h -run '^TestHistories' -v ./cmd/fiscalhub | grep -vE '^ *=== '
+
+kills: ## kill the service RUNS times (default 50) under load and compare all invoices with the authority (ENGINE=sqlite or postgres; default both)
+	KILL_RUNS=$(or $(RUNS),50) KILL_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestKillsUnderLoad$$' -v ./cmd/fiscalhub | grep -vE '^ *=== '
+
 power: ## cut the power of the disk under load, RUNS times (default 20), for both engines or ENGINE=sqlite or postgres
 	POWER_RUNS=$(or $(RUNS),20) POWER_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestPowerLoss' -v ./cmd/fiscalhub | grep -vE '^ *=== '
 
 partitions: ## let the network of a cluster fail under load, RUNS times (default 12); needs root
 	PARTITION_RUNS=$(or $(RUNS),12) go test -count=1 -timeout 6h -run '^TestPartitions$$' -v ./cmd/fiscalhub | grep -vE '^ *=== '
+
+simulate: ## run SEEDS seeds of the simulation (default 10) from FIRST on; TRACE=1 prints what happens
+	cd internal/simulation && SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(or $(FIRST),1) SIMULATE_TRACE=$(TRACE) go test -count=1 -timeout 12h -run '^TestSimulate$$' -v . | grep -vE '^(=== RUN|    --- PASS)'
+
+planted: ## build the simulation with each planted bug, or with NAME, and run up to 1,000 seeds until one shows it
+	cd internal/simulation && PLANTED=$(or $(NAME),all) go test -count=1 -timeout 12h -run '^TestPlanted$$' -v . | grep -E '^(planted|ok|FAIL|---| +--- FAIL)|not found'
 
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz
@@ -76,6 +88,12 @@ metrics: ## write docs/metrics.md from the catalogue of metrics
 
 build: ## build the static binary bin/fiscalhub
 	scripts/build bin/fiscalhub
+
+check-release: ## check the packages of a release as far as this machine can (ARGS=--install gets missing tools)
+	scripts/check-release $(ARGS)
+
+dashboards-check: ## test the alerts, and ask a Prometheus every query of the dashboards after the demo (ARGS=--install gets Prometheus)
+	scripts/check-deploy $(ARGS)
 
 release: ## make a release in bin/release (ARGS=check only looks for known weaknesses and stale licences)
 	scripts/release $(ARGS)

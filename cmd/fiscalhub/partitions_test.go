@@ -54,7 +54,7 @@ func networkFaults() []networkFault {
 		{"a node and the authority: both directions", cut("authority", true, true), 3 * time.Second},
 		{"a node to the authority", cut("authority", true, false), 3 * time.Second},
 		{"the authority to a node", cut("authority", false, true), 3 * time.Second},
-		{"the clients to a node", cut("clients", true, true), 3 * time.Second},
+		{"a node and the clients: both directions", cut("clients", true, true), 3 * time.Second},
 		{"a node to the clients", cut("clients", true, false), 3 * time.Second},
 		{"a node and everything", func(_ *testing.T, c *partitionedCluster, node string) {
 			for _, peer := range hostNames {

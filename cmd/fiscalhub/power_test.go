@@ -53,9 +53,9 @@ func TestPowerLoss(t *testing.T) {
 func powerSeries(t *testing.T, engine, profile string, cuts, documents int, name string) []string {
 	t.Helper()
 	p := startPower(t, engine, profile, program(t))
-	for range cuts {
+	for i := range cuts {
 		p.clients.reach(t, int(p.clients.count.Load())+documents/2+rand.IntN(documents))
-		p.cut(t, rand.Uint64())
+		p.cut(t, i, rand.Uint64())
 		p.restart(t)
 		if lost := p.lost(t); lost > 0 {
 			t.Fatalf("%d acknowledged invoices are lost", lost)
@@ -93,7 +93,7 @@ func TestPowerLossOfAnUnsafeService(t *testing.T) {
 				for cut := 1; cut <= 20; cut++ {
 					p.makeUnsafe(t, unsafe)
 					p.clients.reach(t, int(p.clients.count.Load())+20+rand.IntN(20))
-					p.cut(t, rand.Uint64())
+					p.cut(t, cut, rand.Uint64())
 					if err := p.startAgain(t); err != nil {
 						t.Logf("found after %d cuts: the service does not start any more: %.300s", cut, err)
 						return

@@ -207,16 +207,16 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 		s := show()
 		return cmp.Equal(s.Documents, want) && s.Events == events()
 	}
-	eventually(t, 2*time.Minute, "every event has arrived", complete)
+	eventually(t, 5*time.Minute, "every event has arrived", complete)
 
 	first := show().Events
 	e.operate(t, "webhook", "replay", endpoint, "--since", "2026-01-01T00:00:00Z")
-	eventually(t, 2*time.Minute, "all events have arrived again", func() bool {
+	eventually(t, 5*time.Minute, "all events have arrived again", func() bool {
 		var attempts []any
 		runProgram(t, e.program, &attempts, append([]string{"webhook", "deliveries", endpoint}, e.shared...)...)
 		return len(attempts) >= 2*first
 	})
-	eventually(t, 2*time.Minute, "repeated events have no effect", complete)
+	eventually(t, 5*time.Minute, "repeated events have no effect", complete)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, bytes.NewReader([]byte(`{"id":"evt_forged"}`)))
 	if err != nil {
 		t.Fatal(err)

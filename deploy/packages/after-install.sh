@@ -21,7 +21,7 @@ done
 chmod 0700 /etc/fiscalhub/keys
 
 if [ ! -e /etc/fiscalhub/keys/master.key ]; then
-  runuser -u fiscalhub -- /usr/bin/fiscalhub master-key create \
+  setpriv --reuid=fiscalhub --regid=fiscalhub --init-groups /usr/bin/fiscalhub master-key create \
     --master-key /etc/fiscalhub/keys/master.key >/dev/null
   echo "fiscalhub: /etc/fiscalhub/keys/master.key is a new master key. Keep a copy of it outside of this machine."
 fi

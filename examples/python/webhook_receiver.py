@@ -6,7 +6,7 @@
 FILE has the secret of the endpoint. During a rotation it has both secrets, one on each line.
 It is read for each message, so a rotation needs no restart. Put a proxy with TLS in front.
 
-Each event is stored before it is answered with 204: an event whose answer is lost comes again.
+Each event is stored before it is answered with 204: the service sends an event again when its answer is lost.
 The primary key of the table finds repeated events. Events may arrive in any order: an older
 status does not replace a newer one.
 """

@@ -57,7 +57,7 @@ func TestOperationsInABrowser(t *testing.T) {
 	b.click(`#new button[type=submit]`)
 	b.wait(`document.querySelector('#api_key') && document.querySelector('#api_key').value.length > 30`)
 	b.picture("keys-created")
-	b.click(`.row-actions button.danger`)
+	b.confirm(`.row-actions button.danger`, "")
 	b.wait(`document.body.innerText.includes('La clave está revocada') && !document.querySelector('#api_key')`)
 
 	e.browserWebhook(b)

@@ -130,6 +130,7 @@ type Console struct {
 	credentials *access.Credentials
 	searcher    *overview.Searcher
 	reporter    *overview.Reporter
+	overviews   *overview.Shared
 	resolver    *liveplan.Resolver
 	releases    releases
 }
@@ -165,6 +166,7 @@ func New(o Options) (*Console, error) {
 	if c.reporter, err = overview.NewReporter(overview.Options{Store: o.Store, Now: o.Now, Circuits: o.Circuits}); err != nil {
 		return nil, err
 	}
+	c.overviews = overview.NewShared(c.reporter)
 	c.templates, err = c.parseTemplates()
 	return c, err
 }

@@ -53,7 +53,7 @@ func TestDocumentsInABrowser(t *testing.T) {
 	b.picture("document-unknown")
 	b.do("as", chromedp.SetValue("#as", "rejected"))
 	b.fill("#evidence", "Oficina Virtual, 15/11/2026: no existe")
-	b.click(`form[action$="/resolve"] button`)
+	b.confirm(`form[action$="/resolve"] button`, "")
 	b.wait(`document.querySelector('.notice-good') && document.querySelector('.document-status').innerText.includes('Rechazado')`)
 	b.wait(`document.querySelector('.timeline').innerText.includes('` + u.Name + `')`)
 

@@ -12,6 +12,7 @@ import (
 
 // An accountant issues an invoice with a mistake first, and exports the month.
 func TestAnAccountantInABrowser(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	b := e.openTab()
 	u := b.signIn(e, store.RoleAccountant, e.taxpayer)

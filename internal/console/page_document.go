@@ -222,14 +222,14 @@ func (c *Console) resolveDocument(x *request) error {
 	if f.Value("evidence") == "" {
 		f.fail("evidence", x.text("document.wrong_evidence"))
 	}
-	if f.ok() {
-		_, err = c.resolver.Resolve(x.Context(), inv.Scope, d)
-		err = x.refusal(f, "evidence", err)
-	}
-	if err != nil {
+	err = x.decide(f, "evidence", func() error {
+		_, err := c.resolver.Resolve(x.Context(), inv.Scope, d)
 		return err
-	}
-	if !f.ok() {
+	})
+	switch {
+	case err != nil:
+		return err
+	case !f.ok():
 		return x.renderDocument(http.StatusUnprocessableEntity, f, nil)
 	}
 	return x.done(documentAddress(inv.DocumentID), "document.resolved")
@@ -245,22 +245,26 @@ func (c *Console) resendDocument(x *request) error {
 	if f.Value("reason") == "" {
 		f.fail("reason", x.text("document.wrong_reason"))
 	}
-	if f.ok() {
-		_, err = c.resolver.Resend(x.Context(), inv.Scope, inv.DocumentID, f.Value("reason"))
-		err = x.refusal(f, "reason", err)
-	}
-	if err != nil {
+	err = x.decide(f, "reason", func() error {
+		_, err := c.resolver.Resend(x.Context(), inv.Scope, inv.DocumentID, f.Value("reason"))
 		return err
-	}
-	if !f.ok() {
+	})
+	switch {
+	case err != nil:
+		return err
+	case !f.ok():
 		return x.renderDocument(http.StatusUnprocessableEntity, nil, f)
 	}
 	return x.done(documentAddress(inv.DocumentID), "document.resent")
 }
 
-// refusal turns a refusal of the rules of decisions into an error of the form. It returns
-// other errors as they are.
-func (x *request) refusal(f *form, field string, err error) error {
+// decide makes a decision when the form has no error. A refusal by the rules of decisions
+// becomes an error of the form; decide returns other errors.
+func (x *request) decide(f *form, field string, decision func() error) error {
+	if !f.ok() {
+		return nil
+	}
+	err := decision()
 	switch {
 	case errors.Is(err, liveplan.ErrUndecidable):
 		f.fail(field, x.text("document.refused", lang.ErrorText(err, x.language)))

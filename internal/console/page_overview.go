@@ -99,7 +99,7 @@ func (c *Console) updateOverview(x *request) error {
 
 // overview reads the data of the first page.
 func (x *request) overview() (v overviewView, err error) {
-	o, err := x.console.reporter.Overview(x.Context(), x.viewer.Within())
+	o, err := x.console.overviews.Overview(x.Context(), x.viewer.Within())
 	if err != nil {
 		return v, err
 	}

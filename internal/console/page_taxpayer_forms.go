@@ -63,17 +63,23 @@ func (x *request) readLogo(f *form) ([]byte, error) {
 	return logo, nil
 }
 
-// updateTaxpayer changes the profile, and the logo when the form has one.
-func (c *Console) updateTaxpayer(x *request) error {
-	_, found, err := x.taxpayerScope()
-	if err != nil {
-		return err
+// taxpayerForm reads a form about a taxpayer: the taxpayer as it is stored, the fields, and
+// the logo when the form has one.
+func (x *request) taxpayerForm() (found store.Taxpayer, f *form, logo []byte, err error) {
+	if _, found, err = x.taxpayerScope(); err != nil {
+		return found, nil, nil, err
 	}
 	if err := x.parseUpload(); err != nil {
-		return err
+		return found, nil, nil, err
 	}
-	f := x.sentForm()
-	logo, err := x.readLogo(f)
+	f = x.sentForm()
+	logo, err = x.readLogo(f)
+	return found, f, logo, err
+}
+
+// updateTaxpayer changes the profile, and the logo when the form has one.
+func (c *Console) updateTaxpayer(x *request) error {
+	found, f, logo, err := x.taxpayerForm()
 	if err != nil {
 		return err
 	}
@@ -84,7 +90,7 @@ func (c *Console) updateTaxpayer(x *request) error {
 	if !f.ok() {
 		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{ProfileForm: x.newProfileView(f, changed.Phones), Open: "profile"})
 	}
-	err = x.updateTaxpayer(found.ID, func(changed *store.Taxpayer) error {
+	err = x.changeTaxpayer(found.ID, func(changed *store.Taxpayer) error {
 		if len(logo) > 0 {
 			changed.Logo = logo
 		}
@@ -96,8 +102,8 @@ func (c *Console) updateTaxpayer(x *request) error {
 	return x.done(taxpayersAddress+"/"+found.ID, "taxpayers.profile")
 }
 
-// updateTaxpayer reads a taxpayer, changes it and stores it, in one transaction.
-func (x *request) updateTaxpayer(id string, change func(*store.Taxpayer) error) error {
+// changeTaxpayer reads a taxpayer, changes it and stores it, in one transaction.
+func (x *request) changeTaxpayer(id string, change func(*store.Taxpayer) error) error {
 	c := x.console
 	return c.store.Update(x.Context(), func(tx *store.Tx) error {
 		changed, err := tx.Taxpayer(x.Context(), id)
@@ -132,15 +138,7 @@ func (c *Console) showLogo(x *request) error {
 
 // changeLogo replaces the logo.
 func (c *Console) changeLogo(x *request) error {
-	_, found, err := x.taxpayerScope()
-	if err != nil {
-		return err
-	}
-	if err := x.parseUpload(); err != nil {
-		return err
-	}
-	f := x.sentForm()
-	logo, err := x.readLogo(f)
+	found, f, logo, err := x.taxpayerForm()
 	if err != nil {
 		return err
 	}
@@ -150,7 +148,7 @@ func (c *Console) changeLogo(x *request) error {
 	if !f.ok() {
 		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{LogoForm: f, Open: "logo"})
 	}
-	err = x.updateTaxpayer(found.ID, func(changed *store.Taxpayer) error {
+	err = x.changeTaxpayer(found.ID, func(changed *store.Taxpayer) error {
 		changed.Logo = logo
 		return nil
 	})

@@ -59,8 +59,9 @@ type workRow struct {
 	Taxpayer  string
 	StageWord string
 	Why       string
-	Running   bool // a worker has it now
-	Suspended bool // it waits until the authority answers
+	Cause     string // why the last try failed; empty: it did not
+	Running   bool   // a worker has it now
+	Suspended bool   // it waits until the authority answers
 	Deadline  time.Time
 	Late      bool // the deadline has passed
 }
@@ -178,6 +179,7 @@ func (x *request) workRow(item store.WorkItem, taxpayer string, last store.Conti
 		r.StageWord, r.Why = x.text(texts[0]), x.text(texts[1])
 	}
 	r.Running, r.Suspended = item.Job.LeaseUntil.After(now), item.Job.Suspended
+	r.Cause = x.translated(item.Job.LastError)
 	if r.Suspended {
 		r.Why = x.text("work.why_suspended")
 	}

@@ -6,10 +6,12 @@
 package dgii
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -70,6 +72,9 @@ type Options struct {
 	// Timeouts default to 5 s (Connect), 5 s (TLS), 30 s (FirstByte), 60 s (Total)
 	// and 20 s (Delivery).
 	Timeouts Timeouts
+	// Dial, for tests, opens every connection instead of the network. The addresses of
+	// receivers are then not checked.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // A Client calls the authority in one of its environments. It is safe for

@@ -19,10 +19,13 @@ const minTLS = tls.VersionTLS12
 // away. A proxy of the process environment is not used: the guard would check the
 // address of the proxy instead of the receiver's.
 func (c *Client) newTransport(o Options, control func(string, string, syscall.RawConn) error) *http.Transport {
-	dialer := &net.Dialer{Timeout: c.timeouts.Connect, Control: control}
+	dial := o.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: c.timeouts.Connect, Control: control}).DialContext
+	}
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, address)
+			conn, err := dial(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}

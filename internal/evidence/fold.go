@@ -134,7 +134,17 @@ func (t *Tally) rejection() *Item {
 				return &t.found[j]
 			}
 		}
+		if t.repeats(t.ours[i]) && !t.lookedUp {
+			continue
+		}
 		return &t.ours[i]
 	}
 	return nil
+}
+
+// repeats reports whether a look-up that shows our bytes rejected, without a reason, may
+// only repeat a rejection that says that the number is used. When the authority got one
+// submission twice, the other one can still be accepted: the list of track ids has it.
+func (t *Tally) repeats(i Item) bool {
+	return i.Verdict == fiscal.VerdictRejected && len(i.Messages) == 0 && len(t.duplicates) > 0
 }

@@ -175,7 +175,7 @@ func (t *Tally) OpenAttempts() []int64 {
 // rejection that says that the number is used.
 func (t *Tally) MustConfirm() bool {
 	switch {
-	case len(t.accepted)+len(t.conditional)+len(t.ours)+len(t.foreign) > 0:
+	case len(t.accepted)+len(t.conditional)+len(t.foreign) > 0 || slices.ContainsFunc(t.ours, func(i Item) bool { return !t.repeats(i) }):
 		return false
 	case len(t.operator) > 0: // an acceptance of our bytes would still count
 		return t.foundAcceptance()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -73,6 +74,8 @@ type Options struct {
 	// the witness by the plan itself. An error before the effect replaces it; one
 	// after it hides its success.
 	Point func(name string) error
+	// Random, for tests, returns a number from 0 to n-1 for the jitter of pauses.
+	Random func(n int64) int64
 }
 
 func (o Options) check() error {
@@ -97,6 +100,7 @@ type Plan struct {
 	identities Identities
 	fence      *fence.Fence
 	onPoint    func(name string) error
+	random     func(n int64) int64
 
 	mu     sync.Mutex
 	queues map[queueKey]*numberer
@@ -131,9 +135,12 @@ func New(o Options) (*Plan, error) {
 	if o.Point == nil {
 		o.Point = func(string) error { return nil }
 	}
+	if o.Random == nil {
+		o.Random = rand.Int64N
+	}
 	return &Plan{
 		settler: settler{store: o.Store, now: o.Now, log: o.Log, pace: o.Pace, directory: newDirectory()},
-		env:     o.Env, authority: o.Authority, identities: o.Identities, fence: o.Fence, onPoint: o.Point,
+		env:     o.Env, authority: o.Authority, identities: o.Identities, fence: o.Fence, onPoint: o.Point, random: o.Random,
 		queues: make(map[queueKey]*numberer),
 		facts:  make(map[store.Scope]cacheEntry[pipeline.Facts]),
 		ids:    make(map[store.Scope]cacheEntry[*xmlsig.Identity]),

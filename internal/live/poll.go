@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -110,6 +109,6 @@ func lost(known []evidence.Item, trackID string, now time.Time, span time.Durati
 // documents do not ask in step.
 func (p *Plan) pause(pauses []time.Duration, attempt int64) time.Duration {
 	wait := pauses[min(int(max(attempt, 1)), len(pauses)-1)]
-	wait += time.Duration(rand.Int64N(int64(wait)/5 + 1)) //nolint:gosec // jitter is no secret
+	wait += time.Duration(p.random(int64(wait)/5 + 1))
 	return p.pace.Of(wait, time.Second)
 }

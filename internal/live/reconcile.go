@@ -112,7 +112,9 @@ func arrived(findings []finding) bool {
 
 // lookUpECF asks for the track ids of the number and for the verdict of each. Track
 // ids that are not known to be ours count only when a look-up shows our security
-// code. The state of the number is also asked when there is no list of track ids.
+// code. The state of the number is asked instead only where the authority offers no list
+// of track ids: it does not tell a conditional acceptance from another one, and the list
+// does as soon as it answers.
 func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, absent bool, err error) {
 	listed, err := p.authority.TrackIDs(ctx, id, query(issued))
 	if err == nil {
@@ -125,6 +127,9 @@ func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.
 	}
 	if err == nil {
 		return findings, true, nil
+	}
+	if !errors.Is(err, fiscal.ErrAbsent) {
+		return findings, false, err
 	}
 	state, found, errState := p.state(ctx, id, query(issued), issued, p.authority.State)
 	if errState != nil {

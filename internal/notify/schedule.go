@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -21,31 +20,32 @@ const (
 	restTime     = 5 * time.Second    // after a failure the endpoint gets nothing for so long
 	disableAfter = 5 * 24 * time.Hour // of failures without a success
 	minWait      = 100 * time.Millisecond
+	jitterParts  = 1 << 20 // the steps of the jitter
 )
 
 // backOff returns the wait after the nth attempt has failed, and false when that was the
 // last attempt. The wait is at least as long as the receiver has asked for.
-func backOff(n int64, pace wake.Pace, asked time.Duration) (time.Duration, bool) {
+func backOff(n int64, pace wake.Pace, asked time.Duration, random func(int64) int64) (time.Duration, bool) {
 	if n > int64(len(steps)) {
 		return 0, false
 	}
 	step := float64(steps[n-1])
-	jitter := rand.Float64() / 10            //nolint:gosec // jitter is not a secret
-	if n > neverEarly && rand.IntN(2) == 0 { //nolint:gosec // jitter is not a secret
+	jitter := float64(random(jitterParts)) / jitterParts / 10
+	if n > neverEarly && random(2) == 0 {
 		jitter = -jitter
 	}
 	return pace.Of(max(time.Duration(step*(1+jitter)), asked), minWait), true
 }
 
 // outcome returns the effect of an attempt on its delivery and its endpoint.
-func outcome(d store.Delivery, r webhook.Result, at time.Time, pace wake.Pace) store.DeliveryOutcome {
+func outcome(d store.Delivery, r webhook.Result, at time.Time, pace wake.Pace, random func(int64) int64) store.DeliveryOutcome {
 	o := store.DeliveryOutcome{State: store.DeliveryDelivered, RunAt: d.RunAt}
 	if r.OK() {
 		return o
 	}
 	o.State, o.Busy, o.Gone = store.DeliveryFailed, r.Slow, r.Gone
 	o.RestUntil, o.DisableAfter = at.Add(pace.Of(restTime, minWait)), pace.Of(disableAfter, minWait)
-	if wait, more := backOff(d.Attempt+1, pace, r.RetryAfter); more {
+	if wait, more := backOff(d.Attempt+1, pace, r.RetryAfter, random); more {
 		o.State, o.RunAt = store.DeliveryPending, at.Add(wait)
 	}
 	return o

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -168,17 +169,17 @@ func TestPaceDividesTheWaits(t *testing.T) {
 	t.Parallel()
 	for n := int64(1); n <= 9; n++ {
 		for _, pace := range []wake.Pace{0, 1, 60, 1e9} {
-			wait, more := backOff(n, pace, 0)
+			wait, more := backOff(n, pace, 0, rand.Int64N)
 			want := float64(steps[n-1]) / max(float64(pace), 1)
 			if !more || float64(wait) < min(want*0.9, want) && wait != minWait || wait < minWait || float64(wait) > max(want*1.1, float64(minWait))+1 {
 				t.Errorf("after attempt %d at pace %g: %s, %v", n, pace, wait, more)
 			}
 		}
 	}
-	if _, more := backOff(10, 1, 0); more {
+	if _, more := backOff(10, 1, 0, rand.Int64N); more {
 		t.Error("an eleventh attempt is scheduled")
 	}
-	if wait, _ := backOff(1, 60, time.Hour); wait < time.Minute || wait > time.Minute+time.Second {
+	if wait, _ := backOff(1, 60, time.Hour, rand.Int64N); wait < time.Minute || wait > time.Minute+time.Second {
 		t.Errorf("asked for an hour, at pace 60: %s", wait)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,12 @@ type SenderOptions struct {
 	OnAttempt func(state store.DeliveryState, took time.Duration)
 	// Tracer exports a span of every attempt; nil exports none.
 	Tracer *trace.Tracer
+	// Point, for tests, is called before and after every claim, every attempt and every
+	// record of an outcome. An error before the effect replaces it; one after it hides
+	// its success.
+	Point func(name string) error
+	// Random, for tests, returns a number from 0 to n-1 for the jitter of waits.
+	Random func(n int64) int64
 }
 
 func (o SenderOptions) check() error {
@@ -75,6 +82,7 @@ type Sender struct {
 	onAttempt     func(state store.DeliveryState, took time.Duration)
 	tracer        *trace.Tracer
 	onPoint       func(name string) error // tests stop a worker here, or make a commit fail
+	random        func(n int64) int64
 	drainTime     time.Duration
 	signal        wake.Signal
 	replaySignal  wake.Signal
@@ -95,9 +103,15 @@ func NewSender(o SenderOptions) (*Sender, error) {
 	if o.OnAttempt == nil {
 		o.OnAttempt = func(store.DeliveryState, time.Duration) {}
 	}
+	if o.Point == nil {
+		o.Point = func(string) error { return nil }
+	}
+	if o.Random == nil {
+		o.Random = rand.Int64N
+	}
 	return &Sender{
 		store: o.Store, secrets: o.Secrets, poster: o.Poster, env: o.Env, now: o.Now, log: o.Log, baseURL: o.BaseURL, pace: o.Pace,
-		onCommit: o.OnCommit, onAttempt: o.OnAttempt, tracer: o.Tracer, onPoint: func(string) error { return nil }, drainTime: drainTime,
+		onCommit: o.OnCommit, onAttempt: o.OnAttempt, tracer: o.Tracer, onPoint: o.Point, random: o.Random, drainTime: drainTime,
 		signal: wake.NewSignal(), replaySignal: wake.NewSignal(),
 	}, nil
 }
@@ -144,6 +158,20 @@ func (s *Sender) Run(ctx context.Context) {
 			wake.Sleep(ctx, gatherTime) // a claim is a commit
 		}
 	}
+}
+
+// Step works off the replays and makes the attempts that are due now, one after the
+// other. It returns the number of attempts. The simulation calls it instead of Run,
+// because it decides itself which node works when.
+func (s *Sender) Step(ctx context.Context) (int, error) {
+	for s.replayRound(ctx) && ctx.Err() == nil {
+		continue
+	}
+	claimed, err := s.claim(ctx)
+	for _, d := range claimed {
+		s.deliver(ctx, d)
+	}
+	return len(claimed), err
 }
 
 // canClaim reports whether there is a free worker. While an outcome cannot be recorded,
@@ -219,7 +247,7 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
 		s.release(context.WithoutCancel(ctx), d, d.RunAt)
 		return
 	}
-	o := outcome(d, result, s.now(), s.pace)
+	o := outcome(d, result, s.now(), s.pace, s.random)
 	o.Attempt = newAttempt(message.RequestID, d.Scope, d.EndpointID, store.Event{ID: d.EventID, Kind: d.Kind}, d.Attempt+1, at, result)
 	if o.State == store.DeliveryPending {
 		o.Attempt.NextAt = o.RunAt

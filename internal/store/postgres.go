@@ -109,6 +109,9 @@ func openPostgresConfig(ctx context.Context, config *pgx.ConnConfig) (*engine, e
 		// never chooses to scan a table because it is still small.
 		"plan_cache_mode": "force_generic_plan",
 		"enable_seqscan":  "off",
+		// A scan that cannot be avoided counts as very expensive, so the server would compile
+		// its statement for tens of milliseconds. Our statements take less than that.
+		"jit": "off",
 	} {
 		config.RuntimeParams[name] = value
 	}

@@ -53,6 +53,17 @@ func TestAPostgresConnectionHasItsSettings(t *testing.T) {
 	}
 }
 
+// The server does not compile statements: a scan of a small table, which counts as very
+// expensive here, would take tens of milliseconds instead of one.
+func TestStatementsAreNotCompiled(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Address(t, "postgres"), time.Now)
+	var jit string
+	if err := s.QueryRow(t.Context(), `SELECT current_setting('jit')`).Scan(&jit); err != nil || jit != "off" {
+		t.Errorf("jit is %q, %v", jit, err)
+	}
+}
+
 // Open refuses a server that can lose committed rows, and names the setting.
 func TestAServerThatCanLoseCommitsIsRefused(t *testing.T) {
 	t.Parallel()

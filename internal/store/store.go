@@ -40,6 +40,9 @@ type Options struct {
 	// Point, for tests, is called before and after every transaction that writes. An
 	// error before the transaction replaces it; one after it hides its success.
 	Point func(name string) error
+	// Timeline, for tests, replaces the timeline of a database on SQLite, which then
+	// counts as shared: several stores in one process stand for several nodes.
+	Timeline func() string
 }
 
 // Store is an open database. Its reads see committed rows. Update, Commit and the
@@ -118,6 +121,9 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 		opt.OnMigration = func(int, int) {}
 	}
 	statements := new(atomic.Int64)
+	if opt.Timeline != nil {
+		d.shared, d.timeline = true, func(context.Context, querier) (string, error) { return opt.Timeline(), nil }
+	}
 	s := &Store{
 		reader: reader{q: counted{e.read, statements}, d: d}, e: e, statements: statements, failure: failure, log: opt.Log, onPoint: opt.Point, onMigration: opt.OnMigration, now: opt.Now,
 	}

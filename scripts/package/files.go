@@ -181,10 +181,18 @@ func (r release) readScripts() (s scripts, err error) {
 	return s, nil
 }
 
-// compress compresses bytes without a name and a time.
+// compress compresses bytes without a name and a time: small ones, like manual pages, as far
+// as possible, and large ones fast.
 func compress(body []byte) ([]byte, error) {
+	level := gzip.BestCompression
+	if len(body) > 1<<20 {
+		level = gzip.DefaultCompression
+	}
 	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
+	w, err := gzip.NewWriterLevel(&b, level)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := w.Write(body); err != nil {
 		return nil, err
 	}

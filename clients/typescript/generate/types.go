@@ -115,7 +115,7 @@ func (w *writer) typeOf(s object, indent string) (string, error) {
 	return strings.Join(all, " | "), nil
 }
 
-// simple returns the type of a schema whose type is named.
+// simple returns the type of a schema for a named type.
 func (w *writer) simple(kind string, s object, indent string) (string, error) {
 	switch kind {
 	case "string", "boolean", "null":

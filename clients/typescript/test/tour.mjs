@@ -15,7 +15,7 @@ const sale = (externalId) => ({
   lines: [{ line_id: "1", description: "Café", item_kind: "product", quantity: "1", unit_price: "100.00", discount: null, taxes: [] }],
   declared_totals: { subtotal: "100.00", discount_total: "0.00", tax_total: "0.00", total: "100.00" },
 });
-const timeoutMs = 120_000;
+const timeoutMs = 300_000;
 
 // From the key to the verdict.
 const prepared = client.prepareInvoice(sale("tour-1"));

@@ -10,7 +10,7 @@ import fiscalhub  # noqa: E402
 
 settings = os.environ["FISCALHUB_URL"], os.environ["FISCALHUB_KEY"], os.environ["FISCALHUB_TAXPAYER"]
 client = fiscalhub.Client(*settings)
-TIMEOUT = 120
+TIMEOUT = 300
 
 
 def sale(external_id, total="100.00"):

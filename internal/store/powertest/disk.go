@@ -103,6 +103,13 @@ func (d *Disk) Cut(t testing.TB, seed uint64) {
 	d.must(t, order{Do: orderCut, Seed: seed})
 }
 
+// CutAtSync is Cut at the moment when a file is about to be synced that has a name with
+// this prefix. If no program syncs such a file for some seconds, it cuts then.
+func (d *Disk) CutAtSync(t testing.TB, seed uint64, prefix string) {
+	t.Helper()
+	d.must(t, order{Do: orderTrap, Seed: seed, Prefix: prefix})
+}
+
 // CutStrict is Cut on a disk that keeps nothing but what was synced.
 func (d *Disk) CutStrict(t testing.TB) {
 	t.Helper()

@@ -172,3 +172,40 @@ func TestACutKeepsAPartThatTheSeedChooses(t *testing.T) {
 		want(t, filepath.Join(d.Dir, strconv.Itoa(seed)), "x")
 	}
 }
+
+// A cut at a sync loses exactly what that sync would have kept.
+func TestACutAtASync(t *testing.T) {
+	t.Parallel()
+	d := Start(t)
+	other, path := filepath.Join(d.Dir, "other"), filepath.Join(d.Dir, "trapped-file")
+	write(t, other, "old", true)
+	write(t, path, "old", true)
+	syncDir(t, d.Dir)
+	cut := make(chan struct{})
+	go func() {
+		defer close(cut)
+		d.CutAtSync(t, 0, "trapped-")
+	}()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	for synced := 0; ; synced++ {
+		_, err = f.WriteAt([]byte(strconv.Itoa(100+synced)), 0)
+		if err == nil {
+			err = f.Sync()
+		}
+		if err != nil {
+			break
+		}
+		write(t, other, "new", true) // the sync of another file does not cut
+	}
+	_ = f.Close() // fails without power
+	<-cut
+	if !errors.Is(err, syscall.EIO) {
+		t.Errorf("the sync without power: %v, want EIO", err)
+	}
+	d.Mount(t)
+	got, err := os.ReadFile(path)
+	if err != nil || len(got) != 3 {
+		t.Errorf("the file has %q, %v", got, err)
+	}
+}

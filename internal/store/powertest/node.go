@@ -252,10 +252,8 @@ func (d *node) Allocate(_ context.Context, _ fs.FileHandle, off, size uint64, mo
 // Fsync makes the data of a file or the names in a folder durable.
 func (d *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return d.locked(func() syscall.Errno {
-		if d.n.isFolder() {
-			d.v.syncNames(d.n)
-		} else {
-			d.n.sync()
+		if !d.v.sync(d.n) {
+			return syscall.EIO
 		}
 		return 0
 	})

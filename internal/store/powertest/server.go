@@ -30,14 +30,19 @@ const (
 	orderMount = "mount" // what the last cut has left
 	orderSync  = "sync"  // everything
 	orderCut   = "cut"
+	orderTrap  = "trap" // cut when a file is about to be synced
 )
+
+// trapTime is how long a cut waits for a sync. Then it cuts at once.
+const trapTime = 5 * time.Second
 
 // An order is one line of the standard input of the process, and a result one line of its
 // standard output.
 type order struct {
 	Do     string
 	Seed   uint64
-	Strict bool // keep nothing that was not synced
+	Strict bool   // keep nothing that was not synced
+	Prefix string // of the name of the file that is about to be synced
 }
 
 type result struct{ Error string }
@@ -83,21 +88,42 @@ func (s *server) do(o order) error {
 		defer s.volume.mu.Unlock()
 		s.volume.syncAll()
 		return nil
-	case orderCut:
-		var keep chooser
-		if !o.Strict {
-			keep.Rand = rand.New(rand.NewPCG(o.Seed, 0))
-		}
-		before := s.volume
-		before.mu.Lock()
-		defer before.mu.Unlock()
-		if before.dead {
-			return errors.New("the power is off already")
-		}
-		s.volume = before.cut(keep)
-		return nil
+	case orderCut, orderTrap:
+		return s.cut(o)
 	}
 	return fmt.Errorf("unknown order %q", o.Do)
+}
+
+// cut turns the power off, at once or when a file is about to be synced.
+func (s *server) cut(o order) error {
+	var keep chooser
+	if !o.Strict {
+		keep.Rand = rand.New(rand.NewPCG(o.Seed, 0)) // a seed repeats the choice
+	}
+	before := s.volume
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	if before.dead {
+		return errors.New("the power is off already")
+	}
+	if o.Do == orderTrap {
+		sprung := make(chan *volume, 1)
+		before.trap = &trap{o.Prefix, keep, sprung}
+		before.mu.Unlock()
+		select {
+		case s.volume = <-sprung:
+			before.mu.Lock()
+			return nil
+		case <-time.After(trapTime):
+			before.mu.Lock()
+		}
+		if before.dead { // at the last moment
+			s.volume = <-sprung
+			return nil
+		}
+	}
+	s.volume = before.cut(keep)
+	return nil
 }
 
 func (s *server) mount() error {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -17,6 +18,15 @@ type volume struct {
 	root *inode
 	last uint64 // inode number
 	time uint64 // counts the changes of names
+
+	trap *trap // nil: no cut waits for a sync
+}
+
+// A trap cuts the power when a file is about to be synced.
+type trap struct {
+	prefix string // of the name of the file
+	keep   chooser
+	after  chan *volume // gets what the disk has then
 }
 
 // An inode is a file or a folder.
@@ -25,6 +35,7 @@ type inode struct {
 	mode     uint32 // with the bits of the type
 	uid, gid uint32
 	links    uint32
+	name     string // the last one that it got
 
 	content // of a file
 
@@ -76,6 +87,7 @@ func (v *volume) change(edits ...edit) {
 		} else {
 			e.folder.names[e.name] = e.to
 			e.to.links++
+			e.to.name = e.name
 		}
 		if !slices.Contains(e.folder.pending, c) {
 			e.folder.pending = append(e.folder.pending, c)
@@ -146,6 +158,21 @@ func (v *volume) reachable() []*inode {
 		}
 	}
 	return all
+}
+
+// sync makes the data of a file or the names in a folder durable. It reports false when
+// the power goes off before that.
+func (v *volume) sync(n *inode) bool {
+	if v.trap != nil && !n.isFolder() && strings.HasPrefix(n.name, v.trap.prefix) {
+		v.trap.after <- v.cut(v.trap.keep)
+		return false
+	}
+	if n.isFolder() {
+		v.syncNames(n)
+	} else {
+		n.sync()
+	}
+	return true
 }
 
 // cut turns the power off and returns what the disk has when the power is back.

@@ -1,0 +1,214 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/simulation/oracle"
+)
+
+// A result is what came of a run.
+type result struct {
+	seed       uint64
+	steps      int
+	documents  int
+	virtual    time.Duration
+	trace      []string
+	violations []oracle.Violation
+}
+
+// simulate does the run of a seed.
+func simulate(t *testing.T, seed uint64) (r result) {
+	t.Helper()
+	tp, dir := newTemplate(t), folder(t)
+	defer func() { _ = os.RemoveAll(dir) }() // what remains ends with the machine
+	t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, tp, seed, dir)
+			w.tell()
+			steps := w.schedule()
+			r = result{seed: seed, steps: steps, virtual: w.now().Sub(noon())}
+			run := w.collect()
+			r.documents = len(run.Invoices)
+			r.violations = oracle.Check(run)
+			for _, p := range w.problems {
+				r.violations = append(r.violations, oracle.Violation{Rule: "no unexpected error", Subject: "world", Text: p})
+			}
+			if steps >= maxSteps {
+				r.violations = append(r.violations, oracle.Violation{Rule: "every run comes to an end", Subject: "world", Text: fmt.Sprintf("%d steps", steps)})
+			}
+			w.tracef("world", "%d steps, %d documents", steps, r.documents)
+			r.trace = w.trace
+			slices.Sort(r.trace) // several goroutines may say something at the same instant
+			w.quiet = true
+			w.stop()
+		})
+	})
+	return r
+}
+
+// stop ends every node.
+func (w *world) stop() {
+	for _, n := range w.nodes {
+		n.crash()
+	}
+	for _, n := range w.nodes {
+		if n.ended != nil {
+			<-n.ended
+		}
+	}
+	w.close()
+}
+
+// folder is a folder in memory where there is one. A run loses nothing with it.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "fiscalhub-simulation-")
+	if err != nil {
+		return t.TempDir()
+	}
+	return dir
+}
+
+// report says what is wrong with a run, and how to repeat it.
+func (r result) report(t *testing.T) bool {
+	t.Helper()
+	if len(r.violations) == 0 {
+		return true
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "seed %d: %d violations\n", r.seed, len(r.violations))
+	for _, v := range r.violations[:min(len(r.violations), 10)] {
+		fmt.Fprintf(&text, "  %s\n", v)
+	}
+	fmt.Fprintf(&text, "repeat: make simulate SEEDS=1 FIRST=%d TRACE=1\n", r.seed)
+	for _, line := range shorten(r.trace) {
+		fmt.Fprintf(&text, "  %s\n", line)
+	}
+	t.Error(text.String())
+	return false
+}
+
+// maxTrace is how many lines of a trace a report has.
+const maxTrace = 60
+
+// shorten leaves out the lines that follow a plan: what remains are the faults and the
+// answers, and the last lines.
+func shorten(trace []string) []string {
+	if len(trace) <= maxTrace || os.Getenv("SIMULATE_TRACE") != "" {
+		return trace
+	}
+	var kept []string
+	for _, line := range trace[1:] {
+		for _, word := range []string{"crash", "lost", "refuse", "twice", "page", "takes", "fails", "paused", "reach", "clock", "standby", "over", "release", "cannot"} {
+			if strings.Contains(line, word) {
+				kept = append(kept, line)
+				break
+			}
+		}
+	}
+	if len(kept) > maxTrace {
+		kept = append(slices.Clone(kept[:maxTrace/2]), append([]string{"…"}, kept[len(kept)-maxTrace/2:]...)...)
+	}
+	return append([]string{trace[0]}, kept...)
+}
+
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// failedSeeds are the seeds that ever failed.
+func failedSeeds(t *testing.T) []uint64 {
+	t.Helper()
+	text, err := os.ReadFile("testdata/failed-seeds.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seeds []uint64
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		seed, err := strconv.ParseUint(line, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds = append(seeds, seed)
+	}
+	return seeds
+}
+
+// Nothing that clients, the authority, buyers and receivers of webhooks see breaks a
+// promise, whatever fails when. Each run of the test draws new seeds; those that ever
+// failed are always among them.
+func TestSimulationFindsNoViolation(t *testing.T) {
+	for _, seed := range failedSeeds(t) {
+		simulate(t, seed).report(t)
+	}
+	first := rand.Uint64N(1 << 40)
+	for i := range uint64(newSeeds) {
+		if !simulate(t, first+i).report(t) {
+			return
+		}
+	}
+}
+
+// One seed is one run: everything happens at the same instant in the same order.
+func TestOneSeedGivesOneTrace(t *testing.T) {
+	const first = 1
+	for i := range number(t, "SIMULATE_TWICE", 3) {
+		a, b := simulate(t, first+i), simulate(t, first+i)
+		for n := range max(len(a.trace), len(b.trace)) {
+			if n >= len(a.trace) || n >= len(b.trace) || a.trace[n] != b.trace[n] {
+				t.Errorf("seed %d: line %d of the trace differs:\n%s\n%s", first+i, n+1, strings.Join(a.trace[max(0, n-3):min(n+3, len(a.trace))], "\n"), strings.Join(b.trace[max(0, n-3):min(n+3, len(b.trace))], "\n"))
+				break
+			}
+		}
+	}
+}
+
+// TestSimulate runs as many seeds as SIMULATE_SEEDS says, from SIMULATE_FIRST on. See
+// make simulate.
+func TestSimulate(t *testing.T) {
+	seeds := number(t, "SIMULATE_SEEDS", 0)
+	if seeds == 0 {
+		t.Skip("SIMULATE_SEEDS says how many seeds to run")
+	}
+	first, began := number(t, "SIMULATE_FIRST", 1), time.Now()
+	failed, documents, steps := 0, 0, 0
+	shown := began
+	for i := range seeds {
+		r := simulate(t, first+i)
+		documents, steps = documents+r.documents, steps+r.steps
+		if os.Getenv("SIMULATE_TRACE") != "" {
+			fmt.Println(strings.Join(r.trace, "\n"))
+		}
+		if !r.report(t) {
+			failed++
+			if os.Getenv("SIMULATE_ALL") == "" {
+				break
+			}
+		}
+		if time.Since(shown) > 5*time.Second || i+1 == seeds {
+			shown = time.Now()
+			fmt.Printf("%d of %d seeds, %d documents, %d steps, %d violations, %s, now seed %d\n", i+1, seeds, documents, steps, failed, time.Since(began).Round(time.Second), first+i)
+		}
+	}
+}
