@@ -239,12 +239,13 @@ func (e *env) newKey(taxpayer string, env fiscal.Environment, scopes ...apikey.S
 
 // request is what a test sends. Empty fields get the values of a correct client.
 type request struct {
-	method string
-	path   string // below the taxpayer, or absolute with a leading slash
-	key    string // credential; "-" sends none
-	idem   string // Idempotency-Key
-	header http.Header
-	body   []byte
+	method      string
+	path        string // below the taxpayer, or absolute with a leading slash
+	key         string // credential; "-" sends none
+	idem        string // Idempotency-Key
+	header      http.Header
+	body        []byte
+	undescribed bool // the OpenAPI document does not allow the request, and the service bears it
 }
 
 // response is the answer of the service.
@@ -341,7 +342,9 @@ func (e *env) try(r request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	e.openapi.Check(e.t, req, r.body, resp, body)
+	if !r.undescribed {
+		e.openapi.Check(e.t, req, r.body, resp, body)
+	}
 	return response{resp.StatusCode, resp.Header, body}, nil
 }
 

@@ -22,7 +22,7 @@ func TestTheTraceOfAClientIsLogged(t *testing.T) {
 			"malformed":   {[]string{strings.ToUpper(header)}, "", ""},
 			"two":         {[]string{header, header}, "", ""},
 		} {
-			got := e.send(request{method: http.MethodPost, path: "invoices", idem: name, header: http.Header{"Traceparent": tt.lines}, body: invoiceBody(name)})
+			got := e.send(request{method: http.MethodPost, path: "invoices", idem: name, header: http.Header{"Traceparent": tt.lines}, body: invoiceBody(name), undescribed: len(tt.lines) > 1})
 			made := e.created(got)
 			inv, err := e.store.Invoice(t.Context(), e.scope(), made.ID)
 			if err != nil || inv.Trace != tt.stored {
