@@ -118,11 +118,11 @@ func (b *bench) peerSigning(ctx context.Context) error {
 }
 
 func openIdentity(p12, password string) (*xmlsig.Identity, error) {
-	raw, err := os.ReadFile(p12) //nolint:gosec // a file of this run
+	raw, err := os.ReadFile(p12)
 	if err != nil {
 		return nil, err
 	}
-	secret, err := os.ReadFile(password) //nolint:gosec // as above
+	secret, err := os.ReadFile(password)
 	if err != nil {
 		return nil, err
 	}

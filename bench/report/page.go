@@ -52,7 +52,7 @@ func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 // Groups describes the measurements, by name.
 func Groups() map[string]string {
 	return map[string]string{
-		"documents": "A document is built, signed, verified, checked and printed on one core.",
+		"documents": "A document is built, signed, verified, checked and printed on one core. The figures are processor time.",
 		"creations": "64 clients create invoices of three lines, each after the answer to the last one. Every answer waits for the disk.",
 		"latency":   "Creations at a steady 100 a second.",
 		"large":     "One invoice of 1000 lines after the other.",

@@ -45,8 +45,8 @@ func startClients(t *testing.T, e *env, nodes ...*serverProcess) *clients {
 	return startClientsEvery(t, e, clientPause, nodes...)
 }
 
-// startClientsEvery is startClients with another time between two sales. One node serves
-// all clients.
+// startClientsEvery is startClients with another time between two sales. A single node
+// serves all clients.
 func startClientsEvery(t *testing.T, e *env, pause time.Duration, nodes ...*serverProcess) *clients {
 	t.Helper()
 	c := &clients{env: e, acks: map[int]answer{}, last: time.Now()}

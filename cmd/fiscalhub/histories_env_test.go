@@ -168,7 +168,7 @@ func (n *relayedNode) killAndRestart(t *testing.T) {
 	t.Helper()
 	n.relay.pointAt("")
 	n.process.signal(t, syscall.SIGKILL)
-	n.process.ended(t, time.Minute)
+	n.process.ended(t)
 	n.process = serve(t, n.args...)
 	n.relay.pointAt(hostOf(t, n.process.base))
 }

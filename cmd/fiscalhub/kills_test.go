@@ -55,7 +55,7 @@ func killUnderLoad(t *testing.T, engine string, kills int) {
 		time.Sleep(rand.N(500 * time.Millisecond)) // the kill meets any point of the work
 		i := rand.IntN(len(nodes))
 		nodes[i].signal(t, syscall.SIGKILL)
-		nodes[i].ended(t, time.Minute)
+		nodes[i].ended(t)
 		early += takeViolations(t, e.sim)
 		nodes[i] = serve(t, e.nodeArgs(i)...)
 		for j := range c.nodes {

@@ -102,7 +102,7 @@ func TestStopUnderLoadLosesNoRequest(t *testing.T) {
 					break
 				}
 			}
-			if code := server.ended(t, time.Minute); code != 0 {
+			if code := server.ended(t); code != 0 {
 				t.Errorf("cycle %d: exit code %d\n%s", cycle, code, server.log)
 			}
 			if took := time.Since(stopped); took < delay || took > 40*time.Second {
@@ -154,7 +154,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 		t.Errorf("/livez while stopping: %d, %v", status, err)
 	}
 	server.signal(t, syscall.SIGTERM)
-	if code := server.ended(t, 60*time.Second); code != -1 {
+	if code := server.ended(t); code != -1 {
 		t.Errorf("exit code %d, want the end by the signal", code)
 	}
 }
@@ -164,7 +164,7 @@ func TestInterruptStopsWithoutDrainDelay(t *testing.T) {
 	t.Parallel()
 	server := serve(t, "--data", t.TempDir(), "--drain-delay", "1m")
 	server.signal(t, syscall.SIGINT)
-	if code := server.ended(t, 60*time.Second); code != 0 {
+	if code := server.ended(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, server.log)
 	}
 }

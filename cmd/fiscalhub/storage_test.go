@@ -122,7 +122,7 @@ func TestFailingStorageEndsTheProcess(t *testing.T) {
 		}
 		acks.add(id, got)
 	}
-	if code := server.ended(t, time.Minute); code != exitFail || !strings.Contains(server.log.String(), "storage failed") {
+	if code := server.ended(t); code != exitFail || !strings.Contains(server.log.String(), "storage failed") {
 		t.Errorf("exit code %d, want 1 and the reason\n%s", code, server.log)
 	}
 	again := serve(t, "--data", dir, "--rate-limit", "0", "--no-bootstrap")

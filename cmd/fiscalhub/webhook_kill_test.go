@@ -211,7 +211,7 @@ func TestKilledServiceDeliversEveryEvent(t *testing.T) {
 			case <-time.After(time.Minute):
 				t.Fatal("no event arrives")
 			}
-			server.Load().ended(t, time.Minute)
+			server.Load().ended(t)
 			start()
 		}
 		<-created

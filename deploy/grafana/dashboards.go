@@ -5,16 +5,11 @@ import "fmt"
 // line returns one query.
 func line(expr, legend string) []query { return []query{{expr, legend}} }
 
-// quantiles returns the median and the 95th and 99th percentile of a histogram. by are
-// labels that separate the lines, or empty.
-func quantiles(metric, selector, by string) []query {
+// quantiles returns the median and the 95th and 99th percentile of a histogram.
+func quantiles(metric, selector string) []query {
 	var list []query
-	labels, legend := "le", ""
-	if by != "" {
-		labels, legend = "le, "+by, "{{"+by+"}} "
-	}
 	for _, q := range []struct{ at, name string }{{"0.5", "50 %"}, {"0.95", "95 %"}, {"0.99", "99 %"}} {
-		list = append(list, query{fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket%s[5m])))", q.at, labels, metric, selector), legend + q.name})
+		list = append(list, query{fmt.Sprintf("histogram_quantile(%s, sum by (le) (rate(%s_bucket%s[5m])))", q.at, metric, selector), q.name})
 	}
 	return list
 }
@@ -40,7 +35,7 @@ func service() dashboard {
 		{"Requests", []panel{
 			{title: "Requests by status", unit: "reqps", queries: rate("fiscalhub_http_requests_total", "status")},
 			{title: "Requests by route", unit: "reqps", queries: rate("fiscalhub_http_requests_total", "route")},
-			{title: "Time of creations", unit: "s", queries: quantiles("fiscalhub_http_request_seconds", `{method="POST"}`, "")},
+			{title: "Time of creations", unit: "s", queries: quantiles("fiscalhub_http_request_seconds", `{method="POST"}`)},
 			{title: "Requests in flight", unit: "short", queries: line("sum(fiscalhub_http_requests_in_flight)", "requests")},
 		}},
 		{"Refusals", []panel{
@@ -54,7 +49,7 @@ func service() dashboard {
 			{title: "Waiting requests", unit: "short", queries: line("sum by (part) (fiscalhub_capacity_waiting)", "{{part}}")},
 		}},
 		{"Database and process", []panel{
-			{title: "Time of commits", unit: "s", queries: quantiles("fiscalhub_commit_seconds", `{outcome="committed"}`, "")},
+			{title: "Time of commits", unit: "s", queries: quantiles("fiscalhub_commit_seconds", `{outcome="committed"}`)},
 			{title: "Transactions", unit: "ops", queries: rate("fiscalhub_commit_seconds_count", "outcome")},
 			{title: "Memory", unit: "bytes", queries: line(`process_resident_memory_bytes{job="fiscalhub"}`, "{{instance}}")},
 			{title: "Processor", unit: "short", queries: line(`rate(process_cpu_seconds_total{job="fiscalhub"}[5m])`, "{{instance}}")},
@@ -82,7 +77,7 @@ func pipeline() dashboard {
 		}},
 		{"Verdicts", []panel{
 			{title: "Verdicts", unit: "ops", queries: rate("fiscalhub_verdict_seconds_count", "status")},
-			{title: "Time from the creation to the verdict", unit: "s", queries: quantiles("fiscalhub_verdict_seconds", "", "")},
+			{title: "Time from the creation to the verdict", unit: "s", queries: quantiles("fiscalhub_verdict_seconds", "")},
 			{title: "Rejected part, last hour", unit: "percentunit", warn: 0.1,
 				queries: line(`sum(rate(fiscalhub_verdict_seconds_count{status="rejected"}[1h])) / sum(rate(fiscalhub_verdict_seconds_count[1h]))`, "rejected")},
 			{title: "Documents that became overdue", unit: "short", queries: line("sum by (reason) (increase(fiscalhub_documents_overdue_total[1h]))", "{{reason}}")},
@@ -126,7 +121,7 @@ func webhooks() dashboard {
 		}},
 		{"Deliveries", []panel{
 			{title: "Attempts by result", unit: "ops", queries: rate("fiscalhub_webhook_attempt_seconds_count", "result")},
-			{title: "Time of attempts", unit: "s", queries: quantiles("fiscalhub_webhook_attempt_seconds", "", "")},
+			{title: "Time of attempts", unit: "s", queries: quantiles("fiscalhub_webhook_attempt_seconds", "")},
 			{title: "Oldest delivery", unit: "s", queries: line("max by (status) (fiscalhub_webhook_delivery_age_seconds)", "{{status}}")},
 			{title: "Deliveries that wait", unit: "short", queries: line("max by (status) (fiscalhub_webhook_deliveries)", "{{status}}")},
 		}},

@@ -207,7 +207,7 @@ func (b *tab) wait(expression string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b, waitTime)
 	defer cancel()
-	for {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 160*time.Millisecond) {
 		got, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === 'complete' && !!(`+expression+`)`))
 		switch {
 		case err == nil && got:
@@ -218,7 +218,7 @@ func (b *tab) wait(expression string) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

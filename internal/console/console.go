@@ -131,6 +131,7 @@ type Console struct {
 	searcher    *overview.Searcher
 	reporter    *overview.Reporter
 	overviews   *overview.Shared
+	fragments   overviewFragments
 	resolver    *liveplan.Resolver
 	releases    releases
 }

@@ -146,36 +146,52 @@ func (x *request) execute(name string, v *view) (template.HTML, error) {
 // fragment writes a template without the layout, for an element that updates itself. An
 // unchanged fragment is answered with 304.
 func (x *request) fragment(name string, data any) error {
-	content, tag, err := x.executeFragment(name, data)
+	f, err := x.executeFragment(name, data)
 	if err != nil {
 		return err
 	}
-	x.w.Header().Set("ETag", tag)
-	if x.Header.Get("If-None-Match") == tag {
+	x.writeFragment(f)
+	return nil
+}
+
+// rendered is a fragment with its entity tag.
+type rendered struct {
+	content template.HTML
+	tag     string
+}
+
+// writeFragment writes a fragment, or 304 when the browser has it.
+func (x *request) writeFragment(f rendered) {
+	x.w.Header().Set("ETag", f.tag)
+	if x.Header.Get("If-None-Match") == f.tag {
 		x.w.WriteHeader(http.StatusNotModified)
-		return nil
+		return
 	}
 	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = x.w.Write([]byte(content)) //nolint:gosec // html/template has escaped it; if it fails, the browser has left
-	return nil
+	_, _ = x.w.Write([]byte(f.content)) //nolint:gosec // html/template has escaped it; if it fails, the browser has left
 }
 
 // live returns an element whose content is a template, and which the browser fetches again
 // from an address of the table every 2 seconds.
 func (x *request) live(address, name string, data any) (template.HTML, error) {
-	content, tag, err := x.executeFragment(name, data)
+	f, err := x.executeFragment(name, data)
 	if err != nil {
 		return "", err
 	}
-	return template.HTML(`<div data-live="` + template.HTMLEscapeString(address) + `" data-etag="` + //nolint:gosec // escaped
-		template.HTMLEscapeString(tag) + `">` + string(content) + `</div>`), nil
+	return f.element(address), nil
 }
 
-func (x *request) executeFragment(name string, data any) (content template.HTML, tag string, err error) {
-	content, err = x.execute(name, x.view("", data))
+// element returns the fragment in an element that the browser fetches again.
+func (f rendered) element(address string) template.HTML {
+	return template.HTML(`<div data-live="` + template.HTMLEscapeString(address) + `" data-etag="` + //nolint:gosec // escaped
+		template.HTMLEscapeString(f.tag) + `">` + string(f.content) + `</div>`)
+}
+
+func (x *request) executeFragment(name string, data any) (rendered, error) {
+	content, err := x.execute(name, x.view("", data))
 	if err != nil {
-		return "", "", err
+		return rendered{}, err
 	}
 	sum := sha256.Sum256([]byte(content))
-	return content, `"` + hex.EncodeToString(sum[:16]) + `"`, nil
+	return rendered{content, `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
 }

@@ -41,12 +41,12 @@ func tarball(files []file, prefix string, made time.Time) ([]byte, error) {
 }
 
 // tarGz writes files as a compressed tar archive.
-func tarGz(files []file, made time.Time) ([]byte, error) {
-	plain, err := tarball(files, "", made)
+func (r release) tarGz(files []file) ([]byte, error) {
+	plain, err := tarball(files, "", r.made)
 	if err != nil {
 		return nil, err
 	}
-	return compress(plain)
+	return r.compress(plain)
 }
 
 // zipArchive writes files as a ZIP archive.

@@ -20,15 +20,11 @@ const (
 // deb writes a Debian package: an ar archive with the version of the format, an archive of
 // control files and an archive of the installed files.
 func (r release) deb(t target, files []file, s scripts) ([]byte, error) {
-	control, err := r.debControl(t, files, s)
+	controlTar, err := r.debTar(r.debControl(t, files, s))
 	if err != nil {
 		return nil, err
 	}
-	controlTar, err := debTar(control, r)
-	if err != nil {
-		return nil, err
-	}
-	dataTar, err := debTar(withFolders(files), r)
+	dataTar, err := r.debTar(withFolders(files))
 	if err != nil {
 		return nil, err
 	}
@@ -47,16 +43,16 @@ func (r release) deb(t target, files []file, s scripts) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func debTar(files []file, r release) ([]byte, error) {
+func (r release) debTar(files []file) ([]byte, error) {
 	plain, err := tarball(append([]file{{name: "", mode: fs.ModeDir | 0o755}}, files...), "./", r.made)
 	if err != nil {
 		return nil, err
 	}
-	return compress(plain)
+	return r.compress(plain)
 }
 
 // debControl returns the control files.
-func (r release) debControl(t target, files []file, s scripts) ([]file, error) {
+func (r release) debControl(t target, files []file, s scripts) []file {
 	var sums, settings strings.Builder
 	size := 0
 	for _, f := range files {
@@ -80,7 +76,7 @@ func (r release) debControl(t target, files []file, s scripts) ([]file, error) {
 		{name: "postinst", mode: 0o755, body: debScript("configure", s.afterInstall)},
 		{name: "prerm", mode: 0o755, body: debScript("remove", s.beforeRemove)},
 		{name: "postrm", mode: 0o755, body: debScript("remove", s.afterRemove)},
-	}), nil
+	})
 }
 
 // debScript returns a script that does something in one case only. dpkg calls each script

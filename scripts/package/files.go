@@ -158,7 +158,7 @@ func (r release) installedFiles(program []byte) ([]file, error) {
 		files[i].settings = f.name == "etc/fiscalhub/fiscalhub.env"
 		files[i].doc = strings.HasPrefix(f.name, "usr/share/doc/") && !f.isDir() || strings.HasPrefix(f.name, "usr/share/man/")
 		if files[i].doc && !strings.HasSuffix(f.name, "copyright") {
-			if files[i].body, err = compress(f.body); err != nil {
+			if files[i].body, err = r.compress(f.body); err != nil {
 				return nil, err
 			}
 			files[i].name += ".gz"
@@ -183,9 +183,12 @@ func (r release) readScripts() (s scripts, err error) {
 
 // compress compresses bytes without a name and a time: small ones, like manual pages, as far
 // as possible, and large ones fast.
-func compress(body []byte) ([]byte, error) {
+func (r release) compress(body []byte) ([]byte, error) {
 	level := gzip.BestCompression
-	if len(body) > 1<<20 {
+	switch large := len(body) > 1<<20; {
+	case large && r.fast:
+		level = gzip.BestSpeed
+	case large:
 		level = gzip.DefaultCompression
 	}
 	var b bytes.Buffer

@@ -31,6 +31,7 @@ type release struct {
 	made    time.Time // the time of every file: that of the commit
 	in, out string
 	root    string // the folder of the project
+	fast    bool   // compresses less
 }
 
 // fileVersion is the version in the names of files, where ~ is not usual.
@@ -47,6 +48,7 @@ func run(args []string) error {
 	flags.Int64Var(&epoch, "epoch", 0, "time of all files, in seconds since 1970")
 	flags.StringVar(&r.in, "in", "", "folder with programs, manual pages, completions and licences")
 	flags.StringVar(&r.out, "out", "", "folder for the packages")
+	flags.BoolVar(&r.fast, "fast", false, "compress less, for a check")
 	flags.StringVar(&r.root, "root", ".", "folder of the project")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -85,7 +87,7 @@ func (r release) packageTarget(t target, program string) error {
 	if t.system == "windows" {
 		return r.write(name+".zip", func() ([]byte, error) { return zipArchive(portable, r.made) })
 	}
-	if err := r.write(name+".tar.gz", func() ([]byte, error) { return tarGz(portable, r.made) }); err != nil {
+	if err := r.write(name+".tar.gz", func() ([]byte, error) { return r.tarGz(portable) }); err != nil {
 		return err
 	}
 	if t.system != "linux" {

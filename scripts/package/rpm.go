@@ -20,7 +20,7 @@ func rpmArch(t target) string {
 // everything about the package, and the files as a compressed cpio archive.
 func (r release) rpm(t target, files []file, s scripts) ([]byte, error) {
 	plain := r.cpio(files)
-	payload, err := compress(plain)
+	payload, err := r.compress(plain)
 	if err != nil {
 		return nil, err
 	}
@@ -152,11 +152,11 @@ func (r release) rpmFiles(h *rpmHeader, files []file) {
 		owners, langs = append(owners, "root"), append(langs, "")
 		sizes, times = append(sizes, uint32(size)), append(times, uint32(r.made.Unix())) //nolint:gosec // small numbers, and times until 2106
 		flags, verify = append(flags, flag), append(verify, 1<<32-1)
-		devices, inodes = append(devices, 1), append(inodes, uint32(i+1))   //nolint:gosec // few files
+		devices, inodes = append(devices, 1), append(inodes, uint32(i+1))
 		dirIndex = append(dirIndex, uint32(slices.Index(dirs, dir)))        //nolint:gosec // few folders
 		modes, rdevs = append(modes, uint16(unixMode(f))), append(rdevs, 0) //nolint:gosec // a mode has 16 bits
 	}
-	h.numbers(1009, uint32(total)) //nolint:gosec // less than 4 GiB
+	h.numbers(1009, uint32(total))
 	h.numbers(1028, sizes...)
 	h.shorts(1030, modes)
 	h.shorts(1033, rdevs)
@@ -199,7 +199,7 @@ func (r release) cpio(files []file) []byte {
 		if f.isDir() {
 			links = 2
 		}
-		add("./"+f.name, uint32(i+1), unixMode(f), links, r.made.Unix(), f.body) //nolint:gosec // few files
+		add("./"+f.name, uint32(i+1), unixMode(f), links, r.made.Unix(), f.body)
 	}
 	add("TRAILER!!!", 0, 0, 1, 0, nil)
 	return b.Bytes()

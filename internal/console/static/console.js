@@ -95,6 +95,15 @@ addEventListener("pageshow", (event) => {
   if (event.persisted) for (const button of document.querySelectorAll("button:disabled")) button.disabled = false;
 });
 
+// A field that a person corrects is no longer marked as wrong. The server checks it again.
+document.addEventListener("input", (event) => {
+  const field = event.target;
+  if (field.getAttribute("aria-invalid") !== "true") return;
+  field.removeAttribute("aria-invalid");
+  field.closest(".field")?.classList.remove("field-wrong");
+  document.getElementById(field.id + "-error")?.setAttribute("hidden", "");
+});
+
 // A form with an error: the focus goes to the first wrong field.
 document.querySelector("[aria-invalid=true]")?.focus();
 prepare(document);
