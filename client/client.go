@@ -101,9 +101,6 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 	for _, opt := range opts {
 		opt(c)
 	}
-	if !visible(c.language) {
-		return nil, fmt.Errorf("client: the language %q has invalid characters", c.language)
-	}
 	if c.http == nil || c.attempts < 1 {
 		return nil, errors.New("client: the HTTP client must not be nil, and the attempts must be 1 or more")
 	}
