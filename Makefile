@@ -43,8 +43,8 @@ failover: ## kill PostgreSQL under load and promote its standby, RUNS times (def
 upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
 	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
 
-simulate: ## run SEEDS seeds of the simulation (default 10) from FIRST on; TRACE=1 prints what happens
-	cd internal/simulation && SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(or $(FIRST),1) SIMULATE_TRACE=$(TRACE) go test -count=1 -timeout 12h -run '^TestSimulate$$' -v . | grep -vE '^(=== RUN|    --- PASS)'
+simulate: ## run SEEDS new seeds of the simulation (default 10), or from FIRST on; TRACE=1 prints what happens
+	cd internal/simulation && SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) SIMULATE_TRACE=$(TRACE) go test -count=1 -timeout 12h -run '^TestSimulate$$' -v . | grep -vE '^(=== RUN|    --- PASS)'
 
 planted: ## build the simulation with each planted bug, or with NAME, and run up to 1,000 seeds until one shows it
 	cd internal/simulation && PLANTED=$(or $(NAME),all) go test -count=1 -timeout 12h -run '^TestPlanted$$' -v . | grep -E '^(planted|ok|FAIL|---| +--- FAIL)|not found'

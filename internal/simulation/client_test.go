@@ -142,9 +142,10 @@ func (c *client) try(key string, chain int) {
 		if definite || !current {
 			return
 		}
-		pause := w.between(time.Second, 30*time.Second)
+		random := w.source("pause " + key)
+		pause := time.Second + time.Duration(random.Int64N(int64(30*time.Second)))
 		if x.Outcome == oracle.Refused {
-			pause = w.between(time.Minute, 15*time.Minute)
+			pause = time.Minute + time.Duration(random.Int64N(int64(15*time.Minute)))
 		}
 		w.after(pause, func() { c.try(key, chain) })
 	})
