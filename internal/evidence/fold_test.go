@@ -57,6 +57,7 @@ func TestFold(t *testing.T) {
 		"already used, and seen rejected by number":   {[]Item{given("T1"), word("T1", fiscal.VerdictRejected, used), state(fiscal.VerdictRejected, true, false)}, fiscal.OutcomeUnknown, false},
 		"already used and seen, the other in process": {[]Item{given("T1"), word("T1", fiscal.VerdictRejected, used), state(fiscal.VerdictRejected, true, false), found("T0"), foundWord(fiscal.VerdictInProcess)}, fiscal.Processing, false},
 		"already used and seen, the other accepted":   {[]Item{given("T1"), word("T1", fiscal.VerdictRejected, used), state(fiscal.VerdictRejected, true, false), foundWord(fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, true, false)}, fiscal.Accepted, false},
+		"already used and seen, absent before":        {[]Item{{Kind: Absent, At: noon}, given("T1"), word("T1", fiscal.VerdictRejected, used), state(fiscal.VerdictRejected, true, false)}, fiscal.Rejected, true},
 		"already used and seen, no other track":       {[]Item{given("T1"), word("T1", fiscal.VerdictRejected, used), state(fiscal.VerdictRejected, true, false), {Kind: NoOther, At: noon}}, fiscal.Rejected, false},
 		"not authorised, and free":                    {[]Item{free}, fiscal.Rejected, false},
 		"another's document under our number":         {[]Item{word("T1", fiscal.VerdictRejected, used), state(fiscal.VerdictAccepted, false, true)}, fiscal.Rejected, true},

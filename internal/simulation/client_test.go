@@ -190,6 +190,7 @@ func (c *client) call(n *node, key string, body []byte, repeats bool) oracle.Cre
 	done, err := n.create(w.tp.scope, key, body)
 	var conflict *pipeline.ConflictError
 	var notReady *pipeline.NotReadyError
+	var later *pipeline.LaterError // the certificate has ended since its row was read
 	w.mu.Lock()
 	dead := n.dead
 	w.mu.Unlock()
@@ -203,7 +204,7 @@ func (c *client) call(n *node, key string, body []byte, repeats bool) oracle.Cre
 		x.Outcome, x.InvoiceID = oracle.Conflict, conflict.InvoiceID
 	case errors.Is(err, pipeline.ErrMismatch):
 		x.Outcome = oracle.Mismatch
-	case errors.As(err, &notReady):
+	case errors.As(err, &notReady), errors.As(err, &later):
 		x.Outcome = oracle.Refused
 	case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, errCrashed) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
 		w.problem("%s: the creation %s fails: %v", c.name, key, err)
