@@ -125,7 +125,7 @@ func (b *bench) consoleBrowsers(ctx context.Context, engine string) error {
 		}
 		*sum += rate / consoleCalls
 	}
-	b.row("creations/s with the console open in ten browsers, "+engine, fmt.Sprintf("%.0f", with), fmt.Sprintf("%.0f", without), with/without, "≥ 0.95",
+	b.row("creations/s with the console open in ten browsers, "+engine, rateText(with), rateText(without), with/without, "≥ 0.95",
 		"the same without browsers")
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
@@ -44,7 +45,7 @@ func (b *bench) documents(_ context.Context) error {
 		{"1 line", mixedBody(1), ""},
 		{"10 lines", mixedBody(10), "≥ 0.9"},
 		{"100 lines", mixedBody(100), ""},
-		{"1000 lines", mixedBody(1000), "≥ 0.5"},
+		{"1000 lines", mixedBody(1000), "≥ 0.6"},
 		{"1000 long lines", invoiceBody("bench", 1000), ""},
 	} {
 		b.say("documents of %s", size.name)
@@ -101,7 +102,12 @@ func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, bod
 		page, err = printed.Page{Document: document, Code: code, Stamp: stamp}.Render(printed.Letter)
 		return err
 	}
-	took, err := rounds(20, raw, sign)
+	// What a signature cannot avoid: RSA, and the digest of the bytes.
+	withDigest := func() error {
+		sha256.Sum256(xml)
+		return raw()
+	}
+	took, err := rounds(20, raw, sign, withDigest)
 	if err != nil {
 		return err
 	}
@@ -110,6 +116,7 @@ func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, bod
 		return err
 	}
 	b.row(fmt.Sprintf("documents signed/s, %s, %d KB", name, len(xml)/1000), perSecond(took[1]), perSecond(took[0]), float64(took[0])/float64(took[1]), goal, "RSA-2048 signatures/s alone")
+	b.row("  the same", perSecond(took[1]), perSecond(took[2]), float64(took[2])/float64(took[1]), "", "RSA-2048 and SHA-256 of the same bytes")
 	b.fact("  allocations for one", fmt.Sprintf("%d, %d KB", allocs, size/1000), "")
 	if took, err = rounds(1, verify, check, read, render); err != nil {
 		return err
@@ -121,19 +128,27 @@ func (b *bench) document(id *xmlsig.Identity, raw func() error, name string, bod
 	return nil
 }
 
-// rounds runs functions in turn, each batch times, and returns the time of one run of
-// each: the median of the rounds, so that a single slow round does not count.
+// rounds runs functions in turn, each batch times, and returns the processor time of one
+// run of each: the median of the rounds, so that a single slow round does not count. Other
+// programs of the machine do not change the processor time much.
 func rounds(batch int, fns ...func() error) ([]time.Duration, error) {
 	turns := make([][]time.Duration, len(fns))
 	for range documentRounds {
 		for i, fn := range fns {
-			start := time.Now()
+			start, err := processorTime()
+			if err != nil {
+				return nil, err
+			}
 			for range batch {
 				if err := fn(); err != nil {
 					return nil, err
 				}
 			}
-			turns[i] = append(turns[i], time.Since(start)/time.Duration(batch))
+			end, err := processorTime()
+			if err != nil {
+				return nil, err
+			}
+			turns[i] = append(turns[i], (end-start)/time.Duration(batch))
 		}
 	}
 	taken := make([]time.Duration, len(fns))
@@ -142,6 +157,15 @@ func rounds(batch int, fns ...func() error) ([]time.Duration, error) {
 		taken[i] = turns[i][documentRounds/2]
 	}
 	return taken, nil
+}
+
+// processorTime returns the processor time that this process has used.
+func processorTime() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, err
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
 // allocations returns the allocations of one run: their count and bytes.
@@ -158,7 +182,7 @@ func allocations(fn func() error) (count, bytes uint64, err error) {
 	return (after.Mallocs - before.Mallocs) / runs, (after.TotalAlloc - before.TotalAlloc) / runs, nil
 }
 
-func perSecond(d time.Duration) string { return fmt.Sprintf("%.0f", float64(time.Second)/float64(d)) }
+func perSecond(d time.Duration) string { return rateText(float64(time.Second) / float64(d)) }
 
 // countPages counts the page objects of a PDF.
 func countPages(pdf []byte) int { return bytes.Count(pdf, []byte("/Type /Page\n")) }

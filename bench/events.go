@@ -132,7 +132,8 @@ func (b *bench) waitingEvents(ctx context.Context, engine string) error {
 		return err
 	}
 	err = l.wait(ctx, eventEndpoints*eventCount)
-	if err := errors.Join(err, s.stop()); err != nil {
+	after, usageErr := s.usage(ctx)
+	if err := errors.Join(err, usageErr, s.stop()); err != nil {
 		return err
 	}
 	rate := float64(len(l.times)-1) / l.times[len(l.times)-1].Sub(l.times[0]).Seconds()
@@ -140,8 +141,9 @@ func (b *bench) waitingEvents(ctx context.Context, engine string) error {
 	if err != nil {
 		return err
 	}
-	b.row("events delivered/s, "+engine, fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.0f", baseline), rate/baseline, "",
+	b.row("events delivered/s, "+engine, rateText(rate), rateText(baseline), rate/baseline, "≥ 0.25",
 		fmt.Sprintf("posts of the same size without the service, %d at a time", eventEndpoints*eventPosts))
+	b.used(usage{}, after, eventEndpoints*eventCount, "event, with the start of the service")
 	return nil
 }
 

@@ -5,22 +5,29 @@
 // The service runs in a process of its own, on SQLite and on a temporary PostgreSQL
 // server; this process produces the load. Arguments select measurements:
 // go run ./bench documents creations latency large list overload strangers live events backlog console.
+// The measurement peers runs only when it is named: it installs programs of others.
+//
+// It prints a table after each measurement, and writes all figures to bin/bench.json and a
+// chart to bin/bench.svg. With -out NAME they are NAME.json and NAME.svg.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/bench/report"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -43,79 +50,138 @@ type bench struct {
 	dir      string
 	data     string // data folder of the service
 	binary   string
-	table    *tabwriter.Writer
 	progress io.Writer
 	postgres *storetest.Server
+	report   report.Report
+	group    string // the measurement that runs
+	began    time.Time
 }
 
 // measurement is a named group of figures.
 type measurement struct {
 	name string
 	run  func(*bench, context.Context) error
+	// alone says that it needs neither the service nor PostgreSQL.
+	alone bool
 }
 
 func measurements() []measurement {
 	return []measurement{
-		{"documents", (*bench).documents},
-		{"creations", (*bench).creations},
-		{"latency", (*bench).latency},
-		{"large", (*bench).large},
-		{"list", (*bench).list},
-		{"overload", (*bench).overload},
-		{"strangers", (*bench).strangers},
-		{"live", (*bench).live},
-		{"events", (*bench).events},
-		{"backlog", (*bench).backlog},
-		{"console", (*bench).console},
+		{name: "documents", run: (*bench).documents, alone: true},
+		{name: "creations", run: (*bench).creations},
+		{name: "latency", run: (*bench).latency},
+		{name: "large", run: (*bench).large},
+		{name: "list", run: (*bench).list},
+		{name: "overload", run: (*bench).overload},
+		{name: "strangers", run: (*bench).strangers},
+		{name: "live", run: (*bench).live},
+		{name: "events", run: (*bench).events},
+		{name: "backlog", run: (*bench).backlog},
+		{name: "console", run: (*bench).console},
+		{name: "peers", run: (*bench).peers},
 	}
 }
 
-func run(ctx context.Context, names []string, out, progress io.Writer) (err error) {
+func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	target := flags.String("out", filepath.Join("bin", "bench"), "write the figures to `NAME`.json and a chart to NAME.svg")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	chosen, err := choose(flags.Args())
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "fiscalhub-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{dir: dir, data: filepath.Join(dir, "data"), binary: filepath.Join(dir, "fiscalhub"), progress: progress,
-		table: tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)}
-	b.say("building the service")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary, "./cmd/fiscalhub")
-	build.Stderr = progress
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build: %w", err)
-	}
-	if b.postgres, err = storetest.StartPostgres(); err != nil {
-		return err
-	}
-	defer b.postgres.Stop()
-	_, _ = fmt.Fprintln(b.table, "figure\tmeasured\tbaseline\tratio\tgoal\tbaseline is\t")
-	for _, m := range measurements() {
-		if len(names) > 0 && !slices.Contains(names, m.name) {
-			continue
+	b := &bench{dir: dir, data: filepath.Join(dir, "data"), binary: filepath.Join(dir, "fiscalhub"), progress: progress, began: time.Now()}
+	if slices.ContainsFunc(chosen, func(m measurement) bool { return !m.alone }) {
+		stop, err := b.prepare(ctx)
+		if err != nil {
+			return err
 		}
+		defer stop()
+	}
+	b.report = report.Report{Machine: b.thisMachine(ctx), Date: time.Now().Format(time.DateOnly), Command: "make bench"}
+	if names := strings.Join(flags.Args(), " "); names != "" {
+		b.report.Command += ` ARGS="` + names + `"`
+	}
+	for i, m := range chosen {
+		b.group = m.name
+		b.say("%d of %d: %s", i+1, len(chosen), m.name)
+		before := len(b.report.Figures)
 		if err := m.run(b, ctx); err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
-		if err := b.table.Flush(); err != nil {
+		if err := report.Table(out, b.report.Figures[before:]); err != nil {
+			return err
+		}
+		// Written after each measurement, so that an interrupted run leaves its figures.
+		b.report.Machine.LoadAfter = load()
+		if err := b.writeReport(*target); err != nil {
 			return err
 		}
 	}
+	b.say("the figures are in %s.json, the chart in %s.svg", *target, *target)
 	return nil
 }
 
-// say prints one line of progress.
+// prepare builds the service and starts PostgreSQL. The returned function stops it.
+func (b *bench) prepare(ctx context.Context) (stop func(), err error) {
+	b.say("building the service")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary, "./cmd/fiscalhub")
+	build.Stderr = b.progress
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("build: %w", err)
+	}
+	if b.postgres, err = storetest.StartPostgres(); err != nil {
+		return nil, err
+	}
+	return b.postgres.Stop, nil
+}
+
+// choose returns the measurements with some names; without names all but peers.
+func choose(names []string) (chosen []measurement, err error) {
+	for _, m := range measurements() {
+		if slices.Contains(names, m.name) || len(names) == 0 && m.name != "peers" {
+			chosen = append(chosen, m)
+		}
+	}
+	if len(chosen) < len(names) {
+		return nil, fmt.Errorf("a measurement of %q is not known", names)
+	}
+	return chosen, nil
+}
+
+func (b *bench) writeReport(target string) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // figures for everyone to read
+		return err
+	}
+	if err := b.report.Write(target + ".json"); err != nil {
+		return err
+	}
+	return os.WriteFile(target+".svg", b.report.Chart(), 0o644) //nolint:gosec // as above
+}
+
+// say prints one line of progress, with the time since the start.
 func (b *bench) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.progress, "· "+format+"\n", args...)
+	_, _ = fmt.Fprintf(b.progress, "· %s  "+format+"\n", append([]any{time.Since(b.began).Round(time.Second)}, args...)...)
 }
 
 // row adds a figure with its baseline.
 func (b *bench) row(figure, measured, baseline string, ratio float64, goal, about string) {
-	_, _ = fmt.Fprintf(b.table, "%s\t%s\t%s\t%.2f\t%s\t%s\t\n", figure, measured, baseline, ratio, goal, about)
+	b.report.Figures = append(b.report.Figures, report.Figure{
+		Group: b.group, Name: figure, Measured: measured, Baseline: baseline, Ratio: math.Round(ratio*1000) / 1000, Goal: goal, About: about,
+	})
 }
 
 // fact adds a figure without a baseline.
 func (b *bench) fact(figure, measured, goal string) {
-	_, _ = fmt.Fprintf(b.table, "%s\t%s\t\t\t%s\t\t\n", figure, measured, goal)
+	b.report.Figures = append(b.report.Figures, report.Figure{Group: b.group, Name: figure, Measured: measured, Goal: goal})
 }
 
 // database creates an empty database and returns its address.

@@ -34,8 +34,8 @@ func (b *bench) overload(ctx context.Context) error {
 			return err
 		}
 		refused := got.rate(http.StatusTooManyRequests) + got.rate(http.StatusServiceUnavailable)
-		b.row("creations/s at 5 times the load, "+engine, fmt.Sprintf("%.0f", got.rate(http.StatusAccepted)),
-			fmt.Sprintf("%.0f", best.rate(http.StatusAccepted)), got.rate(http.StatusAccepted)/best.rate(http.StatusAccepted), "≥ 0.8",
+		b.row("creations/s at 5 times the load, "+engine, rateText(got.rate(http.StatusAccepted)),
+			rateText(best.rate(http.StatusAccepted)), got.rate(http.StatusAccepted)/best.rate(http.StatusAccepted), "≥ 0.8",
 			"the best rate, with 64 clients")
 		b.fact("  refused/s, p50 and p99 for clients that ignore Retry-After", fmt.Sprintf("%.0f, %s, %s", refused,
 			milliseconds(got.quantile(http.StatusTooManyRequests, 0.5)), milliseconds(got.quantile(http.StatusTooManyRequests, 0.99))), "")

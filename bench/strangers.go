@@ -56,7 +56,7 @@ func (b *bench) strangers(ctx context.Context) error {
 	return nil
 }
 
-// underAttack measures the creations of a tenant beside each attack of another one,
+// underAttack measures the creations of a tenant during each attack of another one,
 // and alone before each. It does so in several rounds and takes the median round: the
 // disk of a shared machine sometimes stops for longer than a hundred creations take.
 func (b *bench) underAttack(ctx context.Context, engine string, s, other *service, names ...string) error {
@@ -77,7 +77,7 @@ func (b *bench) underAttack(ctx context.Context, engine string, s, other *servic
 			continue
 		}
 		b.say("%s on %s", a.title, engine)
-		var alone, beside []time.Duration
+		var alone, during []time.Duration
 		for range strangerRounds {
 			quiet, err := measure()
 			if err != nil {
@@ -93,16 +93,16 @@ func (b *bench) underAttack(ctx context.Context, engine string, s, other *servic
 				return fmt.Errorf("%s: %w", a.title, err)
 			}
 			time.Sleep(time.Second) // so that its last requests are answered
-			alone, beside = append(alone, quiet), append(beside, attacked)
+			alone, during = append(alone, quiet), append(during, attacked)
 		}
 		peak, err := s.peakMemory()
 		if err != nil {
 			return err
 		}
 		slices.Sort(alone)
-		slices.Sort(beside)
-		measured, quiet := beside[strangerRounds/2], alone[strangerRounds/2]
-		b.row(fmt.Sprintf("creation p99 at %d/s, %s, beside %s", strangerRate, engine, a.title), milliseconds(measured), milliseconds(quiet),
+		slices.Sort(during)
+		measured, quiet := during[strangerRounds/2], alone[strangerRounds/2]
+		b.row(fmt.Sprintf("creation p99 at %d/s, %s, during %s", strangerRate, engine, a.title), milliseconds(measured), milliseconds(quiet),
 			float64(measured)/float64(quiet), "< 2", "the same creations alone, in between")
 		b.row("  peak memory of the process so far", fmt.Sprintf("%d MiB", peak), fmt.Sprintf("%d MiB", strangerMemory),
 			float64(peak)/strangerMemory, "< 1", "--memory-limit")

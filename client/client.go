@@ -47,6 +47,7 @@ type Client struct {
 	bearer   *string // behind a pointer: fmt prints an address, not the credential
 	http     *http.Client
 	attempts int
+	language string // header Accept-Language
 	wait     waitFunc
 }
 
@@ -64,6 +65,12 @@ func WithHTTPClient(h *http.Client) Option {
 // retries off. The default is 5.
 func WithAttempts(n int) Option {
 	return func(c *Client) { c.attempts = n }
+}
+
+// WithLanguage sets the language of the messages for people: "es" for Spanish, "en" for
+// English, which is the default. Codes, fields and statuses do not depend on it.
+func WithLanguage(language string) Option {
+	return func(c *Client) { c.language = language }
 }
 
 // New returns a Client of the service at baseURL for the taxpayer of the credential
@@ -94,8 +101,14 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 	for _, opt := range opts {
 		opt(c)
 	}
+	if !visible(c.language) {
+		return nil, fmt.Errorf("client: the language %q has invalid characters", c.language)
+	}
 	if c.http == nil || c.attempts < 1 {
 		return nil, errors.New("client: the HTTP client must not be nil, and the attempts must be 1 or more")
+	}
+	if strings.ContainsFunc(c.language, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, fmt.Errorf("client: the language %q must be a value of Accept-Language, such as es", c.language)
 	}
 	h := *c.http
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -106,7 +119,7 @@ func New(baseURL, apiKey, taxpayerID string, opts ...Option) (*Client, error) {
 // String returns the address of the service, without the credential.
 func (c *Client) String() string { return "client of " + c.base }
 
-// Meta is the part of an answer beside its data.
+// Meta is what an answer says about itself: ids, cursors, and whether it was replayed.
 type Meta struct {
 	// RequestID identifies this request. Log it: support needs it.
 	RequestID string

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ func TestNewRefusesInvalidArguments(t *testing.T) {
 		{"a path as taxpayer", base, testKey, "../" + taxpayer[3:], nil},
 		{"no attempt", base, testKey, taxpayer, []Option{WithAttempts(0)}},
 		{"no HTTP client", base, testKey, taxpayer, []Option{WithHTTPClient(nil)}},
+		{"a language of two lines", base, testKey, taxpayer, []Option{WithLanguage("es\r\nX: y")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -45,6 +47,28 @@ func TestNewRefusesInvalidArguments(t *testing.T) {
 				t.Errorf("the error contains the key: %v", err)
 			}
 		})
+	}
+}
+
+func TestWithLanguageAsksForMessagesInALanguage(t *testing.T) {
+	t.Parallel()
+	for language, want := range map[string]string{"": "", "es": "es", "es-DO, en;q=0.5": "es-DO, en;q=0.5"} {
+		asked := make(chan string, 1)
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked <- r.Header.Get("Accept-Language")
+			http.Error(w, "", http.StatusNotFound)
+		}))
+		t.Cleanup(s.Close)
+		c, err := New(s.URL, testKey, taxpayer, WithLanguage(language))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Invoice(t.Context(), someID); err == nil {
+			t.Error("a missing invoice was read")
+		}
+		if got := <-asked; got != want {
+			t.Errorf("WithLanguage(%q) sent Accept-Language %q, want %q", language, got, want)
+		}
 	}
 }
 

@@ -27,9 +27,9 @@ type fakeService struct {
 
 // example starts a service and returns a client of it. Use the address of your service,
 // your credential and your taxpayer instead.
-func example() (c *client.Client, stop func()) {
+func example(options ...client.Option) (c *client.Client, stop func()) {
 	server := httptest.NewServer(&fakeService{byKey: map[string]int{}})
-	c, err := client.New(server.URL, apiKey, taxpayer)
+	c, err := client.New(server.URL, apiKey, taxpayer, options...)
 	if err != nil {
 		panic(err)
 	}
@@ -47,7 +47,7 @@ func (s *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/invoices":
 		s.list(w, r.URL.Query().Get("cursor"))
 	case strings.HasPrefix(path, "/invoices/"):
-		s.read(w, strings.TrimPrefix(path, "/invoices/"))
+		s.read(w, strings.TrimPrefix(path, "/invoices/"), r.Header.Get("Accept-Language"))
 	case path == "/events":
 		answer(w, 200, []any{
 			event("evt_1", "fiscal_document.accepted", map[string]any{"external_id": "F-1", "status": "accepted", "encf": "E320000000001"}),
@@ -91,7 +91,7 @@ func (s *fakeService) create(w http.ResponseWriter, r *http.Request) {
 }
 
 // read answers with the status that the scenario of an invoice leads to.
-func (s *fakeService) read(w http.ResponseWriter, id string) {
+func (s *fakeService) read(w http.ResponseWriter, id, language string) {
 	for _, invoice := range s.invoices {
 		if invoice["id"] == id {
 			if scenario, ok := invoice["scenario"]; ok {
@@ -102,7 +102,11 @@ func (s *fakeService) read(w http.ResponseWriter, id string) {
 		}
 	}
 	w.WriteHeader(http.StatusNotFound)
-	_, _ = fmt.Fprint(w, `{"error":{"code":"not_found","message":"There is no such invoice.","request_id":"req_0123456789abcdef0123456789abcdef"}}`)
+	message := "There is no such invoice."
+	if language == "es" {
+		message = "Esta factura no existe."
+	}
+	_, _ = fmt.Fprint(w, `{"error":{"code":"not_found","message":"`+message+`","request_id":"req_0123456789abcdef0123456789abcdef"}}`)
 }
 
 // list answers with pages of one invoice.

@@ -127,6 +127,17 @@ func ExampleHasCode() {
 	// Output: true
 }
 
+func ExampleWithLanguage() {
+	c, stop := example(client.WithLanguage("es"))
+	defer stop()
+	_, err := c.Invoice(context.Background(), "01890a5d-ac96-774b-bcce-000000000099")
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		fmt.Println(refused.Code, refused.Message)
+	}
+	// Output: not_found Esta factura no existe.
+}
+
 // In the sandbox a scenario says which status the document reaches.
 func ExampleClient_WaitForOutcome() {
 	c, stop := example()

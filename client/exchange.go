@@ -129,7 +129,9 @@ func (c *Client) try(ctx context.Context, l call) (answer, error) {
 	if l.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for name, value := range map[string]string{"Idempotency-Key": l.key, "Prefer": l.prefer, "Sandbox-Scenario": string(l.scenario)} {
+	for name, value := range map[string]string{
+		"Idempotency-Key": l.key, "Prefer": l.prefer, "Sandbox-Scenario": string(l.scenario), "Accept-Language": c.language,
+	} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}

@@ -17,7 +17,7 @@ var programDir string
 
 // built builds the program once for all tests of this package.
 var built = sync.OnceValue(func() error {
-	out, err := exec.Command("go", "build", "-o", programDir, "../cmd/fiscalhub").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", programDir, "../cmd/fiscalhub").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
@@ -92,7 +92,7 @@ func notRun() map[string]string {
 		allRotated = "is refused while credentials need the pepper, as the page says"
 	)
 	return map[string]string{
-		"make run": takesLong, "make test": takesLong, "make build": takesLong, "make failover": takesLong, "make upgrade-proof": takesLong, "make simulate": takesLong, "make planted": takesLong, "make generated-clients": network, "go get ": network,
+		"make run": takesLong, "make test": takesLong, "make build": takesLong, "make failover": takesLong, "make upgrade-proof": takesLong, "make check-release": takesLong, "make dashboards-check": takesLong, "make simulate": takesLong, "make planted": takesLong, "make histories": takesLong, "make kills": takesLong, "make power": takesLong, "make partitions": takesLong, "make generated-clients": network, "go get ": network,
 		`psql "$ADMIN_URL"`: server, `fiscalhub migrate --database "$MIGRATOR_URL"`: server,
 		`fiscalhub serve --no-migrate --database "$SERVICE_URL"`: server, `fiscalhub serve --database 'postgres://`: server,
 		"fiscalhub serve --environment production": authority, "fiscalhub reconcile ": authority, "fiscalhub doctor ": authority,
@@ -115,7 +115,7 @@ func TestEveryBlockOfCodeNamesItsLanguage(t *testing.T) {
 	commands := map[string]int{}
 	for _, page := range slices.Concat(pages, spanish, []string{"../README.md", "../README.es.md"}) {
 		for _, b := range codeBlocks(t, page) {
-			if !slices.Contains([]string{"sh", "text", "json", "go", "js", "python"}, b.language) {
+			if !slices.Contains([]string{"sh", "text", "json", "go", "js", "ts", "python"}, b.language) {
 				t.Errorf("%s has a block in the language %q: %.60s", page, b.language, b.code)
 			}
 			if b.language == "sh" {

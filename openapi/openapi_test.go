@@ -15,6 +15,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 	yaml "github.com/oasdiff/yaml3"
+
+	"github.com/fiscalhub/fiscalhub/internal/trace"
 )
 
 var operationIDs = []string{
@@ -162,6 +164,31 @@ func TestStatusesAndCommonHeaders(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("statuses (-want +got):\n%s", diff)
+	}
+}
+
+// The service reads these headers in every request under /v1.
+func TestEveryOperationDescribesTheCommonRequestHeaders(t *testing.T) {
+	t.Parallel()
+	for path, item := range spec(t).Paths.Map() {
+		if !strings.HasPrefix(path, "/v1/") {
+			continue
+		}
+		for method, op := range item.Operations() {
+			for _, name := range []string{"X-Request-Id", "Accept-Language", "traceparent"} {
+				p := item.Parameters.GetByInAndName("header", name)
+				if p == nil {
+					p = op.Parameters.GetByInAndName("header", name)
+				}
+				if p == nil || p.Required || p.Description == "" {
+					t.Errorf("%s %s does not describe the optional header %s", method, path, name)
+				}
+			}
+		}
+	}
+	p := spec(t).Components.Parameters["TraceParent"].Value
+	if c, ok := trace.Parse(p.Example.(string)); !ok || !c.Valid() {
+		t.Errorf("the example %v is no traceparent", p.Example)
 	}
 }
 

@@ -16,7 +16,7 @@ type backupCmd struct {
 
 // Run copies the database.
 func (c backupCmd) Run(t *terminal) error {
-	progress := t.startProgress("backup", unitBytes)
+	progress := t.startProgress(lang.Messagef("backup", "copia"), unitBytes())
 	bytes, err := store.Backup(t.ctx, t.databaseAddress(), c.File, progress.report)
 	if err == nil && bytes > 0 {
 		progress.report(bytes, bytes)

@@ -60,7 +60,7 @@ func TestBootstrapCreatesOneTaxpayerInAnEmptySandbox(t *testing.T) {
 			dir := t.TempDir()
 			for _, flags := range tt.starts {
 				server := serve(t, append(flags, "--data", dir)...)
-				eventually(t, 10*time.Second, "the server answers", func() bool { // it creates the taxpayer before it answers
+				eventually(t, 60*time.Second, "the server answers", func() bool { // it creates the taxpayer before it answers
 					status, err := get(t.Context(), server.base+"/livez")
 					return err == nil && status == http.StatusOK
 				})

@@ -15,7 +15,7 @@ import (
 type certificateCmd struct {
 	Import certificateImportCmd `cmd:"" help:"Import a certificate with its private key from a PKCS#12 file."`
 	List   certificateListCmd   `cmd:"" help:"List the certificates, without their keys."`
-	Revoke certificateRevokeCmd `cmd:"" help:"Keep a certificate from signing, for good."`
+	Revoke certificateRevokeCmd `cmd:"" help:"Revoke a certificate. It never signs again."`
 }
 
 // expiryWarning is how long before the end of a certificate the import warns.

@@ -42,9 +42,16 @@ type clients struct {
 // startClients starts the clients. They end with stopAll, or with the test.
 func startClients(t *testing.T, e *env, nodes ...*serverProcess) *clients {
 	t.Helper()
+	return startClientsEvery(t, e, clientPause, nodes...)
+}
+
+// startClientsEvery is startClients with another time between two sales. A single node
+// serves all clients.
+func startClientsEvery(t *testing.T, e *env, pause time.Duration, nodes ...*serverProcess) *clients {
+	t.Helper()
 	c := &clients{env: e, acks: map[int]answer{}, last: time.Now()}
-	for i, n := range nodes {
-		c.nodes[i].Store(&n.base)
+	for i := range c.nodes {
+		c.nodes[i].Store(&nodes[i%len(nodes)].base)
 	}
 	var ctx context.Context
 	ctx, c.stop = context.WithCancel(t.Context())
@@ -53,7 +60,7 @@ func startClients(t *testing.T, e *env, nodes ...*serverProcess) *clients {
 			for ctx.Err() == nil {
 				c.create(t, int(c.made.Add(1)-1)) // ignores ctx, so that no result stays unknown
 				select {
-				case <-time.After(clientPause):
+				case <-time.After(pause):
 				case <-ctx.Done():
 				}
 			}

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -123,20 +122,11 @@ func (d *demo) subscribe(ctx context.Context, s *store.Store, keys *seal.Keys) e
 	if err != nil {
 		return err
 	}
-	poster, err := webhook.New(webhook.Options{Now: time.Now, Guard: guard})
-	if err != nil {
+	return useEndpoints(s, keys, guard, func(all *notify.Endpoints) error {
+		made, err := all.Create(ctx, notify.EndpointSpec{Scope: d.scope, URL: d.hook, Kinds: []string{event.All}}, notify.Intent{})
+		d.listener.secret = made.Secret
 		return err
-	}
-	defer poster.Close()
-	all, err := notify.NewEndpoints(notify.EndpointsOptions{
-		Store: s, Secrets: access.NewSecrets(s, keys), Poster: poster, Guard: guard, Now: time.Now,
 	})
-	if err != nil {
-		return err
-	}
-	made, err := all.Create(ctx, notify.EndpointSpec{Scope: d.scope, URL: d.hook, Kinds: []string{event.All}}, notify.Intent{})
-	d.listener.secret = made.Secret
-	return err
 }
 
 // demoPrivate allows webhooks to a server of this machine.

@@ -11,17 +11,13 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 // asTheService is what to do when this user may not read a file.
 func asTheService() lang.Message {
 	return lang.Messagef("Run this command as the user of the service.", "Ejecute este comando con el usuario del servicio.")
-}
-
-// isOpenToOthers reports whether other users than the owner can open a file.
-func isOpenToOthers(info fs.FileInfo) bool {
-	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
 // isWritableByOthers reports whether other users can change a file, or replace files in a
@@ -91,7 +87,7 @@ func (d *doctor) permissions(context.Context) []checkOutcome {
 		case err != nil:
 			found = append(found, failed(lang.Messagef("The file %s cannot be read: %s.",
 				"El archivo %s no se puede leer: %s.", file, err), asTheService())...)
-		case isOpenToOthers(info):
+		case seal.OpenToOthers(info):
 			found = append(found, failed(lang.Messagef("Other users may open %s (mode %04o).",
 				"Otros usuarios pueden abrir %s (modo %04o).", file, info.Mode().Perm()),
 				lang.Messagef("Run chmod 600 %s. Rotate the secrets if a person who must not know them had access to this machine.",

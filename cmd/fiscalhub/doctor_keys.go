@@ -16,7 +16,7 @@ import (
 // masterKey checks that the master key opens the keys of the service.
 func (d *doctor) masterKey(ctx context.Context) []checkOutcome {
 	file := d.keys.File()
-	if info, err := os.Stat(file); err == nil && isOpenToOthers(info) {
+	if info, err := os.Stat(file); err == nil && seal.OpenToOthers(info) {
 		return failed(lang.Messagef("Other users may open %s, so the service refuses it.",
 			"Otros usuarios pueden abrir %s, así que el servicio lo rechaza.", file), lang.Messagef("Run chmod 600 %s, and rotate the key with fiscalhub master-key rotate if others had access.",
 			"Ejecute chmod 600 %s, y rote la clave con fiscalhub master-key rotate si otros tuvieron acceso.", file))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -47,6 +48,7 @@ func newEnvOf(t *testing.T, program, address, profile string) *env {
 // envOptions are the settings of an env.
 type envOptions struct {
 	program, address, profile string
+	data                      string                          // data folder; empty for one in the folder of the test
 	password                  string                          // of the certificate; empty for the default
 	wrap                      func(http.Handler) http.Handler // of the authority; may be nil
 }
@@ -81,7 +83,7 @@ func newEnvWith(t *testing.T, o envOptions) *env {
 			t.Fatal(err)
 		}
 	}
-	shared := []string{"--data", filepath.Join(dir, "data"), "--database", address}
+	shared := []string{"--data", cmp.Or(o.data, filepath.Join(dir, "data")), "--database", address}
 	e := &env{sim: sim, program: program, dir: dir, address: address, shared: shared, args: append(slices.Clone(shared),
 		"--environment", "certification", "--authority", authority.URL, "--authority-environment", "testecf", "--trust", filepath.Join(dir, "roots.pem"),
 		"--pace", "20", "--rate-limit", "0", "--no-bootstrap", "--no-migrate", "--log-level", "error")}

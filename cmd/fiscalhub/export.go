@@ -59,7 +59,7 @@ func (c exportWriteCmd) Run(t *terminal) error {
 		}); err != nil {
 			return err
 		}
-		bar := t.startProgress("export", "documents")
+		bar := t.startProgress(lang.Messagef("export", "exportación"), lang.Messagef("documents", "documentos"))
 		var done, total int64
 		o.Progress = func(d, n int64) {
 			done, total = d, n

@@ -26,7 +26,7 @@ type exportReportView struct {
 
 // Run checks an export. It needs no database.
 func (c exportVerifyCmd) Run(t *terminal) error {
-	bar := t.startProgress("export verify", "files")
+	bar := t.startProgress(lang.Messagef("export verify", "verificación de la exportación"), lang.Messagef("files", "archivos"))
 	report, err := export.Verify(t.ctx, c.File, bar.report)
 	bar.end(t)
 	switch {

@@ -106,7 +106,7 @@ func TestKilledServerKeepsAcknowledgedInvoices(t *testing.T) {
 			eventually(t, 30*time.Second, "clients create invoices", func() bool { return acks.n.Load() >= due })
 			time.Sleep(rand.N(15 * time.Millisecond)) // the kill meets any point of a commit
 			server.signal(t, syscall.SIGKILL)
-			server.ended(t, 10*time.Second)
+			server.ended(t)
 			server = serve(t, args...)
 			base.Store(&server.base)
 		}

@@ -97,7 +97,7 @@ func readRoots(path string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// clientOptions are what newClient needs beside the flags.
+// clientOptions are what newClient needs in addition to the flags.
 type clientOptions struct {
 	roots      *x509.CertPool
 	now        func() time.Time    // the clock that all nodes share

@@ -33,7 +33,7 @@ func TestKilledServiceIssuesEachDocumentOnce(t *testing.T) {
 		for range kills {
 			time.Sleep(200*time.Millisecond + rand.N(800*time.Millisecond))
 			server.signal(t, syscall.SIGKILL)
-			server.ended(t, 10*time.Second)
+			server.ended(t)
 			server = serve(t, w.args...)
 			base.Store(&server.base)
 		}
@@ -72,7 +72,7 @@ func TestSurvivingNodeFinishesAllDocuments(t *testing.T) {
 		}
 		w.createInvoice(t.Context(), t, &base, n)
 	}
-	first.ended(t, 10*time.Second)
+	first.ended(t)
 	eventually(t, 3*time.Minute, "every document has its final status", func() bool { return w.isSettled(t, second.base) })
 	w.checkDocuments(t, documents)
 }

@@ -72,6 +72,7 @@ type cli struct {
 	User        userCmd        `cmd:"" help:"Create, list, disable and reset the people of the console, and change their roles."`
 	Audit       auditCmd       `cmd:"" help:"List and verify the log of what operators have changed."`
 	Export      exportCmd      `cmd:"" help:"Write the documents of a taxpayer into a ZIP file, and check such files."`
+	Healthcheck healthcheckCmd `cmd:"" help:"Ask the server on this machine whether it works. For the health checks of containers."`
 	Doctor      doctorCmd      `cmd:"" help:"Check what a server depends on: permissions, keys, clock, database, disk, trust, the tax authority. Each line says what to do."`
 	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to the schema of this version."`
 	Backup      backupCmd      `cmd:"" help:"Copy a SQLite database into a new file, also while the service runs."`

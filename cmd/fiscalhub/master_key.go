@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"strconv"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
@@ -11,7 +13,35 @@ import (
 )
 
 type masterCmd struct {
+	Create masterCreateCmd `cmd:"" help:"Create a master key file before the first start, for a place that the service itself may not write to."`
 	Rotate masterRotateCmd `cmd:"" help:"Create a new master key and encrypt every stored secret with it. API keys and certificates stay valid."`
+}
+
+type masterCreateCmd struct{}
+
+// Run creates the master key file. It fails when the file exists, and does not touch it.
+func (masterCreateCmd) Run(t *terminal) error {
+	keys := t.masterKeys()
+	if _, err := os.Lstat(keys.File()); !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return err
+		}
+		return lang.Errorf("%s exists already, and every stored secret may need it: it was not changed",
+			"%s ya existe, y cada secreto guardado puede necesitarla: no se cambió", keys.File())
+	}
+	key, err := keys.InUse()
+	if err != nil {
+		return err
+	}
+	v := struct {
+		ID   string `json:"id"`
+		File string `json:"file"`
+	}{key.ID(), keys.File()}
+	return t.answer(v, func(w io.Writer) {
+		line(w, "new", v.ID)
+		line(w, "", lang.Messagef("%s is the master key. Keep a copy of it outside of this machine.",
+			"%s es la clave maestra. Guarde una copia fuera de esta máquina.", v.File).In(t.language))
+	})
 }
 
 type masterRotateCmd struct{}
@@ -27,7 +57,7 @@ type rotationView struct {
 func (masterRotateCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
 		keys := t.masterKeys()
-		progress := t.startProgress("master-key rotate", "secrets")
+		progress := t.startProgress(lang.Messagef("master-key rotate", "rotación de la clave maestra"), lang.Messagef("secrets", "secretos"))
 		done, err := access.RotateMaster(t.ctx, s, keys, func(done, total int) { progress.report(int64(done), int64(total)) })
 		progress.end(t)
 		if errors.Is(err, access.ErrNoKeyring) {

@@ -12,7 +12,7 @@ type migrateCmd struct{}
 // Run prints the schema version. Opening the database has migrated it.
 func (migrateCmd) Run(t *terminal) error {
 	t.mayCreate = true
-	progress := t.startProgress("migrate", "migrations")
+	progress := t.startProgress(lang.Messagef("migrate", "migración"), lang.Messagef("migrations", "migraciones"))
 	t.onMigration = func(done, missing int) { progress.report(int64(done), int64(missing)) }
 	s, err := t.openStore()
 	progress.end(t)

@@ -229,7 +229,7 @@ func (e *plantedEnv) collect(server *serverProcess) {
 	e.keepFiles(filepath.Join(e.dir, "data"))
 	e.keepDatabaseFiles()
 	server.signal(e.t, syscall.SIGINT)
-	if code := server.ended(e.t, 30*time.Second); code != exitOK {
+	if code := server.ended(e.t); code != exitOK {
 		e.t.Errorf("exit code %d\n%s", code, server.log)
 	}
 	e.keep("standard output of the server", []byte(server.greeting))

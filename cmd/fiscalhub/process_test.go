@@ -130,7 +130,7 @@ func launch(cmd *exec.Cmd) (*serverProcess, error) {
 	case <-printed:
 	case <-s.done:
 		return nil, fmt.Errorf("the server ended: %w\n%s%s", s.err, greeting, s.log)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		_ = cmd.Process.Kill()
 		return nil, fmt.Errorf("the server did not start:\n%s%s", greeting, s.log)
 	}
@@ -180,13 +180,13 @@ func (s *serverProcess) signal(t *testing.T, sig syscall.Signal) {
 
 // ended waits for the end of the process and returns its exit code, which is -1
 // after a signal.
-func (s *serverProcess) ended(t *testing.T, limit time.Duration) int {
+func (s *serverProcess) ended(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-s.done:
 		return s.cmd.ProcessState.ExitCode()
-	case <-time.After(limit):
-		t.Fatalf("the server has not ended within %s\n%s", limit, s.log)
+	case <-time.After(time.Minute):
+		t.Fatalf("the server has not ended within a minute\n%s", s.log)
 		return 0
 	}
 }

@@ -29,9 +29,10 @@ type progressBar struct {
 	out      io.Writer
 	now      func() time.Time
 	terminal bool
-	width    int    // of the terminal, in characters
-	what     string // what the command does
-	unit     string // what it counts
+	language lang.Language
+	width    int          // of the terminal, in characters
+	what     lang.Message // what the command does
+	unit     lang.Message // what it counts
 
 	began       time.Time
 	drawn       time.Time
@@ -43,8 +44,8 @@ type progressBar struct {
 
 // startProgress begins to show the progress of a command on standard error. Other messages
 // go through it until the command calls end.
-func (t *terminal) startProgress(what, unit string) *progressBar {
-	p := &progressBar{out: t.errOut, now: time.Now, what: what, unit: unit, first: -1}
+func (t *terminal) startProgress(what, unit lang.Message) *progressBar {
+	p := &progressBar{out: t.errOut, now: time.Now, language: t.language, what: what, unit: unit, first: -1}
 	if file, ok := t.errOut.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		p.terminal, p.width = true, 80
 		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
@@ -76,8 +77,8 @@ func (p *progressBar) report(done, total int64) {
 }
 
 // about is report for one of several parts of the work, whose name is shown.
-func (p *progressBar) about(what string, done, total int64) {
-	if p.what != what {
+func (p *progressBar) about(what lang.Message, done, total int64) {
+	if !p.what.Equal(what) {
 		p.what, p.first, p.tenth, p.drawn = what, -1, 0, time.Time{}
 	}
 	p.report(done, total)
@@ -93,25 +94,27 @@ func (p *progressBar) writeTenth() {
 		return
 	}
 	p.tenth = tenth
-	_, _ = fmt.Fprintf(p.out, "%s: %d %% (%s)\n", p.what, tenth*10, p.amount())
+	_, _ = fmt.Fprintf(p.out, "%s: %d %% (%s)\n", p.what.In(p.language), tenth*10, p.amount())
 }
 
 // amount returns how much is done, of how much if that is known.
 func (p *progressBar) amount() string {
-	if p.unit != unitBytes {
-		if p.total > 0 {
-			return fmt.Sprintf("%d of %d %s", p.done, p.total, p.unit)
-		}
-		return fmt.Sprintf("%d %s", p.done, p.unit)
+	of := lang.Messagef("of", "de").In(p.language)
+	switch inBytes := p.countsBytes(); {
+	case inBytes && p.total > 0:
+		return formatBytes(p.done) + " " + of + " " + formatBytes(p.total)
+	case inBytes:
+		return formatBytes(p.done)
+	case p.total > 0:
+		return fmt.Sprintf("%d %s %d %s", p.done, of, p.total, p.unit.In(p.language))
 	}
-	if p.total > 0 {
-		return formatBytes(p.done) + " of " + formatBytes(p.total)
-	}
-	return formatBytes(p.done)
+	return fmt.Sprintf("%d %s", p.done, p.unit.In(p.language))
 }
 
 // unitBytes is the unit of a progress in bytes, which are shown in larger units.
-const unitBytes = "bytes"
+func unitBytes() lang.Message { return lang.Literal("bytes") }
+
+func (p *progressBar) countsBytes() bool { return p.unit.Equal(unitBytes()) }
 
 // formatBytes returns a size in the unit in which it has few digits.
 func formatBytes(n int64) string {
@@ -128,20 +131,20 @@ func formatBytes(n int64) string {
 
 // draw rewrites the line on the terminal.
 func (p *progressBar) draw() {
-	text := p.what + ": " + p.amount()
+	text := p.what.In(p.language) + ": " + p.amount()
 	if p.total > 0 {
 		text += fmt.Sprintf(", %d %%", min(100, p.done*100/p.total))
 	}
 	took := p.drawn.Sub(p.began)
 	if made := p.done - p.first; made > 0 && took >= time.Second {
 		rate := float64(made) / took.Seconds()
-		if p.unit == unitBytes {
+		if p.countsBytes() {
 			text += ", " + formatBytes(int64(rate)) + "/s"
 		} else {
 			text += ", " + formatRate(rate) + "/s"
 		}
 		if left := p.total - p.done; left > 0 {
-			text += ", " + formatLeft(time.Duration(float64(left)/rate*float64(time.Second))) + " left"
+			text += ", " + lang.Messagef("%s left", "quedan %s", formatLeft(time.Duration(float64(left)/rate*float64(time.Second)))).In(p.language)
 		}
 	}
 	if runes := []rune(text); p.width > 0 && len(runes) >= p.width {

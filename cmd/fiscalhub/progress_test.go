@@ -14,7 +14,7 @@ import (
 // newTestProgress returns a progress with a clock that the test moves.
 func newTestProgress(onTerminal bool) (*progressBar, *strings.Builder, *time.Time) {
 	out, now := &strings.Builder{}, time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	return &progressBar{out: out, now: func() time.Time { return now }, terminal: onTerminal, width: 80, what: "reconcile", unit: "numbers", first: -1}, out, &now
+	return &progressBar{out: out, now: func() time.Time { return now }, terminal: onTerminal, width: 80, language: lang.English, what: lang.Messagef("reconcile", "conciliación"), unit: lang.Messagef("numbers", "secuencias"), first: -1}, out, &now
 }
 
 func TestProgressRewritesOneLineOnATerminal(t *testing.T) {
@@ -91,7 +91,7 @@ func TestProgressInBytes(t *testing.T) {
 	t.Parallel()
 	for _, onTerminal := range []bool{false, true} {
 		p, out, now := newTestProgress(onTerminal)
-		p.what, p.unit = "backup", unitBytes
+		p.what, p.unit = lang.Messagef("backup", "copia"), unitBytes()
 		p.report(0, 263004160)
 		*now = now.Add(2 * time.Second)
 		p.report(112259072, 263004160)
@@ -163,5 +163,18 @@ func TestInterruptedCommandsSayHowToContinue(t *testing.T) {
 	errOut.Reset()
 	if code := run(t.Context(), append([]string{"backup", dir + "/copy.db"}, data...), &out, &errOut); code != exitOK || errOut.String() != "" {
 		t.Errorf("the next backup: %d %s", code, &errOut)
+	}
+}
+
+// The line of progress is in the language of the reader.
+func TestProgressIsInSpanish(t *testing.T) {
+	t.Parallel()
+	p, out, now := newTestProgress(true)
+	p.language = lang.Spanish
+	p.report(0, 100)
+	*now = now.Add(10 * time.Second)
+	p.report(50, 100)
+	if want := "conciliación: 50 de 100 secuencias, 50 %, 5.0/s, quedan 10 s"; !strings.Contains(out.String(), want) {
+		t.Errorf("the line is %q, want %q", out.String(), want)
 	}
 }

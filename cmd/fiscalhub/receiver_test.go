@@ -173,7 +173,7 @@ func (m *buyerEnv) confirmSigner(t *testing.T) {
 func (m *buyerEnv) checkOwnListener(t *testing.T) {
 	t.Helper()
 	m.server.signal(t, syscall.SIGINT)
-	if code := m.server.ended(t, 30*time.Second); code != exitOK {
+	if code := m.server.ended(t); code != exitOK {
 		t.Errorf("exit code %d\n%s", code, m.server.log)
 	}
 	m.server = serve(t, append(m.args, "--receiver-listen", "127.0.0.1:0")...)

@@ -56,7 +56,7 @@ func (c reconcileCmd) Run(t *terminal) error {
 		if _, err := s.Taxpayer(t.ctx, c.Taxpayer); err != nil {
 			return missing(err, "taxpayer", c.Taxpayer)
 		}
-		progress := t.startProgress("reconcile", "numbers")
+		progress := t.startProgress(lang.Messagef("reconcile", "conciliación"), lang.Messagef("numbers", "secuencias"))
 		defer progress.end(t)
 		log := t.log(slog.LevelWarn)
 		roots, err := c.roots()
@@ -76,7 +76,7 @@ func (c reconcileCmd) Run(t *terminal) error {
 		releaser := fence.Releaser{
 			Store: s, Authority: client, Identities: access.NewCertificates(s, keys, s.Now), Fence: opened, Now: s.Now, Stated: stated,
 			Progress: func(r store.NumberRange, answered, total int64) {
-				progress.about("reconcile type "+string(r.Type), answered, total)
+				progress.about(lang.Messagef("reconcile type %s", "conciliación del tipo %s", r.Type), answered, total)
 			},
 		}
 		released, err := releaser.Release(t.ctx, store.Scope{Environment: env, TaxpayerID: c.Taxpayer})

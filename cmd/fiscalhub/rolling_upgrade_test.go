@@ -144,7 +144,7 @@ func (u *rollingUpgrade) replace(t *testing.T, i int) {
 	t.Helper()
 	u.stopping.Store(int64(i + 1))
 	u.nodes[i].signal(t, syscall.SIGTERM)
-	if code := u.nodes[i].ended(t, time.Minute); code != exitOK {
+	if code := u.nodes[i].ended(t); code != exitOK {
 		t.Errorf("node %d ended with exit code %d\n%s", i, code, u.nodes[i].log)
 	}
 	u.nodes[i] = serve(t, u.nodeArgs(i)...)

@@ -38,7 +38,7 @@ type envRuntime struct {
 	authority    *dgii.Client
 }
 
-// runtimeOptions are what newRuntime needs beside the flags.
+// runtimeOptions are what newRuntime needs in addition to the flags.
 type runtimeOptions struct {
 	env      fiscal.Environment
 	store    *store.Store

@@ -17,10 +17,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/fiscalhub/fiscalhub/internal/store/powertest"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) {
+	powertest.Main() // this program is also the file system of TestPowerLoss
 	testscript.Main(cleaner{m}, map[string]func(){"fiscalhub": main})
 }
 
@@ -45,7 +47,7 @@ func (t cleaner) Run() int {
 //	exits CODE COMMAND...  runs a command that must end with that exit code
 //	serve FLAGS...         starts a server; sets BASE, TAXPAYER and KEY
 //	limit N                checks the rate limit that a server announces
-//	answers STATUS         waits until the server answers KEY with a status, for 5 s
+//	answers STATUS         waits until the server answers KEY with a status, for 20 s
 //	post KEY EXTERNAL-ID   creates an invoice; sets INVOICE, DOCUMENT and REQUEST
 //	field NAME PATH        sets NAME from the JSON on standard output
 //	shape FILE             compares names and types of the JSON on standard output
@@ -150,7 +152,7 @@ func scriptLimit(ctx context.Context, ts *testscript.TestScript, args []string) 
 }
 
 func scriptAnswers(ctx context.Context, ts *testscript.TestScript, args []string) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	c := integrator{key: ts.Getenv("KEY"), http: http.DefaultClient}
 	for {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/bulk"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
@@ -43,9 +43,9 @@ func (c sendCmd) Run(t *terminal) error {
 		return lang.Errorf("%s: %s", "%s: %s", c.File, err)
 	}
 	if c.Check {
-		return c.report(t, bulk.Results(lines, nil), nil)
+		return c.report(t, bulk.Results(lines, nil, t.language), nil)
 	}
-	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(attemptsOfSend))
+	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(attemptsOfSend), client.WithLanguage(string(t.language)))
 	if err != nil {
 		return usageError{lang.OfError(err)}
 	}
@@ -61,7 +61,7 @@ func (c sendCmd) Run(t *terminal) error {
 		return err
 	}
 	err = c.send(t, &bulk.Sender{API: api, Journal: journal, Parallel: c.Parallel}, lines)
-	results := bulk.Results(lines, journal)
+	results := bulk.Results(lines, journal, t.language)
 	return errors.Join(c.report(t, results, err), journal.Close())
 }
 
@@ -99,20 +99,21 @@ func (c sendCmd) read() (lines []*bulk.Line, err error) {
 func (c sendCmd) send(t *terminal, s *bulk.Sender, lines []*bulk.Line) error {
 	counts := make(map[string]int64)
 	var done int64
-	for _, r := range bulk.Results(lines, s.Journal) {
+	for _, r := range bulk.Results(lines, s.Journal, t.language) {
 		if r.Status != bulk.NotSent && (r.InvoiceID != "" || r.Error != "") {
 			counts[r.Status]++
 			done++
 		}
 	}
 	total := int64(len(lines))
-	bar := t.startProgress("sending", "invoices")
+	invoices := lang.Messagef("invoices", "facturas")
+	bar := t.startProgress(lang.Messagef("sending", "envío"), invoices)
 	defer bar.end(t)
 	bar.report(done, total)
 	s.Progress = func(r bulk.Result) {
 		counts[r.Status]++
 		done++
-		bar.unit = "invoices (" + countsText(counts) + ")"
+		bar.unit = lang.Messagef("%s (%s)", "%s (%s)", invoices, countsText(counts))
 		bar.report(min(done, total), total)
 	}
 	if err := s.Send(t.ctx, lines); err != nil {
@@ -129,21 +130,37 @@ func (c sendCmd) send(t *terminal, s *bulk.Sender, lines []*bulk.Line) error {
 	var final int64
 	s.Progress = func(bulk.Result) {
 		final++
-		bar.about("waiting for outcomes", final, total)
+		bar.about(lang.Messagef("waiting for outcomes", "espera de resultados"), final, total)
 	}
-	bar.unit = "invoices"
+	bar.unit = invoices
 	err := s.Wait(t.ctx, lines)
 	return t.interrupted(err, lang.Messagef("all invoices were sent, but not all have a final status. Run the same command again to wait for them",
 		"se enviaron todas las facturas, pero no todas tienen un estado final. Ejecute el mismo comando otra vez para esperarlas"))
 }
 
 // countsText lists counts by status.
-func countsText(counts map[string]int64) string {
-	var parts []string
+func countsText(counts map[string]int64) lang.Message {
+	var parts []lang.Message
 	for _, status := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
+		parts = append(parts, lang.Messagef("%d %s", "%d %s", counts[status], statusOfInvoices(status)))
 	}
-	return strings.Join(parts, ", ")
+	return lang.Join(parts, ", ")
+}
+
+// statusOfInvoices returns a status for a number of invoices. In English it is the word of
+// the API.
+func statusOfInvoices(status string) lang.Message {
+	spanish, ok := map[string]string{
+		bulk.NotSent: "no enviadas", bulk.Refused: "rechazadas antes del envío", string(fiscal.Queued): "en cola",
+		string(fiscal.ValidationFailed): "no válidas", string(fiscal.Submitted): "enviadas", string(fiscal.Processing): "en proceso",
+		string(fiscal.Accepted): "aceptadas", string(fiscal.AcceptedConditional): "aceptadas condicionalmente",
+		string(fiscal.Rejected): "rechazadas por la DGII", string(fiscal.OutcomeUnknown): "con resultado desconocido",
+		string(fiscal.Delivered): "entregadas",
+	}[status]
+	if !ok {
+		spanish = status
+	}
+	return lang.Translated(status, spanish)
 }
 
 // report writes the results. It fails with the error that ended the run, or when an
@@ -195,7 +212,7 @@ func (c sendCmd) printResults(t *terminal, counts map[string]int64, wrong []bulk
 			say(w, lang.Messagef("%d valid, %d not valid", "%d válidas, %d no válidas", counts[bulk.NotSent], counts[bulk.Refused]))
 			return
 		}
-		line(w, countsText(counts))
+		say(w, countsText(counts))
 	})
 }
 

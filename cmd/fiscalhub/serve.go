@@ -23,7 +23,7 @@ type serveCmd struct {
 	ReceiverListen  string        `help:"Address of a separate listener for the paths under /fe/, which other taxpayers call. By default the API's listener serves them." placeholder:"ADDR"`
 	MetricsListen   string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
 	TrustedProxy    []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
-	MemoryLimit     string        `help:"Most memory that the process uses, for example 512MiB. By default nine tenths of the limit of its control group, or a half of the memory of the machine." placeholder:"SIZE"`
+	MemoryLimit     string        `help:"Memory limit of the process, for example 512MiB. By default nine tenths of the limit of its control group, or a half of the memory of the machine." placeholder:"SIZE"`
 	SecurityContact []string      `help:"Address (mailto: or https:) for reports of weaknesses, served as /.well-known/security.txt; may be repeated." placeholder:"URI" default:"mailto:security@fiscalhub.example"`
 	NoBootstrap     bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
 	NoMigrate       bool          `help:"Do not migrate the database. The service refuses to start when a migration is missing: run fiscalhub migrate first."`
@@ -48,7 +48,7 @@ type serveConfig struct {
 	tls       *servedCertificate // nil: no TLS
 	proxies   []netip.Prefix
 	memory    capacity.Memory
-	// consoleData says that the process keeps what the console shows beside documents:
+	// consoleData says that the process keeps what the console shows besides documents:
 	// the search index, the counts and the log of requests.
 	consoleData bool
 }

@@ -24,7 +24,7 @@ import (
 
 // consoleFlags are the flags of serve for the console.
 type consoleFlags struct {
-	Console                    bool   `help:"Serve the console under /console/ beside the API. The sandbox always does, unless the console has a listener of its own."`
+	Console                    bool   `help:"Serve the console under /console/, at the address of the API. The sandbox always does, unless the console has a listener of its own."`
 	ConsoleListen              string `help:"Address of a separate listener for the console." placeholder:"ADDR"`
 	ConsoleBaseURL             string `name:"console-base-url" help:"Public address of the console, used in links. By default that of its listener." placeholder:"URL"`
 	ConsoleRequireSecondFactor bool   `help:"Operators must set up a second factor before they use the console."`
@@ -56,7 +56,7 @@ type servedConsole struct {
 	handler  *console.Console
 	people   *people.People
 	baseURL  string
-	listener net.Listener // nil: beside the API
+	listener net.Listener // nil: that of the API
 }
 
 // consoleParts are the parts of the process that the console needs.
@@ -124,15 +124,15 @@ func newPeople(s *store.Store, keys *seal.Keys) (*people.People, error) {
 }
 
 // mount adds the console to the handler of the API, or to the listeners.
-func (s *servedConsole) mount(all *listeners, config serveConfig, beside http.Handler, log *slog.Logger) http.Handler {
+func (s *servedConsole) mount(all *listeners, config serveConfig, next http.Handler, log *slog.Logger) http.Handler {
 	if s == nil {
-		return beside
+		return next
 	}
 	if s.listener != nil {
 		all.add(config.tls.wrap(all.limit(s.listener), false), s.handler, log)
-		return beside
+		return next
 	}
-	mounted := api.Mount(beside, console.Serves, s.handler)
+	mounted := api.Mount(next, console.Serves, s.handler)
 	if config.env == fiscal.Sandbox {
 		mounted = console.Home(mounted)
 	}

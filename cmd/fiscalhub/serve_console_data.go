@@ -13,7 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// consoleData keeps what the console shows beside documents: the search index, the counts
+// consoleData keeps what the console shows besides documents: the search index, the counts
 // of the overview, and the log of API requests.
 type consoleData struct {
 	kept     bool // false: this process keeps none of it

@@ -30,6 +30,10 @@ func newRegistry(env fiscal.Environment, s *store.Store, log *slog.Logger) (*pro
 	build.WithLabelValues(version, revision(), runtime.Version(), string(env), s.Engine()).Set(1)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, figures)
 	s.OnCommit(commitMetrics(registry))
+	registry.MustRegister(
+		metric.NewCounterFunc(metric.CommitTotal, func() float64 { return float64(s.WorkCount().Commits) }),
+		metric.NewCounterFunc(metric.StatementTotal, func() float64 { return float64(s.WorkCount().Statements) }),
+	)
 	return registry, nil
 }
 

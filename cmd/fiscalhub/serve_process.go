@@ -205,7 +205,7 @@ func (p process) run(ctx context.Context) error {
 		p.drain(ctx)
 	}
 	p.api.Drain()
-	stopWork() // nothing more is claimed; stages that are under way finish beside the requests
+	stopWork() // nothing more is claimed; running stages and requests finish at the same time
 	grace, cancel := context.WithTimeout(uncancelled, requestGrace)
 	defer cancel()
 	if err := p.listeners.shutdown(grace); err != nil {

@@ -25,17 +25,17 @@ import (
 	"time"
 )
 
-// tlsIdentity is a certificate for 127.0.0.1 that signs itself.
+// tlsIdentity is a certificate for 127.0.0.1 and other addresses that signs itself.
 type tlsIdentity struct{ chain, key []byte }
 
-func newTLSIdentity(t *testing.T, serial int64, until time.Time) tlsIdentity {
+func newTLSIdentity(t *testing.T, serial int64, until time.Time, addresses ...net.IP) tlsIdentity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	shape := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "fiscalhub"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "fiscalhub"}, IPAddresses: append(addresses, net.IPv4(127, 0, 0, 1)),
 		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, shape, shape, key.Public(), key)

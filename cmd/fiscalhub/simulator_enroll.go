@@ -13,7 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// Files in the folder of enrolled taxpayers, beside RNC.p12 and RNC.password.
+// Files in the folder of enrolled taxpayers, in addition to RNC.p12 and RNC.password.
 const (
 	rootsFile   = "roots.pem"
 	rootKeyFile = "simulator-root.pem" // the root with its key, for a later start

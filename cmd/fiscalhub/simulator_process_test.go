@@ -69,7 +69,7 @@ func (s *simulatorProcess) stop(t *testing.T) {
 	}
 	select {
 	case <-s.done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("the simulator has not ended\n%s", s.log)
 	}
 }

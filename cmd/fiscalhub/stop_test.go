@@ -77,7 +77,9 @@ func (s *serverProcess) answered(t *testing.T) map[string]int {
 // answer every request that it has read, and keep every acknowledged invoice.
 func TestStopUnderLoadLosesNoRequest(t *testing.T) {
 	t.Parallel()
-	const cycles, delay = 5, 200 * time.Millisecond
+	// The delay is long, because on a busy machine a client may send its request long
+	// after it took the time.
+	const cycles, delay = 3, 2 * time.Second
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		args := []string{"--data", filepath.Join(t.TempDir(), "data"), "--database", address, "--rate-limit", "0", "--drain-delay", delay.String()}
 		server := serve(t, args...)
@@ -88,7 +90,7 @@ func TestStopUnderLoadLosesNoRequest(t *testing.T) {
 		for cycle := range cycles {
 			wait := load(t, c, server.base, string(rune('A'+cycle)), acks)
 			before := acks.n.Load()
-			eventually(t, 30*time.Second, "clients create invoices", func() bool { return acks.n.Load() > before+20 })
+			eventually(t, time.Minute, "clients create invoices", func() bool { return acks.n.Load() > before+20 })
 			server.signal(t, syscall.SIGTERM)
 			stopped := time.Now()
 			for {
@@ -100,10 +102,10 @@ func TestStopUnderLoadLosesNoRequest(t *testing.T) {
 					break
 				}
 			}
-			if code := server.ended(t, 30*time.Second); code != 0 {
+			if code := server.ended(t); code != 0 {
 				t.Errorf("cycle %d: exit code %d\n%s", cycle, code, server.log)
 			}
-			if took := time.Since(stopped); took < delay || took > 10*time.Second {
+			if took := time.Since(stopped); took < delay || took > 40*time.Second {
 				t.Errorf("cycle %d: it took %s to stop", cycle, took)
 			}
 			known := wait()
@@ -113,7 +115,7 @@ func TestStopUnderLoadLosesNoRequest(t *testing.T) {
 				}
 			}
 			for _, o := range known {
-				if o.status != http.StatusAccepted && o.begun.Before(stopped.Add(delay/4)) {
+				if o.status != http.StatusAccepted && o.begun.Before(stopped.Add(delay/20)) {
 					t.Errorf("cycle %d: a request of %s after the signal got %d, %v", cycle, o.begun.Sub(stopped), o.status, o.err)
 				}
 				if o.status != 0 && o.status != http.StatusAccepted && o.status != http.StatusServiceUnavailable {
@@ -144,7 +146,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	server := serve(t, "--data", t.TempDir(), "--drain-delay", "1m")
 	server.signal(t, syscall.SIGTERM)
-	eventually(t, 5*time.Second, "/readyz fails after the first signal", func() bool {
+	eventually(t, 60*time.Second, "/readyz fails after the first signal", func() bool {
 		status, err := get(t.Context(), server.base+"/readyz")
 		return err == nil && status == http.StatusServiceUnavailable
 	})
@@ -152,7 +154,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 		t.Errorf("/livez while stopping: %d, %v", status, err)
 	}
 	server.signal(t, syscall.SIGTERM)
-	if code := server.ended(t, 5*time.Second); code != -1 {
+	if code := server.ended(t); code != -1 {
 		t.Errorf("exit code %d, want the end by the signal", code)
 	}
 }
@@ -162,7 +164,7 @@ func TestInterruptStopsWithoutDrainDelay(t *testing.T) {
 	t.Parallel()
 	server := serve(t, "--data", t.TempDir(), "--drain-delay", "1m")
 	server.signal(t, syscall.SIGINT)
-	if code := server.ended(t, 10*time.Second); code != 0 {
+	if code := server.ended(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, server.log)
 	}
 }

@@ -30,18 +30,36 @@ func suspensions(t *terminal, s *store.Store) (map[store.Subject]store.Suspensio
 	return bySubject, err
 }
 
-// suspend suspends a subject.
-func (t *terminal) suspend(s *store.Store, subject store.Subject, f reasonFlag) error {
-	ctx := f.context(t.ctx)
-	return s.Update(ctx, func(tx *store.Tx) error {
-		return tx.Suspend(ctx, store.Suspension{Subject: subject, Reason: f.Reason, At: s.Now()})
-	})
+// suspensionChange is a change of a suspension, and the line that says that it is done.
+type suspensionChange struct {
+	change func(context.Context, *store.Tx, store.Suspension) error
+	done   lang.Message
 }
 
-// resume ends the suspension of a subject.
-func (t *terminal) resume(s *store.Store, subject store.Subject, f reasonFlag) error {
+// suspending suspends a subject.
+func suspending() suspensionChange {
+	return suspensionChange{
+		func(ctx context.Context, tx *store.Tx, s store.Suspension) error { return tx.Suspend(ctx, s) },
+		lang.Messagef("suspended; every server answers its requests with 403 within 5 seconds",
+			"suspendido; todos los servidores responden 403 a sus solicitudes en 5 segundos"),
+	}
+}
+
+// resuming ends the suspension of a subject.
+func resuming() suspensionChange {
+	return suspensionChange{
+		func(ctx context.Context, tx *store.Tx, s store.Suspension) error { return tx.Resume(ctx, s.Subject) },
+		lang.Messagef("resumed; every server serves it again within 5 seconds",
+			"reanudado; todos los servidores lo atienden otra vez en 5 segundos"),
+	}
+}
+
+// apply makes the change for a subject.
+func (c suspensionChange) apply(t *terminal, s *store.Store, f reasonFlag, subject store.Subject) error {
 	ctx := f.context(t.ctx)
-	return s.Update(ctx, func(tx *store.Tx) error { return tx.Resume(ctx, subject) })
+	return s.Update(ctx, func(tx *store.Tx) error {
+		return c.change(ctx, tx, store.Suspension{Subject: subject, Reason: f.Reason, At: s.Now()})
+	})
 }
 
 type taxpayerSuspendCmd struct {
@@ -51,9 +69,7 @@ type taxpayerSuspendCmd struct {
 
 // Run suspends a taxpayer.
 func (c taxpayerSuspendCmd) Run(t *terminal) error {
-	return t.changeTaxpayer(c.ID, suspendedLine(), func(s *store.Store, subject store.Subject) error {
-		return t.suspend(s, subject, c.reasonFlag)
-	})
+	return t.changeTaxpayer(c.ID, c.reasonFlag, suspending())
 }
 
 type taxpayerResumeCmd struct {
@@ -63,15 +79,13 @@ type taxpayerResumeCmd struct {
 
 // Run ends the suspension of a taxpayer.
 func (c taxpayerResumeCmd) Run(t *terminal) error {
-	return t.changeTaxpayer(c.ID, resumedLine(), func(s *store.Store, subject store.Subject) error {
-		return t.resume(s, subject, c.reasonFlag)
-	})
+	return t.changeTaxpayer(c.ID, c.reasonFlag, resuming())
 }
 
 // changeTaxpayer makes a change, and answers the taxpayer.
-func (t *terminal) changeTaxpayer(id string, done lang.Message, change func(*store.Store, store.Subject) error) error {
+func (t *terminal) changeTaxpayer(id string, f reasonFlag, c suspensionChange) error {
 	return t.withStore(func(s *store.Store) error {
-		if err := change(s, store.TaxpayerSubject(id)); err != nil {
+		if err := c.apply(t, s, f, store.TaxpayerSubject(id)); err != nil {
 			return missing(err, "taxpayer", id)
 		}
 		found, err := s.Taxpayer(t.ctx, id)
@@ -82,7 +96,7 @@ func (t *terminal) changeTaxpayer(id string, done lang.Message, change func(*sto
 		if err != nil {
 			return err
 		}
-		return t.answer(newTaxpayerView(found).with(suspended), func(w io.Writer) { say(w, done) })
+		return t.answer(newTaxpayerView(found).with(suspended), func(w io.Writer) { say(w, c.done) })
 	})
 }
 
@@ -93,9 +107,7 @@ type credentialSuspendCmd struct {
 
 // Run suspends a credential.
 func (c credentialSuspendCmd) Run(t *terminal) error {
-	return t.changeCredential(c.ID, suspendedLine(), func(s *store.Store, subject store.Subject) error {
-		return t.suspend(s, subject, c.reasonFlag)
-	})
+	return t.changeCredential(c.ID, c.reasonFlag, suspending())
 }
 
 type credentialResumeCmd struct {
@@ -105,22 +117,20 @@ type credentialResumeCmd struct {
 
 // Run ends the suspension of a credential.
 func (c credentialResumeCmd) Run(t *terminal) error {
-	return t.changeCredential(c.ID, resumedLine(), func(s *store.Store, subject store.Subject) error {
-		return t.resume(s, subject, c.reasonFlag)
-	})
+	return t.changeCredential(c.ID, c.reasonFlag, resuming())
 }
 
 // changeCredential makes a change, and answers the credential.
-func (t *terminal) changeCredential(id string, done lang.Message, change func(*store.Store, store.Subject) error) error {
+func (t *terminal) changeCredential(id string, f reasonFlag, c suspensionChange) error {
 	return t.withStore(func(s *store.Store) error {
-		if err := change(s, store.CredentialSubject(id)); err != nil {
+		if err := c.apply(t, s, f, store.CredentialSubject(id)); err != nil {
 			return missing(err, "credential", id)
 		}
 		found, err := s.Credential(t.ctx, id)
 		if err != nil {
 			return err
 		}
-		return t.answer(newCredentialView(found), func(w io.Writer) { say(w, done) })
+		return t.answer(newCredentialView(found), func(w io.Writer) { say(w, c.done) })
 	})
 }
 
@@ -149,9 +159,7 @@ type environmentSuspendCmd struct {
 
 // Run suspends an environment.
 func (c environmentSuspendCmd) Run(t *terminal) error {
-	return t.changeEnvironment(c.Name, suspendedLine(), func(s *store.Store, subject store.Subject) error {
-		return t.suspend(s, subject, c.reasonFlag)
-	})
+	return t.changeEnvironment(c.Name, c.reasonFlag, suspending())
 }
 
 type environmentResumeCmd struct {
@@ -161,23 +169,21 @@ type environmentResumeCmd struct {
 
 // Run ends the suspension of an environment.
 func (c environmentResumeCmd) Run(t *terminal) error {
-	return t.changeEnvironment(c.Name, resumedLine(), func(s *store.Store, subject store.Subject) error {
-		return t.resume(s, subject, c.reasonFlag)
-	})
+	return t.changeEnvironment(c.Name, c.reasonFlag, resuming())
 }
 
 // changeEnvironment makes a change, and answers the environment.
-func (t *terminal) changeEnvironment(name string, done lang.Message, change func(*store.Store, store.Subject) error) error {
+func (t *terminal) changeEnvironment(name string, f reasonFlag, c suspensionChange) error {
 	env := fiscal.Environment(name)
 	return t.withStore(func(s *store.Store) error {
-		if err := change(s, store.EnvironmentSubject(env)); err != nil {
+		if err := c.apply(t, s, f, store.EnvironmentSubject(env)); err != nil {
 			return err
 		}
 		suspended, err := suspensions(t, s)
 		if err != nil {
 			return err
 		}
-		return t.answer(newEnvironmentView(env, suspended), func(w io.Writer) { say(w, done) })
+		return t.answer(newEnvironmentView(env, suspended), func(w io.Writer) { say(w, c.done) })
 	})
 }
 
@@ -202,14 +208,4 @@ func (environmentListCmd) Run(t *terminal) error {
 		}
 		return t.list(views, b)
 	})
-}
-
-func suspendedLine() lang.Message {
-	return lang.Messagef("suspended; every server answers its requests with 403 within 5 seconds",
-		"suspendido; todos los servidores responden 403 a sus solicitudes en 5 segundos")
-}
-
-func resumedLine() lang.Message {
-	return lang.Messagef("resumed; every server serves it again within 5 seconds",
-		"reanudado; todos los servidores lo atienden otra vez en 5 segundos")
 }

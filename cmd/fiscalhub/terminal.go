@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -69,11 +70,15 @@ func (t *terminal) log(level slog.Level) *slog.Logger {
 // A command that only reads or changes things never creates a database: a wrong --data
 // would otherwise look like an empty database.
 func (t *terminal) openStore() (*store.Store, error) {
+	file, err := store.SQLiteFile(t.databaseAddress())
+	if err != nil {
+		return nil, err
+	}
 	if t.mayCreate {
-		if err := os.MkdirAll(t.cli.Data, 0o700); err != nil {
+		if err := atomicfile.MkdirAll(t.cli.Data, 0o700); err != nil {
 			return nil, lang.Errorf("data folder: %s", "carpeta de datos: %s", err)
 		}
-	} else if file, ok := strings.CutPrefix(t.databaseAddress(), "sqlite:"); ok {
+	} else if file != "" {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 			return nil, lang.Errorf(
 				"there is no database at %s: name its folder with --data or its address with --database. `fiscalhub serve`, `fiscalhub onboard` and `fiscalhub taxpayer create` create one",
@@ -138,7 +143,7 @@ func (t *terminal) keyring(s *store.Store, keys *seal.Keys) (*access.Keyring, er
 	done, err := access.FinishRotation(t.ctx, s, keys)
 	switch {
 	case err != nil:
-		// The right key was found beside the file, so the command can go on.
+		// The right key was found in the same folder, so the command can continue.
 		t.warn(lang.Messagef("the master key in use could not be written to %s: %s",
 			"no se pudo escribir la clave maestra en uso en %s: %s", keys.File(), oneLine(err)))
 	case done:

@@ -62,7 +62,7 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 		}
 		eventually(t, time.Minute, "a call to the authority fails", func() bool { return len(named(collector, "authority result")) > 0 })
 		server.signal(t, syscall.SIGINT)
-		server.ended(t, time.Minute)
+		server.ended(t)
 		if n := strings.Count(server.log.String(), `"trace_id":"`+clientTrace+`"`); n < 3 {
 			t.Errorf("%d lines of the log have the id of the trace, want those of the request and of the stages:\n%s", n, server.log)
 		}
@@ -70,7 +70,7 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 		server = serveTraced(t, collector, args...)
 		eventually(t, time.Minute, "the webhook receives the verdict", func() bool { return len(hooks.arrivals("fiscal_document.accepted")) > 0 })
 		server.signal(t, syscall.SIGINT)
-		server.ended(t, time.Minute)
+		server.ended(t)
 		checkTrace(t, e, hooks, collector)
 	})
 }

@@ -156,7 +156,7 @@ func (m *fixtureMaker) serve(args []string) (stop func()) {
 	m.base = server.base
 	return func() {
 		server.signal(m.t, syscall.SIGINT)
-		if code := server.ended(m.t, time.Minute); code != exitOK {
+		if code := server.ended(m.t); code != exitOK {
 			m.t.Fatalf("exit code %d\n%s", code, server.log)
 		}
 	}

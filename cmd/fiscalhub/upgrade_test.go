@@ -49,7 +49,7 @@ func (u *upgrade) sandbox(t *testing.T) {
 	u.invoicesRead(t, "sandbox")
 	u.documentsEnd(t, "sandbox")
 	server.signal(t, syscall.SIGINT)
-	if code := server.ended(t, time.Minute); code != exitOK {
+	if code := server.ended(t); code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, server.log)
 	}
 }

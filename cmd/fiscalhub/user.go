@@ -17,7 +17,7 @@ import (
 type userCmd struct {
 	Create  userCreateCmd  `cmd:"" help:"Create a person of the console. Prints a link, valid for 24 hours and once, where the person sets a password."`
 	List    userListCmd    `cmd:"" help:"List the people of the console."`
-	Disable userDisableCmd `cmd:"" help:"Keep a person from signing in, and end the sessions of the person."`
+	Disable userDisableCmd `cmd:"" help:"Disable a person: end the sessions and refuse new sign-ins."`
 	Reset   userResetCmd   `cmd:"" help:"Remove password and second factor, end the sessions, enable the person, and print a new link."`
 	Role    userRoleCmd    `cmd:"" help:"Give a person another role, and end the sessions of the person."`
 }

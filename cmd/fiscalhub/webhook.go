@@ -8,6 +8,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -69,19 +70,24 @@ func (t *terminal) withEndpoints(f privateFlag, fn func(*notify.Endpoints) error
 		return err
 	}
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, _ *access.Keyring) error {
-		poster, err := webhook.New(webhook.Options{Now: s.Now, Guard: guard})
-		if err != nil {
-			return err
-		}
-		defer poster.Close()
-		all, err := notify.NewEndpoints(notify.EndpointsOptions{
-			Store: s, Secrets: access.NewSecrets(s, keys), Poster: poster, Guard: guard, Now: s.Now,
-		})
-		if err != nil {
-			return err
-		}
-		return fn(all)
+		return useEndpoints(s, keys, guard, fn)
 	})
+}
+
+// useEndpoints runs fn with the service for endpoints of an open database.
+func useEndpoints(s *store.Store, keys *seal.Keys, guard netguard.Guard, fn func(*notify.Endpoints) error) error {
+	poster, err := webhook.New(webhook.Options{Now: s.Now, Guard: guard})
+	if err != nil {
+		return err
+	}
+	defer poster.Close()
+	all, err := notify.NewEndpoints(notify.EndpointsOptions{
+		Store: s, Secrets: access.NewSecrets(s, keys), Poster: poster, Guard: guard, Now: s.Now,
+	})
+	if err != nil {
+		return err
+	}
+	return fn(all)
 }
 
 // withEndpoint runs fn with one endpoint of any taxpayer. It fails when there is

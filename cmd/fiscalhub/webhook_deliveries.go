@@ -144,7 +144,7 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 
 // runReplay makes the events of a replay due and shows the progress.
 func (t *terminal) runReplay(all *notify.Endpoints, e store.Endpoint, plan store.ReplayPlan) error {
-	progress := t.startProgress("webhook replay", "events")
+	progress := t.startProgress(lang.Messagef("webhook replay", "reenvío de webhooks"), lang.Messagef("events", "eventos"))
 	defer progress.end(t)
 	err := all.RunReplay(t.ctx, e.Scope, e.ID, func(due int64) {
 		if due < plan.Events {

@@ -211,7 +211,7 @@ func TestKilledServiceDeliversEveryEvent(t *testing.T) {
 			case <-time.After(time.Minute):
 				t.Fatal("no event arrives")
 			}
-			server.Load().ended(t, 10*time.Second)
+			server.Load().ended(t)
 			start()
 		}
 		<-created

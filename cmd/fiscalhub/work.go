@@ -15,7 +15,7 @@ type workCmd struct {
 	Show    workShowCmd    `cmd:"" help:"Show one document with its attempts, its evidence and its job."`
 	Resolve workResolveCmd `cmd:"" help:"Record an operator's decision about a document that was sent."`
 	Resend  workResendCmd  `cmd:"" help:"Send the same bytes again, after look-ups have shown that the authority does not have them."`
-	Requeue workRequeueCmd `cmd:"" help:"Put a document that no worker continues with back to work."`
+	Requeue workRequeueCmd `cmd:"" help:"Give a document without a job a new one, so that a worker continues with it."`
 }
 
 type workListCmd struct {

@@ -41,7 +41,7 @@ func (c workResendCmd) Run(t *terminal) error {
 
 type workRequeueCmd struct {
 	ID     string `arg:"" help:"Id of the fiscal document, or of its invoice."`
-	Reason string `required:"" help:"Why it goes back to work, at most 1000 characters. It stays in the history." placeholder:"TEXT"`
+	Reason string `required:"" help:"Why a worker continues with the document, at most 1000 characters. It stays in the history." placeholder:"TEXT"`
 }
 
 // Run puts a document back at the stage that its evidence asks for.

@@ -23,7 +23,7 @@ const (
 	ReasonWrongSecret Reason = "wrong_secret" // the rest of the key is not that of the credential
 	ReasonRevoked     Reason = "revoked"
 	ReasonExpired     Reason = "expired"
-	ReasonAltered     Reason = "altered" // somebody has changed the credential in the database
+	ReasonAltered     Reason = "altered" // the row of the credential was changed in the database
 )
 
 // DeniedError is an ErrDenied with its reason.

@@ -23,7 +23,7 @@ var ErrAltered = errors.New("the credential was changed in the database: revoke 
 const (
 	// boundPepper begins every pepper of this version. Earlier programs use such a pepper
 	// like any other. It says that every credential with this pepper has a binding, and
-	// nobody can remove it without the master key.
+	// no one without the master key can remove it.
 	boundPepper = "fiscalhub pepper of bound credentials\x00"
 	// kindBound is the mark of a pepper of an earlier version: since when its credentials
 	// have bindings. The mark has the version of its pepper.

@@ -29,7 +29,7 @@ func (k *Keyring) RunCheckpoints(ctx context.Context, log *slog.Logger) {
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case errors.As(err, &broken) || errors.Is(err, audit.ErrCheckpoint):
-			log.Error("The audit log is not what was written. No checkpoint is signed. Run fiscalhub audit verify, and find out who can write to the database.", "error", err.Error())
+			log.Error("Entries of the audit log were changed after they were written. No checkpoint is signed. Run fiscalhub audit verify, and find out who can write to the database.", "error", err.Error())
 		default:
 			log.Warn("Cannot store a checkpoint of the audit log. The next attempt is in 5 minutes.", "error", err.Error())
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -52,19 +53,11 @@ func (a *API) newDocumentResource(x *exchange, inv store.Invoice) documentResour
 	}
 	return documentResource{
 		ID: inv.DocumentID, TaxpayerID: inv.TaxpayerID, InvoiceID: inv.ID, ExternalID: inv.ExternalID,
-		ECFType: inv.Type, Status: inv.Status, ENCF: emptyAsNull(inv.ENCF), TrackID: emptyAsNull(inv.TrackID),
+		ECFType: inv.Type, Status: inv.Status, ENCF: answer.NullIfEmpty(inv.ENCF), TrackID: answer.NullIfEmpty(inv.TrackID),
 		Currency: inv.Currency, IssueDate: inv.IssueDate, Total: inv.DocumentTotal, StatusMessages: messages,
 		Links:     documentLinks{Self: self, XML: self + "/xml", PDF: self + "/pdf"},
 		CreatedAt: fiscal.FormatInstant(inv.CreatedAt), UpdatedAt: fiscal.FormatInstant(inv.UpdatedAt),
 	}
-}
-
-// emptyAsNull returns nil for an empty text, which JSON shows as null.
-func emptyAsNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // findDocument answers a list with the document of an external id, or an empty

@@ -2,44 +2,18 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 
+	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
-	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
-
-// endpointResource is a webhook endpoint in the form of the contract. Secret is
-// set only in the answers that create or rotate it.
-type endpointResource struct {
-	ID          string               `json:"id"`
-	URL         string               `json:"url"`
-	Events      []string             `json:"events"`
-	Description *string              `json:"description"`
-	Status      store.EndpointStatus `json:"status"`
-	Secret      string               `json:"secret,omitempty"`
-	CreatedAt   string               `json:"created_at"`
-	UpdatedAt   string               `json:"updated_at"`
-}
-
-func newEndpointResource(e store.Endpoint, secret webhook.Secret) endpointResource {
-	return endpointResource{
-		ID: e.ID, URL: e.URL, Events: e.Kinds, Description: emptyAsNull(e.Description), Status: e.Status,
-		Secret: secret.Reveal(), CreatedAt: fiscal.FormatInstant(e.CreatedAt), UpdatedAt: fiscal.FormatInstant(e.UpdatedAt),
-	}
-}
-
-func endpointPath(e store.Endpoint) string {
-	return "/v1/taxpayers/" + e.TaxpayerID + "/webhook-endpoints/" + e.ID
-}
 
 // createEndpoint creates an endpoint. The answer contains its secret. A request
 // with the same key and body gets the same answer again, without the secret when
@@ -55,10 +29,6 @@ func (a *API) createEndpoint(x *exchange) error {
 	}
 	intent := notify.Intent{
 		Key: key, Fingerprint: digest(document.Canonical()), RawDigest: digest(raw), RequestID: x.id,
-		Answer: func(e store.Endpoint, secret webhook.Secret) (string, []byte, error) {
-			body, err := pipeline.EncodeAnswer(newEndpointResource(e, secret), pipeline.Meta{RequestID: x.id})
-			return endpointPath(e), body, err
-		},
 	}
 	ctx, cancel := x.deadline()
 	defer cancel()
@@ -66,30 +36,12 @@ func (a *API) createEndpoint(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if created.SecretEnded {
-		if created.Answer.Body, err = withoutSecret(created.Answer.Body); err != nil {
-			return err
-		}
-	}
 	x.replayed = created.Replayed
 	x.w.Header().Set("Location", created.Answer.Location)
 	if created.Replayed {
 		x.w.Header().Set("Idempotency-Replayed", "true")
 	}
 	return x.write(created.Answer.HTTPStatus, created.Answer.Body)
-}
-
-// withoutSecret returns a stored answer to a creation without the secret.
-func withoutSecret(body []byte) ([]byte, error) {
-	var stored struct {
-		Data endpointResource `json:"data"`
-		Meta pipeline.Meta    `json:"meta"`
-	}
-	if err := json.Unmarshal(body, &stored); err != nil {
-		return nil, fmt.Errorf("api: read a stored answer: %w", err)
-	}
-	stored.Data.Secret = ""
-	return pipeline.EncodeAnswer(stored.Data, stored.Meta)
 }
 
 // storeEndpoint validates the request and stores the endpoint. A known key
@@ -150,8 +102,8 @@ func (a *API) listEndpoints(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return respondPage(x, page, endpoints, func(e store.Endpoint) (string, endpointResource) {
-		return e.ID, newEndpointResource(e, webhook.Secret{})
+	return respondPage(x, page, endpoints, func(e store.Endpoint) (string, notify.EndpointResource) {
+		return e.ID, notify.NewEndpointResource(e, webhook.Secret{})
 	})
 }
 
@@ -207,7 +159,7 @@ func (a *API) checkNoArguments(x *exchange) error {
 
 // readEndpoint answers one endpoint.
 func (a *API) readEndpoint(_ context.Context, x *exchange, e store.Endpoint) error {
-	return x.respond(newEndpointResource(e, webhook.Secret{}))
+	return x.respond(notify.NewEndpointResource(e, webhook.Secret{}))
 }
 
 // deleteEndpoint deletes an endpoint.
@@ -225,7 +177,7 @@ func (a *API) rotateEndpoint(ctx context.Context, x *exchange, e store.Endpoint)
 	if err != nil {
 		return err
 	}
-	return x.respond(newEndpointResource(e, secret))
+	return x.respond(notify.NewEndpointResource(e, secret))
 }
 
 // enableEndpoint makes the sender deliver to a disabled endpoint again.
@@ -234,7 +186,7 @@ func (a *API) enableEndpoint(ctx context.Context, x *exchange, e store.Endpoint)
 	if err != nil {
 		return err
 	}
-	return x.respond(newEndpointResource(e, webhook.Secret{}))
+	return x.respond(notify.NewEndpointResource(e, webhook.Secret{}))
 }
 
 // testResource is the result of a test of an endpoint.
@@ -262,7 +214,7 @@ func (a *API) testEndpoint(_ context.Context, x *exchange, e store.Endpoint) err
 	if err != nil {
 		return err
 	}
-	return x.respond(testResource{Delivered: result.OK(), HTTPStatus: zeroAsNull(int64(result.Status)), Error: emptyAsNull(result.Error)})
+	return x.respond(testResource{Delivered: result.OK(), HTTPStatus: zeroAsNull(int64(result.Status)), Error: answer.NullIfEmpty(result.Error)})
 }
 
 // zeroAsNull returns nil for zero, which JSON shows as null.

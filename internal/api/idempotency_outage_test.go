@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,7 +16,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
@@ -202,5 +205,40 @@ func TestBlanksAroundAnIdempotencyKeyAreIgnored(t *testing.T) {
 			head, text := e.rawCreation(spelt, invoiceBody("A-1"))
 			wantReplay(t, strconv.Quote(spelt), first, e.dial(t).exchange(t, http.MethodPost, head+string(text)))
 		}
+	})
+}
+
+// A creation finds its key or its external id in use. Then the database fails over to a
+// copy that lacks the row, before the creation reads it. The answer must not be 404: the
+// same request succeeds after a moment.
+func TestRowThatVanishesInAFailoverIsAnswered503(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		forget := []string{`DROP TRIGGER idempotency_no_delete`, `DELETE FROM idempotency`}
+		if e.store.Engine() == "postgres" {
+			forget = []string{`SET session_replication_role = replica`, `DELETE FROM idempotency`}
+		}
+		e.created(e.create("k", invoiceBody("A-1")))
+		conn, err := e.database(t).Conn(t.Context())
+		e.must(err)
+		for _, tt := range []struct {
+			name, key, externalID string
+			failover              []string
+		}{
+			{"external id", "another key", "A-1", []string{`UPDATE invoices SET external_id = 'A-0'`}},
+			{"key", "k", "A-1", forget},
+		} {
+			var once sync.Once
+			e.store.OnCommit(func(_ time.Duration, err error) {
+				if errors.Is(err, store.ErrExternalIDTaken) || err != nil && strings.Contains(err.Error(), "the idempotency key exists") {
+					once.Do(func() { executeAll(t, conn, tt.failover...) })
+				}
+			})
+			a := e.create(tt.key, invoiceBody(tt.externalID))
+			wantCode(t, tt.name, a, http.StatusServiceUnavailable, "service_unavailable")
+			if a.header.Get("Retry-After") == "" {
+				t.Errorf("%s: no Retry-After", tt.name)
+			}
+		}
+		e.created(e.create("k", invoiceBody("A-1"))) // the copy has neither the key nor the external id
 	})
 }

@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/live"
-	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
@@ -63,7 +63,7 @@ func (a *API) receiveInbound(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.respondAs(http.StatusAccepted, receivedResource{received.EventID, received.Duplicate}, pipeline.Meta{RequestID: x.id})
+	return x.respondAs(http.StatusAccepted, receivedResource{received.EventID, received.Duplicate}, answer.Meta{RequestID: x.id})
 }
 
 // countSource counts a message in the rate-limit window of its source.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -55,7 +56,7 @@ func (a *API) createInvoice(x *exchange) error {
 		return x.write(done.HTTPStatus, done.Body)
 	}
 	if inv, ok := a.awaitInvoice(x, done.ObjectID); ok {
-		return x.respondAs(done.HTTPStatus, pipeline.NewInvoiceResource(inv), pipeline.Meta{RequestID: x.id})
+		return x.respondAs(done.HTTPStatus, pipeline.NewInvoiceResource(inv), answer.Meta{RequestID: x.id})
 	}
 	return x.write(done.HTTPStatus, done.Body)
 }

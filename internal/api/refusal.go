@@ -14,7 +14,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Reasons for which the API refuses a credential, beside those of package access.
+// Reasons for which the API refuses a credential, in addition to those of package access.
 const (
 	reasonMissing          access.Reason = "missing"
 	reasonMalformed        access.Reason = "malformed"
@@ -64,7 +64,7 @@ func (a *API) refuse(x *exchange, reason access.Reason, prefix string, credentia
 		}
 		a.log.LogAttrs(x.r.Context(), slog.LevelWarn, "The service refused an API key.", attrs...)
 	}
-	// Somebody has a key who should not have it.
+	// The key is in the wrong hands.
 	stolen := reason == access.ReasonRevoked || reason == access.ReasonAltered || reason == reasonWrongAddress || reason == reasonWrongCertificate ||
 		reason == reasonSuspended && credential.Suspended.Kind() == "credential"
 	if stolen && a.refusals.mayReport(credential.ID) {

@@ -210,7 +210,9 @@ func TestGoSamples(t *testing.T) {
 		packages := []string{"bytes", "crypto/hmac", "crypto/sha256", "encoding/base64", "encoding/json", "io", "net/http", "strings", "time"}
 		program = strings.Replace(program, "import (\n", "import (\n\t\""+strings.Join(packages, "\"\n\t\"")+"\"\n", 1)
 		source, binary := r.write("main.go", program), filepath.Join(r.dir, "samples")
-		if out, err := exec.CommandContext(r.e.t.Context(), "go", "build", "-o", binary, source).CombinedOutput(); err != nil {
+		build := exec.CommandContext(r.e.t.Context(), "go", "build", "-trimpath", "-o", binary, source)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // the flags of scripts/build: packages that are compiled already
+		if out, err := build.CombinedOutput(); err != nil {
 			r.e.t.Fatalf("%v\n%s", err, out)
 		}
 		r.run(binary)

@@ -185,7 +185,7 @@ func (h *blockingPlan) plan() pipeline.Plan {
 // await waits until n creations are blocked.
 func (h *blockingPlan) await(t *testing.T, n int) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for i := range n {
 		select {
 		case <-h.entered:
@@ -365,7 +365,7 @@ func receive[T any](t *testing.T, what string, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s: not within 20 seconds", what)
 		panic("unreachable")
 	}

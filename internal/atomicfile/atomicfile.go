@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // Create writes a new file with mode 0600. It fails with fs.ErrExist when the file
@@ -18,10 +19,21 @@ func Create(path, text string) error { return write(path, text, os.Link) }
 // one.
 func Replace(path, text string) error { return write(path, text, os.Rename) }
 
+// CreateTemp creates a temporary file with mode 0600 in the folder of path. The error
+// names the folder: the caller has never seen the name of the temporary file.
+func CreateTemp(path string) (*os.File, error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return nil, &fs.PathError{Op: "create a file in", Path: filepath.Dir(path), Err: failed.Err}
+	}
+	return tmp, err
+}
+
 // write writes a temporary file in the folder of path, syncs it, and calls publish
 // to give it its name.
 func write(path, text string, publish func(from, to string) error) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	tmp, err := CreateTemp(path)
 	if err != nil {
 		return err
 	}
@@ -43,11 +55,36 @@ func write(path, text string, publish func(from, to string) error) (err error) {
 	return SyncDir(filepath.Dir(path))
 }
 
-// SyncDir makes the names of the files in a folder durable.
+// SyncDir makes the names of the files in a folder durable. Windows writes them to its
+// journal, and cannot sync a folder.
 func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// MkdirAll creates a folder and those above it that are missing, and makes their names
+// durable: the files in a folder survive a power cut only if the name of the folder does.
+// It leaves a folder that exists as it is.
+func MkdirAll(dir string, mode fs.FileMode) error {
+	dir = filepath.Clean(dir)
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := MkdirAll(parent, mode); err != nil {
+			return err
+		}
+	}
+	// os.MkdirAll also succeeds when another process has just created the folder.
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	return SyncDir(parent)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,8 +57,9 @@ func TestTheFolderMustExist(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "missing", "file")
 	for name, write := range map[string]func(string, string) error{"Create": Create, "Replace": Replace} {
-		if err := write(path, "text"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v, want fs.ErrNotExist", name, err)
+		err := write(path, "text")
+		if want := "create a file in " + filepath.Dir(path) + ": "; !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want fs.ErrNotExist with %q", name, err, want)
 		}
 	}
 }
@@ -99,4 +101,27 @@ func TestOneOfManyCreatesSucceeds(t *testing.T) {
 		t.Fatal("no call created the file")
 	}
 	wantOnly(t, path, *winner.Load())
+}
+
+func TestMkdirAllCreatesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	dir := filepath.Join(top, "one", "two", "three")
+	for range 2 { // the second call finds the folder
+		if err := MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
+			t.Errorf("the folder: %v, %v; want mode 0700", info, err)
+		}
+	}
+	file := filepath.Join(top, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []string{file, filepath.Join(file, "below")} {
+		if err := MkdirAll(wrong, 0o700); err == nil {
+			t.Errorf("MkdirAll over a file succeeds: %s", wrong)
+		}
+	}
 }

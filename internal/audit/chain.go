@@ -34,7 +34,7 @@ func NewCheckerFrom(last Head) *Checker {
 	return &Checker{last: last, marks: make(map[int64]Checkpoint)}
 }
 
-// BrokenError means that the log is not what was written. Seq is the first wrong entry.
+// BrokenError means that the log was changed after it was written. Seq is the first wrong entry.
 type BrokenError struct {
 	Seq     int64
 	Problem string

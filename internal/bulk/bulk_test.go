@@ -16,6 +16,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/bulk"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // invoice returns a valid request.
@@ -43,7 +44,7 @@ func TestReadTakesLinesAndArrays(t *testing.T) {
 		"array":               "[\n" + invoice("a") + ",\n" + invoice("b") + "]\n",
 	} {
 		lines := read(t, text)
-		if len(lines) != 2 || lines[0].ExternalID != "a" || lines[1].ExternalID != "b" || lines[0].Problem+lines[1].Problem != "" {
+		if len(lines) != 2 || lines[0].ExternalID != "a" || lines[1].ExternalID != "b" || !lines[0].Problem.IsZero() || !lines[1].Problem.IsZero() {
 			t.Errorf("%s: %d lines, %+v", name, len(lines), lines[0])
 		}
 		if lines[0].Key() == lines[1].Key() || lines[0].Key() != read(t, invoice("a"))[0].Key() {
@@ -67,11 +68,11 @@ func TestReadNamesEveryProblem(t *testing.T) {
 		invoice("a"), strings.Replace(invoice("b"), `"DOP"`, `"XXX"`, 1), `{"external_id":"c"`, invoice("a"), "{}",
 	}, "\n"))
 	for i, want := range []string{"", "currency: ", "", "line 1 has the same external_id", "external_id: "} {
-		if got := lines[i].Problem; i != 2 && (want == "") != (got == "") || !strings.Contains(got, want) {
+		if got := lines[i].Problem.String(); i != 2 && (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("line %d: %q, want %q", i+1, got, want)
 		}
 	}
-	if lines[2].Problem == "" {
+	if lines[2].Problem.IsZero() {
 		t.Error("JSON that does not end has no problem")
 	}
 }
@@ -142,7 +143,7 @@ func TestARunThatEndsGoesOnWithoutASecondInvoice(t *testing.T) {
 			if err := sender.Wait(t.Context(), lines); err != nil {
 				t.Fatal(err)
 			}
-			for i, r := range bulk.Results(lines, j) {
+			for i, r := range bulk.Results(lines, j, lang.English) {
 				if r.Line != i+1 || r.Status != "accepted" || r.InvoiceID == "" || r.Error != "" {
 					t.Fatalf("%+v", r)
 				}
@@ -183,7 +184,7 @@ func TestARefusedInvoiceDoesNotStopTheOthers(t *testing.T) {
 	if err := (&bulk.Sender{API: s, Journal: j, Parallel: 2, Progress: func(bulk.Result) {}}).Send(t.Context(), lines); err != nil {
 		t.Fatal(err)
 	}
-	results := bulk.Results(lines, j)
+	results := bulk.Results(lines, j, lang.English)
 	if results[0].InvoiceID == "" || results[2].InvoiceID == "" || results[1].Status != bulk.Refused || !strings.Contains(results[1].Error, "taken") {
 		t.Errorf("%+v", results)
 	}
@@ -226,7 +227,7 @@ func TestReadCSVGroupsRowsIntoInvoices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(lines) != 2 || lines[0].Problem != "" || lines[0].Number != 2 || lines[1].Number != 4 || !strings.Contains(lines[1].Problem, "lines.0.quantity") {
+	if len(lines) != 2 || !lines[0].Problem.IsZero() || lines[0].Number != 2 || lines[1].Number != 4 || !strings.Contains(lines[1].Problem.String(), "lines.0.quantity") {
 		t.Fatalf("%d lines: %+v, %+v", len(lines), lines[0], lines[1])
 	}
 	var got struct {

@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
@@ -34,10 +34,12 @@ func ParseMap(text []byte) (*Map, error) {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
-		return nil, fmt.Errorf(`expected {"columns": {"external_id": "Heading", …}, "values": {"ecf_type": "32", …}}: %w`, err)
+		return nil, lang.Errorf(`expected {"columns": {"external_id": "Heading", …}, "values": {"ecf_type": "32", …}}: %s`,
+			`se espera {"columns": {"external_id": "Encabezado", …}, "values": {"ecf_type": "32", …}}: %s`, err)
 	}
 	if m.Columns["external_id"] == "" {
-		return nil, errors.New(`"columns" needs a heading for "external_id": rows with the same external_id are one invoice`)
+		return nil, lang.Errorf(`"columns" needs a heading for "external_id": rows with the same external_id are one invoice`,
+			`"columns" necesita un encabezado para "external_id": las filas con el mismo external_id son una factura`)
 	}
 	return &m, nil
 }
@@ -58,7 +60,7 @@ func ReadCSV(r io.Reader, m *Map) ([]*Line, error) {
 	}
 	headings, err := in.Read()
 	if err != nil {
-		return nil, fmt.Errorf("the headings: %w", err)
+		return nil, lang.Errorf("the headings: %s", "los encabezados: %s", err)
 	}
 	at, err := m.columnsOf(headings)
 	if err != nil {
@@ -84,7 +86,7 @@ func ReadCSV(r io.Reader, m *Map) ([]*Line, error) {
 	}
 	lines = current.appendTo(lines)
 	if len(lines) == 0 {
-		return nil, errors.New("the file has no invoice")
+		return nil, errEmpty()
 	}
 	checkAll(lines)
 	return lines, nil
@@ -93,17 +95,18 @@ func ReadCSV(r io.Reader, m *Map) ([]*Line, error) {
 // columnsOf finds the column of each path.
 func (m *Map) columnsOf(headings []string) (map[string]int, error) {
 	at := make(map[string]int, len(m.Columns))
-	var missing []string
+	var missing []lang.Message
 	for _, path := range slices.Sorted(maps.Keys(m.Columns)) {
 		i := slices.IndexFunc(headings, func(h string) bool { return strings.TrimSpace(h) == m.Columns[path] })
 		if i < 0 {
-			missing = append(missing, strconv.Quote(m.Columns[path])+" for "+path)
+			missing = append(missing, lang.Messagef("%q for %s", "%q para %s", m.Columns[path], path))
 			continue
 		}
 		at[path] = i
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("the file has no column %s; its columns are %s", strings.Join(missing, ", "), strings.Join(headings, ", "))
+		return nil, lang.Errorf("the file has no column %s; its columns are %s", "el archivo no tiene la columna %s; sus columnas son %s",
+			lang.Join(missing, ", "), strings.Join(headings, ", "))
 	}
 	return at, nil
 }
@@ -115,7 +118,7 @@ type csvInvoice struct {
 	m          *Map
 	head       object
 	lines      []any
-	problem    string
+	problem    lang.Message
 }
 
 // add adds a row: a line, and members of the invoice, which must be the same in all rows.
@@ -142,7 +145,8 @@ func (c *csvInvoice) add(row []string, at map[string]int) {
 	if c.head == nil {
 		c.head = head
 	} else if before, now := encode(c.head), encode(head); before != now {
-		c.problem = fmt.Sprintf("the rows of %s differ in columns that belong to the whole invoice", c.externalID)
+		c.problem = lang.Messagef("the rows of %s differ in columns that belong to the whole invoice",
+			"las filas de %s difieren en columnas que pertenecen a toda la factura", c.externalID)
 	}
 	c.lines = append(c.lines, line)
 }

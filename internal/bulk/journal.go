@@ -5,10 +5,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"sync"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A Result is what became of one line.
@@ -39,7 +40,7 @@ type header struct {
 }
 
 // ErrOtherJournal says that a journal belongs to another service or taxpayer.
-var ErrOtherJournal = errors.New("bulk: the journal belongs to another service or taxpayer")
+var ErrOtherJournal = lang.Errorf("the journal belongs to another service or taxpayer", "el diario es de otro servicio o contribuyente")
 
 // A Journal remembers which invoices the service has taken. It is a convenience: without
 // it, each invoice is sent once more with the same idempotency key, and the
@@ -59,7 +60,7 @@ func OpenJournal(path, service, taxpayer string) (*Journal, error) {
 	}
 	whole := content[:bytes.LastIndexByte(content, '\n')+1]
 	if err := j.load(whole, header{service, taxpayer}); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, lang.Errorf("%s: %s", "%s: %s", path, err)
 	}
 	if j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, err
@@ -86,15 +87,15 @@ func (j *Journal) load(content []byte, want header) error {
 	}
 	var found header
 	if err := json.Unmarshal(lines.Bytes(), &found); err != nil {
-		return fmt.Errorf("this is no journal: %w", err)
+		return lang.Errorf("this is no journal: %s", "esto no es un diario: %s", err)
 	}
 	if found != want {
-		return fmt.Errorf("%w: %s of %s", ErrOtherJournal, found.Taxpayer, found.Service)
+		return lang.Errorf("%s: %s of %s", "%s: %s de %s", ErrOtherJournal, found.Taxpayer, found.Service)
 	}
 	for lines.Scan() {
 		var e entry
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return fmt.Errorf("this is no journal: %w", err)
+			return lang.Errorf("this is no journal: %s", "esto no es un diario: %s", err)
 		}
 		j.entries[e.Key] = e.Result
 	}

@@ -10,10 +10,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
@@ -25,8 +25,8 @@ const maxLine = 4 << 20
 type Line struct {
 	Number     int // of the line in the file, or of the element in an array; the first one is 1
 	ExternalID string
-	Body       []byte // the request
-	Problem    string // why the invoice cannot be sent; empty when it can
+	Body       []byte       // the request
+	Problem    lang.Message // why the invoice cannot be sent; zero when it can
 }
 
 // Key returns the idempotency key of the invoice. It depends only on the request, so that
@@ -43,7 +43,7 @@ func Read(r io.Reader) ([]*Line, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	first, err := firstByte(in)
 	if errors.Is(err, io.EOF) {
-		return nil, errors.New("the file has no invoice")
+		return nil, errEmpty()
 	}
 	if err != nil {
 		return nil, err
@@ -55,7 +55,8 @@ func Read(r io.Reader) ([]*Line, error) {
 	case '{':
 		lines, err = readLines(in)
 	default:
-		return nil, errors.New("the file is no JSON: expected one invoice in each line, or an array of invoices")
+		return nil, lang.Errorf("the file is no JSON: expected one invoice in each line, or an array of invoices",
+			"el archivo no es JSON: se espera una factura en cada línea, o un arreglo de facturas")
 	}
 	if err != nil {
 		return nil, err
@@ -83,6 +84,10 @@ func firstByte(in *bufio.Reader) (byte, error) {
 	}
 }
 
+func errEmpty() error {
+	return lang.Errorf("the file has no invoice", "el archivo no tiene facturas")
+}
+
 func readLines(in *bufio.Reader) (lines []*Line, err error) {
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -92,7 +97,8 @@ func readLines(in *bufio.Reader) (lines []*Line, err error) {
 		}
 	}
 	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
-		return nil, fmt.Errorf("a line is longer than %d MiB: write one invoice in each line, without line breaks inside", maxLine>>20)
+		return nil, lang.Errorf("a line is longer than %d MiB: write one invoice in each line, without line breaks inside",
+			"una línea tiene más de %d MiB: escriba una factura en cada línea, sin saltos de línea dentro de ella", maxLine>>20)
 	}
 	return lines, scanner.Err()
 }
@@ -105,12 +111,12 @@ func readArray(in io.Reader) (lines []*Line, err error) {
 	for number := 1; d.More(); number++ {
 		var body json.RawMessage
 		if err := d.Decode(&body); err != nil {
-			return nil, fmt.Errorf("invoice %d of the array: %w", number, err)
+			return nil, lang.Errorf("invoice %d of the array: %s", "factura %d del arreglo: %s", number, err)
 		}
 		lines = append(lines, &Line{Number: number, Body: body})
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("the array does not end: %w", err)
+		return nil, lang.Errorf("the array does not end: %s", "el arreglo no termina: %s", err)
 	}
 	return lines, nil
 }
@@ -123,8 +129,9 @@ func checkAll(lines []*Line) {
 		if l.ExternalID == "" {
 			continue
 		}
-		if first, ok := seen[l.ExternalID]; ok && l.Problem == "" {
-			l.Problem = fmt.Sprintf("external_id: line %d has the same external_id; every invoice needs its own", first)
+		if first, ok := seen[l.ExternalID]; ok && l.Problem.IsZero() {
+			l.Problem = lang.Messagef("external_id: line %d has the same external_id; every invoice needs its own",
+				"external_id: la línea %d tiene el mismo external_id; cada factura necesita el suyo", first)
 			continue
 		}
 		seen[l.ExternalID] = l.Number
@@ -134,7 +141,7 @@ func checkAll(lines []*Line) {
 func (l *Line) check() {
 	document, err := strictjson.Parse(l.Body)
 	if err != nil {
-		l.Problem = err.Error()
+		l.Problem = lang.OfError(err)
 		return
 	}
 	var named struct {
@@ -146,15 +153,12 @@ func (l *Line) check() {
 	var problems fiscal.Problems
 	switch {
 	case errors.As(err, &problems):
-		var b bytes.Buffer
+		all := make([]lang.Message, len(problems))
 		for i, p := range problems {
-			if i > 0 {
-				b.WriteString("; ")
-			}
-			b.WriteString(p.Field + ": " + p.Message.String())
+			all[i] = lang.Messagef("%s: %s", "%s: %s", p.Field, p.Message)
 		}
-		l.Problem = b.String()
+		l.Problem = lang.Join(all, "; ")
 	case err != nil:
-		l.Problem = err.Error()
+		l.Problem = lang.OfError(err)
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // An API creates and reads invoices. *client.Client is one.
@@ -36,7 +36,7 @@ type Sender struct {
 // then is in the journal.
 func (s *Sender) Send(ctx context.Context, lines []*Line) error {
 	return s.each(ctx, lines, func(l *Line) bool {
-		if l.Problem != "" {
+		if !l.Problem.IsZero() {
 			return false
 		}
 		known, ok := s.Journal.Result(l)
@@ -92,7 +92,7 @@ func (s *Sender) send(ctx context.Context, l *Line) error {
 	case refused:
 		r.Status, r.Error = Refused, refusal
 	default:
-		return fmt.Errorf("line %d: %w", l.Number, err)
+		return lang.Errorf("line %d: %s", "línea %d: %s", l.Number, err)
 	}
 	return s.record(l, r)
 }
@@ -105,7 +105,7 @@ func (s *Sender) wait(ctx context.Context, l *Line) error {
 	for {
 		now, err := s.API.Invoice(ctx, r.InvoiceID, client.WithWait(waitStep))
 		if err != nil {
-			return fmt.Errorf("line %d: %w", l.Number, err)
+			return lang.Errorf("line %d: %s", "línea %d: %s", l.Number, err)
 		}
 		r.Status = string(now.Data.Status)
 		if final(r.Status) {
@@ -148,18 +148,19 @@ func refusalOf(err error) (string, bool) {
 func final(status string) bool { return fiscal.Status(status).Final() }
 
 // Results returns the result of every line, in the order of the file. Without a journal
-// they are the results of the check alone.
-func Results(lines []*Line, j *Journal) []Result {
+// they are the results of the check alone. The problems that the check found are in a
+// language; the errors in the journal are in that of the answers of the service.
+func Results(lines []*Line, j *Journal, in lang.Language) []Result {
 	out := make([]Result, 0, len(lines))
 	for _, l := range lines {
-		out = append(out, result(l, j))
+		out = append(out, result(l, j, in))
 	}
 	return out
 }
 
-func result(l *Line, j *Journal) Result {
-	if l.Problem != "" {
-		return Result{Line: l.Number, ExternalID: l.ExternalID, Status: Refused, Error: l.Problem}
+func result(l *Line, j *Journal, in lang.Language) Result {
+	if !l.Problem.IsZero() {
+		return Result{Line: l.Number, ExternalID: l.ExternalID, Status: Refused, Error: l.Problem.In(in)}
 	}
 	if j != nil {
 		if known, ok := j.Result(l); ok {

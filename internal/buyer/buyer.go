@@ -31,7 +31,12 @@ type Options struct {
 
 // Responses takes in commercial responses. It is safe for concurrent use.
 type Responses struct {
-	Options
+	store      *store.Store
+	env        fiscal.Environment
+	now        func() time.Time
+	log        *slog.Logger
+	publish    func(after store.Invoice, notified bool)
+	onResponse func(Outcome)
 
 	mu   sync.Mutex
 	full map[string]bool // documents whose limit was logged
@@ -48,14 +53,17 @@ func New(o Options) (*Responses, error) {
 	if o.OnResponse == nil {
 		o.OnResponse = func(Outcome) {}
 	}
-	return &Responses{Options: o, full: make(map[string]bool)}, nil
+	return &Responses{
+		store: o.Store, env: o.Env, now: o.Now, log: o.Log, publish: o.Publish, onResponse: o.OnResponse,
+		full: make(map[string]bool),
+	}, nil
 }
 
 // Commercial takes in a verified response to a document of any taxpayer of the
 // environment. It fails with reply.ErrNoDocument or reply.ErrMismatch when it is about
 // none of ours, and with reply.ErrTooMany when the document has enough responses.
 func (b *Responses) Commercial(ctx context.Context, r reply.Response) error {
-	issued, err := b.Store.IssuedUnder(ctx, b.Env, r.IssuerRNC, r.ENCF)
+	issued, err := b.store.IssuedUnder(ctx, b.env, r.IssuerRNC, r.ENCF)
 	if errors.Is(err, store.ErrNotFound) {
 		return reply.ErrNoDocument
 	}
@@ -65,24 +73,18 @@ func (b *Responses) Commercial(ctx context.Context, r reply.Response) error {
 	return b.update(ctx, func(tx *store.Tx) (store.Invoice, bool, error) { return b.Apply(ctx, tx, issued, r) })
 }
 
-// maxUpdates is how often an update is repeated because its document changed meanwhile.
-const maxUpdates = 5
-
 // update runs a transaction and publishes its result.
 func (b *Responses) update(ctx context.Context, write func(*store.Tx) (store.Invoice, bool, error)) (err error) {
 	var after store.Invoice
 	var notified bool
-	for range maxUpdates {
-		err = b.Store.Update(ctx, func(tx *store.Tx) (err error) {
+	err = store.RetryInvoiceChanged(func() error {
+		return b.store.Update(ctx, func(tx *store.Tx) (err error) {
 			after, notified, err = write(tx)
 			return err
 		})
-		if !errors.Is(err, store.ErrInvoiceChanged) {
-			break
-		}
-	}
+	})
 	if err == nil {
-		b.Publish(after, notified)
+		b.publish(after, notified)
 	}
 	return err
 }
@@ -94,7 +96,7 @@ const confirmedPage = 100
 // how many they were. It works while other processes do the same.
 func (b *Responses) ApplyConfirmed(ctx context.Context) (applied int, err error) {
 	for {
-		page, err := b.Store.ConfirmedResponses(ctx, b.Env, confirmedPage)
+		page, err := b.store.ConfirmedResponses(ctx, b.env, confirmedPage)
 		if err != nil || len(page) == 0 {
 			return applied, err
 		}

@@ -186,8 +186,8 @@ func (b *Responses) take(ctx context.Context, tx *store.Tx, d document, s statem
 		return d.invoice, false, err
 	}
 	outcome := d.outcome(s, known)
-	b.OnResponse(outcome)
-	log := b.Log.With("document_id", d.issued.DocumentID, "encf", d.issued.ENCF, "buyer_rnc", d.issued.BuyerRNC, "signer", s.signer, "result", s.result())
+	b.onResponse(outcome)
+	log := b.log.With("document_id", d.issued.DocumentID, "encf", d.issued.ENCF, "buyer_rnc", d.issued.BuyerRNC, "signer", s.signer, "result", s.result())
 	switch outcome {
 	case Repeated:
 		return d.invoice, false, nil
@@ -209,7 +209,7 @@ func (b *Responses) take(ctx context.Context, tx *store.Tx, d document, s statem
 // keep keeps a statement of an unknown signer apart. The status of the invoice does not
 // change.
 func (b *Responses) keep(ctx context.Context, tx *store.Tx, d document, s statement) (store.Invoice, bool, error) {
-	now, number := b.Now(), int64(1)
+	now, number := b.now(), int64(1)
 	for slices.ContainsFunc(d.unconfirmed, func(u store.UnconfirmedResponse) bool { return u.Number == number }) {
 		number++
 	}
@@ -225,9 +225,9 @@ func (b *Responses) keep(ctx context.Context, tx *store.Tx, d document, s statem
 	return after, notified, tx.Do(ctx, rows)
 }
 
-// record adds a statement of a known signer to the evidence, and tells integrators.
+// record adds a statement of a known signer to the evidence, and an event for integrators.
 func (b *Responses) record(ctx context.Context, tx *store.Tx, d document, s statement, outcome Outcome) (store.Invoice, bool, error) {
-	now := b.Now()
+	now := b.now()
 	item := evidence.Item{Kind: evidence.Commercial, Verdict: s.verdict(), Note: s.reason, Signer: s.signer, Confirmed: true, At: now}
 	body, digest, err := item.Encode()
 	if err != nil {

@@ -243,7 +243,7 @@ func (h *Hold) shareBound() Kind {
 }
 
 // mustQueue reports whether a request that could be served at once must wait behind
-// others, because a request for much would wait for ever if small ones passed it.
+// others, because a request for much would never get its turn if small ones passed it.
 // Where the newest request comes first, none has to.
 func (p *Pool) mustQueue(h *Hold) bool {
 	if p.newestFirst {

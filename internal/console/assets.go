@@ -18,7 +18,7 @@ import (
 var staticFiles embed.FS
 
 // assetPrefix begins the addresses of files. What follows is a digest of the file and its
-// name, so that a browser may keep the file for ever.
+// name, so that a browser may keep the file without an end.
 const assetPrefix = "/console/assets/"
 
 // assets are the embedded files that pages refer to.

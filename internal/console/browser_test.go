@@ -1,16 +1,9 @@
 package console
 
 import (
-	"context"
-	"fmt"
-	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -19,138 +12,18 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// tab is a page in a real browser, which can connect only to this machine.
-type tab struct {
-	context.Context //nolint:containedctx // chromedp keeps the browser in the context
-	t               *testing.T
-	server          *httptest.Server
-}
-
-func (e *env) openTab() *tab {
-	e.t.Helper()
-	const path = "/usr/bin/chromium"
-	if _, err := exec.LookPath(path); err != nil {
-		if os.Getenv("CI") != "" {
-			e.t.Fatalf("CI needs Chromium: %v", err)
-		}
-		e.t.Skipf("SKIPPED: Chromium is not installed: %v", err)
-	}
-	server := httptest.NewServer(e.Console)
-	e.t.Cleanup(server.Close)
-	ctx, cancel := chromedp.NewExecAllocator(e.t.Context(),
-		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("accept-lang", "es-DO,es"),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Flag("hide-scrollbars", true),
-		chromedp.UserDataDir(e.t.TempDir()), chromedp.WindowSize(1280, 900))
-	e.t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	e.t.Cleanup(cancel)
-	// The first call starts the browser and must not carry a deadline.
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		e.t.Fatal(err)
-	}
-	ctx, cancel = context.WithTimeout(ctx, time.Minute)
-	e.t.Cleanup(cancel)
-	return &tab{ctx, e.t, server}
-}
-
-func (b *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
-	b.t.Helper()
-	if err := chromedp.Do(b, steps...); err != nil {
-		b.t.Fatalf("%s: %v", what, err)
-	}
-}
-
-func (b *tab) open(path string) { b.t.Helper(); b.do(path, chromedp.Navigate(b.server.URL+path)) }
-
-// signIn opens the link of a person and sets the password.
-func (b *tab) signIn(e *env, role store.Role, taxpayers ...string) store.User {
-	b.t.Helper()
-	u, link := e.invite(role, taxpayers...)
-	b.open("/console/welcome/" + link.Reveal())
-	b.fill("#password", goodPassword)
-	b.fill("#password_again", goodPassword+kb.Enter)
-	b.wait(`location.pathname === '/console/'`)
-	return u
-}
-
-// fill types a text into a field.
-func (b *tab) fill(selector, text string) {
-	b.t.Helper()
-	b.do(selector, chromedp.SendKeys(selector, text))
-}
-
-// click clicks, and answers yes to a question.
-func (b *tab) click(selector string) {
-	b.t.Helper()
-	b.evaluate(`(window.confirm = () => true, true)`)
-	b.do(selector, chromedp.Click(selector))
-}
-
-func (b *tab) evaluate(expression string) bool {
-	b.t.Helper()
-	got, err := chromedp.Run(b, chromedp.Evaluate[bool](expression))
-	if err != nil {
-		b.t.Fatalf("%s: %v", expression, err)
-	}
-	return got
-}
-
-// wait fails the test unless the expression becomes true in the page.
-func (b *tab) wait(expression string) {
-	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b, 20*time.Second)
-	defer cancel()
-	for {
-		got, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === 'complete' && !!(`+expression+`)`))
-		switch {
-		case err == nil && got:
-			return
-		case ctx.Err() != nil:
-			text, _ := chromedp.Run(b, chromedp.Evaluate[string](`location.href + ' ' + document.body.innerText`))
-			b.t.Fatalf("%s is not true in: %.600s", expression, text)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// picture checks that everybody can use the page. It also writes pictures of it at two
-// widths into the folder FISCALHUB_PICTURES, for a person to look at.
-func (b *tab) picture(name string) {
-	b.t.Helper()
-	b.accessible(name)
-	dir := os.Getenv("FISCALHUB_PICTURES")
-	if dir == "" {
-		return
-	}
-	for _, width := range []int64{1280, 390} {
-		b.do("size", chromedp.EmulateViewport(width, 900))
-		got, err := chromedp.Run(b, chromedp.FullScreenshot(100))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.png", name, width)), got, 0o600)
-		}
-		if err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	b.do("size", chromedp.EmulateViewport(1280, 900))
-}
-
 // A person opens the link, chooses a password, invites a colleague, sets up a second
 // factor, signs out and signs in again, all in a real browser.
 func TestAPersonInABrowser(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.addTaxpayer("199000102", "Comercial Demostración, SRL")
-	u, link, err := e.People.Create(t.Context(), people.Invitation{Name: "Ana Pérez", Email: "ana@example.com", Role: store.RoleOperator})
+	u, link, err := e.people.Create(t.Context(), people.Invitation{Name: "Ana Pérez", Email: "ana@example.com", Role: store.RoleOperator})
 	e.must(err)
 	for i, role := range []store.Role{store.RoleAuditor, store.RoleAccountant, store.RoleDeveloper} {
 		b, made := e.signedIn(role, e.taxpayer)
 		if i == 2 {
-			_, err := e.People.Disable(t.Context(), made.ID)
+			_, err := e.people.Disable(t.Context(), made.ID)
 			e.must(err)
 		}
 		b.get("/console/")
@@ -191,7 +64,7 @@ func TestAPersonInABrowser(t *testing.T) {
 	b.click("main form button[type=submit]")
 	b.wait(`document.querySelector('#link') && document.querySelector('#link').value.includes('/console/welcome/')`)
 	b.picture("user")
-	b.click("button.danger")
+	b.confirm("button.danger", "user-question")
 	b.wait(`document.body.innerText.includes('La persona está inactiva')`)
 
 	b.open("/console/account")
@@ -205,7 +78,7 @@ func TestAPersonInABrowser(t *testing.T) {
 		b.open("/console/" + strings.TrimPrefix(name, "overview"))
 		b.picture(strings.NewReplacer("?", "-", "=", "-").Replace(name) + "-dark")
 	}
-	e.must(e.People.SetPreferences(t.Context(), u.ID, "en", ""))
+	e.must(e.people.SetPreferences(t.Context(), u.ID, "en", ""))
 	b.open("/console/audit?verify=1")
 	b.wait(`document.documentElement.lang === 'en' && document.querySelector('.box-good')`)
 	b.picture("audit")
@@ -244,18 +117,14 @@ func TestALiveFragmentInABrowser(t *testing.T) {
 		}
 		return x.render("test-page", "test", element)
 	})
-	u, link := e.invite(store.RoleAuditor)
 	b := e.openTab()
-	b.open("/console/welcome/" + link.Reveal())
-	b.fill("#password", goodPassword)
-	b.fill("#password_again", goodPassword+kb.Enter)
-	b.wait(`location.pathname === '/console/'`)
+	u := b.signIn(e, store.RoleAuditor)
 	b.open("/console/test-page")
 	b.wait(`document.querySelector('#link').innerText === 'uno'`)
 	b.evaluate(`(window.mark = 1, document.querySelector('#link').focus(), true)`)
 	shown.Store("dos")
 	b.wait(`document.querySelector('#link').innerText === 'dos' && window.mark === 1 && document.activeElement.id === 'link'`)
-	_, err := e.People.Disable(t.Context(), u.ID)
+	_, err := e.people.Disable(t.Context(), u.ID)
 	e.must(err)
 	b.wait(`location.pathname === '/console/sign-in'`)
 }

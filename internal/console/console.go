@@ -99,7 +99,28 @@ func (o Options) check() error {
 
 // Console is the HTTP handler of the console.
 type Console struct {
-	Options
+	store        *store.Store
+	people       *people.People
+	keyring      *access.Keyring
+	environment  fiscal.Environment
+	baseURL      string
+	clients      *capacity.ClientFinder
+	now          func() time.Time
+	log          *slog.Logger
+	certificates *access.Certificates
+	endpoints    *notify.Endpoints
+	pipeline     *pipeline.Pipeline
+	exports      *export.Jobs
+	trusted      bool
+	receiverURL  string
+
+	// The functions of the authority are nil in the sandbox.
+	services       func() ([]overview.ServiceFigures, error)
+	authorityClock func() (ahead time.Duration, known bool)
+	release        func(ctx context.Context, scope store.Scope) error
+
+	requireSecondFactor bool
+
 	pages     []page
 	texts     catalogue
 	templates map[lang.Language]*template.Template
@@ -109,6 +130,8 @@ type Console struct {
 	credentials *access.Credentials
 	searcher    *overview.Searcher
 	reporter    *overview.Reporter
+	overviews   *overview.Shared
+	fragments   overviewFragments
 	resolver    *liveplan.Resolver
 	releases    releases
 }
@@ -119,7 +142,14 @@ func New(o Options) (*Console, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c := &Console{Options: o, crossSite: http.NewCrossOriginProtection()}
+	c := &Console{
+		store: o.Store, people: o.People, keyring: o.Keyring, environment: o.Environment, baseURL: o.BaseURL,
+		clients: o.Clients, now: o.Now, log: o.Log, requireSecondFactor: o.RequireSecondFactor,
+		certificates: o.Certificates, endpoints: o.Endpoints, pipeline: o.Pipeline, exports: o.Exports,
+		trusted: o.Trusted, receiverURL: o.ReceiverURL,
+		services: o.Services, authorityClock: o.AuthorityClock, release: o.Release,
+		crossSite: http.NewCrossOriginProtection(),
+	}
 	c.credentials = access.NewCredentials(o.Store, o.Keyring, o.Now)
 	c.pages = c.table()
 	for i := range c.pages {
@@ -137,6 +167,7 @@ func New(o Options) (*Console, error) {
 	if c.reporter, err = overview.NewReporter(overview.Options{Store: o.Store, Now: o.Now, Circuits: o.Circuits}); err != nil {
 		return nil, err
 	}
+	c.overviews = overview.NewShared(c.reporter)
 	c.templates, err = c.parseTemplates()
 	return c, err
 }
@@ -273,7 +304,7 @@ func (c *Console) authorize(x *request) error {
 
 // lacksSecondFactor reports whether the person must set up a second factor first.
 func (c *Console) lacksSecondFactor(x *request) bool {
-	return c.RequireSecondFactor && x.viewer.Role() == store.RoleOperator && x.viewer.user.SecondFactorAt.IsZero()
+	return c.requireSecondFactor && x.viewer.Role() == store.RoleOperator && x.viewer.user.SecondFactorAt.IsZero()
 }
 
 func (c *Console) recoverPanic(x *request) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/rejection"
@@ -112,7 +113,7 @@ func (x *request) explainUnknown(a *advice, attempts []store.Attempt) {
 	}
 }
 
-// warn adds what needs a person beside the status: an alarm of the evidence, a difference
+// warn adds what needs a person in addition to the status: an alarm of the evidence, a difference
 // with the authority, or a document that no worker continues with.
 func (x *request) warn(a *advice, f documentFacts) {
 	if alarm := evidence.Fold(f.Evidence).Alarm; f.Issued != nil && alarm != "" {
@@ -145,17 +146,42 @@ func (x *request) difference(d store.Difference) string {
 	return x.text("difference."+string(d.Kind), d.Theirs, d.Ours)
 }
 
-// translated returns a cause of the history in the language of the person. Causes are
-// stored in English; one that the page does not know is shown as it is.
+// translated returns a cause of the history, or why a job failed, in the language of the
+// person. Causes are stored in English; one that the page does not know is shown as it is.
 func (x *request) translated(cause string) string {
 	for english, key := range knownCauses() {
 		switch {
 		case cause == english:
 			return x.text(key)
 		case strings.HasSuffix(english, " ") && strings.HasPrefix(cause, english):
-			return x.text(key, cause[len(english):])
+			rest, _, _ := strings.Cut(cause[len(english):], " ahead of ") // of a difference of clocks
+			return x.text(key, rest)
 		case strings.HasSuffix(english, ".") && strings.HasPrefix(cause, english+" "): // the authority's words follow
 			return x.text(key) + cause[len(english):]
+		}
+	}
+	code, rest, _ := strings.Cut(cause, ": ")
+	if code == "dgii" {
+		return x.translatedCall(cause, rest)
+	}
+	if key := "form.ready." + code; x.console.texts[key] != (text{}) {
+		return x.text(key)
+	}
+	return cause
+}
+
+// translatedCall returns why a call of the authority failed: a sentence, with the service
+// and the technical details.
+func (x *request) translatedCall(cause, details string) string {
+	for english, key := range map[string]string{
+		fiscal.ErrNotReceived.Error(): "cause.call_not_received", fiscal.ErrInconclusive.Error(): "cause.call_inconclusive",
+		fiscal.ErrAbsent.Error(): "cause.call_absent", fiscal.ErrNotDelegated.Error(): "cause.call_not_delegated",
+		fiscal.ErrUnavailable.Error(): "cause.call_unavailable", fiscal.ErrOutage.Error(): "cause.call_outage",
+		"the buyer's receiver did not acknowledge the document": "cause.call_receiver",
+	} {
+		if before, after, ok := strings.Cut(details, english); ok {
+			details = strings.TrimPrefix(strings.TrimSuffix(before, ": ")+after, ": ")
+			return strings.Replace(x.text(key, details), " ()", "", 1)
 		}
 	}
 	return cause
@@ -182,5 +208,15 @@ func knownCauses() map[string]string {
 		"The authority says that the number was used, and no attempt of ours can have used it.": "cause.used",
 		"Synthetic result of the sandbox; the tax authority has not seen this document.":        "cause.sandbox_note",
 		"the database may have lost the record of this attempt":                                 "cause.lost_attempt",
+		"the worker ended before the answer":                                                    "cause.worker_ended",
+		"the number range is exhausted":                                                         "cause.exhausted",
+		"no look-up by number exists in this environment":                                       "cause.no_lookup",
+		"the authority has not confirmed the clock of this machine yet: ":                       "cause.clock_unconfirmed",
+		"the authority's clock is ":                                                             "cause.clock_authority",
+		"the clock of this node is ":                                                            "cause.clock_node",
+		access.ErrNoCertificate.Error():                                                         "cause.no_certificate",
+		access.ErrCertificateExpired.Error():                                                    "cause.certificate_expired",
+		access.ErrCertificateNotYetValid.Error():                                                "cause.certificate_early",
+		access.ErrCertificateRevoked.Error():                                                    "cause.certificate_revoked",
 	}
 }

@@ -53,7 +53,7 @@ func TestDocumentsInABrowser(t *testing.T) {
 	b.picture("document-unknown")
 	b.do("as", chromedp.SetValue("#as", "rejected"))
 	b.fill("#evidence", "Oficina Virtual, 15/11/2026: no existe")
-	b.click(`form[action$="/resolve"] button`)
+	b.confirm(`form[action$="/resolve"] button`, "")
 	b.wait(`document.querySelector('.notice-good') && document.querySelector('.document-status').innerText.includes('Rechazado')`)
 	b.wait(`document.querySelector('.timeline').innerText.includes('` + u.Name + `')`)
 
@@ -81,7 +81,7 @@ func (w *liveEnv) pictures() {
 	for theme, suffix := range map[string]string{"light": "", "dark": "-dark"} {
 		b := w.openTab()
 		u := b.signIn(w.env, store.RoleOperator)
-		w.must(w.People.SetPreferences(w.t.Context(), u.ID, "es", theme))
+		w.must(w.people.SetPreferences(w.t.Context(), u.ID, "es", theme))
 		for name, path := range map[string]string{
 			"overview": "/console/", "documents": "/console/documents", "documents-none": "/console/documents?q=" + url.QueryEscape("nada así"),
 			"document-rejected": documentAddress(rejected.DocumentID), "document-conditional": documentAddress(conditional.DocumentID),

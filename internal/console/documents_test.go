@@ -139,7 +139,7 @@ func TestARejectedDocumentSaysWhyAndWhatToDo(t *testing.T) {
 	if strings.Contains(got.body, "data-live=") || strings.Contains(got.body, "/resolve") {
 		t.Error("a rejected document updates itself, or an accountant can decide")
 	}
-	w.must(w.People.SetPreferences(t.Context(), u.ID, "en", ""))
+	w.must(w.people.SetPreferences(t.Context(), u.ID, "en", ""))
 	b.get("/console/documents/"+inv.DocumentID).want(t, "The tax authority rejected this document", "Why", "The expiry date of the number range is wrong", "What to do")
 	operator, _ := w.signedIn(store.RoleOperator)
 	operator.get("/console/").want(t, "1 comprobante rechazado en los últimos 7 días", "/console/documents?from=")
@@ -311,11 +311,11 @@ func TestDeliveriesOfADocument(t *testing.T) {
 		Scope: w.scope, ID: store.NewID(), URL: "https://pos.example/webhook", Kinds: []string{"*"}, Status: store.EndpointEnabled,
 		Secret: store.SealedSecret{Sealed: []byte{1}, Version: 1}, Concurrency: 1, CreatedAt: now, UpdatedAt: now,
 	}
-	w.must(w.Store.Update(ctx, func(tx *store.Tx) error { return tx.CreateEndpoint(ctx, endpoint) }))
+	w.must(w.store.Update(ctx, func(tx *store.Tx) error { return tx.CreateEndpoint(ctx, endpoint) }))
 	inv := w.judged(4, simulator.Message{Code: 1385, Text: "RNC del comprador no existe"}, "Clínica San Rafael, SA", 7_800)
-	deliveries, err := w.Store.DeliveriesOfDocument(ctx, w.scope, inv.DocumentID)
+	deliveries, err := w.store.DeliveriesOfDocument(ctx, w.scope, inv.DocumentID)
 	w.must(err)
-	w.must(w.Store.Update(ctx, func(tx *store.Tx) error {
+	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
 		return tx.AddDeliveryAttempt(ctx, store.DeliveryAttempt{
 			Scope: w.scope, ID: store.NewID(), EndpointID: endpoint.ID, EventID: deliveries[0].EventID, Kind: deliveries[0].Kind, Number: 1, At: now, HTTPStatus: 503, Error: "status_503",
 		})

@@ -56,7 +56,7 @@ func (c *Console) answerError(x *request, err error) {
 		if x.page != nil {
 			address = x.page.address
 		}
-		c.Log.Error("The console cannot answer a request. The person sees a page with the request id.",
+		c.log.Error("The console cannot answer a request. The person sees a page with the request id.",
 			"request_id", x.id, "method", x.Method, "page", address, "error", err.Error())
 	}
 	if shown == errBusy || shown == errUnavailable {
@@ -65,7 +65,7 @@ func (c *Console) answerError(x *request, err error) {
 	x.w.Header().Del("ETag")
 	view := errorView{Status: shown.status, Key: shown.key, RequestID: x.id}
 	if err := x.renderStatus(shown.status, "error", x.text("error."+shown.key+".title"), view); err != nil {
-		c.Log.Error("The console cannot render the page of an error.", "request_id", x.id, "error", err.Error())
+		c.log.Error("The console cannot render the page of an error.", "request_id", x.id, "error", err.Error())
 		http.Error(x.w, http.StatusText(shown.status), shown.status)
 	}
 }

@@ -19,7 +19,7 @@ func (e *env) runExports(b *browser, want string) string {
 	e.t.Helper()
 	ctx, stop := context.WithCancel(e.t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); e.Exports.Run(ctx) }()
+	go func() { defer close(ended); e.exports.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 	for range 20_000 {
 		if got := b.get(exportsAddress + "/list").body; strings.Contains(got, want) {
@@ -81,7 +81,7 @@ func TestAPersonExportsAMonth(t *testing.T) {
 		if got := auditor.get(exportsAddress).body; strings.Contains(got, "<form method=\"post\" action=\"/console/exports") {
 			t.Error("an auditor sees the form")
 		}
-		entries, err := e.Store.AuditEntries(t.Context(), store.AuditFilter{Actor: u.Name}, 0, 100)
+		entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{Actor: u.Name}, 0, 100)
 		e.must(err)
 		if len(entries) == 0 || entries[len(entries)-1].Action != "export.create" {
 			t.Errorf("the audit log has %+v", entries)

@@ -14,7 +14,7 @@ type form struct {
 }
 
 // fieldError is an error of a field; of the whole form when the name is empty. AtField is
-// its text beside the field, where it differs from the one in the list of all errors.
+// its text next to the field, where it differs from the one in the list of all errors.
 type fieldError struct{ Name, Text, AtField string }
 
 // newForm returns a form with values to begin with. values may be nil.

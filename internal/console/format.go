@@ -199,7 +199,7 @@ func badge(name, word string) template.HTML {
 		`<span>` + template.HTMLEscapeString(word) + `</span></span>`)
 }
 
-// icon returns a picture that repeats what a text beside it says.
+// icon returns a picture that repeats what the text next to it says.
 func icon(name string) template.HTML {
 	path, ok := icons[name]
 	if !ok {

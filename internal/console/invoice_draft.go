@@ -27,7 +27,7 @@ type draftView struct {
 // draftLine is a line of the preview.
 type draftLine struct {
 	fiscal.Line
-	ID       string // of the element that shows the amount beside the fields
+	ID       string // of the element that shows the amount next to the fields
 	Computed bool
 }
 
@@ -47,7 +47,7 @@ func (x *request) draft(f *invoiceForm) (d draftView, err error) {
 		if _, err := x.viewer.Scope(id); err != nil {
 			return d, err
 		}
-		if d.Taxpayer, err = x.console.Store.Taxpayer(x.Context(), id); err != nil {
+		if d.Taxpayer, err = x.console.store.Taxpayer(x.Context(), id); err != nil {
 			return d, err
 		}
 	}

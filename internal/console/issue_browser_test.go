@@ -12,6 +12,7 @@ import (
 
 // An accountant issues an invoice with a mistake first, and exports the month.
 func TestAnAccountantInABrowser(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	b := e.openTab()
 	u := b.signIn(e, store.RoleAccountant, e.taxpayer)
@@ -40,10 +41,10 @@ func TestAnAccountantInABrowser(t *testing.T) {
 	b.fill(`[name="lines.1.unit_price"]`, "1,000.00")
 	b.wait(`document.querySelector('#issue-total').innerText === 'RD$\u00a01,711.00' && document.querySelector('#tax-id-check .badge-good')`)
 	b.picture("issue")
-	e.must(e.People.SetPreferences(t.Context(), u.ID, "en", "dark"))
+	e.must(e.people.SetPreferences(t.Context(), u.ID, "en", "dark"))
 	b.click(`aside button[value="preview"]`)
 	b.wait(`document.querySelector('#issue-totals').innerText === 'Totals'`)
-	e.must(e.People.SetPreferences(t.Context(), u.ID, "", ""))
+	e.must(e.people.SetPreferences(t.Context(), u.ID, "", ""))
 	b.click(`button[value="issue"]`)
 	b.wait(`location.pathname.startsWith('/console/documents/') && location.pathname !== '/console/documents/new'`)
 	if all := e.onlyInvoices(); len(all) != 1 || all[0].Total != "1711.00" {
@@ -52,7 +53,7 @@ func TestAnAccountantInABrowser(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); e.Exports.Run(ctx) }()
+	go func() { defer close(ended); e.exports.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 	b.open(exportsAddress)
 	b.picture("exports-empty")
@@ -62,7 +63,7 @@ func TestAnAccountantInABrowser(t *testing.T) {
 	b.wait(`document.querySelector('a[href$="/file"]')`)
 	b.wait(`fetch(document.querySelector('a[href$="/file"]').href).then((a) => a.blob()).then((x) => { window.size = x.size }), window.size > 500`)
 	b.picture("exports")
-	e.must(e.People.SetPreferences(t.Context(), u.ID, "", "dark"))
+	e.must(e.people.SetPreferences(t.Context(), u.ID, "", "dark"))
 	b.open(exportsAddress)
 	b.picture("exports-dark")
 	b.open(issueAddress + "?copy=" + e.onlyInvoices()[0].DocumentID)
@@ -88,7 +89,7 @@ func TestPendingWorkInABrowser(t *testing.T) {
 	b.picture("requeue")
 	b.open(authorityAddress)
 	b.picture("authority")
-	e.must(e.People.SetPreferences(t.Context(), u.ID, "en", "dark"))
+	e.must(e.people.SetPreferences(t.Context(), u.ID, "en", "dark"))
 	b.open(authorityAddress)
 	b.picture("authority-dark")
 	b.open(workAddress)

@@ -35,7 +35,7 @@ func (e *env) invoiceFields(change ...string) url.Values {
 
 func (e *env) onlyInvoices() []store.Invoice {
 	e.t.Helper()
-	all, err := e.Store.IssuedBetween(e.t.Context(), store.Scope{Environment: fiscal.Sandbox, TaxpayerID: e.taxpayer},
+	all, err := e.store.IssuedBetween(e.t.Context(), store.Scope{Environment: fiscal.Sandbox, TaxpayerID: e.taxpayer},
 		store.IssueSpan{From: date(e.t, "2026-01-01"), To: date(e.t, "2026-12-31"), Until: "ffffffff", Limit: 100})
 	e.must(err)
 	return all
@@ -74,7 +74,7 @@ func TestAPersonIssuesAnInvoice(t *testing.T) {
 		if len(all) != 1 || all[0].Total != "2360.00" || all[0].TaxTotal != "360.00" || all[0].Subtotal != "2000.00" {
 			t.Fatalf("the invoices are %+v", all)
 		}
-		entries, err := e.Store.AuditEntries(t.Context(), store.AuditFilter{Object: "document:" + all[0].DocumentID}, 0, 10)
+		entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{Object: "document:" + all[0].DocumentID}, 0, 10)
 		e.must(err)
 		if len(entries) != 1 || entries[0].Action != "document.issue" || entries[0].Caller.Actor != u.Name || entries[0].TaxpayerID != e.taxpayer {
 			t.Errorf("the audit log has %+v", entries)
@@ -104,7 +104,7 @@ func TestErrorsOfAnInvoiceAreAtTheirFields(t *testing.T) {
 			t.Errorf("the page has no %s", want)
 		}
 	}
-	e.must(e.People.SetPreferences(t.Context(), u.ID, "en", ""))
+	e.must(e.people.SetPreferences(t.Context(), u.ID, "en", ""))
 	if got := b.send(http.MethodPost, issueAddress, fields); !strings.Contains(got.body, "Line 1, Quantity: must be a number like 2.5") {
 		t.Error("the errors are not in English")
 	}
@@ -208,7 +208,7 @@ func TestRefusedInvoices(t *testing.T) {
 			t.Errorf("the key %.10q answered %d", key, got.StatusCode)
 		}
 	}
-	e.must(e.Store.Update(t.Context(), func(tx *store.Tx) error {
+	e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
 		return tx.Suspend(t.Context(), store.Suspension{Subject: store.TaxpayerSubject(e.taxpayer), At: e.clock.Now()})
 	}))
 	got := b.send(http.MethodPost, issueAddress, e.invoiceFields("idempotency_key", "form-3", "external_id", "F-3"))
@@ -218,7 +218,7 @@ func TestRefusedInvoices(t *testing.T) {
 	if n := len(e.onlyInvoices()); n != 1 {
 		t.Errorf("%d invoices, want 1", n)
 	}
-	entries, err := e.Store.AuditEntries(t.Context(), store.AuditFilter{}, 0, 1000)
+	entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{}, 0, 1000)
 	e.must(err)
 	issued := slices.DeleteFunc(entries, func(a audit.Entry) bool { return a.Action != "document.issue" })
 	if len(issued) != 1 {
@@ -256,7 +256,7 @@ func TestAnInvoiceIsCopied(t *testing.T) {
 	}
 	var requests [2]*fiscal.Invoice
 	for i := range all {
-		raw, err := e.Store.Request(t.Context(), all[i].Scope, all[i].ID)
+		raw, err := e.store.Request(t.Context(), all[i].Scope, all[i].ID)
 		e.must(err)
 		requests[i], err = pipeline.ParseRequest(all[i], raw)
 		e.must(err)

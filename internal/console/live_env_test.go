@@ -92,7 +92,7 @@ func newLiveEnv(t *testing.T, address string) *liveEnv {
 		}
 	})
 	w.prepare(id, expires)
-	w.indexer, err = overview.NewIndexer(overview.IndexerOptions{Store: w.Store, Now: clock.Now, Log: slog.New(slog.DiscardHandler), Hurry: true})
+	w.indexer, err = overview.NewIndexer(overview.IndexerOptions{Store: w.store, Now: clock.Now, Log: slog.New(slog.DiscardHandler), Hurry: true})
 	w.must(err)
 	return w
 }
@@ -103,7 +103,7 @@ func (w *liveEnv) prepare(id *xmlsig.Identity, expires string) {
 	now, ctx := w.clock.Now(), w.t.Context()
 	day, err := fiscal.ParseDate(expires)
 	w.must(err)
-	w.must(w.Store.Update(ctx, func(tx *store.Tx) error {
+	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
 		err := tx.CreateTaxpayer(ctx, store.Taxpayer{
 			ID: w.scope.TaxpayerID, RNC: liveRNC, LegalName: "Palma Clara, SRL", Address: "Calle Duarte 12", Phones: []string{}, IncomeType: "01", CreatedAt: now, UpdatedAt: now,
 		})
@@ -147,12 +147,12 @@ func (w *liveEnv) create(kind fiscal.Type, buyer string, net int) store.Invoice 
 	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
 	w.must(err)
 	key := fmt.Sprintf("clave-%d", w.made)
-	_, err = w.Pipeline.Register(w.t.Context(), pipeline.Command{
+	_, err = w.pipeline.Register(w.t.Context(), pipeline.Command{
 		Intent:  pipeline.Intent{Scope: w.scope, Key: key, Fingerprint: []byte(key), RawDigest: []byte(key), RequestID: fmt.Sprintf("req_%d", w.made)},
 		Invoice: inv, Request: parsed.Canonical(),
 	})
 	w.must(err)
-	made, err := w.Store.InvoiceByExternalID(w.t.Context(), w.scope, external)
+	made, err := w.store.InvoiceByExternalID(w.t.Context(), w.scope, external)
 	w.must(err)
 	return made
 }
@@ -160,10 +160,10 @@ func (w *liveEnv) create(kind fiscal.Type, buyer string, net int) store.Invoice 
 // work does the jobs that are due now, once.
 func (w *liveEnv) work() (done int) {
 	w.t.Helper()
-	jobs, err := w.Pipeline.Claim(w.t.Context(), 32)
+	jobs, err := w.pipeline.Claim(w.t.Context(), 32)
 	w.must(err)
 	for _, job := range jobs {
-		w.Pipeline.RunJob(w.t.Context(), job)
+		w.pipeline.RunJob(w.t.Context(), job)
 	}
 	return len(jobs)
 }
@@ -177,7 +177,7 @@ func (w *liveEnv) drive(most time.Duration) {
 		if w.work() > 0 {
 			continue
 		}
-		next, err := w.Store.NextJob(w.t.Context(), w.scope.Environment, w.clock.Now())
+		next, err := w.store.NextJob(w.t.Context(), w.scope.Environment, w.clock.Now())
 		if errors.Is(err, store.ErrNotFound) || err == nil && next.After(end) {
 			w.index()
 			return
@@ -195,7 +195,7 @@ func (w *liveEnv) index() {
 
 func (w *liveEnv) read(inv store.Invoice) store.Invoice {
 	w.t.Helper()
-	now, err := w.Store.Invoice(w.t.Context(), w.scope, inv.ID)
+	now, err := w.store.Invoice(w.t.Context(), w.scope, inv.ID)
 	w.must(err)
 	return now
 }

@@ -69,7 +69,7 @@ func (c *Console) showAudit(x *request) error {
 	if before != math.MaxInt64 {
 		view.Newest = auditLink(query, "before", "")
 	}
-	entries, err := c.Store.AuditEntriesBefore(x.Context(), filter, before, auditRows+1)
+	entries, err := c.store.AuditEntriesBefore(x.Context(), filter, before, auditRows+1)
 	if err != nil {
 		return err
 	}
@@ -149,18 +149,18 @@ func auditValue(v any) string {
 
 // verifyAudit verifies the whole log and its checkpoints.
 func (c *Console) verifyAudit(x *request) (*auditResult, error) {
-	marks, err := c.Store.AuditCheckpoints(x.Context())
+	marks, err := c.store.AuditCheckpoints(x.Context())
 	if err != nil {
 		return nil, err
 	}
 	result := &auditResult{Checkpoints: len(marks)}
 	for _, mark := range marks {
-		if err := c.Keyring.VerifyCheckpoint(mark); err != nil {
+		if err := c.keyring.VerifyCheckpoint(mark); err != nil {
 			result.Problem = err.Error()
 			return result, nil
 		}
 	}
-	last, err := c.Store.VerifyAudit(x.Context(), marks)
+	last, err := c.store.VerifyAudit(x.Context(), marks)
 	result.Entries = last.Seq
 	var broken *audit.BrokenError
 	switch {

@@ -95,22 +95,22 @@ func (c *Console) showAuthorityState(x *request) error {
 
 func (x *request) authority() (v authorityView, err error) {
 	c := x.console
-	v.Live = c.Environment != fiscal.Sandbox
+	v.Live = c.environment != fiscal.Sandbox
 	if !v.Live {
 		return v, nil
 	}
-	if v.State, err = c.reporter.Authority(x.Context(), c.Environment); err != nil {
+	if v.State, err = c.reporter.Authority(x.Context(), c.environment); err != nil {
 		return v, err
 	}
 	if v.Services, err = c.serviceRows(v.State.Circuits); err != nil {
 		return v, err
 	}
-	contingencies, err := c.Store.Contingencies(x.Context(), c.Environment, contingenciesShown)
+	contingencies, err := c.store.Contingencies(x.Context(), c.environment, contingenciesShown)
 	if err != nil {
 		return v, err
 	}
 	for _, one := range contingencies {
-		row := contingencyRow{Contingency: one, Lasted: c.Now().Sub(one.StartedAt)}
+		row := contingencyRow{Contingency: one, Lasted: c.now().Sub(one.StartedAt)}
 		if !one.EndedAt.IsZero() {
 			row.Lasted, row.Deadline = one.EndedAt.Sub(one.StartedAt), one.EndedAt.Add(fiscal.ContingencyTime)
 		}
@@ -121,15 +121,15 @@ func (x *request) authority() (v authorityView, err error) {
 		return v, err
 	}
 	for _, fence := range fences {
-		taxpayer, err := c.Store.Taxpayer(x.Context(), fence.TaxpayerID)
+		taxpayer, err := c.store.Taxpayer(x.Context(), fence.TaxpayerID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return v, err
 		}
 		running, problem := c.releases.state(fence.TaxpayerID)
 		v.Fences = append(v.Fences, fenceRow{fence, taxpayer.LegalName, running, problem})
 	}
-	if c.AuthorityClock != nil {
-		v.Clock.Ahead, v.Clock.Known = c.AuthorityClock()
+	if c.authorityClock != nil {
+		v.Clock.Ahead, v.Clock.Known = c.authorityClock()
 		v.Clock.Large = v.Clock.Ahead.Abs() > largeSkew
 	}
 	return v, nil
@@ -138,8 +138,8 @@ func (x *request) authority() (v authorityView, err error) {
 // serviceRows joins the figures of services with their circuit breakers.
 func (c *Console) serviceRows(circuits map[string]bool) ([]serviceRow, error) {
 	var rows []serviceRow
-	if c.Services != nil {
-		figures, err := c.Services()
+	if c.services != nil {
+		figures, err := c.services()
 		if err != nil {
 			return nil, err
 		}

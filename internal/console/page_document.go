@@ -41,7 +41,7 @@ func documentAddress(id string) string { return documentsAddress + "/" + id }
 // the viewer may not see it.
 func (x *request) document() (store.Invoice, error) {
 	id := x.PathValue("document_id")
-	inv, err := x.console.Store.AnyDocument(x.Context(), id)
+	inv, err := x.console.store.AnyDocument(x.Context(), id)
 	if err != nil {
 		return inv, err
 	}
@@ -70,7 +70,7 @@ func (x *request) renderDocument(status int, resolve, resend *form) error {
 		return err
 	}
 	page := documentPage{Invoice: facts.Invoice}
-	taxpayer, err := x.console.Store.Taxpayer(x.Context(), inv.TaxpayerID)
+	taxpayer, err := x.console.store.Taxpayer(x.Context(), inv.TaxpayerID)
 	if err != nil {
 		return err
 	}
@@ -123,13 +123,13 @@ func (x *request) liveWhile(changing bool, address, name string, data any) (temp
 // content reads the amounts and lines of a document. It returns nil when the stored
 // request cannot be read, and logs why: the page shows the rest.
 func (x *request) content(inv store.Invoice) (*fiscal.Invoice, error) {
-	request, err := x.console.Store.Request(x.Context(), inv.Scope, inv.ID)
+	request, err := x.console.store.Request(x.Context(), inv.Scope, inv.ID)
 	if err != nil {
 		return nil, err
 	}
 	content, err := pipeline.ParseRequest(inv, request)
 	if err != nil {
-		x.console.Log.Error("The stored request of a document cannot be read. Its page shows no lines.", "document_id", inv.DocumentID, "error", err.Error())
+		x.console.log.Error("The stored request of a document cannot be read. Its page shows no lines.", "document_id", inv.DocumentID, "error", err.Error())
 		return nil, nil //nolint:nilnil // no content is a state of the page
 	}
 	return content, nil
@@ -222,14 +222,14 @@ func (c *Console) resolveDocument(x *request) error {
 	if f.Value("evidence") == "" {
 		f.fail("evidence", x.text("document.wrong_evidence"))
 	}
-	if f.ok() {
-		_, err = c.resolver.Resolve(x.Context(), inv.Scope, d)
-		err = x.refusal(f, "evidence", err)
-	}
-	if err != nil {
+	err = x.decide(f, "evidence", func() error {
+		_, err := c.resolver.Resolve(x.Context(), inv.Scope, d)
 		return err
-	}
-	if !f.ok() {
+	})
+	switch {
+	case err != nil:
+		return err
+	case !f.ok():
 		return x.renderDocument(http.StatusUnprocessableEntity, f, nil)
 	}
 	return x.done(documentAddress(inv.DocumentID), "document.resolved")
@@ -245,22 +245,26 @@ func (c *Console) resendDocument(x *request) error {
 	if f.Value("reason") == "" {
 		f.fail("reason", x.text("document.wrong_reason"))
 	}
-	if f.ok() {
-		_, err = c.resolver.Resend(x.Context(), inv.Scope, inv.DocumentID, f.Value("reason"))
-		err = x.refusal(f, "reason", err)
-	}
-	if err != nil {
+	err = x.decide(f, "reason", func() error {
+		_, err := c.resolver.Resend(x.Context(), inv.Scope, inv.DocumentID, f.Value("reason"))
 		return err
-	}
-	if !f.ok() {
+	})
+	switch {
+	case err != nil:
+		return err
+	case !f.ok():
 		return x.renderDocument(http.StatusUnprocessableEntity, nil, f)
 	}
 	return x.done(documentAddress(inv.DocumentID), "document.resent")
 }
 
-// refusal turns a refusal of the rules of decisions into an error of the form. It returns
-// other errors as they are.
-func (x *request) refusal(f *form, field string, err error) error {
+// decide makes a decision when the form has no error. A refusal by the rules of decisions
+// becomes an error of the form; decide returns other errors.
+func (x *request) decide(f *form, field string, decision func() error) error {
+	if !f.ok() {
+		return nil
+	}
+	err := decision()
 	switch {
 	case errors.Is(err, liveplan.ErrUndecidable):
 		f.fail(field, x.text("document.refused", lang.ErrorText(err, x.language)))
@@ -286,7 +290,7 @@ type documentFacts struct {
 
 // documentFacts reads what is known about a document.
 func (x *request) documentFacts(inv store.Invoice) (f documentFacts, err error) {
-	ctx, s := x.Context(), x.console.Store
+	ctx, s := x.Context(), x.console.store
 	states, err := s.DocumentStates(ctx, inv.Environment, []string{inv.DocumentID})
 	if err != nil {
 		return f, err
@@ -329,11 +333,11 @@ type deliveryView struct {
 
 // deliveries reads the deliveries of the events of a document, with their last attempts.
 func (x *request) deliveries(ctx context.Context, inv store.Invoice) (all []deliveryView, err error) {
-	found, err := x.console.Store.DeliveriesOfDocument(ctx, inv.Scope, inv.DocumentID)
+	found, err := x.console.store.DeliveriesOfDocument(ctx, inv.Scope, inv.DocumentID)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	endpoints, err := x.console.Store.Endpoints(ctx, inv.Scope, "", store.MaxEndpoints)
+	endpoints, err := x.console.store.Endpoints(ctx, inv.Scope, "", store.MaxEndpoints)
 	if err != nil {
 		return nil, err
 	}
@@ -344,7 +348,7 @@ func (x *request) deliveries(ctx context.Context, inv store.Invoice) (all []deli
 	attempts := map[string]*store.DeliveryAttempt{}
 	for i, d := range found {
 		if i == 0 || found[i-1].EventID != d.EventID {
-			some, err := x.console.Store.AttemptsOfEvent(ctx, inv.Scope, d.EventID)
+			some, err := x.console.store.AttemptsOfEvent(ctx, inv.Scope, d.EventID)
 			if err != nil {
 				return nil, err
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/overview"
@@ -166,7 +167,7 @@ func (c *Console) downloadDocuments(x *request) error {
 		return err
 	}
 	x.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	x.w.Header().Set("Content-Disposition", `attachment; filename="`+x.text("documents.file")+"-"+fiscal.DateOf(c.Now()).String()+`.csv"`)
+	x.w.Header().Set("Content-Disposition", `attachment; filename="`+x.text("documents.file")+"-"+fiscal.DateOf(c.now()).String()+`.csv"`)
 	_, _ = x.w.Write([]byte("\ufeff")) // a spreadsheet then reads the text as UTF-8
 	out := csv.NewWriter(x.w)
 	_ = out.Write(csvHead()) // errors are sticky: see out.Error
@@ -186,7 +187,7 @@ func (c *Console) downloadDocuments(x *request) error {
 			return nil
 		}
 		if page, err = c.searcher.Search(x.Context(), x.viewer.Within(), query); err != nil {
-			c.Log.Error("The console cannot read the rest of a list for a CSV file. The browser gets a part of it and an error.", "request_id", x.id, "error", err.Error())
+			c.log.Error("The console cannot read the rest of a list for a CSV file. The browser gets a part of it and an error.", "request_id", x.id, "error", err.Error())
 			panic(http.ErrAbortHandler)
 		}
 	}
@@ -202,7 +203,7 @@ func csvHead() []string {
 
 func csvRow(d store.FoundDocument, names map[string]string) []string {
 	return []string{
-		d.CreatedAt.In(fiscal.Zone()).Format("2006-01-02 15:04:05"), d.IssueDate, string(d.Type), d.ENCF, string(d.Status), plainCell(d.ExternalID),
+		d.CreatedAt.In(fiscal.Zone()).Format(time.DateTime), d.IssueDate, string(d.Type), d.ENCF, string(d.Status), plainCell(d.ExternalID),
 		d.BuyerRNC, plainCell(d.BuyerName), d.Currency, d.Subtotal, d.DiscountTotal, d.TaxTotal, d.Total, d.TrackID, plainCell(names[d.TaxpayerID]), d.DocumentID,
 	}
 }

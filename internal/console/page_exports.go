@@ -72,7 +72,7 @@ func (v exportView) Again() string {
 func (c *Console) showExports(x *request) error {
 	f := newForm(x.URL.Query())
 	if f.Value("from") == "" && f.Value("to") == "" {
-		from, to := monthOf(c.Now(), -1)
+		from, to := monthOf(c.now(), -1)
 		f.values.Set("from", from)
 		f.values.Set("to", to)
 	}
@@ -111,7 +111,7 @@ func (x *request) renderExports(status int, f *form) error {
 		label  string
 		offset int
 	}{{"exports.this_month", 0}, {"exports.last_month", -1}} {
-		from, to := monthOf(x.console.Now(), span.offset)
+		from, to := monthOf(x.console.now(), span.offset)
 		q := url.Values{"from": {from}, "to": {to}}
 		if id := f.Value("taxpayer"); id != "" {
 			q.Set("taxpayer", id)
@@ -122,7 +122,7 @@ func (x *request) renderExports(status int, f *form) error {
 }
 
 func (x *request) exportRows() ([]exportView, error) {
-	all, err := x.console.Store.RecentExports(x.Context(), x.viewer.Within(), exportsShown)
+	all, err := x.console.store.RecentExports(x.Context(), x.viewer.Within(), exportsShown)
 	if err != nil {
 		return nil, err
 	}
@@ -169,10 +169,10 @@ func (c *Console) createExport(x *request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.Store.Taxpayer(x.Context(), id); err != nil {
+	if _, err := c.store.Taxpayer(x.Context(), id); err != nil {
 		return err
 	}
-	_, err = c.Exports.Create(x.Context(), scope, from, to, f.Has("include", "pdf"), x.viewer.Name())
+	_, err = c.exports.Create(x.Context(), scope, from, to, f.Has("include", "pdf"), x.viewer.Name())
 	switch {
 	case errors.Is(err, export.ErrSpan):
 		f.fail("to", x.text("exports.wrong_span"))
@@ -202,15 +202,15 @@ func (x *request) dateField(f *form, name string) fiscal.Date {
 
 // downloadExport answers with the file of an export.
 func (c *Console) downloadExport(x *request) error {
-	e, err := c.Store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
+	e, err := c.store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	taxpayer, err := c.Store.Taxpayer(x.Context(), e.TaxpayerID)
+	taxpayer, err := c.store.Taxpayer(x.Context(), e.TaxpayerID)
 	if err != nil {
 		return err
 	}
-	f, err := c.Exports.Open(e)
+	f, err := c.exports.Open(e)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoFile
 	}
@@ -232,11 +232,11 @@ func (c *Console) downloadExport(x *request) error {
 var errNoFile = &pageError{http.StatusNotFound, "no_file"}
 
 func (c *Console) deleteExport(x *request) error {
-	e, err := c.Store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
+	e, err := c.store.ExportWithin(x.Context(), x.viewer.Within(), x.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	if err := c.Exports.Delete(x.Context(), e); err != nil {
+	if err := c.exports.Delete(x.Context(), e); err != nil {
 		return err
 	}
 	return x.done(exportsAddress, "exports.deleted")

@@ -33,7 +33,7 @@ func (c *Console) issuePages() []page {
 // issuers returns the roles that issue invoices by hand.
 func (c *Console) issuers() []store.Role {
 	roles := []store.Role{store.RoleOperator, store.RoleAccountant}
-	if c.Environment == fiscal.Sandbox {
+	if c.environment == fiscal.Sandbox {
 		roles = append(roles, store.RoleDeveloper)
 	}
 	return roles
@@ -61,14 +61,14 @@ func (c *Console) showIssue(x *request) error {
 func (x *request) startInvoice() (f *invoiceForm, from *store.Invoice, err error) {
 	taxpayer := x.URL.Query().Get("taxpayer")
 	if id := x.URL.Query().Get("copy"); id != "" {
-		inv, err := x.console.Store.AnyDocument(x.Context(), id)
+		inv, err := x.console.store.AnyDocument(x.Context(), id)
 		if err != nil {
 			return nil, nil, err
 		}
 		if err := x.viewer.Check(inv.Scope); err != nil {
 			return nil, nil, err
 		}
-		raw, err := x.console.Store.Request(x.Context(), inv.Scope, inv.ID)
+		raw, err := x.console.store.Request(x.Context(), inv.Scope, inv.ID)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -89,9 +89,9 @@ func (x *request) startInvoice() (f *invoiceForm, from *store.Invoice, err error
 	key := store.NewID()
 	f.set("taxpayer", taxpayer)
 	f.set("idempotency_key", key)
-	f.set("issue_date", fiscal.DateOf(x.console.Now()).String())
+	f.set("issue_date", fiscal.DateOf(x.console.now()).String())
 	if f.Value("external_id") == "" {
-		f.set("external_id", "M-"+fiscal.DateOf(x.console.Now()).String()+"-"+key[len(key)-6:])
+		f.set("external_id", "M-"+fiscal.DateOf(x.console.now()).String()+"-"+key[len(key)-6:])
 	}
 	return f, from, nil
 }
@@ -107,7 +107,7 @@ func (x *request) freeExternalID(inv store.Invoice) (string, error) {
 	}
 	for ; ; n++ {
 		suggested := base + "-" + strconv.Itoa(n)
-		_, err := x.console.Store.InvoiceByExternalID(x.Context(), inv.Scope, suggested)
+		_, err := x.console.store.InvoiceByExternalID(x.Context(), inv.Scope, suggested)
 		if errors.Is(err, store.ErrNotFound) {
 			return suggested, nil
 		}
@@ -199,11 +199,11 @@ func (x *request) register(f *invoiceForm) (inv store.Invoice, conflict string, 
 	command.RequestID = "req_" + strings.ReplaceAll(x.id, "-", "")
 	var done pipeline.Registered
 	if err == nil {
-		done, err = x.console.Pipeline.Register(x.Context(), command)
+		done, err = x.console.pipeline.Register(x.Context(), command)
 	}
 	if pipeline.MayBeReplay(err) {
 		// The form may have been sent before, when the rule was different.
-		known, recallErr := x.console.Pipeline.Recall(x.Context(), command.Intent)
+		known, recallErr := x.console.pipeline.Recall(x.Context(), command.Intent)
 		if !errors.Is(recallErr, store.ErrNotFound) {
 			done, err = known, recallErr
 		}
@@ -211,7 +211,7 @@ func (x *request) register(f *invoiceForm) (inv store.Invoice, conflict string, 
 	if err != nil {
 		return x.refused(f, scope, key, err)
 	}
-	inv, err = x.console.Store.Invoice(x.Context(), scope, done.ObjectID)
+	inv, err = x.console.store.Invoice(x.Context(), scope, done.ObjectID)
 	return inv, "", err
 }
 
@@ -234,15 +234,15 @@ func (x *request) refused(f *invoiceForm, scope store.Scope, key string, err err
 		return inv, "", nil
 	case errors.As(err, &taken):
 		f.fail("external_id", x.text("issue.taken"))
-		inv, err = x.console.Store.Invoice(x.Context(), scope, taken.InvoiceID)
+		inv, err = x.console.store.Invoice(x.Context(), scope, taken.InvoiceID)
 		return inv, inv.DocumentID, err
 	case errors.Is(err, pipeline.ErrMismatch):
 		f.fail("", x.text("issue.mismatch"))
-		known, err := x.console.Store.Answer(x.Context(), scope, pipeline.CreateInvoice, key)
+		known, err := x.console.store.Answer(x.Context(), scope, pipeline.CreateInvoice, key)
 		if err != nil {
 			return inv, "", err
 		}
-		inv, err = x.console.Store.Invoice(x.Context(), scope, known.ObjectID)
+		inv, err = x.console.store.Invoice(x.Context(), scope, known.ObjectID)
 		f.set("idempotency_key", store.NewID()) // what is in the form now is another invoice
 		return inv, inv.DocumentID, err
 	}
@@ -272,10 +272,10 @@ func (x *request) issueScope(f *invoiceForm) (scope store.Scope, ok bool, err er
 	if scope, err = x.viewer.Scope(id); err != nil {
 		return scope, false, err
 	}
-	if _, err := x.console.Store.Taxpayer(x.Context(), id); err != nil {
+	if _, err := x.console.store.Taxpayer(x.Context(), id); err != nil {
 		return scope, false, err
 	}
-	all, err := x.console.Store.Suspensions(x.Context())
+	all, err := x.console.store.Suspensions(x.Context())
 	if err != nil {
 		return scope, false, err
 	}

@@ -6,9 +6,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/overview"
+	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 const overviewLive = "/console/overview/live"
@@ -75,36 +79,83 @@ type fact struct {
 type identifier string
 
 func (c *Console) showOverview(x *request) error {
-	data, err := x.overview()
-	if err != nil {
-		return err
-	}
-	element, err := x.live(overviewLive, "overview-live", data)
+	shown, at, err := x.overview()
 	if err != nil {
 		return err
 	}
 	return x.render("overview", x.text("overview.title"), struct {
 		Live template.HTML
 		Day  fiscal.Date
-	}{element, data.Day})
+	}{shown.element(overviewLive), fiscal.DateOf(at)})
 }
 
 func (c *Console) updateOverview(x *request) error {
-	data, err := x.overview()
+	shown, _, err := x.overview()
 	if err != nil {
 		return err
 	}
-	return x.fragment("overview-live", data)
+	x.writeFragment(shown)
+	return nil
 }
 
-// overview reads the data of the first page.
-func (x *request) overview() (v overviewView, err error) {
-	o, err := x.console.reporter.Overview(x.Context(), x.viewer.Within())
-	if err != nil {
-		return v, err
+// maxOverviewFragments is how many rendered overviews are in memory.
+const maxOverviewFragments = 64
+
+// overviewFragments keeps the rendered overviews of the last two seconds. Viewers of the
+// same taxpayers with the same role and language see the same page, and to render it costs
+// more than to read its figures.
+type overviewFragments struct {
+	mu  sync.Mutex
+	all map[overviewKey]rendered
+}
+
+// overviewKey names all that a rendered overview depends on.
+type overviewKey struct {
+	at        time.Time // when the figures were read
+	taxpayers string
+	role      store.Role
+	language  lang.Language
+}
+
+func (f *overviewFragments) get(key overviewKey) (rendered, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	shown, ok := f.all[key]
+	return shown, ok
+}
+
+func (f *overviewFragments) put(key overviewKey, shown rendered) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil || len(f.all) >= maxOverviewFragments {
+		f.all = map[overviewKey]rendered{}
 	}
-	v = overviewView{
-		Day: fiscal.DateOf(o.At), Sandbox: x.console.Environment == fiscal.Sandbox, Indexing: o.Index.Started && !o.Index.Complete,
+	f.all[key] = shown
+}
+
+// overview returns the part of the first page that updates itself, and when its figures
+// were read.
+func (x *request) overview() (shown rendered, at time.Time, err error) {
+	within := x.viewer.Within()
+	o, err := x.console.overviews.Overview(x.Context(), within)
+	if err != nil {
+		return shown, at, err
+	}
+	key := overviewKey{o.At, strings.Join(within.Taxpayers, " "), x.viewer.Role(), x.language}
+	shown, ok := x.console.fragments.get(key)
+	if !ok {
+		if shown, err = x.executeFragment("overview-live", x.overviewView(o)); err != nil {
+			return shown, at, err
+		}
+		x.console.fragments.put(key, shown)
+	}
+	return shown, o.At, nil
+}
+
+// overviewView returns the data of the first page.
+func (x *request) overviewView(o overview.Overview) overviewView {
+	v := overviewView{
+		Day: fiscal.DateOf(o.At), Sandbox: x.console.environment == fiscal.Sandbox, Indexing: o.Index.Started && !o.Index.Complete,
 		Hours: x.newChart("hours", o.Hours, "15:04"), Days: x.newChart("days", o.Days, "02/01"), Authority: x.authorityState(o.Authority),
 		Verdicts: []verdictRow{x.verdictRow("overview.last_day", o.Verdicts.Day), x.verdictRow("overview.last_month", o.Verdicts.Month)},
 	}
@@ -116,7 +167,7 @@ func (x *request) overview() (v overviewView, err error) {
 	for _, a := range o.Attention {
 		v.Attention = append(v.Attention, x.attention(a))
 	}
-	return v, nil
+	return v
 }
 
 func (x *request) verdictRow(label string, v overview.VerdictTime) verdictRow {
@@ -158,7 +209,7 @@ func (x *request) count(n int64, atLeast bool, key string) string {
 
 // authorityState says whether the service reaches the authority.
 func (x *request) authorityState(a overview.Authority) stateView {
-	if x.console.Environment == fiscal.Sandbox {
+	if x.console.environment == fiscal.Sandbox {
 		return stateView{Tone: neutral, Word: x.text("authority_state.sandbox"), Text: x.text("authority_state.sandbox_text")}
 	}
 	var failing []string

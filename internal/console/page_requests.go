@@ -157,21 +157,21 @@ func (x *request) readRequests(v *requestsView, filter store.RequestFilter, name
 	var groups []store.RequestErrors
 	var next string
 	var err error
-	since := x.console.Now().Add(-errorsSince)
+	since := x.console.now().Add(-errorsSince)
 	if v.Chosen == "" {
-		if found, next, err = x.console.Store.AllRequests(x.Context(), x.console.Environment, filter); err != nil {
+		if found, next, err = x.console.store.AllRequests(x.Context(), x.console.environment, filter); err != nil {
 			return err
 		}
-		groups, err = x.console.Store.AllRequestErrors(x.Context(), x.console.Environment, since)
+		groups, err = x.console.store.AllRequestErrors(x.Context(), x.console.environment, since)
 	} else {
 		scope, unseen := x.viewer.Scope(v.Chosen)
 		if unseen != nil {
 			return unseen
 		}
-		if found, next, err = x.console.Store.Requests(x.Context(), scope, filter); err != nil {
+		if found, next, err = x.console.store.Requests(x.Context(), scope, filter); err != nil {
 			return err
 		}
-		groups, err = x.console.Store.RequestErrors(x.Context(), scope, since)
+		groups, err = x.console.store.RequestErrors(x.Context(), scope, since)
 	}
 	if err != nil {
 		return err
@@ -264,7 +264,7 @@ type requestDetail struct {
 
 func (c *Console) showRequest(x *request) error {
 	id, within := x.PathValue("request_id"), x.viewer.Within()
-	found, err := c.Store.RequestByID(x.Context(), within, id)
+	found, err := c.store.RequestByID(x.Context(), within, id)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (c *Console) showRequest(x *request) error {
 		return err
 	}
 	v := requestDetail{RequestID: id}
-	ids, err := c.Store.DocumentsOfRequest(x.Context(), c.Environment, id)
+	ids, err := c.store.DocumentsOfRequest(x.Context(), c.environment, id)
 	if err != nil {
 		return err
 	}
@@ -286,8 +286,8 @@ func (c *Console) showRequest(x *request) error {
 			if len(part) != len(q.ID) {
 				continue // no id of a document
 			}
-			own := store.Within{Environment: c.Environment, Taxpayers: []string{q.TaxpayerID}}
-			some, err := c.Store.DocumentsByID(x.Context(), own, part)
+			own := store.Within{Environment: c.environment, Taxpayers: []string{q.TaxpayerID}}
+			some, err := c.store.DocumentsByID(x.Context(), own, part)
 			if err != nil {
 				return err
 			}
@@ -295,7 +295,7 @@ func (c *Console) showRequest(x *request) error {
 		}
 	}
 	slices.Sort(ids)
-	if v.Documents, err = c.Store.FoundDocuments(x.Context(), within, slices.Compact(ids)); err != nil {
+	if v.Documents, err = c.store.FoundDocuments(x.Context(), within, slices.Compact(ids)); err != nil {
 		return err
 	}
 	return x.render("request", x.text("requests.one", id), v)

@@ -63,17 +63,23 @@ func (x *request) readLogo(f *form) ([]byte, error) {
 	return logo, nil
 }
 
-// updateTaxpayer changes the profile, and the logo when the form has one.
-func (c *Console) updateTaxpayer(x *request) error {
-	_, found, err := x.taxpayerScope()
-	if err != nil {
-		return err
+// taxpayerForm reads a form about a taxpayer: the taxpayer as it is stored, the fields, and
+// the logo when the form has one.
+func (x *request) taxpayerForm() (found store.Taxpayer, f *form, logo []byte, err error) {
+	if _, found, err = x.taxpayerScope(); err != nil {
+		return found, nil, nil, err
 	}
 	if err := x.parseUpload(); err != nil {
-		return err
+		return found, nil, nil, err
 	}
-	f := x.sentForm()
-	logo, err := x.readLogo(f)
+	f = x.sentForm()
+	logo, err = x.readLogo(f)
+	return found, f, logo, err
+}
+
+// updateTaxpayer changes the profile, and the logo when the form has one.
+func (c *Console) updateTaxpayer(x *request) error {
+	found, f, logo, err := x.taxpayerForm()
 	if err != nil {
 		return err
 	}
@@ -84,24 +90,32 @@ func (c *Console) updateTaxpayer(x *request) error {
 	if !f.ok() {
 		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{ProfileForm: x.newProfileView(f, changed.Phones), Open: "profile"})
 	}
-	err = c.Store.Update(x.Context(), func(tx *store.Tx) error {
-		changed, err := tx.Taxpayer(x.Context(), found.ID)
-		if err != nil {
-			return err
-		}
-		if err := x.readProfile(f, &changed); err != nil {
-			return err
-		}
+	err = x.changeTaxpayer(found.ID, func(changed *store.Taxpayer) error {
 		if len(logo) > 0 {
 			changed.Logo = logo
 		}
-		changed.UpdatedAt = c.Now()
-		return tx.UpdateTaxpayer(x.Context(), changed)
+		return x.readProfile(f, changed)
 	})
 	if err != nil {
 		return err
 	}
 	return x.done(taxpayersAddress+"/"+found.ID, "taxpayers.profile")
+}
+
+// changeTaxpayer reads a taxpayer, changes it and stores it, in one transaction.
+func (x *request) changeTaxpayer(id string, change func(*store.Taxpayer) error) error {
+	c := x.console
+	return c.store.Update(x.Context(), func(tx *store.Tx) error {
+		changed, err := tx.Taxpayer(x.Context(), id)
+		if err != nil {
+			return err
+		}
+		if err := change(&changed); err != nil {
+			return err
+		}
+		changed.UpdatedAt = c.now()
+		return tx.UpdateTaxpayer(x.Context(), changed)
+	})
 }
 
 // showLogo answers with the logo of a taxpayer.
@@ -124,15 +138,7 @@ func (c *Console) showLogo(x *request) error {
 
 // changeLogo replaces the logo.
 func (c *Console) changeLogo(x *request) error {
-	_, found, err := x.taxpayerScope()
-	if err != nil {
-		return err
-	}
-	if err := x.parseUpload(); err != nil {
-		return err
-	}
-	f := x.sentForm()
-	logo, err := x.readLogo(f)
+	found, f, logo, err := x.taxpayerForm()
 	if err != nil {
 		return err
 	}
@@ -142,13 +148,9 @@ func (c *Console) changeLogo(x *request) error {
 	if !f.ok() {
 		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{LogoForm: f, Open: "logo"})
 	}
-	err = c.Store.Update(x.Context(), func(tx *store.Tx) error {
-		changed, err := tx.Taxpayer(x.Context(), found.ID)
-		if err != nil {
-			return err
-		}
-		changed.Logo, changed.UpdatedAt = logo, c.Now()
-		return tx.UpdateTaxpayer(x.Context(), changed)
+	err = x.changeTaxpayer(found.ID, func(changed *store.Taxpayer) error {
+		changed.Logo = logo
+		return nil
 	})
 	if err != nil {
 		return err
@@ -194,7 +196,7 @@ func (c *Console) importCertificate(x *request) error {
 func (x *request) tryImport(f *form, scope store.Scope, file []byte) error {
 	identity, err := xmlsig.OpenP12(file, x.PostForm.Get("p12_password")) // spaces are part of a password
 	if err == nil {
-		_, err = x.console.Certificates.Import(x.Context(), scope, identity)
+		_, err = x.console.certificates.Import(x.Context(), scope, identity)
 	}
 	for _, known := range []struct {
 		err   error
@@ -224,7 +226,7 @@ func (c *Console) revokeCertificate(x *request) error {
 	if err != nil {
 		return err
 	}
-	all, err := c.Store.CertificatesOf(x.Context(), scope)
+	all, err := c.store.CertificatesOf(x.Context(), scope)
 	if err != nil {
 		return err
 	}
@@ -232,7 +234,7 @@ func (c *Console) revokeCertificate(x *request) error {
 	if !slices.ContainsFunc(all, func(one store.Certificate) bool { return one.ID == id }) {
 		return errNotFound
 	}
-	if _, err := c.Certificates.Revoke(x.withReason(), id); err != nil {
+	if _, err := c.certificates.Revoke(x.withReason(), id); err != nil {
 		return err
 	}
 	return x.done(taxpayersAddress+"/"+scope.TaxpayerID, "taxpayers.revoke")
@@ -247,7 +249,7 @@ func (c *Console) addRange(x *request) error {
 	f := x.sentForm()
 	spec := taxpayer.RangeSpec{Type: fiscal.Type(f.Value("type")), From: x.numberField(f, "from"), To: x.numberField(f, "to"), Expires: f.Value("expires")}
 	if f.ok() {
-		_, err = taxpayer.AddRange(x.Context(), c.Store, scope, spec, c.Now())
+		_, err = taxpayer.AddRange(x.Context(), c.store, scope, spec, c.now())
 	}
 	texts := map[string]string{"type": "taxpayers.wrong_type", "from": "taxpayers.wrong_number", "to": "taxpayers.wrong_span", "expires": "taxpayers.wrong_expires"}
 	var problems fiscal.Problems
@@ -292,7 +294,7 @@ func (x *request) withReason() context.Context {
 // suspendTaxpayer refuses the requests of a taxpayer until it is resumed.
 func (c *Console) suspendTaxpayer(x *request) error {
 	return x.changeSuspension("taxpayers.suspend", func(tx *store.Tx, subject store.Subject) error {
-		return tx.Suspend(x.withReason(), store.Suspension{Subject: subject, Reason: x.sentForm().Value("reason"), At: c.Now()})
+		return tx.Suspend(x.withReason(), store.Suspension{Subject: subject, Reason: x.sentForm().Value("reason"), At: c.now()})
 	})
 }
 
@@ -308,7 +310,7 @@ func (x *request) changeSuspension(done string, change func(*store.Tx, store.Sub
 	if err != nil {
 		return err
 	}
-	err = x.console.Store.Update(x.Context(), func(tx *store.Tx) error { return change(tx, store.TaxpayerSubject(scope.TaxpayerID)) })
+	err = x.console.store.Update(x.Context(), func(tx *store.Tx) error { return change(tx, store.TaxpayerSubject(scope.TaxpayerID)) })
 	if err != nil {
 		return err
 	}

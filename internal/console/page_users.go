@@ -50,7 +50,7 @@ func (v userView) Disabled() bool { return !v.DisabledAt.IsZero() }
 func (c *Console) showUsers(x *request) error { return x.renderUsers(http.StatusOK, newForm(nil)) }
 
 func (x *request) renderUsers(status int, f *form) error {
-	all, err := x.console.Store.Users(x.Context())
+	all, err := x.console.store.Users(x.Context())
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func newUserView(u store.User, names map[string]string) userView {
 // taxpayerOptions returns the taxpayers that the viewer sees, as choices of a field and by
 // id.
 func (x *request) taxpayerOptions() (choices []option, names map[string]string, err error) {
-	all, err := x.console.Store.TaxpayersWithoutLogos(x.Context())
+	all, err := x.console.store.TaxpayersWithoutLogos(x.Context())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -103,7 +103,7 @@ func (c *Console) createUser(x *request) error {
 			return errBadRequest
 		}
 	}
-	u, link, err := c.People.Create(x.Context(), in)
+	u, link, err := c.people.Create(x.Context(), in)
 	switch {
 	case errors.Is(err, people.ErrName):
 		f.fail("name", x.text("users.wrong_name"))
@@ -111,12 +111,10 @@ func (c *Console) createUser(x *request) error {
 		f.fail("email", x.text("users.wrong_email"))
 	case errors.Is(err, store.ErrEmailTaken):
 		f.fail("email", x.text("users.email_taken"))
-	case errors.Is(err, people.ErrRole):
-		f.fail("role", x.text("users.wrong_role"))
-	case errors.Is(err, store.ErrNotFound):
-		f.fail("taxpayer", x.text("users.wrong_taxpayer"))
-	case err != nil:
-		return err
+	default:
+		if err := x.failRole(f, err); err != nil {
+			return err
+		}
 	}
 	if !f.ok() {
 		return x.renderUsers(http.StatusUnprocessableEntity, f)
@@ -124,8 +122,22 @@ func (c *Console) createUser(x *request) error {
 	return x.renderUser(http.StatusCreated, u.ID, nil, c.linkAddress(link))
 }
 
+// failRole turns an error about the role or the taxpayers of a person into an error of the
+// form. It returns other errors as they are.
+func (x *request) failRole(f *form, err error) error {
+	switch {
+	case errors.Is(err, people.ErrRole):
+		f.fail("role", x.text("users.wrong_role"))
+	case errors.Is(err, store.ErrNotFound):
+		f.fail("taxpayer", x.text("users.wrong_taxpayer"))
+	default:
+		return err
+	}
+	return nil
+}
+
 // linkAddress returns the address with which a person sets a password.
-func (c *Console) linkAddress(token people.Token) string { return WelcomeAddress(c.BaseURL, token) }
+func (c *Console) linkAddress(token people.Token) string { return WelcomeAddress(c.baseURL, token) }
 
 // WelcomeAddress returns the address with which a person sets a password, at a console with
 // a public address.
@@ -147,7 +159,7 @@ func (c *Console) showUser(x *request) error {
 }
 
 func (x *request) renderUser(status int, id string, f *form, link string) error {
-	u, err := x.console.Store.User(x.Context(), id)
+	u, err := x.console.store.User(x.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -167,16 +179,11 @@ func (c *Console) changeUserRole(x *request) error {
 	if err := x.refuseSelf(id); err != nil {
 		return err
 	}
-	if _, err := c.Store.User(x.Context(), id); err != nil {
+	if _, err := c.store.User(x.Context(), id); err != nil {
 		return err
 	}
-	_, err := c.People.ChangeRole(x.Context(), id, store.Role(f.Value("role")), append([]string{}, x.PostForm["taxpayer"]...))
-	switch {
-	case errors.Is(err, people.ErrRole):
-		f.fail("role", x.text("users.wrong_role"))
-	case errors.Is(err, store.ErrNotFound):
-		f.fail("taxpayer", x.text("users.wrong_taxpayer"))
-	case err != nil:
+	_, err := c.people.ChangeRole(x.Context(), id, store.Role(f.Value("role")), append([]string{}, x.PostForm["taxpayer"]...))
+	if err := x.failRole(f, err); err != nil {
 		return err
 	}
 	if !f.ok() {
@@ -191,7 +198,7 @@ func (c *Console) resetUser(x *request) error {
 	if err := x.refuseSelf(id); err != nil {
 		return err
 	}
-	_, link, err := c.People.Reset(x.Context(), id)
+	_, link, err := c.people.Reset(x.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -204,7 +211,7 @@ func (c *Console) disableUser(x *request) error {
 	if err := x.refuseSelf(id); err != nil {
 		return err
 	}
-	if _, err := c.People.Disable(x.Context(), id); err != nil {
+	if _, err := c.people.Disable(x.Context(), id); err != nil {
 		return err
 	}
 	return x.done(usersAddress+"/"+id, "users.disable")

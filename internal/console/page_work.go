@@ -59,8 +59,9 @@ type workRow struct {
 	Taxpayer  string
 	StageWord string
 	Why       string
-	Running   bool // a worker has it now
-	Suspended bool // it waits until the authority answers
+	Cause     string // why the last try failed; empty: it did not
+	Running   bool   // a worker has it now
+	Suspended bool   // it waits until the authority answers
 	Deadline  time.Time
 	Late      bool // the deadline has passed
 }
@@ -110,7 +111,7 @@ func (x *request) work() (list workList, err error) {
 	if f.TaxpayerID != "" && !x.viewer.Sees(f.TaxpayerID) {
 		return list, store.ErrNotFound
 	}
-	now := x.console.Now()
+	now := x.console.now()
 	if age, err := time.ParseDuration(q.Get("age")); err == nil && age > 0 {
 		f.CreatedBefore = now.Add(-age)
 	}
@@ -119,12 +120,12 @@ func (x *request) work() (list workList, err error) {
 	if f.Stage == noStage {
 		items, err = x.abandoned(f)
 	} else {
-		items, next, err = x.console.Store.WorkList(x.Context(), x.viewer.Within(), f)
+		items, next, err = x.console.store.WorkList(x.Context(), x.viewer.Within(), f)
 	}
 	if err != nil {
 		return list, err
 	}
-	last, err := x.console.Store.Contingency(x.Context(), x.console.Environment)
+	last, err := x.console.store.Contingency(x.Context(), x.console.environment)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return list, err
 	}
@@ -153,7 +154,7 @@ func (x *request) abandoned(f store.WorkFilter) (found []store.WorkItem, err err
 		taxpayers = []string{""}
 	}
 	for _, id := range taxpayers {
-		waiting, err := x.console.Store.WaitingDocuments(x.Context(), store.Scope{Environment: x.console.Environment, TaxpayerID: id})
+		waiting, err := x.console.store.WaitingDocuments(x.Context(), store.Scope{Environment: x.console.environment, TaxpayerID: id})
 		if err != nil {
 			return nil, err
 		}
@@ -178,6 +179,7 @@ func (x *request) workRow(item store.WorkItem, taxpayer string, last store.Conti
 		r.StageWord, r.Why = x.text(texts[0]), x.text(texts[1])
 	}
 	r.Running, r.Suspended = item.Job.LeaseUntil.After(now), item.Job.Suspended
+	r.Cause = x.translated(item.Job.LastError)
 	if r.Suspended {
 		r.Why = x.text("work.why_suspended")
 	}
@@ -204,7 +206,7 @@ func (x *request) renderRequeue(status int, f *form) error {
 
 // waitingInvoice returns the invoice of the document that the address names.
 func (x *request) waitingInvoice() (store.Invoice, error) {
-	inv, err := x.console.Store.AnyDocument(x.Context(), x.PathValue("id"))
+	inv, err := x.console.store.AnyDocument(x.Context(), x.PathValue("id"))
 	if err != nil {
 		return inv, err
 	}

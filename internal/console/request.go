@@ -29,7 +29,7 @@ type request struct {
 
 // begin returns the request of a browser that is not identified yet.
 func (c *Console) begin(w http.ResponseWriter, r *http.Request) *request {
-	x := &request{Request: r, w: w, console: c, id: store.NewID(), viewer: viewer{environment: c.Environment}}
+	x := &request{Request: r, w: w, console: c, id: store.NewID(), viewer: viewer{environment: c.environment}}
 	x.language = lang.FromHeader(r.Header.Get("Accept-Language"), lang.Spanish)
 	w.Header().Set("X-Request-Id", x.id)
 	return x
@@ -41,7 +41,7 @@ func (x *request) signedIn() bool { return x.session.ID != "" }
 // client returns the browser of the request.
 func (x *request) client() people.Client {
 	return people.Client{
-		Environment: x.console.Environment, Address: x.console.Clients.Address(x.Request),
+		Environment: x.console.environment, Address: x.console.clients.Address(x.Request),
 		Browser: x.UserAgent(), RequestID: x.id,
 	}
 }
@@ -53,7 +53,7 @@ func (c *Console) identify(x *request) error {
 	if err != nil || cookie.Value == "" {
 		return nil
 	}
-	user, session, err := c.People.Authenticate(x.Context(), people.ParseToken(cookie.Value), c.Environment)
+	user, session, err := c.people.Authenticate(x.Context(), people.ParseToken(cookie.Value), c.environment)
 	if errors.Is(err, people.ErrDenied) {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (c *Console) identify(x *request) error {
 // run calls the handler of the page.
 func (x *request) run() error {
 	if x.signedIn() && !x.page.fragment {
-		if err := x.console.People.RecordUse(x.Context(), x.session); err != nil {
+		if err := x.console.people.RecordUse(x.Context(), x.session); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (x *request) run() error {
 func (x *request) text(key string, args ...any) string {
 	text, err := x.console.texts.text(x.language, key, args...)
 	if err != nil {
-		x.console.Log.Error("A page of the console names a text that does not exist.", "error", err.Error())
+		x.console.log.Error("A page of the console names a text that does not exist.", "error", err.Error())
 		return key
 	}
 	return text
@@ -146,36 +146,52 @@ func (x *request) execute(name string, v *view) (template.HTML, error) {
 // fragment writes a template without the layout, for an element that updates itself. An
 // unchanged fragment is answered with 304.
 func (x *request) fragment(name string, data any) error {
-	content, tag, err := x.executeFragment(name, data)
+	f, err := x.executeFragment(name, data)
 	if err != nil {
 		return err
 	}
-	x.w.Header().Set("ETag", tag)
-	if x.Header.Get("If-None-Match") == tag {
+	x.writeFragment(f)
+	return nil
+}
+
+// rendered is a fragment with its entity tag.
+type rendered struct {
+	content template.HTML
+	tag     string
+}
+
+// writeFragment writes a fragment, or 304 when the browser has it.
+func (x *request) writeFragment(f rendered) {
+	x.w.Header().Set("ETag", f.tag)
+	if x.Header.Get("If-None-Match") == f.tag {
 		x.w.WriteHeader(http.StatusNotModified)
-		return nil
+		return
 	}
 	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = x.w.Write([]byte(content)) //nolint:gosec // html/template has escaped it; if it fails, the browser has left
-	return nil
+	_, _ = x.w.Write([]byte(f.content)) //nolint:gosec // html/template has escaped it; if it fails, the browser has left
 }
 
 // live returns an element whose content is a template, and which the browser fetches again
 // from an address of the table every 2 seconds.
 func (x *request) live(address, name string, data any) (template.HTML, error) {
-	content, tag, err := x.executeFragment(name, data)
+	f, err := x.executeFragment(name, data)
 	if err != nil {
 		return "", err
 	}
-	return template.HTML(`<div data-live="` + template.HTMLEscapeString(address) + `" data-etag="` + //nolint:gosec // escaped
-		template.HTMLEscapeString(tag) + `">` + string(content) + `</div>`), nil
+	return f.element(address), nil
 }
 
-func (x *request) executeFragment(name string, data any) (content template.HTML, tag string, err error) {
-	content, err = x.execute(name, x.view("", data))
+// element returns the fragment in an element that the browser fetches again.
+func (f rendered) element(address string) template.HTML {
+	return template.HTML(`<div data-live="` + template.HTMLEscapeString(address) + `" data-etag="` + //nolint:gosec // escaped
+		template.HTMLEscapeString(f.tag) + `">` + string(f.content) + `</div>`)
+}
+
+func (x *request) executeFragment(name string, data any) (rendered, error) {
+	content, err := x.execute(name, x.view("", data))
 	if err != nil {
-		return "", "", err
+		return rendered{}, err
 	}
 	sum := sha256.Sum256([]byte(content))
-	return content, `"` + hex.EncodeToString(sum[:16]) + `"`, nil
+	return rendered{content, `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
 }

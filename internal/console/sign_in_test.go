@@ -40,7 +40,7 @@ func TestWelcomeLinkWorksOnce(t *testing.T) {
 	if got := other.post("/console/sign-in", "email", " "+strings.ToUpper(u.Email), "password", goodPassword, "next", "/console/audit"); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/console/audit" {
 		t.Errorf("sign-in answered %d to %s: %s", got.StatusCode, got.Header.Get("Location"), got.body)
 	}
-	entries, err := e.Store.AuditEntries(t.Context(), store.AuditFilter{Object: "user:" + u.ID}, 0, 10)
+	entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{Object: "user:" + u.ID}, 0, 10)
 	e.must(err)
 	var actions []string
 	for _, entry := range entries {

@@ -84,7 +84,7 @@ func TestATaxpayerBecomesReady(t *testing.T) {
 	if got := b.get(address + "/logo"); got.Header.Get("Content-Type") != "image/png" {
 		t.Errorf("logo: %d %s", got.StatusCode, got.Header.Get("Content-Type"))
 	}
-	stored, err := e.Store.Taxpayer(t.Context(), id)
+	stored, err := e.store.Taxpayer(t.Context(), id)
 	e.must(err)
 	if stored.Municipality == "" || stored.Province == "" || len(stored.Phones) != 1 || stored.IncomeType != "01" {
 		t.Errorf("stored: %+v", stored)
@@ -95,7 +95,7 @@ func TestATaxpayerBecomesReady(t *testing.T) {
 	if got := b.post(address, "address", "Av. Central 1"); got.StatusCode != http.StatusSeeOther {
 		t.Errorf("profile: %d", got.StatusCode)
 	}
-	if changed, err := e.Store.Taxpayer(t.Context(), id); err != nil || changed.Address != "Av. Central 1" || changed.LegalName != "Nueva, SRL" || len(changed.Logo) == 0 {
+	if changed, err := e.store.Taxpayer(t.Context(), id); err != nil || changed.Address != "Av. Central 1" || changed.LegalName != "Nueva, SRL" || len(changed.Logo) == 0 {
 		t.Errorf("the profile is %+v, %v", changed, err)
 	}
 	if got := b.upload(address+"/certificates", "p12", e.p12(20, "secreta "), "p12_password", "secreta "); got.StatusCode != http.StatusSeeOther {
@@ -176,7 +176,7 @@ func TestSuspensionAndRevocation(t *testing.T) {
 	address := "/console/taxpayers/" + e.taxpayer
 	b.upload(address+"/certificates", "p12", e.p12(100, "a"), "p12_password", "a")
 	scope := store.Scope{Environment: fiscal.Certification, TaxpayerID: e.taxpayer}
-	all, err := e.Store.CertificatesOf(t.Context(), scope)
+	all, err := e.store.CertificatesOf(t.Context(), scope)
 	e.must(err)
 	b.post(address+"/suspend", "reason", "falta de pago")
 	if got := b.get(address).body; !strings.Contains(got, "falta de pago") || !strings.Contains(got, address+"/resume") {
@@ -196,14 +196,14 @@ func TestSuspensionAndRevocation(t *testing.T) {
 		}
 	}
 	b.post(address + "/resume")
-	if left, err := e.Store.Suspensions(t.Context()); err != nil || len(left) != 0 {
+	if left, err := e.store.Suspensions(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("suspensions: %v, %v", left, err)
 	}
 	if got := b.post("/console/taxpayers/" + e.addTaxpayer("199000021", "Otra") + "/certificates/" + all[0].ID + "/revoke"); got.StatusCode != http.StatusNotFound {
 		t.Errorf("the certificate of another taxpayer: %d", got.StatusCode)
 	}
 	b.post(address + "/certificates/" + all[0].ID + "/revoke")
-	if all, err = e.Store.CertificatesOf(t.Context(), scope); err != nil || all[0].RevokedAt.IsZero() {
+	if all, err = e.store.CertificatesOf(t.Context(), scope); err != nil || all[0].RevokedAt.IsZero() {
 		t.Errorf("the certificate is not revoked: %v", err)
 	}
 	for _, action := range []string{"taxpayer.suspend", "taxpayer.resume", "certificate.revoke"} {

@@ -21,7 +21,7 @@ func accountTexts() texts {
 		"account.factor":      {"Segundo factor", "Second factor"},
 		"account.factor_off":  {"Desactivado", "Off"},
 		"account.factor_on":   {"Activado", "On"},
-		"account.factor_lead": {"Además de la contraseña, la consola pide un código de una aplicación de su teléfono. Así nadie entra solo con su contraseña.", "Beside the password, the console asks for a code of an app on your phone. A stolen password alone then opens nothing."},
+		"account.factor_lead": {"Además de la contraseña, la consola pide un código de una aplicación de su teléfono. Así nadie entra solo con su contraseña.", "In addition to the password, the console asks for a code of an app on your phone. A stolen password alone then opens nothing."},
 		"account.must_enrol":  {"Este servicio exige un segundo factor a los operadores. Actívelo para usar las demás páginas.", "This service demands a second factor of operators. Set it up to use the other pages."},
 		"account.begin":       {"Activar el segundo factor", "Set up the second factor"},
 		"account.step_scan":   {"Abra su aplicación de códigos (Google Authenticator, Aegis, 1Password u otra) y lea este código QR.", "Open your code app (Google Authenticator, Aegis, 1Password or another one) and read this QR code."},

@@ -19,7 +19,7 @@ func auditTexts() texts {
 		"audit.newest":      {"Más recientes", "Newest"},
 		"audit.verify":      {"Verificar la cadena", "Verify the chain"},
 		"audit.valid":       {"La auditoría está completa y sin cambios: %s entradas, %s puntos de control firmados.", "The audit log is complete and unchanged: %s entries, %s signed checkpoints."},
-		"audit.wrong":       {"La auditoría no es lo que se escribió. Primera entrada incorrecta: %s.", "The audit log is not what was written. First wrong entry: %s."},
+		"audit.wrong":       {"Alguien cambió la auditoría después de que se escribió. Primera entrada incorrecta: %s.", "The audit log was changed after it was written. First wrong entry: %s."},
 		"audit.wrong_mark":  {"Un punto de control de la auditoría no es válido.", "A checkpoint of the audit log is not valid."},
 		"audit.wrong_next":  {"Averigüe quién puede escribir en la base de datos y compare con un respaldo.", "Find out who can write to the database, and compare with a backup."},
 		"audit.wrong_date":  {"Escriba una fecha.", "Enter a date."},

@@ -30,7 +30,7 @@ func documentsTexts() texts {
 		"documents.csv_cut":       {"El archivo termina aquí, con %d comprobantes. Use fechas más cortas o una exportación.", "The file ends here, with %d documents. Use shorter dates or an export."},
 		"documents.file":          {"comprobantes", "documents"},
 		"documents.partial":       {"La búsqueda revisó muchos comprobantes y todavía quedan más antiguos. Continúe con «Más antiguos» o agregue un filtro.", "The search looked at many documents, and older ones are left. Go on with “Older”, or add a filter."},
-		"documents.too_many":      {"Muchos compradores tienen esas palabras: solo se muestran algunos. Escriba más del nombre o el RNC.", "Many buyers have these words: only some are shown. Enter more of the name, or the RNC."},
+		"documents.common":        {"Muchos compradores tienen esas palabras, y la búsqueda revisó solo los comprobantes más recientes. Continúe con «Más antiguos», o escriba más del nombre o el RNC.", "Many buyers have these words, and the search looked only at the newest documents. Go on with “Older”, or enter more of the name, or the RNC."},
 		"documents.none":          {"Ningún comprobante coincide", "No document matches"},
 		"documents.none_text":     {"Revise lo que escribió o quite un filtro. Los nombres se buscan por el comienzo de cada palabra; los montos, por el total exacto.", "Check what you entered, or remove a filter. Names are found by the beginning of each word; amounts by the exact total."},
 		"documents.empty":         {"Todavía no hay comprobantes", "There are no documents yet"},

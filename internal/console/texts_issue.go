@@ -6,7 +6,7 @@ import "maps"
 func issueTexts() texts {
 	all := texts{
 		"issue.title":             {"Emitir comprobante", "Issue a document"},
-		"issue.back":              {"← Comprobantes", "← Documents"},
+		"issue.back":              {"Comprobantes", "Documents"},
 		"issue.lead":              {"El comprobante se firma y se envía a la DGII como los que emite su sistema. Un e-NCF emitido no se puede borrar.", "The document is signed and sent to the tax authority like those of your own system. An issued number cannot be taken back."},
 		"issue.lead_sandbox":      {"Ambiente de pruebas: el resultado es sintético, sin e-NCF, firma ni envío a la DGII.", "Sandbox: the result is synthetic, without a fiscal number, a signature or anything sent to the tax authority."},
 		"issue.copy_of":           {"Copia de", "Copy of"},

@@ -11,6 +11,9 @@ func layoutTexts() texts {
 		"layout.stale":           {"Sin conexión con el servicio. Los datos pueden estar desactualizados; se reintenta automáticamente.", "No connection to the service. Data may be out of date; the page tries again by itself."},
 		"layout.copy":            {"Copiar", "Copy"},
 		"layout.copied":          {"Copiado", "Copied"},
+		"layout.question":        {"¿Está seguro?", "Are you sure?"},
+		"layout.question_yes":    {"Continuar", "Continue"},
+		"layout.question_no":     {"Cancelar", "Cancel"},
 		"environment.sandbox":    {"Pruebas", "Sandbox"},
 		"environment.production": {"Producción", "Production"},
 

@@ -44,7 +44,7 @@ func workTexts() texts {
 		"work.empty":         {"No hay nada pendiente", "Nothing is pending"},
 		"work.empty_text":    {"Todos los comprobantes que usted ve y que cumplen el filtro ya tienen su resultado.", "Every document that you see and that matches the filter has its result."},
 		"work.documents":     {"Ver comprobantes", "See the documents"},
-		"work.back":          {"← Pendientes", "← Pending work"},
+		"work.back":          {"Pendientes", "Pending work"},
 		"work.requeue":       {"Poner de nuevo en cola", "Put back to work"},
 		"work.requeue_short": {"Reencolar", "Requeue"},
 		"work.requeue_label": {"Reencolar %s", "Requeue %s"},

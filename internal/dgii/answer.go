@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -206,17 +205,17 @@ func (v jsonValue) fill(a *fiscal.Answer) {
 }
 
 // parseDate reads a date with dashes. It returns the zero date for a date with
-// slashes, where day and month cannot be told apart.
+// slashes, where it is not clear which number is the day.
 func parseDate(s string) fiscal.Date {
 	day, _, _ := strings.Cut(strings.ReplaceAll(s, "T", " "), " ")
-	for _, layout := range []string{"02-01-2006", time.DateOnly} {
-		if t, err := time.Parse(layout, day); err == nil {
-			if d, err := fiscal.ParseDate(t.Format(time.DateOnly)); err == nil {
-				return d
-			}
-		}
+	if d := fiscal.ParseDGIIDate(day); !d.IsZero() {
+		return d
 	}
-	return fiscal.Date{}
+	d, err := fiscal.ParseDate(day)
+	if err != nil {
+		return fiscal.Date{}
+	}
+	return d
 }
 
 // matchesDocument reports whether an answer is about a document. An answer that

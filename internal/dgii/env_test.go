@@ -175,7 +175,7 @@ func shipmentOf(n int) fiscal.Shipment {
 // testContext returns a context with a deadline, so that a test cannot hang.
 func testContext(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -81,7 +81,7 @@ func (c *Client) Down() (since time.Time, down bool) {
 }
 
 // Failing reports whether calls fail, and since when: no service has answered since
-// that instant. One failed call is enough; Probe tells whether the authority answers.
+// that instant. One failed call is enough; Probe finds out whether the authority answers.
 func (c *Client) Failing() (since time.Time, failing bool) {
 	c.outage.mu.Lock()
 	defer c.outage.mu.Unlock()

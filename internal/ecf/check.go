@@ -11,7 +11,7 @@ import (
 
 // Check checks the document that an invoice of an issuer would become, before a
 // number is assigned: it builds the document with a placeholder number and time,
-// checks its structure and discards it. Its error is of type fiscal.Problems and
+// without writing its XML, and checks its structure. Its error is of type fiscal.Problems and
 // names the fields of the request.
 func Check(issuer Issuer, inv *fiscal.Invoice) error {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, fiscal.Zone())
@@ -33,12 +33,12 @@ func Check(issuer Issuer, inv *fiscal.Invoice) error {
 // Check checks the structure of the document, and of its summary when it has one.
 // Its error is of type fiscal.Problems and names the fields of the request.
 func (d *Draft) Check() error {
-	problems, err := inspected(d.Unsigned())
+	problems, err := inspected(d.tree())
 	if err != nil {
 		return err
 	}
 	if len(problems) == 0 && d.HasSummary() {
-		if problems, err = inspected(d.emitSummary(SecurityCode{"AAAAAA"}).Unsigned()); err != nil {
+		if problems, err = inspected(d.emitSummary(xmlsig.NewDocumentWriter("RFCE", 40), SecurityCode{"AAAAAA"})); err != nil {
 			return err
 		}
 	}
@@ -48,13 +48,14 @@ func (d *Draft) Check() error {
 	return problems
 }
 
-func inspected(xml []byte) (fiscal.Problems, error) {
-	parsed, err := xmlsig.Parse(xml, xmlsig.InvoiceLimits())
+// inspected ends a document of xmlsig.NewDocumentWriter and checks its structure.
+func inspected(w *xmlsig.Writer) (fiscal.Problems, error) {
+	built, err := w.Document()
 	if err != nil {
 		return nil, fmt.Errorf("ecf: check: %w", err)
 	}
 	var problems fiscal.Problems
-	for _, f := range Inspect(parsed.Root()) {
+	for _, f := range Inspect(built.Root()) {
 		problems = append(problems, fiscal.Problem{Field: f.Field, Code: f.Code, Message: lang.Messagef(
 			"in the fiscal document, %s", "en el comprobante fiscal, %s", f.Message)})
 	}

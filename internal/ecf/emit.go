@@ -1,18 +1,18 @@
 package ecf
 
 import (
+	"strconv"
+
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// An emitter writes a document element by element, in the order of the schema. It
-// writes the canonical form directly, without a tree and a second pass.
+// An emitter writes a document element by element, in the order of the schema: as XML
+// in canonical form, or as a tree for a check of its structure.
 type emitter struct{ *xmlsig.Writer }
 
 func (e emitter) amount(name string, d fiscal.Decimal) {
-	e.Open(name)
-	e.Append(func(b []byte) []byte { return appendAmount(b, d) })
-	e.Close(name)
+	e.Value(name, func(b []byte) []byte { return appendAmount(b, d) })
 }
 
 func (e emitter) amountIf(present bool, name string, d fiscal.Decimal) {
@@ -21,18 +21,20 @@ func (e emitter) amountIf(present bool, name string, d fiscal.Decimal) {
 	}
 }
 
+func (e emitter) integer(name string, n int) {
+	e.Value(name, func(b []byte) []byte { return strconv.AppendInt(b, int64(n), 10) })
+}
+
 func (e emitter) date(name string, d fiscal.Date) {
 	if !d.IsZero() {
-		e.Open(name)
-		e.Append(func(b []byte) []byte { return d.AppendDGII(b) })
-		e.Close(name)
+		e.Value(name, d.AppendDGII)
 	}
 }
 
 // Sign returns the signed XML of the document and the security code of its
 // signature. The service sends, stores and serves exactly these bytes.
 func (d *Draft) Sign(id *xmlsig.Identity) ([]byte, SecurityCode, error) {
-	xml, value, err := d.emit().Sign(id)
+	xml, value, err := d.xml().Sign(id)
 	if err != nil {
 		return nil, SecurityCode{}, err
 	}
@@ -40,15 +42,25 @@ func (d *Draft) Sign(id *xmlsig.Identity) ([]byte, SecurityCode, error) {
 	return xml, code, err
 }
 
-// Unsigned returns the XML of the document without a signature, for checks.
-func (d *Draft) Unsigned() []byte { return d.emit().Unsigned() }
+// Unsigned returns the XML of the document without a signature.
+func (d *Draft) Unsigned() []byte { return d.xml().Unsigned() }
 
-func (d *Draft) emit() *xmlsig.Writer {
+// xml writes the document as XML, for a signature.
+func (d *Draft) xml() *xmlsig.Writer {
 	size := 3 << 10
 	for i := range d.lines {
 		size += lineSize(&d.lines[i])
 	}
-	e := emitter{xmlsig.NewWriter("ECF", size)}
+	return d.emit(xmlsig.NewWriter("ECF", size))
+}
+
+// tree builds the document for a check of its structure.
+func (d *Draft) tree() *xmlsig.Writer {
+	return d.emit(xmlsig.NewDocumentWriter("ECF", 60+20*len(d.lines)))
+}
+
+func (d *Draft) emit(w *xmlsig.Writer) *xmlsig.Writer {
+	e := emitter{w}
 	e.Open("Encabezado")
 	e.Text("Version", "1.0")
 	d.emitHead(e)
@@ -60,11 +72,11 @@ func (d *Draft) emit() *xmlsig.Writer {
 	e.Open("DetallesItems")
 	for i := range d.lines {
 		line := newLine(&d.lines[i])
-		e.Append(func(b []byte) []byte { return appendLine(b, i+1, &line) })
+		line.emit(e, i+1)
 	}
 	e.Close("DetallesItems")
 	e.Text("FechaHoraFirma", fiscal.FormatDGIITime(d.SignedAt))
-	return e.Writer
+	return w
 }
 
 func (d *Document) emitHead(e emitter) {

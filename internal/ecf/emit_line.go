@@ -1,88 +1,69 @@
 package ecf
 
-import (
-	"strconv"
+import "github.com/fiscalhub/fiscalhub/internal/fiscal"
 
-	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
-)
-
-// appendLine writes a line. It writes all the tags between two values at once,
-// because a document may have a thousand lines.
-func appendLine(b []byte, number int, l *Line) []byte {
-	b = append(b, "<Item><NumeroLinea>"...)
-	b = strconv.AppendInt(b, int64(number), 10)
-	b = append(b, "</NumeroLinea>"...)
+// emit writes a line with its number.
+func (l *Line) emit(e emitter, number int) {
+	e.Open("Item")
+	e.integer("NumeroLinea", number)
 	if l.SKU != "" {
-		b = append(b, "<TablaCodigosItem><CodigosItem><TipoCodigo>Interna</TipoCodigo><CodigoItem>"...)
-		b = xmlsig.AppendText(b, l.SKU)
-		b = append(b, "</CodigoItem></CodigosItem></TablaCodigosItem>"...)
+		e.Open("TablaCodigosItem")
+		e.Open("CodigosItem")
+		e.Element("TipoCodigo", "Interna")
+		e.Element("CodigoItem", l.SKU)
+		e.Close("CodigosItem")
+		e.Close("TablaCodigosItem")
 	}
-	b = append(b, "<IndicadorFacturacion>"...)
-	b = strconv.AppendInt(b, int64(l.Indicator), 10)
-	b = append(b, "</IndicadorFacturacion>"...)
+	e.integer("IndicadorFacturacion", int(l.Indicator))
 	if l.Withheld {
-		b = append(b, "<Retencion><IndicadorAgenteRetencionoPercepcion>1</IndicadorAgenteRetencionoPercepcion><MontoITBISRetenido>"...)
-		b = appendAmount(b, l.ITBISWithheld)
-		b = append(b, "</MontoITBISRetenido><MontoISRRetenido>"...)
-		b = appendAmount(b, l.IncomeTaxWithheld)
-		b = append(b, "</MontoISRRetenido></Retencion>"...)
+		e.Open("Retencion")
+		e.Element("IndicadorAgenteRetencionoPercepcion", "1")
+		e.amount("MontoITBISRetenido", l.ITBISWithheld)
+		e.amount("MontoISRRetenido", l.IncomeTaxWithheld)
+		e.Close("Retencion")
 	}
-	b = append(b, "<NombreItem>"...)
-	b = xmlsig.AppendText(b, l.Name)
-	b = append(b, "</NombreItem><IndicadorBienoServicio>"...)
-	b = append(b, kindCode(l.ItemKind)...)
-	b = append(b, "</IndicadorBienoServicio>"...)
+	e.Element("NombreItem", l.Name)
+	e.Element("IndicadorBienoServicio", kindCode(l.ItemKind))
 	if l.Description != "" {
-		b = append(b, "<DescripcionItem>"...)
-		b = xmlsig.AppendText(b, l.Description)
-		b = append(b, "</DescripcionItem>"...)
+		e.Element("DescripcionItem", l.Description)
 	}
-	b = append(b, "<CantidadItem>"...)
-	b = appendAmount(b, l.Quantity)
-	b = append(b, "</CantidadItem>"...)
+	e.amount("CantidadItem", l.Quantity)
 	if l.Unit != 0 {
-		b = append(b, "<UnidadMedida>"...)
-		b = strconv.AppendInt(b, int64(l.Unit), 10)
-		b = append(b, "</UnidadMedida>"...)
+		e.integer("UnidadMedida", l.Unit)
 	}
-	b = append(b, "<PrecioUnitarioItem>"...)
-	b = appendAmount(b, l.Price)
-	b = append(b, "</PrecioUnitarioItem>"...)
-	b = appendDiscount(b, l)
+	e.amount("PrecioUnitarioItem", l.Price)
+	l.emitDiscount(e)
 	if len(l.AdditionalTaxes) > 0 {
-		b = append(b, "<TablaImpuestoAdicional>"...)
+		e.Open("TablaImpuestoAdicional")
 		for _, code := range l.AdditionalTaxes {
-			b = append(b, "<ImpuestoAdicional><TipoImpuesto>"...)
-			b = xmlsig.AppendText(b, code)
-			b = append(b, "</TipoImpuesto></ImpuestoAdicional>"...)
+			e.Open("ImpuestoAdicional")
+			e.Element("TipoImpuesto", code)
+			e.Close("ImpuestoAdicional")
 		}
-		b = append(b, "</TablaImpuestoAdicional>"...)
+		e.Close("TablaImpuestoAdicional")
 	}
-	b = append(b, "<MontoItem>"...)
-	b = appendAmount(b, l.Amount)
-	return append(b, "</MontoItem></Item>"...)
+	e.amount("MontoItem", l.Amount)
+	e.Close("Item")
 }
 
-// appendDiscount writes the discount as the sum and as its only part, because the
+// emitDiscount writes the discount as the sum and as its only part, because the
 // authority refuses one without the other.
-func appendDiscount(b []byte, l *Line) []byte {
+func (l *Line) emitDiscount(e emitter) {
 	if l.Discount.IsZero() {
-		return b
+		return
 	}
-	b = append(b, "<DescuentoMonto>"...)
-	b = appendAmount(b, l.Discount)
-	b = append(b, "</DescuentoMonto><TablaSubDescuento><SubDescuento><TipoSubDescuento>"...)
+	e.amount("DescuentoMonto", l.Discount)
+	e.Open("TablaSubDescuento")
+	e.Open("SubDescuento")
 	if l.DiscountPercent.IsZero() {
-		b = append(b, "$</TipoSubDescuento>"...)
+		e.Element("TipoSubDescuento", "$")
 	} else {
-		b = append(b, "%</TipoSubDescuento><SubDescuentoPorcentaje>"...)
-		b = appendAmount(b, l.DiscountPercent)
-		b = append(b, "</SubDescuentoPorcentaje>"...)
+		e.Element("TipoSubDescuento", "%")
+		e.amount("SubDescuentoPorcentaje", l.DiscountPercent)
 	}
-	b = append(b, "<MontoSubDescuento>"...)
-	b = appendAmount(b, l.Discount)
-	return append(b, "</MontoSubDescuento></SubDescuento></TablaSubDescuento>"...)
+	e.amount("MontoSubDescuento", l.Discount)
+	e.Close("SubDescuento")
+	e.Close("TablaSubDescuento")
 }
 
 func kindCode(k fiscal.ItemKind) string {

@@ -19,12 +19,12 @@ func (d *Draft) SignSummary(id *xmlsig.Identity, code SecurityCode) ([]byte, err
 	if code == (SecurityCode{}) {
 		return nil, errors.New("ecf: summary: the invoice has no security code")
 	}
-	xml, _, err := d.emitSummary(code).Sign(id)
+	xml, _, err := d.emitSummary(xmlsig.NewWriter("RFCE", 2<<10), code).Sign(id)
 	return xml, err
 }
 
-func (d *Draft) emitSummary(code SecurityCode) *xmlsig.Writer {
-	e := emitter{xmlsig.NewWriter("RFCE", 2<<10)}
+func (d *Draft) emitSummary(w *xmlsig.Writer, code SecurityCode) *xmlsig.Writer {
+	e := emitter{w}
 	e.Open("Encabezado")
 	e.Text("Version", "1.0")
 	e.Open("IdDoc")
@@ -69,5 +69,5 @@ func (d *Draft) emitSummary(code SecurityCode) *xmlsig.Writer {
 	e.Close("Totales")
 	e.Text("CodigoSeguridadeCF", code.String())
 	e.Close("Encabezado")
-	return e.Writer
+	return w
 }

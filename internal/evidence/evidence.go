@@ -19,10 +19,10 @@ type Kind string
 
 // The kinds of evidence. An answer to our own submission, or to a question by our
 // own track id, is about our bytes. An answer to a question by number may be about
-// a document of somebody else.
+// a document of another issuer.
 const (
 	// Track is a track id that the authority gave our submission. With Found, it is
-	// one that a look-up by number returned: it may be somebody else's.
+	// one that a look-up by number returned: it may be the document of another issuer.
 	Track Kind = "track"
 	// Verdict is the authority's verdict on a track id or on a summary, or its
 	// refusal of a submission. With Found, it is about a track id that a look-up by

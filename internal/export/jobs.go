@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -166,7 +167,7 @@ func (j *Jobs) next(ctx context.Context) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := os.MkdirAll(j.o.Dir, 0o700); err != nil {
+	if err := atomicfile.MkdirAll(j.o.Dir, 0o700); err != nil {
 		return true, err
 	}
 	working, stop := context.WithCancelCause(ctx)

@@ -69,7 +69,7 @@ type part struct {
 // begin opens the folder of an interrupted export, or makes it.
 func begin(ctx context.Context, dir string, o Options) (*writer, error) {
 	w := &writer{o: o, dir: dir}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(filepath.Join(dir, stateName))

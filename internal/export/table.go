@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -20,7 +21,7 @@ func documentColumns() []string {
 }
 
 func documentRow(inv store.Invoice, request *fiscal.Invoice, xml, pdf string) []string {
-	at := "2006-01-02 15:04:05"
+	at := time.DateTime
 	zone := fiscal.Zone()
 	return []string{
 		inv.IssueDate, string(inv.Type), inv.ENCF, string(inv.Status), text(inv.ExternalID), request.Buyer.TaxID, text(request.Buyer.LegalName), inv.Currency,

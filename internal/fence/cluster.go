@@ -28,7 +28,7 @@ const (
 )
 
 // history is what a node knows of the database's history of commits. It is kept in a
-// file beside the witness.
+// file in the folder of the witness.
 type history struct {
 	timeline string
 	lossless bool // a failover loses no commit: commits wait for a standby

@@ -88,17 +88,9 @@ func NewInbox(o InboxOptions) (*Inbox, error) {
 // known yet, and how many receipts and refusals about one document.
 const maxMessages = 8
 
-// maxUpdates is how often an update is repeated because its invoice changed
-// meanwhile.
-const maxUpdates = 5
-
-func (b *Inbox) retryUpdate(ctx context.Context, write func(context.Context, *store.Tx) (store.Invoice, bool, error)) (err error) {
-	for range maxUpdates {
-		if err = b.pipeline.Update(ctx, write); !errors.Is(err, store.ErrInvoiceChanged) {
-			break
-		}
-	}
-	return err
+// update changes an invoice. It tries again when the invoice was changed meanwhile.
+func (b *Inbox) update(ctx context.Context, write func(context.Context, *store.Tx) (store.Invoice, bool, error)) error {
+	return store.RetryInvoiceChanged(func() error { return b.pipeline.Update(ctx, write) })
 }
 
 // Receive takes in a message of a source, once: the effect is committed together
@@ -121,7 +113,7 @@ func (b *Inbox) Receive(ctx context.Context, in Inbound) (Received, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return Received{}, err
 	}
-	err = b.retryUpdate(ctx, func(ctx context.Context, tx *store.Tx) (after store.Invoice, notified bool, err error) {
+	err = b.update(ctx, func(ctx context.Context, tx *store.Tx) (after store.Invoice, notified bool, err error) {
 		entry := store.Inbound{
 			Scope: in.Source.Scope, SourceID: in.Source.ID, MessageID: in.MessageID, At: b.now(), Kind: in.Kind, Outcome: "parked",
 		}
@@ -312,7 +304,7 @@ func (b *Inbox) applyParked(ctx context.Context, p store.Parked) error {
 		return err
 	}
 	fits := err == nil && issued.Scope == p.Scope
-	err = b.retryUpdate(ctx, func(ctx context.Context, tx *store.Tx) (after store.Invoice, notified bool, err error) {
+	err = b.update(ctx, func(ctx context.Context, tx *store.Tx) (after store.Invoice, notified bool, err error) {
 		taken, err := tx.Unpark(ctx, p.Scope, p.ID)
 		if err != nil || !taken || !fits {
 			return after, false, err

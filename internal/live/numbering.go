@@ -94,7 +94,7 @@ func (q *numberer) handOver() {
 // work issues a batch and answers each of its requests.
 func (q *numberer) work(ctx context.Context, batch []*numberRequest) {
 	defer func() {
-		// Without an answer the requests would wait for ever.
+		// Without an answer the requests would never end.
 		if cause := recover(); cause != nil {
 			answerAll(batch, q.plan.panicked(batch[0].job.DocumentID, cause))
 		}

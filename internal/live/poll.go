@@ -43,7 +43,7 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 }
 
 // results asks about every track id without a verdict. A verdict on a track id that
-// may be somebody else's is confirmed before it is returned. The error is that of the
+// may be about the document of another issuer is confirmed before it is returned. The error is that of the
 // last question that got no answer.
 func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, failure error) {
 	tally := evidence.NewTally(known)

@@ -248,7 +248,7 @@ func (p *Plan) state(ctx context.Context, id *xmlsig.Identity, q fiscal.Query, i
 }
 
 // compare reports whether the authority's answer is about what we have signed, or
-// about an accepted document of somebody else. Neither is so when the answer shows
+// about an accepted document of another issuer. Neither is so when the answer shows
 // too little or contradicts itself. An answer about a summary that was asked for by
 // our security code is about our bytes.
 func compare(issued store.Issued, q fiscal.Query, a fiscal.Answer) (ours, foreign bool) {

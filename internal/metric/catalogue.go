@@ -31,6 +31,8 @@ const (
 	FencedRanges         = "fiscalhub_fenced_ranges"
 
 	CommitTime      = "fiscalhub_commit_seconds"
+	CommitTotal     = "fiscalhub_database_commits_total"
+	StatementTotal  = "fiscalhub_database_statements_total"
 	FiguresRead     = "fiscalhub_database_figures_read"
 	RequestTotal    = "fiscalhub_http_requests_total"
 	RequestTime     = "fiscalhub_http_request_seconds"
@@ -106,7 +108,7 @@ func authority() []Definition {
 			Bad:  "`no_token` grows: receivers of buyers refuse the token; the log names them."},
 		{Group: Authority, Name: ResponseTotal, Type: Counter, Labels: []Label{{Name: "outcome", Values: []string{"stands", "contradicts", "unconfirmed", "repeated", "too_many"}}},
 			Help: "Commercial responses to documents of ours, by outcome.",
-			Bad:  "`unconfirmed` grows: confirm the signers of buyers with `fiscalhub buyer confirm`. `too_many` grows: somebody sends floods of responses."},
+			Bad:  "`unconfirmed` grows: confirm the signers of buyers with `fiscalhub buyer confirm`. `too_many` grows: a sender floods the service with responses."},
 		{Group: Authority, Name: CompareTotal, Type: Counter, LiveOnly: true, Labels: []Label{{Name: "result", Values: []string{"equal", "different", "skipped", "deferred"}}},
 			Help: "Accepted documents that this node compared with the tax authority, by result. The figures of the comparison are missing with --compare-rate 0.",
 			Bad:  "Only `deferred` grows: the authority does not answer the look-ups. Only `skipped` grows: the log says why."},

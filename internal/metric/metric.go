@@ -101,6 +101,11 @@ func NewCounter(name string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: d.Name, Help: d.Help})
 }
 
+// NewCounterFunc returns a counter with the value of a function.
+func NewCounterFunc(name string, value func() float64) prometheus.CounterFunc {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: find(name, Counter).Help}, value)
+}
+
 // NewCounters returns a counter with labels. When the values of all labels are known, every
 // series exists from the start, so that an alarm can watch it.
 func NewCounters(name string) *prometheus.CounterVec {

@@ -147,7 +147,7 @@ func startServer(t *testing.T, start func(*httptest.Server), handler http.Handle
 
 func post(t *testing.T, transport *http.Transport, address string) (proto string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader("{}"))
 	if err != nil {

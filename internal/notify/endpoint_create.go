@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
@@ -36,20 +37,16 @@ type Intent struct {
 	Fingerprint []byte
 	RawDigest   []byte
 	RequestID   string
-	// Answer renders the answer to the integrator. Endpoints stores the answer sealed
-	// and returns it when the request is repeated. Answer may be called twice.
-	Answer func(e store.Endpoint, secret webhook.Secret) (location string, body []byte, err error)
 }
 
 // Created is the result of a creation. When an earlier equal request has created the
-// endpoint, Replayed is true and only Answer is set. SecretEnded is then true when the
-// secret was rotated since: the one in the answer must not be shown again.
+// endpoint, Replayed is true and only Answer is set. Answer is empty when the request has
+// no idempotency key.
 type Created struct {
-	Endpoint    store.Endpoint
-	Secret      webhook.Secret
-	Answer      store.Answer
-	Replayed    bool
-	SecretEnded bool
+	Endpoint store.Endpoint
+	Secret   webhook.Secret
+	Answer   store.Answer
+	Replayed bool
 }
 
 // firstSecret is the version of the secret that an endpoint is created with.
@@ -73,7 +70,10 @@ func (s *Endpoints) Create(ctx context.Context, n EndpointSpec, in Intent) (Crea
 		return made, err
 	}
 	known, lookupErr := s.StoredAnswer(ctx, n.Scope, in)
-	if errors.Is(lookupErr, store.ErrNotFound) || errors.Is(lookupErr, store.ErrUnavailable) {
+	switch {
+	case errors.Is(err, errKnownKey) && lookupErr != nil:
+		return Created{}, store.Vanished("answer of an idempotency key", lookupErr)
+	case errors.Is(lookupErr, store.ErrNotFound), errors.Is(lookupErr, store.ErrUnavailable):
 		return Created{}, err
 	}
 	return known, lookupErr
@@ -115,47 +115,52 @@ func (s *Endpoints) create(ctx context.Context, n EndpointSpec, in Intent) (made
 // key already.
 func storeAnswer(ctx context.Context, tx *store.Tx, seal access.Sealer, made Created, in Intent) (store.Answer, error) {
 	e := made.Endpoint
-	location, body, err := in.Answer(e, made.Secret)
+	body, err := answer.Encode(NewEndpointResource(e, made.Secret), answer.Meta{RequestID: in.RequestID})
 	if err != nil {
-		return store.Answer{}, fmt.Errorf("notify: render answer: %w", err)
+		return store.Answer{}, fmt.Errorf("notify: encode the answer: %w", err)
 	}
-	answer := store.Answer{
+	stored := store.Answer{
 		Scope: e.Scope, Operation: CreateEndpoint, Key: in.Key, Fingerprint: in.Fingerprint, RawDigest: in.RawDigest,
-		ObjectID: e.ID, HTTPStatus: http.StatusCreated, Location: location, RequestID: in.RequestID, CreatedAt: e.CreatedAt, Body: body,
+		ObjectID: e.ID, HTTPStatus: http.StatusCreated, Location: EndpointPath(e), RequestID: in.RequestID, CreatedAt: e.CreatedAt, Body: body,
 	}
 	sealed, err := seal(access.AnswerBinding(e.Scope, CreateEndpoint, in.Key), body)
 	if err != nil {
 		return store.Answer{}, err
 	}
-	fresh, err := tx.RememberAnswer(ctx, answer, sealed)
+	fresh, err := tx.RememberAnswer(ctx, stored, sealed)
 	if err == nil && !fresh {
 		err = errKnownKey
 	}
-	return answer, err
+	return stored, err
 }
 
-// StoredAnswer returns the stored answer of an earlier equal request. It fails with
-// store.ErrNotFound when the key is new, and with ErrMismatch when the key was used with
-// another request.
+// StoredAnswer returns the stored answer of an earlier equal request, without the secret
+// when that was rotated since. It fails with store.ErrNotFound when the key is new, and
+// with ErrMismatch when the key was used with another request.
 func (s *Endpoints) StoredAnswer(ctx context.Context, scope store.Scope, in Intent) (Created, error) {
-	answer, err := s.store.Answer(ctx, scope, CreateEndpoint, in.Key)
+	known, err := s.store.Answer(ctx, scope, CreateEndpoint, in.Key)
 	if err != nil {
 		return Created{}, err
 	}
-	if !bytes.Equal(answer.Fingerprint, in.Fingerprint) {
+	if !bytes.Equal(known.Fingerprint, in.Fingerprint) {
 		return Created{}, ErrMismatch
 	}
 	sealed, err := s.store.SealedAnswer(ctx, scope, CreateEndpoint, in.Key)
 	if err != nil {
 		return Created{}, err
 	}
-	answer.Body, err = s.secrets.Open(access.AnswerBinding(scope, CreateEndpoint, in.Key), sealed.Secret.Sealed)
+	known.Body, err = s.secrets.Open(access.AnswerBinding(scope, CreateEndpoint, in.Key), sealed.Secret.Sealed)
 	if err != nil {
 		return Created{}, err
 	}
-	version, err := s.store.EndpointSecretVersion(ctx, scope, answer.ObjectID)
+	version, err := s.store.EndpointSecretVersion(ctx, scope, known.ObjectID)
 	if err != nil {
 		return Created{}, err
 	}
-	return Created{Answer: answer, Replayed: true, SecretEnded: version != firstSecret}, nil
+	if version != firstSecret {
+		if known.Body, err = withoutSecret(known.Body); err != nil {
+			return Created{}, err
+		}
+	}
+	return Created{Answer: known, Replayed: true}, nil
 }

@@ -23,12 +23,7 @@ import (
 )
 
 func intent(key, fingerprint string) Intent {
-	return Intent{
-		Key: key, Fingerprint: []byte(fingerprint), RawDigest: []byte{1}, RequestID: "req_1",
-		Answer: func(hook store.Endpoint, secret webhook.Secret) (string, []byte, error) {
-			return "/x/" + hook.ID, []byte(`{"id":"` + hook.ID + `","secret":"` + secret.Reveal() + `"}`), nil
-		},
-	}
+	return Intent{Key: key, Fingerprint: []byte(fingerprint), RawDigest: []byte{1}, RequestID: "req_1"}
 }
 
 // newEndpoint describes a valid endpoint of the taxpayer.
@@ -100,6 +95,29 @@ func TestARepeatedCreationReturnsTheStoredAnswer(t *testing.T) {
 		foreign.Scope = e.taxpayer()
 		if got, err := e.Create(t.Context(), foreign, intent("k", "f")); err != nil || got.Replayed {
 			t.Errorf("another taxpayer's key: %+v, %v", got, err)
+		}
+	})
+}
+
+// The key of a creation exists. Then the database fails over to a copy that lacks it,
+// before the stored answer is read. The caller must try again.
+func TestAStoredAnswerThatVanishesIsUnavailable(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
+		_, err := e.Create(t.Context(), e.newEndpoint(), intent("k", "f"))
+		e.must(err)
+		failover := `DROP TRIGGER idempotency_no_delete; DELETE FROM idempotency`
+		if e.store.Engine() == "postgres" {
+			failover = `SET session_replication_role = replica; DELETE FROM idempotency`
+		}
+		db := storetest.OpenSQL(t, e.address)
+		e.store.OnCommit(func(_ time.Duration, err error) {
+			if errors.Is(err, errKnownKey) {
+				_, err = db.ExecContext(t.Context(), failover)
+				e.must(err)
+			}
+		})
+		if got, err := e.Create(t.Context(), e.newEndpoint(), intent("k", "f")); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("got %+v, %v, want ErrUnavailable", got, err)
 		}
 	})
 }

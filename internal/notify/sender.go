@@ -24,6 +24,7 @@ const (
 	drainTime  = 5 * time.Second        // for attempts that are under way when the service stops
 	retryDelay = 10 * time.Second       // for deliveries that an internal error has prevented
 	busyPause  = 100 * time.Millisecond // between claims that find nothing while workers are busy
+	gatherTime = time.Millisecond       // after an attempt that ends, so that a claim finds more
 
 	// The pauses between attempts to record an outcome while the database is
 	// unavailable.
@@ -86,6 +87,7 @@ type Sender struct {
 	signal        wake.Signal
 	replaySignal  wake.Signal
 	busy, failing atomic.Int64
+	outcomes      outcomeGroup
 	unrecorded    atomic.Int64 // attempts whose outcome waits for the database
 }
 
@@ -152,6 +154,9 @@ func (s *Sender) Run(ctx context.Context) {
 			})
 		}
 		s.signal.Wait(ctx, s.pause(ctx, len(claimed)))
+		if s.busy.Load() > 0 {
+			wake.Sleep(ctx, gatherTime) // a claim is a commit
+		}
 	}
 }
 
@@ -178,6 +183,9 @@ func (s *Sender) canClaim() bool { return s.busy.Load() < workers && s.unrecorde
 // workers are busy, the due deliveries wait for these workers, and the end of an attempt
 // wakes the loop.
 func (s *Sender) pause(ctx context.Context, claimed int) time.Duration {
+	if claimed > 0 && s.busy.Load() > 0 {
+		return busyPause // the end of an attempt comes earlier
+	}
 	now := s.now()
 	next, err := s.store.NextDelivery(ctx, s.env, now)
 	wait := wake.Until(next, now, err)
@@ -255,13 +263,17 @@ func (s *Sender) prepare(ctx context.Context, d store.Delivery) (webhook.Message
 	if err != nil {
 		return webhook.Message{}, store.Endpoint{}, err
 	}
-	stored, err := s.store.Event(ctx, d.Scope, d.EventID)
-	if err != nil {
-		return webhook.Message{}, store.Endpoint{}, err
+	body := d.Body
+	if body == nil {
+		stored, err := s.store.Event(ctx, d.Scope, d.EventID)
+		if err != nil {
+			return webhook.Message{}, store.Endpoint{}, err
+		}
+		body = stored.Body
 	}
 	secrets, err := endpointSecrets(s.secrets, e, s.now())
-	body := event.Absolute(stored.Body, s.baseURL) // the same bytes as in the feed
-	return webhook.Message{URL: e.URL, ID: stored.ID, Body: body, Secrets: secrets, RequestID: store.NewID()}, e, err
+	body = event.Absolute(body, s.baseURL) // the same bytes as in the feed
+	return webhook.Message{URL: e.URL, ID: d.EventID, Body: body, Secrets: secrets, RequestID: store.NewID()}, e, err
 }
 
 // extendLease extends the lease of a delivery. It reports no lost lease: record does, and
@@ -298,7 +310,7 @@ func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint,
 	}
 }
 
-// commitOutcome calls RecordDelivery until it succeeds, fails for another reason than an
+// commitOutcome records an outcome until it succeeds, fails for another reason than an
 // unavailable database, or ctx ends. It tries at least once.
 func (s *Sender) commitOutcome(ctx context.Context, d store.Delivery, o store.DeliveryOutcome) (disabled bool, err error) {
 	failed := false
@@ -321,7 +333,7 @@ func (s *Sender) commitOutcome(ctx context.Context, d store.Delivery, o store.De
 			return err
 		}
 		var err error
-		if disabled, err = s.store.RecordDelivery(context.WithoutCancel(ctx), d, o); err != nil {
+		if disabled, err = s.outcomes.record(context.WithoutCancel(ctx), s.store, d, o); err != nil {
 			return err
 		}
 		return s.onPoint("after record")

@@ -95,7 +95,7 @@ func (s *Sources) Rotate(ctx context.Context, id string, overlap time.Duration) 
 	return source, secret, nil
 }
 
-// Revoke revokes a source for ever. It fails with store.ErrNotFound.
+// Revoke revokes a source permanently. It fails with store.ErrNotFound.
 func (s *Sources) Revoke(ctx context.Context, id string) error {
 	return s.store.Update(ctx, func(tx *store.Tx) error {
 		source, err := tx.AnySource(ctx, id)

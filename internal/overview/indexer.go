@@ -42,6 +42,9 @@ type IndexerOptions struct {
 	Log   *slog.Logger
 	// Hurry makes the indexer take no rests, for tests and benchmarks.
 	Hurry bool
+	// Batch is how many documents one transaction indexes at most; 0: 100. Benchmarks that
+	// fill a database set a larger one.
+	Batch int
 }
 
 // Indexer keeps the index of documents and their counts. One node of the database at a
@@ -51,6 +54,7 @@ type Indexer struct {
 	now    func() time.Time
 	log    *slog.Logger
 	hurry  bool
+	batch  int
 	holder string
 
 	leasedUntil time.Time
@@ -62,7 +66,10 @@ func NewIndexer(o IndexerOptions) (*Indexer, error) {
 	if o.Store == nil || o.Now == nil || o.Log == nil {
 		return nil, errors.New("overview: IndexerOptions are incomplete")
 	}
-	return &Indexer{store: o.Store, now: o.Now, log: o.Log, hurry: o.Hurry, holder: store.NewID()}, nil
+	if o.Batch <= 0 {
+		o.Batch = indexBatch
+	}
+	return &Indexer{store: o.Store, now: o.Now, log: o.Log, hurry: o.Hurry, batch: o.Batch, holder: store.NewID()}, nil
 }
 
 // Run indexes until ctx ends.
@@ -108,10 +115,10 @@ func (x *Indexer) Step(ctx context.Context) (more bool, err error) {
 		before string
 		look   int
 	}{
-		{store.WalkCreated, x.store.CreatedAfter, lastID, indexBatch},
-		{store.WalkChanged, x.store.ChangedAfter, lastID, indexBatch},
-		{store.WalkCreatedBefore, x.store.CreatedAfter, end, lookBatch},
-		{store.WalkChangedBefore, x.store.ChangedAfter, end, lookBatch},
+		{store.WalkCreated, x.store.CreatedAfter, lastID, x.batch},
+		{store.WalkChanged, x.store.ChangedAfter, lastID, x.batch},
+		{store.WalkCreatedBefore, x.store.CreatedAfter, end, max(lookBatch, x.batch)},
+		{store.WalkChangedBefore, x.store.ChangedAfter, end, max(lookBatch, x.batch)},
 	} {
 		found, last, err := w.read(ctx, x.positions[w.walk], w.before, w.look)
 		if err != nil {
@@ -122,11 +129,11 @@ func (x *Indexer) Step(ctx context.Context) (more bool, err error) {
 		}
 		more = true
 		todo := entries(found)
-		for len(todo) > indexBatch { // the walk moves on with the last of them
-			if err := x.index(ctx, w.walk, x.positions[w.walk], todo[:indexBatch]); err != nil {
+		for len(todo) > x.batch { // the walk moves on with the last of them
+			if err := x.index(ctx, w.walk, x.positions[w.walk], todo[:x.batch]); err != nil {
 				return false, err
 			}
-			todo = todo[indexBatch:]
+			todo = todo[x.batch:]
 		}
 		if err := x.index(ctx, w.walk, last, todo); err != nil {
 			return false, err

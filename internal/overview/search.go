@@ -28,6 +28,8 @@ type Query struct {
 	From, To fiscal.Date // days of the country on which documents were created, both included
 	Cursor   string      // Page.Next of the page before; empty for the first page
 	Limit    int         // documents of a page; 0: 50
+
+	words []string // that the name of the buyer must have
 }
 
 const (
@@ -35,11 +37,12 @@ const (
 	// MaxLimit is the largest page of a search.
 	MaxLimit = 500
 	// maxLooked is how many documents a search looks at for one page.
-	maxLooked = 4000
-	// maxBuyers is how many buyers a search by name or RNC follows.
+	maxLooked = 2000
+	// maxBuyers is how many buyers a search by name or RNC follows. When more buyers have
+	// the words, it looks through the newest documents for them.
 	maxBuyers = 50
 	// maxWordsLooked is how many words of names a search looks at.
-	maxWordsLooked = 1000
+	maxWordsLooked = 250
 	// manyTaxpayers is from how many taxpayers on a list is read from the index of all
 	// documents, and not from the lists of the taxpayers.
 	manyTaxpayers = 20
@@ -54,9 +57,9 @@ type Page struct {
 	// Partial says that the search looked at as many documents as a page may, and did not
 	// fill the page. The next page goes on from there.
 	Partial bool
-	// TooMany says that more buyers have the words than a search follows. Another word
-	// or a filter for the taxpayer narrows it.
-	TooMany bool
+	// Common says that many buyers have the words of the search. Another word, or a filter
+	// for the taxpayer, fills a page that is Partial.
+	Common bool
 }
 
 // Searcher answers searches. Its methods may be called at the same time.
@@ -64,11 +67,12 @@ type Searcher struct {
 	store   *store.Store
 	cursors func() cursor.Keys
 	now     func() time.Time
+	looks   int // documents that a search looks at for one page
 }
 
 // NewSearcher returns a searcher. The cursors of its pages are made with the keys.
 func NewSearcher(s *store.Store, cursors func() cursor.Keys, now func() time.Time) *Searcher {
-	return &Searcher{store: s, cursors: cursors, now: now}
+	return &Searcher{store: s, cursors: cursors, now: now, looks: maxLooked}
 }
 
 // Search returns a page of documents. It shows documents of the taxpayers of within
@@ -133,11 +137,11 @@ func (s source) key(c store.Candidate) string {
 // page reads candidates and their documents until the page is full. next is the id of
 // the last document that the page has looked at; empty at the end of the list.
 func (s *Searcher) page(ctx context.Context, within store.Within, q Query, before string) (page Page, next string, err error) {
-	src, tooMany, err := s.source(ctx, within, q)
+	src, common, err := s.source(ctx, within, q)
 	if err != nil {
 		return page, "", err
 	}
-	page.TooMany = tooMany
+	page.Common, q.words = common != nil, common
 	part := store.IDSpan{Before: q.lastID(s.now())}
 	if before != "" && src.byInvoice {
 		if before, err = s.invoiceOf(ctx, within, before); err != nil {
@@ -148,7 +152,7 @@ func (s *Searcher) page(ctx context.Context, within store.Within, q Query, befor
 		part.Before = min(part.Before, before)
 	}
 	part.Limit = q.Limit + 1
-	for looked := 0; looked < maxLooked; {
+	for looked := 0; looked < s.looks; {
 		candidates, err := src.read(ctx, part)
 		if err != nil {
 			return page, "", err
@@ -168,10 +172,20 @@ func (s *Searcher) page(ctx context.Context, within store.Within, q Query, befor
 		}
 		last := candidates[len(candidates)-1]
 		part.Before, next, looked = src.key(last), last.DocumentID, looked+len(candidates)
-		part.Limit = 400
+		part.Limit = nextStep(looked, len(page.Documents), q.Limit)
 	}
 	page.Partial = true
 	return page, next, nil
+}
+
+// maxStep is how many documents a search looks at with one statement.
+const maxStep = 400
+
+// nextStep returns how many documents a search looks at next, after it has found some among
+// those that it has looked at: a few more than it probably needs to fill the page.
+func nextStep(looked, found, wanted int) int {
+	missing := wanted + 1 - found
+	return max(missing, min(missing*looked*5/4/max(found, 1), maxStep))
 }
 
 // invoiceOf returns the id of the invoice of a document.
@@ -242,7 +256,8 @@ func (s *Searcher) addBuyer(ctx context.Context, f *store.FoundDocument) error {
 func (q Query) selects(f store.FoundDocument) bool {
 	day := fiscal.DateOf(f.CreatedAt)
 	return (q.Status == "" || f.Status == q.Status) && (q.Type == "" || f.Type == q.Type) &&
-		(q.From.IsZero() || !day.Before(q.From)) && (q.To.IsZero() || !day.After(q.To))
+		(q.From.IsZero() || !day.Before(q.From)) && (q.To.IsZero() || !day.After(q.To)) &&
+		(q.words == nil || hasWords(words(f.BuyerName), q.words))
 }
 
 // SameBuyer lists the newest other documents of the buyer of a document. It is empty

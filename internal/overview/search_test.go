@@ -173,3 +173,61 @@ func TestPagesOfASearchFollowOneAnother(t *testing.T) {
 		}
 	})
 }
+
+// A word that many buyers have is searched in the newest documents: each page reads a
+// bounded number of them, and the next page goes on. No document is left out.
+func TestAWordOfManyBuyers(t *testing.T) {
+	eachEngine(t, fiscal.Sandbox, func(t *testing.T, e *env) {
+		var all, ofA []string
+		for i := range maxBuyers + 10 {
+			scope := []store.Scope{e.a, e.b}[i%2]
+			id := fmt.Sprintf("M-%02d", i)
+			e.invoice(scope, id, fmt.Sprintf("Colmado Número %d", i), "", "50.00", nil)
+			all = append([]string{id}, all...)
+			if scope == e.a {
+				ofA = append([]string{id}, ofA...)
+			}
+			if i%3 == 0 {
+				e.invoice(scope, "other-"+id, "Farmacia Central", "", "50.00", nil)
+			}
+		}
+		e.index()
+		for _, looks := range []int{maxLooked, 20} {
+			e.searcher.looks = looks
+			for name, tt := range map[string]struct {
+				within store.Within
+				text   string
+				want   []string
+			}{
+				"all":                 {e.everything(), "colmado", all},
+				"a taxpayer":          {only(e.a), "numero", ofA},
+				"both":                {only(e.a, e.b), "colm", all},
+				"a number of one":     {e.everything(), "colmado 59", all[:1]},
+				"a word of no buyer":  {e.everything(), "colmado central", nil},
+				"a rare second word":  {e.everything(), "numero 59", all[:1]},
+				"the other buyer":     {only(e.a), "farmacia central colmado", nil},
+				"nothing":             {only(e.a), "zapateria", nil},
+				"another environment": {store.Within{Environment: fiscal.Production, All: true}, "colmado", nil},
+			} {
+				if diff := cmp.Diff(tt.want, e.found(tt.within, Query{Text: tt.text, Limit: 25})); diff != "" {
+					t.Errorf("%s, %d looks (-want +got):\n%s", name, looks, diff)
+				}
+			}
+		}
+		page, err := e.searcher.Search(t.Context(), e.everything(), Query{Text: "colmado", Limit: 50})
+		if err != nil || !page.Common || !page.Partial || page.Next == "" || len(page.Documents) >= 50 {
+			t.Errorf("a page that looks at 20 documents: %d, common %t, partial %t; %v", len(page.Documents), page.Common, page.Partial, err)
+		}
+	})
+}
+
+func TestASearchLooksAtAFewMoreThanItNeeds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ looked, found, want, step int }{
+		{51, 51, 50, 0}, {51, 25, 50, 66}, {51, 0, 50, maxStep}, {51, 50, 50, 1}, {2, 1, 500, 500}, {400, 1, 50, maxStep},
+	} {
+		if got := nextStep(tt.looked, tt.found, tt.want); got != tt.step {
+			t.Errorf("nextStep(%d, %d, %d) = %d, want %d", tt.looked, tt.found, tt.want, got, tt.step)
+		}
+	}
+}

@@ -12,32 +12,37 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// source returns where the candidates of a query come from. tooMany is that of Page.
-func (s *Searcher) source(ctx context.Context, within store.Within, q Query) (src source, tooMany bool, err error) {
+// source returns where the candidates of a query come from. common are the words of the
+// query when so many buyers have them that the candidates are all documents.
+func (s *Searcher) source(ctx context.Context, within store.Within, q Query) (src source, common []string, err error) {
 	if q.Text == "" {
-		return s.listSource(within, q), false, nil
+		return s.listSource(within, q), nil, nil
 	}
 	var all []source
 	ids, err := s.exact(ctx, within, q.Text)
 	if err != nil {
-		return src, false, err
+		return src, nil, err
 	}
 	if len(ids) > 0 {
 		all = append(all, fixedSource(ids))
 	}
-	if total, ok := amount(q.Text); ok {
+	total, isAmount := amount(q.Text)
+	if isAmount {
 		all = append(all, s.totalSources(within, total)...)
 	}
-	buyers, tooMany, err := s.buyers(ctx, within, q.Text, len(ids) > 0)
+	buyers, common, err := s.buyers(ctx, within, q.Text, len(ids) > 0 || isAmount)
 	if err != nil {
-		return src, false, err
+		return src, nil, err
+	}
+	if common != nil {
+		return s.listSource(within, q), common, nil
 	}
 	for _, b := range buyers {
 		all = append(all, source{read: func(ctx context.Context, part store.IDSpan) ([]store.Candidate, error) {
 			return s.store.DocumentsOfBuyer(ctx, b, part)
 		}})
 	}
-	return merged(all), tooMany, nil
+	return merged(all), nil, nil
 }
 
 // listSource lists all documents, or those with a status.
@@ -179,46 +184,59 @@ func amount(text string) (string, bool) {
 }
 
 // buyers returns the buyers that a text names: by RNC, or by the beginnings of words of
-// the name. A text that is an identifier is not searched as a name.
-func (s *Searcher) buyers(ctx context.Context, within store.Within, text string, identifier bool) (found []store.Buyer, tooMany bool, err error) {
+// the name. When more buyers have the words than a search follows, it returns the words
+// instead. A text that is an identifier or an amount is searched as a name only while few
+// buyers have it.
+func (s *Searcher) buyers(ctx context.Context, within store.Within, text string, other bool) (found []store.Buyer, common []string, err error) {
 	if rnc := withoutSigns.Replace(text); fiscal.IsRNC(rnc) || len(rnc) == 10 && strings.Trim(rnc, "0123456789") == "" {
-		found, err = s.store.BuyersByRNC(ctx, within, rnc, maxBuyers+1)
-		return found[:min(len(found), maxBuyers)], len(found) > maxBuyers, err
+		found, err = s.store.BuyersByRNC(ctx, within, rnc, maxBuyers)
+		return found, nil, err
 	}
 	wanted := words(text)
-	if identifier || len(wanted) == 0 || len(text) > maxText {
-		return nil, false, nil
+	if len(wanted) == 0 || len(text) > maxText {
+		return nil, nil, nil
 	}
 	rarest, fewest := "", maxWordsLooked+1
 	for _, word := range wanted {
 		n, err := s.store.CountBuyersByWord(ctx, within, word, maxWordsLooked)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 		if n < fewest {
 			rarest, fewest = word, n
 		}
 	}
-	looked, err := s.store.BuyersByWord(ctx, within, rarest, maxWordsLooked)
+	if fewest < maxWordsLooked {
+		if found, err = s.withWords(ctx, within, rarest, wanted); err != nil || len(found) <= maxBuyers {
+			return found, nil, err
+		}
+	}
+	if other {
+		return nil, nil, nil
+	}
+	return nil, wanted, nil
+}
+
+// withWords returns the buyers that have a word, and all the wanted ones.
+func (s *Searcher) withWords(ctx context.Context, within store.Within, word string, wanted []string) (found []store.Buyer, err error) {
+	looked, err := s.store.BuyersByWord(ctx, within, word, maxWordsLooked)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	seen := map[string]bool{}
 	for _, b := range looked {
-		if seen[b.ID] || !hasWords(b, wanted) {
-			continue
+		if !seen[b.ID] && hasWords(b.Words, wanted) {
+			seen[b.ID] = true
+			found = append(found, b)
 		}
-		seen[b.ID] = true
-		found = append(found, b)
 	}
-	tooMany = len(found) > maxBuyers || len(looked) == maxWordsLooked
-	return found[:min(len(found), maxBuyers)], tooMany, nil
+	return found, nil
 }
 
 // hasWords reports whether each wanted word is the beginning of a word of the name.
-func hasWords(b store.Buyer, wanted []string) bool {
+func hasWords(name, wanted []string) bool {
 	for _, w := range wanted {
-		if !slices.ContainsFunc(b.Words, func(word string) bool { return strings.HasPrefix(word, w) }) {
+		if !slices.ContainsFunc(name, func(word string) bool { return strings.HasPrefix(word, w) }) {
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode"
@@ -50,19 +51,34 @@ func cut(word string) string {
 	return word[:end]
 }
 
-// buyerOf reads the buyer from the canonical request of an invoice. It is zero when the
-// request names none.
+// buyerOf reads the buyer from the canonical request of an invoice, or from its
+// beginning: the members of a canonical request are sorted, and the buyer is the first. It
+// is zero when the request names none, or cannot be read: a request that was stored was
+// valid, and the document is found by its other values.
 func buyerOf(scope store.Scope, request []byte) store.Buyer {
-	var body struct {
-		Buyer struct {
-			LegalName string `json:"legal_name"`
-			TaxID     string `json:"tax_id"`
-		} `json:"buyer"`
+	var buyer struct {
+		LegalName string `json:"legal_name"`
+		TaxID     string `json:"tax_id"`
 	}
-	// A request that was stored was valid. If it cannot be read, the document is found
-	// by its other values.
-	if err := json.Unmarshal(request, &body); err != nil {
+	r := json.NewDecoder(bytes.NewReader(request))
+	if _, err := r.Token(); err != nil { // {
 		return store.Buyer{}
 	}
-	return store.NewBuyer(scope, body.Buyer.TaxID, body.Buyer.LegalName, words(body.Buyer.LegalName))
+	for {
+		name, err := r.Token()
+		if err != nil || name == json.Delim('}') {
+			return store.Buyer{}
+		}
+		if name == "buyer" {
+			break
+		}
+		var other json.RawMessage
+		if r.Decode(&other) != nil {
+			return store.Buyer{}
+		}
+	}
+	if r.Decode(&buyer) != nil {
+		return store.Buyer{}
+	}
+	return store.NewBuyer(scope, buyer.TaxID, buyer.LegalName, words(buyer.LegalName))
 }

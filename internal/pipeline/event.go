@@ -8,7 +8,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// A Notice is an event about a document beside a change of its status.
+// A Notice is an event about a document that is no change of its status.
 type Notice struct {
 	Kind           string
 	Result, Reason string

@@ -77,7 +77,7 @@ func TestJournalUnderWayIsWrittenWhenTheServiceStops(t *testing.T) {
 			defer close(stopped)
 			b.journal.run(ctx)
 		}()
-		deadline := time.After(10 * time.Second)
+		deadline := time.After(time.Minute)
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for len(b.journal.entries) > 0 {

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	Store *store.Store
 	Plan  Plan
-	// Watcher is the plan's background work beside its documents; nil when it has
+	// Watcher is the plan's background work that belongs to no document; nil when it has
 	// none.
 	Watcher Watcher
 	Env     fiscal.Environment

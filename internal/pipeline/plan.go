@@ -29,7 +29,7 @@ type Plan interface {
 	Resumes(q store.Queue) int
 }
 
-// A Watcher is a plan's background work beside its documents.
+// A Watcher is a plan's background work that belongs to no document.
 type Watcher interface {
 	// Watch works until ctx ends.
 	Watch(ctx context.Context, s Signals)
@@ -102,7 +102,7 @@ type Change struct {
 	After    time.Duration // when the next stage is due
 	Again    bool          // the same stage continues to count its attempts
 	OutSince time.Time     // with Again, as that of LaterError
-	Notices  []Notice      // events beside the change of status
+	Notices  []Notice      // events in addition to the change of status
 }
 
 // Apply adds the rows of a change of status and its events. It returns the invoice

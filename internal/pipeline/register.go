@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -146,11 +147,12 @@ func withLosses(inv *fiscal.Invoice) *fiscal.Invoice {
 	return &noted
 }
 
-// conflict returns the error that names the invoice with the external id.
+// conflict returns the error that names the invoice with the external id. It returns
+// store.ErrUnavailable when the invoice cannot be read.
 func (p *Pipeline) conflict(ctx context.Context, c Command) error {
 	other, err := p.store.InvoiceByExternalID(ctx, c.Scope, c.Invoice.ExternalID)
 	if err != nil {
-		return err
+		return store.Vanished("invoice with an external id", err)
 	}
 	p.addHistoryNote(c.Intent, other.ID, "external_id_conflict", "Another request came with the same external id and was refused.")
 	return &ConflictError{other.ID}
@@ -158,7 +160,7 @@ func (p *Pipeline) conflict(ctx context.Context, c Command) error {
 
 func newRegistration(c Command, start Start, now time.Time) (store.Registration, error) {
 	inv := newInvoice(c, start, now)
-	body, err := EncodeAnswer(NewInvoiceResource(inv), Meta{c.RequestID})
+	body, err := answer.Encode(NewInvoiceResource(inv), answer.Meta{RequestID: c.RequestID})
 	if err != nil {
 		return store.Registration{}, err
 	}

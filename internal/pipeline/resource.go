@@ -3,7 +3,6 @@ package pipeline
 import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
-	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
 // InvoiceResource is an invoice as integrators see it. It is defined here because
@@ -48,17 +47,4 @@ func NewInvoiceResource(inv store.Invoice) InvoiceResource {
 // InvoicePath returns the address of an invoice below the base URL.
 func InvoicePath(inv store.Invoice) string {
 	return "/v1/taxpayers/" + inv.TaxpayerID + "/invoices/" + inv.ID
-}
-
-// Meta is the `meta` member of an answer about one object.
-type Meta struct {
-	RequestID string `json:"request_id"`
-}
-
-// EncodeAnswer returns the body of a successful answer: `data` and `meta`.
-func EncodeAnswer(data, meta any) ([]byte, error) {
-	return strictjson.Encode(struct {
-		Data any `json:"data"`
-		Meta any `json:"meta"`
-	}{data, meta})
 }

@@ -322,7 +322,7 @@ func TestTwoRunnersDoAStageOnce(t *testing.T) {
 		for _, p := range []*env{b, b.beside(address, plan)} {
 			running.Go(func() { p.Run(ctx) })
 		}
-		deadline := time.After(30 * time.Second)
+		deadline := time.After(time.Minute)
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		for left := documents; left > 0; {

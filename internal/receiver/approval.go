@@ -20,11 +20,7 @@ func (rc *Receiver) approve(x *exchange) answer {
 	if err != nil {
 		return refuseDocument("El archivo no es una aprobación comercial válida.", err)
 	}
-	x.addToLog("issuer", r.IssuerRNC)
-	x.addToLog("buyer", r.BuyerRNC)
-	x.addToLog("encf", r.ENCF)
-	x.addToLog("signer", r.Signer)
-	if refused := rc.limitCaller(x, "signer "+r.Signer); refused != nil {
+	if refused := rc.limitSigner(x, r.IssuerRNC, r.BuyerRNC, r.ENCF, r.Signer); refused != nil {
 		return *refused
 	}
 	err = rc.responses.Commercial(x.r.Context(), r)

@@ -233,3 +233,13 @@ func (rc *Receiver) limitCaller(x *exchange, caller string) *answer {
 	a := unavailable(errors.New("too many requests of one " + strings.SplitN(caller, " ", 2)[0]))
 	return &a
 }
+
+// limitSigner adds what a signed document says to the log line, and counts the request
+// for the signer. It returns the answer to a request beyond the limit, and nil otherwise.
+func (rc *Receiver) limitSigner(x *exchange, issuer, buyer, encf, signer string) *answer {
+	x.addToLog("issuer", issuer)
+	x.addToLog("buyer", buyer)
+	x.addToLog("encf", encf)
+	x.addToLog("signer", signer)
+	return rc.limitCaller(x, "signer "+signer)
+}

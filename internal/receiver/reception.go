@@ -26,11 +26,7 @@ func (rc *Receiver) receive(x *exchange) answer {
 	if err != nil {
 		return refuseDocument("No se pudo leer el archivo como e-CF.", err)
 	}
-	x.addToLog("issuer", head.IssuerRNC)
-	x.addToLog("buyer", head.BuyerRNC)
-	x.addToLog("encf", head.ENCF)
-	x.addToLog("signer", head.Signer)
-	if refused := rc.limitCaller(x, "signer "+head.Signer); refused != nil {
+	if refused := rc.limitSigner(x, head.IssuerRNC, head.BuyerRNC, head.ENCF, head.Signer); refused != nil {
 		return *refused
 	}
 	scope, ours, err := rc.taxpayers.ByRNC(x.r.Context(), head.BuyerRNC)

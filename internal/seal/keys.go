@@ -14,7 +14,7 @@ import (
 
 // Keys are the master keys of a service. The file that the operator configures holds
 // the key in use. A rotation keeps each key that it makes or replaces in a separate
-// file beside it, whose name ends in the key's id. Such a file is never changed or
+// file in the same folder, with a name that ends in the key's id. Such a file is never changed or
 // replaced, so the key of every sealed secret can be found, even after an
 // interrupted rotation or several rotations at the same time. Keys print as
 // [redacted]. Use Keys by pointer; it is safe for concurrent use.

@@ -155,7 +155,7 @@ func readPrivate(path string) (text string, err error) {
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a regular file", path)
 	}
-	if perm := info.Mode().Perm(); perm&0o077 != 0 {
+	if perm := info.Mode().Perm(); OpenToOthers(info) {
 		return "", fmt.Errorf("other users may open %s (mode %04o): run chmod 600 %s, and rotate the key if others had access", path, perm, path)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile))

@@ -138,7 +138,7 @@ func newToken(key []byte, person string, now time.Time, past bool) (string, resp
 		Token    string `json:"token"`
 		Expires  string `json:"expira"`
 		Issuance string `json:"expedido"`
-	}{token, expires.UTC().Format("2006-01-02T15:04:05Z"), now.UTC().Format("2006-01-02T15:04:05Z")})
+	}{token, expires.UTC().Format(tokenLayout), now.UTC().Format(tokenLayout)})
 }
 
 func base64URL(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }

@@ -7,6 +7,14 @@ import (
 	"time"
 )
 
+// How the authority writes instants and dates in documents, in the time zone of the
+// country, and instants in the answer with a token, in UTC.
+const (
+	timeLayout  = "02-01-2006 15:04:05"
+	dateLayout  = "02-01-2006"
+	tokenLayout = "2006-01-02T15:04:05Z"
+)
+
 // zone is the time zone of the Dominican Republic, which has no daylight saving time.
 // The simulator defines it itself, see the package comment.
 var zone = time.FixedZone("AST", -4*60*60)

@@ -42,8 +42,8 @@
 //	F08   answers 400 as: json-string, string, mensajes, mensaje, model-state
 //	F09   answers 401; for the token service: expires-after (After calls), past-expiry
 //	F10   answers 429 with Retry-After of Delay
-//	F11   in process for Delay, or for ever
-//	F12   not found for Delay, or for ever
+//	F11   in process for Delay, or without an end
+//	F12   not found for Delay, or without an end
 //	F13   two trackIds for one post; it returns the: first, second
 //	F14   returns the trackId of the previous document
 //	F15   a verdict with: other-rnc, other-encf, contradiction, unknown-code; from the

@@ -107,7 +107,7 @@ func (c *call) examine(x *examination) {
 	if len(x.found[rowStructure]) > 0 {
 		return
 	}
-	if signed, err := time.ParseInLocation("02-01-2006 15:04:05", x.facts.Signed, zone); err == nil && !x.rfce {
+	if signed, err := time.ParseInLocation(timeLayout, x.facts.Signed, zone); err == nil && !x.rfce {
 		if c := x.verified.Certificate; signed.Before(c.NotBefore) || signed.After(c.NotAfter) {
 			x.addFinding(rowCertificate, 90002, "El certificado no era válido en FechaHoraFirma.")
 		}
@@ -173,7 +173,7 @@ func (x *examination) checkContent(now time.Time) {
 	if x.rfce {
 		return
 	}
-	if signed, err := time.ParseInLocation("02-01-2006 15:04:05", f.Signed, zone); err != nil || signed.After(now) {
+	if signed, err := time.ParseInLocation(timeLayout, f.Signed, zone); err != nil || signed.After(now) {
 		x.addFinding(rowFuture, 90012, "El campo FechaHoraFirma no es válido.")
 	}
 	if id.Child("IndicadorMontoGravado").IsZero() {

@@ -220,7 +220,7 @@ func (c *call) acknowledge(p *peer, up upload, f facts, reason, variant string) 
 		w.Text("Estado", "1")
 		w.Text("CodigoMotivoNoRecibido", reason)
 	}
-	w.Text("FechaHoraAcuseRecibo", c.now.In(zone).Format("02-01-2006 15:04:05"))
+	w.Text("FechaHoraAcuseRecibo", c.now.In(zone).Format(timeLayout))
 	w.Close("DetalleAcusedeRecibo")
 	var signed []byte
 	if variant == "unsigned" {

@@ -64,7 +64,7 @@ func (s *Simulator) SendECF(ctx context.Context, rnc string, p Push) (*Pushed, e
 		p.Total = "118.00"
 	}
 	if p.Issued == "" {
-		p.Issued = now.Format("02-01-2006")
+		p.Issued = now.Format(dateLayout)
 	}
 	w := xmlsig.NewWriter("ECF", 2<<10)
 	w.Append(func(b []byte) []byte { return appendPushedECF(b, rnc, name, p, now) })
@@ -90,7 +90,7 @@ func appendPushedECF(b []byte, rnc, name string, p Push, now time.Time) []byte {
 		"</RNCComprador><RazonSocialComprador>Comprador</RazonSocialComprador></Comprador><Totales><MontoExento>"+p.Total+"</MontoExento><MontoTotal>"+p.Total+"</MontoTotal></Totales></Encabezado>"+
 		"<DetallesItems><Item><NumeroLinea>1</NumeroLinea><IndicadorFacturacion>4</IndicadorFacturacion><NombreItem>Prueba</NombreItem><IndicadorBienoServicio>2</IndicadorBienoServicio>"+
 		"<CantidadItem>1.00</CantidadItem><PrecioUnitarioItem>"+p.Total+"</PrecioUnitarioItem><MontoItem>"+p.Total+"</MontoItem></Item></DetallesItems>"+reference+
-		"<FechaHoraFirma>"+now.Format("02-01-2006 15:04:05")+"</FechaHoraFirma>"...)
+		"<FechaHoraFirma>"+now.Format(timeLayout)+"</FechaHoraFirma>"...)
 	return b
 }
 
@@ -119,7 +119,7 @@ func (s *Simulator) SendACECF(ctx context.Context, rnc string, p Push) (*Pushed,
 	} else {
 		w.Text("Estado", "1")
 	}
-	w.Text("FechaHoraAprobacionComercial", s.clock.now().In(zone).Format("02-01-2006 15:04:05"))
+	w.Text("FechaHoraAprobacionComercial", s.clock.now().In(zone).Format(timeLayout))
 	w.Close("DetalleAprobacionComercial")
 	return s.signAndPush(ctx, rnc, p, w, "/fe/aprobacioncomercial/api/ecf", textproto.MIMEHeader{
 		"Content-Disposition": {"form-data; name=xml; filename=aprobacionComercial.xml; filename*=utf-8''aprobacionComercial.xml"},

@@ -215,7 +215,7 @@ func textType(kind string) func(string) bool {
 	case "date":
 		return func(s string) bool { _, ok := parseDay(s); return ok }
 	case "datetime":
-		return func(s string) bool { _, err := time.Parse("02-01-2006 15:04:05", s); return err == nil }
+		return func(s string) bool { _, err := time.Parse(timeLayout, s); return err == nil }
 	case "phone":
 		return func(s string) bool {
 			return len(s) == 12 && s[3] == '-' && s[7] == '-' && isDigits(s[:3]+s[4:7]+s[8:])

@@ -99,23 +99,23 @@ const retention = 60 * 24 * time.Hour
 
 // A document was received and stored.
 type document struct {
-	ID       string // the trackId; a summary (RFCE) has none
-	Amb      string
-	RFCE     bool
-	Attempt  int // its position among the stored documents of its number
-	File     string
-	Raw      []byte
-	SHA256   string
-	Received time.Time
-	Visible  time.Time
-	Hidden   bool // look-ups never find it
-	Due      time.Time
-	Stuck    bool // it is in process for ever
-	Verdict  Verdict
-	Facts    facts
-	Polled   time.Time
-	Polls    int
-	Told     bool // a response has shown the verdict to the client
+	ID           string // the trackId; a summary (RFCE) has none
+	Amb          string
+	RFCE         bool
+	Attempt      int // its position among the stored documents of its number
+	File         string
+	Raw          []byte
+	SHA256       string
+	Received     time.Time
+	Visible      time.Time
+	Hidden       bool // look-ups never find it
+	Due          time.Time
+	Stuck        bool // it never leaves the state in process
+	Verdict      Verdict
+	Facts        facts
+	Polled       time.Time
+	Polls        int
+	VerdictShown bool // a response has shown the verdict to the client
 }
 
 // A Verdict is the authority's verdict on a document: 1 accepted, 2 rejected,

@@ -44,7 +44,7 @@ func (c *call) serveStatus() response {
 		windows := []window{}
 		if state != "Disponible" {
 			today := c.now.In(zone)
-			windows = append(windows, window{production, "12:00 AM", "11:59 PM", []string{today.Format("02-01-2006")}})
+			windows = append(windows, window{production, "12:00 AM", "11:59 PM", []string{today.Format(dateLayout)}})
 		}
 		return jsonResponse(http.StatusOK, map[string]any{"ventanaMantenimientos": windows})
 	case "verificarestado":

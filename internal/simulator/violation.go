@@ -109,7 +109,7 @@ func (s *Simulator) checkPost(c *call, x *examination) {
 	for _, d := range earlier {
 		// A client that has not seen the verdict may send again, for example where
 		// the environment has no look-up.
-		if d.Told && d.Verdict.valid() {
+		if d.VerdictShown && d.Verdict.valid() {
 			s.addViolationLocked(c, UsedNumber, "the number was accepted before, and the client has seen the acceptance")
 			break
 		}
@@ -127,7 +127,7 @@ func (c *call) markVerdictSeen(d *document) {
 	if c.losesResponse() {
 		return
 	}
-	d.Told = true
+	d.VerdictShown = true
 	if d.Verdict.Code == codeRejected && d.Verdict.Row == rowDelegation {
 		c.s.state.Refused[d.Facts.Signer+"|"+d.Facts.RNC] = true
 	}

@@ -123,7 +123,7 @@ func (r reader) AuditEntriesBefore(ctx context.Context, f AuditFilter, before in
 		SELECT `+auditColumns+` FROM audit_entries WHERE `+where+` ORDER BY seq DESC LIMIT $2`, args)
 }
 
-// conditions returns the conditions of a filter beside the first one, and the arguments of
+// conditions returns the conditions of a filter after the first one, and the arguments of
 // all of them.
 func (f AuditFilter) conditions(first string, args ...any) (string, []any) {
 	where := []string{first}
@@ -222,7 +222,7 @@ const auditPage = 1000
 
 // VerifyAudit verifies the whole audit log: no entry was changed, removed or inserted,
 // and it contains what the checkpoints state. It returns the last entry that is right,
-// and an *audit.BrokenError when the log is not what was written.
+// and an *audit.BrokenError when the log was changed after it was written.
 func (s *Store) VerifyAudit(ctx context.Context, checkpoints []audit.Checkpoint) (audit.Head, error) {
 	return s.verifyAudit(ctx, audit.NewChecker(checkpoints...))
 }

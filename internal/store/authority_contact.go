@@ -34,7 +34,7 @@ func (r reader) AuthorityContact(ctx context.Context, env fiscal.Environment) (A
 }
 
 // ReportAnswer records that a node got an answer of the authority. An answer after the
-// failures began ends them. The column waking then tells programs of the first release
+// failures began ends them. The column waking then says to programs of the first release
 // to make the jobs due that waited; this program neither reads nor resets it.
 func (tx *Tx) ReportAnswer(ctx context.Context, env fiscal.Environment, at time.Time) error {
 	_, err := tx.q.ExecContext(ctx, `

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 )
 
 // ErrHasOwnTools is the error of a backup of PostgreSQL, which has its own backup
@@ -38,16 +40,19 @@ func Backup(ctx context.Context, address, file string, progress func(done, total
 	if location, err = filepath.Abs(location); err != nil {
 		return 0, err
 	}
+	if err := checkNotFolder(location); err != nil {
+		return 0, err
+	}
 	if _, err := os.Stat(location); err != nil {
 		return 0, fmt.Errorf("store: backup: %w", err)
 	}
-	if err := protectSQLite(location, slog.New(slog.DiscardHandler)); err != nil { // SQLite may create files beside it
+	if err := protectSQLite(location, slog.New(slog.DiscardHandler)); err != nil { // SQLite may create files in its folder
 		return 0, err
 	}
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("store: backup: %s: %w", file, errors.Join(err, fs.ErrExist))
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // mode 0600
+	tmp, err := atomicfile.CreateTemp(file)
 	if err != nil {
 		return 0, fmt.Errorf("store: backup: %w", err)
 	}
@@ -66,11 +71,7 @@ func Backup(ctx context.Context, address, file string, progress func(done, total
 	if err := os.Link(tmp.Name(), file); err != nil {
 		return 0, fmt.Errorf("store: backup: %w", err)
 	}
-	dir, err := os.Open(filepath.Dir(file))
-	if err != nil {
-		return 0, fmt.Errorf("store: backup: %w", err)
-	}
-	return info.Size(), errors.Join(dir.Sync(), dir.Close())
+	return info.Size(), atomicfile.SyncDir(filepath.Dir(file))
 }
 
 // copySQLite writes the database, as one read transaction sees it, into an empty

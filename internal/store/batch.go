@@ -7,7 +7,7 @@ import (
 
 // A Batch is a list of writes that the engine commits together or not at all. It
 // reads nothing in between, so PostgreSQL receives all of them in one round trip.
-// The methods that add a write stand beside the type that they write. They return no
+// The methods that add a write are in the file of the type that they write. They return no
 // error: Commit and Do return the errors that occurred while the batch was made.
 type Batch struct {
 	writes []change

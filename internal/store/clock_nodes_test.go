@@ -115,10 +115,10 @@ func TestAPostgresStoreHasTheTimeOfTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	if off := time.Since(s.Now()).Abs(); off > 2*time.Second {
+	if off := time.Since(s.Now()).Abs(); off > 30*time.Second {
 		t.Errorf("the time is off by %s", off)
 	}
-	if got, ok := s.ClockSkew(); !ok || (got-skew).Abs() > 2*time.Second {
+	if got, ok := s.ClockSkew(); !ok || (got-skew).Abs() > 30*time.Second {
 		t.Errorf("the skew is %s, %v; want %s", got, ok, skew)
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -70,4 +71,33 @@ func (t *storedText) Scan(column any) error {
 	default:
 		return fmt.Errorf("the column has the type %T, not bytes", column)
 	}
+}
+
+// headSize is how much of a large request is read when only its beginning is needed.
+const headSize = 16 << 10
+
+// A storedHead scans the first headSize bytes of a column that compressed has written,
+// and returns at most headSize bytes of the text.
+type storedHead []byte
+
+// Scan implements sql.Scanner.
+func (t *storedHead) Scan(column any) error {
+	value, ok := column.([]byte)
+	if !ok || len(value) < headSize || !bytes.HasPrefix(value, gzipMagic) {
+		whole := (*storedText)(t)
+		err := whole.Scan(column)
+		*t = (*t)[:min(len(*t), headSize)]
+		return err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(value))
+	if err != nil {
+		return fmt.Errorf("decompress: %w", err)
+	}
+	text := make([]byte, headSize)
+	n, err := io.ReadFull(r, text)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // the value is cut
+		return fmt.Errorf("decompress: %w", err)
+	}
+	*t = text[:n]
+	return nil
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -73,5 +74,61 @@ func TestSQLiteStoresALargeRequestCompressed(t *testing.T) {
 	})
 	if got, err := s.Request(t.Context(), inv.Scope, inv.ID); err == nil {
 		t.Errorf("a damaged request was read: %d bytes", len(got))
+	}
+}
+
+func TestTheIndexerReadsOnlyTheBeginningOfARequest(t *testing.T) {
+	t.Parallel()
+	const head = 16 << 10
+	random := make([]byte, 200_000) // has no shorter form
+	_, _ = rand.NewChaCha8([32]byte{2}).Read(random)
+	random[0] = '{'
+	texts := map[string][]byte{
+		"small":  []byte(`{"a":1}`),
+		"large":  []byte(`{"lines":[` + strings.Repeat(`{"description":"Tornillo"},`, 5000) + `]}`),
+		"digits": fmt.Appendf(nil, `{"digits":"%x"}`, random[1:]), // has a form of half its size
+		"random": random,
+	}
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		for name, text := range texts {
+			inv := sampleInvoice(scope, name)
+			if err := s.ImportInvoices(t.Context(), []store.Invoice{inv}, text); err != nil {
+				t.Fatal(err)
+			}
+			found, _, err := s.CreatedAfter(t.Context(), "", "g", 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range found {
+				if d.DocumentID == inv.DocumentID && (!bytes.HasPrefix(text, d.Request) || len(d.Request) != min(len(text), head)) {
+					t.Errorf("%s: the indexer read %d bytes of %d, or other bytes", name, len(d.Request), len(text))
+				}
+			}
+			if len(found) == 0 {
+				t.Errorf("%s: the indexer found nothing", name)
+			}
+		}
+	})
+}
+
+func TestPostgresCompressesWithLZ4WhenItCan(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Address(t, "postgres"), func() time.Time { return noon })
+	var known bool
+	if err := s.QueryRow(t.Context(), `SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression'`).Scan(&known); err != nil {
+		t.Fatal(err)
+	}
+	if !known {
+		t.Skip("this PostgreSQL has no LZ4")
+	}
+	inv := sampleInvoice(addScope(t, s), "large")
+	text := []byte(`{"lines":[` + strings.Repeat(`{"description":"Tornillo"},`, 5000) + `]}`)
+	if err := s.ImportInvoices(t.Context(), []store.Invoice{inv}, text); err != nil {
+		t.Fatal(err)
+	}
+	var method string
+	if err := s.QueryRow(t.Context(), `SELECT pg_column_compression(request) FROM invoices`).Scan(&method); err != nil || method != "lz4" {
+		t.Errorf("the request is compressed with %q, %v", method, err)
 	}
 }

@@ -35,6 +35,8 @@ type Delivery struct {
 	LeaseUntil time.Time
 	CreatedAt  time.Time
 	Failing    bool // the last attempt to the endpoint had failed when the delivery was claimed
+	// Body is that of the event, as read with a claim. It is nil when it was not read.
+	Body []byte
 }
 
 const deliveryColumns = `endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt,
@@ -115,15 +117,14 @@ const (
 func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcome) (disabled bool, err error) {
 	err = s.Update(ctx, func(tx *Tx) error {
 		disabled = false
-		err := tx.changeOne(ctx, "record delivery", ErrLeaseLost, statement{`
-			UPDATE deliveries SET state = $6, attempt = attempt + 1, run_at = $7, lease = '', lease_until = 0 ` + whereDeliveryHeld,
-			d.heldArgs(string(o.State), micros(o.RunAt))})
+		err := tx.changeOne(ctx, "record delivery", ErrLeaseLost, endAttempt(d, o))
 		if err != nil {
 			return err
 		}
 		attempt := o.Attempt
 		if o.State == DeliveryDelivered {
-			err = tx.recordSuccess(ctx, d)
+			_, err = recordSuccess(d).run(ctx, tx.q)
+			err = tx.d.wrap("record success of endpoint", err)
 		} else if disabled, err = tx.recordFailure(ctx, d, o); disabled {
 			attempt.NextAt = time.Time{}
 		}
@@ -135,15 +136,23 @@ func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcom
 	return disabled && err == nil, err
 }
 
+// endAttempt stores the state of a delivery after an attempt, for as long as the sender
+// holds its lease.
+func endAttempt(d Delivery, o DeliveryOutcome) statement {
+	return statement{`
+		UPDATE deliveries SET state = $6, attempt = attempt + 1, run_at = $7, lease = '', lease_until = 0 ` + whereDeliveryHeld,
+		d.heldArgs(string(o.State), micros(o.RunAt))}
+}
+
 // recordSuccess resets the failures of an endpoint and raises its concurrency by one.
 // It does not write when there is nothing to change.
-func (tx *Tx) recordSuccess(ctx context.Context, d Delivery) error {
-	_, err := tx.q.ExecContext(ctx, `
+func recordSuccess(d Delivery) statement {
+	return statement{`
 		UPDATE endpoints SET failures = 0, failing_since = NULL, last_failure_at = NULL, rest_until = 0,
 			concurrency = CASE WHEN concurrency < $4 THEN concurrency + 1 ELSE concurrency END
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND (failures > 0 OR concurrency < $4)`,
-		d.Environment, d.TaxpayerID, d.EndpointID, MaxConcurrency)
-	return tx.d.wrap("record success of endpoint", err)
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND (failures > 0 OR concurrency < $4)`, []any{
+		string(d.Environment), d.TaxpayerID, d.EndpointID, MaxConcurrency,
+	}}
 }
 
 // recordFailure counts a failure of an endpoint. It disables the endpoint when the

@@ -25,17 +25,24 @@ type DeliveryAttempt struct {
 
 // AddDeliveryAttempt adds an attempt to the log of an endpoint.
 func (tx *Tx) AddDeliveryAttempt(ctx context.Context, a DeliveryAttempt) error {
+	_, err := addDeliveryAttempt(a).run(ctx, tx.q)
+	return tx.d.wrap("add delivery attempt", err)
+}
+
+// addDeliveryAttempt adds an attempt once. After a commit with an unknown result the sender
+// records the attempt again, with the same id.
+func addDeliveryAttempt(a DeliveryAttempt) statement {
 	answer := a.Answer
 	if answer == nil {
 		answer = []byte{}
 	}
-	_, err := tx.q.ExecContext(ctx, `
+	return statement{`
 		INSERT INTO delivery_attempts (id, environment, taxpayer_id, endpoint_id, notice_id, kind, number, at, took_us, http_status,
 			error, answer, next_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		a.ID, a.Environment, a.TaxpayerID, a.EndpointID, a.EventID, a.Kind, a.Number, micros(a.At), a.Took.Microseconds(), a.HTTPStatus,
-		a.Error, answer, optionalMicros(a.NextAt))
-	return tx.d.wrap("add delivery attempt", err)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING`, []any{
+		a.ID, string(a.Environment), a.TaxpayerID, a.EndpointID, a.EventID, a.Kind, a.Number, micros(a.At), a.Took.Microseconds(), a.HTTPStatus,
+		a.Error, answer, optionalMicros(a.NextAt),
+	}}
 }
 
 // DeliveryLog lists the attempts of an endpoint, the newest first. before is the id of

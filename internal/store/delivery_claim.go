@@ -74,6 +74,7 @@ func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Deliver
 	if err != nil {
 		return nil, err // the engine may not have committed the claim
 	}
+	s.addBodies(ctx, claimed)
 	slices.SortStableFunc(claimed, func(a, b Delivery) int {
 		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Revision, b.Revision), strings.Compare(a.EventID, b.EventID))
 	})

@@ -65,8 +65,9 @@ type engine struct {
 	migration func(ctx context.Context, log *slog.Logger, fn func(step migrationStep) error) error
 	// clock reads the clock of the server. It is nil when the database has no clock
 	// of its own.
-	clock clockSource
-	close func() error
+	clock   clockSource
+	commits func() int64 // how many were made
+	close   func() error
 }
 
 // migrationStep runs fn in a transaction of its own, which may take as long as it

@@ -105,7 +105,7 @@ type ToIndex struct {
 	TrackID    string
 	Status     fiscal.Status
 	CreatedAt  time.Time
-	Request    []byte // canonical; nil for a document that is in the index
+	Request    []byte // the first 16 KiB of the canonical request; nil for a document that is in the index
 	// VerdictAt is when the change of status that was found gave the document its
 	// verdict; zero for another change.
 	VerdictAt time.Time
@@ -120,14 +120,16 @@ type Indexed struct {
 	VerdictAt time.Time // zero: none was counted
 }
 
+// The beginning of a request is enough for the index: both engines then read and
+// decompress only a part of a large one. 16384 is headSize.
 const toIndexColumns = `i.environment, i.taxpayer_id, i.document_id, i.document_total, coalesce(i.track_id, ''), i.status, i.created_at,
-	CASE WHEN x.document_id IS NULL THEN i.request END, x.status, x.track_id, x.verdict_at`
+	CASE WHEN x.document_id IS NULL THEN substr(i.request, 1, 16384) END, x.status, x.track_id, x.verdict_at`
 
 func scanToIndex(r row) (d ToIndex, err error) {
 	var created int64
 	var status, track sql.NullString
 	var verdict sql.NullInt64
-	err = r.Scan(&d.Environment, &d.TaxpayerID, &d.DocumentID, &d.Total, &d.TrackID, &d.Status, &created, (*storedText)(&d.Request), &status, &track, &verdict)
+	err = r.Scan(&d.Environment, &d.TaxpayerID, &d.DocumentID, &d.Total, &d.TrackID, &d.Status, &created, (*storedHead)(&d.Request), &status, &track, &verdict)
 	d.Position, d.CreatedAt = d.DocumentID, fromMicros(created)
 	if status.Valid {
 		d.Indexed = &Indexed{fiscal.Status(status.String), track.String, fromOptionalMicros(verdict)}

@@ -64,7 +64,7 @@ func (e *env) hold() (release func()) {
 // queued waits until n transactions are in the queue of the writer.
 func (e *env) queued(n int) {
 	e.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for len(e.queue) < n {
 		if time.Now().After(deadline) {
 			e.t.Fatalf("%d of %d are queued", len(e.queue), n)

@@ -55,3 +55,13 @@ func (d *dialect) wrap(what string, err error) error {
 func unknownCommit(err error) error {
 	return fmt.Errorf("store: commit: %w: %w: %w", ErrUnavailable, ErrOutcomeUnknown, err)
 }
+
+// Vanished is for the read of a row that a transaction has just seen. When the row is
+// not found, a failover came between the two, to a copy that lacks it. The caller must
+// repeat the whole call, so the error is then ErrUnavailable and not ErrNotFound.
+func Vanished(what string, err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("store: the %s was there a moment ago: %w", what, ErrUnavailable)
+	}
+	return err
+}

@@ -50,15 +50,19 @@ const (
 // no row when the external id is taken.
 func (d *dialect) createInvoice(inv Invoice, request []byte) (statement, error) {
 	messages, err := encodeMessages(inv.Messages)
-	return statement{`
-		INSERT INTO invoices (` + invoiceColumns + `, environment, taxpayer_id, request)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
-		ON CONFLICT (environment, taxpayer_id, external_id) DO NOTHING`, []any{
+	return statement{createInvoicesText(`($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`), []any{
 		inv.ID, inv.DocumentID, inv.ExternalID, string(inv.Type), string(inv.Status), inv.Currency, inv.IssueDate,
 		strings.Join([]string{inv.Subtotal, inv.DiscountTotal, inv.TaxTotal, inv.Total, inv.Paid, inv.Balance}, " "),
 		micros(inv.CreatedAt), micros(inv.UpdatedAt), inv.Revision, inv.DocumentTotal, optionalText(inv.ENCF),
 		optionalText(inv.TrackID), messages, optionalText(inv.Trace), string(inv.Environment), inv.TaxpayerID, d.compressed(request),
 	}}, err
+}
+
+// createInvoicesText returns the statement that stores invoices with these values.
+func createInvoicesText(values string) string {
+	return `
+		INSERT INTO invoices (` + invoiceColumns + `, environment, taxpayer_id, request) VALUES ` + values + `
+		ON CONFLICT (environment, taxpayer_id, external_id) DO NOTHING`
 }
 
 // Invoice reads an invoice of the scope.
@@ -137,6 +141,20 @@ func encodeMessages(messages []string) (string, error) {
 
 // ErrInvoiceChanged means that another transaction changed the invoice after it was read.
 var ErrInvoiceChanged = errors.New("another transaction changed the invoice")
+
+// maxInvoiceUpdates is how often RetryInvoiceChanged calls its function.
+const maxInvoiceUpdates = 5
+
+// RetryInvoiceChanged calls update again, at most five times, while it returns
+// ErrInvoiceChanged. It returns the last error. update must read the invoice again.
+func RetryInvoiceChanged(update func() error) (err error) {
+	for range maxInvoiceUpdates {
+		if err = update(); !errors.Is(err, ErrInvoiceChanged) {
+			break
+		}
+	}
+	return err
+}
 
 // ChangeStatus replaces the invoice before by after, which has the next status. The
 // commit fails when the status may not follow the previous one, and returns

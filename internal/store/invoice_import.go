@@ -9,18 +9,21 @@ func (s *Store) ImportInvoices(ctx context.Context, invoices []Invoice, request 
 	return s.ImportRequests(ctx, invoices, func(int) []byte { return request })
 }
 
-// ImportRequests is ImportInvoices for invoices with different requests.
+// ImportRequests is ImportInvoices for invoices with different requests. An invoice whose
+// external id is taken is left out.
 func (s *Store) ImportRequests(ctx context.Context, invoices []Invoice, request func(i int) []byte) error {
-	return s.Update(ctx, func(tx *Tx) error {
-		for i, inv := range invoices {
-			one, err := s.d.createInvoice(inv, request(i))
-			if err != nil {
-				return err
-			}
-			if _, err := one.run(ctx, tx.q); err != nil {
-				return tx.d.wrap("import invoices", err)
-			}
+	columns, values := 0, []any(nil)
+	for i, inv := range invoices {
+		one, err := s.d.createInvoice(inv, request(i))
+		if err != nil {
+			return err
 		}
-		return nil
+		columns, values = len(one.args), append(values, one.args...)
+	}
+	return s.Update(ctx, func(tx *Tx) error {
+		return inChunks(values, columns, func(some []any, list string) error {
+			_, err := tx.q.ExecContext(ctx, createInvoicesText(list), some...)
+			return tx.d.wrap("import invoices", err)
+		})
 	})
 }

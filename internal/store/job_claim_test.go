@@ -96,7 +96,7 @@ func connection(t *testing.T, address string) *sql.Conn {
 	if s.Engine() == "sqlite" {
 		return conn
 	}
-	for _, name := range []string{"plan_cache_mode", "enable_seqscan"} {
+	for _, name := range []string{"plan_cache_mode", "enable_seqscan", "jit"} {
 		var value string
 		if err := s.QueryRow(t.Context(), `SELECT current_setting($1)`, name).Scan(&value); err != nil {
 			t.Fatal(err)

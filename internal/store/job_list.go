@@ -27,28 +27,15 @@ type WorkItem struct {
 // WorkList lists the documents that have a job, the oldest first. It looks at a bounded
 // number of jobs: next is where the list continues, or empty at its end.
 func (r reader) WorkList(ctx context.Context, within Within, f WorkFilter) (found []WorkItem, next string, err error) {
-	after, chunk := f.After, f.Limit+1
-	for looked := 0; looked < maxLooked; {
-		some, err := r.workAfter(ctx, after, chunk)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, w := range some {
-			if w.Environment != within.Environment || !f.CreatedBefore.IsZero() && !w.CreatedAt.Before(f.CreatedBefore) || f.Stage != "" && w.Job.Stage != f.Stage ||
-				f.TaxpayerID != "" && w.TaxpayerID != f.TaxpayerID || !within.Allows(w.TaxpayerID) {
-				continue
-			}
-			if len(found) == f.Limit {
-				return found, found[f.Limit-1].DocumentID, nil
-			}
-			found = append(found, w)
-		}
-		if len(some) < chunk {
-			return found, "", nil
-		}
-		after, looked, chunk = some[len(some)-1].DocumentID, looked+len(some), 1000
-	}
-	return found, after, nil
+	return filterList(f.Limit, f.After,
+		func(after string, limit int) ([]WorkItem, error) { return r.workAfter(ctx, after, limit) },
+		func(w WorkItem) string { return w.DocumentID },
+		func(w WorkItem) bool {
+			return w.Environment == within.Environment && within.Allows(w.TaxpayerID) &&
+				(f.CreatedBefore.IsZero() || w.CreatedAt.Before(f.CreatedBefore)) &&
+				(f.Stage == "" || w.Job.Stage == f.Stage) &&
+				(f.TaxpayerID == "" || w.TaxpayerID == f.TaxpayerID)
+		})
 }
 
 func (r reader) workAfter(ctx context.Context, after string, limit int) ([]WorkItem, error) {

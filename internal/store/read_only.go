@@ -22,6 +22,7 @@ func readOnlyEngine(e *engine) *engine {
 	e.update = func(context.Context, func(querier) error) error { return errReadOnly }
 	e.batch = func(context.Context, []statement, func([]int64) error) error { return errReadOnly }
 	e.migration = func(context.Context, *slog.Logger, func(migrationStep) error) error { return errReadOnly }
+	e.commits = func() int64 { return 0 }
 	return e
 }
 

@@ -23,6 +23,7 @@ var errKeyExists = errors.New("the idempotency key exists")
 // key exists, it stores nothing and returns the stored answer. The error is
 // ErrExternalIDTaken when another invoice has the external id; then the key stays free.
 // Unique indexes decide both cases, so that concurrent requests cannot both succeed.
+// The error is ErrUnavailable when the key existed and its answer cannot be read.
 func (s *Store) Register(ctx context.Context, r Registration) (known *Answer, err error) {
 	invoice, err := s.d.createInvoice(r.Invoice, r.Request)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Store) Register(ctx context.Context, r Registration) (known *Answer, er
 	}
 	if errors.Is(err, errKeyExists) {
 		stored, err := s.Answer(ctx, r.Answer.Scope, r.Answer.Operation, r.Answer.Key)
-		return &stored, err
+		return &stored, Vanished("answer of an idempotency key", err)
 	}
 	return nil, s.d.wrap("register", err)
 }

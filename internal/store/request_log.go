@@ -146,10 +146,6 @@ func (f RequestFilter) Matches(q LoggedRequest) bool {
 		(f.Credential == "" || q.Credential == f.Credential)
 }
 
-// maxLooked is how many rows a page of a filtered list looks at. A page with fewer rows
-// than asked for then has a position at which the list continues.
-const maxLooked = 5000
-
 // Requests lists the requests of a taxpayer, the newest first. It looks at a bounded
 // number of rows: next is where the list continues, or empty at its end.
 func (r reader) Requests(ctx context.Context, scope Scope, f RequestFilter) (found []LoggedRequest, next string, err error) {
@@ -188,27 +184,9 @@ func (r reader) AllRequests(ctx context.Context, env fiscal.Environment, f Reque
 // read.
 func (f RequestFilter) page(read func(from, before string, limit int) ([]LoggedRequest, error)) (found []LoggedRequest, next string, err error) {
 	from, before := f.ids()
-	chunk := f.Limit + 1
-	for looked := 0; looked < maxLooked; {
-		some, err := read(from, before, chunk)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, q := range some {
-			if !f.Matches(q) {
-				continue
-			}
-			if len(found) == f.Limit {
-				return found, found[f.Limit-1].ID, nil
-			}
-			found = append(found, q)
-		}
-		if len(some) < chunk {
-			return found, "", nil
-		}
-		before, looked, chunk = some[len(some)-1].ID, looked+len(some), 1000
-	}
-	return found, before, nil
+	return filterList(f.Limit, before,
+		func(before string, limit int) ([]LoggedRequest, error) { return read(from, before, limit) },
+		func(q LoggedRequest) string { return q.ID }, f.Matches)
 }
 
 // RequestByID reads the requests with a request id, the newest first. A client that

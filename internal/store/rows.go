@@ -26,6 +26,37 @@ func collect[T any](d *dialect, what string, rows *sql.Rows, scan func(row) (T, 
 	return all, d.wrap(what, rows.Err())
 }
 
+// maxLooked is how many rows a page of a filtered list looks at. A page with fewer rows
+// than asked for then has a position at which the list continues.
+const maxLooked = 5000
+
+// filterList reads parts of a list with read and keeps the elements that match, until it
+// has limit of them, the list ends, or maxLooked elements were read. next is the id after
+// which the list continues, and empty at its end.
+func filterList[T any](limit int, after string, read func(after string, limit int) ([]T, error), id func(T) string, matches func(T) bool) (found []T, next string, err error) {
+	chunk := limit + 1
+	for looked := 0; looked < maxLooked; {
+		some, err := read(after, chunk)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, one := range some {
+			if !matches(one) {
+				continue
+			}
+			if len(found) == limit {
+				return found, id(found[limit-1]), nil
+			}
+			found = append(found, one)
+		}
+		if len(some) < chunk {
+			return found, "", nil
+		}
+		after, looked, chunk = id(some[len(some)-1]), looked+len(some), 1000
+	}
+	return found, after, nil
+}
+
 // rowExists reports whether a query of one row found it. err is the error of the
 // query.
 func (r reader) rowExists(what string, err error) (bool, error) {

@@ -63,7 +63,7 @@ func sqliteExtendedCode(err error) int {
 }
 
 // temporaryIOError reports whether an I/O error of SQLite concerns memory, a lock, or a
-// file beside the database. The content of the database is then not in doubt.
+// temporary file of the database. The content of the database is then not in doubt.
 func temporaryIOError(err error) bool {
 	switch sqliteExtendedCode(err) {
 	case sqlite3.SQLITE_IOERR_NOMEM, sqlite3.SQLITE_IOERR_BLOCKED, sqlite3.SQLITE_IOERR_ACCESS,
@@ -101,7 +101,7 @@ func sqlitePragmas(readOnly bool) []sqlitePragma {
 		{"journal_mode", "WAL", "wal"},
 		{"synchronous", "FULL", "2"},
 		{"foreign_keys", "ON", "1"},
-		{"wal_autocheckpoint", "4000", "4000"},
+		{"wal_autocheckpoint", "0", "0"}, // sqliteCheckpointer copies the pages
 		{"cache_size", "-16384", "-16384"},
 		{"query_only", queryOnly, queryOnly},
 	}
@@ -212,14 +212,20 @@ func openSQLiteConnector(ctx context.Context, base driver.Connector, failure *st
 
 	writer := &prepared{from: conn}
 	w := newSQLiteWriter(writer, sqliteWait, failure)
+	checkpoints, err := startCheckpoints(ctx, sql.OpenDB(sqliteConnector{base, sqlitePragmas(false)}), w, defaultCheckpointLimits())
+	if err != nil {
+		w.close()
+		return nil, errors.Join(err, conn.Close(), writeDB.Close(), readDB.Close())
+	}
 	return &engine{
 		read:      &prepared{from: readDB},
 		update:    w.update,
 		batch:     w.batch,
 		migration: w.migration,
+		commits:   w.commits.Load,
 		close: func() error {
 			w.close()
-			return errors.Join(readDB.Close(), writer.close(), conn.Close(), writeDB.Close())
+			return errors.Join(checkpoints.close(), readDB.Close(), writer.close(), conn.Close(), writeDB.Close())
 		},
 	}, nil
 }

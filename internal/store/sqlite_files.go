@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
@@ -18,6 +19,26 @@ const privateMode = 0o600
 // exists.
 func SQLiteFiles(location string) []string {
 	return []string{location, location + "-wal", location + "-shm", location + "-journal"}
+}
+
+// SQLiteFile returns the file of the database that a SQLite address names, and an empty
+// text for an address of PostgreSQL. It fails when the address is not valid, or names a
+// folder. The file may be missing.
+func SQLiteFile(address string) (string, error) {
+	d, location, err := parseAddress(address)
+	if err != nil || d.shared {
+		return "", err
+	}
+	return location, checkNotFolder(location)
+}
+
+// checkNotFolder fails when the file of a database is a folder. SQLite would only say
+// that it cannot open the file.
+func checkNotFolder(location string) error {
+	if info, err := os.Stat(location); err == nil && info.IsDir() {
+		return fmt.Errorf("store: %s is a folder: the address must name the file of the database; use sqlite:%s", location, filepath.Join(location, "fiscalhub.db"))
+	}
+	return nil
 }
 
 // protectSQLite makes sure that only the owner can open the files of a database. It

@@ -3,6 +3,8 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -57,6 +59,50 @@ func TestOnlyTheOwnerCanReadANewDatabase(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	wantPrivate(t, "with the umask 0", path)
+}
+
+// An address that names a folder is refused by a message with its path. The folder stays
+// as it is: the mode 0600 of a database would lock everyone out of it.
+func TestAFolderIsNoDatabase(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	options := store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	readOnly := options
+	readOnly.ReadOnly = true
+	for name, open := range map[string]func() error{
+		"Open":           func() error { return openAndClose(t, folder, options) },
+		"Open read-only": func() error { return openAndClose(t, folder, readOnly) },
+		"SQLiteFile":     func() error { _, err := store.SQLiteFile("sqlite:" + folder); return err },
+		"Backup": func() error {
+			_, err := store.Backup(t.Context(), "sqlite:"+folder, folder+".copy", nil)
+			return err
+		},
+	} {
+		err := open()
+		if err == nil || !strings.Contains(err.Error(), folder+" is a folder") || errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("%s: %v, want an error that says that %s is a folder", name, err, folder)
+		}
+	}
+	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the folder was changed: %v, %v", info, err)
+	}
+	for _, path := range append(store.SQLiteFiles(folder)[1:], folder+".copy") {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v, want no file", path, err)
+		}
+	}
+}
+
+func openAndClose(t *testing.T, path string, options store.Options) error {
+	t.Helper()
+	s, err := store.Open(t.Context(), "sqlite:"+path, options)
+	if err == nil {
+		_ = s.Close()
+	}
+	return err
 }
 
 // The files of an earlier release, which others could read, are narrowed with a warning.

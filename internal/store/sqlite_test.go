@@ -50,7 +50,7 @@ func TestEveryConnectionHasItsSettings(t *testing.T) {
 	}
 	want := map[string]string{
 		"busy_timeout": "5000", "journal_mode": "wal", "synchronous": "2", "foreign_keys": "1",
-		"wal_autocheckpoint": "4000", "cache_size": "-16384",
+		"wal_autocheckpoint": "0", "cache_size": "-16384",
 	}
 	check := func(who string, q querier, queryOnly string) {
 		t.Helper()

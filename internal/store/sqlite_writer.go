@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,13 +32,20 @@ type sqliteWriter struct {
 	broken  func(error) bool // of the dialect
 	queue   chan *write
 	done    chan struct{}
-	mu      sync.RWMutex // update holds it for reading while it sends to queue, so that close waits for it
-	shut    bool
+	// committed has a value after a commit, for the checkpointer, which sets reset when
+	// the log must start again at its beginning.
+	committed chan struct{}
+	reset     atomic.Bool
+	commits   atomic.Int64
+	careful   int          // how many next groups have savepoints, because a member failed
+	mu        sync.RWMutex // update holds it for reading while it sends to queue, so that close waits for it
+	shut      bool
 }
 
 // write is one queued transaction.
 type write struct {
 	fn     func(querier) error
+	list   bool // fn runs a list of statements and nothing else, so it can run again
 	state  atomic.Int32
 	err    error // result of fn; only the writer uses it
 	result chan error
@@ -55,7 +63,7 @@ var errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
 func newSQLiteWriter(q querier, wait time.Duration, failure *storageFailure) *sqliteWriter {
 	w := &sqliteWriter{
 		q: q, wait: wait, failure: failure, broken: sqliteDialect().broken,
-		queue: make(chan *write, maxGroup), done: make(chan struct{}),
+		queue: make(chan *write, maxGroup), done: make(chan struct{}), committed: make(chan struct{}, 1),
 	}
 	go w.loop()
 	return w
@@ -74,10 +82,14 @@ func (w *sqliteWriter) migration(_ context.Context, log *slog.Logger, fn func(mi
 // update queues a transaction and waits for its commit. The error is ErrUnavailable when
 // the transaction does not start within w.wait, or the writer is closed.
 func (w *sqliteWriter) update(ctx context.Context, fn func(querier) error) error {
+	return w.add(ctx, &write{fn: fn, result: make(chan error, 1)})
+}
+
+// add queues a transaction, as update.
+func (w *sqliteWriter) add(ctx context.Context, one *write) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	one := &write{fn: fn, result: make(chan error, 1)}
 	limit := time.NewTimer(w.wait)
 	defer limit.Stop()
 
@@ -114,7 +126,7 @@ func (w *sqliteWriter) update(ctx context.Context, fn func(querier) error) error
 
 // batch runs statements in one transaction.
 func (w *sqliteWriter) batch(ctx context.Context, statements []statement, check func([]int64) error) error {
-	return w.update(ctx, func(q querier) error {
+	return w.add(ctx, &write{list: true, result: make(chan error, 1), fn: func(q querier) error {
 		ctx := context.WithoutCancel(ctx)
 		rows := make([]int64, len(statements))
 		for i, s := range statements {
@@ -124,7 +136,7 @@ func (w *sqliteWriter) batch(ctx context.Context, statements []statement, check 
 			}
 		}
 		return check(rows)
-	})
+	}})
 }
 
 // close commits the queued transactions and stops the writer.
@@ -145,7 +157,17 @@ func (w *sqliteWriter) loop() {
 		group = w.gather(append(group[:0], first))
 		w.commit(group)
 		clear(group)
+		if w.reset.CompareAndSwap(true, false) {
+			w.finishCheckpoint()
+		}
 	}
+}
+
+// finishCheckpoint copies the last pages of the log, so that the next transaction writes
+// at its beginning, unless a reader still needs the log. It does not wait for readers.
+func (w *sqliteWriter) finishCheckpoint() {
+	_, _, err := checkpoint(context.Background(), w.q, "PASSIVE") //nolint:forbidigo // the writer lives longer than its callers
+	w.recordFailure(err)
 }
 
 // gather adds the transactions that are already queued. It does not wait for more.
@@ -162,6 +184,23 @@ func (w *sqliteWriter) gather(group []*write) []*write {
 		}
 	}
 	return group
+}
+
+// carefulGroups is how many groups have savepoints after one in which a member failed.
+const carefulGroups = 32
+
+// savepoints reports whether the members of a group run behind savepoints. A savepoint
+// costs about as much as a row. Members that are lists of statements nearly always succeed,
+// and can run again behind savepoints when one of them does not.
+func (w *sqliteWriter) savepoints(group []*write) bool {
+	if len(group) == 1 {
+		return false
+	}
+	if w.careful > 0 {
+		w.careful--
+		return true
+	}
+	return slices.ContainsFunc(group, func(one *write) bool { return !one.list })
 }
 
 // commit runs a group in one transaction of the engine, with a savepoint for each member.
@@ -183,29 +222,22 @@ func (w *sqliteWriter) commit(group []*write) {
 		answerAll(live, err)
 		return
 	}
-	if _, err := w.q.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
-		w.recordFailure(err)
-		answerAll(live, fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err))
+	savepoints := w.savepoints(live)
+	if !w.runAll(ctx, live, savepoints) {
 		return
 	}
-	for _, one := range live {
-		one.err = w.runMember(ctx, one, len(live) > 1)
-		if w.recordFailure(one.err) {
-			w.rollback(ctx)
-			answerAll(live, w.failure.err())
-			return
-		}
-		var lost *transactionLostError
-		if errors.As(one.err, &lost) {
-			w.rollback(ctx)
-			answerAll(live, fmt.Errorf("store: %w: %w", ErrUnavailable, lost))
-			return
-		}
-	}
-	if len(live) == 1 && live[0].err != nil {
+	failed := slices.ContainsFunc(live, func(one *write) bool { return one.err != nil })
+	if failed && len(live) == 1 {
 		w.rollback(ctx)
 		answerAll(live, live[0].err)
 		return
+	}
+	if failed && !savepoints {
+		w.rollback(ctx)
+		w.careful = carefulGroups
+		if !w.runAll(ctx, live, true) {
+			return
+		}
 	}
 	if _, err := w.q.ExecContext(ctx, `COMMIT`); err != nil {
 		if brokenCommit(err) {
@@ -215,9 +247,42 @@ func (w *sqliteWriter) commit(group []*write) {
 		answerAll(live, unknownCommit(err))
 		return
 	}
+	w.commits.Add(1)
 	for _, one := range live {
 		one.result <- one.err
 	}
+	select {
+	case w.committed <- struct{}{}:
+	default:
+	}
+}
+
+// runAll begins a transaction of the engine and runs the members of a group. It returns
+// false after it has rolled back and answered all members, because the engine failed.
+func (w *sqliteWriter) runAll(ctx context.Context, group []*write, savepoints bool) bool {
+	if _, err := w.q.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		w.recordFailure(err)
+		answerAll(group, fmt.Errorf("store: begin: %w: %w", ErrUnavailable, err))
+		return false
+	}
+	for _, one := range group {
+		one.err = w.runMember(ctx, one, savepoints)
+		if w.recordFailure(one.err) {
+			w.rollback(ctx)
+			answerAll(group, w.failure.err())
+			return false
+		}
+		var lost *transactionLostError
+		if errors.As(one.err, &lost) {
+			w.rollback(ctx)
+			answerAll(group, fmt.Errorf("store: %w: %w", ErrUnavailable, lost))
+			return false
+		}
+		if one.err != nil && !savepoints {
+			return true // commit decides what happens with the others
+		}
+	}
+	return true
 }
 
 // recordFailure records a failure of the storage, and reports whether err is one. The

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -262,5 +263,64 @@ func TestCloseCommitsOrRefusesEachTransaction(t *testing.T) {
 	}
 	if n := e.rows(); n != committed {
 		t.Errorf("%d rows, and %d were acknowledged", n, committed)
+	}
+}
+
+// runLists queues transactions that are lists of statements. Those in failing change no
+// row.
+func (e *env) runLists(first, n int, failing ...int) (wait func() []error) {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			list := []statement{{`INSERT INTO t (id) VALUES ($1)`, []any{first + i}}}
+			if slices.Contains(failing, i) {
+				list = append(list, statement{`DELETE FROM t WHERE id = $1`, []any{-1}})
+			}
+			errs[i] = e.batch(e.t.Context(), list, func(rows []int64) error {
+				if slices.Contains(rows, 0) {
+					return ErrExternalIDTaken
+				}
+				return nil
+			})
+		})
+	}
+	return func() []error {
+		all.Wait()
+		return errs
+	}
+}
+
+func TestListsOfStatementsNeedNoSavepointsUntilOneFails(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, time.Minute)
+	// group runs lists in one group, and returns how many savepoints it needed.
+	group := func(first int, failing ...int) int {
+		release := e.hold()
+		wait := e.runLists(first, 20, failing...)
+		e.queued(20)
+		before := e.spy.count(`SAVEPOINT member`)
+		release()
+		for i, err := range wait() {
+			if lost := errors.Is(err, ErrExternalIDTaken); lost != slices.Contains(failing, i) || !lost && err != nil {
+				t.Errorf("list %d: %v", i, err)
+			}
+		}
+		return e.spy.count(`SAVEPOINT member`) - before
+	}
+	if n := group(0); n != 0 || e.rows() != 20 {
+		t.Errorf("%d savepoints, %d rows", n, e.rows())
+	}
+	if n := group(100, 3, 7); n != 20 || e.rows() != 38 {
+		t.Errorf("with two that fail: %d savepoints, %d rows, want 20 and 38", n, e.rows())
+	}
+	if n := group(200); n != 20 || e.rows() != 58 {
+		t.Errorf("after a failure: %d savepoints, %d rows, want 20 and 58", n, e.rows())
+	}
+	for i := range carefulGroups {
+		group(1000 + 100*i)
+	}
+	if n := group(50_000); n != 0 {
+		t.Errorf("later: %d savepoints, want none", n)
 	}
 }

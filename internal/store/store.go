@@ -58,7 +58,8 @@ type Store struct {
 	onMigration func(done, missing int)
 	now         func() time.Time // of this node; Now returns the clock of the database
 	// onCommit is called after every transaction that writes; nil: no function is.
-	onCommit atomic.Pointer[func(took time.Duration, err error)]
+	onCommit   atomic.Pointer[func(took time.Duration, err error)]
+	statements *atomic.Int64 // how many were run
 }
 
 // reader has the methods that read. They are the same outside and inside a
@@ -88,6 +89,11 @@ func Open(ctx context.Context, address string, opt Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !d.shared {
+		if err := checkNotFolder(location); err != nil {
+			return nil, err
+		}
+	}
 	return openDialect(ctx, d, location, opt)
 }
 
@@ -114,11 +120,12 @@ func openDialect(ctx context.Context, d *dialect, location string, opt Options) 
 	if opt.OnMigration == nil {
 		opt.OnMigration = func(int, int) {}
 	}
+	statements := new(atomic.Int64)
 	if opt.Timeline != nil {
 		d.shared, d.timeline = true, func(context.Context, querier) (string, error) { return opt.Timeline(), nil }
 	}
 	s := &Store{
-		reader: reader{q: e.read, d: d}, e: e, failure: failure, log: opt.Log, onPoint: opt.Point, onMigration: opt.OnMigration, now: opt.Now,
+		reader: reader{q: counted{e.read, statements}, d: d}, e: e, statements: statements, failure: failure, log: opt.Log, onPoint: opt.Point, onMigration: opt.OnMigration, now: opt.Now,
 	}
 	if s.clock, err = newClock(ctx, opt, e.clock); err != nil {
 		return nil, errors.Join(d.wrap("read the clock of the database", err), e.close())
@@ -160,7 +167,7 @@ func parseAddress(address string) (*dialect, string, error) {
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	return s.guard(func() error {
 		return s.e.update(ctx, func(q querier) error {
-			return fn(&Tx{reader{q: uncancelled{q}, d: s.d}, s.Now})
+			return fn(&Tx{reader{q: uncancelled{counted{q, s.statements}}, d: s.d}, s.Now})
 		})
 	})
 }
@@ -168,6 +175,7 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 // batch is Update for statements that are known in advance. check receives the
 // number of rows that each statement changed; an error of check rolls back.
 func (s *Store) batch(ctx context.Context, statements []statement, check func(rows []int64) error) error {
+	s.statements.Add(int64(len(statements)))
 	return s.guard(func() error { return s.e.batch(ctx, statements, check) })
 }
 

@@ -37,6 +37,25 @@ func TestAFailedTransactionLeavesNothing(t *testing.T) {
 	})
 }
 
+func TestCommitsAndStatementsAreCounted(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		before := s.WorkCount()
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Exec(ctx, `UPDATE taxpayers SET legal_name = 'x'`)
+		})
+		_ = s.Update(t.Context(), func(*store.Tx) error { return errOwn }) // is not committed
+		var taxpayers int
+		if err := s.QueryRow(t.Context(), `SELECT count(*) FROM taxpayers`).Scan(&taxpayers); err != nil {
+			t.Fatal(err)
+		}
+		after := s.WorkCount()
+		if commits, statements := after.Commits-before.Commits, after.Statements-before.Statements; commits != 1 || statements != 2 {
+			t.Errorf("%d commits and %d statements are counted, want 1 and 2", commits, statements)
+		}
+	})
+}
+
 func TestEveryTransactionIsObserved(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
@@ -104,7 +123,7 @@ func TestAPanicInATransactionRollsItBackAlone(t *testing.T) {
 			}
 		})
 		// PostgreSQL rolls back a moment later, when the connection returns to the pool.
-		eventually(t, 5*time.Second, "ten taxpayers", func() bool { return count(t, s, "taxpayers") == 10 })
+		eventually(t, time.Minute, "ten taxpayers", func() bool { return count(t, s, "taxpayers") == 10 })
 		addScope(t, s)
 	})
 }
@@ -219,7 +238,7 @@ func TestALockThatIsHeldTooLongIsUnavailableAfterTheWait(t *testing.T) {
 		start := time.Now()
 		err := take(s, func() {})
 		took := time.Since(start)
-		if !errors.Is(err, store.ErrUnavailable) || took < store.WaitLimit-time.Second || took > store.WaitLimit+3*time.Second {
+		if !errors.Is(err, store.ErrUnavailable) || took < store.WaitLimit-time.Second || took > store.WaitLimit+time.Minute {
 			t.Errorf("after %s: %v; want ErrUnavailable after %s", took, err, store.WaitLimit)
 		}
 		if _, err := s.SchemaVersion(t.Context()); err != nil {

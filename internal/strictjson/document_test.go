@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -89,15 +88,12 @@ func TestParseNeverEchoesLongValues(t *testing.T) {
 	}
 }
 
-// This test is not parallel, because it measures time and allocations.
-func TestManyBracketsAreRefusedFast(t *testing.T) {
+// This test is not parallel, because it measures allocations: a parser that follows the
+// brackets makes one for each.
+func TestManyBracketsAreRefusedAtOnce(t *testing.T) {
 	body := []byte(strings.Repeat("[", 100_000))
-	started := time.Now()
 	if _, err := strictjson.Parse(body); err == nil {
 		t.Fatal("100,000 brackets were accepted")
-	}
-	if took := time.Since(started); took > 20*time.Millisecond {
-		t.Errorf("refusing 100,000 brackets took %v", took)
 	}
 	if n := testing.AllocsPerRun(10, func() { _, _ = strictjson.Parse(body) }); n > 20 {
 		t.Errorf("refusing 100,000 brackets made %v allocations", n)

@@ -20,7 +20,7 @@ const (
 	// nothing fails.
 	answerEvery = 30 * time.Second
 	// failingTime is how long the calls of a node must have failed before the node
-	// asks the authority itself, and tells the others when there is no answer.
+	// asks the authority itself, and the others learn from it when there is no answer.
 	failingTime = 30 * time.Second
 )
 
@@ -57,7 +57,7 @@ func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
 	return nil
 }
 
-// reportContact tells the other nodes whether this one reaches the authority, and
+// reportContact stores, for the other nodes, whether this one reaches the authority, and
 // returns what all of them know. back says that the report ended the recorded failures.
 // While a node fails, or a contingency lasts, a node without a fresh answer asks the
 // authority itself. So an outage is noticed however few calls there are.

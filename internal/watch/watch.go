@@ -19,7 +19,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
-// Authority tells whether this node reaches the tax authority.
+// Authority says whether this node reaches the tax authority.
 type Authority interface {
 	// Down returns since when the authority has been out of reach of this node.
 	Down() (since time.Time, down bool)

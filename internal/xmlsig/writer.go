@@ -28,7 +28,8 @@ type Writer struct {
 	namespaces string // of the root, in canonical form
 	buf        []byte
 	digest     hash.Hash
-	digested   int // the end of the bytes that the digest has seen
+	digested   int   // the end of the bytes that the digest has seen
+	tree       *tree // is built instead of XML, unless it is nil
 }
 
 // A Namespace is a namespace declaration with a prefix on the root of a document.
@@ -63,6 +64,10 @@ func declarations(namespaces []Namespace) string {
 
 // Open writes the start tag of an element.
 func (w *Writer) Open(name string) {
+	if w.tree != nil {
+		w.tree.open(name)
+		return
+	}
 	w.buf = append(w.buf, '<')
 	w.buf = append(w.buf, name...)
 	w.buf = append(w.buf, '>')
@@ -70,6 +75,10 @@ func (w *Writer) Open(name string) {
 
 // Close writes the end tag of an element.
 func (w *Writer) Close(name string) {
+	if w.tree != nil {
+		w.tree.close()
+		return
+	}
 	w.buf = append(w.buf, '<', '/')
 	w.buf = append(w.buf, name...)
 	w.buf = append(w.buf, '>')
@@ -87,24 +96,44 @@ func (w *Writer) flush() {
 // Text writes an element with a text. It writes nothing when the text is empty,
 // because our documents have no empty elements.
 func (w *Writer) Text(name, text string) {
-	if text == "" {
+	if text == "" || text[0] >= utf8.RuneSelf || text[0] < ' ' {
+		if text = carried(text); text == "" { // XML can carry no character of the text
+			return
+		}
+	}
+	w.Element(name, text)
+}
+
+// Element writes an element with a text, even when the text is empty.
+func (w *Writer) Element(name, text string) {
+	if w.tree != nil {
+		w.tree.leaf(name, carried(text))
 		return
 	}
-	start := len(w.buf)
 	w.Open(name)
-	body := len(w.buf)
 	w.buf = AppendText(w.buf, text)
-	if len(w.buf) == body { // XML can carry no character of the text
-		w.buf = w.buf[:start]
+	w.Close(name)
+}
+
+// Value writes an element with the text that a function appends. The text must need
+// no escape, as a number or a date.
+func (w *Writer) Value(name string, value func([]byte) []byte) {
+	if w.tree != nil {
+		w.tree.value(name, value)
 		return
 	}
+	w.Open(name)
+	w.buf = value(w.buf)
 	w.Close(name)
 }
 
 // Append writes what a function appends, which must be in canonical form: tags,
-// numbers, and text of AppendText. It is faster than Open, Text and Close for
-// large parts of a document.
+// numbers, and text of AppendText. A Writer of NewDocumentWriter cannot do so.
 func (w *Writer) Append(content func([]byte) []byte) {
+	if w.tree != nil {
+		w.tree.raw = true
+		return
+	}
 	w.buf = content(w.buf)
 	w.flush()
 }

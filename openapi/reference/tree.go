@@ -124,7 +124,7 @@ func (t *tree) set(name string, member *tree) {
 	t.members[name] = member
 }
 
-// resolve follows references. Members beside a reference replace those of its target.
+// resolve follows references. Members next to a reference replace those of its target.
 func (t *tree) resolve(root *tree) *tree {
 	ref := t.get("$ref").text()
 	if ref == "" {

@@ -1,4 +1,4 @@
-// Command modules tells which modules of others are linked into the program, and under
+// Command modules lists which modules of others are linked into the program, and under
 // which licence:
 //
 //	modules licences                writes docs/licences.md

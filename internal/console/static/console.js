@@ -38,7 +38,7 @@ async function run() {
   const stale = document.getElementById("stale");
   for (;;) {
     await new Promise((done) => setTimeout(done, interval));
-    if (document.visibilityState !== "visible") continue;
+    if (document.visibilityState !== "visible" || question.open) continue;
     const elements = [...document.querySelectorAll("[data-live]")];
     const results = await Promise.allSettled(elements.map(update));
     stale.hidden = !results.some((r) => r.status === "rejected");
@@ -57,20 +57,51 @@ document.addEventListener("click", async (event) => {
   button.querySelector("span").textContent = button.dataset.copied;
 });
 
+// A button with data-confirm asks before its form is sent. The dialog belongs to the page:
+// it names the action on its button, and the focus starts on the other one and returns to
+// where it was. Live elements are not replaced while it is open.
+const question = document.getElementById("question");
+const agreed = new WeakSet();
+
+function ask(form, button) {
+  const yes = document.getElementById("question-yes");
+  document.getElementById("question-text").textContent = button.dataset.confirm;
+  yes.textContent = button.textContent.trim();
+  yes.className = button.classList.contains("danger") ? "danger" : "primary";
+  question.returnValue = "";
+  question.onclose = () => {
+    if (question.returnValue !== "yes") return;
+    agreed.add(button);
+    form.requestSubmit(button);
+  };
+  question.showModal();
+}
+
 document.addEventListener("submit", (event) => {
-  const question = event.submitter?.dataset.confirm || event.target.dataset.confirm;
-  if (question && !confirm(question)) {
+  const button = event.submitter;
+  if (button?.dataset.confirm && !agreed.has(button)) {
     event.preventDefault();
+    ask(event.target, button);
     return;
   }
+  agreed.delete(button);
   // A second click on the button must not send the form twice. The button is disabled
   // after the browser has read the form.
-  if (event.target.method === "post") setTimeout(() => event.submitter && (event.submitter.disabled = true));
+  if (event.target.getAttribute("method") === "post") setTimeout(() => event.submitter && (event.submitter.disabled = true));
 });
 
 // A page that the browser shows again from its memory has its buttons enabled.
 addEventListener("pageshow", (event) => {
   if (event.persisted) for (const button of document.querySelectorAll("button:disabled")) button.disabled = false;
+});
+
+// A field that a person corrects is no longer marked as wrong. The server checks it again.
+document.addEventListener("input", (event) => {
+  const field = event.target;
+  if (field.getAttribute("aria-invalid") !== "true") return;
+  field.removeAttribute("aria-invalid");
+  field.closest(".field")?.classList.remove("field-wrong");
+  document.getElementById(field.id + "-error")?.setAttribute("hidden", "");
 });
 
 // A form with an error: the focus goes to the first wrong field.

@@ -50,7 +50,7 @@ var (
 // StartPostgres creates and starts a temporary cluster with the given settings. It
 // listens only on a socket in its own folder.
 func StartPostgres(settings ...string) (*Server, error) {
-	return startServer(settings, func(bin, data string) []string {
+	return startServer("", settings, func(bin, data string) []string {
 		// The script keeps a copy of the new files for other servers of this process.
 		return []string{"sh", "-c", `"$0/initdb" -U postgres -A trust --no-sync --no-locale -E UTF8 -D "$1" && cp -a "$1" "$1` + pristine + `"`, bin, data}
 	})
@@ -60,14 +60,15 @@ func StartPostgres(settings ...string) (*Server, error) {
 const pristine = ".new"
 
 // startCopy starts a server with the files that another one had before its first start.
-func (s *Server) startCopy(settings ...string) (*Server, error) {
-	return startServer(settings, func(_, data string) []string {
+func (s *Server) startCopy(folder string, settings ...string) (*Server, error) {
+	return startServer(folder, settings, func(_, data string) []string {
 		return []string{"cp", "-a", filepath.Join(s.Dir, "data"+pristine), data}
 	})
 }
 
-// startServer makes the files of a server with a command, and starts it.
-func startServer(settings []string, command func(bin, data string) []string) (*Server, error) {
+// startServer makes the files of a server with a command, and starts it. The files are in
+// the folder data of another folder, or of Dir if no other is named.
+func startServer(folder string, settings []string, command func(bin, data string) []string) (*Server, error) {
 	bin, err := postgresBinaries()
 	if err != nil {
 		return nil, err
@@ -80,7 +81,12 @@ func startServer(settings []string, command func(bin, data string) []string) (*S
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(dir, "data")
+	if folder == "" {
+		folder = dir
+	} else if _, err := serverUser(folder); err != nil {
+		return nil, err
+	}
+	data := filepath.Join(folder, "data")
 	args := command(bin, data)
 	setup := exec.Command(args[0], args[1:]...) //nolint:noctx // an installed program, with our own arguments
 	setup.Dir, setup.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
@@ -114,7 +120,7 @@ func (s *Server) Start() error {
 		_ = stdin.Close()
 		_ = cmd.Wait()
 	}
-	for range 300 {
+	for range 1200 { // a minute: after a power cut the server syncs all its files first
 		if err := s.exec(`SELECT 1`); err == nil {
 			return nil
 		}
@@ -246,7 +252,14 @@ func (s *Server) migrate(ctx context.Context, database string) error {
 // PostgreSQL it skips or fails the test, as Postgres does.
 func PrivatePostgres(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	s, err := Postgres(t).startCopy(settings...)
+	return PrivatePostgresOn(t, "", settings...)
+}
+
+// PrivatePostgresOn is PrivatePostgres with the files of the cluster in the folder data of
+// another folder, which must exist. The socket stays in Dir.
+func PrivatePostgresOn(t testing.TB, folder string, settings ...string) *Server {
+	t.Helper()
+	s, err := Postgres(t).startCopy(folder, settings...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // setting synchronous_standby_names of the server can contain the name.
 func (s *Server) Standby(t testing.TB, name string, settings ...string) *Server {
 	t.Helper()
-	standby, err := startServer(settings, func(bin, data string) []string {
+	standby, err := startServer("", settings, func(bin, data string) []string {
 		return []string{filepath.Join(bin, "pg_basebackup"), "-d", "host=" + s.Dir + " user=postgres application_name=" + name,
 			"--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream", "--no-sync", "-D", data}
 	})

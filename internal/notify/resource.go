@@ -1,0 +1,52 @@
+package notify
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/fiscalhub/fiscalhub/internal/answer"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/webhook"
+)
+
+// EndpointResource is a webhook endpoint as integrators see it. It is defined here
+// because the answer to a creation is stored with the endpoint. Secret is set only in
+// the answers that create or rotate it.
+type EndpointResource struct {
+	ID          string               `json:"id"`
+	URL         string               `json:"url"`
+	Events      []string             `json:"events"`
+	Description *string              `json:"description"`
+	Status      store.EndpointStatus `json:"status"`
+	Secret      string               `json:"secret,omitempty"`
+	CreatedAt   string               `json:"created_at"`
+	UpdatedAt   string               `json:"updated_at"`
+}
+
+// NewEndpointResource returns the resource of a stored endpoint. The zero secret leaves
+// the member out.
+func NewEndpointResource(e store.Endpoint, secret webhook.Secret) EndpointResource {
+	return EndpointResource{
+		ID: e.ID, URL: e.URL, Events: e.Kinds, Description: answer.NullIfEmpty(e.Description), Status: e.Status,
+		Secret: secret.Reveal(), CreatedAt: fiscal.FormatInstant(e.CreatedAt), UpdatedAt: fiscal.FormatInstant(e.UpdatedAt),
+	}
+}
+
+// EndpointPath returns the address of an endpoint below the base URL.
+func EndpointPath(e store.Endpoint) string {
+	return "/v1/taxpayers/" + e.TaxpayerID + "/webhook-endpoints/" + e.ID
+}
+
+// withoutSecret returns the body of a stored answer to a creation without the secret.
+func withoutSecret(body []byte) ([]byte, error) {
+	var stored struct {
+		Data EndpointResource `json:"data"`
+		Meta answer.Meta      `json:"meta"`
+	}
+	if err := json.Unmarshal(body, &stored); err != nil {
+		return nil, fmt.Errorf("notify: read a stored answer: %w", err)
+	}
+	stored.Data.Secret = ""
+	return answer.Encode(stored.Data, stored.Meta)
+}
