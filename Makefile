@@ -62,8 +62,8 @@ power: ## cut the power of the disk under load, RUNS times (default 20), for bot
 partitions: ## let the network of a cluster fail under load, RUNS times (default 12); needs root
 	PARTITION_RUNS=$(or $(RUNS),12) go test -count=1 -timeout 6h -run '^TestPartitions$$' -v ./cmd/fiscalhub | grep -vE '^ *=== '
 
-simulate: ## run SEEDS seeds of the simulation (default 10) from FIRST on; TRACE=1 prints what happens
-	cd internal/simulation && SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(or $(FIRST),1) SIMULATE_TRACE=$(TRACE) go test -count=1 -timeout 12h -run '^TestSimulate$$' -v . | grep -vE '^(=== RUN|    --- PASS)'
+simulate: ## run SEEDS new seeds of the simulation (default 10), or from FIRST on; TRACE=1 prints what happens
+	cd internal/simulation && SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) SIMULATE_TRACE=$(TRACE) go test -count=1 -timeout 12h -run '^TestSimulate$$' -v . | grep -vE '^(=== RUN|    --- PASS)'
 
 planted: ## build the simulation with each planted bug, or with NAME, and run up to 1,000 seeds until one shows it
 	cd internal/simulation && PLANTED=$(or $(NAME),all) go test -count=1 -timeout 12h -run '^TestPlanted$$' -v . | grep -E '^(planted|ok|FAIL|---| +--- FAIL)|not found'

@@ -134,7 +134,7 @@ func (t *Tally) rejection() *Item {
 				return &t.found[j]
 			}
 		}
-		if t.repeats(t.ours[i]) && !t.lookedUp {
+		if t.repeats(t.ours[i]) && !t.noOther {
 			continue
 		}
 		return &t.ours[i]

@@ -22,6 +22,7 @@ type Tally struct {
 	open         map[int64]bool // inconclusive attempts that nothing explains yet
 	inconclusive bool           // there was an inconclusive attempt, settled or not
 	lookedUp     bool           // a look-up by number showed no acceptance of our bytes
+	noOther      bool           // a list of all track ids of our number had only ours
 	usedByOthers bool           // a look-up by our code showed that our bytes were rejected because the number is used
 	received     bool           // the buyer has acknowledged the document
 }
@@ -72,7 +73,7 @@ func (t *Tally) add(i Item) {
 	case Absent:
 		t.lookedUp = t.lookedUp || i.TrackID == ""
 	case NoOther:
-		t.lookedUp = true
+		t.lookedUp, t.noOther = true, true
 	case Receipt:
 		t.received = true
 	case State:

@@ -106,6 +106,11 @@ func (s *settler) commitLate(ctx context.Context, tx *store.Tx, r report, agree 
 	if err != nil {
 		return store.Invoice{}, false, err
 	}
+	if r.attempt != nil && r.attempt.Class == store.Conclusive && slices.Contains(evidence.NewTally(known).OpenAttempts(), r.attempt.Number) {
+		// The worker that took the job over took the attempt for one without an answer.
+		answered := finding{Item: evidence.Item{Kind: evidence.Settled, Attempt: r.attempt.Number, At: now}}
+		r.findings = append(slices.Clone(r.findings), answered)
+	}
 	rows := new(store.Batch)
 	change, err := s.step(known, r).Decide(rows, before)
 	if err == nil {

@@ -142,9 +142,10 @@ func (c *client) try(key string, chain int) {
 		if definite || !current {
 			return
 		}
-		pause := w.between(time.Second, 30*time.Second)
+		random := w.source("pause " + key)
+		pause := time.Second + time.Duration(random.Int64N(int64(30*time.Second)))
 		if x.Outcome == oracle.Refused {
-			pause = w.between(time.Minute, 15*time.Minute)
+			pause = time.Minute + time.Duration(random.Int64N(int64(15*time.Minute)))
 		}
 		w.after(pause, func() { c.try(key, chain) })
 	})
@@ -189,6 +190,7 @@ func (c *client) call(n *node, key string, body []byte, repeats bool) oracle.Cre
 	done, err := n.create(w.tp.scope, key, body)
 	var conflict *pipeline.ConflictError
 	var notReady *pipeline.NotReadyError
+	var later *pipeline.LaterError // the certificate has ended since its row was read
 	w.mu.Lock()
 	dead := n.dead
 	w.mu.Unlock()
@@ -202,7 +204,7 @@ func (c *client) call(n *node, key string, body []byte, repeats bool) oracle.Cre
 		x.Outcome, x.InvoiceID = oracle.Conflict, conflict.InvoiceID
 	case errors.Is(err, pipeline.ErrMismatch):
 		x.Outcome = oracle.Mismatch
-	case errors.As(err, &notReady):
+	case errors.As(err, &notReady), errors.As(err, &later):
 		x.Outcome = oracle.Refused
 	case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, errCrashed) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
 		w.problem("%s: the creation %s fails: %v", c.name, key, err)

@@ -139,7 +139,7 @@ func (w *world) carry(rw http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case fatePage:
 		w.tracef(n.name, "%s gets a page of a proxy", what)
-		page(rw, w.now(), random)
+		page(rw, w.now().Add(w.plan.authoritySkew), random)
 	case fateAnswerLost, fatePageAfter, fateSlow:
 		answer := httptest.NewRecorder()
 		w.forward(n, what, answer, r)
@@ -149,7 +149,7 @@ func (w *world) carry(rw http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		case fatePageAfter:
 			w.tracef(n.name, "the answer to %s is replaced by a page", what)
-			page(rw, w.now(), random)
+			page(rw, w.now().Add(w.plan.authoritySkew), random)
 		default:
 			d := time.Second + time.Duration(random.Int64N(int64(100*time.Second)))
 			w.tracef(n.name, "the answer to %s takes %s", what, d)
@@ -194,7 +194,8 @@ func copyAnswer(rw http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	_, _ = rw.Write(answer.Body.Bytes()) // the client may have gone
 }
 
-// page answers as a proxy between the node and the authority does.
+// page answers as a proxy between the node and the authority does. It has the authority's
+// clock: the service takes the Date of every answer for the authority's.
 func page(rw http.ResponseWriter, now time.Time, random *rand.Rand) {
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 	rw.Header().Set("Date", now.UTC().Format(http.TimeFormat))

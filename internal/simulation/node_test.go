@@ -173,7 +173,7 @@ func (n *node) start() (err error) {
 	}
 	plan, err := live.New(live.Options{
 		Store: n.store, Env: fiscal.Production, Authority: n.client, Identities: signing{w}, Now: now, Log: log, Fence: n.fence,
-		Point: point, Random: w.draw64,
+		Point: point, Random: n.jitter,
 	})
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (n *node) start() (err error) {
 	n.feed = notify.NewFeed(n.store)
 	n.sender, err = notify.NewSender(notify.SenderOptions{
 		Store: n.store, Secrets: access.NewSecrets(n.store, seal.NewKeys(filepath.Join(w.dir, "master.key"))), Poster: w.hook,
-		Env: fiscal.Production, Now: now, Log: log, Random: w.draw64,
+		Env: fiscal.Production, Now: now, Log: log, Random: n.jitter,
 		Point: func(string) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -200,6 +200,12 @@ func (n *node) start() (err error) {
 		},
 	})
 	return err
+}
+
+// jitter draws for the goroutine that calls it: after a crash several of them draw at the
+// same instant.
+func (n *node) jitter(most int64) int64 {
+	return n.w.source("jitter " + n.name + " " + n.w.label()).Int64N(most)
 }
 
 // label returns the label of the calling goroutine.

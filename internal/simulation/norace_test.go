@@ -2,5 +2,5 @@
 
 package simulation
 
-// newSeeds is how many new seeds a run of the tests draws.
-const newSeeds = 100
+// fixedSeeds is how many seeds each run of the tests has.
+const fixedSeeds = 40

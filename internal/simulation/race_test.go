@@ -2,6 +2,6 @@
 
 package simulation
 
-// newSeeds is how many new seeds a run of the tests draws. The race detector makes each
-// run several times slower.
-const newSeeds = 5
+// fixedSeeds is how many seeds each run of the tests has. The race detector makes each run
+// several times slower.
+const fixedSeeds = 3

@@ -13,8 +13,12 @@ import (
 
 const suspended = 100_000_000_000_000_000 // the run_at of jobs that wait for the authority begins here
 
-// rowTaken is the row of the simulator's table of checks for a number that is used.
-const rowTaken = 9
+// The rows of the simulator's table of checks for a number that is used, and for a summary
+// that was sent before.
+const (
+	rowTaken    = 9
+	rowSameCode = 10
+)
 
 // readDue reads when the next job and the next delivery are due.
 func (w *world) readDue() {
@@ -147,7 +151,7 @@ func (w *world) collect() oracle.Run {
 	w.each(`SELECT document_id FROM jobs ORDER BY document_id`, text(&r.Jobs))
 	for _, d := range w.sim.Documents(simulator.Filter{}) {
 		r.Authority = append(r.Authority, oracle.Document{RNC: d.RNC, ENCF: d.ENCF, Digest: d.SHA256, TrackID: d.TrackID, Code: d.Verdict.Code, Foreign: w.foreign[d.SHA256],
-			Faulty: d.Verdict.Code == 2 && d.Verdict.Row != 0 && d.Verdict.Row != rowTaken})
+			Faulty: d.Verdict.Code == 2 && d.Verdict.Row != 0 && d.Verdict.Row != rowTaken && d.Verdict.Row != rowSameCode})
 	}
 	for _, d := range w.sim.Deliveries(buyerRNC) {
 		r.Buyers = append(r.Buyers, oracle.Received{Number: d.Key, Digest: d.SHA256})

@@ -110,13 +110,13 @@ func (c *checker) verdicts() {
 			continue
 		}
 		var codes []int
-		foreign, tracks := false, []string{}
+		foreign, others, tracks := false, false, []string{}
 		for _, d := range c.Authority {
 			if d.RNC != i.RNC || d.ENCF != i.ENCF {
 				continue
 			}
 			if d.Foreign {
-				foreign = foreign || d.Code != 2
+				foreign, others = foreign || d.Code != 2, true
 				continue
 			}
 			if d.Digest == i.Sent {
@@ -142,7 +142,7 @@ func (c *checker) verdicts() {
 				c.fail("a status is the authority's verdict", inv.ExternalID, "%s is rejected; the authority has %v for its bytes", i.ENCF, codes)
 			}
 		}
-		if inv.TrackID != "" && final(inv.Status) && !foreign && !slices.Contains(tracks, inv.TrackID) {
+		if inv.TrackID != "" && final(inv.Status) && !others && !slices.Contains(tracks, inv.TrackID) {
 			c.fail("a track id is the document's own", inv.ExternalID, "%s has %s, which is another submission's", i.ENCF, inv.TrackID)
 		}
 		if (accepted || conditional) && i.State != "used" && final(inv.Status) {
