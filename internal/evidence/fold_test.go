@@ -88,6 +88,28 @@ func TestFold(t *testing.T) {
 	}
 }
 
+func TestOthersRejected(t *testing.T) {
+	t.Parallel()
+	rejected := foundWord(fiscal.VerdictRejected)
+	for name, tt := range map[string]struct {
+		evidence []Item
+		want     bool
+	}{
+		"nothing":                            {nil, false},
+		"a rejected one":                     {[]Item{lostAttempt(), found("T0"), rejected}, true},
+		"an accepted one":                    {[]Item{found("T0"), foundWord(fiscal.VerdictAccepted)}, false},
+		"one in process":                     {[]Item{found("T0"), foundWord(fiscal.VerdictInProcess)}, false},
+		"a rejected one and an open one":     {[]Item{rejected, found("T2")}, false},
+		"a rejected one and an open of ours": {[]Item{rejected, given("T1")}, false},
+		"a rejected one and ours, judged":    {[]Item{rejected, word("T1", fiscal.VerdictRejected)}, false},
+		"a rejected one and ours, lost":      {[]Item{rejected, given("T1"), {Kind: Lost, TrackID: "T1", At: noon}}, true},
+	} {
+		if got := NewTally(tt.evidence).OthersRejected(); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func drawEvidence(t *rapid.T) Item {
 	e := Item{
 		Kind: rapid.SampledFrom([]Kind{

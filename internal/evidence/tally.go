@@ -188,6 +188,13 @@ func (t *Tally) MustConfirm() bool {
 // ours, so that the service asks whose it is.
 func (t *Tally) HeldByAnother() bool { return t.foundAcceptance() || len(t.duplicates) > 0 }
 
+// OthersRejected reports whether the authority has judged every submission of our
+// number that a look-up returned, has accepted none of them, and has none that it gave
+// us a track id for.
+func (t *Tally) OthersRejected() bool {
+	return len(t.found) > 0 && !t.foundAcceptance() && !t.any(func(one *track) bool { return !one.lost && (one.own || !one.closed) })
+}
+
 // foundAcceptance reports whether a track id that a look-up by number returned was
 // accepted.
 func (t *Tally) foundAcceptance() bool {

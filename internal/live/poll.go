@@ -34,7 +34,7 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 	if err != nil {
 		return pipeline.Step{}, err
 	}
-	findings, err := p.results(ctx, id, *w.Issued, w.Evidence)
+	findings, _, err := p.results(ctx, id, *w.Issued, w.Evidence)
 	pause := p.pause(pollPauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 {
 		return pipeline.Step{}, p.tryLater(pause, err)
@@ -43,9 +43,10 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 }
 
 // results asks about every track id without a verdict. A verdict on a track id that
-// may be about the document of another issuer is confirmed before it is returned. The error is that of the
-// last question that got no answer.
-func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, failure error) {
+// may be about the document of another issuer is confirmed before it is returned.
+// unknown says that the authority was asked for our security code and does not know it.
+// The error is that of the last question that got no answer.
+func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, unknown bool, failure error) {
 	tally := evidence.NewTally(known)
 	for _, trackID := range tally.OpenTracks() {
 		answer, err := p.result(ctx, id, issued, trackID)
@@ -68,14 +69,14 @@ func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Is
 	}
 	tally = evidence.NewTally(append(slices.Clone(known), items(findings)...))
 	if !tally.MustConfirm() {
-		return findings, failure
+		return findings, false, failure
 	}
 	confirmed, err := p.confirm(ctx, id, issued, tally)
 	if err != nil && !errors.Is(err, fiscal.ErrAbsent) {
 		// What is not confirmed yet is asked again.
-		return slices.DeleteFunc(findings, func(f finding) bool { return f.Found && f.Kind == evidence.Verdict }), err
+		return slices.DeleteFunc(findings, func(f finding) bool { return f.Found && f.Kind == evidence.Verdict }), false, err
 	}
-	return append(findings, confirmed...), failure
+	return append(findings, confirmed...), err == nil && len(confirmed) == 0, failure
 }
 
 // result asks for the verdict of one track id. An answer about another document is

@@ -114,14 +114,19 @@ func arrived(findings []finding) bool {
 // ids that are not known to be ours count only when a look-up shows our security
 // code. The state of the number is asked instead only where the authority offers no list
 // of track ids: it does not tell a conditional acceptance from another one, and the list
-// does as soon as it answers.
+// does as soon as it answers. Our document is absent when the list is empty, and also when
+// the authority has rejected everything on the list and does not know our security code:
+// another issuer has used the number.
 func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, absent bool, err error) {
 	listed, err := p.authority.TrackIDs(ctx, id, query(issued))
 	if err == nil {
 		findings = p.listed(listed, evidence.NewTally(known))
 	}
-	results, errResult := p.results(ctx, id, issued, append(slices.Clone(known), items(findings)...))
+	results, unknown, errResult := p.results(ctx, id, issued, append(slices.Clone(known), items(findings)...))
 	findings = append(findings, results...)
+	if err == nil && errResult == nil && unknown && evidence.NewTally(append(slices.Clone(known), items(findings)...)).OthersRejected() {
+		return findings, true, nil
+	}
 	if len(listed) > 0 || slices.ContainsFunc(results, func(f finding) bool { return f.Kind != evidence.Absent && f.Kind != evidence.Lost }) {
 		return findings, false, errResult
 	}
