@@ -54,6 +54,7 @@ func labels() []lang.Message {
 		lang.Messagef("next try", "próximo intento"),
 		lang.Messagef("numbers", "secuencias"),
 		lang.Messagef("object", "objeto"),
+		lang.Literal("ok"),
 		lang.Messagef("old", "anterior"),
 		lang.Messagef("outcome", "resultado"),
 		lang.Literal("PDF"),

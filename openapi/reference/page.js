@@ -223,10 +223,12 @@ async function send(panel) {
   say(document.body.dataset.sending);
   let answer;
   let content;
+  let text; // of JSON
   const began = performance.now();
   try {
     answer = await fetch(...requestOf(panel));
     content = await answer.blob();
+    if (content.type.startsWith('application/json')) text = await content.text();
   } catch (problem) {
     result.replaceChildren();
     say(`${document.body.dataset.failed}: ${problem.message}`);
@@ -237,8 +239,7 @@ async function send(panel) {
   const shown = document.createElement('pre');
   shown.tabIndex = 0;
   shown.textContent = [...answer.headers].map(([name, value]) => `${name}: ${value}`).join('\n');
-  if (content.type.startsWith('application/json')) {
-    const text = await content.text();
+  if (text !== undefined) {
     try {
       const value = JSON.parse(text);
       shown.textContent += `\n\n${JSON.stringify(value, null, 2)}`;
