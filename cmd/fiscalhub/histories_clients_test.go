@@ -165,6 +165,7 @@ func (h *history) request(ctx context.Context, base string, group int, in histor
 		return http.NewRequestWithContext(ctx, http.MethodGet, invoices+"?external_id="+h.external(group, in.external), nil)
 	case actionList:
 		return http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?limit=%d", invoices, historyPage), nil)
+	case actionCreate:
 	}
 	body := strings.Replace(fmt.Sprintf(demonstrationRequest, "2026-11-14"), "DEMO-0001", h.external(group, in.external), 1)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, invoices, strings.NewReader(body))

@@ -150,6 +150,7 @@ func (s groupState) create(in historyInput, out historyOutput) (groupState, bool
 	case outcomeConflict:
 		next, ok := s.show(in.external, out.id)
 		return next, ok && owner < 0
+	case outcomeFound, outcomeNotFound: // no answers to a creation
 	}
 	return s, false
 }

@@ -110,6 +110,7 @@ func (h *history) check() (violations []string) {
 			violations = append(violations, fmt.Sprintf("%s: group %d is not linearizable:\n%s", h.name, group, describeHistory(operations)))
 		case porcupine.Unknown:
 			h.counts["undecided groups"]++
+		case porcupine.Ok:
 		}
 	}
 	return violations

@@ -2,7 +2,7 @@ package console
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // the algorithm of authenticator programs
+	"crypto/sha1"
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"

@@ -132,7 +132,7 @@ func (x *request) renderStatus(status int, name, title string, data any) error {
 	}
 	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write([]byte(whole)) //nolint:gosec // html/template has escaped it; if it fails, the browser has left
+	_, _ = x.w.Write([]byte(whole)) // if it fails, the browser has left
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (x *request) writeFragment(f rendered) {
 		return
 	}
 	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = x.w.Write([]byte(f.content)) //nolint:gosec // html/template has escaped it; if it fails, the browser has left
+	_, _ = x.w.Write([]byte(f.content)) // if it fails, the browser has left
 }
 
 // live returns an element whose content is a template, and which the browser fetches again

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
@@ -20,6 +21,10 @@ const (
 	rowSameCode = 10
 )
 
+// ctx returns the context of statements of the simulation itself. It never ends, so that
+// database/sql starts no goroutine that waits for its end.
+func (w *world) ctx() context.Context { return context.WithoutCancel(w.t.Context()) }
+
 // readDue reads when the next job and the next delivery are due.
 func (w *world) readDue() {
 	w.mu.Lock()
@@ -31,8 +36,8 @@ func (w *world) readDue() {
 	}
 	var jobs, hooks sql.NullInt64
 	var waiting int
-	w.must(w.queryJobs.QueryRow(int64(suspended)).Scan(&jobs, &waiting))
-	w.must(w.queryHooks.QueryRow().Scan(&hooks))
+	w.must(w.queryJobs.QueryRowContext(w.ctx(), int64(suspended)).Scan(&jobs, &waiting))
+	w.must(w.queryHooks.QueryRowContext(w.ctx()).Scan(&hooks))
 	w.dueJobs, w.dueHooks, w.waiting = instant(jobs), instant(hooks), waiting > 0
 }
 
@@ -60,15 +65,15 @@ func (w *world) settled() bool {
 		}
 	}
 	var jobs, hooks, events int64
-	w.must(w.rows.QueryRow(`SELECT count(*) FROM jobs`).Scan(&jobs))
-	w.must(w.rows.QueryRow(`SELECT count(*) FROM deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`).Scan(&hooks))
-	w.must(w.rows.QueryRow(`SELECT count(*) FROM notices`).Scan(&events))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM jobs`).Scan(&jobs))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`).Scan(&hooks))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM notices`).Scan(&events))
 	return jobs == 0 && hooks == 0 && w.feed.epoch == w.epoch && events <= w.feed.after
 }
 
 // each calls scan for every row of a query.
 func (w *world) each(query string, scan func(row *sql.Rows) error) {
-	rows, err := w.rows.Query(query)
+	rows, err := w.rows.QueryContext(w.ctx(), query)
 	w.must(err)
 	defer rows.Close()
 	for rows.Next() {

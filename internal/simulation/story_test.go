@@ -145,7 +145,7 @@ func (w *world) certificate(valid bool) {
 	}
 	w.tracef("world", "the certificate is valid: %t", valid)
 	w.record(func() { w.uncertified = !valid })
-	_, err := w.rows.Exec(`UPDATE certificates SET not_after = ?`, until.UnixMicro())
+	_, err := w.rows.ExecContext(w.ctx(), `UPDATE certificates SET not_after = ?`, until.UnixMicro())
 	w.must(err)
 }
 
@@ -171,7 +171,7 @@ func (w *world) housekeep() {
 func (w *world) copyDatabase() {
 	w.copyFile, w.copiedAt = w.file()+".copy", w.now()
 	_ = os.Remove(w.copyFile) // of an earlier copy
-	_, err := w.rows.Exec(`VACUUM INTO ?`, w.copyFile)
+	_, err := w.rows.ExecContext(w.ctx(), `VACUUM INTO ?`, w.copyFile)
 	w.must(err)
 	w.tracef("world", "a standby falls behind")
 }
@@ -211,9 +211,9 @@ func (w *world) failover() {
 // that are fenced, with the witness of every node.
 func (w *world) operate() {
 	var fenced, problem int
-	w.must(w.rows.QueryRow(`SELECT count(*) FROM sequences WHERE fenced_at IS NOT NULL`).Scan(&fenced))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM sequences WHERE fenced_at IS NOT NULL`).Scan(&fenced))
 	for _, kind := range []string{"31", "32"} {
-		w.must(w.rows.QueryRow(`SELECT count(*) FROM sequences WHERE ecf_type = ? AND next_number <= last_number`, kind).Scan(&problem))
+		w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM sequences WHERE ecf_type = ? AND next_number <= last_number`, kind).Scan(&problem))
 		if problem == 0 && (w.quiet || w.draw(6) == 0) {
 			w.tracef("world", "a range of type %s is added", kind)
 			w.addRange(kind, max(w.plan.numbers, 5))
