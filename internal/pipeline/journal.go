@@ -16,6 +16,7 @@ type Journal struct {
 	store   *store.Store
 	log     *slog.Logger
 	entries chan entry
+	writing chan struct{} // holds a value while a Flush is under way
 }
 
 type entry func(context.Context, *store.Tx) error
@@ -28,7 +29,7 @@ const (
 )
 
 func newJournal(s *store.Store, log *slog.Logger) *Journal {
-	return &Journal{store: s, log: log, entries: make(chan entry, journalSize)}
+	return &Journal{store: s, log: log, entries: make(chan entry, journalSize), writing: make(chan struct{}, 1)}
 }
 
 // Add queues an entry. It never blocks: when the queue is full, it drops the entry,
@@ -57,8 +58,11 @@ func (j *Journal) run(ctx context.Context) {
 	}
 }
 
-// Flush writes the entries that are queued.
+// Flush writes the entries that are queued. It returns when all entries that were added
+// before are written, also those that another Flush has taken out of the queue.
 func (j *Journal) Flush(ctx context.Context) {
+	j.writing <- struct{}{}
+	defer func() { <-j.writing }()
 	for {
 		var batch []entry
 		for len(batch) < journalBatch && len(j.entries) > 0 {
