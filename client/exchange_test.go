@@ -54,6 +54,7 @@ func start(t *testing.T, opts []Option, steps ...http.HandlerFunc) (*Client, *sc
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.http.Transport = &http.Transport{} // servers that end close the connections of the default one
 	c.wait = func(ctx context.Context, d time.Duration) error {
 		s.waits = append(s.waits, d)
 		return ctx.Err()

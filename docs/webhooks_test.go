@@ -23,6 +23,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
+// httpClient has a transport of its own. A test server that ends closes the idle
+// connections of the default transport, and then a request of another test may fail.
+var httpClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 // block returns the one block of code in a language.
 func block(t *testing.T, page, language string) string {
 	t.Helper()
@@ -140,7 +144,7 @@ func try(t *testing.T, address string, secret webhook.Secret) {
 		}
 		req.Header = header
 		req.Close = true
-		res, err := http.DefaultTransport.RoundTrip(req)
+		res, err := httpClient.Transport.RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
 		}

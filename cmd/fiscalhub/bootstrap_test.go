@@ -26,7 +26,7 @@ func TestPrintedRequestWorks(t *testing.T) {
 	for _, header := range regexp.MustCompile(`-H '([^:]+): ([^']+)'`).FindAllStringSubmatch(command, -1) {
 		r.Header.Set(header[1], header[2])
 	}
-	c := integrator{key: server.key, http: http.DefaultClient}
+	c := integrator{key: server.key, http: httpClient}
 	got, err := c.do(r)
 	if err != nil || got.status != http.StatusAccepted || got.header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("%d %s, %v", got.status, got.body, err)

@@ -128,7 +128,7 @@ func fetch(t *testing.T, url string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := httpClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

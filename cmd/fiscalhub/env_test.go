@@ -22,6 +22,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
+// httpClient has a transport of its own. A test server that ends closes the idle
+// connections of the default transport, and then a request of another test may fail.
+var httpClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 // An env is a simulated authority in this process, and a database with everything
 // that a service in another process needs to issue documents to it.
 type env struct {

@@ -204,7 +204,7 @@ func (e *plantedEnv) plantSecret(name, text string) {
 
 // RoundTrip keeps every answer of the API.
 func (e *plantedEnv) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := http.DefaultTransport.RoundTrip(r)
+	res, err := httpClient.Transport.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +297,7 @@ func (e *plantedEnv) proxy(base string) string {
 	e.must(err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Scheme, r.URL.Host, r.RequestURI = to.Scheme, to.Host, ""
-		res, err := http.DefaultTransport.RoundTrip(r)
+		res, err := httpClient.Transport.RoundTrip(r)
 		if err != nil {
 			w.WriteHeader(http.StatusBadGateway)
 			return

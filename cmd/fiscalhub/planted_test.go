@@ -125,7 +125,7 @@ func (e *plantedEnv) receiveResponses(base string) {
 // answers show the secret.
 func (e *plantedEnv) createEndpoint(base string) {
 	e.t.Helper()
-	plain := &integrator{key: e.client.key, http: http.DefaultClient}
+	plain := &integrator{key: e.client.key, http: httpClient}
 	for range 2 {
 		r, err := http.NewRequestWithContext(e.t.Context(), http.MethodPost, base+"/v1/taxpayers/"+e.client.taxpayer+"/webhook-endpoints",
 			strings.NewReader(`{"url": "`+e.hook.URL+`/api", "events": ["*"]}`))

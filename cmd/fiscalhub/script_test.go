@@ -141,7 +141,7 @@ func scriptServe(ctx context.Context, ts *testscript.TestScript, args []string) 
 }
 
 func scriptLimit(ctx context.Context, ts *testscript.TestScript, args []string) {
-	c := integrator{key: ts.Getenv("KEY"), http: http.DefaultClient}
+	c := integrator{key: ts.Getenv("KEY"), http: httpClient}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, ts.Getenv("BASE")+"/v1/taxpayers/"+ts.Getenv("TAXPAYER")+"/invoices", nil)
 	ts.Check(err)
 	got, err := c.do(r)
@@ -154,7 +154,7 @@ func scriptLimit(ctx context.Context, ts *testscript.TestScript, args []string) 
 func scriptAnswers(ctx context.Context, ts *testscript.TestScript, args []string) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	c := integrator{key: ts.Getenv("KEY"), http: http.DefaultClient}
+	c := integrator{key: ts.Getenv("KEY"), http: httpClient}
 	for {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, ts.Getenv("BASE")+"/v1/taxpayers/"+ts.Getenv("TAXPAYER")+"/invoices", nil)
 		ts.Check(err)
@@ -172,7 +172,7 @@ func scriptAnswers(ctx context.Context, ts *testscript.TestScript, args []string
 }
 
 func scriptPost(ctx context.Context, ts *testscript.TestScript, args []string) {
-	c := integrator{taxpayer: ts.Getenv("TAXPAYER"), key: ts.Getenv("KEY"), http: http.DefaultClient}
+	c := integrator{taxpayer: ts.Getenv("TAXPAYER"), key: ts.Getenv("KEY"), http: httpClient}
 	got, err := c.create(ctx, ts.Getenv("BASE"), args[0], args[1])
 	ts.Check(err)
 	var made struct {

@@ -16,7 +16,7 @@ func browse(ctx context.Context, t *testing.T, url string) (status int, location
 		t.Fatal(err)
 	}
 	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
-	got, err := http.DefaultTransport.RoundTrip(r)
+	got, err := httpClient.Transport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (s *simulatorProcess) call(t *testing.T, method, path string, body any) str
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := httpClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func postSigned(t *testing.T, url, secret, id, body string) answer {
 	r.Header.Set("webhook-id", id)
 	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
 	r.Header.Set("webhook-signature", signature)
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := httpClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

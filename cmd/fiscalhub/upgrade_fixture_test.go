@@ -186,7 +186,7 @@ func (c fixtureCredential) do(t *testing.T, base, method, resource, body string,
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	client := &integrator{key: c.APIKey, http: &http.Client{Timeout: 30 * time.Second}}
+	client := &integrator{key: c.APIKey, http: &http.Client{Transport: httpClient.Transport, Timeout: 30 * time.Second}}
 	got, err := client.do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
+// httpClient has a transport of its own. A test server that ends closes the idle
+// connections of the default transport, and then a request of another test may fail.
+var httpClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 // A hostilePeer is a buyer's receiver that hands out the seed of the authority as its
 // own, and exchanges the signed seed for a token of the authority.
 type hostilePeer struct {
@@ -56,7 +60,7 @@ func (p *hostilePeer) forward(w http.ResponseWriter, method, service string, r *
 		return
 	}
 	request.Header.Set("Content-Type", r.Header.Get("Content-Type"))
-	res, err := http.DefaultTransport.RoundTrip(request)
+	res, err := httpClient.Transport.RoundTrip(request)
 	if err != nil {
 		p.t.Error(err)
 		return

@@ -136,7 +136,7 @@ func TestASeedIsUsedOnce(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				res, err := http.DefaultTransport.RoundTrip(withHost(r, e.url))
+				res, err := httpClient.Transport.RoundTrip(withHost(r, e.url))
 				if err != nil {
 					t.Error(err)
 					return

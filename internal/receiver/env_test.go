@@ -24,6 +24,10 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
+// httpClient has a transport of its own. A test server that ends closes the idle
+// connections of the default transport, and then a request of another test may fail.
+var httpClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 const (
 	supplier = "131880681"
 	ours     = "199000013" // a taxpayer of the service
@@ -181,7 +185,7 @@ func (e *env) do(method, path string, body io.Reader, header ...string) result {
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := httpClient.Do(r)
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -66,7 +66,9 @@ func New(o Options) (*Simulator, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Client == nil {
-		o.Client = &http.Client{Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		// The default transport belongs to the whole program: other code may close its connections.
+		transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
+		o.Client = &http.Client{Transport: transport, Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
 	s := &Simulator{clock: newClock(o.Now, o.Sleep), log: o.Log, client: o.Client, officialSchemas: o.Schemas, documentSchemas: newSchemas(), inflight: map[string]int{}}
 	var err error

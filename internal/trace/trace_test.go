@@ -39,7 +39,7 @@ func start(t *testing.T, variables ...string) *env {
 		t.Fatalf("on is %v, %v", on, err)
 	}
 	e.Tracer, err = trace.New(trace.Options{
-		Config: config, Sender: otlp.New(config.Target(), &http.Client{}), Log: slog.New(slog.NewTextHandler(&e.log, nil)),
+		Config: config, Sender: otlp.New(config.Target(), &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), Log: slog.New(slog.NewTextHandler(&e.log, nil)),
 		Now: func() time.Time { e.now = e.now.Add(time.Second); return e.now },
 	})
 	if err != nil {
