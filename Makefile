@@ -41,6 +41,7 @@ soak: ## run the long tests: every guard removed, every crash point, SEEDS seeds
 	RECOVERY_DOCUMENTS=10000 go test -count=1 -timeout 1h -run '^TestRecoveryAfterAnOutage$$' -v ./internal/live | grep -E ' documents: |^(ok|FAIL|---)'
 	BACKLOG_JOBS=1000000 REPLAY_EVENTS=20500 MIGRATION_KILLS=40 go test -count=1 -timeout 1h -run '^Test(APostgresClaimDoesNotReadTheBacklog|AReplayRunsInBoundedBatches|ADatabaseOpensAfterAKillDuringMigration)$$' -v ./internal/store | grep -E ' blocks |^(ok|FAIL|---)'
 	CLIENT_INVOICES=1000 POS_KILLS=100 go test -count=1 -timeout 30m -run '^Test((Go|TypeScript|Python)ClientCreatesEachInvoiceOnce|PointOfSaleSurvivesKills)$$' -v ./cmd/fiscalhub | grep -E ' creations, | kills, |^(ok|FAIL|---)'
+	SEND_INVOICES=10000 EXPORT_DOCUMENTS=10000 go test -count=1 -timeout 30m -run '^TestKilled(SendMakesEachInvoiceOnce|ExportIsCompleteAndValid)$$' -v ./cmd/fiscalhub | grep -E ' invoices sent | documents (accepted|exported) | export verify |^(ok|FAIL|---)'
 	MEMORY_MIX=full go test -count=1 -timeout 10m -run '^TestMemoryStaysBelowTheLimit$$' -v ./cmd/fiscalhub | grep -E 'peak|^(ok|FAIL|---)'
 	OVERLOAD_FACTOR=16 go test -count=1 -timeout 10m -run '^Test(SlowReadersDoNotDelayOthers|SlowWritersDoNotDelayOthers|LargeCreationsDoNotDelayOthers|OverloadIsRefusedAndLosesNothing|OneCredentialCannotTakeAllSlots|KeysOfOneTaxpayerCannotStarveAnother|AllDatabaseConnectionsInUse)$$' ./internal/api
 

@@ -4,7 +4,7 @@
 //
 // The service runs in a process of its own, on SQLite and on a temporary PostgreSQL
 // server; this process produces the load. Arguments select measurements:
-// go run ./bench documents creations latency large list overload strangers live events backlog console.
+// go run ./bench documents creations send latency large list overload strangers live events backlog console.
 // The measurement peers runs only when it is named: it installs programs of others.
 //
 // It prints a table after each measurement, and writes all figures to bin/bench.json and a
@@ -69,6 +69,7 @@ func measurements() []measurement {
 	return []measurement{
 		{name: "documents", run: (*bench).documents, alone: true},
 		{name: "creations", run: (*bench).creations},
+		{name: "send", run: (*bench).send},
 		{name: "latency", run: (*bench).latency},
 		{name: "large", run: (*bench).large},
 		{name: "list", run: (*bench).list},

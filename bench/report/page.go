@@ -54,6 +54,7 @@ func Groups() map[string]string {
 	return map[string]string{
 		"documents": "A document is built, signed, verified, checked and printed on one core. The figures are processor time.",
 		"creations": "64 clients create invoices of three lines, each after the answer to the last one. Every answer waits for the disk.",
+		"send":      "The command `fiscalhub send` sends a file of invoices of three lines, with its start and the check of the file. Both rates share the processors with the service.",
 		"latency":   "Creations at a steady 100 a second.",
 		"large":     "One invoice of 1000 lines after the other.",
 		"list":      "Pages of a list of a million invoices.",

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/bulk"
@@ -32,6 +34,9 @@ type sendCmd struct {
 // for about three minutes.
 const attemptsOfSend = 20
 
+// timeoutOfSend is how long one attempt may take; the service answers sooner.
+const timeoutOfSend = time.Minute
+
 // Run checks the invoices of a file and sends them. It fails when an invoice was refused,
 // or was not sent.
 func (c sendCmd) Run(t *terminal) error {
@@ -45,7 +50,11 @@ func (c sendCmd) Run(t *terminal) error {
 	if c.Check {
 		return c.report(t, bulk.Results(lines, nil, t.language), nil)
 	}
-	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(attemptsOfSend), client.WithLanguage(string(t.language)))
+	// Each worker keeps its connection; the default transport keeps two in all.
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: c.Parallel}
+	defer transport.CloseIdleConnections()
+	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(attemptsOfSend), client.WithLanguage(string(t.language)),
+		client.WithHTTPClient(&http.Client{Transport: transport, Timeout: timeoutOfSend}))
 	if err != nil {
 		return usageError{lang.OfError(err)}
 	}
