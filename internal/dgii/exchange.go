@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/trace"
@@ -120,6 +121,11 @@ func (r request) build(ctx context.Context) (*http.Request, error) {
 	if r.upload != nil {
 		req.Header.Set("Content-Type", r.upload.contentType)
 		req.Body, req.ContentLength = r.upload, r.upload.size
+		return req, nil
 	}
+	// When the server ends a connection without a response, net/http repeats a GET at once,
+	// unless it has a body that cannot be read again. This body is empty: a server sees a
+	// GET without a body.
+	req.Body, req.TransferEncoding = io.NopCloser(strings.NewReader("")), []string{"identity"}
 	return req, nil
 }

@@ -41,6 +41,32 @@ func reset(conn *net.TCPConn) {
 	_ = conn.Close()
 }
 
+// The authority ends a connection without an answer to a look-up. The look-up fails; it is
+// not repeated at once, as net/http would do.
+func TestALookUpIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int64
+	e := newEnv(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 || len(r.TransferEncoding) > 0 {
+			t.Errorf("the look-up has a body: %d, %v", r.ContentLength, r.TransferEncoding)
+		}
+		if requests.Add(1) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+		answer(200, `{"trackId":"t","codigo":"3","estado":"En Proceso"}`)(w, r)
+	})
+	c, id := e.client(t), signer(t)
+	if _, err := c.Result(testContext(t), id, "t"); err != nil {
+		t.Fatal(err) // net/http repeats requests only on a connection that has worked
+	}
+	if _, err := c.Result(testContext(t), id, "t"); !errors.Is(err, fiscal.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	if got := requests.Load(); got != 2 {
+		t.Errorf("%d requests, want 2", got)
+	}
+}
+
 func TestSubmitWithoutAResponseIsInconclusive(t *testing.T) {
 	t.Parallel()
 	large := shipment()

@@ -29,7 +29,8 @@ const (
 	// number returned.
 	Verdict Kind = "verdict"
 	// State is the answer to a look-up by number. Ours says that security code,
-	// total and date are those of our bytes; Foreign says that they are not.
+	// total and date are those of our bytes; Foreign says that they are not. A State of
+	// our bytes explains every earlier attempt and every track id that was lost before.
 	State Kind = "state"
 	// Absent is a well-formed answer that the authority has no such document.
 	Absent Kind = "absent"

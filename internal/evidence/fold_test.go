@@ -23,6 +23,11 @@ func foundWord(v fiscal.Verdict) Item {
 }
 func lostAttempt() Item { return Item{Kind: Inconclusive, Attempt: 1, At: noon} }
 
+func later(i Item) Item {
+	i.At = i.At.Add(time.Second)
+	return i
+}
+
 func TestFold(t *testing.T) {
 	t.Parallel()
 	used := fiscal.Message{Code: "135", Text: "Número de secuencia no autorizada."}
@@ -73,6 +78,9 @@ func TestFold(t *testing.T) {
 		"a found track is accepted, and foreign":      {[]Item{given("T1"), word("T1", fiscal.VerdictRejected, used), foundWord(fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, false, true)}, fiscal.Rejected, true},
 		"foreign, but our own verdict is open":        {[]Item{given("T1"), foundWord(fiscal.VerdictAccepted), state(fiscal.VerdictAccepted, false, true)}, fiscal.Submitted, false},
 		"a found rejection that is ours":              {[]Item{lostAttempt(), {Kind: Settled, Attempt: 1}, foundWord(fiscal.VerdictRejected), state(fiscal.VerdictRejected, true, false)}, fiscal.Rejected, false},
+		"a found rejection, seen by number":           {[]Item{lostAttempt(), foundWord(fiscal.VerdictRejected), state(fiscal.VerdictRejected, true, false)}, fiscal.Rejected, false},
+		"a found rejection, seen, then sent again":    {[]Item{state(fiscal.VerdictRejected, true, false), foundWord(fiscal.VerdictRejected), later(lostAttempt())}, fiscal.OutcomeUnknown, false},
+		"a found rejection, and a lost track":         {[]Item{given("T1"), {Kind: Lost, TrackID: "T1", At: noon}, foundWord(fiscal.VerdictRejected), later(state(fiscal.VerdictRejected, true, false))}, fiscal.Rejected, false},
 		"already used, and only our track exists":     {[]Item{word("T1", fiscal.VerdictRejected, used), {Kind: NoOther, At: noon}}, fiscal.Rejected, true},
 		"a lost track that is explained":              {[]Item{given("T1"), {Kind: Lost, TrackID: "T1", At: noon}, {Kind: Settled, TrackID: "T1"}, given("T2"), word("T2", fiscal.VerdictRejected, wrong)}, fiscal.Rejected, false},
 		"the operator decides":                        {[]Item{lostAttempt(), {Kind: Operator, Verdict: fiscal.VerdictRejected, At: noon}}, fiscal.Rejected, false},
@@ -84,6 +92,30 @@ func TestFold(t *testing.T) {
 		got := Fold(tt.evidence)
 		if got.Status != tt.want || (got.Alarm != "") != tt.alarm {
 			t.Errorf("%s: %+v, want %s", name, got, tt.want)
+		}
+	}
+}
+
+func TestMustConfirm(t *testing.T) {
+	t.Parallel()
+	seen := Item{Kind: State, Verdict: fiscal.VerdictRejected, Ours: true, At: noon}
+	accepted := Item{Kind: State, Verdict: fiscal.VerdictAccepted, Ours: true, At: noon}
+	decided := Item{Kind: Operator, Verdict: fiscal.VerdictRejected, At: noon}
+	for name, tt := range map[string]struct {
+		evidence []Item
+		want     bool
+	}{
+		"nothing":                              {nil, false},
+		"a found rejection":                    {[]Item{foundWord(fiscal.VerdictRejected)}, true},
+		"a found rejection, seen as ours":      {[]Item{foundWord(fiscal.VerdictRejected), seen}, false},
+		"a found acceptance":                   {[]Item{foundWord(fiscal.VerdictAccepted)}, true},
+		"a found acceptance after a rejection": {[]Item{seen, foundWord(fiscal.VerdictAccepted)}, true},
+		"a found acceptance, seen as ours":     {[]Item{seen, foundWord(fiscal.VerdictAccepted), accepted}, false},
+		"an operator decided":                  {[]Item{decided, foundWord(fiscal.VerdictRejected)}, false},
+		"an operator may have been wrong":      {[]Item{decided, foundWord(fiscal.VerdictAccepted)}, true},
+	} {
+		if got := NewTally(tt.evidence).MustConfirm(); got != tt.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -96,6 +96,9 @@ func (t *Tally) track(id string) *track {
 // addState sorts in the answer to a look-up by number. It counts only when it is
 // about our bytes.
 func (t *Tally) addState(i Item) {
+	if i.Ours {
+		t.explain()
+	}
 	switch {
 	case i.Ours && i.Verdict == fiscal.VerdictRejected && i.duplicate():
 		t.lookedUp, t.usedByOthers, t.duplicates = true, true, append(t.duplicates, i)
@@ -105,6 +108,15 @@ func (t *Tally) addState(i Item) {
 		t.lookedUp, t.foreign = true, append(t.foreign, i)
 	default:
 		t.lookedUp = true
+	}
+}
+
+// explain closes what was open when a look-up by number showed our bytes: they have
+// arrived.
+func (t *Tally) explain() {
+	clear(t.open)
+	for _, one := range t.tracks {
+		one.closed = one.closed || one.lost
 	}
 }
 
@@ -173,13 +185,16 @@ func (t *Tally) OpenAttempts() []int64 {
 // MustConfirm reports whether the authority has judged a submission of our number
 // and it is not known yet whether the submission was ours: a look-up that shows the
 // security code has to tell. That is so for a verdict on a found track id, and for a
-// rejection that says that the number is used.
+// rejection that says that the number is used. A look-up that showed our bytes rejected
+// says nothing about a submission that was accepted since.
 func (t *Tally) MustConfirm() bool {
 	switch {
-	case len(t.accepted)+len(t.conditional)+len(t.foreign) > 0 || slices.ContainsFunc(t.ours, func(i Item) bool { return !t.repeats(i) }):
+	case len(t.accepted)+len(t.conditional)+len(t.foreign) > 0 || slices.ContainsFunc(t.ours, func(i Item) bool { return i.Verdict != fiscal.VerdictRejected }):
 		return false
-	case len(t.operator) > 0: // an acceptance of our bytes would still count
-		return t.foundAcceptance()
+	case t.foundAcceptance():
+		return true
+	case len(t.operator) > 0 || slices.ContainsFunc(t.ours, func(i Item) bool { return !t.repeats(i) }):
+		return false
 	}
 	return len(t.found) > 0 || len(t.duplicates) > 0
 }

@@ -1,9 +1,12 @@
 package live
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,6 +151,37 @@ func TestContingencyBeginsWithLittleTraffic(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The authority's clock is behind, and no answer of it has shown this yet: a document that
+// is signed during the contingency is from the authority's future. It is sent when the
+// authority's clock has come to its signature, and is not rejected.
+func TestADocumentFromTheAuthoritysFutureWaits(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.ClockSkew = simulator.Duration(-50 * time.Second) }))
+		var reachable atomic.Bool
+		w.dgii.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if !reachable.Load() {
+				return nil, errors.New("connection refused")
+			}
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}
+		w = w.otherClient()
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		until := func(done func(store.Invoice) bool) {
+			for start := w.now(); !done(w.read(inv)) && w.now().Sub(start) < time.Hour; w.clock.Advance(time.Second) {
+				w.drive(0)
+				w.must(w.watcher.CheckOutage(t.Context(), w.signals()))
+			}
+		}
+		until(func(inv store.Invoice) bool { return inv.ENCF != "" })
+		reachable.Store(true)
+		until(func(inv store.Invoice) bool { return inv.Status.Final() })
+		w.want(inv, "queued submitted accepted")
+		w.audit()
+	})
 }
 
 // otherClient returns another node on the same database, with a client of its own.

@@ -16,6 +16,9 @@ const (
 	// signingMargin is how much earlier than now a document says that it was
 	// signed: the authority refuses one from its future.
 	signingMargin = 2 * time.Second
+	// clockError is by how much the measured clock of the authority may be wrong: a Date
+	// header is cut to the second.
+	clockError = time.Second
 	// maxSkew is how far the clocks may be apart for anything to be signed.
 	maxSkew = 120 * time.Second
 )

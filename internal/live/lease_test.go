@@ -17,6 +17,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
 // A worker stands still until its lease has run out and another one has
@@ -180,4 +181,56 @@ func TestAlteredDocumentIsNotSent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// askedLate tells when the service asks for a verdict.
+type askedLate struct {
+	Authority
+	asked func()
+}
+
+func (a askedLate) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error) {
+	a.asked()
+	return a.Authority.Result(ctx, id, trackID)
+}
+
+// A worker is slow: its lease ends soon when it asks for a verdict. Whatever becomes of the
+// worker, no other one asks within a second. A worker whose lease has ended does not ask.
+func TestNoSecondWorkerAsksWithinASecond(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(time.Hour) }))
+		other, asked := w.otherNode(), 0
+		w.options.Authority = askedLate{w.client, func() {
+			asked++
+			w.clock.Advance(time.Second)
+			if jobs, err := other.Claim(t.Context(), maxClaim); err != nil || len(jobs) > 0 {
+				t.Errorf("another worker has %d jobs a second later (%v)", len(jobs), err)
+			}
+		}}
+		w.start()
+		w.create(fiscal.FiscalCredit, 1000)
+		w.drive(0)
+		claim := func(e *env) store.Job {
+			t.Helper()
+			jobs, err := e.Claim(t.Context(), maxClaim)
+			if err != nil || len(jobs) != 1 {
+				t.Fatalf("%d jobs, %v", len(jobs), err)
+			}
+			return jobs[0]
+		}
+		w.clock.Advance(time.Second)
+		slow := claim(w)
+		w.clock.Advance(wake.MaxLease - 500*time.Millisecond)
+		w.RunJob(t.Context(), slow)
+		w.clock.Advance(time.Minute)
+		slow = claim(w)
+		w.clock.Advance(wake.MaxLease)
+		claim(other)
+		w.RunJob(t.Context(), slow)
+		if asked != 1 {
+			t.Errorf("%d look-ups, want 1", asked)
+		}
+	})
 }

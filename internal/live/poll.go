@@ -22,6 +22,10 @@ var pollPauses = []time.Duration{
 	15 * time.Minute,
 }
 
+// lookUpPause is the shortest time between two look-ups of a track id. The authority wants
+// a second; the clocks by which nodes wait differ a little.
+const lookUpPause = 1200 * time.Millisecond
+
 // A track id is lost when the authority has not known it so often, over so long.
 const (
 	lostTimes = 3
@@ -34,12 +38,38 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 	if err != nil {
 		return pipeline.Step{}, err
 	}
+	if err := p.holdForLookUps(ctx, w); err != nil {
+		return pipeline.Step{}, err
+	}
 	findings, _, err := p.results(ctx, id, *w.Issued, w.Evidence)
 	pause := p.pause(pollPauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 {
 		return pipeline.Step{}, p.tryLater(pause, err)
 	}
-	return retryStage(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
+	return lookUpLater(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
+}
+
+// holdForLookUps extends a lease that could end before the authority may be asked again.
+// If this process then ends before it commits what it learnt, the next worker asks after
+// the lease.
+func (p *Plan) holdForLookUps(ctx context.Context, w pipeline.Work) error {
+	if w.Job.LeaseUntil.Sub(p.now()) > lookUpPause {
+		return nil
+	}
+	return w.Hold(ctx, new(store.Batch))
+}
+
+// lookUpLater lets a step that has looked up track ids repeat its stage after a pause,
+// counting its attempts, or go on with the other stage that looks them up.
+func lookUpLater(s pipeline.Step, stage string, pause time.Duration) pipeline.Step {
+	return adjust(s, func(c *pipeline.Change) {
+		switch c.Next {
+		case stage:
+			c.Again, c.After = true, pause
+		case stagePoll, stageReconcile:
+			c.After = max(c.After, lookUpPause)
+		}
+	})
 }
 
 // results asks about every track id without a verdict. A verdict on a track id that
@@ -111,5 +141,5 @@ func lost(known []evidence.Item, trackID string, now time.Time, span time.Durati
 func (p *Plan) pause(pauses []time.Duration, attempt int64) time.Duration {
 	wait := pauses[min(int(max(attempt, 1)), len(pauses)-1)]
 	wait += time.Duration(p.random(int64(wait)/5 + 1))
-	return p.pace.Of(wait, time.Second)
+	return p.pace.Of(wait, lookUpPause)
 }

@@ -39,6 +39,9 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	if err != nil {
 		return pipeline.Step{}, err
 	}
+	if err := p.holdForLookUps(ctx, w); err != nil {
+		return pipeline.Step{}, err
+	}
 	lookUp := p.lookUpECF
 	if issued.Summarized {
 		lookUp = p.lookUpSummary
@@ -71,7 +74,7 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	if resend {
 		findings = append(findings, p.settled(tally)...)
 	}
-	step := retryStage(p.step(w.Evidence, report{issued: issued, findings: findings}), stageReconcile, pause)
+	step := lookUpLater(p.step(w.Evidence, report{issued: issued, findings: findings}), stageReconcile, pause)
 	if !resend {
 		return step, nil
 	}

@@ -276,16 +276,6 @@ func reasons(verdict *evidence.Item, before string) string {
 	return before + strings.Join(words, "; ")
 }
 
-// retryStage lets a step that continues with its own stage do so after a pause of
-// its own, counting its attempts.
-func retryStage(s pipeline.Step, stage string, pause time.Duration) pipeline.Step {
-	return adjust(s, func(c *pipeline.Change) {
-		if c.Next == stage {
-			c.Again, c.After = true, pause
-		}
-	})
-}
-
 // finishJob ends the job of a document whatever its status.
 func finishJob(s pipeline.Step) pipeline.Step {
 	return adjust(s, func(c *pipeline.Change) { c.Next = "" })

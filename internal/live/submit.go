@@ -64,6 +64,9 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 		return pipeline.Step{}, p.tryLater(p.sendPause(w.Job.Attempt, err), err)
 	}
 	defer release()
+	if err := p.checkSignedAt(ctx, w, issued); err != nil {
+		return pipeline.Step{}, err
+	}
 	attempt := store.Attempt{
 		Scope: w.Job.Scope, DocumentID: w.Job.DocumentID, Number: int64(len(attempts)) + 1, Kind: stageSubmit,
 		Digest: issued.SentDigest, OpenedAt: p.now(),
@@ -89,6 +92,21 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	}
 	attempt.Detail = err.Error()
 	return p.inconclusive(issued, w, attempt, now), nil
+}
+
+// checkSignedAt returns a *pipeline.LaterError while a document is from the authority's
+// future: the authority rejects it, and the number is spent. A document that was signed
+// with a clock that the authority had not confirmed can be one.
+func (p *Plan) checkSignedAt(ctx context.Context, w pipeline.Work, issued store.Issued) error {
+	if err := p.authority.CheckClock(ctx); err != nil && !p.authority.ClockConfirmed() {
+		return p.tryLater(p.sendPause(w.Job.Attempt, err), err)
+	}
+	ahead, _ := p.authority.Clock()
+	wait := issued.SignedAt.Add(clockError).Sub(p.now().Add(ahead))
+	if wait <= 0 {
+		return nil
+	}
+	return &pipeline.LaterError{After: wait, Reason: "by the authority's clock the document is signed in the future: it is sent in " + wait.String()}
 }
 
 // inconclusive records an attempt that may have arrived.

@@ -166,6 +166,7 @@ func (w *world) carry(rw http.ResponseWriter, r *http.Request) {
 			w.doubled[string(found[1])] = true
 			w.mu.Unlock()
 		}
+		w.record(func() { w.doubled[r.URL.Query().Get("trackid")] = true })
 		w.tracef(n.name, "%s arrives twice", what)
 		for i, to := range []http.ResponseWriter{httptest.NewRecorder(), rw} {
 			again := r.Clone(r.Context())

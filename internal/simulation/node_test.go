@@ -130,7 +130,9 @@ func (n *node) boot() {
 // start builds the service from its parts, as the program does.
 func (n *node) start() (err error) {
 	w, log := n.w, discard()
-	options := store.Options{Now: n.clock, Log: log, NoMigrate: true, Point: func(name string) error { return w.reach(n, name) }, Timeline: w.timeline}
+	began := time.Now()
+	monotonic := func() time.Duration { return time.Since(began) }
+	options := store.Options{Now: n.clock, Monotonic: monotonic, Log: log, NoMigrate: true, Point: func(name string) error { return w.reach(n, name) }, Timeline: w.timeline}
 	if w.plan.skew {
 		options.DatabaseNow = func(context.Context) (time.Time, error) { return w.now(), nil }
 	}
@@ -141,14 +143,13 @@ func (n *node) start() (err error) {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	now := n.store.Now
 	n.client, err = dgii.New(dgii.Options{
-		Hosts: hosts, Now: n.clock, Monotonic: func() time.Duration { return time.Since(began) }, Roots: w.tp.roots, Log: log, AllowOrigin: origin, Dial: n.dial,
+		Hosts: hosts, Now: now, Monotonic: monotonic, Roots: w.tp.roots, Log: log, AllowOrigin: origin, Dial: n.dial,
 	})
 	if err != nil {
 		return err
 	}
-	now := n.store.Now
 	if n.emptyDisk {
 		n.emptyDisk = false
 		for _, file := range []string{n.witness(), n.witness() + ".timeline"} {

@@ -3,7 +3,6 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
@@ -71,10 +70,6 @@ func newPlan(r *rand.Rand) plan {
 	}
 	if r.IntN(3) == 0 {
 		p.rules = append(p.rules, wrongAnswers(r)...)
-	}
-	if p.foreigns > 0 {
-		// Both at once, under one number, end in an unknown outcome that needs an operator.
-		p.rules = slices.DeleteFunc(p.rules, func(rule simulator.Rule) bool { return rule.Action.Fault == "F13" })
 	}
 	return p
 }

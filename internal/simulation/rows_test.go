@@ -169,10 +169,24 @@ func (w *world) collect() oracle.Run {
 	return r
 }
 
+// traceUnknown adds to the trace what is known of documents without a verdict.
+func (w *world) traceUnknown() {
+	w.each(`SELECT i.encf, e.body FROM evidence e JOIN invoices i ON i.document_id = e.document_id WHERE i.status = 'outcome_unknown' ORDER BY e.at, e.id`, func(row *sql.Rows) error {
+		var encf, body string
+		err := row.Scan(&encf, &body)
+		w.tracef("world", "evidence of %s: %s", encf, body)
+		return err
+	})
+}
+
 // breach reports whether a violation that the simulator counts is one of the service.
-// Several nodes may ask for tokens and verdicts on their own, and a message that the
-// network doubled is no second submission of the service.
+// Several nodes may ask for tokens on their own, a message that the network doubled is no
+// second one of the service, and an older copy of the database does not know when a verdict
+// was last asked for.
 func (w *world) breach(v simulator.Violation) bool {
+	if v.Kind == simulator.FastPolling {
+		return !w.doubled[v.TrackID] && len(w.copied) == 0
+	}
 	if w.doubled[v.ENCF] {
 		return false
 	}

@@ -38,6 +38,7 @@ func simulate(t *testing.T, seed uint64) (r result) {
 			run := w.collect()
 			r.documents = len(run.Invoices)
 			r.violations = oracle.Check(run)
+			w.traceUnknown()
 			for _, p := range w.problems {
 				r.violations = append(r.violations, oracle.Violation{Rule: "no unexpected error", Subject: "world", Text: p})
 			}
@@ -107,7 +108,7 @@ func shorten(trace []string) []string {
 	}
 	var kept []string
 	for _, line := range trace[1:] {
-		for _, word := range []string{"crash", "lost", "refuse", "twice", "page", "takes", "fails", "paused", "reach", "clock", "standby", "over", "release", "cannot"} {
+		for _, word := range []string{"crash", "lost", "refuse", "twice", "page", "takes", "fails", "paused", "reach", "clock", "standby", "over", "release", "cannot", "evidence"} {
 			if strings.Contains(line, word) {
 				kept = append(kept, line)
 				break

@@ -171,7 +171,7 @@ type world struct {
 	dueJobs     time.Time
 	dueHooks    time.Time
 	waiting     bool            // suspended jobs exist
-	doubled     map[string]bool // numbers whose submission the network has doubled
+	doubled     map[string]bool // numbers and track ids whose message the network has doubled
 	foreign     map[string]bool // digests of documents of another provider
 	problems    []string        // errors of the simulation itself
 	run         oracle.Run
@@ -188,7 +188,7 @@ func newWorld(t *testing.T, tp *template, seed uint64, dir string) *world {
 	w.tracef("world", "%s", w.plan)
 	config := simulator.Config{
 		Latency: simulator.Fixed(0), ValidationDelay: simulator.Between(0, w.plan.validation), VisibilityLag: simulator.Between(0, w.plan.lag),
-		DuplicateMode: w.plan.duplicates, MaxParallel: -1, PollInterval: -1, JournalSize: 1, ClockSkew: simulator.Duration(w.plan.authoritySkew),
+		DuplicateMode: w.plan.duplicates, MaxParallel: -1, JournalSize: 1, ClockSkew: simulator.Duration(w.plan.authoritySkew),
 	}
 	buyer := simulator.Baseline(buyerRNC, buyerSigner, "2027-12-31")
 	if w.plan.buyerReceives {
@@ -312,7 +312,8 @@ func (w *world) tracef(who, format string, args ...any) {
 
 // close ends everything that runs in the bubble.
 func (w *world) close() {
-	_ = w.server.Close() // connections that are open are of no use any more
+	_ = w.server.Close()        // connections that are open are of no use any more
+	time.Sleep(3 * time.Minute) // longer than any answer takes that is still under way
 	w.sim.Close()
 	w.must(w.rows.Close())
 }

@@ -51,7 +51,8 @@ const (
 
 // clock estimates the clock of a database.
 type clock struct {
-	local  func() time.Time
+	node   func() time.Time
+	local  func() clockReading
 	source clockSource // nil: the database's clock is the local one
 	log    *slog.Logger
 	wake   chan struct{} // asks for a measurement
@@ -62,11 +63,29 @@ type clock struct {
 	estimate *clockEstimate
 }
 
-// clockEstimate is what one measurement found. The time between two readings of the local
-// clock comes from the monotonic clock of the machine, so a step of the wall clock
-// does not change it.
+// clockReading is a moment by the local clocks. The time between two moments comes from
+// steady, so a step of the wall clock does not change it.
+type clockReading struct {
+	wall   time.Time // without a monotonic reading
+	steady time.Time // by the monotonic clock of the machine
+}
+
+// newClockReader returns a function that reads the local clocks. Without a monotonic source
+// it takes the monotonic reading that the times of now carry.
+func newClockReader(now func() time.Time, monotonic func() time.Duration) func() clockReading {
+	if monotonic == nil {
+		return func() clockReading {
+			at := now()
+			return clockReading{at.Round(0), at}
+		}
+	}
+	start := now().Round(0)
+	return func() clockReading { return clockReading{now().Round(0), start.Add(monotonic())} }
+}
+
+// clockEstimate is what one measurement found.
 type clockEstimate struct {
-	local    time.Time // a moment by the local clock
+	local    clockReading
 	database time.Time // the same moment by the database's clock
 	ahead    time.Duration
 	exact    bool // the round trip was short enough
@@ -74,8 +93,8 @@ type clockEstimate struct {
 
 // at returns the time of the database at a moment of the local clock. An earlier estimate
 // was ahead by e.ahead; the clock runs at half speed until it has lost that.
-func (e *clockEstimate) at(local time.Time) time.Time {
-	passed := local.Sub(e.local)
+func (e *clockEstimate) at(local clockReading) time.Time {
+	passed := local.steady.Sub(e.local.steady)
 	return e.database.Add(passed + max(0, e.ahead-max(0, passed)/2))
 }
 
@@ -87,7 +106,7 @@ func newClock(ctx context.Context, opt Options, source clockSource) (*clock, err
 			return fn(read)
 		}
 	}
-	c := &clock{local: opt.Now, source: source, log: opt.Log, wake: make(chan struct{}, 1), stop: func() {}}
+	c := &clock{node: opt.Now, local: newClockReader(opt.Now, opt.Monotonic), source: source, log: opt.Log, wake: make(chan struct{}, 1), stop: func() {}}
 	if source == nil {
 		return c, nil
 	}
@@ -105,8 +124,8 @@ func (c *clock) close() {
 	c.loop.Wait()
 }
 
-// read returns the estimate and the time of the local clock.
-func (c *clock) read() (*clockEstimate, time.Time) {
+// read returns the estimate and the time of the local clocks.
+func (c *clock) read() (*clockEstimate, clockReading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.estimate, c.local()
@@ -114,11 +133,10 @@ func (c *clock) read() (*clockEstimate, time.Time) {
 
 func (c *clock) now() time.Time {
 	if c.source == nil {
-		return c.local()
+		return c.node()
 	}
 	e, local := c.read()
-	// Round removes the monotonic reading, so that the difference is that of the wall clock.
-	if step := local.Round(0).Sub(e.local.Round(0)) - local.Sub(e.local); step.Abs() > clockStep {
+	if step := local.wall.Sub(e.local.wall) - local.steady.Sub(e.local.steady); step.Abs() > clockStep {
 		select {
 		case c.wake <- struct{}{}:
 		default: // it was asked already
@@ -132,7 +150,7 @@ func (c *clock) skew() (time.Duration, bool) {
 		return 0, true
 	}
 	e, local := c.read()
-	return local.Round(0).Sub(e.at(local)), e.exact
+	return local.wall.Sub(e.at(local)), e.exact
 }
 
 // run measures at intervals. After a measurement that failed, the last estimate remains.
@@ -176,7 +194,7 @@ func (c *clock) measure(ctx context.Context) error {
 				return err
 			}
 			after := c.local()
-			trip := after.Sub(before)
+			trip := after.steady.Sub(before.steady)
 			if trip < 0 || (shortest >= 0 && trip >= shortest) {
 				continue // a negative one: the local clock of a test was set back
 			}

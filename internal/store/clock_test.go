@@ -88,6 +88,28 @@ func TestTheClockFollowsTheDatabase(t *testing.T) {
 	}
 }
 
+// A step of the node's clock changes no time of the store, not even until the next
+// measurement, and the skew shows it at once.
+func TestAStepOfTheNodesClockShowsAtOnce(t *testing.T) {
+	t.Parallel()
+	node, passed := clockStart, time.Duration(0)
+	c, err := newClock(t.Context(), Options{
+		Now: func() time.Time { return node }, Monotonic: func() time.Duration { return passed }, Log: slog.New(slog.DiscardHandler),
+		DatabaseNow: func(context.Context) (time.Time, error) { return clockStart.Add(passed), nil },
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.close() // nothing measures any more
+	node, passed = clockStart.Add(94*time.Second), time.Second
+	if got, want := c.now(), clockStart.Add(time.Second); !got.Equal(want) {
+		t.Errorf("the time is %s, want %s", got, want)
+	}
+	if got, ok := c.skew(); got != 93*time.Second || !ok {
+		t.Errorf("the skew is %s, %v; want 93s", got, ok)
+	}
+}
+
 // The sample with the shortest round trip decides, and its error is at most half of it.
 func TestTheShortestRoundTripDecides(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,9 @@ import (
 type Options struct {
 	Now func() time.Time // the clock of this node
 	Log *slog.Logger
+	// Monotonic, for tests, is the monotonic clock of this node. Without it, the times of
+	// Now carry it.
+	Monotonic func() time.Duration
 	// DatabaseNow replaces the clock of the database, for tests. Without it, the
 	// store asks the PostgreSQL server; SQLite uses the clock of this node.
 	DatabaseNow func(context.Context) (time.Time, error)
