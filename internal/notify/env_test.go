@@ -122,7 +122,7 @@ func (e *env) sendDue(s *Sender) int {
 	for s.replayRound(e.t.Context()) {
 		continue
 	}
-	claimed, err := s.claim(e.t.Context())
+	claimed, err := s.claim(e.t.Context(), 0)
 	e.must(err)
 	for _, d := range claimed {
 		s.deliver(e.t.Context(), d)

@@ -18,10 +18,7 @@ type DeliveryResult struct {
 // another sender has one of them; then it stores nothing, and the caller records each with
 // RecordDelivery.
 func (s *Store) RecordDelivered(ctx context.Context, results []DeliveryResult) error {
-	// All nodes lock the rows in the same order.
-	results = slices.SortedFunc(slices.Values(results), func(a, b DeliveryResult) int {
-		return cmp.Or(strings.Compare(a.EndpointID, b.EndpointID), strings.Compare(a.EventID, b.EventID))
-	})
+	results = inLockOrder(results, func(r DeliveryResult) Delivery { return r.Delivery })
 	statements := make([]statement, 0, 3*len(results))
 	for _, r := range results {
 		statements = append(statements, endAttempt(r.Delivery, r.Outcome))
@@ -39,6 +36,15 @@ func (s *Store) RecordDelivered(ctx context.Context, results []DeliveryResult) e
 		return nil
 	})
 	return s.d.wrap("record deliveries", err)
+}
+
+// inLockOrder sorts a copy of some deliveries by their keys. All nodes lock the rows in this
+// order.
+func inLockOrder[T any](some []T, delivery func(T) Delivery) []T {
+	return slices.SortedFunc(slices.Values(some), func(x, y T) int {
+		a, b := delivery(x), delivery(y)
+		return cmp.Or(strings.Compare(a.EndpointID, b.EndpointID), strings.Compare(a.EventID, b.EventID))
+	})
 }
 
 // addBodies reads the events of claimed deliveries, with one statement for each taxpayer.
