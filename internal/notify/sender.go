@@ -25,7 +25,7 @@ const (
 	drainTime  = 5 * time.Second        // for attempts that are under way when the service stops
 	retryDelay = 10 * time.Second       // for deliveries that an internal error has prevented
 	busyPause  = 100 * time.Millisecond // between claims that find nothing while workers are busy
-	gatherTime = time.Millisecond       // after an attempt that ends, so that a claim finds more
+	gatherTime = time.Millisecond       // after an attempt that ends, so that a claim finds more and a commit records more
 	knownTime  = time.Second            // for which the sender uses an endpoint as it has read it
 
 	// The pauses between attempts to record an outcome while the database is
@@ -219,54 +219,67 @@ func (s *Sender) claim(ctx context.Context, ahead int) ([]store.Delivery, error)
 }
 
 // deliverAll makes the attempt of a claimed delivery, and then those of deliveries that
-// were claimed ahead for the same endpoint. It gives these back after an attempt that did
+// were claimed ahead for the same endpoint, without a wait for the record of the previous
+// outcome. It gives these back after an attempt that did
 // not succeed, because the store then decides what the endpoint gets, when they have
 // waited for long, when an outcome cannot be recorded, and when ctx ends: then the service
 // stops, and another node sends the events.
 func (s *Sender) deliverAll(ctx, working context.Context, d store.Delivery) {
+	var recording sync.WaitGroup
+	defer recording.Wait()
 	for ok := true; ok; d, ok = s.ahead.next(d.EndpointID) {
 		late := d.Ahead && s.now().After(d.LeaseUntil.Add(-2*s.pace.Lease()/3))
 		if ctx.Err() != nil || late || d.Ahead && s.unrecorded.Load() > 0 {
 			s.releaseAll(working, append(s.ahead.drop(d.EndpointID), d))
 			return
 		}
-		if !s.deliver(working, d) {
+		record, accepted := s.attempt(working, d)
+		if !accepted {
 			s.releaseAll(working, s.ahead.drop(d.EndpointID))
+			record()
 			return
 		}
+		recording.Go(record)
 	}
 }
 
-// deliver makes one attempt and records its outcome. It reports whether the endpoint has
-// accepted the event and this is recorded.
-func (s *Sender) deliver(ctx context.Context, d store.Delivery) bool {
+// deliver makes one attempt and records its outcome.
+func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
+	record, _ := s.attempt(ctx, d)
+	record()
+}
+
+// attempt makes one attempt. It returns a function that records the outcome, and whether
+// the endpoint has accepted the event. The lease lasts until the function has returned.
+func (s *Sender) attempt(ctx context.Context, d store.Delivery) (record func(), accepted bool) {
+	nothing := func() {}
 	message, endpoint, err := s.prepare(ctx, d)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return false // the endpoint and its deliveries were deleted
+		return nothing, false // the endpoint and its deliveries were deleted
 	case err != nil:
 		s.log.Warn("Cannot prepare a webhook delivery. The sender retries.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
 		s.release(ctx, d, s.now().Add(s.pace.Of(retryDelay, minWait)))
-		return false
+		return nothing, false
 	case endpoint.Status != store.EndpointEnabled:
 		s.release(ctx, d, d.RunAt) // the sender continues when the endpoint is enabled
-		return false
+		return nothing, false
 	}
 	at := s.now()
-	// The lease lasts until the outcome is recorded, which can take long.
-	defer wake.Heartbeat(ctx, s.pace.Lease(), func(ctx context.Context) { s.extendLease(ctx, d) })()
 	if s.onPoint("before send") != nil {
-		return false
+		return nothing, false
 	}
+	// The lease lasts until the outcome is recorded, which can take long.
+	stop := wake.Heartbeat(ctx, s.pace.Lease(), func(ctx context.Context) { s.extendLease(ctx, d) })
 	span := s.startSpan(ctx, d)
 	result := s.poster.Post(ctx, message)
 	endSpan(span, d, result)
 	if s.onPoint("after send") != nil {
-		return false
+		return stop, false
 	}
 	if result.Error == webhook.ClassStopped {
 		s.release(context.WithoutCancel(ctx), d, d.RunAt)
-		return false
+		return stop, false
 	}
 	o := outcome(d, result, s.now(), s.pace, s.random)
 	o.Attempt = newAttempt(message.RequestID, d.Scope, d.EndpointID, store.Event{ID: d.EventID, Kind: d.Kind}, d.Attempt+1, at, result)
@@ -274,7 +287,10 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) bool {
 		o.Attempt.NextAt = o.RunAt
 	}
 	s.onAttempt(o.State, s.now().Sub(at))
-	return s.record(ctx, d, endpoint, o) && result.OK()
+	return func() {
+		defer stop()
+		s.record(ctx, d, endpoint, o)
+	}, result.OK()
 }
 
 // prepare reads the event and the endpoint of a delivery. It signs with the secrets that
@@ -318,9 +334,8 @@ func (s *Sender) extendLease(ctx context.Context, d store.Delivery) {
 
 // record stores the outcome of an attempt. While the database is unavailable, it retries
 // until ctx ends, which is drainTime after the stop of the service. When it cannot store
-// the outcome, the event is sent again after the lease has expired, and record reports
-// false.
-func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint, o store.DeliveryOutcome) bool {
+// the outcome, the event is sent again after the lease has expired.
+func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint, o store.DeliveryOutcome) {
 	reason := store.DisabledFailing
 	if o.Gone {
 		reason = store.DisabledGone
@@ -329,7 +344,7 @@ func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint,
 		var err error
 		if o.Disabled, err = newEndpointEvent(event.EndpointDisabled, e, reason, s.now()); err != nil {
 			s.log.Error("Cannot create an event. The delivery is sent again after its lease has expired.", "kind", event.EndpointDisabled, "error", err.Error())
-			return false
+			return
 		}
 	}
 	disabled, err := s.commitOutcome(ctx, d, o)
@@ -342,7 +357,6 @@ func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint,
 		s.log.Warn("A webhook endpoint was disabled. Its deliveries wait until it is enabled.", "endpoint_id", d.EndpointID, "taxpayer_id", d.TaxpayerID, "reason", reason)
 		s.onCommit(d.Scope)
 	}
-	return err == nil
 }
 
 // commitOutcome records an outcome until it succeeds, fails for another reason than an
