@@ -19,18 +19,31 @@ type DeliveryResult struct {
 // RecordDelivery.
 func (s *Store) RecordDelivered(ctx context.Context, results []DeliveryResult) error {
 	results = inLockOrder(results, func(r DeliveryResult) Delivery { return r.Delivery })
-	statements := make([]statement, 0, 3*len(results))
-	for _, r := range results {
-		statements = append(statements, endAttempt(r.Delivery, r.Outcome))
+	var statements []statement
+	var wanted []int64 // rows that each of the first statements changes
+	for rest := results; len(rest) > 0; {
+		first := rest[0].Delivery
+		n := slices.IndexFunc(rest, func(r DeliveryResult) bool { return r.EndpointID != first.EndpointID || r.Lease != first.Lease })
+		if n < 0 {
+			n = len(rest)
+		}
+		ids := make([]string, n)
+		for i, r := range rest[:n] {
+			ids[i] = r.EventID
+		}
+		statements, wanted = append(statements, endAttempts(first, ids)), append(wanted, int64(n))
+		rest = rest[n:]
 	}
+	attempts := make([]DeliveryAttempt, len(results))
 	for i, r := range results {
-		statements = append(statements, addDeliveryAttempt(r.Outcome.Attempt))
+		attempts[i] = r.Outcome.Attempt
 		if i == 0 || results[i-1].EndpointID != r.EndpointID {
 			statements = append(statements, recordSuccess(r.Delivery))
 		}
 	}
+	statements = append(statements, addDeliveryAttempts(attempts)...)
 	err := s.batch(ctx, statements, func(rows []int64) error {
-		if slices.Contains(rows[:len(results)], 0) {
+		if !slices.Equal(rows[:len(wanted)], wanted) {
 			return ErrLeaseLost
 		}
 		return nil
@@ -38,12 +51,22 @@ func (s *Store) RecordDelivered(ctx context.Context, results []DeliveryResult) e
 	return s.d.wrap("record deliveries", err)
 }
 
-// inLockOrder sorts a copy of some deliveries by their keys. All nodes lock the rows in this
-// order.
+// endAttempts stores that deliveries to an endpoint are delivered, for as long as the
+// sender holds them with the lease of d.
+func endAttempts(d Delivery, ids []string) statement {
+	list, args := placeholdersFrom(5, ids)
+	return statement{`
+		UPDATE deliveries SET state = 'delivered', attempt = attempt + 1, lease = '', lease_until = 0
+		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND lease = $4 AND notice_id IN (` + list + `)`,
+		append([]any{string(d.Environment), d.TaxpayerID, d.EndpointID, d.Lease}, args...)}
+}
+
+// inLockOrder sorts a copy of some deliveries by endpoint, lease and event. All nodes lock
+// the rows in this order.
 func inLockOrder[T any](some []T, delivery func(T) Delivery) []T {
 	return slices.SortedFunc(slices.Values(some), func(x, y T) int {
 		a, b := delivery(x), delivery(y)
-		return cmp.Or(strings.Compare(a.EndpointID, b.EndpointID), strings.Compare(a.EventID, b.EventID))
+		return cmp.Or(strings.Compare(a.EndpointID, b.EndpointID), strings.Compare(a.Lease, b.Lease), strings.Compare(a.EventID, b.EventID))
 	})
 }
 
