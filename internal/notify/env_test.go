@@ -212,7 +212,7 @@ func (e *env) run(s *Sender) (stop func()) {
 // eventually waits until other goroutines have made a condition true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); {
+	for deadline := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}

@@ -26,7 +26,7 @@ const (
 	retryDelay = 10 * time.Second       // for deliveries that an internal error has prevented
 	busyPause  = 100 * time.Millisecond // between claims that find nothing while workers are busy
 	gatherTime = time.Millisecond       // after an attempt that ends, so that a claim finds more and a commit records more
-	knownTime  = time.Second            // for which the sender uses an endpoint as it has read it
+	knownTime  = 100 * time.Millisecond // for which the sender uses an endpoint as it has read it
 
 	// The pauses between attempts to record an outcome while the database is
 	// unavailable.
@@ -235,8 +235,9 @@ func (s *Sender) deliverAll(ctx, working context.Context, d store.Delivery) {
 		}
 		record, accepted := s.attempt(working, d)
 		if !accepted {
-			s.releaseAll(working, s.ahead.drop(d.EndpointID))
+			rest := s.ahead.drop(d.EndpointID)
 			record()
+			s.releaseAll(working, rest)
 			return
 		}
 		recording.Go(record)
