@@ -34,6 +34,20 @@ func (b *bench) startService(ctx context.Context, database string) (*service, er
 
 // startIn is startService in any environment, with more flags.
 func (b *bench) startIn(ctx context.Context, environment, database string, flags ...string) (*service, error) {
+	s, err := b.startAlone(ctx, environment, database, flags...)
+	if err != nil {
+		return nil, err
+	}
+	if s.taxpayer, err = b.field(ctx, database, "id", "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Banco de Pruebas, SRL",
+		"--address", "Calle Uno 1"); err != nil {
+		return nil, err
+	}
+	s.key, err = b.newKey(ctx, s)
+	return s, err
+}
+
+// startAlone starts a service, without a taxpayer and an API key.
+func (b *bench) startAlone(ctx context.Context, environment, database string, flags ...string) (*service, error) {
 	s := &service{database: database, environment: environment}
 	s.cmd = exec.CommandContext(ctx, b.binary, append([]string{"serve", "--data", b.data, "--database", database, "--environment", environment,
 		"--listen", "127.0.0.1:0", "--rate-limit", "0", "--no-bootstrap"}, flags...)...)
@@ -63,12 +77,7 @@ func (b *bench) startIn(ctx context.Context, environment, database string, flags
 		for lines.Scan() { // the service would block on a full pipe
 		}
 	}()
-	if s.taxpayer, err = b.field(ctx, database, "id", "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Banco de Pruebas, SRL",
-		"--address", "Calle Uno 1"); err != nil {
-		return nil, err
-	}
-	s.key, err = b.newKey(ctx, s)
-	return s, err
+	return s, nil
 }
 
 // newKey issues an API key for the service's taxpayer.

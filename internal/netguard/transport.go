@@ -34,7 +34,7 @@ func Transport(g Guard, o Options) *http.Transport {
 		TLSHandshakeTimeout:    orDefault(o.Handshake, 5*time.Second),
 		ResponseHeaderTimeout:  orDefault(o.FirstByte, 10*time.Second),
 		MaxIdleConns:           256,
-		MaxIdleConnsPerHost:    4,
+		MaxIdleConnsPerHost:    64,               // one host may serve the endpoints of many taxpayers
 		IdleConnTimeout:        30 * time.Second, // before most servers close the connection
 		MaxResponseHeaderBytes: 16 << 10,
 		DisableCompression:     true, // so that size limits apply to the bytes on the network

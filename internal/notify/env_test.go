@@ -122,7 +122,7 @@ func (e *env) sendDue(s *Sender) int {
 	for s.replayRound(e.t.Context()) {
 		continue
 	}
-	claimed, err := s.claim(e.t.Context())
+	claimed, err := s.claim(e.t.Context(), 0)
 	e.must(err)
 	for _, d := range claimed {
 		s.deliver(e.t.Context(), d)
@@ -212,7 +212,7 @@ func (e *env) run(s *Sender) (stop func()) {
 // eventually waits until other goroutines have made a condition true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); {
+	for deadline := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}

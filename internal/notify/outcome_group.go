@@ -6,14 +6,15 @@ import (
 	"sync"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
 // maxOutcomes is how many outcomes share a commit at most.
 const maxOutcomes = 64
 
-// An outcomeGroup records the outcomes of attempts. While one commit waits for the disk,
-// the next outcomes of accepted events queue up and share the next commit. An outcome is
-// recorded when record has returned, as without a group.
+// An outcomeGroup records the outcomes of attempts. Outcomes of accepted events wait for
+// gatherTime, and while another commit waits for the disk, and then share a commit. An
+// outcome is recorded when record has returned, as without a group.
 type outcomeGroup struct {
 	mu      sync.Mutex
 	busy    bool // an attempt's goroutine commits
@@ -45,6 +46,7 @@ func (g *outcomeGroup) record(ctx context.Context, s *store.Store, d store.Deliv
 // commitAll commits the outcomes that wait until there is none left.
 func (g *outcomeGroup) commitAll(ctx context.Context, s *store.Store) {
 	for {
+		wake.Sleep(ctx, gatherTime)
 		g.mu.Lock()
 		some := g.waiting[:min(len(g.waiting), maxOutcomes)]
 		g.waiting = g.waiting[len(some):]
@@ -60,21 +62,16 @@ func (g *outcomeGroup) commitAll(ctx context.Context, s *store.Store) {
 // commitTogether records outcomes in one transaction, or each in its own when another
 // sender has taken one of the deliveries.
 func commitTogether(ctx context.Context, s *store.Store, some []*waitingOutcome) {
-	if len(some) > 1 {
-		results := make([]store.DeliveryResult, len(some))
-		for i, one := range some {
-			results[i] = one.DeliveryResult
-		}
-		err := s.RecordDelivered(ctx, results)
-		if !errors.Is(err, store.ErrLeaseLost) {
-			for _, one := range some {
-				one.done <- err
-			}
-			return
-		}
+	results := make([]store.DeliveryResult, len(some))
+	for i, one := range some {
+		results[i] = one.DeliveryResult
 	}
+	err := s.RecordDelivered(ctx, results)
+	alone := len(some) > 1 && errors.Is(err, store.ErrLeaseLost)
 	for _, one := range some {
-		_, err := s.RecordDelivery(ctx, one.Delivery, one.Outcome)
+		if alone {
+			_, err = s.RecordDelivery(ctx, one.Delivery, one.Outcome)
+		}
 		one.done <- err
 	}
 }

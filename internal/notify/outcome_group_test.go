@@ -21,7 +21,7 @@ func TestOutcomesShareCommits(t *testing.T) {
 		for range 4 {
 			e.addEvent(e.scope, "fiscal_document.accepted")
 		}
-		claimed, err := e.newSender().claim(t.Context())
+		claimed, err := e.newSender().claim(t.Context(), 0)
 		e.must(err)
 		if len(claimed) != 16 {
 			t.Fatalf("claimed %d deliveries, want 16", len(claimed))

@@ -20,11 +20,13 @@ import (
 
 const (
 	workers    = 64                     // they mostly wait for the servers of integrators
+	maxAhead   = 128                    // deliveries that wait in this process for an attempt to their endpoint to end
 	maxFailing = workers / 2            // workers for endpoints whose last delivery failed
 	drainTime  = 5 * time.Second        // for attempts that are under way when the service stops
 	retryDelay = 10 * time.Second       // for deliveries that an internal error has prevented
 	busyPause  = 100 * time.Millisecond // between claims that find nothing while workers are busy
-	gatherTime = time.Millisecond       // after an attempt that ends, so that a claim finds more
+	gatherTime = time.Millisecond       // after an attempt that ends, so that a claim finds more and a commit records more
+	knownTime  = 100 * time.Millisecond // for which the sender uses an endpoint as it has read it
 
 	// The pauses between attempts to record an outcome while the database is
 	// unavailable.
@@ -87,6 +89,8 @@ type Sender struct {
 	signal        wake.Signal
 	replaySignal  wake.Signal
 	busy, failing atomic.Int64
+	id            string // begins every lease of this sender
+	ahead         aheadQueues
 	outcomes      outcomeGroup
 	unrecorded    atomic.Int64 // attempts whose outcome waits for the database
 }
@@ -112,7 +116,7 @@ func NewSender(o SenderOptions) (*Sender, error) {
 	return &Sender{
 		store: o.Store, secrets: o.Secrets, poster: o.Poster, env: o.Env, now: o.Now, log: o.Log, baseURL: o.BaseURL, pace: o.Pace,
 		onCommit: o.OnCommit, onAttempt: o.OnAttempt, tracer: o.Tracer, onPoint: o.Point, random: o.Random, drainTime: drainTime,
-		signal: wake.NewSignal(), replaySignal: wake.NewSignal(),
+		signal: wake.NewSignal(), replaySignal: wake.NewSignal(), id: store.NewID(),
 	}, nil
 }
 
@@ -137,20 +141,16 @@ func (s *Sender) Run(ctx context.Context) {
 			s.signal.Wait(ctx, wake.PollEvery) // each attempt that ends wakes the loop
 			continue
 		}
-		claimed, err := s.claim(ctx)
+		claimed, err := s.claim(ctx, maxAhead-s.ahead.len())
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("Cannot claim webhook deliveries. The sender retries.", "error", err.Error())
 		}
-		for _, d := range claimed {
+		for _, d := range s.ahead.add(claimed) {
 			s.count(d, 1)
 			running.Go(func() {
 				defer s.signal.Notify()
 				defer s.count(d, -1)
-				if ctx.Err() != nil { // the service stops: another node sends the event
-					s.release(working, d, d.RunAt)
-					return
-				}
-				s.deliver(working, d)
+				s.deliverAll(ctx, working, d)
 			})
 		}
 		s.signal.Wait(ctx, s.pause(ctx, len(claimed)))
@@ -167,7 +167,7 @@ func (s *Sender) Step(ctx context.Context) (int, error) {
 	for s.replayRound(ctx) && ctx.Err() == nil {
 		continue
 	}
-	claimed, err := s.claim(ctx)
+	claimed, err := s.claim(ctx, 0)
 	for _, d := range claimed {
 		s.deliver(ctx, d)
 	}
@@ -204,48 +204,83 @@ func (s *Sender) count(d store.Delivery, by int64) {
 }
 
 // claim claims as many due deliveries as there are free workers. Failing endpoints get at
-// most half of the workers, so that endpoints that hang do not block the others.
-func (s *Sender) claim(ctx context.Context) ([]store.Delivery, error) {
+// most half of the workers, so that endpoints that hang do not block the others. It claims
+// up to ahead more for endpoints that answer, because a claim is a commit.
+func (s *Sender) claim(ctx context.Context, ahead int) ([]store.Delivery, error) {
 	now := s.now()
 	if err := s.onPoint("before claim"); err != nil {
 		return nil, err
 	}
 	claimed, err := s.store.ClaimDeliveries(ctx, store.DeliveryClaim{
-		Environment: s.env, Lease: store.NewID(), Now: now, Until: now.Add(s.pace.Lease()),
-		Limit: int(workers - s.busy.Load()), Failing: int(max(maxFailing-s.failing.Load(), 0)),
+		Environment: s.env, Lease: s.id + store.NewID(), Now: now, Until: now.Add(s.pace.Lease()),
+		Limit: int(workers - s.busy.Load()), Failing: int(max(maxFailing-s.failing.Load(), 0)), Ahead: ahead, Sender: s.id,
 	})
 	return claimed, errors.Join(err, s.onPoint("after claim"))
 }
 
+// deliverAll makes the attempt of a claimed delivery, and then those of deliveries that
+// were claimed ahead for the same endpoint, without a wait for the record of the previous
+// outcome. It gives these back after an attempt that did
+// not succeed, because the store then decides what the endpoint gets, when they have
+// waited for long, when an outcome cannot be recorded, and when ctx ends: then the service
+// stops, and another node sends the events.
+func (s *Sender) deliverAll(ctx, working context.Context, d store.Delivery) {
+	var recording sync.WaitGroup
+	defer recording.Wait()
+	for ok := true; ok; d, ok = s.ahead.next(d.EndpointID) {
+		late := d.Ahead && s.now().After(d.LeaseUntil.Add(-2*s.pace.Lease()/3))
+		if ctx.Err() != nil || late || d.Ahead && s.unrecorded.Load() > 0 {
+			s.releaseAll(working, append(s.ahead.drop(d.EndpointID), d))
+			return
+		}
+		record, accepted := s.attempt(working, d)
+		if !accepted {
+			rest := s.ahead.drop(d.EndpointID)
+			record()
+			s.releaseAll(working, rest)
+			return
+		}
+		recording.Go(record)
+	}
+}
+
 // deliver makes one attempt and records its outcome.
 func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
+	record, _ := s.attempt(ctx, d)
+	record()
+}
+
+// attempt makes one attempt. It returns a function that records the outcome, and whether
+// the endpoint has accepted the event. The lease lasts until the function has returned.
+func (s *Sender) attempt(ctx context.Context, d store.Delivery) (record func(), accepted bool) {
+	nothing := func() {}
 	message, endpoint, err := s.prepare(ctx, d)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return // the endpoint and its deliveries were deleted
+		return nothing, false // the endpoint and its deliveries were deleted
 	case err != nil:
 		s.log.Warn("Cannot prepare a webhook delivery. The sender retries.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
 		s.release(ctx, d, s.now().Add(s.pace.Of(retryDelay, minWait)))
-		return
+		return nothing, false
 	case endpoint.Status != store.EndpointEnabled:
 		s.release(ctx, d, d.RunAt) // the sender continues when the endpoint is enabled
-		return
+		return nothing, false
 	}
 	at := s.now()
-	// The lease lasts until the outcome is recorded, which can take long.
-	defer wake.Heartbeat(ctx, s.pace.Lease(), func(ctx context.Context) { s.extendLease(ctx, d) })()
 	if s.onPoint("before send") != nil {
-		return
+		return nothing, false
 	}
+	// The lease lasts until the outcome is recorded, which can take long.
+	stop := wake.Heartbeat(ctx, s.pace.Lease(), func(ctx context.Context) { s.extendLease(ctx, d) })
 	span := s.startSpan(ctx, d)
 	result := s.poster.Post(ctx, message)
 	endSpan(span, d, result)
 	if s.onPoint("after send") != nil {
-		return
+		return stop, false
 	}
 	if result.Error == webhook.ClassStopped {
 		s.release(context.WithoutCancel(ctx), d, d.RunAt)
-		return
+		return stop, false
 	}
 	o := outcome(d, result, s.now(), s.pace, s.random)
 	o.Attempt = newAttempt(message.RequestID, d.Scope, d.EndpointID, store.Event{ID: d.EventID, Kind: d.Kind}, d.Attempt+1, at, result)
@@ -253,13 +288,16 @@ func (s *Sender) deliver(ctx context.Context, d store.Delivery) {
 		o.Attempt.NextAt = o.RunAt
 	}
 	s.onAttempt(o.State, s.now().Sub(at))
-	s.record(ctx, d, endpoint, o)
+	return func() {
+		defer stop()
+		s.record(ctx, d, endpoint, o)
+	}, result.OK()
 }
 
 // prepare reads the event and the endpoint of a delivery. It signs with the secrets that
 // are valid now, because a retry may be days after the event.
 func (s *Sender) prepare(ctx context.Context, d store.Delivery) (webhook.Message, store.Endpoint, error) {
-	e, err := s.store.Endpoint(ctx, d.Scope, d.EndpointID)
+	e, err := s.endpoint(ctx, d)
 	if err != nil {
 		return webhook.Message{}, store.Endpoint{}, err
 	}
@@ -274,6 +312,16 @@ func (s *Sender) prepare(ctx context.Context, d store.Delivery) (webhook.Message
 	secrets, err := endpointSecrets(s.secrets, e, s.now())
 	body = event.Absolute(body, s.baseURL) // the same bytes as in the feed
 	return webhook.Message{URL: e.URL, ID: d.EventID, Body: body, Secrets: secrets, RequestID: store.NewID()}, e, err
+}
+
+// endpoint returns the endpoint of a delivery as the claim has read it, and reads it again
+// when the claim was long ago.
+func (s *Sender) endpoint(ctx context.Context, d store.Delivery) (store.Endpoint, error) {
+	claimed := d.LeaseUntil.Add(-s.pace.Lease())
+	if since := s.now().Sub(claimed); d.Endpoint != nil && since >= 0 && since < s.pace.Scale(knownTime) {
+		return *d.Endpoint, nil
+	}
+	return s.store.Endpoint(ctx, d.Scope, d.EndpointID)
 }
 
 // extendLease extends the lease of a delivery. It reports no lost lease: record does, and
@@ -293,10 +341,12 @@ func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint,
 	if o.Gone {
 		reason = store.DisabledGone
 	}
-	var err error
-	if o.Disabled, err = newEndpointEvent(event.EndpointDisabled, e, reason, s.now()); err != nil {
-		s.log.Error("Cannot create an event. The delivery is sent again after its lease has expired.", "kind", event.EndpointDisabled, "error", err.Error())
-		return
+	if o.State != store.DeliveryDelivered {
+		var err error
+		if o.Disabled, err = newEndpointEvent(event.EndpointDisabled, e, reason, s.now()); err != nil {
+			s.log.Error("Cannot create an event. The delivery is sent again after its lease has expired.", "kind", event.EndpointDisabled, "error", err.Error())
+			return
+		}
 	}
 	disabled, err := s.commitOutcome(ctx, d, o)
 	switch {
@@ -346,5 +396,15 @@ func (s *Sender) release(ctx context.Context, d store.Delivery, runAt time.Time)
 	err := s.store.Update(ctx, func(tx *store.Tx) error { return tx.ReleaseDelivery(ctx, d, runAt) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
 		s.log.Warn("Cannot release a webhook delivery. It continues after its lease has expired.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+	}
+}
+
+// releaseAll ends the leases of deliveries that no attempt was made of.
+func (s *Sender) releaseAll(ctx context.Context, some []store.Delivery) {
+	if len(some) == 0 {
+		return
+	}
+	if err := s.store.ReleaseDeliveries(ctx, some); err != nil {
+		s.log.Warn("Cannot release webhook deliveries. They continue after their leases have expired.", "endpoint_id", some[0].EndpointID, "error", err.Error())
 	}
 }

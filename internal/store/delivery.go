@@ -35,8 +35,11 @@ type Delivery struct {
 	LeaseUntil time.Time
 	CreatedAt  time.Time
 	Failing    bool // the last attempt to the endpoint had failed when the delivery was claimed
+	Ahead      bool // a claim took it ahead: the sender must wait until an attempt to the endpoint ends
 	// Body is that of the event, as read with a claim. It is nil when it was not read.
 	Body []byte
+	// Endpoint is that of the delivery, as read with a claim; otherwise nil.
+	Endpoint *Endpoint
 }
 
 const deliveryColumns = `endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt,
@@ -201,6 +204,20 @@ func (tx *Tx) HoldDelivery(ctx context.Context, d Delivery, until time.Time) err
 // ReleaseDelivery gives back a delivery without an attempt. It is due again at runAt.
 // The error is ErrLeaseLost when another sender has the delivery.
 func (tx *Tx) ReleaseDelivery(ctx context.Context, d Delivery, runAt time.Time) error {
-	return tx.changeOne(ctx, "release delivery", ErrLeaseLost, statement{`
-		UPDATE deliveries SET run_at = $6, lease = '', lease_until = 0 ` + whereDeliveryHeld, d.heldArgs(micros(runAt))})
+	return tx.changeOne(ctx, "release delivery", ErrLeaseLost, releaseDelivery(d, runAt))
+}
+
+func releaseDelivery(d Delivery, runAt time.Time) statement {
+	return statement{`
+		UPDATE deliveries SET run_at = $6, lease = '', lease_until = 0 ` + whereDeliveryHeld, d.heldArgs(micros(runAt))}
+}
+
+// ReleaseDeliveries gives back deliveries without an attempt. It does not change those that
+// another sender has.
+func (s *Store) ReleaseDeliveries(ctx context.Context, some []Delivery) error {
+	statements := make([]statement, 0, len(some))
+	for _, d := range inLockOrder(some, func(d Delivery) Delivery { return d }) {
+		statements = append(statements, releaseDelivery(d, d.RunAt))
+	}
+	return s.d.wrap("release deliveries", s.batch(ctx, statements, func([]int64) error { return nil }))
 }

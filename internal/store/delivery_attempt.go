@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 )
 
@@ -25,24 +26,33 @@ type DeliveryAttempt struct {
 
 // AddDeliveryAttempt adds an attempt to the log of an endpoint.
 func (tx *Tx) AddDeliveryAttempt(ctx context.Context, a DeliveryAttempt) error {
-	_, err := addDeliveryAttempt(a).run(ctx, tx.q)
+	_, err := addDeliveryAttempts([]DeliveryAttempt{a})[0].run(ctx, tx.q)
 	return tx.d.wrap("add delivery attempt", err)
 }
 
-// addDeliveryAttempt adds an attempt once. After a commit with an unknown result the sender
-// records the attempt again, with the same id.
-func addDeliveryAttempt(a DeliveryAttempt) statement {
-	answer := a.Answer
-	if answer == nil {
-		answer = []byte{}
-	}
-	return statement{`
+// addDeliveryAttempts adds each attempt once. After a commit with an unknown result the
+// sender records an attempt again, with the same id. The number of rows of a statement is a
+// power of two, so that the engine has few different ones to prepare.
+func addDeliveryAttempts(some []DeliveryAttempt) (all []statement) {
+	for len(some) > 0 {
+		n := 1
+		for 2*n <= len(some) {
+			n *= 2
+		}
+		var values []string
+		var args []any
+		for _, a := range some[:n] {
+			values = append(values, "("+numbered(len(args)+1, 13)+")")
+			args = append(args, a.ID, string(a.Environment), a.TaxpayerID, a.EndpointID, a.EventID, a.Kind, a.Number, micros(a.At), a.Took.Microseconds(),
+				a.HTTPStatus, a.Error, append([]byte{}, a.Answer...), optionalMicros(a.NextAt))
+		}
+		all = append(all, statement{`
 		INSERT INTO delivery_attempts (id, environment, taxpayer_id, endpoint_id, notice_id, kind, number, at, took_us, http_status,
 			error, answer, next_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING`, []any{
-		a.ID, string(a.Environment), a.TaxpayerID, a.EndpointID, a.EventID, a.Kind, a.Number, micros(a.At), a.Took.Microseconds(), a.HTTPStatus,
-		a.Error, answer, optionalMicros(a.NextAt),
-	}}
+		VALUES ` + strings.Join(values, ", ") + ` ON CONFLICT DO NOTHING`, args})
+		some = some[n:]
+	}
+	return all
 }
 
 // DeliveryLog lists the attempts of an endpoint, the newest first. before is the id of

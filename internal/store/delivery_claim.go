@@ -19,7 +19,16 @@ type DeliveryClaim struct {
 	Now, Until  time.Time
 	Limit       int
 	Failing     int // how many of Limit may go to endpoints whose last attempt failed
+	// Ahead is how many deliveries above Limit the claim may take, for endpoints whose
+	// last attempt succeeded and of which no other sender holds a delivery. The sender
+	// starts them when attempts to the endpoint end.
+	Ahead  int
+	Sender string // every lease of this sender begins with it; required for Ahead
 }
+
+// maxHeldAlone is how many deliveries of an endpoint a sender may hold while no other
+// sender holds one.
+const maxHeldAlone = 8 * MaxConcurrency
 
 // candidate is an endpoint with pending deliveries.
 type candidate struct {
@@ -30,6 +39,7 @@ type candidate struct {
 	held                  int64 // deliveries under a lease
 	idle                  bool  // no delivery is both due and free
 	share                 int   // how many deliveries this claim takes for it
+	ahead                 int   // how many it may take above its share
 }
 
 // maxHeld is how many deliveries to the endpoint may be in progress at a time. It is
@@ -50,12 +60,16 @@ func (c *candidate) maxHeld() int64 {
 // an endpoint at a time. The deliveries of an endpoint come in the order in which they
 // are due. The deliveries of a document come one at a time, in the order of its
 // revisions.
+//
+// With Ahead, a sender may hold more than Concurrency deliveries to an endpoint. The other
+// senders then take none, so the limit holds when the sender keeps it.
 func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Delivery, error) {
 	waiting, err := s.candidates(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	chosen := share(waiting, c.Limit, c.Failing)
+	shareAhead(chosen, c.Ahead)
 	if len(chosen) == 0 {
 		return nil, nil // avoids a commit when nothing is due
 	}
@@ -74,10 +88,7 @@ func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Deliver
 	if err != nil {
 		return nil, err // the engine may not have committed the claim
 	}
-	s.addBodies(ctx, claimed)
-	slices.SortStableFunc(claimed, func(a, b Delivery) int {
-		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Revision, b.Revision), strings.Compare(a.EventID, b.EventID))
-	})
+	slices.SortStableFunc(claimed, byDue)
 	return claimed, nil
 }
 
@@ -154,25 +165,48 @@ func share(waiting []*candidate, limit, failing int) []*candidate {
 	return chosen
 }
 
+// shareAhead divides ahead more deliveries evenly among the chosen endpoints that do not
+// fail.
+func shareAhead(chosen []*candidate, ahead int) {
+	for i, one := range chosen {
+		if one.failures == 0 {
+			one.ahead = min(ahead/(len(chosen)-i), maxHeldAlone)
+			ahead -= one.ahead
+		}
+	}
+}
+
 // claimFrom leases deliveries of one endpoint. It locks the row of the endpoint, so
 // that two nodes do not both count the same deliveries in progress. It takes nothing
 // while another node has the lock.
 func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([]Delivery, error) {
-	now := *one
-	err := tx.q.QueryRowContext(ctx, `
-		SELECT failures, concurrency FROM endpoints
+	endpoint, err := scanEndpoint(tx.q.QueryRowContext(ctx, `
+		SELECT `+endpointColumns+` FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled' AND (failures < $4 OR rest_until <= $5 OR rest_until > $6) `+
-		tx.d.skipLocked, one.Environment, one.TaxpayerID, one.id, FailureThreshold, micros(c.Now), micros(c.Now.Add(longestLease))).Scan(&now.failures, &now.concurrency)
+		tx.d.skipLocked, one.Environment, one.TaxpayerID, one.id, FailureThreshold, micros(c.Now), micros(c.Now.Add(longestLease))))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, tx.d.wrap("lock endpoint", err)
 	}
+	now := candidate{failures: endpoint.Failures, concurrency: endpoint.Concurrency}
+	most, mostAlone, all := now.maxHeld(), now.maxHeld(), one.share
+	if one.ahead > 0 && now.failures == 0 && now.concurrency >= one.concurrency {
+		mostAlone, all = maxHeldAlone, one.share+one.ahead
+	}
 	// MATERIALIZED: the planner could otherwise evaluate the choice again for each
-	// row, and claim more than the limit.
+	// row, and claim more than the limit. ORDER BY n.id: it could otherwise read all
+	// events of the taxpayer with another index, because equal conditions look alike
+	// to it while it has no statistics.
 	rows, err := tx.q.QueryContext(ctx, `
-		WITH chosen AS MATERIALIZED (
+		WITH held AS MATERIALIZED (
+			SELECT count(*) AS number, sum(CASE WHEN substr(lease, 1, length(cast($12 AS text))) = $12 THEN 0 ELSE 1 END) AS others
+			FROM deliveries WHERE endpoint_id = $3 AND lease <> '' AND lease_until > $4 AND lease_until <= $9),
+		room AS MATERIALIZED (
+			SELECT CASE WHEN others > 0 THEN cast($7 AS bigint) ELSE cast($11 AS bigint) END - number AS free,
+				CASE WHEN others > 0 THEN cast($8 AS bigint) ELSE cast($10 AS bigint) END AS wanted FROM held),
+		chosen AS MATERIALIZED (
 			SELECT d.notice_id FROM deliveries d
 			WHERE d.environment = $1 AND d.taxpayer_id = $2 AND d.endpoint_id = $3
 				AND d.state = 'pending' AND d.run_at <= $4 AND (d.lease_until <= $4 OR d.lease_until > $9)
@@ -182,19 +216,30 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 						AND ((o.lease_until > $4 AND o.lease_until <= $9) OR (o.run_at <= $4
 							AND (o.run_at, o.sequence, o.notice_id) < (d.run_at, d.sequence, d.notice_id)))))
 			ORDER BY d.run_at, d.sequence, d.notice_id
-			LIMIT (SELECT CASE WHEN count(*) + $8 <= $7 THEN $8 WHEN count(*) < $7 THEN $7 - count(*) ELSE 0 END
-				FROM deliveries h WHERE h.endpoint_id = $3 AND h.lease <> '' AND h.lease_until > $4 AND h.lease_until <= $9) `+tx.d.skipLocked+`)
+			LIMIT (SELECT CASE WHEN free < 0 THEN 0 WHEN free < wanted THEN free ELSE wanted END FROM room) `+tx.d.skipLocked+`)
 		UPDATE deliveries SET lease = $5, lease_until = $6
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id IN (SELECT notice_id FROM chosen)
-		RETURNING `+deliveryColumns,
-		one.Environment, one.TaxpayerID, one.id, micros(c.Now), c.Lease, micros(c.Until), now.maxHeld(), int64(one.share),
-		micros(c.Now.Add(longestLease)))
+		RETURNING (SELECT n.body FROM notices n
+			WHERE n.environment = $1 AND n.taxpayer_id = $2 AND n.id BETWEEN notice_id AND notice_id ORDER BY n.id LIMIT 1), `+deliveryColumns,
+		one.Environment, one.TaxpayerID, one.id, micros(c.Now), c.Lease, micros(c.Until), most, int64(one.share),
+		micros(c.Now.Add(longestLease)), int64(all), mostAlone, c.Sender)
 	if err != nil {
 		return nil, tx.d.wrap("claim deliveries", err)
 	}
-	return collect(tx.d, "claim deliveries", rows, func(row row) (Delivery, error) {
-		d, err := scanDelivery(row)
-		d.Failing = now.failures > 0
+	claimed, err := collect(tx.d, "claim deliveries", rows, func(row row) (Delivery, error) {
+		var body []byte
+		d, err := scanDelivery(afterScan{row, []any{&body}})
+		d.Body = body
 		return d, err
 	})
+	slices.SortFunc(claimed, byDue)
+	for i := range claimed {
+		claimed[i].Endpoint, claimed[i].Failing, claimed[i].Ahead = &endpoint, endpoint.Failures > 0, i >= one.share
+	}
+	return claimed, err
+}
+
+// byDue compares deliveries by the order in which they are due.
+func byDue(a, b Delivery) int {
+	return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Revision, b.Revision), strings.Compare(a.EventID, b.EventID))
 }

@@ -117,12 +117,19 @@ func placeholdersFrom(first int, values []string) (list string, args []any) {
 	for size < len(values) {
 		size *= 2
 	}
-	marks := make([]string, size)
 	for i := range size {
-		marks[i] = "$" + strconv.Itoa(first+i)
 		args = append(args, values[min(i, len(values)-1)])
 	}
-	return strings.Join(marks, ", "), args
+	return numbered(first, size), args
+}
+
+// numbered returns the placeholders of count arguments, which begin with $first.
+func numbered(first, count int) string {
+	marks := make([]string, count)
+	for i := range marks {
+		marks[i] = "$" + strconv.Itoa(first+i)
+	}
+	return strings.Join(marks, ", ")
 }
 
 // qualified puts the alias of a table before each of its columns.
