@@ -180,3 +180,6 @@ var (
 	LimitedDial         = limitedDial
 	PostgresUnavailable = postgresUnavailable
 )
+
+// ClosePostgres closes a store on PostgreSQL that has these connections.
+func ClosePostgres(db *sql.DB) error { return (&postgres{db: db}).close() }

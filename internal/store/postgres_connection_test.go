@@ -1,6 +1,9 @@
 package store_test
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
 	"net"
 	"strings"
 	"testing"
@@ -49,5 +52,26 @@ func TestTheSecondServerIsReachedInTime(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// brokenConn is a connection that something else has closed.
+type brokenConn struct{ driver.Conn }
+
+func (c brokenConn) Connect(context.Context) (driver.Conn, error) { return c, nil }
+func (brokenConn) Driver() driver.Driver                          { return nil }
+func (brokenConn) Close() error                                   { return net.ErrClosed }
+
+// A service that stops does not fail because a connection was closed before.
+func TestAClosedConnectionDoesNotKeepAStoreFromClosing(t *testing.T) {
+	t.Parallel()
+	db := sql.OpenDB(brokenConn{})
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close() // back to the pool
+	if err := store.ClosePostgres(db); err != nil {
+		t.Errorf("the store cannot be closed: %v", err)
 	}
 }
