@@ -88,10 +88,11 @@ func (b *bench) consolePages(ctx context.Context, engine string, e *consoleEnv) 
 	if err != nil {
 		return err
 	}
-	for _, page := range []struct {
+	type page struct {
 		name string
 		path func(i int) string
-	}{
+	}
+	pages := []page{
 		{"first page", func(int) string { return "/console/" }},
 		{"update of the first page", func(int) string { return "/console/overview/live" }},
 		{"documents", func(int) string { return "/console/documents" }},
@@ -101,7 +102,11 @@ func (b *bench) consolePages(ctx context.Context, engine string, e *consoleEnv) 
 		{"documents by amount", func(i int) string { return fmt.Sprintf("/console/documents?q=%d.00", i*997%consoleAmounts+1) }},
 		{"rejected documents", func(int) string { return "/console/documents?status=rejected" }},
 		{"one document", func(i int) string { return "/console/documents/" + newest[i%len(newest)].DocumentID }},
-	} {
+	}
+	for _, name := range []string{"documents/new", "work", "exports", "requests", "webhooks", "keys", "taxpayers", "authority", "users", "audit", "account"} {
+		pages = append(pages, page{name, func(int) string { return "/console/" + name }})
+	}
+	for _, page := range pages {
 		if err := e.timeWithin(b, "page: "+page.name+", "+engine, pageGoal, func(i int) error { return browser.get(ctx, page.path(i)) }); err != nil {
 			return err
 		}
