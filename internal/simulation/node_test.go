@@ -103,11 +103,11 @@ func (n *node) boot() {
 		}
 	}
 	n.ctx, n.cancel = context.WithCancel(context.WithValue(w.t.Context(), nodeKey{}, n))
-	n.group, n.ended = new(sync.WaitGroup), make(chan struct{})
 	w.mu.Lock()
+	n.group, n.ended = new(sync.WaitGroup), make(chan struct{})
 	n.dead, n.ready, n.conns = false, false, nil
-	w.mu.Unlock()
 	n.working, n.sending, n.keeping, n.idleUntil, n.hooksIdleUntil, n.pausedUntil = 0, false, false, time.Time{}, time.Time{}, time.Time{}
+	w.mu.Unlock()
 	n.store, n.fence, n.client = nil, nil, nil
 	w.tracef(n.name, "starts")
 	w.spawn(n.group, "start", func() {
@@ -273,9 +273,12 @@ func (n *node) crash() {
 // work claims jobs and does their stages.
 func (n *node) work() {
 	w, limit := n.w, 1+n.w.draw(4)
+	nextTry := w.now().Add(w.between(10*time.Second, 8*time.Minute))
+	w.mu.Lock()
 	n.working++
-	n.nextTry = w.now().Add(w.between(10*time.Second, 8*time.Minute))
+	n.nextTry = nextTry
 	life := n.group
+	w.mu.Unlock()
 	w.spawn(n.group, "claim", func() {
 		jobs, err := n.pipeline.Claim(n.ctx, limit)
 		w.mu.Lock()
@@ -314,8 +317,10 @@ func (n *node) work() {
 // send delivers webhooks that are due.
 func (n *node) send() {
 	w := n.w
+	w.mu.Lock()
 	n.sending = true
 	life := n.group
+	w.mu.Unlock()
 	w.spawn(n.group, "webhooks", func() {
 		attempts, err := n.sender.Step(n.ctx)
 		w.mu.Lock()
@@ -335,11 +340,13 @@ func (n *node) send() {
 // of the contingency.
 func (n *node) keep() {
 	w := n.w
-	if !n.up() || n.keeping {
+	w.mu.Lock()
+	begin, life := n.ready && !n.dead && !n.keeping, n.group
+	n.keeping = n.keeping || begin
+	w.mu.Unlock()
+	if !begin {
 		return
 	}
-	n.keeping = true
-	life := n.group
 	w.spawn(n.group, "heartbeat", func() {
 		signals := pipeline.Signals{Wake: func() {}, Notify: func(store.Scope) {}}
 		err := errors.Join(n.fence.Beat(n.ctx), n.watcher.CheckOutage(n.ctx, signals))

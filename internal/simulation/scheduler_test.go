@@ -198,8 +198,10 @@ func (w *world) step() bool {
 
 // starts are the activities that nodes can begin now.
 func (w *world) starts(now time.Time) (all []func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, n := range w.nodes {
-		if !n.up() {
+		if !n.ready || n.dead {
 			continue
 		}
 		jobs := !w.dueJobs.IsZero() && !w.dueJobs.After(now) || w.waiting && !now.Before(n.nextTry)
@@ -296,8 +298,9 @@ func (w *world) rest() {
 		soon(w.timetable.entries[0].at)
 	}
 	w.timetable.mu.Unlock()
+	w.mu.Lock()
 	for _, n := range w.nodes {
-		if !n.up() {
+		if !n.ready || n.dead {
 			continue
 		}
 		if !w.dueJobs.IsZero() && n.working < w.plan.workers {
@@ -310,6 +313,7 @@ func (w *world) rest() {
 			soon(n.nextTry)
 		}
 	}
+	w.mu.Unlock()
 	timer := time.NewTimer(next.Sub(now))
 	defer timer.Stop()
 	select {
