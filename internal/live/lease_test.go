@@ -183,26 +183,26 @@ func TestAlteredDocumentIsNotSent(t *testing.T) {
 	}
 }
 
-// askedLate tells when the service asks for a verdict.
-type askedLate struct {
+// A watchedAuthority calls asked before each question for a verdict.
+type watchedAuthority struct {
 	Authority
 	asked func()
 }
 
-func (a askedLate) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error) {
+func (a watchedAuthority) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error) {
 	a.asked()
 	return a.Authority.Result(ctx, id, trackID)
 }
 
-// A worker is slow: its lease ends soon when it asks for a verdict. Whatever becomes of the
-// worker, no other one asks within a second. A worker whose lease has ended does not ask.
+// The lease of a slow worker ends soon after it asks for a verdict. Then no other worker may
+// ask within a second, even if the slow one crashes. A worker without a lease does not ask.
 func TestNoSecondWorkerAsksWithinASecond(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
 		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(time.Hour) }))
 		other, asked := w.otherNode(), 0
-		w.options.Authority = askedLate{w.client, func() {
+		w.options.Authority = watchedAuthority{w.client, func() {
 			asked++
 			w.clock.Advance(time.Second)
 			if jobs, err := other.Claim(t.Context(), maxClaim); err != nil || len(jobs) > 0 {

@@ -219,11 +219,11 @@ func (s *Sender) claim(ctx context.Context, ahead int) ([]store.Delivery, error)
 }
 
 // deliverAll makes the attempt of a claimed delivery, and then those of deliveries that
-// were claimed ahead for the same endpoint, without a wait for the record of the previous
-// outcome. It gives these back after an attempt that did
-// not succeed, because the store then decides what the endpoint gets, when they have
-// waited for long, when an outcome cannot be recorded, and when ctx ends: then the service
-// stops, and another node sends the events.
+// were claimed ahead for the same endpoint. It does not wait until the previous outcome is
+// recorded. It gives the deliveries that were claimed ahead back
+//   - after an attempt that did not succeed: the store then decides what the endpoint gets;
+//   - when they have waited for long, or an outcome cannot be recorded;
+//   - when ctx ends: the service stops, and another node sends the events.
 func (s *Sender) deliverAll(ctx, working context.Context, d store.Delivery) {
 	var recording sync.WaitGroup
 	defer recording.Wait()

@@ -171,7 +171,7 @@ type world struct {
 	dueJobs     time.Time
 	dueHooks    time.Time
 	waiting     bool            // suspended jobs exist
-	doubled     map[string]bool // numbers and track ids whose message the network has doubled
+	doubled     map[string]bool // the network delivered a message with this number or track id twice
 	foreign     map[string]bool // digests of documents of another provider
 	problems    []string        // errors of the simulation itself
 	run         oracle.Run

@@ -19,9 +19,9 @@ type DeliveryClaim struct {
 	Now, Until  time.Time
 	Limit       int
 	Failing     int // how many of Limit may go to endpoints whose last attempt failed
-	// Ahead is how many deliveries above Limit the claim may take, for endpoints whose
-	// last attempt succeeded and of which no other sender holds a delivery. The sender
-	// starts them when attempts to the endpoint end.
+	// Ahead is how many more deliveries than Limit the claim may take. It takes them only
+	// for an endpoint whose last attempt succeeded, while no other sender holds a delivery
+	// to it. The sender starts each of them when an attempt to the endpoint ends.
 	Ahead  int
 	Sender string // every lease of this sender begins with it; required for Ahead
 }
