@@ -52,22 +52,22 @@ upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (d
 	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub
 
 histories: ## check that RUNS histories (default 100) of 64 clients are linearizable on each engine, with kills and cut connections
-	HISTORY_RUNS=$(or $(RUNS),100) go test -count=1 -timeout 3h -run '^TestHistories' -v ./cmd/fiscalhub | grep -vE '^ *=== '
+	HISTORY_RUNS=$(or $(RUNS),100) go test -count=1 -timeout 3h -run '^TestHistories' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
 
 kills: ## kill the service RUNS times (default 50) under load and compare all invoices with the authority (ENGINE=sqlite or postgres; default both)
-	KILL_RUNS=$(or $(RUNS),50) KILL_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestKillsUnderLoad$$' -v ./cmd/fiscalhub | grep -vE '^ *=== '
+	KILL_RUNS=$(or $(RUNS),50) KILL_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestKillsUnderLoad$$' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
 
 power: ## cut the power of the disk under load, RUNS times (default 20), for both engines or ENGINE=sqlite or postgres
-	POWER_RUNS=$(or $(RUNS),20) POWER_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestPowerLoss' -v ./cmd/fiscalhub | grep -vE '^ *=== '
+	POWER_RUNS=$(or $(RUNS),20) POWER_ENGINE=$(ENGINE) go test -count=1 -timeout 6h -run '^TestPowerLoss' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
 
 partitions: ## let the network of a cluster fail under load, RUNS times (default 12); needs root
-	PARTITION_RUNS=$(or $(RUNS),12) go test -count=1 -timeout 6h -run '^TestPartitions$$' -v ./cmd/fiscalhub | grep -vE '^ *=== '
+	PARTITION_RUNS=$(or $(RUNS),12) go test -count=1 -timeout 6h -run '^TestPartitions$$' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
 
 simulate: ## run SEEDS new seeds of the simulation (default 10), or from FIRST on; TRACE=1 prints what happens
-	cd internal/simulation && SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) SIMULATE_TRACE=$(TRACE) go test -count=1 -timeout 12h -run '^TestSimulate$$' -v . | grep -vE '^(=== RUN|    --- PASS)'
+	cd internal/simulation && SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) SIMULATE_TRACE=$(TRACE) go test -count=1 -timeout 12h -run '^TestSimulate$$' -v . | grep --line-buffered -vE '^(=== RUN|    --- PASS)'
 
 planted: ## build the simulation with each planted bug, or with NAME, and run up to 1,000 seeds until one shows it
-	cd internal/simulation && PLANTED=$(or $(NAME),all) go test -count=1 -timeout 12h -run '^TestPlanted$$' -v . | grep -E '^(planted|ok|FAIL|---| +--- FAIL)|not found'
+	cd internal/simulation && PLANTED=$(or $(NAME),all) go test -count=1 -timeout 12h -run '^TestPlanted$$' -v . | grep --line-buffered -E '^(planted|ok|FAIL|---| +--- FAIL)|not found'
 
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz

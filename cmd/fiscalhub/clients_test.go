@@ -30,6 +30,7 @@ type clients struct {
 	working sync.WaitGroup
 	made    atomic.Int64
 	count   atomic.Int64 // of acks
+	gate    sync.RWMutex // who holds it keeps the clients from further sales
 
 	mu      sync.Mutex
 	acks    map[int]answer
@@ -58,7 +59,9 @@ func startClientsEvery(t *testing.T, e *env, pause time.Duration, nodes ...*serv
 	for range clientCount {
 		c.working.Go(func() {
 			for ctx.Err() == nil {
+				c.gate.RLock()
 				c.create(t, int(c.made.Add(1)-1)) // ignores ctx, so that no result stays unknown
+				c.gate.RUnlock()
 				select {
 				case <-time.After(pause):
 				case <-ctx.Done():
