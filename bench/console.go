@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -23,8 +22,6 @@ const (
 	consoleBuyers   = 20_000
 	consoleAmounts  = 50_000
 	consoleGoal     = "≤ 20 ms"
-	consoleCalls    = 2 // measurements of creations with and without the data of the console
-	consoleTime     = 5 * time.Second
 	consoleSpread   = 30 * 24 * time.Hour
 	consoleProgress = 100_000 // documents between two lines of progress
 	consoleVariable = "FISCALHUB_BENCH_DOCUMENTS"
@@ -254,14 +251,10 @@ func (e *consoleEnv) timeWithin(b *bench, name, goal string, call func(i int) er
 
 // consoleCreations compares creations of a service that keeps the data of the console
 // with those of one that does not.
-func (b *bench) consoleCreations(ctx context.Context, engine string) error {
-	var with, without float64
-	for i := range 2 * consoleCalls {
-		flags, sum := []string(nil), &with
-		if i%2 == 1 {
-			flags, sum = []string{"--no-console-data"}, &without
-		}
-		b.say("creations on %s %v", engine, flags)
+func (b *bench) consoleCreations(ctx context.Context, engine string) (err error) {
+	b.say("creations on %s with and without the data of the console", engine)
+	var turns [2]func() (float64, error)
+	for i, flags := range [][]string{nil, {"--no-console-data"}} {
 		address, err := b.database(engine, fmt.Sprintf("console_creations_%d", i))
 		if err != nil {
 			return err
@@ -270,13 +263,14 @@ func (b *bench) consoleCreations(ctx context.Context, engine string) error {
 		if err != nil {
 			return err
 		}
-		got, err := s.closed(ctx, consoleTime, s.newInvoices(s.key))
-		if err := errors.Join(err, s.stop()); err != nil {
-			return err
-		}
-		*sum += got.rate(http.StatusAccepted) / consoleCalls
+		defer func() { err = errors.Join(err, s.stop()) }()
+		turns[i] = s.creationTurns(ctx)
 	}
-	b.row("creations/s with the index and the log of the console, "+engine, rateText(with), rateText(without), with/without, "≥ 0.95",
-		"the same without them")
+	with, without, ratio, err := inTurns(turns[0], turns[1])
+	if err != nil {
+		return err
+	}
+	b.row("creations/s with the index and the log of the console, "+engine, rateText(with), rateText(without), ratio, "≥ 0.95",
+		"the same without them, in turns")
 	return nil
 }

@@ -116,55 +116,53 @@ func (b *bench) consolePages(ctx context.Context, engine string, e *consoleEnv) 
 
 // consoleBrowsers compares creations while ten browsers show the console with creations
 // while none does.
-func (b *bench) consoleBrowsers(ctx context.Context, engine string) error {
-	var with, without float64
-	for i := range 2 * consoleCalls {
-		sum, browsers := &with, openBrowsers
-		if i%2 == 1 {
-			sum, browsers = &without, 0
-		}
-		b.say("creations on %s with %d browsers", engine, browsers)
-		rate, err := b.creationsWith(ctx, fmt.Sprintf("console_browsers_%d", i), engine, browsers)
-		if err != nil {
-			return err
-		}
-		*sum += rate / consoleCalls
-	}
-	b.row("creations/s with the console open in ten browsers, "+engine, rateText(with), rateText(without), with/without, "≥ 0.95",
-		"the same without browsers")
-	return nil
-}
-
-func (b *bench) creationsWith(ctx context.Context, name, engine string, browsers int) (rate float64, err error) {
-	address, err := b.database(engine, name)
+func (b *bench) consoleBrowsers(ctx context.Context, engine string) (err error) {
+	b.say("creations on %s with and without %d browsers", engine, openBrowsers)
+	address, err := b.database(engine, "console_browsers")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	s, err := b.startIn(ctx, "sandbox", address)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	open, stop := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer stop()
+	browsers := make([]*consoleBrowser, openBrowsers)
 	for n := range browsers {
-		browser, err := b.signIn(ctx, s, fmt.Sprintf("bench%d", n))
-		if err != nil {
-			return 0, err
+		if browsers[n], err = b.signIn(ctx, s, fmt.Sprintf("bench%d", n)); err != nil {
+			return err
 		}
-		all.Go(func() { browser.watch(open) })
 	}
-	got, err := s.closed(ctx, consoleTime, s.newInvoices(s.key))
-	return got.rate(http.StatusAccepted), err
+	turn := s.creationTurns(ctx)
+	with, without, ratio, err := inTurns(func() (float64, error) {
+		watching, stop := context.WithCancel(ctx)
+		var all sync.WaitGroup
+		for n, browser := range browsers {
+			all.Go(func() { browser.watch(watching, n) })
+		}
+		rate, err := turn()
+		stop()
+		all.Wait()
+		return rate, err
+	}, turn)
+	if err != nil {
+		return err
+	}
+	b.row("creations/s with the console open in ten browsers, "+engine, rateText(with), rateText(without), ratio, "≥ 0.95",
+		"the same without browsers, in turns")
+	return nil
 }
 
-// watch updates the first page as its script does, and looks at the list now and then.
-func (c *consoleBrowser) watch(ctx context.Context) {
+// watch updates the first page as its script does, and looks at the list now and then. The
+// browsers do not begin at the same moment.
+func (c *consoleBrowser) watch(ctx context.Context, browser int) {
+	select {
+	case <-time.After(browserPause * time.Duration(browser) / openBrowsers):
+	case <-ctx.Done():
+	}
 	tick := time.NewTicker(browserPause)
 	defer tick.Stop()
-	for n := 0; ctx.Err() == nil; n++ {
+	for n := browser; ctx.Err() == nil; n++ {
 		path := "/console/overview/live"
 		if n%5 == 0 {
 			path = "/console/documents"
