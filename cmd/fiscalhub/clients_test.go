@@ -30,7 +30,7 @@ type clients struct {
 	working sync.WaitGroup
 	made    atomic.Int64
 	count   atomic.Int64 // of acks
-	gate    sync.RWMutex // who holds it keeps the clients from further sales
+	gate    sync.RWMutex // who holds it keeps the clients from sending requests
 
 	mu      sync.Mutex
 	acks    map[int]answer
@@ -59,9 +59,7 @@ func startClientsEvery(t *testing.T, e *env, pause time.Duration, nodes ...*serv
 	for range clientCount {
 		c.working.Go(func() {
 			for ctx.Err() == nil {
-				c.gate.RLock()
 				c.create(t, int(c.made.Add(1)-1)) // ignores ctx, so that no result stays unknown
-				c.gate.RUnlock()
 				select {
 				case <-time.After(pause):
 				case <-ctx.Done():
@@ -83,15 +81,12 @@ func (c *clients) stopAll() {
 func (c *clients) create(t *testing.T, n int) {
 	begun := time.Now()
 	for attempt := 0; ; attempt++ {
-		got, err := c.env.postInvoice(t.Context(), *c.nodes[(n+attempt)%len(c.nodes)].Load(), n)
+		got, err := c.send(t, n, attempt)
 		pause := 50 * time.Millisecond
 		switch {
-		case t.Context().Err() != nil:
+		case t.Context().Err() != nil, err == nil && got.status == http.StatusAccepted:
 			return
 		case err != nil: // no answer: a node or its connection ended
-		case got.status == http.StatusAccepted:
-			c.acknowledge(n, got, attempt > 0)
-			return
 		case got.status == http.StatusConflict && strings.Contains(got.body, "operational_readiness_failed"):
 			c.mu.Lock()
 			c.refused++
@@ -112,6 +107,17 @@ func (c *clients) create(t *testing.T, n int) {
 		}
 		time.Sleep(pause)
 	}
+}
+
+// send sends one request for invoice n, and keeps its answer when the invoice is accepted.
+func (c *clients) send(t *testing.T, n, attempt int) (answer, error) {
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+	got, err := c.env.postInvoice(t.Context(), *c.nodes[(n+attempt)%len(c.nodes)].Load(), n)
+	if err == nil && got.status == http.StatusAccepted {
+		c.acknowledge(n, got, attempt > 0)
+	}
+	return got, err
 }
 
 func (c *clients) acknowledge(n int, got answer, again bool) {

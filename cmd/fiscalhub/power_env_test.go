@@ -141,8 +141,8 @@ func (p *powerEnv) restart(t *testing.T) {
 	runJSON(t, new(any), append([]string{"reconcile", "--taxpayer", p.client.taxpayer}, flags...)...)
 }
 
-// lost counts the acknowledged invoices that the database does not have. The clients make
-// no sales meanwhile: a series would have ten times as many invoices, and say no more.
+// lost counts the acknowledged invoices that the database does not have. The clients send
+// nothing meanwhile: a series would have ten times as many invoices, and say no more.
 func (p *powerEnv) lost(t *testing.T) (count int) {
 	t.Helper()
 	p.clients.gate.Lock()
