@@ -17,6 +17,9 @@ const (
 	clientPause = 100 * time.Millisecond
 	// settleLimit is how long a client repeats the request for one invoice.
 	settleLimit = 2 * time.Minute
+	// verdictLimit is how long the tests wait until every document has its final status.
+	// A busy machine with thousands of documents needs minutes.
+	verdictLimit = 20 * time.Minute
 )
 
 // clients are integrators that create live invoices at the same time, through two nodes.

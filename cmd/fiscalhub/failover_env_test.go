@@ -98,7 +98,7 @@ func (c *cluster) settle(t *testing.T) time.Duration {
 	c.clients.stopAll()
 	begun := time.Now()
 	for _, n := range c.nodes {
-		eventually(t, 3*time.Minute, "every document has its final status", func() bool { return c.isSettled(t, n.base) })
+		eventually(t, verdictLimit, "every document has its final status", func() bool { return c.isSettled(t, n.base) })
 	}
 	return time.Since(begun)
 }

@@ -68,7 +68,7 @@ func killUnderLoad(t *testing.T, engine string, kills int) {
 	c.stopAll()
 	settling := time.Now()
 	for _, n := range nodes {
-		eventually(t, 20*time.Minute, "every document has its final status", func() bool { return e.isSettled(t, n.base) })
+		eventually(t, verdictLimit, "every document has its final status", func() bool { return e.isSettled(t, n.base) })
 	}
 	settled := time.Since(settling)
 	c.checkReplays(t)

@@ -38,7 +38,7 @@ func TestKilledServiceIssuesEachDocumentOnce(t *testing.T) {
 			base.Store(&server.base)
 		}
 		<-created
-		eventually(t, 3*time.Minute, "every document has its final status", func() bool { return w.isSettled(t, server.base) })
+		eventually(t, verdictLimit, "every document has its final status", func() bool { return w.isSettled(t, server.base) })
 		w.checkDocuments(t, documents)
 	})
 }
@@ -73,6 +73,6 @@ func TestSurvivingNodeFinishesAllDocuments(t *testing.T) {
 		w.createInvoice(t.Context(), t, &base, n)
 	}
 	first.ended(t)
-	eventually(t, 3*time.Minute, "every document has its final status", func() bool { return w.isSettled(t, second.base) })
+	eventually(t, verdictLimit, "every document has its final status", func() bool { return w.isSettled(t, second.base) })
 	w.checkDocuments(t, documents)
 }

@@ -126,7 +126,7 @@ func (c *partitionedCluster) finish(t *testing.T) (ledger, time.Duration) {
 	c.clients.stopAll()
 	begun := time.Now()
 	for _, n := range c.nodes {
-		eventually(t, 3*time.Minute, "every document has its final status", func() bool { return c.isSettled(t, n.base) })
+		eventually(t, verdictLimit, "every document has its final status", func() bool { return c.isSettled(t, n.base) })
 	}
 	settled := time.Since(begun)
 	c.clients.checkReplays(t)

@@ -200,7 +200,7 @@ func (p *powerEnv) checkWitness(t *testing.T, seed uint64) {
 func (p *powerEnv) settle(t *testing.T) {
 	t.Helper()
 	p.clients.stopAll()
-	eventually(t, 3*time.Minute, "every document has its final status", func() bool { return p.isSettled(t, p.server.base) })
+	eventually(t, verdictLimit, "every document has its final status", func() bool { return p.isSettled(t, p.server.base) })
 }
 
 // makeUnsafe gives the running PostgreSQL server a setting that the service refuses when it

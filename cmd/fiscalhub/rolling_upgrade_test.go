@@ -162,7 +162,7 @@ func (u *rollingUpgrade) finish(t *testing.T, before map[string]string) time.Dur
 	t.Helper()
 	u.clients.stopAll()
 	begun := time.Now()
-	eventually(t, 3*time.Minute, "every document has its final status", func() bool { return u.isSettled(t, u.nodes[0].base) })
+	eventually(t, verdictLimit, "every document has its final status", func() bool { return u.isSettled(t, u.nodes[0].base) })
 	took := time.Since(begun)
 	u.clients.checkReplays(t)
 	s := storetest.Open(t, u.address, time.Now)
