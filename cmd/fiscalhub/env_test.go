@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -198,10 +196,7 @@ func (e *env) checkDocuments(t *testing.T, count int) {
 		}
 		contents[d.ENCF] = d.SHA256
 	}
-	s, err := store.Open(t.Context(), e.address, store.Options{Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := e.openStore(t)
 	defer func() { _ = s.Close() }()
 	scope := store.Scope{Environment: fiscal.Certification, TaxpayerID: e.client.taxpayer}
 	taken := int64(0)

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -28,16 +27,28 @@ type ledger struct {
 	violations int // of the authority's rules
 }
 
+// openStore opens the database of the service. A server that has just begun to serve, or
+// that other processes keep busy, may answer late.
+func (e *env) openStore(t *testing.T) (s *store.Store) {
+	t.Helper()
+	var err error
+	eventually(t, settleLimit, "the database can be opened", func() bool {
+		s, err = store.Open(t.Context(), e.address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		return !errors.Is(err, store.ErrUnavailable)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // checkLedger compares the invoices of the clients with the authority, and reports every
 // difference as an error of the test, except for lost invoices and for the given kinds
 // of violations.
 func (c *clients) checkLedger(t *testing.T, allowed ...simulator.ViolationKind) ledger {
 	t.Helper()
 	e := c.env
-	s, err := store.Open(t.Context(), e.address, store.Options{Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := e.openStore(t)
 	defer func() { _ = s.Close() }()
 	var l ledger
 	for _, v := range e.sim.Violations() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
-	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/powertest"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -147,10 +145,7 @@ func (p *powerEnv) lost(t *testing.T) (count int) {
 	t.Helper()
 	p.clients.gate.Lock()
 	defer p.clients.gate.Unlock()
-	s, err := store.Open(t.Context(), p.address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := p.openStore(t)
 	defer func() { _ = s.Close() }() // before the next cut
 	for n, first := range p.clients.acks {
 		if inv, err := s.InvoiceByExternalID(t.Context(), p.scope(), "ext-"+strconv.Itoa(n)); err != nil || inv.ID != first.id() {
