@@ -56,6 +56,7 @@ type webhookDeliveriesCmd struct {
 
 // deliveryView is an attempt to deliver an event, in JSON.
 type deliveryView struct {
+	RequestID     string  `json:"request_id"` // that the endpoint has received
 	EventID       string  `json:"event_id"`
 	Type          string  `json:"type"`
 	Attempt       int64   `json:"attempt"`
@@ -69,7 +70,7 @@ type deliveryView struct {
 
 func newDeliveryView(a store.DeliveryAttempt) deliveryView {
 	v := deliveryView{
-		EventID: a.EventID, Type: a.Kind, Attempt: a.Number, AttemptedAt: formatTime(a.At), TookMS: a.Took.Milliseconds(),
+		RequestID: notify.AttemptRequestID(a.ID), EventID: a.EventID, Type: a.Kind, Attempt: a.Number, AttemptedAt: formatTime(a.At), TookMS: a.Took.Milliseconds(),
 		NextAttemptAt: optionalTime(a.NextAt), Error: optional(a.Error), Answer: string(a.Answer),
 	}
 	if a.HTTPStatus != 0 {

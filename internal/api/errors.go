@@ -195,7 +195,7 @@ func toAPIError(err error) *apiError {
 			"the taxpayer already has the largest number of webhook endpoints; delete one first",
 			"el contribuyente ya tiene el máximo de puntos de recepción (webhooks); elimine uno primero")})
 	case errors.As(err, &invalidMessage):
-		return invalid(fiscal.Problem{Field: "data.xml_base64", Code: fiscal.CodeInvalidFormat, Message: invalidMessage.Reason})
+		return invalid(invalidMessage.Problem)
 	case errors.As(err, &conflict):
 		return &apiError{status: http.StatusConflict, code: "external_id_conflict",
 			invoice: conflict.InvoiceID,

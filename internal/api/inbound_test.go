@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
@@ -171,13 +172,13 @@ func TestInboundRefusesInvalidMessages(t *testing.T) {
 			err  error
 			want string
 		}{
-			{&live.InvalidMessageError{Reason: lang.Literal("not so")}, "422 validation_error"},
+			{&live.InvalidMessageError{Problem: fiscal.Problem{Field: "data.encf", Code: fiscal.CodeInvalidFormat, Message: lang.Literal("not so")}}, "422 validation_error"},
 			{fmt.Errorf("busy: %w", store.ErrUnavailable), "503 service_unavailable"},
 			{errors.New("a bug"), "500 internal_error"},
 		} {
 			r.err = tt.err
 			a := e.send(signedMessage(source.ID, "m", now, inboundBody("E310000000001", ""), secret))
-			if fmt.Sprint(a.status, " ", a.code()) != tt.want || (a.status == 422 && (a.details(t)[0].Field != "data.xml_base64" || a.details(t)[0].Message != "not so")) {
+			if fmt.Sprint(a.status, " ", a.code()) != tt.want || (a.status == 422 && (a.details(t)[0].Field != "data.encf" || a.details(t)[0].Code != fiscal.CodeInvalidFormat || a.details(t)[0].Message != "not so")) {
 				t.Errorf("%v: want %s, got %s", tt.err, tt.want, a)
 			}
 		}

@@ -70,10 +70,11 @@ func (a *API) table() []route {
 }
 
 // match finds the operation of a request. Each path has exactly one spelling:
-// match does not clean or decode paths, and does not redirect.
+// match does not clean or decode paths, and does not redirect. A parameter with
+// percent signs is not decoded either: it is a malformed id.
 func (a *API) match(x *exchange) (*route, map[string]string, error) {
 	path := x.r.URL.EscapedPath()
-	if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "%;") {
+	if !strings.HasPrefix(path, "/") || hidesStructure(path) {
 		return nil, nil, notFound()
 	}
 	parts := strings.Split(path[1:], "/")
@@ -101,6 +102,14 @@ func (a *API) match(x *exchange) (*route, map[string]string, error) {
 		return nil, nil, methodNotAllowed(strings.Join(allow, ", "))
 	}
 	return nil, nil, notFound()
+}
+
+// hidesStructure reports whether an escaped path has a semicolon, or an escaped slash,
+// dot, semicolon or zero byte. Programs differ in which segments they see in such a path.
+func hidesStructure(path string) bool {
+	path = strings.ToLower(path)
+	return strings.Contains(path, ";") || strings.Contains(path, "%2f") || strings.Contains(path, "%2e") ||
+		strings.Contains(path, "%3b") || strings.Contains(path, "%00")
 }
 
 // params returns the parameters of a path, or false when the path is not that of

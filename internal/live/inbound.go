@@ -36,11 +36,16 @@ type Received struct {
 	Duplicate bool // it was received before, and nothing was done
 }
 
-// InvalidMessageError says why a message has no effect: it is malformed, or it does
-// not agree with the document that it names.
-type InvalidMessageError struct{ Reason lang.Message }
+// InvalidMessageError says why a message has no effect: it is malformed, its source may
+// not send its kind, or it does not agree with the document that it names.
+type InvalidMessageError struct{ Problem fiscal.Problem }
 
-func (e *InvalidMessageError) Error() string { return e.Reason.String() }
+func (e *InvalidMessageError) Error() string { return e.Problem.Message.String() }
+
+// invalidXML returns the error of a message whose signed XML has no effect.
+func invalidXML(reason lang.Message) *InvalidMessageError {
+	return &InvalidMessageError{fiscal.Problem{Field: "data.xml_base64", Code: fiscal.CodeInvalidFormat, Message: reason}}
+}
 
 // Responses takes in commercial responses of buyers.
 type Responses interface {
@@ -133,13 +138,13 @@ func (b *Inbox) Receive(ctx context.Context, in Inbound) (Received, error) {
 	})
 	switch {
 	case errors.Is(err, reply.ErrMismatch):
-		err = &InvalidMessageError{lang.Messagef(
+		err = invalidXML(lang.Messagef(
 			"the message does not agree with the document that it names, or the document cannot have such a message",
-			"el mensaje no coincide con el comprobante que nombra, o el comprobante no admite ese mensaje")}
+			"el mensaje no coincide con el comprobante que nombra, o el comprobante no admite ese mensaje"))
 	case errors.Is(err, reply.ErrTooMany):
-		err = &InvalidMessageError{lang.Messagef(
+		err = invalidXML(lang.Messagef(
 			"the document already has the largest number of messages of this kind",
-			"el comprobante ya tiene el máximo de mensajes de este tipo")}
+			"el comprobante ya tiene el máximo de mensajes de este tipo"))
 	}
 	return received, err
 }
@@ -175,36 +180,37 @@ type verifiedMessage struct {
 	apply  func(ctx context.Context, tx *store.Tx, issued store.Issued) (after store.Invoice, notified bool, err error)
 }
 
-// verify verifies the signature of a message and reads it.
+// verify checks that the source may send a message of its kind, verifies the signature
+// of the message and reads it.
 func (b *Inbox) verify(in Inbound) (verifiedMessage, error) {
+	if !slices.Contains(in.Source.Kinds, in.Kind) {
+		return verifiedMessage{}, &InvalidMessageError{fiscal.Problem{Field: "type", Code: fiscal.CodeInvalidEnum, Message: lang.Messagef(
+			"must be %s for this source", "debe ser %s para esta fuente", lang.OneOf(in.Source.Kinds))}}
+	}
 	var m verifiedMessage
 	var encf string
 	var err error
-	switch in.Kind {
-	case event.InboundCommercial:
+	if in.Kind == event.InboundCommercial {
 		var r reply.Response
 		r, err = reply.ReadResponse(in.XML, b.roots, b.now())
 		m.issuer, m.xml, encf = r.IssuerRNC, r.XML, r.ENCF
 		m.apply = func(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, bool, error) {
 			return b.responses.Apply(ctx, tx, issued, r)
 		}
-	case event.InboundReceipt:
+	} else {
 		var r fiscal.Acknowledgement
 		r, err = reply.ReadAcknowledgement(in.XML, b.roots, b.now())
 		m.issuer, m.xml, encf = r.RNC, r.XML, r.ENCF
 		m.apply = func(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, bool, error) {
 			return b.receipt(ctx, tx, issued, r)
 		}
-	default:
-		return m, &InvalidMessageError{lang.Messagef("there is no message of the kind %s", "no existe un mensaje del tipo %s", in.Kind)}
 	}
 	if err != nil {
-		return m, &InvalidMessageError{whyRefused(err)}
+		return m, invalidXML(whyRefused(err))
 	}
-	if encf != in.ENCF || !slices.Contains(in.Source.Kinds, in.Kind) {
-		return m, &InvalidMessageError{lang.Messagef(
-			"the message names another document than data.encf, or the source may not send messages of its kind",
-			"el mensaje nombra otro comprobante que data.encf, o la fuente no puede enviar mensajes de ese tipo")}
+	if encf != in.ENCF {
+		return m, &InvalidMessageError{fiscal.Problem{Field: "data.encf", Code: fiscal.CodeInvalidFormat, Message: lang.Messagef(
+			"must be the eNCF that the message names", "debe ser el eNCF que el mensaje nombra")}}
 	}
 	return m, nil
 }

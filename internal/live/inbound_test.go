@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -187,19 +188,27 @@ func TestReceiveInboundMessages(t *testing.T) {
 			change(&in)
 			return w.inbox.Receive(t.Context(), in)
 		}
-		for name, change := range map[string]func(*Inbound){
-			"another number":   func(in *Inbound) { in.ENCF = other.ENCF },
-			"another kind":     func(in *Inbound) { in.Kind = "ecf.unheard_of" },
-			"not its kind":     func(in *Inbound) { in.Kind = event.InboundCommercial },
-			"not allowed":      func(in *Inbound) { in.Source.Kinds = []string{event.InboundCommercial} },
-			"altered":          func(in *Inbound) { in.XML = slices.Concat(in.XML[:len(in.XML)/2], []byte("x"), in.XML[len(in.XML)/2:]) },
-			"not XML":          func(in *Inbound) { in.XML = []byte("received") },
-			"another buyer":    func(in *Inbound) { in.XML = w.receiptOf(t, inv.ENCF, "131000001") },
-			"of the next year": func(in *Inbound) { in.XML = nil },
+		for _, tt := range []struct {
+			name, field string
+			change      func(*Inbound)
+		}{
+			{"another number", "data.encf", func(in *Inbound) { in.ENCF = other.ENCF }},
+			{"an unknown kind", "type", func(in *Inbound) { in.Kind = strings.Repeat("ecf.unheard_of", 1000) }},
+			{"not its kind", "data.xml_base64", func(in *Inbound) { in.Kind = event.InboundCommercial }},
+			{"not allowed", "type", func(in *Inbound) { in.Source.Kinds = []string{event.InboundCommercial} }},
+			{"altered", "data.xml_base64", func(in *Inbound) {
+				in.XML = slices.Concat(in.XML[:len(in.XML)/2], []byte("x"), in.XML[len(in.XML)/2:])
+			}},
+			{"not XML", "data.xml_base64", func(in *Inbound) { in.XML = []byte("received") }},
+			{"another buyer", "data.xml_base64", func(in *Inbound) { in.XML = w.receiptOf(t, inv.ENCF, "131000001") }},
+			{"no XML", "data.xml_base64", func(in *Inbound) { in.XML = nil }},
 		} {
-			var unfit *InvalidMessageError
-			if _, err := hear(change); !errors.As(err, &unfit) {
-				t.Errorf("%s: %v, want Unfit", name, err)
+			var invalid *InvalidMessageError
+			_, err := hear(tt.change)
+			if !errors.As(err, &invalid) || invalid.Problem.Field != tt.field {
+				t.Errorf("%s: %v, want a problem of %s", tt.name, err, tt.field)
+			} else if len(invalid.Error()) > 500 {
+				t.Errorf("%s: the message repeats a long value: %.80s…", tt.name, invalid)
 			}
 		}
 		for name, change := range map[string]func(*Inbound){

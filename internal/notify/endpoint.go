@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
@@ -145,7 +146,7 @@ func (s *Endpoints) Test(ctx context.Context, scope store.Scope, id string) (web
 		return webhook.Result{}, err
 	}
 	attempt := store.NewID()
-	result := s.poster.Post(ctx, webhook.Message{URL: e.URL, ID: n.ID, Body: n.Body, Secrets: secrets, RequestID: attempt})
+	result := s.poster.Post(ctx, webhook.Message{URL: e.URL, ID: n.ID, Body: n.Body, Secrets: secrets, RequestID: AttemptRequestID(attempt)})
 	if result.Error == webhook.ClassStopped {
 		return webhook.Result{}, context.Cause(ctx)
 	}
@@ -155,8 +156,13 @@ func (s *Endpoints) Test(ctx context.Context, scope store.Scope, id string) (web
 	})
 }
 
-// newAttempt returns the log entry of an attempt. Its id is the request id that the
-// endpoint has received.
+// AttemptRequestID returns the request id that an endpoint receives with an attempt: the
+// id of the attempt in the form of all request ids.
+func AttemptRequestID(attemptID string) string {
+	return "req_" + strings.ReplaceAll(attemptID, "-", "")
+}
+
+// newAttempt returns the log entry of an attempt.
 func newAttempt(id string, scope store.Scope, endpointID string, n store.Event, number int64, at time.Time, r webhook.Result) store.DeliveryAttempt {
 	return store.DeliveryAttempt{
 		Scope: scope, ID: id, EndpointID: endpointID, EventID: n.ID, Kind: n.Kind, Number: number, At: at, Took: r.Took,

@@ -249,6 +249,9 @@ func TestTestPostsOneEvent(t *testing.T) {
 		if len(log) != 2 || log[1].Kind != "webhook.test" || log[1].Error != "status_418" || string(log[1].Answer) != "short and stout" || log[0].Error != "" {
 			t.Errorf("the log: %+v", log)
 		}
+		if id := got[1].header.Get("X-Request-Id"); !requestIDForm.MatchString(id) || len(log) > 0 && id != AttemptRequestID(log[0].ID) {
+			t.Errorf("the request id is %s, and the log has %+v", id, log)
+		}
 		if hook := e.read(hook); hook.Failures != 0 || hook.Status != store.EndpointDisabled {
 			t.Errorf("the test counted as a failure: %+v", hook)
 		}

@@ -266,7 +266,8 @@ func (s *Sender) attempt(ctx context.Context, d store.Delivery) (record func(), 
 		s.release(ctx, d, d.RunAt) // the sender continues when the endpoint is enabled
 		return nothing, false
 	}
-	at := s.now()
+	at, id := s.now(), store.NewID()
+	message.RequestID = AttemptRequestID(id)
 	if s.onPoint("before send") != nil {
 		return nothing, false
 	}
@@ -283,7 +284,7 @@ func (s *Sender) attempt(ctx context.Context, d store.Delivery) (record func(), 
 		return stop, false
 	}
 	o := outcome(d, result, s.now(), s.pace, s.random)
-	o.Attempt = newAttempt(message.RequestID, d.Scope, d.EndpointID, store.Event{ID: d.EventID, Kind: d.Kind}, d.Attempt+1, at, result)
+	o.Attempt = newAttempt(id, d.Scope, d.EndpointID, store.Event{ID: d.EventID, Kind: d.Kind}, d.Attempt+1, at, result)
 	if o.State == store.DeliveryPending {
 		o.Attempt.NextAt = o.RunAt
 	}
@@ -311,7 +312,7 @@ func (s *Sender) prepare(ctx context.Context, d store.Delivery) (webhook.Message
 	}
 	secrets, err := endpointSecrets(s.secrets, e, s.now())
 	body = event.Absolute(body, s.baseURL) // the same bytes as in the feed
-	return webhook.Message{URL: e.URL, ID: d.EventID, Body: body, Secrets: secrets, RequestID: store.NewID()}, e, err
+	return webhook.Message{URL: e.URL, ID: d.EventID, Body: body, Secrets: secrets}, e, err
 }
 
 // endpoint returns the endpoint of a delivery as the claim has read it, and reads it again

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -18,6 +19,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
+
+// requestIDForm is the form of a request id in the OpenAPI document.
+var requestIDForm = regexp.MustCompile(`^req_[0-9a-f]{32}$`)
 
 // A delivery that fails nine times succeeds at the tenth attempt. All attempts follow the
 // schedule, have the same event id, and are signed with the time of the attempt.
@@ -74,7 +78,11 @@ func TestRetriesFollowTheSchedule(t *testing.T) {
 			if err := webhook.Verify(l.header, l.body, times[i], secret); err != nil {
 				t.Errorf("attempt %d: %v", i+1, err)
 			}
-			ids[l.header.Get("X-Request-Id")] = true
+			id := l.header.Get("X-Request-Id")
+			if !requestIDForm.MatchString(id) {
+				t.Errorf("attempt %d has the request id %s", i+1, id)
+			}
+			ids[id] = true
 		}
 		log := e.log(hook)
 		if len(log) != 10 || log[0].Error != "" || log[0].HTTPStatus != 200 || log[0].Number != 10 || !log[0].NextAt.IsZero() ||
@@ -82,7 +90,7 @@ func TestRetriesFollowTheSchedule(t *testing.T) {
 			t.Errorf("the log: %+v", log)
 		}
 		for _, a := range log {
-			if !ids[a.ID] {
+			if !ids[AttemptRequestID(a.ID)] {
 				t.Errorf("the log names %s, which the receiver never saw", a.ID)
 			}
 		}
