@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/cursor"
@@ -47,7 +48,7 @@ func (a *API) createEndpoint(x *exchange) error {
 // storeEndpoint validates the request and stores the endpoint. A known key
 // returns its stored answer, even when the request breaks a rule by now.
 func (a *API) storeEndpoint(ctx context.Context, scope store.Scope, document *strictjson.Document, in notify.Intent) (notify.Created, error) {
-	endpoint, err := decodeEndpoint(document)
+	endpoint, err := a.decodeEndpoint(document)
 	if err != nil {
 		known, recallErr := a.endpoints.StoredAnswer(ctx, scope, in)
 		if errors.Is(recallErr, store.ErrNotFound) {
@@ -64,7 +65,9 @@ func (a *API) storeEndpoint(ctx context.Context, scope store.Scope, document *st
 	return created, err
 }
 
-func decodeEndpoint(document *strictjson.Document) (n notify.EndpointSpec, err error) {
+// decodeEndpoint returns the endpoint that the request describes. When the request has the
+// wrong form, the error also has the problems of the members whose form is right.
+func (a *API) decodeEndpoint(document *strictjson.Document) (n notify.EndpointSpec, err error) {
 	var d bodyDecoder
 	members := d.document(document, "url", "events", "description")
 	for name, v := range members {
@@ -80,6 +83,14 @@ func decodeEndpoint(document *strictjson.Document) (n notify.EndpointSpec, err e
 	for _, name := range []string{"url", "events"} {
 		if _, ok := members[name]; !ok && members != nil {
 			d.add(name, fiscal.CodeRequired, lang.Messagef("is required", "es obligatorio"))
+		}
+	}
+	if formed := len(d.problems); formed > 0 && members != nil {
+		wrong := func(p fiscal.Problem) bool {
+			return slices.ContainsFunc(d.problems[:formed], func(f fiscal.Problem) bool { return topMember(f.Field) == topMember(p.Field) })
+		}
+		for _, p := range slices.DeleteFunc(a.endpoints.Check(n), wrong) {
+			d.add(p.Field, p.Code, p.Message)
 		}
 	}
 	return n, d.err()

@@ -19,9 +19,8 @@ const (
 	maxProblems    = 100 // of the list of kinds
 )
 
-// check returns all problems of a new endpoint as fiscal.Problems, with the field names
-// of the API.
-func (n EndpointSpec) check(guard netguard.Guard) error {
+// Check returns all problems of a new endpoint, with the field names of the API.
+func (s *Endpoints) Check(n EndpointSpec) fiscal.Problems {
 	var all fiscal.Problems
 	add := func(field, code string, message lang.Message) {
 		all = append(all, fiscal.Problem{Field: field, Code: code, Message: message})
@@ -48,7 +47,7 @@ func (n EndpointSpec) check(guard netguard.Guard) error {
 	if len(n.Kinds) == 0 {
 		add("events", fiscal.CodeTooFewItems, lang.Messagef("must name * or at least one kind of event", "debe nombrar * o por lo menos un tipo de evento"))
 	}
-	switch err := webhook.CheckURL(n.URL, guard); {
+	switch err := webhook.CheckURL(n.URL, s.guard); {
 	case n.URL == "":
 		add("url", fiscal.CodeRequired, lang.Messagef("is required", "es obligatorio"))
 	case len(n.URL) > netguard.MaxURL:
@@ -59,9 +58,6 @@ func (n EndpointSpec) check(guard netguard.Guard) error {
 		add("url", fiscal.CodeInvalidFormat, lang.Messagef(
 			"must be an https address of a public host at port 443: %s",
 			"debe ser una dirección https de un servidor público en el puerto 443: %s", err))
-	}
-	if len(all) == 0 {
-		return nil
 	}
 	return all
 }

@@ -80,8 +80,8 @@ func (s *Endpoints) Create(ctx context.Context, n EndpointSpec, in Intent) (Crea
 }
 
 func (s *Endpoints) create(ctx context.Context, n EndpointSpec, in Intent) (made Created, err error) {
-	if err := n.check(s.guard); err != nil {
-		return Created{}, err
+	if problems := s.Check(n); len(problems) > 0 {
+		return Created{}, problems
 	}
 	now := s.now().UTC().Truncate(time.Millisecond)
 	secret := webhook.NewSecret()
