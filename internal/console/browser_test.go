@@ -96,8 +96,8 @@ func TestAPersonInABrowser(t *testing.T) {
 	b.wait(`location.pathname === '/console/'`)
 }
 
-// An element updates itself without a reload, keeps the focus, and reloads the page when
-// the session has ended.
+// An element updates itself without a reload, keeps the focus, says when the service cannot
+// answer, and reloads the page when the session has ended.
 func TestALiveFragmentInABrowser(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -109,7 +109,13 @@ func TestALiveFragmentInABrowser(t *testing.T) {
 			e.must(err)
 		}
 	}
-	e.addLive("/console/test-live", func(x *request) error { return x.fragment("test-live", shown.Load()) })
+	var broken atomic.Bool
+	e.addLive("/console/test-live", func(x *request) error {
+		if broken.Load() {
+			return store.ErrUnavailable
+		}
+		return x.fragment("test-live", shown.Load())
+	})
 	e.addLive("/console/test-page", func(x *request) error {
 		element, err := x.live("/console/test-live", "test-live", shown.Load())
 		if err != nil {
@@ -124,6 +130,10 @@ func TestALiveFragmentInABrowser(t *testing.T) {
 	b.evaluate(`(window.mark = 1, document.querySelector('#link').focus(), true)`)
 	shown.Store("dos")
 	b.wait(`document.querySelector('#link').innerText === 'dos' && window.mark === 1 && document.activeElement.id === 'link'`)
+	broken.Store(true)
+	b.wait(`!document.querySelector('#stale').hidden`)
+	broken.Store(false)
+	b.wait(`document.querySelector('#stale').hidden`)
 	_, err := e.people.Disable(t.Context(), u.ID)
 	e.must(err)
 	b.wait(`location.pathname === '/console/sign-in'`)

@@ -266,15 +266,18 @@ func (c *Console) serve(x *request) error {
 	if err := c.identify(x); err != nil {
 		return err
 	}
-	found, allow := c.match(x)
+	found, others := c.match(x)
+	allow := x.allowed(others)
 	switch {
-	case found == nil && len(allow) == 0:
+	case found == nil && len(others) == 0:
 		return errNotFound
 	case found != nil && found.public:
 		x.page = found
 		return x.run()
-	case !x.signedIn():
+	case !x.signedIn() && len(allow) == 0:
 		return x.redirect(signInAddress(x.Request))
+	case found == nil && len(allow) == 0:
+		return errNotFound
 	case found == nil:
 		x.w.Header().Set("Allow", strings.Join(allow, ", "))
 		return errMethod
@@ -284,6 +287,17 @@ func (c *Console) serve(x *request) error {
 		return err
 	}
 	return x.run()
+}
+
+// allowed returns the methods of pages that the person may see.
+func (x *request) allowed(pages []*page) (methods []string) {
+	for _, p := range pages {
+		if p.public || x.signedIn() && slices.Contains(p.see, x.viewer.Role()) {
+			methods = append(methods, p.method)
+		}
+	}
+	slices.Sort(methods)
+	return slices.Compact(methods)
 }
 
 // authorize checks the role of the person. What a role may not see does not exist for it.

@@ -51,6 +51,10 @@ func (x *request) advise(f documentFacts) advice {
 	case fiscal.Queued, fiscal.Submitted, fiscal.Processing, fiscal.Accepted, fiscal.Delivered:
 		a.Notes = inv.Messages
 	}
+	if inv.Environment == fiscal.Sandbox && inv.Status == fiscal.Accepted {
+		key = "advice.sandbox_accepted"
+		a.Title = x.text(key + ".title")
+	}
 	if len(a.Reasons) == 0 {
 		a.Reasons = []reason{{Meaning: x.text(key + ".why")}}
 	}

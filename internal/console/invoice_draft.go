@@ -34,6 +34,15 @@ type draftLine struct {
 // Amount returns an amount for the function money.
 func (draftView) Amount(d fiscal.Decimal) string { return d.StringFixed(2) }
 
+// IssueDate returns the date of issue as the printed page has it, and what was entered when
+// that is no date.
+func (v draftView) IssueDate() string {
+	if day, err := fiscal.ParseDate(v.Form.Value("issue_date")); err == nil {
+		return day.DGIIString()
+	}
+	return v.Form.Value("issue_date")
+}
+
 // Rate returns the percentage of a line's ITBIS; 0 for a line without.
 func (l draftLine) Rate() string { return l.Indicator.Rate().String() }
 

@@ -70,6 +70,25 @@ func TestAnAccountantInABrowser(t *testing.T) {
 	b.picture("issue-dark")
 }
 
+// What a person has written stays in the form when the session ends, and the page says what
+// to do.
+func TestAnInvoiceStaysInItsFormWhenTheSessionEnds(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	b := e.openTab()
+	u := b.signIn(e, store.RoleAccountant, e.taxpayer)
+	b.open(issueAddress)
+	b.fill(`[name="lines.0.description"]`, "Cemento")
+	_, err := e.people.Disable(t.Context(), u.ID)
+	e.must(err)
+	stays := ` && document.getElementsByName('lines.0.description')[0].value.startsWith('Cemento')`
+	b.click(`button[value="add_line"]`)
+	b.wait(`!document.querySelector('[data-unsent]').hidden` + stays)
+	b.evaluate(`(document.querySelector('[data-unsent]').hidden = true)`)
+	b.fill(`[name="lines.0.description"]`, " gris")
+	b.wait(`!document.querySelector('[data-unsent]').hidden` + stays)
+}
+
 // The pages of operators about work and the authority update themselves.
 func TestPendingWorkInABrowser(t *testing.T) {
 	t.Parallel()

@@ -161,6 +161,8 @@ func TestTheDraftHasTotals(t *testing.T) {
 		want   []string
 	}{
 		{nil, []string{"RD$\u00a02,360.00", "Listo para emitir", "No es un comprobante fiscal"}},
+		{[]string{"issue_date", "2026-11-05"}, []string{"Fecha de emisión: 05-11-2026"}},
+		{[]string{"issue_date", "ayer"}, []string{"Fecha de emisión: ayer"}},
 		{[]string{"buyer.tax_id", "199000022"}, []string{"dígito verificador no corresponde", "Listo para emitir"}},
 		{[]string{"buyer.tax_id", "199-00001-3"}, []string{"dígito verificador correctos"}},
 		{[]string{"lines.1.description", "x", "lines.1.quantity", "2"}, []string{"RD$\u00a02,360.00", "Falta"}},

@@ -64,9 +64,10 @@ func integrators() []store.Role {
 // integrationEditors returns the roles that change keys and webhooks.
 func integrationEditors() []store.Role { return []store.Role{store.RoleOperator, store.RoleDeveloper} }
 
-// match finds the page of a request. When there is none it returns the methods that the
-// address has. An address with fixed segments wins over one with parameters.
-func (c *Console) match(x *request) (found *page, allow []string) {
+// match finds the page of a request. When there is none it returns the pages that the
+// address has with other methods. An address with fixed segments wins over one with
+// parameters.
+func (c *Console) match(x *request) (found *page, others []*page) {
 	path := x.URL.EscapedPath()
 	if strings.ContainsAny(path, "%;") {
 		return nil, nil
@@ -83,7 +84,7 @@ func (c *Console) match(x *request) (found *page, allow []string) {
 			continue
 		}
 		if c.pages[i].method != method {
-			allow = append(allow, c.pages[i].method)
+			others = append(others, &c.pages[i])
 			continue
 		}
 		if fixed > best {
@@ -98,8 +99,7 @@ func (c *Console) match(x *request) (found *page, allow []string) {
 		}
 		return found, nil
 	}
-	slices.Sort(allow)
-	return nil, slices.Compact(allow)
+	return nil, others
 }
 
 // fixedParts returns how many segments of a path are written in the address, and false

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -27,9 +28,10 @@ func (c *Console) userPages() []page {
 
 // usersView is the data of the page of all people.
 type usersView struct {
-	Users     []userView
-	Form      *form
-	Taxpayers []option
+	Users        []userView
+	Form         *form
+	Environments []option
+	Taxpayers    []option
 }
 
 // userView is a person with the names of the taxpayers.
@@ -58,11 +60,23 @@ func (x *request) renderUsers(status int, f *form) error {
 	if err != nil {
 		return err
 	}
-	view := usersView{Form: f, Taxpayers: taxpayers}
+	view := usersView{Form: f, Environments: x.environmentsOfPeople(), Taxpayers: taxpayers}
 	for _, u := range all {
 		view.Users = append(view.Users, newUserView(u, names))
 	}
 	return x.renderStatus(status, "users", x.text("users.title"), view)
+}
+
+// environmentsOfPeople returns the environments for which the viewer may invite a person.
+func (x *request) environmentsOfPeople() []option {
+	if x.viewer.user.Environment != "" {
+		return x.environmentOptions()
+	}
+	all := []option{{"", x.text("users.every_environment")}}
+	for _, env := range []fiscal.Environment{fiscal.Sandbox, fiscal.Certification, fiscal.Production} {
+		all = append(all, option{string(env), x.text("environment." + string(env))})
+	}
+	return all
 }
 
 func newUserView(u store.User, names map[string]string) userView {
@@ -96,12 +110,15 @@ func (c *Console) createUser(x *request) error {
 	f := x.sentForm()
 	in := people.Invitation{
 		Name: f.Value("name"), Email: f.Value("email"), Role: store.Role(f.Value("role")),
-		Environment: fiscal.Environment(f.Value("environment")), TaxpayerIDs: x.PostForm["taxpayer"],
+		Environment: cmp.Or(fiscal.Environment(f.Value("environment")), x.viewer.user.Environment), TaxpayerIDs: x.PostForm["taxpayer"],
 	}
 	if in.Environment != "" {
 		if _, err := fiscal.ParseEnvironment(string(in.Environment)); err != nil {
 			return errBadRequest
 		}
+	}
+	if !x.viewer.Manages(store.User{Environment: in.Environment}) {
+		return errForbidden
 	}
 	u, link, err := c.people.Create(x.Context(), in)
 	switch {
@@ -152,6 +169,7 @@ type userDetail struct {
 	Taxpayers []option
 	Link      string // shown once
 	Self      bool   // the person looks at the own row
+	Managed   bool   // the viewer's environment lets the viewer change the person
 }
 
 func (c *Console) showUser(x *request) error {
@@ -170,16 +188,13 @@ func (x *request) renderUser(status int, id string, f *form, link string) error 
 	if f == nil {
 		f = newForm(url.Values{"role": {string(u.Role)}, "taxpayer": u.TaxpayerIDs})
 	}
-	return x.renderStatus(status, "user", u.Name, userDetail{newUserView(u, names), f, taxpayers, link, u.ID == x.viewer.user.ID})
+	return x.renderStatus(status, "user", u.Name, userDetail{newUserView(u, names), f, taxpayers, link, u.ID == x.viewer.user.ID, x.viewer.Manages(u)})
 }
 
 // changeUserRole gives a person another role and other taxpayers.
 func (c *Console) changeUserRole(x *request) error {
 	id, f := x.PathValue("id"), x.sentForm()
-	if err := x.refuseSelf(id); err != nil {
-		return err
-	}
-	if _, err := c.store.User(x.Context(), id); err != nil {
+	if err := x.mayChange(id); err != nil {
 		return err
 	}
 	_, err := c.people.ChangeRole(x.Context(), id, store.Role(f.Value("role")), append([]string{}, x.PostForm["taxpayer"]...))
@@ -195,7 +210,7 @@ func (c *Console) changeUserRole(x *request) error {
 // resetUser makes a person start again, and shows the new link once.
 func (c *Console) resetUser(x *request) error {
 	id := x.PathValue("id")
-	if err := x.refuseSelf(id); err != nil {
+	if err := x.mayChange(id); err != nil {
 		return err
 	}
 	_, link, err := c.people.Reset(x.Context(), id)
@@ -208,7 +223,7 @@ func (c *Console) resetUser(x *request) error {
 // disableUser keeps a person from signing in.
 func (c *Console) disableUser(x *request) error {
 	id := x.PathValue("id")
-	if err := x.refuseSelf(id); err != nil {
+	if err := x.mayChange(id); err != nil {
 		return err
 	}
 	if _, err := c.people.Disable(x.Context(), id); err != nil {
@@ -217,10 +232,12 @@ func (c *Console) disableUser(x *request) error {
 	return x.done(usersAddress+"/"+id, "users.disable")
 }
 
-// refuseSelf fails when an operator would take away the own access.
-func (x *request) refuseSelf(id string) error {
-	if id == x.viewer.user.ID {
+// mayChange fails with errForbidden when the viewer may not change a person: an operator
+// would take away the own access, or is limited to another environment.
+func (x *request) mayChange(id string) error {
+	u, err := x.console.store.User(x.Context(), id)
+	if err == nil && (id == x.viewer.user.ID || !x.viewer.Manages(u)) {
 		return errForbidden
 	}
-	return nil
+	return err
 }

@@ -78,7 +78,7 @@ func (c *Console) showWork(x *request) error {
 	query := x.URL.Query()
 	query.Del("done")
 	v := workView{Form: newForm(x.URL.Query()), Taxpayers: append([]option{{"", x.text("work.all_taxpayers")}}, taxpayers...)}
-	v.Filtered = query.Get("stage")+query.Get("taxpayer")+query.Get("age") != ""
+	v.Filtered = query.Get("stage")+query.Get("taxpayer")+query.Get("age")+query.Get("deadline") != ""
 	v.Stages = []option{{"", x.text("work.all_stages")}}
 	for _, stage := range []string{"issue", "submit", "poll", "reconcile", "deliver"} {
 		v.Stages = append(v.Stages, option{stage, x.text(stageTexts()[stage][0])})
@@ -115,6 +115,13 @@ func (x *request) work() (list workList, err error) {
 	if age, err := time.ParseDuration(q.Get("age")); err == nil && age > 0 {
 		f.CreatedBefore = now.Add(-age)
 	}
+	last, err := x.console.store.Contingency(x.Context(), x.console.environment)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return list, err
+	}
+	if q.Get("deadline") != "" {
+		f.Contingency = &last
+	}
 	var items []store.WorkItem
 	var next string
 	if f.Stage == noStage {
@@ -123,10 +130,6 @@ func (x *request) work() (list workList, err error) {
 		items, next, err = x.console.store.WorkList(x.Context(), x.viewer.Within(), f)
 	}
 	if err != nil {
-		return list, err
-	}
-	last, err := x.console.store.Contingency(x.Context(), x.console.environment)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return list, err
 	}
 	_, names, err := x.taxpayerOptions()
@@ -159,7 +162,7 @@ func (x *request) abandoned(f store.WorkFilter) (found []store.WorkItem, err err
 			return nil, err
 		}
 		for _, w := range waiting {
-			if w.Job == nil && len(found) < 4*workShown && (f.CreatedBefore.IsZero() || w.CreatedAt.Before(f.CreatedBefore)) {
+			if w.Job == nil && len(found) < 4*workShown && f.Selects(w) {
 				found = append(found, store.WorkItem{WaitingDocument: w})
 			}
 		}

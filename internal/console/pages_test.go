@@ -127,6 +127,22 @@ func TestUnknownAddressesAndMethods(t *testing.T) {
 	if got := operator.send(http.MethodDelete, "/console/users", nil); got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Allow") != "GET, POST" {
 		t.Errorf("DELETE answered %d, Allow: %s", got.StatusCode, got.Header.Get("Allow"))
 	}
+	accountant, _ := e.signedIn(store.RoleAccountant, e.taxpayer)
+	for _, test := range []struct {
+		b               *browser
+		method, address string
+		want            int
+	}{
+		{accountant, http.MethodDelete, "/console/users", http.StatusNotFound},
+		{accountant, http.MethodGet, "/console/keys/x/revoke", http.StatusNotFound},
+		{accountant, http.MethodDelete, "/console/exports", http.StatusMethodNotAllowed},
+		{e.browser(), http.MethodDelete, "/console/sign-in", http.StatusMethodNotAllowed},
+		{e.browser(), http.MethodDelete, "/console/users", http.StatusSeeOther},
+	} {
+		if got := test.b.send(test.method, test.address, nil); got.StatusCode != test.want {
+			t.Errorf("%s %s answered %d, want %d", test.method, test.address, got.StatusCode, test.want)
+		}
+	}
 	for _, address := range []string{"/", "/console"} {
 		if got := operator.get(address); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/console/" {
 			t.Errorf("%s answered %d to %s", address, got.StatusCode, got.Header.Get("Location"))

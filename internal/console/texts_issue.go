@@ -27,6 +27,8 @@ func issueTexts() texts {
 		"issue.summary":           {"Totales y vista previa", "Totals and preview"},
 		"issue.send":              {"Emitir comprobante", "Issue the document"},
 		"issue.confirm":           {"¿Emitir este comprobante? Se le asignará un e-NCF y se enviará a la DGII.", "Issue this document? It gets a fiscal number and is sent to the tax authority."},
+		"issue.unsent":            {"El servicio no recibió los últimos cambios. Lo que escribió sigue aquí. Inténtelo otra vez; si su sesión terminó, entre primero en otra pestaña.", "The service did not get the last changes. What you wrote is still here. Try again; if your session has ended, sign in in another tab first."},
+		"issue.unsent_sign_in":    {"Entrar en otra pestaña", "Sign in in another tab"},
 		"issue.preview":           {"Actualizar vista previa", "Update the preview"},
 		"issue.choose":            {"Elija un contribuyente", "Choose a taxpayer"},
 		"issue.type_31":           {"31 · Factura de crédito fiscal", "31 · Fiscal credit invoice"},

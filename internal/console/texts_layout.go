@@ -8,7 +8,7 @@ func layoutTexts() texts {
 		"layout.navigation":      {"Páginas de la consola", "Pages of the console"},
 		"layout.account":         {"Mi cuenta", "My account"},
 		"layout.sign_out":        {"Cerrar sesión", "Sign out"},
-		"layout.stale":           {"Sin conexión con el servicio. Los datos pueden estar desactualizados; se reintenta automáticamente.", "No connection to the service. Data may be out of date; the page tries again by itself."},
+		"layout.stale":           {"El servicio no responde. Los datos pueden estar desactualizados; se reintenta automáticamente.", "The service does not answer. Data may be out of date; the page tries again by itself."},
 		"layout.copy":            {"Copiar", "Copy"},
 		"layout.copied":          {"Copiado", "Copied"},
 		"layout.question":        {"¿Está seguro?", "Are you sure?"},

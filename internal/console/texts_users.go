@@ -49,6 +49,8 @@ func userTexts() texts {
 		"users.disable_confirm":  {"¿Desactivar a esta persona? Saldrá de todas sus sesiones.", "Disable this person? All of the person's sessions end."},
 		"users.self":             {"Es usted. Cambie su contraseña, su idioma y su segundo factor en su cuenta; otro operador puede cambiar su rol.", "This is you. Change your password, language and second factor in your account; another operator can change your role."},
 
+		"users.other_environment": {"Esta persona no es solo de su ambiente. La cambia un operador de todos los ambientes.", "This person is not of your environment alone. An operator of every environment can change the person."},
+
 		"users.wrong_name":     {"Escriba un nombre de 1 a 100 caracteres.", "Enter a name of 1 to 100 characters."},
 		"users.wrong_email":    {"Escriba un correo como ana@ejemplo.com.do.", "Enter an email like ana@example.com."},
 		"users.email_taken":    {"Otra persona ya usa este correo.", "Another person has this email already."},

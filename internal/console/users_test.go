@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -104,6 +105,47 @@ func TestPagesShowNoControlForWhatARoleMayNotDo(t *testing.T) {
 		if got := operator.post("/console/users/"+self.ID+"/"+action, "role", "auditor"); got.StatusCode != http.StatusForbidden {
 			t.Errorf("an operator may %s the own account: %d", action, got.StatusCode)
 		}
+	}
+}
+
+// An operator who is limited to an environment gets no link that opens another one.
+func TestAnOperatorOfOneEnvironmentManagesItsPeopleOnly(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	operator, self := e.signedIn(store.RoleOperator)
+	_, everywhere := e.signedIn(store.RoleOperator)
+	e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
+		return tx.UpdateUser(t.Context(), self.ID, "test", func(u *store.User) error {
+			u.Environment = fiscal.Sandbox
+			return nil
+		})
+	}))
+	page := "/console/users/" + everywhere.ID
+	if got := operator.get(page); got.StatusCode != http.StatusOK || strings.Contains(got.body, "/reset") {
+		t.Errorf("the page of a person of every environment: %d, with controls: %t", got.StatusCode, strings.Contains(got.body, "/reset"))
+	}
+	for _, action := range []string{"disable", "reset", "role"} {
+		if got := operator.post(page+"/"+action, "role", "auditor"); got.StatusCode != http.StatusForbidden {
+			t.Errorf("%s answered %d", action, got.StatusCode)
+		}
+	}
+	form := []string{"name", "Ana", "email", "ana@example.com", "role", "operator", "environment"}
+	if got := operator.post("/console/users", append(form, "production")...); got.StatusCode != http.StatusForbidden {
+		t.Errorf("an invitation to another environment answered %d", got.StatusCode)
+	}
+	if got := operator.get("/console/users"); strings.Contains(got.body, `value="production"`) || strings.Contains(got.body, "Todos los ambientes") {
+		t.Error("the form offers other environments")
+	}
+	if got := operator.post("/console/users", append(form, "")...); got.StatusCode != http.StatusCreated {
+		t.Fatalf("an invitation answered %d", got.StatusCode)
+	}
+	ana, err := e.store.UserByEmail(t.Context(), "ana@example.com")
+	e.must(err)
+	if ana.Environment != fiscal.Sandbox {
+		t.Errorf("the new person is of the environment %q", ana.Environment)
+	}
+	if got := operator.post("/console/users/" + ana.ID + "/disable"); got.StatusCode != http.StatusSeeOther {
+		t.Errorf("a change of a person of the same environment answered %d", got.StatusCode)
 	}
 }
 

@@ -48,6 +48,13 @@ func (v viewer) Sees(taxpayerID string) bool {
 	return v.SeesAll() || slices.Contains(v.user.TaxpayerIDs, taxpayerID)
 }
 
+// Manages reports whether the person may change another person. One who is limited to an
+// environment changes only people with the same limit: a link for anyone else would open
+// the console of another environment.
+func (v viewer) Manages(u store.User) bool {
+	return v.user.Environment == "" || v.user.Environment == u.Environment
+}
+
 // Scope returns the scope of a taxpayer. It fails with store.ErrNotFound, which becomes a
 // 404, when the person does not see the taxpayer.
 func (v viewer) Scope(taxpayerID string) (store.Scope, error) {

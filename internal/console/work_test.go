@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"html"
 	"net/http"
 	"path/filepath"
 	"runtime"
@@ -101,6 +102,56 @@ func TestPendingWorkIsListed(t *testing.T) {
 			t.Error("an accountant sees the control of operators")
 		}
 	})
+}
+
+// The first page links to the documents that it counts: those with a deadline after a
+// contingency, and those without a verdict for 15 minutes.
+func TestTheFirstPageLinksToThePendingWorkThatItCounts(t *testing.T) {
+	t.Parallel()
+	e := newCertificationEnv(t, storetest.Address(t, "sqlite"))
+	change := func(fn func(context.Context, time.Time, *store.Tx) (bool, error)) {
+		e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := fn(t.Context(), e.clock.Now(), tx)
+			return err
+		}))
+	}
+	change(func(ctx context.Context, now time.Time, tx *store.Tx) (bool, error) {
+		return tx.StartContingency(ctx, fiscal.Certification, now)
+	})
+	e.addWaiting(e.taxpayer, "OLD-1", "submit")
+	e.clock.Advance(time.Hour)
+	change(func(ctx context.Context, now time.Time, tx *store.Tx) (bool, error) {
+		return tx.EndContingency(ctx, fiscal.Certification, now)
+	})
+	e.clock.Advance(time.Second)
+	e.addWaiting(e.taxpayer, "LATE-1", "submit")
+	e.clock.Advance(16 * time.Minute)
+	e.addWaiting(e.taxpayer, "NEW-1", "submit")
+	operator, _ := e.signedIn(store.RoleOperator)
+	first := operator.get("/console/").body
+	for title, want := range map[string]string{
+		"1 comprobante de una contingencia debe enviarse": "OLD-1", "2 comprobantes sin veredicto por más de 15 minutos": "OLD-1 LATE-1",
+	} {
+		before, _, ok := strings.Cut(first, title)
+		if !ok {
+			t.Fatalf("the first page does not say %q", title)
+		}
+		_, address, _ := strings.Cut(before[strings.LastIndex(before, "<a "):], `href="`)
+		address, _, _ = strings.Cut(address, `"`)
+		got := operator.get(html.UnescapeString(address)).body
+		var found []string
+		for _, name := range []string{"OLD-1", "LATE-1", "NEW-1"} {
+			if strings.Contains(got, ">"+name+"<") {
+				found = append(found, name)
+			}
+		}
+		if strings.Join(found, " ") != want {
+			t.Errorf("%s shows %v, want %s", address, found, want)
+		}
+		if !strings.Contains(got, "Quitar filtros") {
+			t.Errorf("%s does not say that it is filtered", address)
+		}
+	}
 }
 
 // An operator puts a document back to work, with a reason that is in the audit log.

@@ -46,7 +46,8 @@ func (a Attention) Address() string {
 }
 
 const (
-	// verdictTime is after which time a document without a verdict needs a look.
+	// verdictTime is after which time a document without a verdict needs a look. The page of
+	// pending work offers the same age as a filter.
 	verdictTime = 15 * time.Minute
 	// recentDays is for how many days refused documents are shown.
 	recentDays = 7
@@ -69,22 +70,17 @@ func (r *Reporter) attention(ctx context.Context, within store.Within, scopes []
 	if err != nil {
 		return nil, err
 	}
-	live := within.Environment != fiscal.Sandbox
-	var waiting, preparation []Attention
-	var fences Attention
-	if live {
+	waiting := make([]Attention, 2) // the sandbox has no authority that documents could wait for
+	if within.Environment != fiscal.Sandbox {
 		if waiting, err = r.waiting(ctx, within, o); err != nil {
 			return nil, err
 		}
-		if fences, preparation, err = r.preparation(ctx, within, o.At); err != nil {
-			return nil, err
-		}
-		add(waiting[0])
 	}
-	add(unknown)
-	if live {
-		add(fences)
+	fences, preparation, err := r.preparation(ctx, within, o.At)
+	if err != nil {
+		return nil, err
 	}
+	add(waiting[0], unknown, fences)
 	from := fiscal.DateOf(o.At.Add(-(recentDays - 1) * 24 * time.Hour)).String()
 	for _, refused := range []struct {
 		kind   Kind
@@ -96,10 +92,8 @@ func (r *Reporter) attention(ctx context.Context, within store.Within, scopes []
 		}
 		add(a)
 	}
-	if live {
-		add(waiting[1])
-		add(preparation...)
-	}
+	add(waiting[1])
+	add(preparation...)
 	return all, nil
 }
 
@@ -124,18 +118,13 @@ func (r *Reporter) unknown(ctx context.Context, scopes []store.Scope) (Attention
 func (r *Reporter) waiting(ctx context.Context, within store.Within, o Overview) ([]Attention, error) {
 	deadline := Attention{Kind: Deadlines, Path: "/console/work", Filter: url.Values{"deadline": {"1"}}}
 	if last := o.Authority.Contingency; last != nil && !last.EndedAt.IsZero() {
-		items, next, err := r.store.WorkList(ctx, within, store.WorkFilter{CreatedBefore: last.EndedAt, Limit: mostCounted})
+		items, next, err := r.store.WorkList(ctx, within, store.WorkFilter{Contingency: last, Limit: mostCounted})
 		if err != nil {
 			return nil, err
 		}
-		for _, w := range items {
-			if _, ok := DeadlineOf(w, last); ok {
-				deadline.Count++
-			}
-		}
-		deadline.AtLeast, deadline.Deadline = next != "", last.EndedAt.Add(fiscal.ContingencyTime)
+		deadline.Count, deadline.AtLeast, deadline.Deadline = int64(len(items)), next != "", last.EndedAt.Add(fiscal.ContingencyTime)
 	}
-	overdue := Attention{Kind: Overdue, Path: "/console/work", Filter: url.Values{"older": {verdictTime.String()}}}
+	overdue := Attention{Kind: Overdue, Path: "/console/work", Filter: url.Values{"age": {"15m"}}}
 	if !o.Authority.InContingency() {
 		items, next, err := r.store.WorkList(ctx, within, store.WorkFilter{CreatedBefore: o.At.Add(-verdictTime), Limit: mostCounted})
 		if err != nil {
@@ -149,15 +138,6 @@ func (r *Reporter) waiting(ctx context.Context, within store.Within, o Overview)
 		overdue.AtLeast = next != ""
 	}
 	return []Attention{deadline, overdue}, nil
-}
-
-// DeadlineOf returns when a document that waited during a contingency must have been
-// sent. ok is false for other documents, and while the contingency lasts.
-func DeadlineOf(w store.WorkItem, last *store.Contingency) (deadline time.Time, ok bool) {
-	if w.Status != fiscal.Queued || last == nil || last.EndedAt.IsZero() || w.CreatedAt.After(last.EndedAt) {
-		return time.Time{}, false
-	}
-	return last.EndedAt.Add(fiscal.ContingencyTime), true
 }
 
 // preparation counts what keeps taxpayers from issuing, or soon will.

@@ -110,7 +110,7 @@ func TestTheOverviewShowsDeadlines(t *testing.T) {
 			return err
 		})
 		o := e.overview(only(e.a))
-		if diff := cmp.Diff([]string{"deadline 1 /console/work?deadline=1", "overdue 1 /console/work?older=15m0s"}, needs(o)); diff != "" {
+		if diff := cmp.Diff([]string{"deadline 1 /console/work?deadline=1", "overdue 1 /console/work?age=15m"}, needs(o)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		if got := o.Attention[0].Deadline; !got.Equal(ended.Truncate(time.Microsecond).Add(fiscal.ContingencyTime)) {
@@ -118,6 +118,21 @@ func TestTheOverviewShowsDeadlines(t *testing.T) {
 		}
 		if o := e.overview(only(e.b)); len(o.Attention) != 0 {
 			t.Errorf("another taxpayer: %q", needs(o))
+		}
+	})
+}
+
+// Also the sandbox has API keys that end.
+func TestTheOverviewOfTheSandboxShowsEndingKeys(t *testing.T) {
+	eachEngine(t, fiscal.Sandbox, func(t *testing.T, e *env) {
+		now := e.clock.Now()
+		e.update(func(ctx context.Context, tx *store.Tx) error {
+			return tx.CreateCredential(ctx, store.Credential{
+				ID: store.NewID(), Prefix: "abcdefghijkl", Environment: fiscal.Sandbox, TaxpayerID: e.a.TaxpayerID, Digest: []byte{1}, CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour),
+			})
+		})
+		if diff := cmp.Diff([]string{"credential_ending 1 /console/keys"}, needs(e.overview(only(e.a)))); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }

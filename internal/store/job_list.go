@@ -13,7 +13,8 @@ type WorkFilter struct {
 	Stage         string
 	TaxpayerID    string
 	CreatedBefore time.Time
-	After         string // only documents younger than the one with this id
+	Contingency   *Contingency // only documents that have a deadline because of it
+	After         string       // only documents younger than the one with this id
 	Limit         int
 }
 
@@ -31,11 +32,16 @@ func (r reader) WorkList(ctx context.Context, within Within, f WorkFilter) (foun
 		func(after string, limit int) ([]WorkItem, error) { return r.workAfter(ctx, after, limit) },
 		func(w WorkItem) string { return w.DocumentID },
 		func(w WorkItem) bool {
-			return w.Environment == within.Environment && within.Allows(w.TaxpayerID) &&
-				(f.CreatedBefore.IsZero() || w.CreatedAt.Before(f.CreatedBefore)) &&
+			return w.Environment == within.Environment && within.Allows(w.TaxpayerID) && f.Selects(w.WaitingDocument) &&
 				(f.Stage == "" || w.Job.Stage == f.Stage) &&
 				(f.TaxpayerID == "" || w.TaxpayerID == f.TaxpayerID)
 		})
+}
+
+// Selects reports whether the filter lets a document through by its age and its deadline.
+func (f WorkFilter) Selects(w WaitingDocument) bool {
+	return (f.CreatedBefore.IsZero() || w.CreatedAt.Before(f.CreatedBefore)) &&
+		(f.Contingency == nil || !f.Contingency.Deadline(w.Status, w.CreatedAt).IsZero())
 }
 
 func (r reader) workAfter(ctx context.Context, after string, limit int) ([]WorkItem, error) {

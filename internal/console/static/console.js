@@ -14,7 +14,8 @@ async function update(element) {
     return;
   }
   if (answer.headers.get("Console-Live") === "end") delete element.dataset.live; // nothing changes any more
-  if (answer.status !== 200 || !element.isConnected) return;
+  if (answer.status === 304 || !element.isConnected) return;
+  if (answer.status !== 200) throw new Error(`${element.dataset.live} answered ${answer.status}`); // run shows that the page is stale
   const text = await answer.text();
   element.dataset.etag = answer.headers.get("ETag") || "";
   replace(element, text);
@@ -127,20 +128,26 @@ function sendForm(form, address, submitter) {
   return fetch(address, {method: "POST", body, cache: "no-store", credentials: "same-origin"});
 }
 
+// unsent shows or hides the notice that the server did not take the form. What the person
+// has written stays, also when the session has ended.
+function unsent(form, yes) {
+  form.querySelector("[data-unsent]").hidden = !yes;
+}
+
 async function draft(form) {
   const turn = ++draftTurn;
-  const answer = await sendForm(form, form.dataset.draft);
-  // What the person has written stays, also when the session has ended.
-  if (answer.status !== 200 || answer.redirected) return;
-  const text = await answer.text();
-  if (turn === draftTurn) showDraft(text);
+  const answer = await sendForm(form, form.dataset.draft).catch(() => null);
+  if (turn !== draftTurn) return;
+  const refused = answer?.status !== 200 || answer.redirected;
+  unsent(form, refused);
+  if (!refused) showDraft(await answer.text());
 }
 
 document.addEventListener("input", (event) => {
   const form = event.target.closest("form[data-draft]");
   if (!form) return;
   clearTimeout(draftTimer);
-  draftTimer = setTimeout(() => draft(form).catch(() => {}), 300);
+  draftTimer = setTimeout(() => draft(form), 300);
 });
 
 // A button with data-inplace changes the form without another page.
@@ -150,9 +157,9 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.target, added = button.value === "add_line";
   try {
-    const answer = await sendForm(form, form.getAttribute("action"), button);
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(form.id);
-    if (!page) return location.reload(); // the session has ended
+    const answer = await sendForm(form, form.getAttribute("action"), button).catch(() => null);
+    const page = answer && new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(form.id);
+    if (!page) return unsent(form, true);
     form.innerHTML = page.innerHTML;
     const lines = form.querySelectorAll("fieldset");
     if (added) lines[lines.length - 1].querySelector("input").focus();
