@@ -31,20 +31,21 @@ type auditCmd struct {
 const auditPage = 1000
 
 // commandCaller returns who runs a command: the named actor, or the user and host of
-// the operating system. A session over SSH also shows where it comes from.
+// the operating system. The origin has the user and the host in any case, because everybody
+// with a shell can name any actor. A session over SSH also shows where it comes from.
 func commandCaller(actor string) audit.Caller {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	if actor == "" {
-		name := "uid-" + strconv.Itoa(os.Getuid())
-		if u, err := user.Current(); err == nil {
-			name = u.Username
-		}
-		actor = name + "@" + host
+	name := "uid-" + strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
 	}
-	c := audit.Caller{Actor: actor, From: host}
+	c := audit.Caller{Actor: actor, From: name + "@" + host}
+	if actor == "" {
+		c.Actor = c.From
+	}
 	if client, _, ok := strings.Cut(os.Getenv("SSH_CLIENT"), " "); ok {
 		c.From += " from " + client
 	}
