@@ -31,20 +31,21 @@ type auditCmd struct {
 const auditPage = 1000
 
 // commandCaller returns who runs a command: the named actor, or the user and host of
-// the operating system. A session over SSH also shows where it comes from.
+// the operating system. The origin has the user and the host in any case, because everybody
+// with a shell can name any actor. A session over SSH also shows where it comes from.
 func commandCaller(actor string) audit.Caller {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	if actor == "" {
-		name := "uid-" + strconv.Itoa(os.Getuid())
-		if u, err := user.Current(); err == nil {
-			name = u.Username
-		}
-		actor = name + "@" + host
+	name := "uid-" + strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
 	}
-	c := audit.Caller{Actor: actor, From: host}
+	c := audit.Caller{Actor: actor, From: name + "@" + host}
+	if actor == "" {
+		c.Actor = c.From
+	}
 	if client, _, ok := strings.Cut(os.Getenv("SSH_CLIENT"), " "); ok {
 		c.From += " from " + client
 	}
@@ -153,7 +154,7 @@ func (c auditListCmd) Run(t *terminal) error {
 
 // eachEntry calls fn with every entry that the filter chooses, the oldest first.
 func eachEntry(t *terminal, s *store.Store, f store.AuditFilter, fn func(audit.Entry) error) error {
-	for after := int64(0); ; {
+	for after := int64(store.BeforeAudit); ; {
 		page, err := s.AuditEntries(t.ctx, f, after, auditPage)
 		if err != nil {
 			return err
@@ -185,36 +186,28 @@ type verifiedView struct {
 
 // Run verifies the whole log. It exits with 1 and names the first wrong entry.
 func (c auditVerifyCmd) Run(t *terminal) error {
-	return t.withKeys(func(s *store.Store, _ *seal.Keys, ring *access.Keyring) error {
-		marks, err := s.AuditCheckpoints(t.ctx)
-		if err != nil {
-			return err
-		}
+	return t.withKeys(func(_ *store.Store, _ *seal.Keys, ring *access.Keyring) error {
+		var kept []audit.Checkpoint
 		if c.Checkpoint != "" {
 			mark, err := readCheckpoint(c.Checkpoint)
 			if err != nil {
 				return err
 			}
-			marks = append(marks, mark)
+			kept = append(kept, mark)
 		}
-		for _, mark := range marks {
-			if err := ring.VerifyCheckpoint(mark); err != nil {
-				return lang.Errorf("checkpoint of %d entries: %s",
-					"punto de control de %d entradas: %s", mark.Seq, err)
-			}
-		}
-		return verifyLog(t, s, marks)
+		return verifyLog(t, ring, kept)
 	})
 }
 
-// verifyLog verifies all entries and prints the result.
-func verifyLog(t *terminal, s *store.Store, marks []audit.Checkpoint) error {
-	last, err := s.VerifyAudit(t.ctx, marks)
+// verifyLog verifies all entries and prints the result. kept are the checkpoints from
+// outside of the database.
+func verifyLog(t *terminal, ring *access.Keyring, kept []audit.Checkpoint) error {
+	last, checkpoints, err := ring.VerifyAudit(t.ctx, kept...)
 	var broken *audit.BrokenError
 	if err != nil && !errors.As(err, &broken) {
 		return err
 	}
-	v := verifiedView{Valid: err == nil, Entries: last.Seq, Checkpoints: len(marks)}
+	v := verifiedView{Valid: err == nil, Entries: last.Seq, Checkpoints: checkpoints}
 	if broken != nil {
 		v.Entry, v.Problem = broken.Seq, broken.Problem
 	}
@@ -248,7 +241,7 @@ type auditCheckpointCmd struct {
 // file.
 func (c auditCheckpointCmd) Run(t *terminal) error {
 	return t.withKeys(func(s *store.Store, _ *seal.Keys, ring *access.Keyring) error {
-		head, err := s.VerifyAudit(t.ctx, nil)
+		head, _, err := ring.VerifyAudit(t.ctx)
 		if err != nil {
 			return lang.Errorf("no checkpoint is written: %s",
 				"no se escribió ningún punto de control: %s", err)

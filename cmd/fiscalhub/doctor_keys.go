@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -89,32 +90,24 @@ func (d *doctor) credentials(ctx context.Context) []checkOutcome {
 
 // auditLog verifies the audit log and its checkpoints.
 func (d *doctor) auditLog(ctx context.Context) []checkOutcome {
-	marks, err := d.store.AuditCheckpoints(ctx)
-	if err != nil {
-		return failed(lang.Messagef("The checkpoints of the audit log cannot be read: %s.",
-			"Los puntos de control del registro de auditoría no se pueden leer: %s.", err), lang.Messagef("Check the database.",
-			"Revise la base de datos."))
-	}
-	for _, mark := range marks {
-		if err := d.ring.VerifyCheckpoint(mark); err != nil {
-			return failed(lang.Messagef("The checkpoint of %d entries is not valid: %s.",
-				"El punto de control de %d entradas no es válido: %s.", mark.Seq, err), lang.Messagef("Find out who can write to the database.",
-				"Averigüe quién puede escribir en la base de datos."))
-		}
-	}
-	head, err := d.store.VerifyAudit(ctx, marks)
+	head, checkpoints, err := d.ring.VerifyAudit(ctx)
+	var broken *audit.BrokenError
 	switch {
 	case ctx.Err() != nil:
 		return warned(lang.Messagef("The audit log is too long to be verified within %s.",
 			"El registro de auditoría es demasiado largo para verificarlo en %s.", checkTime), lang.Messagef("Run fiscalhub audit verify.",
 			"Ejecute fiscalhub audit verify."))
-	case err != nil:
+	case errors.As(err, &broken) || errors.Is(err, audit.ErrCheckpoint):
 		return failed(lang.Messagef("The audit log was changed: %s.",
 			"El registro de auditoría fue alterado: %s.", err), lang.Messagef("Find out who can write to the database.",
 			"Averigüe quién puede escribir en la base de datos."))
+	case err != nil:
+		return failed(lang.Messagef("The audit log cannot be read: %s.",
+			"El registro de auditoría no se puede leer: %s.", err), lang.Messagef("Check the database.",
+			"Revise la base de datos."))
 	}
 	return passed(lang.Messagef("The audit log is complete and unchanged: %s, %s.",
-		"El registro de auditoría está completo y sin cambios: %s, %s.", plural(int(head.Seq), lang.Messagef("entry", "entrada"), lang.Messagef("entries", "entradas")), plural(len(marks), lang.Messagef("checkpoint", "punto de control"), lang.Messagef("checkpoints", "puntos de control"))))
+		"El registro de auditoría está completo y sin cambios: %s, %s.", plural(int(head.Seq), lang.Messagef("entry", "entrada"), lang.Messagef("entries", "entradas")), plural(checkpoints, lang.Messagef("checkpoint", "punto de control"), lang.Messagef("checkpoints", "puntos de control"))))
 }
 
 // firstFew returns the first names of a list.

@@ -65,6 +65,8 @@ type consoleParts struct {
 	keys    *seal.Keys
 	ring    *access.Keyring
 	clients *capacity.ClientFinder
+	limits  *capacity.Capacity
+	admit   func(*http.Request) bool // a request without a session
 	log     *slog.Logger
 
 	endpoints   *notify.Endpoints
@@ -101,7 +103,7 @@ func (f consoleFlags) newConsole(ctx context.Context, all *listeners, config ser
 	}
 	served.handler, err = console.New(console.Options{
 		Store: p.store, People: served.people, Keyring: p.ring, Environment: config.env, BaseURL: served.baseURL,
-		Clients: p.clients, Now: p.store.Now, Log: p.log, RequireSecondFactor: f.ConsoleRequireSecondFactor,
+		Clients: p.clients, Capacity: p.limits, Limit: p.admit, Now: p.store.Now, Log: p.log, RequireSecondFactor: f.ConsoleRequireSecondFactor,
 		Certificates: access.NewCertificates(p.store, p.keys, p.store.Now),
 		Endpoints:    p.endpoints,
 		Trusted:      p.trusted,

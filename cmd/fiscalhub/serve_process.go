@@ -110,7 +110,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 		return err
 	}
 	pages, err := c.newConsole(t.ctx, &all, config, consoleParts{
-		store: s, keys: keys, ring: ring, clients: clients, log: log,
+		store: s, keys: keys, ring: ring, clients: clients, limits: limits, admit: a.AdmitVisitor, log: log,
 		endpoints:   events.endpoints,
 		trusted:     runtime.roots != nil,
 		receiverURL: own.publicURL(config),

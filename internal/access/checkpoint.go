@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -59,4 +60,32 @@ func (k *Keyring) StoreCheckpoint(ctx context.Context) (bool, error) {
 	mark := audit.NewCheckpoint(k.Audit(), head, k.store.Now())
 	err = k.store.Update(ctx, func(tx *store.Tx) error { return tx.AddAuditCheckpoint(ctx, mark) })
 	return err == nil, err
+}
+
+// VerifyAudit verifies the whole audit log against the stored checkpoints and others. It
+// returns the last entry that is right, and the number of the checkpoints. It fails with a
+// *audit.BrokenError when the log was changed after it was written. When only a checkpoint
+// was changed or added, it fails with audit.ErrCheckpoint: a false checkpoint must not hide
+// which entry is wrong.
+func (k *Keyring) VerifyAudit(ctx context.Context, others ...audit.Checkpoint) (last audit.Head, checkpoints int, err error) {
+	marks, err := k.store.AuditCheckpoints(ctx)
+	if err != nil {
+		return last, 0, err
+	}
+	marks = append(marks, others...)
+	var signed []audit.Checkpoint
+	var forged error
+	for _, mark := range marks {
+		switch err := k.VerifyCheckpoint(mark); {
+		case err == nil:
+			signed = append(signed, mark)
+		case forged == nil:
+			forged = lang.Errorf("checkpoint of %d entries: %s", "punto de control de %d entradas: %s", mark.Seq, err)
+		}
+	}
+	last, err = k.store.VerifyAudit(ctx, signed)
+	if err == nil {
+		err = forged
+	}
+	return last, len(marks), err
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 // A checkpoint is stored when the log has grown. The next one verifies what was added since
@@ -45,6 +46,44 @@ func TestStoreCheckpoint(t *testing.T) {
 		e.execute(`UPDATE audit_checkpoints SET at = 'now' WHERE seq = $1`, marks[1].Seq)
 		if _, err := e.ring.StoreCheckpoint(t.Context()); !errors.Is(err, audit.ErrCheckpoint) {
 			t.Errorf("with a changed checkpoint: %v", err)
+		}
+	})
+}
+
+// A chain that somebody has computed again contradicts the stored checkpoints: it gets no new
+// one. A false checkpoint does not hide which entry is wrong.
+func TestVerifyAuditUsesTheStoredCheckpoints(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
+		_, err := e.ring.StoreCheckpoint(t.Context())
+		e.must(err)
+		if last, marks, err := e.ring.VerifyAudit(t.Context()); err != nil || marks != 1 || last.Seq == 0 {
+			t.Fatalf("the log: %+v, %d checkpoints, %v", last, marks, err)
+		}
+		for _, statement := range map[string][]string{
+			"sqlite":   {`DROP TRIGGER audit_entries_no_update`},
+			"postgres": {`DROP TRIGGER audit_entries_append_only ON audit_entries`},
+		}[e.store.Engine()] {
+			e.execute(statement)
+		}
+		e.execute(`INSERT INTO audit_checkpoints (seq, hash, at, signature) VALUES (0, $1, 'now', $1)`, make([]byte, 64))
+		if _, _, err := e.ring.VerifyAudit(t.Context()); !errors.Is(err, audit.ErrCheckpoint) {
+			t.Errorf("with a false checkpoint: %v", err)
+		}
+		// Somebody changes the first entry, and computes the chain again.
+		entries, err := e.store.AuditEntries(t.Context(), store.AuditFilter{}, 0, 1000)
+		e.must(err)
+		previous := audit.Start()
+		for i, one := range entries {
+			if i == 0 {
+				one.Caller.Actor = "eva"
+			}
+			previous = one.ChainHash(previous)
+			e.execute(`UPDATE audit_entries SET actor = $1, hash = $2 WHERE seq = $3`, one.Caller.Actor, previous, one.Seq)
+		}
+		e.execute(`UPDATE audit_head SET hash = $1`, previous)
+		var broken *audit.BrokenError
+		if _, _, err := e.ring.VerifyAudit(t.Context()); !errors.As(err, &broken) || broken.Seq != int64(len(entries)) {
+			t.Errorf("with another chain: %v", err)
 		}
 	})
 }

@@ -236,9 +236,8 @@ func (a *API) serve(x *exchange) error {
 			"this credential belongs to the environment %s, but this service is %s",
 			"esta credencial pertenece al ambiente %s, pero este servicio es %s", x.credential.Environment, a.environment))
 	}
-	if x.credential.Suspended != "" {
-		a.refuse(x, reasonSuspended, x.credential.Prefix, x.credential)
-		return suspended(x.credential)
+	if err := a.checkSuspension(x); err != nil {
+		return err
 	}
 	if !allowed {
 		return a.rateLimitExceeded(x)

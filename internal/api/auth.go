@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
@@ -26,8 +27,37 @@ var (
 // that is parsed.
 const maxAuthorization = 256
 
+// recheckAfter is how long the result of a check of the credential holds. Together with the
+// cache of package access it is less than the 5 seconds within which a revocation or a
+// suspension takes effect.
+const recheckAfter = time.Second
+
+// stillAllowed checks the credential of a request again after the service has waited: for
+// the rest of the body, or for an event. An operator may have revoked or suspended it
+// meanwhile. A request without a credential has nothing to check.
+func (a *API) stillAllowed(x *exchange) error {
+	if !x.authenticated || x.credential.ID == "" || a.now().Sub(x.checkedAt) < recheckAfter {
+		return nil
+	}
+	if err := a.authenticate(x); err != nil {
+		return err
+	}
+	return a.checkSuspension(x)
+}
+
+// checkSuspension refuses a credential that is suspended, or whose taxpayer or environment
+// is.
+func (a *API) checkSuspension(x *exchange) error {
+	if x.credential.Suspended == "" {
+		return nil
+	}
+	a.refuse(x, reasonSuspended, x.credential.Prefix, x.credential)
+	return suspended(x.credential)
+}
+
 // authenticate reads the credential of the request and verifies it.
 func (a *API) authenticate(x *exchange) error {
+	x.authenticated, x.checkedAt = false, a.now()
 	key, err := bearerKey(x.r)
 	if err != nil {
 		reason := reasonMalformed

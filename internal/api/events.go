@@ -88,6 +88,9 @@ func (a *API) readFeed(x *exchange, page feedRequest) ([]store.Event, error) {
 	if !waited || waitErr != nil {
 		return nil, nil
 	}
+	if err := a.stillAllowed(x); err != nil {
+		return nil, err
+	}
 	if err := a.takeSlot(x); err != nil {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ type exchange struct {
 	params        map[string]string
 	credential    store.Credential
 	authenticated bool
+	checkedAt     time.Time // when the credential was checked last
 	scope         store.Scope
 	window        window // shown by the RateLimit headers
 	counted       bool   // the request has been counted in window

@@ -32,7 +32,13 @@ func (a *API) AdmitCaller(ctx context.Context, caller string) bool {
 
 // Admit counts a request without a credential by the address of its client, and
 // reports whether it is within the limit.
-func (a *API) Admit(r *http.Request) bool {
-	_, ok := a.rateLimiter.countAddress(r.Context(), "other "+a.clients.Address(r))
+func (a *API) Admit(r *http.Request) bool { return a.admit(r, "other ") }
+
+// AdmitVisitor is Admit for a request without a session to the console. Visitors have a
+// window of their own.
+func (a *API) AdmitVisitor(r *http.Request) bool { return a.admit(r, "visitor ") }
+
+func (a *API) admit(r *http.Request, window string) bool {
+	_, ok := a.rateLimiter.countAddress(r.Context(), window+a.clients.Address(r))
 	return ok
 }

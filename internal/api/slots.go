@@ -58,6 +58,9 @@ func (a *API) readBody(x *exchange, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, a.refusal(x, err)
 	}
+	if err := a.stillAllowed(x); err != nil {
+		return nil, err
+	}
 	return x.body.Bytes, a.takeSlot(x)
 }
 

@@ -87,8 +87,8 @@ func (x *exchange) extendDeadlines(d time.Duration) {
 
 // awaitInvoice waits for the verdict on an invoice if the client asks for it with
 // Prefer: wait, and returns the invoice as it is then. It returns false when the
-// client does not ask, when too many requests wait, and when the invoice cannot
-// be read: the caller then answers with what it has.
+// client does not ask, when too many requests wait, when the invoice cannot be read, and
+// when the credential was taken away meanwhile: the caller then answers with what it has.
 func (a *API) awaitInvoice(x *exchange, id string) (inv store.Invoice, ok bool) {
 	seconds, ok := preferredWait(x.r.Header)
 	if !ok {
@@ -98,7 +98,7 @@ func (a *API) awaitInvoice(x *exchange, id string) (inv store.Invoice, ok bool) 
 	waited := a.wait(x, time.Duration(seconds)*time.Second, func(ctx context.Context) {
 		inv, err = a.pipeline.Await(ctx, x.scope, id)
 	})
-	if !waited || err != nil {
+	if !waited || err != nil || a.stillAllowed(x) != nil {
 		return store.Invoice{}, false
 	}
 	x.w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(seconds))

@@ -145,6 +145,13 @@ func TestCheckpointShowsAnotherLog(t *testing.T) {
 	if err := verify(other, chain(other), mark); err == nil {
 		t.Error("the chain was computed again, and the checkpoint does not show it")
 	}
+	contradicting := mark
+	contradicting.Hash = bytes.Repeat([]byte{1}, 32)
+	for _, marks := range [][]audit.Checkpoint{{mark, contradicting}, {contradicting, mark}} {
+		if err := verify(entries, head, marks...); err == nil {
+			t.Error("two checkpoints contradict each other, and the verification does not say so")
+		}
+	}
 	forged := mark
 	forged.Seq--
 	if err := forged.Verify(public); !errors.Is(err, audit.ErrCheckpoint) {

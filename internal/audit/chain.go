@@ -16,22 +16,22 @@ type Head struct {
 // usable; NewChecker and NewCheckerFrom make one.
 type Checker struct {
 	last  Head
-	marks map[int64]Checkpoint
+	marks map[int64][]Checkpoint // two of the same entry may contradict each other
 }
 
 // NewChecker returns a checker for a whole log. The checkpoints, whose signatures the
 // caller has verified, must be part of the log.
 func NewChecker(checkpoints ...Checkpoint) *Checker {
-	c := &Checker{last: Head{Hash: Start()}, marks: make(map[int64]Checkpoint)}
+	c := NewCheckerFrom(Head{Hash: Start()})
 	for _, p := range checkpoints {
-		c.marks[p.Seq] = p
+		c.marks[p.Seq] = append(c.marks[p.Seq], p)
 	}
 	return c
 }
 
 // NewCheckerFrom returns a checker for the entries after a verified one.
 func NewCheckerFrom(last Head) *Checker {
-	return &Checker{last: last, marks: make(map[int64]Checkpoint)}
+	return &Checker{last: last, marks: make(map[int64][]Checkpoint)}
 }
 
 // BrokenError means that the log was changed after it was written. Seq is the first wrong entry.
@@ -49,6 +49,8 @@ func (c *Checker) Last() Head { return c.last }
 func (c *Checker) Next(e Entry) error {
 	want := c.last.Seq + 1
 	switch {
+	case e.Seq < 1:
+		return &BrokenError{e.Seq, "was inserted: the first entry has the number 1"}
 	case e.Seq > want:
 		return &BrokenError{want, "is missing: it was removed, or a later entry has another number"}
 	case e.Seq < want:
@@ -58,8 +60,10 @@ func (c *Checker) Next(e Entry) error {
 	if !bytes.Equal(e.Hash, hash) {
 		return &BrokenError{e.Seq, "was changed or inserted: its contents do not match its hash"}
 	}
-	if p, ok := c.marks[e.Seq]; ok && !bytes.Equal(p.Hash, hash) {
-		return &BrokenError{e.Seq, "or an entry before it was changed: the hash differs from the checkpoint of " + p.At}
+	for _, p := range c.marks[e.Seq] {
+		if !bytes.Equal(p.Hash, hash) {
+			return &BrokenError{e.Seq, "or an entry before it was changed: the hash differs from the checkpoint of " + p.At}
+		}
 	}
 	c.last = Head{e.Seq, hash}
 	return nil
@@ -76,9 +80,9 @@ func (c *Checker) End(head Head) error {
 	case !bytes.Equal(head.Hash, c.last.Hash):
 		return &BrokenError{c.last.Seq, "does not match the recorded end of the log"}
 	}
-	for seq, p := range c.marks {
+	for seq, marks := range c.marks {
 		if seq > c.last.Seq {
-			return &BrokenError{c.last.Seq + 1, "is missing: the checkpoint of " + p.At + " has " + fmt.Sprint(seq) + " entries"}
+			return &BrokenError{c.last.Seq + 1, "is missing: the checkpoint of " + marks[0].At + " has " + fmt.Sprint(seq) + " entries"}
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -39,8 +40,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Options are what a Console needs. All fields but RequireSecondFactor, Trusted, ReceiverURL
-// and those of the authority are required.
+// Options are what a Console needs. All fields but Limit, RequireSecondFactor, Trusted,
+// ReceiverURL and those of the authority are required.
 type Options struct {
 	Store       *store.Store
 	People      *people.People
@@ -48,8 +49,13 @@ type Options struct {
 	Environment fiscal.Environment
 	BaseURL     string // public address of the console, without a slash at the end
 	Clients     *capacity.ClientFinder
+	Capacity    *capacity.Capacity // of the forms of people and of strangers
 	Now         func() time.Time
 	Log         *slog.Logger
+
+	// Limit reports whether a request without a session may be served. Without Limit all
+	// are served.
+	Limit func(*http.Request) bool
 
 	// RequireSecondFactor makes operators set up a second factor before anything else.
 	RequireSecondFactor bool
@@ -82,8 +88,8 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Store == nil || o.People == nil || o.Keyring == nil || o.Clients == nil || o.Now == nil || o.Log == nil:
-		return errors.New("console: options: Store, People, Keyring, Clients, Now and Log are required")
+	case o.Store == nil || o.People == nil || o.Keyring == nil || o.Clients == nil || o.Capacity == nil || o.Now == nil || o.Log == nil:
+		return errors.New("console: options: Store, People, Keyring, Clients, Capacity, Now and Log are required")
 	case o.Certificates == nil || o.Endpoints == nil:
 		return errors.New("console: options: Certificates and Endpoints are required")
 	case o.Pipeline == nil:
@@ -105,6 +111,8 @@ type Console struct {
 	environment  fiscal.Environment
 	baseURL      string
 	clients      *capacity.ClientFinder
+	capacity     *capacity.Capacity
+	limit        func(*http.Request) bool
 	now          func() time.Time
 	log          *slog.Logger
 	certificates *access.Certificates
@@ -144,11 +152,14 @@ func New(o Options) (*Console, error) {
 	}
 	c := &Console{
 		store: o.Store, people: o.People, keyring: o.Keyring, environment: o.Environment, baseURL: o.BaseURL,
-		clients: o.Clients, now: o.Now, log: o.Log, requireSecondFactor: o.RequireSecondFactor,
+		clients: o.Clients, capacity: o.Capacity, limit: o.Limit, now: o.Now, log: o.Log, requireSecondFactor: o.RequireSecondFactor,
 		certificates: o.Certificates, endpoints: o.Endpoints, pipeline: o.Pipeline, exports: o.Exports,
 		trusted: o.Trusted, receiverURL: o.ReceiverURL,
 		services: o.Services, authorityClock: o.AuthorityClock, release: o.Release,
 		crossSite: http.NewCrossOriginProtection(),
+	}
+	if c.limit == nil {
+		c.limit = func(*http.Request) bool { return true }
 	}
 	c.credentials = access.NewCredentials(o.Store, o.Keyring, o.Now)
 	c.pages = c.table()
@@ -243,12 +254,13 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setSecurityHeaders(w.Header())
 	x := c.begin(w, r)
 	defer c.recoverPanic(x)
+	defer x.release()
 	if err := c.serve(x); err != nil {
 		c.answerError(x, err)
 	}
 }
 
-// serve makes the checks of a request in one order: origin, address, session, role.
+// serve makes the checks of a request in one order: origin, address, session, limit, role.
 func (c *Console) serve(x *request) error {
 	if capacity.HasLengthAndChunks(x.Request) {
 		return errBadRequest
@@ -265,6 +277,9 @@ func (c *Console) serve(x *request) error {
 	}
 	if err := c.identify(x); err != nil {
 		return err
+	}
+	if !x.signedIn() && !c.limit(x.Request) {
+		return errLimited
 	}
 	found, others := c.match(x)
 	allow := x.allowed(others)
@@ -329,5 +344,8 @@ func (c *Console) recoverPanic(x *request) {
 	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(cause)
 	}
-	c.answerError(x, fmt.Errorf("panic: %v", cause))
+	// The value may contain a password or other data of the person; its type and the stack
+	// do not.
+	c.log.Error("A panic has stopped a request of the console.", "request_id", x.id, "type", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
+	c.answerError(x, errors.New("panic"))
 }

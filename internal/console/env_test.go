@@ -93,7 +93,8 @@ func newNode(t *testing.T, address string, clock *storetest.Clock, keys *seal.Ke
 	o := Options{
 		Pipeline: run, Exports: exports,
 		Store: s, People: all, Keyring: ring, Environment: fiscal.Sandbox, BaseURL: "http://console.example", Now: clock.Now,
-		Log: slog.New(slog.DiscardHandler), Clients: capacity.NewClientFinder(nil, clock.Now, slog.New(slog.DiscardHandler)),
+		Capacity: capacity.New(capacity.DefaultLimits(1<<30, 2)),
+		Log:      slog.New(slog.DiscardHandler), Clients: capacity.NewClientFinder(nil, clock.Now, slog.New(slog.DiscardHandler)),
 	}
 	o.Certificates = access.NewCertificates(s, keys, clock.Now)
 	o.Endpoints, err = notify.NewEndpoints(notify.EndpointsOptions{Store: s, Secrets: access.NewSecrets(s, keys), Poster: e.poster, Guard: netguard.Guard{Private: true}, Now: clock.Now})

@@ -24,6 +24,8 @@ var (
 	errNotFound    = &pageError{http.StatusNotFound, "not_found"}
 	errLink        = &pageError{http.StatusNotFound, "link"}
 	errMethod      = &pageError{http.StatusMethodNotAllowed, "method"}
+	errLimited     = &pageError{http.StatusTooManyRequests, "limited"}
+	errCrowded     = &pageError{http.StatusServiceUnavailable, "crowded"}
 	errBusy        = &pageError{http.StatusServiceUnavailable, "busy"}
 	errUnavailable = &pageError{http.StatusServiceUnavailable, "unavailable"}
 	errInternal    = &pageError{http.StatusInternalServerError, "internal"}
@@ -59,8 +61,14 @@ func (c *Console) answerError(x *request, err error) {
 		c.log.Error("The console cannot answer a request. The person sees a page with the request id.",
 			"request_id", x.id, "method", x.Method, "page", address, "error", err.Error())
 	}
-	if shown == errBusy || shown == errUnavailable {
+	switch shown {
+	case errBusy, errCrowded, errUnavailable:
 		x.w.Header().Set("Retry-After", "5")
+	case errLimited:
+		// A page would cost as much as the one that was refused.
+		x.w.Header().Set("Retry-After", "60") // the length of the window
+		http.Error(x.w, x.text("error.limited.text")+" "+x.text("error.limited.next"), shown.status)
+		return
 	}
 	x.w.Header().Del("ETag")
 	view := errorView{Status: shown.status, Key: shown.key, RequestID: x.id}

@@ -149,21 +149,12 @@ func auditValue(v any) string {
 
 // verifyAudit verifies the whole log and its checkpoints.
 func (c *Console) verifyAudit(x *request) (*auditResult, error) {
-	marks, err := c.store.AuditCheckpoints(x.Context())
-	if err != nil {
-		return nil, err
-	}
-	result := &auditResult{Checkpoints: len(marks)}
-	for _, mark := range marks {
-		if err := c.keyring.VerifyCheckpoint(mark); err != nil {
-			result.Problem = err.Error()
-			return result, nil
-		}
-	}
-	last, err := c.store.VerifyAudit(x.Context(), marks)
-	result.Entries = last.Seq
+	last, checkpoints, err := c.keyring.VerifyAudit(x.Context())
+	result := &auditResult{Entries: last.Seq, Checkpoints: checkpoints}
 	var broken *audit.BrokenError
 	switch {
+	case errors.Is(err, audit.ErrCheckpoint):
+		result.Problem = err.Error()
 	case errors.As(err, &broken):
 		result.Wrong, result.Problem = broken.Seq, broken.Problem
 	case err != nil:

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -47,6 +48,9 @@ func (c *Console) signIn(x *request) error {
 		x.setCookie(token)
 		return x.redirect(afterSignIn(view.Next))
 	case errors.As(err, &limited):
+		if limited.Counted {
+			c.reportLimited(x, in.Email)
+		}
 		seconds := int(math.Ceil(limited.RetryAfter.Seconds()))
 		x.w.Header().Set("Retry-After", strconv.Itoa(seconds))
 		form.fail("", x.text("sign_in.limited", seconds))
@@ -58,6 +62,14 @@ func (c *Console) signIn(x *request) error {
 		return x.renderStatus(http.StatusUnauthorized, "sign-in", x.text("sign_in.title"), view)
 	}
 	return err
+}
+
+// reportLimited puts guesses at an account into the log and, after the answer, into the audit
+// log.
+func (c *Console) reportLimited(x *request, email string) {
+	client := x.client()
+	c.log.Warn("The service refuses sign-ins to the console for a minute: five have failed.", "address", client.Address, "request_id", x.id)
+	c.pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error { return c.people.RecordLimited(ctx, tx, email, client) })
 }
 
 // signOut ends the session of the browser, on every node at once.

@@ -1,15 +1,19 @@
 package console
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"html/template"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -25,11 +29,14 @@ type request struct {
 	page     *page // nil before it is found
 	viewer   viewer
 	session  store.UserSession
+	body     capacity.Body  // of a form
+	large    *capacity.Hold // while a large form is processed
 }
 
 // begin returns the request of a browser that is not identified yet.
 func (c *Console) begin(w http.ResponseWriter, r *http.Request) *request {
-	x := &request{Request: r, w: w, console: c, id: store.NewID(), viewer: viewer{environment: c.environment}}
+	x := &request{Request: r, console: c, id: store.NewID(), viewer: viewer{environment: c.environment}}
+	x.w = &answering{w, x}
 	x.language = lang.FromHeader(r.Header.Get("Accept-Language"), lang.Spanish)
 	w.Header().Set("X-Request-Id", x.id)
 	return x
@@ -68,6 +75,89 @@ func (c *Console) identify(x *request) error {
 	return nil
 }
 
+// answering is the answer to a request. The request holds nothing while the browser reads
+// it, because a browser may read slowly.
+type answering struct {
+	http.ResponseWriter
+	x *request
+}
+
+func (a *answering) WriteHeader(status int) {
+	a.x.release()
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answering) Write(b []byte) (int, error) {
+	a.x.release()
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap returns the writer, for http.ResponseController.
+func (a *answering) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// release gives back what the request holds of the capacity of the service.
+func (x *request) release() {
+	x.large.Release()
+	x.body.Release()
+}
+
+// holder returns on whose account the request holds something.
+func (x *request) holder() capacity.Holder {
+	h := capacity.Holder{Address: x.console.clients.Address(x.Request)}
+	if x.signedIn() {
+		h.Credential = "user " + x.viewer.user.ID
+		h.Taxpayer = h.Credential
+	}
+	return h
+}
+
+// recheckAfter is how long a form may take to arrive before its session is checked again. A
+// session that was ended meanwhile must not change anything.
+const recheckAfter = time.Second
+
+// readForm reads the form of the request, within the limits of the capacity.
+func (x *request) readForm() (err error) {
+	limit := x.page.maxBody
+	if limit == 0 {
+		limit = defaultMaxBody
+	}
+	began := x.console.now()
+	if x.body, err = x.console.capacity.ReadBody(x.w, x.Request, x.holder(), limit); err == nil {
+		x.large, err = x.console.capacity.TakeLargeSlot(x.Context(), x.holder(), len(x.body.Bytes))
+	}
+	if full := (*capacity.FullError)(nil); errors.As(err, &full) {
+		return errCrowded
+	}
+	if err != nil {
+		return errBadRequest
+	}
+	if x.signedIn() && x.console.now().Sub(began) >= recheckAfter {
+		if err := x.recheck(); err != nil {
+			return err
+		}
+	}
+	x.Body = io.NopCloser(bytes.NewReader(x.body.Bytes))
+	if x.ParseForm() != nil {
+		return errBadRequest
+	}
+	return nil
+}
+
+// recheck finds the session of the request again, and checks the role.
+func (x *request) recheck() error {
+	x.viewer, x.session = viewer{environment: x.console.environment}, store.UserSession{}
+	if err := x.console.identify(x); err != nil {
+		return err
+	}
+	switch {
+	case x.page.public:
+		return nil
+	case !x.signedIn():
+		return x.redirectInstead(signInAddress(x.Request))
+	}
+	return x.console.authorize(x)
+}
+
 // run calls the handler of the page.
 func (x *request) run() error {
 	if x.signedIn() && !x.page.fragment {
@@ -76,13 +166,8 @@ func (x *request) run() error {
 		}
 	}
 	if x.page.changes() {
-		limit := x.page.maxBody
-		if limit == 0 {
-			limit = defaultMaxBody
-		}
-		x.Body = http.MaxBytesReader(x.w, x.Body, limit)
-		if err := x.ParseForm(); err != nil {
-			return errBadRequest
+		if err := x.readForm(); err != nil {
+			return err
 		}
 	}
 	return x.page.handle(x)

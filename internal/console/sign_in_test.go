@@ -2,10 +2,12 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -198,5 +200,43 @@ func TestOperatorsMayNeedASecondFactor(t *testing.T) {
 	}
 	if got := auditor.get("/console/users"); got.StatusCode != http.StatusOK {
 		t.Errorf("an auditor gets %d", got.StatusCode)
+	}
+}
+
+// Guesses at the password of a person are in the audit log, once an hour. Guesses at accounts
+// that do not exist are not: a stranger could fill the log with them.
+func TestGuessesAtAPasswordAreAudited(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	_, u := e.signedIn(store.RoleOperator)
+	guess := func(email string, n int) {
+		t.Helper()
+		for range n {
+			e.browser().post("/console/sign-in", "email", email, "password", "wrong")
+		}
+		e.pipeline.Journal().Flush(t.Context())
+	}
+	entries := func() []audit.Entry {
+		t.Helper()
+		all, err := e.store.AuditEntries(t.Context(), store.AuditFilter{}, 0, 1000)
+		e.must(err)
+		return slices.DeleteFunc(all, func(e audit.Entry) bool { return e.Action != "user.sign_in_limited" })
+	}
+	guess("nobody@example.com", 7)
+	if found := entries(); len(found) != 0 {
+		t.Errorf("guesses at nobody: %+v", found)
+	}
+	e.clock.Advance(2 * time.Minute)
+	for range 3 {
+		guess(u.Email, 8)
+		e.clock.Advance(2 * time.Minute)
+	}
+	if found := entries(); len(found) != 1 || found[0].Object != "user:"+u.ID || found[0].Caller.From == "" {
+		t.Errorf("guesses at a person: %+v", found)
+	}
+	e.clock.Advance(time.Hour)
+	guess(u.Email, 8)
+	if found := entries(); len(found) != 2 {
+		t.Errorf("an hour later: %d entries", len(found))
 	}
 }

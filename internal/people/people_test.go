@@ -402,3 +402,41 @@ func TestSecretsOfPeopleAreNotStored(t *testing.T) {
 		t.Error("the search does not even find the email address")
 	}
 }
+
+// slowHasher does something while it compares a password.
+type slowHasher struct {
+	Hasher
+	meanwhile func()
+}
+
+func (h *slowHasher) Matches(ctx context.Context, hash, password string) (bool, error) {
+	h.meanwhile()
+	return h.Hasher.Matches(ctx, hash, password)
+}
+
+// A sign-in whose password is being checked starts no session when the password is taken
+// away, or the person is disabled, meanwhile.
+func TestASignInDoesNotOutlastItsPassword(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
+		for name, meanwhile := range map[string]func(id string){
+			"reset": func(id string) {
+				_, _, err := e.Reset(t.Context(), id)
+				e.must(err)
+			},
+			"disable": func(id string) {
+				_, err := e.Disable(t.Context(), id)
+				e.must(err)
+			},
+		} {
+			u, _ := e.add(name+"@example.com", store.RoleOperator)
+			e.hasher = &slowHasher{e.counter, func() { meanwhile(u.ID) }}
+			if _, err := e.signIn(u.Email, goodPassword, ""); !errors.Is(err, ErrDenied) {
+				t.Errorf("%s: %v", name, err)
+			}
+			e.hasher = e.counter
+			if sessions, err := e.Sessions(t.Context(), u.ID); err != nil || len(sessions) != 0 {
+				t.Errorf("%s: %d sessions, %v", name, len(sessions), err)
+			}
+		}
+	})
+}

@@ -28,14 +28,10 @@ func (p *People) startSession(ctx context.Context, tx *store.Tx, u store.User, c
 		return Token{}, err
 	}
 	now := p.now()
-	err = tx.CreateUserSession(ctx, store.UserSession{
+	return token, tx.CreateUserSession(ctx, store.UserSession{
 		ID: store.NewID(), Digest: token.digest(), UserID: u.ID, Address: client.Address, Browser: cutBrowser(client.Browser),
 		CreatedAt: now, LastUsedAt: now, ExpiresAt: now.Add(IdleTime),
 	})
-	if err != nil {
-		return Token{}, err
-	}
-	return token, tx.RecordSignIn(ctx, u.ID, now)
 }
 
 // cutBrowser returns the part of a browser's name that is kept.
@@ -130,6 +126,9 @@ func (p *People) Welcome(ctx context.Context, link Token, password string, clien
 			return err
 		}
 		if err := p.setPassword(ctx, tx, u.ID, hash, ""); err != nil || !admits(u, client.Environment) {
+			return err
+		}
+		if err := tx.RecordSignIn(ctx, u.ID, p.now()); err != nil {
 			return err
 		}
 		var err error

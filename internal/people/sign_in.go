@@ -27,7 +27,12 @@ const (
 )
 
 // LimitedError means that too many sign-ins of the account or of the address have failed.
-type LimitedError struct{ RetryAfter time.Duration }
+type LimitedError struct {
+	RetryAfter time.Duration
+	// Counted says that the database has counted the failures. Otherwise this node has
+	// refused the account or the address a moment before, and remembers it.
+	Counted bool
+}
 
 func (e *LimitedError) Error() string {
 	return fmt.Sprintf("too many sign-ins have failed: try again in %s", e.RetryAfter.Round(time.Second))
@@ -79,17 +84,53 @@ func (p *People) signIn(ctx context.Context, in Credentials, client Client, slot
 	ctx = audit.WithCaller(ctx, CallerOf(u, client))
 	var token Token
 	err = p.store.Update(ctx, func(tx *store.Tx) error {
-		if err := p.checkSecondFactor(ctx, tx, u, in.Code); err != nil {
+		// This locks the person. The password may have been replaced, or the person disabled,
+		// while the hash was computed.
+		if err := tx.RecordSignIn(ctx, u.ID, p.now()); err != nil {
+			return err
+		}
+		now, err := tx.User(ctx, u.ID)
+		if err != nil {
+			return err
+		}
+		if now.PasswordHash != u.PasswordHash || !admits(now, client.Environment) {
+			return ErrDenied
+		}
+		if err := p.checkSecondFactor(ctx, tx, now, in.Code); err != nil {
 			return err
 		}
 		if err := slot.release(ctx, tx); err != nil {
 			return err
 		}
-		var err error
-		token, err = p.startSession(ctx, tx, u, client)
+		token, err = p.startSession(ctx, tx, now, client)
 		return err
 	})
 	return token, err
+}
+
+// reportEvery is the time between two audit entries about guesses at one account.
+const reportEvery = time.Hour
+
+// RecordLimited adds to the audit log that too many sign-ins of an account have failed, if
+// there is such an account, and at most once an hour. Call it after the answer: its time
+// would reveal whether the account exists.
+func (p *People) RecordLimited(ctx context.Context, tx *store.Tx, email string, client Client) error {
+	email, err := normalEmail(email)
+	if err != nil {
+		return nil //nolint:nilerr // no person has it
+	}
+	u, err := tx.UserByEmail(ctx, email)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ctx = audit.WithCaller(ctx, audit.Caller{From: client.Address, RequestID: client.RequestID})
+	_, err = tx.AuditOnce(ctx, store.Change{
+		Action: "user.sign_in_limited", Object: "user:" + u.ID, After: map[string]any{"address": client.Address},
+	}, p.now().Add(-reportEvery))
+	return err
 }
 
 // account returns the person who may sign in with an email address. When there is none, it
@@ -147,7 +188,7 @@ func (p *People) reserve(ctx context.Context, buckets []string) (*slot, error) {
 			}
 			recent[i] = slices.DeleteFunc(all, func(at time.Time) bool { return !now.Before(at.Add(failureTime)) })
 			if n := len(recent[i]); n >= maxFailures {
-				limited := &LimitedError{RetryAfter: recent[i][n-maxFailures].Add(failureTime).Sub(now)}
+				limited := &LimitedError{RetryAfter: recent[i][n-maxFailures].Add(failureTime).Sub(now), Counted: true}
 				p.refused.add(bucket, now, limited.RetryAfter)
 				return limited
 			}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"time"
@@ -217,6 +218,10 @@ func auditTime(t time.Time) any {
 	return fiscal.FormatInstant(t)
 }
 
+// BeforeAudit is a number before every row of the audit log, also one that somebody has
+// inserted before the first entry.
+const BeforeAudit = math.MinInt64
+
 // auditPage is how many entries a verification reads at a time.
 const auditPage = 1000
 
@@ -224,17 +229,19 @@ const auditPage = 1000
 // and it contains what the checkpoints state. It returns the last entry that is right,
 // and an *audit.BrokenError when the log was changed after it was written.
 func (s *Store) VerifyAudit(ctx context.Context, checkpoints []audit.Checkpoint) (audit.Head, error) {
-	return s.verifyAudit(ctx, audit.NewChecker(checkpoints...))
+	// The first page begins before the number 1: a row that was inserted there is wrong, too.
+	return s.verifyAudit(ctx, audit.NewChecker(checkpoints...), BeforeAudit)
 }
 
 // VerifyAuditFrom is VerifyAudit for the entries after a verified one.
 func (s *Store) VerifyAuditFrom(ctx context.Context, last audit.Head) (audit.Head, error) {
-	return s.verifyAudit(ctx, audit.NewCheckerFrom(last))
+	return s.verifyAudit(ctx, audit.NewCheckerFrom(last), last.Seq)
 }
 
-func (s *Store) verifyAudit(ctx context.Context, check *audit.Checker) (audit.Head, error) {
+// verifyAudit verifies the entries after the number after.
+func (s *Store) verifyAudit(ctx context.Context, check *audit.Checker, after int64) (audit.Head, error) {
 	for {
-		page, err := s.AuditEntries(ctx, AuditFilter{}, check.Last().Seq, auditPage)
+		page, err := s.AuditEntries(ctx, AuditFilter{}, after, auditPage)
 		if err != nil {
 			return check.Last(), err
 		}
@@ -243,6 +250,7 @@ func (s *Store) verifyAudit(ctx context.Context, check *audit.Checker) (audit.He
 				return check.Last(), err
 			}
 		}
+		after = check.Last().Seq
 		if len(page) > 0 {
 			continue
 		}
@@ -252,7 +260,7 @@ func (s *Store) verifyAudit(ctx context.Context, check *audit.Checker) (audit.He
 		if err != nil {
 			return check.Last(), err
 		}
-		more, err := s.AuditEntries(ctx, AuditFilter{}, check.Last().Seq, 1)
+		more, err := s.AuditEntries(ctx, AuditFilter{}, after, 1)
 		if err != nil {
 			return check.Last(), err
 		}

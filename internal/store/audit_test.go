@@ -159,6 +159,8 @@ func TestVerifyAuditFindsEveryChangedRow(t *testing.T) {
 	all = all[:len(all)-1] // the last entry already has the hash of the head
 	all = append(all,
 		tampering{`INSERT INTO audit_entries SELECT 7, at, actor, origin, request_id, reason, action, object, environment, taxpayer_id, before, after, hash FROM audit_entries WHERE seq = 6`, 7},
+		tampering{`INSERT INTO audit_entries SELECT 0, at, 'eva', origin, request_id, reason, action, object, environment, taxpayer_id, before, after, hash FROM audit_entries WHERE seq = 6`, 0},
+		tampering{`INSERT INTO audit_entries SELECT -9223372036854775807, at, 'eva', origin, request_id, reason, action, object, environment, taxpayer_id, before, after, hash FROM audit_entries WHERE seq = 6`, -9223372036854775807},
 		tampering{`UPDATE audit_entries SET seq = CASE seq WHEN 2 THEN -5 ELSE -2 END WHERE seq IN (2, 5); UPDATE audit_entries SET seq = -seq WHERE seq < 0`, 2},
 		tampering{`UPDATE audit_head SET seq = 5`, 6},
 		tampering{`UPDATE audit_head SET seq = 9`, 7},
