@@ -16,6 +16,13 @@ type backupCmd struct {
 
 // Run copies the database.
 func (c backupCmd) Run(t *terminal) error {
+	database, err := store.SQLiteFile(t.databaseAddress())
+	if err != nil {
+		return err
+	}
+	if err := checkDatabaseExists(database); err != nil {
+		return err
+	}
 	progress := t.startProgress(lang.Messagef("backup", "copia"), unitBytes())
 	bytes, err := store.Backup(t.ctx, t.databaseAddress(), c.File, progress.report)
 	if err == nil && bytes > 0 {

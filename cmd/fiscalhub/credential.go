@@ -88,7 +88,7 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 	for _, name := range splitList(c.Scope) {
 		scope, err := apikey.ParseScope(name)
 		if err != nil {
-			return usageError{lang.OfError(err)}
+			return wrongUsage("--scope: there is no scope %q; use some of %s", "--scope: no existe el alcance %q; use algunos de %s", name, scopeList(apikey.AllScopes(), ", "))
 		}
 		terms.Scopes = append(terms.Scopes, scope)
 	}
@@ -120,6 +120,11 @@ func (c credentialCreateCmd) Run(t *terminal) error {
 	})
 }
 
+// scopeList returns the names of scopes with a separator between them.
+func scopeList(scopes []apikey.Scope, separator string) string {
+	return strings.Join(mapEach(scopes, func(s apikey.Scope) string { return string(s) }), separator)
+}
+
 type credentialListCmd struct{}
 
 // Run lists the credentials of all taxpayers.
@@ -133,14 +138,14 @@ func (credentialListCmd) Run(t *terminal) error {
 		views := mapEach(all, newCredentialView)
 		b := newTable("CREDENTIAL", "PREFIX", "ENVIRONMENT", "TAXPAYER", "STATE", "SCOPES")
 		for i, c := range all {
-			state := "valid"
+			state := lang.Messagef("valid", "vigente")
 			switch {
 			case !c.Live(now):
-				state = "ended"
+				state = lang.Messagef("ended", "terminada")
 			case c.Suspended != "":
-				state = "suspended"
+				state = lang.Messagef("suspended", "suspendida")
 			}
-			b.add(c.ID, c.Prefix, string(c.Environment), c.TaxpayerID, state, strings.Join(mapEach(views[i].Scopes, func(s apikey.Scope) string { return string(s) }), ","))
+			b.add(c.ID, c.Prefix, string(c.Environment), c.TaxpayerID, state.In(t.language), scopeList(views[i].Scopes, ","))
 		}
 		return t.list(views, b)
 	})

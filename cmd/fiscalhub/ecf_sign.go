@@ -93,7 +93,8 @@ func (c ecfSignCmd) writeSummary(t *terminal, document *ecf.Draft, id *xmlsig.Id
 // flags reads the number and the time of the signature from the flags.
 func (c ecfSignCmd) flags(now time.Time) (number ecf.Number, signedAt time.Time, err error) {
 	if number.ENCF, err = fiscal.ParseENCF(c.ENCF); err != nil {
-		return number, now, usageOf("encf", err)
+		return number, now, wrongUsage("--encf must be the letter E, the type 31 or 32 and ten digits, as in E310000000001",
+			"--encf debe ser la letra E, el tipo 31 o 32 y diez dígitos, como en E310000000001")
 	}
 	signedAt = now
 	if c.SignedAt != "" {

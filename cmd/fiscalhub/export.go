@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -82,7 +81,7 @@ func (c exportWriteCmd) Run(t *terminal) error {
 		return t.answer(v, func(w io.Writer) {
 			say(w, lang.Messagef("%s: %d documents from %s to %s", "%s: %d comprobantes del %s al %s", c.Out, v.Documents, v.From, v.To))
 			say(w, lang.Messagef("Check it at any time with fiscalhub export verify %s",
-				"Verifíquelo cuando quiera con fiscalhub export verify %s", filepath.Base(c.Out)))
+				"Verifíquelo cuando quiera con fiscalhub export verify %s", c.Out))
 		})
 	})
 }

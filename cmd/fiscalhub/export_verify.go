@@ -31,7 +31,7 @@ func (c exportVerifyCmd) Run(t *terminal) error {
 	bar.end(t)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return lang.Errorf("there is no file %s", "no existe el archivo %s", c.File)
+		return lang.Errorf("there is no file %s: check the name", "no existe el archivo %s: revise el nombre", c.File)
 	case err != nil:
 		return t.interrupted(err, lang.Messagef("the check of %s is not complete", "la verificación de %s no terminó", c.File))
 	}

@@ -18,7 +18,8 @@ func oneLine(err error) string { return oneLineIn(err, lang.English) }
 
 // oneLineIn returns the text of an error in a language as one line.
 func oneLineIn(err error, l lang.Language) string {
-	return printable(strings.Join(strings.FieldsFunc(lang.ErrorText(err, l), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
+	lines := strings.FieldsFunc(lang.ErrorText(err, l), func(r rune) bool { return r == '\n' || r == '\r' })
+	return printable(strings.Join(mapEach(lines, strings.TrimSpace), "; "))
 }
 
 // splitList splits the values of a repeatable flag at commas and spaces.

@@ -48,7 +48,11 @@ func (c historyCmd) Run(t *terminal) error {
 		scope := store.Scope{Environment: fiscal.Environment(c.Environment), TaxpayerID: c.Taxpayer}
 		inv, err := c.find(t, s, scope)
 		if errors.Is(err, store.ErrNotFound) {
-			return lang.Errorf("this taxpayer has no such invoice in this environment", "este contribuyente no tiene esa factura en este ambiente")
+			if _, err := s.Taxpayer(t.ctx, c.Taxpayer); err != nil {
+				return missing(err, "taxpayer", c.Taxpayer)
+			}
+			return lang.Errorf("this taxpayer has no such invoice in this environment: check the value, and --environment",
+				"este contribuyente no tiene esa factura en este ambiente: revise el valor y --environment")
 		}
 		if err != nil {
 			return err

@@ -42,14 +42,14 @@ func (keysListCmd) Run(t *terminal) error {
 		views := mapEach(all, newKeyView)
 		b := newTable("KIND", "VERSION", "CREATED", "STATE")
 		for _, v := range views {
-			state := "old"
+			state := lang.Messagef("old", "anterior")
 			if v.Newest {
-				state = "newest"
+				state = lang.Messagef("newest", "la más reciente")
 			}
 			if v.Credentials > 0 {
-				state += ", used by " + strconv.Itoa(v.Credentials) + " credentials"
+				state = lang.Messagef("%s, used by %d credentials", "%s, la usan %d credenciales", state, v.Credentials)
 			}
-			b.add(v.Kind, strconv.FormatInt(v.Version, 10), v.CreatedAt, state)
+			b.add(v.Kind, strconv.FormatInt(v.Version, 10), v.CreatedAt, state.In(t.language))
 		}
 		return t.list(views, b)
 	})

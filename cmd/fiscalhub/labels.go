@@ -87,6 +87,7 @@ func labels() []lang.Message {
 		lang.Literal("track id"),
 		lang.Messagef("type", "tipo"),
 		lang.Literal("URL"),
+		lang.Messagef("user", "persona"),
 		lang.Messagef("valid", "vigencia"),
 		lang.Messagef("version", "versión"),
 		lang.Literal("webhook"),

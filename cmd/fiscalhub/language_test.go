@@ -182,3 +182,49 @@ func addRejected(t *testing.T, address string) store.Invoice {
 	}
 	return inv
 }
+
+// A list has no English words in Spanish.
+func TestListsAreTranslated(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	command := func(args ...string) string {
+		var out, errOut bytes.Buffer
+		if code := run(t.Context(), append(args, "--data", data), &out, &errOut); code != exitOK {
+			t.Fatalf("%v: exit code %d: %s", args, code, errOut.String())
+		}
+		return strings.TrimSpace(out.String())
+	}
+	taxpayer := command("taxpayer", "create", "--rnc", "199000013", "--legal-name", "Palma")
+	command("credential", "create", "--taxpayer", taxpayer, "--environment", "sandbox", "--scope", "ecf.read")
+	command("taxpayer", "suspend", taxpayer)
+	command("environment", "suspend", "production")
+	command("user", "create", "--name", "Ana", "--email", "ana@example.com", "--role", "auditor")
+	command("source", "create", "--taxpayer", taxpayer, "--environment", "certification")
+	for list, want := range map[string][]string{
+		"taxpayer":    {"suspendido"},
+		"credential":  {"suspendida"},
+		"environment": {"en uso", "suspendido desde 2"},
+		"user":        {"invitada", "todos"},
+		"source":      {"vigente"},
+		"keys":        {"la más reciente, la usan 1 credenciales"},
+	} {
+		got := command(list, "list", "--lang", "es")
+		for _, words := range want {
+			if !strings.Contains(got, words) {
+				t.Errorf("%s list has no %q:\n%s", list, words, got)
+			}
+		}
+	}
+}
+
+func TestEmptyVariablesAreUnset(t *testing.T) {
+	t.Parallel()
+	var unset []string
+	unsetEmpty([]string{"FISCALHUB_LISTEN=", "FISCALHUB_DATA=d", "HOME=", "FISCALHUB_JSON="}, func(name string) error {
+		unset = append(unset, name)
+		return nil
+	})
+	if got := strings.Join(unset, " "); got != "FISCALHUB_LISTEN FISCALHUB_JSON" {
+		t.Errorf("unset are %s", got)
+	}
+}

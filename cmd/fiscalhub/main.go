@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -24,6 +25,7 @@ const (
 )
 
 func main() {
+	unsetEmpty(os.Environ(), os.Unsetenv)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
@@ -33,6 +35,16 @@ func main() {
 		cancel(stopSignal{sig})
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// unsetEmpty removes the variables of flags that are empty. They stand for the default, as
+// an unset variable does: an empty FISCALHUB_LISTEN must not open another address.
+func unsetEmpty(environ []string, unset func(string) error) {
+	for _, variable := range environ {
+		if name, value, _ := strings.Cut(variable, "="); value == "" && strings.HasPrefix(name, "FISCALHUB_") {
+			_ = unset(name) // a name that is set is valid
+		}
+	}
 }
 
 // stopSignal is the cause of a context that a signal has cancelled.
@@ -133,6 +145,6 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 }
 
 func fail(errOut io.Writer, err error, language lang.Language) int {
-	_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n", oneLineIn(err, language))
+	_, _ = fmt.Fprintf(errOut, "fiscalhub: %s\n", oneLineIn(withAdvice(err), language))
 	return exitFail
 }

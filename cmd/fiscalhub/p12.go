@@ -40,19 +40,19 @@ func explainP12(err error, path, passwordFile string) error {
 	switch {
 	case errors.Is(err, xmlsig.ErrPassword):
 		return lang.Errorf("%s: %s: the first line of %s must be the password alone",
-			"%s: %s: la primera línea de %s debe ser solo la contraseña", path, why, passwordFile)
+			"%s: la contraseña no abre el archivo (%s): la primera línea de %s debe ser solo la contraseña", path, why, passwordFile)
 	case errors.Is(err, xmlsig.ErrNotP12):
 		return lang.Errorf("%s: %s: give the .p12 or .pfx file as the certification authority issued it",
-			"%s: %s: indique el archivo .p12 o .pfx tal como lo emitió la entidad de certificación", path, why)
+			"%s: el archivo no es un PKCS#12 que se pueda leer (%s): indique el archivo .p12 o .pfx tal como lo emitió la entidad de certificación", path, why)
 	case errors.Is(err, xmlsig.ErrNoKey):
 		return lang.Errorf("%s: %s: export the certificate together with its private key",
-			"%s: %s: exporte el certificado junto con su clave privada", path, why)
+			"%s: el archivo no tiene clave privada (%s): exporte el certificado junto con su clave privada", path, why)
 	case errors.Is(err, xmlsig.ErrKeyMismatch):
 		return lang.Errorf("%s: %s: export the certificate that belongs to the key",
-			"%s: %s: exporte el certificado que corresponde a la clave", path, why)
+			"%s: el certificado no corresponde a la clave (%s): exporte el certificado que corresponde a la clave", path, why)
 	case errors.Is(err, xmlsig.ErrWeakKey):
 		return lang.Errorf("%s: %s: ask the certification authority for a new certificate",
-			"%s: %s: solicite un certificado nuevo a la entidad de certificación", path, why)
+			"%s: la clave es demasiado débil (%s): solicite un certificado nuevo a la entidad de certificación", path, why)
 	}
 	return lang.Errorf("%s: %s", "%s: %s", path, why)
 }

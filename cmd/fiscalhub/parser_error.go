@@ -9,7 +9,8 @@ import (
 // parserError returns an error of the parser of the command line in both languages. The
 // parser writes English, so its phrases are replaced; what the person typed stays.
 func parserError(err error) error {
-	spanish := err.Error()
+	err = withAdvice(err)
+	spanish := lang.ErrorText(err, lang.Spanish)
 	for _, phrase := range parserPhrases() {
 		spanish = strings.Replace(spanish, phrase.In(lang.English), phrase.In(lang.Spanish), 1)
 	}
@@ -24,11 +25,16 @@ func parserPhrases() []lang.Message {
 		lang.Messagef("unexpected argument ", "argumento inesperado "),
 		lang.Messagef("missing flags: ", "faltan estas opciones: "),
 		lang.Messagef("missing positional arguments ", "faltan estos argumentos: "),
+		lang.Messagef(" (short flag); perhaps try ", "; escriba "),
+		lang.Messagef(" and --", " y --"),
 		lang.Messagef(" can't be used together", " no se pueden usar juntas"),
 		lang.Messagef(", did you mean one of ", ", ¿quiso decir una de "),
 		lang.Messagef(", did you mean ", ", ¿quiso decir "),
+		lang.Messagef("bool value must be true, 1, yes, false, 0 or no", "el valor debe ser true, 1, yes, false, 0 o no"),
+		lang.Messagef(" (from envar ", " (de la variable "),
 		lang.Messagef(" must be one of ", " debe ser uno de "),
 		lang.Messagef("expected a valid 64 bit int", "se esperaba un número entero"),
+		lang.Messagef("expected int value", "se esperaba un número entero"),
 		lang.Messagef("expected an int", "se esperaba un número entero"),
 		lang.Messagef("expected a float", "se esperaba un número"),
 		lang.Messagef("expected duration", "se esperaba una duración"),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -127,9 +128,10 @@ func (c sendCmd) send(t *terminal, s *bulk.Sender, lines []*bulk.Line) error {
 	}
 	if err := s.Send(t.ctx, lines); err != nil {
 		again := lang.Messagef("%d of %d invoices were sent. Run the same command again to send the others; no invoice is made twice",
-			"se enviaron %d de %d facturas. Ejecute el mismo comando otra vez para enviar las demás; ninguna factura se crea dos veces", done, total)
+			"se enviaron %d de %d facturas. Ejecute el mismo comando otra vez para enviar las demás; ninguna factura se crea dos veces",
+			countSent(bulk.Results(lines, s.Journal, t.language)), total)
 		if t.ctx.Err() == nil {
-			return lang.Errorf("%s. %s", "%s. %s", err, again)
+			return lang.Errorf("%s. %s%s", "%s. %s%s", err, adviceOfSend(err), again)
 		}
 		return t.interrupted(err, again)
 	}
@@ -145,6 +147,30 @@ func (c sendCmd) send(t *terminal, s *bulk.Sender, lines []*bulk.Line) error {
 	err := s.Wait(t.ctx, lines)
 	return t.interrupted(err, lang.Messagef("all invoices were sent, but not all have a final status. Run the same command again to wait for them",
 		"se enviaron todas las facturas, pero no todas tienen un estado final. Ejecute el mismo comando otra vez para esperarlas"))
+}
+
+// countSent returns how many invoices the service has.
+func countSent(results []bulk.Result) int {
+	sent := 0
+	for _, r := range results {
+		if r.InvoiceID != "" {
+			sent++
+		}
+	}
+	return sent
+}
+
+// adviceOfSend returns what to change before the command is run again.
+func adviceOfSend(err error) lang.Message {
+	var refused *client.Error
+	var unreachable *net.OpError
+	switch {
+	case errors.As(err, &refused) && (refused.HTTPStatus == http.StatusUnauthorized || refused.HTTPStatus == http.StatusForbidden):
+		return lang.Messagef("Check --key and --taxpayer. ", "Revise --key y --taxpayer. ")
+	case errors.As(err, &unreachable):
+		return lang.Messagef("Check --base-url, and that the service runs. ", "Revise --base-url y que el servicio esté en marcha. ")
+	}
+	return lang.Message{}
 }
 
 // countsText lists counts by status.

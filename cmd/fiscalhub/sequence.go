@@ -105,12 +105,12 @@ func (sequenceListCmd) Run(t *terminal) error {
 		views := mapEach(all, newSequenceView)
 		b := newTable("RANGE", "ENVIRONMENT", "TAXPAYER", "TYPE", "NUMBERS", "NEXT", "LEFT", "EXPIRES")
 		for i, v := range views {
-			left := strconv.FormatInt(v.Left, 10)
+			left := lang.Literal(strconv.FormatInt(v.Left, 10))
 			if v.Fenced {
-				left += " (fenced)"
+				left = lang.Messagef("%s (fenced)", "%s (bloqueado)", left)
 			}
 			b.add(v.ID, string(v.Environment), v.TaxpayerID, string(v.Type),
-				fmt.Sprintf("%d–%d", v.From, v.To), strconv.FormatInt(v.Next, 10), left, all[i].Expires.String())
+				fmt.Sprintf("%d–%d", v.From, v.To), strconv.FormatInt(v.Next, 10), left.In(t.language), all[i].Expires.String())
 		}
 		return t.list(views, b)
 	})

@@ -40,6 +40,10 @@ func (l *listeners) open(ctx context.Context, address string) (net.Listener, err
 
 // listenOn listens on an address. The error says what to do.
 func listenOn(ctx context.Context, address string) (net.Listener, error) {
+	if address == "" { // it would be a random port on all addresses
+		return nil, wrongUsage("an address to listen on must not be empty: it must be like 127.0.0.1:8080",
+			"una dirección en la que se escucha no puede estar vacía: debe ser como 127.0.0.1:8080")
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -51,6 +55,12 @@ func listenOn(ctx context.Context, address string) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, lang.Errorf("this machine has no address %s: choose one of its own",
 			"esta máquina no tiene la dirección %s: elija una suya", address)
+	}
+	var wrong *net.AddrError
+	var unknown *net.DNSError
+	if errors.As(err, &wrong) || errors.As(err, &unknown) {
+		return nil, lang.Errorf("%s is not an address to listen on: it must be like 127.0.0.1:8080: %s",
+			"%s no es una dirección en la que se pueda escuchar: debe ser como 127.0.0.1:8080: %s", address, err)
 	}
 	return listener, err
 }

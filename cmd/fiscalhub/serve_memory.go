@@ -19,7 +19,8 @@ func memoryLimit(flag string) (capacity.Memory, error) {
 	}
 	bytes, err := capacity.ParseSize(flag)
 	if err != nil {
-		return capacity.Memory{}, usageOf("memory-limit", err)
+		return capacity.Memory{}, wrongUsage("--memory-limit: %q must be a size such as 512MiB or 2GiB",
+			"--memory-limit: %q debe ser un tamaño como 512MiB o 2GiB", flag)
 	}
 	if bytes < capacity.MinMemory {
 		return capacity.Memory{}, wrongUsage("--memory-limit must be at least 128MiB",

@@ -107,11 +107,11 @@ func (c sourceListCmd) Run(t *terminal) error {
 		views := mapEach(all, c.view)
 		b := newTable("SOURCE", "ENVIRONMENT", "TAXPAYER", "STATE", "URL")
 		for _, v := range views {
-			state := "valid"
+			state := lang.Messagef("valid", "vigente")
 			if v.RevokedAt != nil {
-				state = "revoked"
+				state = lang.Messagef("revoked", "revocada")
 			}
-			b.add(v.ID, string(v.Environment), v.TaxpayerID, state, v.URL)
+			b.add(v.ID, string(v.Environment), v.TaxpayerID, state.In(t.language), v.URL)
 		}
 		return t.list(views, b)
 	})

@@ -200,11 +200,11 @@ func (environmentListCmd) Run(t *terminal) error {
 			func(env fiscal.Environment) environmentView { return newEnvironmentView(env, suspended) })
 		b := newTable("ENVIRONMENT", "STATE", "REASON")
 		for _, v := range views {
-			state := "in use"
+			state := lang.Messagef("in use", "en uso")
 			if v.SuspendedAt != nil {
-				state = "suspended since " + *v.SuspendedAt
+				state = lang.Messagef("suspended since %s", "suspendido desde %s", *v.SuspendedAt)
 			}
-			b.add(string(v.Environment), state, v.Reason)
+			b.add(string(v.Environment), state.In(t.language), v.Reason)
 		}
 		return t.list(views, b)
 	})

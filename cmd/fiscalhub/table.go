@@ -26,7 +26,7 @@ func (b *table) add(cells ...string) { b.rows = append(b.rows, mapEach(cells, pr
 
 const (
 	columnGap  = 2
-	leastWidth = 8 // of a column that is shortened
+	leastWidth = 6 // of a column that is shortened
 )
 
 // list prints v as JSON with --json, and the table without. When the table has no row it
@@ -61,8 +61,9 @@ func (t *terminal) width() int {
 	return columns
 }
 
-// format returns the table in lines of at most width characters, if that is possible.
-// It shortens the widest columns; 0 shortens none.
+// format returns the table in lines of at most width characters. It shortens the widest
+// columns; 0 shortens none. When that is not enough, each object becomes a block with a
+// line for each column.
 func (b *table) format(width int) string {
 	all := append([][]string{b.headings}, b.rows...)
 	widths := make([]int, len(b.headings))
@@ -71,8 +72,8 @@ func (b *table) format(width int) string {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	if width > 0 {
-		fitColumns(widths, width)
+	if width > 0 && !fitColumns(widths, width) {
+		return b.blocks(width)
 	}
 	var out strings.Builder
 	for _, row := range all {
@@ -86,9 +87,9 @@ func (b *table) format(width int) string {
 	return out.String()
 }
 
-// fitColumns takes characters from the widest columns until a line fits, or no column can
-// be shortened.
-func fitColumns(widths []int, width int) {
+// fitColumns takes characters from the widest columns until a line fits. It returns false
+// when no column can be shortened further.
+func fitColumns(widths []int, width int) bool {
 	for {
 		sum, widest := -columnGap, 0
 		for i, w := range widths {
@@ -97,11 +98,43 @@ func fitColumns(widths []int, width int) {
 				widest = i
 			}
 		}
-		if sum <= width || widest == 0 || widths[widest] <= leastWidth {
-			return
+		if sum <= width {
+			return true
+		}
+		if widest == 0 || widths[widest] <= leastWidth {
+			return false
 		}
 		widths[widest]--
 	}
+}
+
+// blocks returns a block of lines for each row: the heading of a column and its cell. Empty
+// cells have no line. The first cell is never shortened.
+func (b *table) blocks(width int) string {
+	longest := 0
+	for _, name := range b.headings {
+		longest = max(longest, utf8.RuneCountInString(name))
+	}
+	var out strings.Builder
+	for i, row := range b.rows {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		for j, cell := range row {
+			name, left := b.headings[j], max(leastWidth, width-longest-columnGap)
+			between := strings.Repeat(" ", longest-utf8.RuneCountInString(name)+columnGap)
+			switch {
+			case j > 0 && cell == "":
+				continue
+			case j > 0:
+				cell = shortened(cell, left)
+			case utf8.RuneCountInString(cell) > left:
+				between = "\n"
+			}
+			out.WriteString(name + between + cell + "\n")
+		}
+	}
+	return out.String()
 }
 
 // shortened returns at most width characters of a text.

@@ -107,7 +107,7 @@ func (taxpayerListCmd) Run(t *terminal) error {
 		views := mapEach(all, func(one store.Taxpayer) taxpayerView { return newTaxpayerView(one).with(suspended) })
 		b := newTable("TAXPAYER", "RNC", "LEGAL NAME", "STATE")
 		for _, v := range views {
-			b.add(v.ID, v.RNC, v.LegalName, v.state())
+			b.add(v.ID, v.RNC, v.LegalName, v.state().In(t.language))
 		}
 		return t.list(views, b)
 	})
@@ -144,8 +144,8 @@ func (c taxpayerShowCmd) Run(t *terminal) error {
 			for _, m := range v.Missing {
 				line(w, "missing", string(m.Environment), string(m.Type), m.Code)
 			}
-			for _, command := range nextCommands(v) {
-				line(w, "next", command)
+			for _, command := range nextCommands(v, suspended) {
+				line(w, "next", command+t.databaseFlags())
 			}
 		})
 	})
@@ -176,13 +176,16 @@ func missingToIssue(t *terminal, s *store.Store, taxpayerID string, suspended ma
 
 // nextCommands returns the commands that give a taxpayer what it is missing, one for each
 // environment.
-func nextCommands(v taxpayerView) []string {
+func nextCommands(v taxpayerView, suspended map[store.Subject]store.Suspension) []string {
 	var list []string
 	for _, m := range v.Missing {
 		command := "fiscalhub onboard --environment " + string(m.Environment) + " --rnc " + v.RNC
 		switch m.Code {
 		case "environment.disabled":
-			command = "fiscalhub taxpayer resume " + v.ID + " or fiscalhub environment resume " + string(m.Environment)
+			command = "fiscalhub environment resume " + string(m.Environment)
+			if _, ok := suspended[store.EnvironmentSubject(m.Environment)]; !ok {
+				command = "fiscalhub taxpayer resume " + v.ID
+			}
 		case "sequence.fenced":
 			command = "fiscalhub reconcile --taxpayer " + v.ID + " --environment " + string(m.Environment)
 		case "taxpayer.profile_incomplete":

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 )
@@ -48,11 +49,11 @@ func (v taxpayerView) with(suspended map[store.Subject]store.Suspension) taxpaye
 }
 
 // state returns suspended, or an empty text.
-func (v taxpayerView) state() string {
+func (v taxpayerView) state() lang.Message {
 	if v.SuspendedAt == "" {
-		return ""
+		return lang.Message{}
 	}
-	return "suspended"
+	return lang.Messagef("suspended", "suspendido")
 }
 
 // missingView is something that a taxpayer needs before it can issue documents of

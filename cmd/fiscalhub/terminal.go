@@ -78,12 +78,8 @@ func (t *terminal) openStore() (*store.Store, error) {
 		if err := atomicfile.MkdirAll(t.cli.Data, 0o700); err != nil {
 			return nil, lang.Errorf("data folder: %s", "carpeta de datos: %s", err)
 		}
-	} else if file != "" {
-		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			return nil, lang.Errorf(
-				"there is no database at %s: name its folder with --data or its address with --database. `fiscalhub serve`, `fiscalhub onboard` and `fiscalhub taxpayer create` create one",
-				"no hay base de datos en %s: indique su carpeta con --data o su dirección con --database. `fiscalhub serve`, `fiscalhub onboard` y `fiscalhub taxpayer create` crean una", file)
-		}
+	} else if err := checkDatabaseExists(file); err != nil {
+		return nil, err
 	}
 	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate, OnMigration: t.onMigration})
 	if errors.Is(err, store.ErrNotMigrated) {
@@ -91,7 +87,25 @@ func (t *terminal) openStore() (*store.Store, error) {
 			"run `fiscalhub migrate` with a database role that may change tables, then run this command again: %s",
 			"ejecute `fiscalhub migrate` con un rol de base de datos que pueda cambiar tablas y luego ejecute este comando otra vez: %s", err)
 	}
+	if errors.Is(err, store.ErrUnavailable) && file == "" {
+		return nil, lang.Errorf("the database server does not answer: check that it runs, and the address in --database: %s",
+			"el servidor de la base de datos no responde: revise que esté en marcha y la dirección de --database: %s", err)
+	}
 	return s, err
+}
+
+// checkDatabaseExists fails when there is no SQLite file. The name is empty for an address
+// of PostgreSQL.
+func checkDatabaseExists(file string) error {
+	if file == "" {
+		return nil
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return lang.Errorf(
+			"there is no database at %s: name its folder with --data or its address with --database. `fiscalhub serve`, `fiscalhub onboard` and `fiscalhub taxpayer create` create one",
+			"no hay base de datos en %s: indique su carpeta con --data o su dirección con --database. `fiscalhub serve`, `fiscalhub onboard` y `fiscalhub taxpayer create` crean una", file)
+	}
+	return nil
 }
 
 // databaseAddress returns the address of the database that the shared flags name.
@@ -100,6 +114,22 @@ func (t *terminal) databaseAddress() string {
 		return t.cli.Database
 	}
 	return "sqlite:" + filepath.Join(t.cli.Data, "fiscalhub.db")
+}
+
+// databaseFlags returns the flags that name the database of this command, for another
+// command. It is empty when the other command finds the database without them.
+func (t *terminal) databaseFlags() string {
+	var flags string
+	if t.cli.Data != "./data" {
+		flags += " --data " + t.cli.Data
+	}
+	switch {
+	case strings.HasPrefix(t.cli.Database, "sqlite:"):
+		flags += " --database " + t.cli.Database
+	case t.cli.Database != "":
+		flags += " --database URL" // it may contain a password
+	}
+	return flags
 }
 
 // withStore opens the database, runs fn and closes the database.

@@ -146,17 +146,17 @@ func (userListCmd) Run(t *terminal) error {
 		}
 		b := newTable("PERSON", "NAME", "EMAIL", "ROLE", "STATE", "TAXPAYERS")
 		for _, u := range all {
-			state, taxpayers := "active", strings.Join(u.TaxpayerIDs, ",")
+			state, taxpayers := lang.Messagef("active", "activa"), strings.Join(u.TaxpayerIDs, ",")
 			switch {
 			case !u.DisabledAt.IsZero():
-				state = "disabled"
+				state = lang.Messagef("disabled", "deshabilitada")
 			case u.PasswordHash == "":
-				state = "invited"
+				state = lang.Messagef("invited", "invitada")
 			}
 			if u.Role.AllTaxpayers() {
-				taxpayers = "all"
+				taxpayers = lang.Messagef("all", "todos").In(t.language)
 			}
-			b.add(u.ID, u.Name, u.Email, string(u.Role), state, taxpayers)
+			b.add(u.ID, u.Name, u.Email, string(u.Role), state.In(t.language), taxpayers)
 		}
 		return t.list(mapEach(all, newUserView), b)
 	})

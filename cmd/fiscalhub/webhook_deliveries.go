@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -42,11 +43,23 @@ func (c webhookTestCmd) Run(t *terminal) error {
 			}
 		})
 		if err == nil && !v.Delivered {
-			err = lang.Errorf("not delivered: %s",
-				"no entregado: %s", result.Error)
+			err = lang.Errorf("not delivered: %s: %s",
+				"no entregado: %s: %s", result.Error, adviceOfDelivery(result.Error))
 		}
 		return err
 	})
+}
+
+// adviceOfDelivery returns what to do about the class of a failed delivery.
+func adviceOfDelivery(class string) lang.Message {
+	switch class {
+	case netguard.ClassRefused:
+		return lang.Messagef("the address is not public, or does not use https at port 443; outside of production --webhook-allow-private allows it",
+			"la dirección no es pública, o no usa https en el puerto 443; fuera de production, --webhook-allow-private la permite")
+	case netguard.ClassDNS:
+		return lang.Messagef("the host has no address: check the name in the URL", "el servidor no tiene dirección: revise el nombre en la URL")
+	}
+	return lang.Messagef("check that the receiver runs at the URL and answers with a 2xx status", "revise que el receptor esté en marcha en la URL y responda con un estado 2xx")
 }
 
 type webhookDeliveriesCmd struct {
@@ -95,7 +108,7 @@ func (c webhookDeliveriesCmd) Run(t *terminal) error {
 		for _, v := range views {
 			outcome := textOf(v.Error)
 			if outcome == "" {
-				outcome = "delivered"
+				outcome = lang.Messagef("delivered", "entregado").In(t.language)
 			}
 			b.add(v.EventID, v.Type, strconv.FormatInt(v.Attempt, 10), v.AttemptedAt, outcome, textOf(v.NextAttemptAt), v.Answer)
 		}
@@ -129,9 +142,9 @@ func (c webhookReplayCmd) Run(t *terminal) error {
 		if err := t.runReplay(all, e, plan); err != nil {
 			return err
 		}
-		count := strconv.FormatInt(plan.Events, 10)
+		count := lang.Literal(strconv.FormatInt(plan.Events, 10))
 		if plan.AtLeast {
-			count = "at least " + count
+			count = lang.Messagef("at least %s", "al menos %s", count)
 		}
 		return t.answer(struct {
 			Events  int64 `json:"events"`

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
@@ -19,11 +20,12 @@ import (
 
 // The reasons for which a taxpayer cannot sign or Import refuses a certificate.
 var (
-	ErrNoCertificate          = errors.New("the taxpayer has no certificate in this environment")
-	ErrCertificateExpired     = errors.New("the certificate has expired")
-	ErrCertificateNotYetValid = errors.New("the certificate is not valid yet")
-	ErrCertificateRevoked     = errors.New("the certificate is revoked")
-	ErrNoPerson               = errors.New("the certificate does not identify a person: the attribute serialNumber of its subject (X.520, 2.5.4.5) must hold an RNC, a cédula or a passport, as in IDCDO-00112345678")
+	ErrNoCertificate          = lang.Errorf("the taxpayer has no certificate in this environment", "el contribuyente no tiene certificado en este ambiente")
+	ErrCertificateExpired     = lang.Errorf("the certificate has expired", "el certificado venció")
+	ErrCertificateNotYetValid = lang.Errorf("the certificate is not valid yet", "el certificado todavía no está vigente")
+	ErrCertificateRevoked     = lang.Errorf("the certificate is revoked", "el certificado está revocado")
+	ErrNoPerson               = lang.Errorf("the certificate does not identify a person: the attribute serialNumber of its subject (X.520, 2.5.4.5) must hold an RNC, a cédula or a passport, as in IDCDO-00112345678",
+		"el certificado no identifica a una persona: el atributo serialNumber de su titular (X.520, 2.5.4.5) debe tener un RNC, una cédula o un pasaporte, como en IDCDO-00112345678")
 )
 
 // errRotated means that the master key was rotated while a secret was sealed. The
@@ -210,11 +212,11 @@ func (c *Certificates) openCertificate(from store.Certificate) (*xmlsig.Identity
 func checkUsable(c store.Certificate, at time.Time) error {
 	switch c.State(at) {
 	case store.CertificateRevoked:
-		return fmt.Errorf("%w since %s", ErrCertificateRevoked, c.RevokedAt.Format(time.RFC3339))
+		return lang.Errorf("%s since %s", "%s desde %s", ErrCertificateRevoked, c.RevokedAt.Format(time.RFC3339))
 	case store.CertificateExpired:
-		return fmt.Errorf("%w: it was valid until %s", ErrCertificateExpired, c.NotAfter.Format(time.RFC3339))
+		return lang.Errorf("%s: it was valid until %s", "%s: estuvo vigente hasta %s", ErrCertificateExpired, c.NotAfter.Format(time.RFC3339))
 	case store.CertificateNotYetValid:
-		return fmt.Errorf("%w: it is valid from %s", ErrCertificateNotYetValid, c.NotBefore.Format(time.RFC3339))
+		return lang.Errorf("%s: it is valid from %s", "%s: está vigente desde %s", ErrCertificateNotYetValid, c.NotBefore.Format(time.RFC3339))
 	case store.CertificateValid:
 	}
 	return nil

@@ -3,13 +3,13 @@ package access
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -35,10 +35,10 @@ type Terms struct {
 
 // The reasons for which Issue and Rotate refuse.
 var (
-	ErrNoScope     = errors.New("a credential needs at least one scope")
-	ErrExpiryPast  = errors.New("the expiry of the credential is in the past")
-	ErrEnded       = errors.New("the credential is revoked or expired: create a new one")
-	ErrIsSuspended = errors.New("the credential is suspended: resume it first, or create a new one")
+	ErrNoScope     = lang.Errorf("a credential needs at least one scope", "una credencial necesita al menos un alcance")
+	ErrExpiryPast  = lang.Errorf("the expiry of the credential is in the past", "el vencimiento de la credencial está en el pasado")
+	ErrEnded       = lang.Errorf("the credential is revoked or expired: create a new one", "la credencial está revocada o vencida: cree una nueva")
+	ErrIsSuspended = lang.Errorf("the credential is suspended: resume it first, or create a new one", "la credencial está suspendida: reanúdela primero o cree una nueva")
 )
 
 // Credentials issues, rotates and revokes credentials.
@@ -98,7 +98,7 @@ func (c *Credentials) Rotate(ctx context.Context, id string, overlap time.Durati
 // when the form has rotated the credential before.
 func (c *Credentials) RotateOnce(ctx context.Context, form store.Form, id string, overlap time.Duration) (apikey.Key, store.Credential, error) {
 	if overlap < 0 || overlap > maxOverlap {
-		return apikey.Key{}, store.Credential{}, fmt.Errorf("the overlap must be between 0 and %s", maxOverlap)
+		return apikey.Key{}, store.Credential{}, lang.Errorf("the overlap must be between 0 and %s", "el traslape debe estar entre 0 y %s", maxOverlap)
 	}
 	set := c.ring.set.Load()
 	old, err := c.store.Credential(ctx, id)

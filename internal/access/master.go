@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -155,5 +156,6 @@ func explainWrongKey(err error) error {
 	if !errors.Is(err, seal.ErrWrongKey) {
 		return err
 	}
-	return fmt.Errorf("access: the database needs another master key: use the key file that it was created with or last rotated to (--master-key or --data): %w", err)
+	return lang.Errorf("access: the database needs another master key: use the key file that it was created with or last rotated to (--master-key or --data): %s",
+		"la base de datos necesita otra clave maestra: use el archivo de la clave con la que se creó o a la que se rotó por última vez (--master-key o --data): %s", err)
 }

@@ -6,9 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // Checkpoint is a signed statement of how long the log was at an instant, and of its
@@ -22,7 +23,7 @@ type Checkpoint struct {
 }
 
 // ErrCheckpoint means that a checkpoint was not signed by this service, or was changed.
-var ErrCheckpoint = errors.New("the checkpoint was not signed by this service, or was changed")
+var ErrCheckpoint = lang.Errorf("the checkpoint was not signed by this service, or was changed", "el punto de control no fue firmado por este servicio, o fue alterado")
 
 // NewCheckpoint signs the head of a log.
 func NewCheckpoint(key ed25519.PrivateKey, head Head, at time.Time) Checkpoint {

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -46,7 +47,7 @@ func Verify(ctx context.Context, path string, progress func(done, total int64)) 
 	}
 	archive, err := zip.NewReader(f, info.Size())
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged, or no export: %w", path, err)
+		return nil, lang.Errorf("%s is damaged, or no export: %s", "%s está dañado o no es una exportación: %s", path, err)
 	}
 	r := &Report{}
 	r.checkSeal(f, archive.Comment)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/witness"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
@@ -24,7 +25,8 @@ const (
 
 // ErrNoLookup says that the witness does not know which numbers were sent, and that
 // the authority offers no look-up by number in the environment.
-var ErrNoLookup = errors.New("the witness does not know which numbers were sent, and the authority offers no look-up by number here; name the last number sent with --sent-up-to")
+var ErrNoLookup = lang.Errorf("the witness does not know which numbers were sent, and the authority offers no look-up by number here; name the last number sent with --sent-up-to",
+	"el testigo no sabe qué secuencias se enviaron, y la DGII no ofrece aquí una consulta por secuencia; indique la última enviada con --sent-up-to")
 
 // Authority is what a release asks the tax authority. The errors are those of
 // package fiscal: ErrUnavailable, and ErrAbsent where a service does not exist.

@@ -3,13 +3,13 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -25,7 +25,7 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 	}
 	issued, err := r.store.IssuedDocument(ctx, scope, documentID)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Invoice{}, fmt.Errorf("%w: the document has no number yet, so there is nothing to send again", ErrUndecidable)
+		return store.Invoice{}, lang.Errorf("%s: the document has no number yet, so there is nothing to send again", "%s: el documento todavía no tiene secuencia, así que no hay nada que reenviar", ErrUndecidable)
 	}
 	if err != nil {
 		return store.Invoice{}, err
@@ -53,11 +53,11 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 // not have the document.
 func MayResend(status fiscal.Status, known []evidence.Item) error {
 	if status != fiscal.OutcomeUnknown && status != fiscal.Submitted && status != fiscal.Processing {
-		return fmt.Errorf("%w: the document is %s; only one whose outcome is open can be sent again", ErrUndecidable, status)
+		return lang.Errorf("%s: the document is %s; only one whose outcome is open can be sent again", "%s: el documento está %s; solo se reenvía uno cuyo resultado está pendiente", ErrUndecidable, status)
 	}
 	tally := evidence.NewTally(known)
 	if len(tally.OpenTracks()) > len(tally.LostTracks()) {
-		return fmt.Errorf("%w: the authority has given a track id and still knows it; wait for its verdict", ErrUndecidable)
+		return lang.Errorf("%s: the authority has given a track id and still knows it; wait for its verdict", "%s: la DGII dio un track id y todavía lo conoce; espere su veredicto", ErrUndecidable)
 	}
 	var since time.Time
 	for _, i := range known {
@@ -68,7 +68,7 @@ func MayResend(status fiscal.Status, known []evidence.Item) error {
 	if !slices.ContainsFunc(known, func(i evidence.Item) bool {
 		return i.Kind == evidence.Absent && i.TrackID == "" && i.At.After(since)
 	}) {
-		return fmt.Errorf("%w: no look-up has shown since the last attempt that the authority does not have the document", ErrUndecidable)
+		return lang.Errorf("%s: no look-up has shown since the last attempt that the authority does not have the document", "%s: desde el último intento ninguna consulta mostró que la DGII no tiene el documento", ErrUndecidable)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, r
 		learnt := report{issued: issued, findings: []finding{{Item: requeued}}}
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
 			if before.Status.Final() && c.Next == "" {
-				return fmt.Errorf("%w: the document is %s, which is final", ErrUndecidable, before.Status)
+				return lang.Errorf("%s: the document is %s, which is final", "%s: el documento está %s, que es un estado final", ErrUndecidable, before.Status)
 			}
 			c.After = 0
 			return nil
@@ -111,7 +111,7 @@ func (r *Resolver) requeueUnnumbered(ctx context.Context, tx *store.Tx, scope st
 		return inv, err
 	}
 	if inv.Status != fiscal.Queued {
-		return inv, fmt.Errorf("%w: the document is %s, which is final", ErrUndecidable, inv.Status)
+		return inv, lang.Errorf("%s: the document is %s, which is final", "%s: el documento está %s, que es un estado final", ErrUndecidable, inv.Status)
 	}
 	now := r.now()
 	job := store.Job{

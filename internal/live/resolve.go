@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -13,13 +12,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 // ErrUndecidable says that an operator cannot decide what became of a document. The
 // reason follows.
-var ErrUndecidable = errors.New("nothing was decided")
+var ErrUndecidable = lang.Errorf("nothing was decided", "no se decidió nada")
 
 // maxNote is how many characters an operator may write about a decision.
 const maxNote = 1000
@@ -35,7 +35,7 @@ type Decision struct {
 // item returns the decision as evidence.
 func (d Decision) item(at time.Time) (evidence.Item, error) {
 	if d.Verdict != fiscal.VerdictAccepted && d.Verdict != fiscal.VerdictRejected {
-		return evidence.Item{}, fmt.Errorf("%w: a document is accepted or rejected", ErrUndecidable)
+		return evidence.Item{}, lang.Errorf("%s: a document is accepted or rejected", "%s: un documento se acepta o se rechaza", ErrUndecidable)
 	}
 	note, err := oneLine(d.Note)
 	return evidence.Item{Kind: evidence.Operator, Verdict: d.Verdict, Note: note, At: at}, err
@@ -47,9 +47,9 @@ func oneLine(note string) (string, error) {
 	note = strings.TrimSpace(note)
 	switch {
 	case note == "":
-		return "", fmt.Errorf("%w: say what the decision is based on", ErrUndecidable)
+		return "", lang.Errorf("%s: say what the decision is based on", "%s: indique en qué se basa la decisión", ErrUndecidable)
 	case !utf8.ValidString(note) || utf8.RuneCountInString(note) > maxNote:
-		return "", fmt.Errorf("%w: say what the decision is based on in at most %d characters", ErrUndecidable, maxNote)
+		return "", lang.Errorf("%s: say what the decision is based on in at most %d characters", "%s: indique en qué se basa la decisión en un máximo de %d caracteres", ErrUndecidable, maxNote)
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -78,7 +78,7 @@ func (r *Resolver) Resolve(ctx context.Context, scope store.Scope, d Decision) (
 	}
 	issued, err := r.store.IssuedDocument(ctx, scope, d.DocumentID)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Invoice{}, fmt.Errorf("%w: the document was never sent to the authority", ErrUndecidable)
+		return store.Invoice{}, lang.Errorf("%s: the document was never sent to the authority", "%s: el documento nunca se envió a la DGII", ErrUndecidable)
 	}
 	if err != nil {
 		return store.Invoice{}, err
@@ -91,7 +91,7 @@ func (r *Resolver) Resolve(ctx context.Context, scope store.Scope, d Decision) (
 				return err
 			}
 			if d.Verdict == fiscal.VerdictRejected && c.Status != fiscal.Rejected {
-				return fmt.Errorf("%w: the authority has accepted the document; see its evidence", ErrUndecidable)
+				return lang.Errorf("%s: the authority has accepted the document; see its evidence", "%s: la DGII aceptó el documento; vea su evidencia", ErrUndecidable)
 			}
 			return nil
 		})
@@ -130,12 +130,12 @@ func MayDecide(status fiscal.Status, verdict fiscal.Verdict) error {
 		if verdict == fiscal.VerdictAccepted { // a valid fiscal document must not stay hidden
 			return nil
 		}
-		return fmt.Errorf("%w: the document is rejected already", ErrUndecidable)
+		return lang.Errorf("%s: the document is rejected already", "%s: el documento ya está rechazado", ErrUndecidable)
 	case fiscal.Queued:
-		return fmt.Errorf("%w: the document is queued, and will be sent", ErrUndecidable)
+		return lang.Errorf("%s: the document is queued, and will be sent", "%s: el documento está en cola y se enviará", ErrUndecidable)
 	case fiscal.ValidationFailed, fiscal.Accepted, fiscal.AcceptedConditional, fiscal.Delivered:
 	}
-	return fmt.Errorf("%w: the document is %s, which is final", ErrUndecidable, status)
+	return lang.Errorf("%s: the document is %s, which is final", "%s: el documento está %s, que es un estado final", ErrUndecidable, status)
 }
 
 // ReadEvidence returns everything that is known of a document, oldest first.

@@ -8,13 +8,14 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
 // ErrSandbox means that the sandbox neither sends events nor accepts messages.
-var ErrSandbox = errors.New("the sandbox sends no events and accepts no messages")
+var ErrSandbox = lang.Errorf("the sandbox sends no events and accepts no messages", "el sandbox no envía eventos ni acepta mensajes")
 
 // Poster makes one attempt to post an event.
 type Poster interface {

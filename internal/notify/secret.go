@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
@@ -18,7 +19,7 @@ const maxOverlap = 7 * 24 * time.Hour
 // checkOverlap fails for an overlap that is not allowed.
 func checkOverlap(overlap time.Duration) error {
 	if overlap < 0 || overlap > maxOverlap {
-		return fmt.Errorf("the overlap must be between 0 and %s", maxOverlap)
+		return lang.Errorf("the overlap must be between 0 and %s", "el traslape debe estar entre 0 y %s", maxOverlap)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -31,8 +32,8 @@ const (
 
 // The errors of changes of a person.
 var (
-	ErrName     = errors.New("a name has 1 to 100 characters, and no control characters")
-	ErrEmail    = errors.New("the email address must be like ana@example.com")
+	ErrName     = lang.Errorf("a name has 1 to 100 characters, and no control characters", "un nombre tiene de 1 a 100 caracteres, sin caracteres de control")
+	ErrEmail    = lang.Errorf("the email address must be like ana@example.com", "el correo electrónico debe ser como ana@example.com")
 	ErrRole     = errors.New("the role must be operator, auditor, accountant or developer")
 	ErrLink     = errors.New("the link is not valid: it was used, replaced, or is older than 24 hours")
 	ErrDisabled = errors.New("the person is disabled")

@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // privateMode is the mode of the files of a database: only the owner can open them.
@@ -36,7 +37,8 @@ func SQLiteFile(address string) (string, error) {
 // that it cannot open the file.
 func checkNotFolder(location string) error {
 	if info, err := os.Stat(location); err == nil && info.IsDir() {
-		return fmt.Errorf("store: %s is a folder: the address must name the file of the database; use sqlite:%s", location, filepath.Join(location, "fiscalhub.db"))
+		return lang.Errorf("store: %s is a folder: the address must name the file of the database; use sqlite:%s",
+			"%s es una carpeta: la dirección debe indicar el archivo de la base de datos; use sqlite:%s", location, filepath.Join(location, "fiscalhub.db"))
 	}
 	return nil
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // Options are the settings of a store besides its address. Now and Log are required.
@@ -151,14 +153,16 @@ func parseAddress(address string) (*dialect, string, error) {
 	if path, ok := strings.CutPrefix(address, "sqlite:"); ok && path != "" {
 		if folder, file := filepath.Split(path); strings.Contains(file, "?") {
 			name, _, _ := strings.Cut(file, "?")
-			return nil, "", fmt.Errorf("store: the name of the database file must not have a question mark: the service sets all parameters of SQLite itself; use sqlite:%s", folder+name)
+			return nil, "", lang.Errorf("store: the name of the database file must not have a question mark: the service sets all parameters of SQLite itself; use sqlite:%s",
+				"el nombre del archivo de la base de datos no puede tener un signo de interrogación: el servicio define él mismo todos los parámetros de SQLite; use sqlite:%s", folder+name)
 		}
 		return sqliteDialect(), path, nil
 	}
 	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
 		return postgresDialect(), address, nil
 	}
-	return nil, "", errors.New("store: the database address must be sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME")
+	return nil, "", lang.Errorf("store: the database address must be sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME",
+		"la dirección de la base de datos debe ser sqlite:RUTA o postgres://USUARIO:CONTRASEÑA@SERVIDOR/NOMBRE")
 }
 
 // Update runs fn in a transaction and returns when the writes are durable. fn must
