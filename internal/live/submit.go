@@ -18,7 +18,6 @@ import (
 const (
 	sendBase = time.Second
 	sendMax  = 5 * time.Minute
-	sendTime = 75 * time.Second // longer than any exchange with the authority may take
 )
 
 // submit sends the stored bytes. The attempt is committed before the first byte
@@ -84,9 +83,9 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {
 		return pipeline.Step{}, err
 	}
-	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
-	defer cancel()
-	answer, err := send(sending, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.Sent()})
+	// The client bounds each exchange. A bound of our own would also cover the wait for a
+	// new token and a slot when the authority refuses the token.
+	answer, err := send(context.WithoutCancel(ctx), fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.Sent()})
 	now := p.now()
 	switch {
 	case err == nil:
