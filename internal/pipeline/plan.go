@@ -144,6 +144,9 @@ type LaterError struct {
 	// OutSince, if set, is since when the tax authority has been out of reach. The job
 	// is then suspended until the authority answers, whatever After is.
 	OutSince time.Time
+	// Uncounted is how many of the attempts of the stage do not count, because nothing was
+	// tried in them or an outage made them fail.
+	Uncounted int64
 }
 
 func (e *LaterError) Error() string { return e.Reason }
