@@ -89,9 +89,9 @@ func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Step, error)
 	var directory directoryError
 	switch { // an attempt counts when the receiver was called
 	case errors.As(cause, &asked):
-		later.After, later.Uncounted = max(asked.Wait(), p.pace.Of(time.Second, 100*time.Millisecond)), 1
+		later.After, later.Uncounted = max(asked.Wait(), p.pace.Of(time.Second, 100*time.Millisecond)), true
 	case errors.As(cause, &directory):
-		later.After, later.Uncounted = p.pause(deliverPauses, 1), 1
+		later.After, later.Uncounted = p.pause(deliverPauses, 1), true
 	default:
 		p.directory.forget(issued.BuyerRNC)
 	}

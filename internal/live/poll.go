@@ -44,7 +44,7 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 	findings, _, err := p.results(ctx, id, *w.Issued, w.Evidence)
 	pause := p.pause(pollPauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 {
-		return pipeline.Step{}, p.askLater(w.Job, pause, err)
+		return pipeline.Step{}, p.tryLater(pause, err)
 	}
 	return lookUpLater(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
 }

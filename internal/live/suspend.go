@@ -1,11 +1,9 @@
 package live
 
 import (
-	"errors"
 	"math"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -43,20 +41,6 @@ func (p *Plan) outSince() time.Time {
 
 // tryLater returns the error of a stage that the authority did not answer. The job
 // waits for pause, or until the authority answers when this node does not reach it.
-func (p *Plan) tryLater(pause time.Duration, cause error) *pipeline.LaterError {
+func (p *Plan) tryLater(pause time.Duration, cause error) error {
 	return &pipeline.LaterError{After: pause, Reason: cause.Error(), OutSince: p.outSince()}
-}
-
-// outagePause is the longest pause of a look-up while its service is out of order.
-const outagePause = 5 * time.Minute
-
-// askLater is tryLater for a look-up. When the authority answers, but not at the service
-// of the look-up, the job waits for at most outagePause, and its stage then counts its
-// attempts from the start: an outage does not lengthen the pauses after it.
-func (p *Plan) askLater(job store.Job, pause time.Duration, cause error) error {
-	later := p.tryLater(pause, cause)
-	if most := p.pace.Of(outagePause, lookUpPause); later.OutSince.IsZero() && errors.Is(cause, fiscal.ErrOutage) && pause >= most {
-		later.After, later.Uncounted = most+time.Duration(p.random(int64(most)/5+1)), job.Attempt
-	}
-	return later
 }

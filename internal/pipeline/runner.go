@@ -211,7 +211,9 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	switch {
 	case errors.As(failure, &later):
 		delay, outSince = later.After, later.OutSince
-		job.Attempt = max(job.Attempt-later.Uncounted, 0)
+		if later.Uncounted {
+			job.Attempt--
+		}
 	case errors.Is(failure, store.ErrNumbersTaken):
 		delay = 0
 	default:
