@@ -19,7 +19,7 @@ type patient struct {
 	calls map[string]bool // whether one of them had a deadline
 }
 
-func (a *patient) note(call string, ctx context.Context) {
+func (a *patient) note(ctx context.Context, call string) {
 	_, limited := ctx.Deadline()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -27,41 +27,41 @@ func (a *patient) note(call string, ctx context.Context) {
 }
 
 func (a *patient) Reserve(ctx context.Context, id *xmlsig.Identity, rnc string, summary bool) (func(context.Context, fiscal.Shipment) (fiscal.Answer, error), func(), error) {
-	a.note("reserve", ctx)
+	a.note(ctx, "reserve")
 	send, release, err := a.Authority.Reserve(ctx, id, rnc, summary)
 	return func(ctx context.Context, s fiscal.Shipment) (fiscal.Answer, error) {
-		a.note("send", ctx)
+		a.note(ctx, "send")
 		return send(ctx, s)
 	}, release, err
 }
 
 func (a *patient) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error) {
-	a.note("result", ctx)
+	a.note(ctx, "result")
 	return a.Authority.Result(ctx, id, trackID)
 }
 
 func (a *patient) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
-	a.note("track ids", ctx)
+	a.note(ctx, "track ids")
 	return a.Authority.TrackIDs(ctx, id, q)
 }
 
 func (a *patient) State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
-	a.note("state", ctx)
+	a.note(ctx, "state")
 	return a.Authority.State(ctx, id, q)
 }
 
 func (a *patient) SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error) {
-	a.note("summary state", ctx)
+	a.note(ctx, "summary state")
 	return a.Authority.SummaryState(ctx, id, q)
 }
 
 func (a *patient) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.Receiver, bool, error) {
-	a.note("directory", ctx)
+	a.note(ctx, "directory")
 	return a.Authority.Receiver(ctx, id, rnc)
 }
 
 func (a *patient) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error) {
-	a.note("delivery", ctx)
+	a.note(ctx, "delivery")
 	return a.Authority.Deliver(ctx, id, to, s)
 }
 
