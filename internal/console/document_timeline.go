@@ -193,7 +193,7 @@ func (x *request) evidenceTitle(i evidence.Item) string {
 		if i.Found {
 			return x.text("evidence.track_found")
 		}
-	case evidence.Absent, evidence.Lost, evidence.Inconclusive, evidence.Settled, evidence.NoOther, evidence.Note, evidence.Receipt, evidence.DeliveryFailed:
+	case evidence.Absent, evidence.Lost, evidence.Inconclusive, evidence.Settled, evidence.NoOther, evidence.NoLookUp, evidence.Note, evidence.Receipt, evidence.DeliveryFailed:
 	}
 	return x.text(key)
 }
@@ -223,7 +223,7 @@ func verdictTone(i evidence.Item) tone {
 		return good
 	case evidence.Inconclusive, evidence.Lost, evidence.DeliveryFailed:
 		return warn
-	case evidence.Track, evidence.Absent, evidence.Settled, evidence.NoOther, evidence.Note:
+	case evidence.Track, evidence.Absent, evidence.Settled, evidence.NoOther, evidence.NoLookUp, evidence.Note:
 	}
 	return neutral
 }

@@ -46,6 +46,7 @@ func timelineTexts() texts {
 		"evidence.inconclusive":    {"Un envío quedó sin respuesta clara: pudo haber llegado", "An attempt had no clear answer: it may have arrived"},
 		"evidence.settled":         {"Quedó aclarado un envío dudoso", "A doubtful attempt was explained"},
 		"evidence.no_other":        {"La DGII no tiene otro envío con esta secuencia", "The authority has no other submission under this number"},
+		"evidence.no_look_up":      {"La DGII no ofrece consultas por número en este ambiente", "The authority offers no look-up by number in this environment"},
 		"evidence.operator":        {"Decisión de un operador: %s", "Decision of an operator: %s"},
 		"evidence.note":            {"Nota de un operador", "Note of an operator"},
 		"evidence.receipt":         {"El comprador acusó recibo", "The buyer acknowledged receipt"},

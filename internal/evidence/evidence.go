@@ -44,6 +44,9 @@ const (
 	// NoOther is a well-formed list of all submissions of our number in which every
 	// one is ours.
 	NoOther Kind = "no_other"
+	// NoLookUp says that the environment offers no look-up by number, so that nothing can
+	// show whether the authority has the document.
+	NoLookUp Kind = "no_look_up"
 	// Operator is an operator's recorded decision.
 	Operator Kind = "operator"
 	// Note is what an operator recorded without a verdict, such as why the document

@@ -145,7 +145,7 @@ func TestOthersRejected(t *testing.T) {
 func drawEvidence(t *rapid.T) Item {
 	e := Item{
 		Kind: rapid.SampledFrom([]Kind{
-			Track, Verdict, Verdict, State, Absent, Lost, Inconclusive, Settled, NoOther, Operator, Note, Receipt, DeliveryFailed, Commercial,
+			Track, Verdict, Verdict, State, Absent, Lost, Inconclusive, Settled, NoOther, NoLookUp, Operator, Note, Receipt, DeliveryFailed, Commercial,
 		}).Draw(t, "kind"),
 		At: noon.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "at")) * time.Second),
 	}
@@ -158,7 +158,7 @@ func drawEvidence(t *rapid.T) Item {
 	case State:
 		e.Ours = rapid.Bool().Draw(t, "ours")
 		e.Foreign = !e.Ours && rapid.Bool().Draw(t, "foreign")
-	case Absent, NoOther, Operator, Note, Receipt, DeliveryFailed, Commercial:
+	case Absent, NoOther, NoLookUp, Operator, Note, Receipt, DeliveryFailed, Commercial:
 	}
 	if e.Kind == Verdict || e.Kind == State || e.Kind == Operator || e.Kind == Commercial {
 		e.Verdict = fiscal.Verdict(rapid.IntRange(1, 4).Draw(t, "verdict"))

@@ -22,6 +22,7 @@ type Tally struct {
 	open         map[int64]bool // inconclusive attempts that nothing explains yet
 	inconclusive bool           // there was an inconclusive attempt, settled or not
 	lookedUp     bool           // a look-up by number showed no acceptance of our bytes
+	noLookUp     bool           // the environment offers no look-up by number
 	noOther      bool           // a list of all track ids of our number had only ours
 	usedByOthers bool           // a look-up by our code showed that our bytes were rejected because the number is used
 	received     bool           // the buyer has acknowledged the document
@@ -62,6 +63,8 @@ func NewTally(items []Item) *Tally {
 func (t *Tally) add(i Item) {
 	switch i.Kind {
 	case Track, DeliveryFailed, Commercial, Note:
+	case NoLookUp:
+		t.noLookUp = true
 	case Settled:
 		if i.TrackID != "" {
 			t.track(i.TrackID).closed = true
@@ -150,6 +153,9 @@ func (t *Tally) judge(i Item) {
 		t.rejected = append(t.rejected, i)
 	}
 }
+
+// NoLookUp reports whether the environment offers no look-up by number.
+func (t *Tally) NoLookUp() bool { return t.noLookUp }
 
 // HasTracks reports whether any track id is known.
 func (t *Tally) HasTracks() bool { return len(t.order) > 0 }

@@ -115,6 +115,41 @@ func TestEverythingMovesAfterAnOutage(t *testing.T) {
 	})
 }
 
+// Some services of the authority are down for eight hours while another one answers. What
+// waited for them has moved within 15 minutes of their first answer.
+func TestEverythingMovesAfterAnOutageOfSomeServices(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{receiver: true})
+		w.rule(0, simulator.Directory, simulator.Action{Fault: "F05"})
+		delivered := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(10 * time.Second)
+		w.want(delivered, "queued submitted accepted")
+		for _, service := range []simulator.Service{simulator.Result, simulator.TrackIDs, simulator.StateLookup} {
+			w.rule(0, service, simulator.Action{Fault: "F05"})
+		}
+		polled := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Second)
+		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: no()})
+		lost := w.create(fiscal.FiscalCredit, 1000)
+		for range 6 * 8 {
+			w.create(fiscal.Consumer, 1000) // its service answers
+			w.drive(10 * time.Minute)
+			w.clock.Advance(10 * time.Minute)
+		}
+		w.want(polled, "queued submitted")
+		w.want(lost, "queued outcome_unknown")
+		w.sim.ClearRules()
+		w.drive(15 * time.Minute)
+		for name, inv := range map[string]store.Invoice{"accepted": delivered, "polled": polled, "lost": lost} {
+			if got := w.read(inv).Status; got != fiscal.Delivered {
+				t.Errorf("the document that was %s is %s: %s", name, got, w.story(inv))
+			}
+		}
+		w.clean()
+	})
+}
+
 // A single document meets an outage, and most of the time nothing is called. The
 // contingency begins all the same after ten minutes without an answer, on one node and on
 // several that share the few calls.

@@ -25,6 +25,9 @@ const deliverFor = 15 * 24 * time.Hour
 // its buyer. Receivers recognise a number that they have, so that a second attempt
 // is safe.
 func (p *Plan) deliver(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+	if err := p.checkNodeClock(); err != nil {
+		return pipeline.Step{}, err
+	}
 	id, err := p.identity(ctx, w.Job.Scope)
 	if err != nil {
 		return pipeline.Step{}, err
@@ -35,7 +38,7 @@ func (p *Plan) deliver(ctx context.Context, w pipeline.Work) (pipeline.Step, err
 		return pipeline.Step{}, p.tryLater(0, err) // the directory is a service of the authority
 	}
 	if err != nil {
-		return p.deliverLater(w, err)
+		return p.deliverLater(w, directoryError{err})
 	}
 	if !found {
 		return pipeline.Step{}, nil // the buyer has no receiver; the status stays
@@ -81,15 +84,25 @@ func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Step, error)
 		p.log.Warn("A buyer could not be reached for 15 days. The document is not delivered.", "document_id", issued.DocumentID)
 		return p.deliveryFailed(issued, w.Evidence, "the buyer could not be reached", nil), nil
 	}
-	pause := p.pause(deliverPauses, w.Job.Attempt)
+	later := &pipeline.LaterError{After: p.pause(deliverPauses, w.Job.Attempt), Reason: cause.Error()}
 	var asked interface{ Wait() time.Duration }
-	if errors.As(cause, &asked) {
-		pause = max(asked.Wait(), p.pace.Of(time.Second, 100*time.Millisecond)) // the receiver was not called
-	} else {
+	var directory directoryError
+	switch { // an attempt counts when the receiver was called
+	case errors.As(cause, &asked):
+		later.After, later.Uncounted = max(asked.Wait(), p.pace.Of(time.Second, 100*time.Millisecond)), true
+	case errors.As(cause, &directory):
+		later.After, later.Uncounted = p.pause(deliverPauses, 1), true
+	default:
 		p.directory.forget(issued.BuyerRNC)
 	}
-	return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: cause.Error()}
+	return pipeline.Step{}, later
 }
+
+// A directoryError is the error of a delivery for which the authority's directory gave no
+// address.
+type directoryError struct{ error }
+
+func (e directoryError) Unwrap() error { return e.error }
 
 // deliveryFailed ends the attempts to deliver: the status stays, and integrators
 // get an event. refused is the buyer's refusal, if there is one.

@@ -327,6 +327,25 @@ func TestDeliverAsksTheDirectory(t *testing.T) {
 	}
 }
 
+// The directory is out of order when the document is to be delivered, so that the buyer is
+// not called. Later the buyer says that it has the document already: somebody else has sent
+// it. Ours was not delivered.
+func TestDuplicateBeforeOurFirstDeliveryIsNoReceipt(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{receiver: true})
+		w.rule(2, simulator.Directory, simulator.Action{Fault: "F05"})
+		w.rule(0, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-3"})
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(48 * time.Hour)
+		w.want(inv, "queued submitted accepted")
+		if got := strings.Count(w.kinds(inv), event.DeliveryFailed); got != 1 {
+			t.Errorf("%d events that delivery failed, want 1", got)
+		}
+		w.clean()
+	})
+}
+
 // What buyers answer.
 func TestDeliverHandlesBuyers(t *testing.T) {
 	t.Parallel()

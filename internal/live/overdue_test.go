@@ -53,3 +53,43 @@ func TestOverdueDocumentsAreReportedOnce(t *testing.T) {
 		}
 	})
 }
+
+// The authority gives a track id, and says after a while that it processes the document:
+// that is no verdict. The document is reported 15 minutes after the track id.
+func TestProcessingDoesNotPutOffTheReport(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(48 * time.Hour) }))
+		_, err := w.sim.AddRule(simulator.Rule{
+			Match: simulator.Match{Service: simulator.Result, To: w.now().Add(6 * time.Minute)}, Action: simulator.Action{Fault: "F05"},
+		})
+		w.must(err)
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Second)
+		w.want(inv, "queued submitted")
+		reported := func() (n int) {
+			w.must(w.watcher.CheckOverdue(t.Context(), w.signals()))
+			for _, e := range w.feed() {
+				if e.Type == event.VerdictOverdue {
+					n++
+				}
+			}
+			return n
+		}
+		end := w.read(inv).UpdatedAt.Add(15 * time.Minute)
+		w.drive(7 * time.Minute)
+		w.clock.Advance(w.read(inv).UpdatedAt.Add(7 * time.Minute).Sub(w.now()))
+		w.create(fiscal.Consumer, 1000) // its answer ends the outage
+		w.drive(6 * time.Minute)
+		w.want(inv, "queued submitted processing")
+		w.clock.Advance(end.Add(-time.Second).Sub(w.now()))
+		if n := reported(); n != 0 {
+			t.Errorf("%d reports before the 15 minutes are over", n)
+		}
+		w.clock.Advance(2 * time.Second)
+		if n := reported(); n != 1 {
+			t.Errorf("%d reports after 15 minutes, want 1", n)
+		}
+	})
+}

@@ -297,6 +297,6 @@ func (p *Plan) checkNodeClock() error {
 	p.log.Error("The clock of this node differs from the database's. This node signs and sends nothing until they agree: set the clock of this machine.", "ahead", skew.String())
 	return &pipeline.LaterError{
 		After:  p.pace.Of(clockPause, 100*time.Millisecond),
-		Reason: "the clock of this node is " + skew.String() + " ahead of the database's: set the clock of this machine",
+		Reason: "the clock of this node is " + skew.String() + " ahead of the database's: set the clock of this machine", Uncounted: true,
 	}
 }

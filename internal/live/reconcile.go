@@ -60,14 +60,19 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	case absent:
 		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Absent, At: p.now()}})
 		resend = p.provenAbsent(w.Evidence, p.now())
-	case errors.Is(err, fiscal.ErrAbsent) && len(findings) == 0:
+	case errors.Is(err, fiscal.ErrAbsent) && !slices.ContainsFunc(findings, showsSubmission):
 		// This environment has no look-up: the document is sent once more, and
 		// after that an operator decides.
 		attempts, err := p.store.Attempts(ctx, w.Job.Scope, w.Job.DocumentID)
 		if err != nil {
 			return pipeline.Step{}, err
 		}
-		if resend = w.Job.Attempt >= blindRound && len(attempts) < 2; !resend {
+		tally = evidence.NewTally(append(slices.Clone(w.Evidence), items(findings)...))
+		resend = w.Job.Attempt >= blindRound && len(attempts) < 2 && len(tally.OpenTracks()) == len(tally.LostTracks())
+		if !tally.NoLookUp() {
+			findings = append(findings, finding{Item: evidence.Item{Kind: evidence.NoLookUp, At: p.now()}})
+		}
+		if !resend && len(findings) == 0 {
 			return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: "no look-up by number exists in this environment"}
 		}
 	}
@@ -86,15 +91,13 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 }
 
 // provenAbsent reports whether the authority has said often enough, since the last
-// attempt that may have arrived, that it has no such document.
+// attempt that may have arrived, that it has no such document. Nothing proves it when the
+// authority has also said that the number is used: it would say so again.
 func (p *Plan) provenAbsent(known []evidence.Item, now time.Time) bool {
-	span := p.pace.Scale(absentSpan)
-	var since time.Time
-	for _, i := range known {
-		if (i.Kind == evidence.Inconclusive || i.Kind == evidence.Lost) && i.At.After(since) {
-			since = i.At
-		}
+	if evidence.NewTally(known).HeldByAnother() {
+		return false
 	}
+	span, since := p.pace.Scale(absentSpan), lastDoubt(known)
 	times, last := 0, time.Time{}
 	for _, i := range append(known, evidence.Item{Kind: evidence.Absent, At: now}) {
 		if i.Kind == evidence.Absent && i.TrackID == "" && i.At.After(since) && i.At.Sub(last) >= span {
@@ -103,6 +106,22 @@ func (p *Plan) provenAbsent(known []evidence.Item, now time.Time) bool {
 	}
 	return times >= absentTimes
 }
+
+// lastDoubt returns when the document was last sent without a clear end: the answer was
+// lost, the authority lost the document, or it said that the number is used. Only what
+// it said after that is about all submissions of ours.
+func lastDoubt(known []evidence.Item) (last time.Time) {
+	for _, i := range known {
+		refused := i.Kind == evidence.Verdict && i.Verdict == fiscal.VerdictRejected && !i.Found
+		if (i.Kind == evidence.Inconclusive || i.Kind == evidence.Lost || refused) && i.At.After(last) {
+			last = i.At
+		}
+	}
+	return last
+}
+
+// showsSubmission reports whether a finding is about a submission that the authority has.
+func showsSubmission(f finding) bool { return f.Kind != evidence.Absent && f.Kind != evidence.Lost }
 
 // arrived reports whether the findings show that a submission of ours is at the
 // authority: a look-up that shows our security code, or a verdict on our own track
@@ -130,7 +149,7 @@ func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.
 	if err == nil && errResult == nil && unknown && evidence.NewTally(append(slices.Clone(known), items(findings)...)).OthersRejected() {
 		return findings, true, nil
 	}
-	if len(listed) > 0 || slices.ContainsFunc(results, func(f finding) bool { return f.Kind != evidence.Absent && f.Kind != evidence.Lost }) {
+	if len(listed) > 0 || slices.ContainsFunc(results, showsSubmission) {
 		return findings, false, errResult
 	}
 	if err == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
@@ -16,8 +15,8 @@ import (
 
 // Resend sends the same stored bytes once more, although no worker would. It is
 // refused with ErrUndecidable unless a look-up by number has shown, after the last
-// attempt that may have arrived, that the authority does not have the document. The
-// reason becomes part of the evidence.
+// attempt that may have arrived, that the authority does not have the document, or the
+// environment offers no look-up by number. The reason becomes part of the evidence.
 func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, reason string) (store.Invoice, error) {
 	note, err := oneLine(reason)
 	if err != nil {
@@ -50,7 +49,7 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 }
 
 // MayResend returns ErrUndecidable unless the evidence shows that the authority does
-// not have the document.
+// not have the document, or no look-up could show it.
 func MayResend(status fiscal.Status, known []evidence.Item) error {
 	if status != fiscal.OutcomeUnknown && status != fiscal.Submitted && status != fiscal.Processing {
 		return lang.Errorf("%s: the document is %s; only one whose outcome is open can be sent again", "%s: el documento está %s; solo se reenvía uno cuyo resultado está pendiente", ErrUndecidable, status)
@@ -59,12 +58,10 @@ func MayResend(status fiscal.Status, known []evidence.Item) error {
 	if len(tally.OpenTracks()) > len(tally.LostTracks()) {
 		return lang.Errorf("%s: the authority has given a track id and still knows it; wait for its verdict", "%s: la DGII dio un track id y todavía lo conoce; espere su veredicto", ErrUndecidable)
 	}
-	var since time.Time
-	for _, i := range known {
-		if (i.Kind == evidence.Inconclusive || i.Kind == evidence.Lost) && i.At.After(since) {
-			since = i.At
-		}
+	if tally.NoLookUp() {
+		return nil // the operator's reason is all the evidence that there can be
 	}
+	since := lastDoubt(known)
 	if !slices.ContainsFunc(known, func(i evidence.Item) bool {
 		return i.Kind == evidence.Absent && i.TrackID == "" && i.At.After(since)
 	}) {

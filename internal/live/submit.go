@@ -18,7 +18,6 @@ import (
 const (
 	sendBase = time.Second
 	sendMax  = 5 * time.Minute
-	sendTime = 75 * time.Second // longer than any exchange with the authority may take
 )
 
 // submit sends the stored bytes. The attempt is committed before the first byte
@@ -57,14 +56,19 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	if err != nil {
 		return pipeline.Step{}, err
 	}
-	// The reservation comes first: waiting for it is no attempt, and no row says that
-	// something was sent while the circuit is open.
+	// The clock comes before the reservation: a question about the time needs a slot of
+	// the authority's host too, and the reservations could have taken all of them.
+	if err := p.authority.CheckClock(ctx); err != nil && !p.authority.ClockConfirmed() {
+		return pipeline.Step{}, p.tryLater(p.sendPause(w.Job.Attempt, err), err)
+	}
+	// The reservation comes before the attempt: waiting for it is no attempt, and no row
+	// says that something was sent while the circuit is open.
 	send, release, err := p.authority.Reserve(ctx, id, issued.RNC, issued.Summarized)
 	if err != nil {
 		return pipeline.Step{}, p.tryLater(p.sendPause(w.Job.Attempt, err), err)
 	}
 	defer release()
-	if err := p.checkSignedAt(ctx, w, issued); err != nil {
+	if err := p.checkSignedAt(issued); err != nil {
 		return pipeline.Step{}, err
 	}
 	attempt := store.Attempt{
@@ -79,9 +83,9 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {
 		return pipeline.Step{}, err
 	}
-	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
-	defer cancel()
-	answer, err := send(sending, fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.Sent()})
+	// The client bounds each exchange. A bound of our own would also cover the wait for a
+	// new token and a slot when the authority refuses the token.
+	answer, err := send(context.WithoutCancel(ctx), fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.Sent()})
 	now := p.now()
 	switch {
 	case err == nil:
@@ -96,10 +100,11 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 
 // checkSignedAt returns a *pipeline.LaterError while a document is from the authority's
 // future: the authority rejects it, and the number is spent. A document that was signed
-// with a clock that the authority had not confirmed can be one.
-func (p *Plan) checkSignedAt(ctx context.Context, w pipeline.Work, issued store.Issued) error {
-	if err := p.authority.CheckClock(ctx); err != nil && !p.authority.ClockConfirmed() {
-		return p.tryLater(p.sendPause(w.Job.Attempt, err), err)
+// with a clock that the authority had not confirmed can be one. It calls nothing: the
+// caller holds a slot of the authority's host.
+func (p *Plan) checkSignedAt(issued store.Issued) error {
+	if !p.authority.ClockConfirmed() {
+		return &pipeline.LaterError{After: p.pace.Of(sendBase, 0), Reason: "the clock of this machine was set, and the authority has not confirmed it yet"}
 	}
 	ahead, _ := p.authority.Clock()
 	wait := issued.SignedAt.Add(clockError).Sub(p.now().Add(ahead))

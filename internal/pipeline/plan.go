@@ -144,6 +144,8 @@ type LaterError struct {
 	// OutSince, if set, is since when the tax authority has been out of reach. The job
 	// is then suspended until the authority answers, whatever After is.
 	OutSince time.Time
+	// Uncounted says that the attempt does not count, because nothing was tried.
+	Uncounted bool
 }
 
 func (e *LaterError) Error() string { return e.Reason }

@@ -19,7 +19,6 @@ const (
 	workers    = 32 // for every queue but that of deliveries
 	deliverers = 16 // for deliveries to buyers
 	gatherTime = 5 * time.Millisecond
-	stepTime   = 75 * time.Second // longer than any exchange with the authority may take
 	retryBase  = time.Second
 	retryMax   = 5 * time.Minute
 
@@ -143,10 +142,18 @@ func (p *Pipeline) commit(what string, write func() error) error {
 	return p.onPoint("after " + what)
 }
 
-// commitResult commits the result of a stage. While the database is unavailable it
-// tries again, for as long as the process lives: an answer of the authority must not
-// be lost, and nothing else happens to the document before it is committed.
-func (p *Pipeline) commitResult(ctx context.Context, what string, write func() error) error {
+// commitResult commits the result of a stage, as persist does.
+func (p *Pipeline) commitResult(ctx context.Context, what string, write func(context.Context) error) error {
+	return p.persist(ctx, what, func(ctx context.Context) error {
+		return p.commit(what, func() error { return write(ctx) })
+	})
+}
+
+// persist runs a part of the commit of a stage's result. While the database is
+// unavailable it tries again, for as long as the process lives: an answer of the authority
+// must not be lost, and nothing else happens to the document before it is committed. An
+// answer that comes when ctx has ended, because the process stops, is committed too.
+func (p *Pipeline) persist(ctx context.Context, what string, do func(context.Context) error) error {
 	failed := false
 	return wake.Retry(ctx, commitRetryFirst, commitRetryMost, func(err error) bool {
 		retry := errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBroken)
@@ -155,7 +162,7 @@ func (p *Pipeline) commitResult(ctx context.Context, what string, write func() e
 			p.log.Warn("The database is unavailable. The result of a stage is committed as soon as it answers.", "commit", what, "error", err.Error())
 		}
 		return retry
-	}, func() error { return p.commit(what, write) })
+	}, func() error { return do(context.WithoutCancel(ctx)) })
 }
 
 // RunJob does the stages of a claimed job until the job has to wait or is done.
@@ -204,6 +211,9 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	switch {
 	case errors.As(failure, &later):
 		delay, outSince = later.After, later.OutSince
+		if later.Uncounted {
+			job.Attempt--
+		}
 	case errors.Is(failure, store.ErrNumbersTaken):
 		delay = 0
 	default:
@@ -230,22 +240,20 @@ const maxDecisions = 5
 // step does one stage and commits it. It returns the stage to continue with at
 // once, if there is one, and what was committed, and updates w to what is known then.
 func (p *Pipeline) step(ctx context.Context, w *Work) (next string, change Change, err error) {
-	bounded, cancel := context.WithTimeout(ctx, stepTime)
-	defer cancel()
-	if err := p.load(bounded, w); err != nil {
+	if err := p.load(ctx, w); err != nil {
 		return "", change, err
 	}
 	job := w.Job
 	w.before = w.Invoice.Status
-	bounded = p.startSpan(bounded, w)
 	w.Hold = func(ctx context.Context, rows *store.Batch) error { return p.hold(ctx, job, rows) }
-	step, err := p.attempt(bounded, *w)
+	// A stage has no time of its own: each exchange has, from its start on, and a wait for
+	// a slot is no part of it. The heartbeat keeps the lease meanwhile.
+	step, err := p.attempt(p.startSpan(ctx, w), *w)
 	if err != nil {
 		return "", change, err
 	}
 	next, change = step.Next, step.Change
 	if !step.Committed {
-		// The result is committed even when the time of the stage is over.
 		if next, change, err = p.finish(ctx, w, step); err != nil {
 			return "", change, err
 		}
@@ -275,7 +283,7 @@ func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string,
 		next = p.moveJob(rows, w.Job, change, now)
 		rows.Append(decided)
 		after, notified := change.Apply(rows, w.Invoice, p.plan.Notifies(), now)
-		err = p.commitResult(ctx, "the end of "+w.Job.Stage, func() error { return p.store.Commit(ctx, rows) })
+		err = p.commitResult(ctx, "the end of "+w.Job.Stage, func(ctx context.Context) error { return p.store.Commit(ctx, rows) })
 		if err == nil {
 			w.Invoice = after
 			p.Publish(after, notified)
@@ -287,12 +295,19 @@ func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string,
 		if !errors.Is(err, store.ErrInvoiceChanged) {
 			break
 		}
-		if w.Invoice, err = p.store.Invoice(ctx, w.Invoice.Scope, w.Invoice.ID); err != nil {
+		err = p.persist(ctx, "reading the invoice", func(ctx context.Context) error {
+			changed, err := p.store.Invoice(ctx, w.Invoice.Scope, w.Invoice.ID)
+			if err == nil {
+				w.Invoice = changed
+			}
+			return err
+		})
+		if err != nil {
 			return "", change, err
 		}
 	}
 	if errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil {
-		err = errors.Join(err, p.commitResult(ctx, "late "+w.Job.Stage, func() error {
+		err = errors.Join(err, p.commitResult(ctx, "late "+w.Job.Stage, func(ctx context.Context) error {
 			return p.Update(ctx, func(ctx context.Context, tx *store.Tx) (after store.Invoice, notified bool, err error) {
 				after, notified, err = step.CommitLate(ctx, tx)
 				w.Invoice = after

@@ -74,11 +74,12 @@ func (b *Batch) FinishJob(j Job) *Batch {
 	return b.add(statement{`DELETE FROM jobs ` + whereJobHeld, j.heldArgs()}, ErrLeaseLost)
 }
 
-// RetryJob gives up the lease of a job that failed. Its stage is due again at runAt.
+// RetryJob gives up the lease of a job that failed. Its stage is due again at runAt, and
+// has had j.Attempt attempts.
 func (b *Batch) RetryJob(j Job, runAt time.Time, lastError string) *Batch {
 	return b.add(statement{`
-		UPDATE jobs SET run_at = $6, lease = '', lease_until = 0, last_error = $7 ` + whereJobHeld,
-		j.heldArgs(micros(runAt), lastError)}, ErrLeaseLost)
+		UPDATE jobs SET run_at = $6, attempt = $7, lease = '', lease_until = 0, last_error = $8 ` + whereJobHeld,
+		j.heldArgs(micros(runAt), j.Attempt, lastError)}, ErrLeaseLost)
 }
 
 // WaitingDocument is a document that has a job, or has no final status.

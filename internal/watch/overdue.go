@@ -42,7 +42,7 @@ func (w *Watcher) CheckOverdue(ctx context.Context, s pipeline.Signals) error {
 		}
 		for _, id := range ids {
 			if state := states[id]; state != nil {
-				if err := w.warnOverdue(ctx, s, state.Invoice); err != nil {
+				if err := w.warnOverdue(ctx, s, state); err != nil {
 					return err
 				}
 			}
@@ -52,28 +52,35 @@ func (w *Watcher) CheckOverdue(ctx context.Context, s pipeline.Signals) error {
 	return nil
 }
 
-// overdue returns why a document is overdue, or "".
-func (w *Watcher) overdue(inv store.Invoice) string {
-	age := w.now().Sub(inv.UpdatedAt)
-	switch inv.Status {
+// overdue returns why a document is overdue, or "", and since when it has waited.
+func (w *Watcher) overdue(state *store.DocumentState) (reason string, since time.Time) {
+	switch since = state.Invoice.UpdatedAt; state.Invoice.Status {
 	case fiscal.OutcomeUnknown:
-		if age >= w.pace.Scale(unknownTime) {
-			return event.OutcomeUnknownFor24Hours
+		if w.now().Sub(since) >= w.pace.Scale(unknownTime) {
+			return event.OutcomeUnknownFor24Hours, since
 		}
 	case fiscal.Submitted, fiscal.Processing:
-		if age >= w.pace.Scale(verdictTime) {
-			return event.NoVerdictFor15Minutes
+		// The time runs from the first track id. A change from one of these statuses to
+		// the other is no verdict.
+		for _, e := range state.Evidence {
+			if e.TrackID != "" && e.At.Before(since) {
+				since = e.At
+			}
+		}
+		if w.now().Sub(since) >= w.pace.Scale(verdictTime) {
+			return event.NoVerdictFor15Minutes, since
 		}
 	default:
 	}
-	return ""
+	return "", since
 }
 
-func (w *Watcher) warnOverdue(ctx context.Context, s pipeline.Signals, inv store.Invoice) error {
-	reason := w.overdue(inv)
+func (w *Watcher) warnOverdue(ctx context.Context, s pipeline.Signals, state *store.DocumentState) error {
+	reason, since := w.overdue(state)
 	if reason == "" {
 		return nil
 	}
+	inv := state.Invoice
 	fresh := false
 	err := w.store.Update(ctx, func(tx *store.Tx) (err error) {
 		if fresh, err = tx.MarkNotified(ctx, inv.Scope, "document "+inv.DocumentID, reason, w.now()); err != nil || !fresh {
@@ -91,7 +98,7 @@ func (w *Watcher) warnOverdue(ctx context.Context, s pipeline.Signals, inv store
 	}
 	w.metrics.overdue(reason)
 	w.log.Error("A document has no verdict for a long time. Look at it with `fiscalhub work show`.",
-		"document_id", inv.DocumentID, "encf", inv.ENCF, "status", inv.Status, "since", inv.UpdatedAt, "reason", reason)
+		"document_id", inv.DocumentID, "encf", inv.ENCF, "status", inv.Status, "since", since, "reason", reason)
 	s.Notify(inv.Scope)
 	return nil
 }
