@@ -86,7 +86,7 @@ func (t *Tally) outcome() Outcome {
 // undecided reports whether a submission that may be ours could still turn out to be
 // accepted.
 func (t *Tally) undecided() bool {
-	return len(t.open) > 0 || t.foundAcceptance() || t.any(func(t *track) bool { return !t.closed })
+	return len(t.open) > 0 || t.FoundAcceptance() || t.any(func(t *track) bool { return !t.closed })
 }
 
 // first returns the first item of the first list that has one.

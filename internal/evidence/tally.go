@@ -197,7 +197,7 @@ func (t *Tally) MustConfirm() bool {
 	switch {
 	case len(t.accepted)+len(t.conditional)+len(t.foreign) > 0 || slices.ContainsFunc(t.ours, func(i Item) bool { return i.Verdict != fiscal.VerdictRejected }):
 		return false
-	case t.foundAcceptance():
+	case t.FoundAcceptance():
 		return true
 	case len(t.operator) > 0 || slices.ContainsFunc(t.ours, func(i Item) bool { return !t.repeats(i) }):
 		return false
@@ -207,19 +207,25 @@ func (t *Tally) MustConfirm() bool {
 
 // HeldByAnother reports whether a document seems to hold our number that may not be
 // ours, so that the service asks whose it is.
-func (t *Tally) HeldByAnother() bool { return t.foundAcceptance() || len(t.duplicates) > 0 }
+func (t *Tally) HeldByAnother() bool { return t.FoundAcceptance() || len(t.duplicates) > 0 }
 
 // OthersRejected reports whether the authority has judged every submission of our
 // number that a look-up returned, has accepted none of them, and has none that it gave
 // us a track id for.
 func (t *Tally) OthersRejected() bool {
-	return len(t.found) > 0 && !t.foundAcceptance() && !t.any(func(one *track) bool { return !one.lost && (one.own || !one.closed) })
+	return len(t.found) > 0 && !t.FoundAcceptance() && !t.any(func(one *track) bool { return !one.lost && (one.own || !one.closed) })
 }
 
-// foundAcceptance reports whether a track id that a look-up by number returned was
+// FoundAcceptance reports whether a track id that a look-up by number returned was
 // accepted.
-func (t *Tally) foundAcceptance() bool {
+func (t *Tally) FoundAcceptance() bool {
 	return slices.ContainsFunc(t.found, func(i Item) bool { return i.Verdict != fiscal.VerdictRejected })
+}
+
+// FoundInProcess reports whether a track id that a look-up by number returned has no
+// verdict yet.
+func (t *Tally) FoundInProcess() bool {
+	return t.any(func(one *track) bool { return !one.own && !one.closed && !one.lost })
 }
 
 func (t *Tally) any(is func(*track) bool) bool {

@@ -118,6 +118,31 @@ func TestSecondSubmissionOfAnAcceptedDocumentStaysAccepted(t *testing.T) {
 	})
 }
 
+// The authority stores one submission twice, accepts the first copy conditionally, and
+// gives us the track id of the second one, which it rejects. Only the list of track ids
+// shows the first one: a look-up by number does not tell a conditional acceptance from
+// another one. Also while the list does not answer, the document is not told as accepted.
+func TestFirstCopyOfASubmissionThatIsAcceptedConditionally(t *testing.T) {
+	t.Parallel()
+	for name, outages := range map[string]int{"the list answers": 0, "the list is out of reach at first": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, func(t *testing.T, address string) {
+				w := newEnv(t, address, envOptions{})
+				w.rule(1, simulator.Reception, simulator.Action{Fault: "F13", Variant: "second", Verdict: &simulator.Verdict{Code: 4}})
+				if outages > 0 {
+					w.rule(outages, simulator.TrackIDs, simulator.Action{Fault: "F05"})
+				}
+				inv := w.create(fiscal.FiscalCredit, 1000)
+				w.drive(2 * time.Hour)
+				if got := w.read(inv).Status; got != fiscal.AcceptedConditional || strings.Contains(w.story(inv)+" ", " accepted ") {
+					t.Errorf("%s: %s", got, w.story(inv))
+				}
+			})
+		})
+	}
+}
+
 // wallet is an identity that changes.
 type wallet struct {
 	mu sync.Mutex

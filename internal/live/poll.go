@@ -41,12 +41,29 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 	if err := p.holdForLookUps(ctx, w); err != nil {
 		return pipeline.Step{}, err
 	}
-	findings, _, err := p.results(ctx, id, *w.Issued, w.Evidence)
+	findings, err := p.verdicts(ctx, id, w)
 	pause := p.pause(pollPauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 {
 		return pipeline.Step{}, p.tryLater(pause, err)
 	}
 	return lookUpLater(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
+}
+
+// verdicts asks about every track id without a verdict. When the authority has judged
+// another submission of our number, which may be ours too, verdicts reads the list of
+// track ids.
+func (p *Plan) verdicts(ctx context.Context, id *xmlsig.Identity, w pipeline.Work) ([]finding, error) {
+	findings, _, err := p.results(ctx, id, *w.Issued, w.Evidence, listUnread)
+	known := append(slices.Clone(w.Evidence), items(findings)...)
+	if tally := evidence.NewTally(known); err != nil || !tally.MustConfirm() || tally.FoundAcceptance() {
+		return findings, err
+	}
+	issued, err := p.issued(ctx, w)
+	if err != nil {
+		return findings, err
+	}
+	listed, _, err := p.lookUpECF(ctx, id, issued, known)
+	return append(findings, listed...), err
 }
 
 // holdForLookUps extends a lease that could end before the authority may be asked again.
@@ -72,11 +89,22 @@ func lookUpLater(s pipeline.Step, stage string, pause time.Duration) pipeline.St
 	})
 }
 
+// A list is whether the list of the track ids of a number was read.
+type list bool
+
+const (
+	listUnread list = false
+	listRead   list = true // or the authority offers none
+)
+
 // results asks about every track id without a verdict. A verdict on a track id that
-// may be about the document of another issuer is confirmed before it is returned.
+// may be about the document of another issuer is confirmed before it is returned. The
+// look-up that confirms it does not tell a conditional acceptance from another one, so
+// first the list of track ids must have been read and all of them judged, or one of them
+// accepted.
 // unknown says that the authority was asked for our security code and does not know it.
 // The error is that of the last question that got no answer.
-func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, unknown bool, failure error) {
+func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, l list) (findings []finding, unknown bool, failure error) {
 	tally := evidence.NewTally(known)
 	for _, trackID := range tally.OpenTracks() {
 		answer, err := p.result(ctx, id, issued, trackID)
@@ -98,7 +126,7 @@ func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Is
 		findings = append(findings, f)
 	}
 	tally = evidence.NewTally(append(slices.Clone(known), items(findings)...))
-	if !tally.MustConfirm() {
+	if !tally.MustConfirm() || !tally.FoundAcceptance() && (l == listUnread || tally.FoundInProcess()) {
 		return findings, false, failure
 	}
 	confirmed, err := p.confirm(ctx, id, issued, tally)

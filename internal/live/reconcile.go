@@ -144,7 +144,7 @@ func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.
 	if err == nil {
 		findings = p.listed(listed, evidence.NewTally(known))
 	}
-	results, unknown, errResult := p.results(ctx, id, issued, append(slices.Clone(known), items(findings)...))
+	results, unknown, errResult := p.results(ctx, id, issued, append(slices.Clone(known), items(findings)...), list(err == nil || errors.Is(err, fiscal.ErrAbsent)))
 	findings = append(findings, results...)
 	if err == nil && errResult == nil && unknown && evidence.NewTally(append(slices.Clone(known), items(findings)...)).OthersRejected() {
 		return findings, true, nil

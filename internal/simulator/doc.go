@@ -44,7 +44,8 @@
 //	F10   answers 429 with Retry-After of Delay
 //	F11   in process for Delay, or without an end
 //	F12   not found for Delay, or without an end
-//	F13   two trackIds for one post; it returns the: first, second
+//	F13   two trackIds for one post; it returns the: first, second; the first has the
+//	      Verdict of the action, if there is one
 //	F14   returns the trackId of the previous document
 //	F15   a verdict with: other-rnc, other-encf, contradiction, unknown-code; from the
 //	      look-up by number: other-rnc, other-code, other-total, other-buyer

@@ -14,6 +14,9 @@ func (c *call) serveReception() response {
 		switch {
 		case c.hasFault("F13"):
 			// The same document is stored a second time, and finds its number taken.
+			if c.fault.Verdict != nil {
+				d.Verdict = *c.fault.Verdict
+			}
 			if second := c.s.store(c, x); c.fault.variant() == "second" {
 				trackID = second.ID
 			}
