@@ -49,13 +49,13 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 	return lookUpLater(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
 }
 
-// verdicts asks about every track id without a verdict. When the authority has judged
-// another submission of our number, which may be ours too, verdicts reads the list of
-// track ids.
+// verdicts asks about every track id without a verdict. When all have one and the
+// authority has judged another submission of our number, which may be ours too, verdicts
+// reads the list of track ids.
 func (p *Plan) verdicts(ctx context.Context, id *xmlsig.Identity, w pipeline.Work) ([]finding, error) {
 	findings, _, err := p.results(ctx, id, *w.Issued, w.Evidence, listUnread)
 	known := append(slices.Clone(w.Evidence), items(findings)...)
-	if tally := evidence.NewTally(known); err != nil || !tally.MustConfirm() || tally.FoundAcceptance() {
+	if tally := evidence.NewTally(known); err != nil || !tally.MustConfirm() || tally.FoundAcceptance() || len(tally.OpenTracks()) > 0 {
 		return findings, err
 	}
 	issued, err := p.issued(ctx, w)
@@ -63,6 +63,9 @@ func (p *Plan) verdicts(ctx context.Context, id *xmlsig.Identity, w pipeline.Wor
 		return findings, err
 	}
 	listed, _, err := p.lookUpECF(ctx, id, issued, known)
+	// The list may not show a submission of a moment ago. Only a later one, of the stage
+	// that reconciles, excludes that there is another.
+	listed = slices.DeleteFunc(listed, func(f finding) bool { return f.Kind == evidence.NoOther })
 	return append(findings, listed...), err
 }
 
