@@ -68,13 +68,29 @@ func (f *ClientFinder) Client(r *http.Request) (netip.Addr, bool) {
 		hops = strings.Split(strings.Join(hops, ","), ",")
 	}
 	for i := len(hops) - 1; i >= 0 && f.IsProxy(client); i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
+		hop, ok := parseHop(strings.TrimSpace(hops[i]))
+		if !ok {
 			return client, false
 		}
 		client = hop
 	}
 	return client.Unmap().WithZone(""), true
+}
+
+// parseHop parses an entry of X-Forwarded-For: an address, which some proxies put into
+// brackets or write with the port of the client.
+func parseHop(text string) (netip.Addr, bool) {
+	if pair, err := netip.ParseAddrPort(text); err == nil {
+		return pair.Addr(), true
+	}
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		text, ok = strings.CutSuffix(inner, "]")
+		if !ok {
+			return netip.Addr{}, false
+		}
+	}
+	hop, err := netip.ParseAddr(text)
+	return hop, err == nil
 }
 
 // peerOf returns the address of the other end of the connection of a request.
