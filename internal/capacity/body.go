@@ -50,12 +50,17 @@ func (c *Capacity) ReadBody(w http.ResponseWriter, r *http.Request, h Holder, li
 	if r.ContentLength > limit {
 		return Body{}, ErrTooLarge
 	}
+	reading, err := c.group(h).reads.TryAcquire(1, Share{Kind: Address, Name: h.Address, Max: int64(c.limits.AddressReads)})
+	if err != nil {
+		return Body{}, err
+	}
+	defer reading.Release()
 	b := bodyReader{capacity: c, holder: h, w: w, r: r, limit: limit, size: r.ContentLength}
 	if b.size < 0 {
 		b.size = limit + 1 // one byte more shows that a body of unknown length is too large
 	}
 	first := make([]byte, 0, min(b.size+1, firstPart)) // one byte more shows the end
-	first, err := readUntil(first, r.Body, int64(cap(first)))
+	first, err = readUntil(first, r.Body, int64(cap(first)))
 	if err == nil { // there is more
 		return b.readRest(first)
 	}

@@ -247,3 +247,37 @@ func TestUploadIsRefusedWhenItsAddressHoldsTooMuch(t *testing.T) {
 		}
 	})
 }
+
+// Each stream of HTTP/2 can send a body slowly. One address reads a limited number at a
+// time, and takes nothing from others.
+func TestOneAddressReadsFewBodiesAtATime(t *testing.T) {
+	t.Parallel()
+	limits := DefaultLimits(1<<30, 2)
+	c := New(limits)
+	read := func(address string, body io.Reader) error {
+		r := &http.Request{Body: io.NopCloser(body), ContentLength: 4}
+		_, err := c.ReadBody(nil, r, Holder{Address: address}, 10)
+		return err
+	}
+	reader, writer := io.Pipe()
+	defer func() { _ = writer.Close() }()
+	var slow sync.WaitGroup
+	for range limits.AddressReads {
+		slow.Go(func() { _ = read("192.0.2.1", reader) })
+	}
+	for used := int64(0); used < int64(limits.AddressReads); used, _ = c.strangers.reads.usage() {
+		time.Sleep(time.Millisecond)
+	}
+	var full *FullError
+	if err := read("192.0.2.1", strings.NewReader("body")); !errors.As(err, &full) {
+		t.Errorf("one body more: %v", err)
+	}
+	if err := read("192.0.2.2", strings.NewReader("body")); err != nil {
+		t.Errorf("the body of another address: %v", err)
+	}
+	_ = writer.Close()
+	slow.Wait()
+	if err := read("192.0.2.1", strings.NewReader("body")); err != nil {
+		t.Errorf("a body after the others: %v", err)
+	}
+}

@@ -37,6 +37,7 @@ type Capacity struct {
 // group is the capacity of the tenants or of the strangers.
 type group struct {
 	slots *Pool // requests that execute
+	reads *Pool // bodies that are read
 	bytes *Pool // of bodies in memory
 	heavy *Pool // large bodies that are processed
 }
@@ -49,11 +50,13 @@ func New(l Limits) *Capacity {
 		connections: newPool(Service, int64(l.Connections), 0, newestFirst),
 		tenants: group{
 			slots: newPool(Service, int64(l.Slots), l.Waiting, newestFirst),
+			reads: newPool(Service, int64(l.Reads), 0, fifo),
 			bytes: newPool(Service, l.TenantBytes, l.Connections, fifo),
 			heavy: newPool(Service, int64(l.Heavy), l.Connections, fifo),
 		},
 		strangers: group{
 			slots: newPool(Strangers, int64(l.StrangerSlots), l.Waiting, newestFirst),
+			reads: newPool(Strangers, int64(l.Reads), 0, fifo),
 			bytes: newPool(Strangers, l.StrangerBytes, l.Connections, fifo),
 			heavy: newPool(Strangers, int64(l.StrangerHeavy), l.Connections, fifo),
 		},
@@ -140,8 +143,8 @@ func (c *Capacity) Usage() []Usage {
 		pool *Pool
 	}{
 		{"connections", c.connections},
-		{"slots", c.tenants.slots}, {"body_bytes", c.tenants.bytes}, {"large_bodies", c.tenants.heavy},
-		{"stranger_slots", c.strangers.slots}, {"stranger_body_bytes", c.strangers.bytes}, {"stranger_large_bodies", c.strangers.heavy},
+		{"slots", c.tenants.slots}, {"body_reads", c.tenants.reads}, {"body_bytes", c.tenants.bytes}, {"large_bodies", c.tenants.heavy},
+		{"stranger_slots", c.strangers.slots}, {"stranger_body_reads", c.strangers.reads}, {"stranger_body_bytes", c.strangers.bytes}, {"stranger_large_bodies", c.strangers.heavy},
 		{"answer_bytes", c.answers}, {"waits", c.waits},
 	}
 	all := make([]Usage, len(parts))

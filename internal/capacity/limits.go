@@ -17,6 +17,11 @@ type Limits struct {
 
 	SlotPatience time.Duration // how long a request waits for a slot
 
+	// Bodies of tenants, and of strangers, that are read at the same time. A connection of
+	// HTTP/2 can send many.
+	Reads        int
+	AddressReads int // of one address
+
 	TenantBytes   int64 // of bodies of tenants in memory; a taxpayer may hold a half, a credential a quarter
 	StrangerBytes int64 // of bodies of strangers in memory; an address may hold a half
 	AnswerBytes   int64 // of answers that tenants are reading; shares as for bodies
@@ -51,6 +56,7 @@ func DefaultLimits(memory int64, processors int) Limits {
 		Connections: 4096, AddressConnections: 256,
 		Slots: 256, TaxpayerSlots: 128, CredentialSlots: 64, Waiting: 512, CredentialWaiting: 256,
 		StrangerSlots: 32, AddressSlots: 16, SlotPatience: time.Second,
+		Reads: 4096, AddressReads: 512,
 		TenantBytes: bytes, StrangerBytes: bytes, AnswerBytes: bytes,
 		Heavy: heavy, StrangerHeavy: max(1, heavy/2), Patience: 10 * time.Second,
 		CredentialWaits: 256, TaxpayerWaits: 1024,
