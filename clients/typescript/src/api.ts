@@ -234,7 +234,7 @@ export type DetailCode = "required" | "invalid_type" | "invalid_enum" | "invalid
 export interface ErrorAnswer {
   error: {
     code: ErrorCode;
-    /** English text for people. */
+    /** Text for people, in the language of the answer. */
     message: string;
     request_id: RequestId;
     details?: ErrorDetail[];
