@@ -266,7 +266,8 @@ func TestIdleUploadsDoNotCloseReception(t *testing.T) {
 		t.Errorf("a response: %d %s", a.status, a.body)
 	}
 	for _, part := range e.options.Capacity.Usage() {
-		if part.Used != 0 {
+		// A body that is read counts as one, like its connection.
+		if part.Used != 0 && part.Name != "stranger_body_reads" {
 			t.Errorf("idle uploads hold %d of %s", part.Used, part.Name)
 		}
 	}
