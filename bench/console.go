@@ -251,7 +251,7 @@ func (e *consoleEnv) timeWithin(b *bench, name, goal string, call func(i int) er
 
 // consoleCreations compares creations of a service that keeps the data of the console
 // with those of one that does not.
-func (b *bench) consoleCreations(ctx context.Context, engine string) (err error) {
+func (b *bench) consoleCreations(ctx context.Context, engine string) (failure error) {
 	b.say("creations on %s with and without the data of the console", engine)
 	var turns [2]func() (float64, error)
 	for i, flags := range [][]string{nil, {"--no-console-data"}} {
@@ -263,7 +263,7 @@ func (b *bench) consoleCreations(ctx context.Context, engine string) (err error)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, s.stop()) }()
+		defer func() { failure = errors.Join(failure, s.stop()) }()
 		turns[i] = s.creationTurns(ctx)
 	}
 	with, without, ratio, err := inTurns(turns[0], turns[1])

@@ -45,11 +45,13 @@ func TestTextsAreCompleteInBothLanguages(t *testing.T) {
 			}
 		}
 	}
-	for _, one := range []*pageError{errBadRequest, errForbidden, errCrossSite, errNotFound, errLink, errMethod, errBusy, errUnavailable, errInternal} {
+	for _, one := range []*pageError{errBadRequest, errForbidden, errCrossSite, errNotFound, errLink, errMethod, errCrowded, errBusy, errUnavailable, errInternal} {
 		for _, part := range []string{".title", ".text", ".next"} {
 			e.mustHave("error." + one.key + part)
 		}
 	}
+	e.mustHave("error.limited.text") // an answer without a page, so without a title
+	e.mustHave("error.limited.next")
 }
 
 func (e *env) mustHave(key string) {

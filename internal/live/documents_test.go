@@ -121,7 +121,7 @@ func TestSecondSubmissionOfAnAcceptedDocumentStaysAccepted(t *testing.T) {
 // The authority stores one submission twice, accepts the first copy conditionally, and
 // gives us the track id of the second one, which it rejects. Only the list of track ids
 // shows the first one: a look-up by number does not tell a conditional acceptance from
-// another one. Also while the list does not answer, the document is not told as accepted.
+// another one. While the list does not answer, the document does not become accepted.
 func TestFirstCopyOfASubmissionThatIsAcceptedConditionally(t *testing.T) {
 	t.Parallel()
 	for name, outages := range map[string]int{"the list answers": 0, "the list is out of reach at first": 2} {

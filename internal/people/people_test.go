@@ -414,8 +414,8 @@ func (h *slowHasher) Matches(ctx context.Context, hash, password string) (bool, 
 	return h.Hasher.Matches(ctx, hash, password)
 }
 
-// A sign-in whose password is being checked starts no session when the password is taken
-// away, or the person is disabled, meanwhile.
+// While a sign-in checks the password, an operator resets or disables the person. The
+// sign-in starts no session.
 func TestASignInDoesNotOutlastItsPassword(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e *env) {
 		for name, meanwhile := range map[string]func(id string){
