@@ -109,7 +109,39 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	} else if f.history.timeline != "" {
 		f.log.Warn("The database continues another history of commits. Its commits waited for a standby, so nothing is lost.", "before", f.history.timeline, "now", timeline)
 	}
+	if err := f.recordTimeline(ctx, timeline); err != nil {
+		return "", err
+	}
 	return timeline, f.writeHistory(history{timeline, false})
+}
+
+// recordTimeline records in the database the timeline on which this node works. What an
+// earlier timeline may have lost is in its witness.
+func (f *Fence) recordTimeline(ctx context.Context, timeline string) error {
+	if timeline == "" {
+		return nil
+	}
+	recorded, err := f.store.RecordedTimeline(ctx, f.env)
+	if err != nil || recorded == timeline {
+		return err
+	}
+	return f.store.Update(ctx, func(tx *store.Tx) error { return tx.RecordTimeline(ctx, f.env, timeline) })
+}
+
+// mayHaveSent reports whether numbers of the environment may have been sent: the database
+// knows of one, or it continues another timeline than the recorded one. Then it may be a
+// copy that has lost all numbers.
+func (f *Fence) mayHaveSent(ctx context.Context) (bool, error) {
+	sent, err := f.store.HasSent(ctx, f.env)
+	if err != nil || sent || !f.store.Shared() {
+		return sent, err
+	}
+	recorded, err := f.store.RecordedTimeline(ctx, f.env)
+	if err != nil || recorded == "" {
+		return false, err
+	}
+	timeline, err := f.timeline(ctx)
+	return timeline != "" && timeline != recorded, err
 }
 
 // timeline reads the timeline of the database; empty: it cannot be known.

@@ -52,7 +52,7 @@ type Fence struct {
 }
 
 // Open opens the witness and fences every range of the environment that is behind
-// it. It creates the witness when no number was ever sent, or when another node of
+// it. It creates the witness when no number can have been sent, or when another node of
 // the database has one and shows life now. Otherwise a missing or damaged witness fences
 // every range: the new witness records that it does not know what was sent.
 func Open(ctx context.Context, o Options) (*Fence, error) {
@@ -71,7 +71,10 @@ func Open(ctx context.Context, o Options) (*Fence, error) {
 		return nil, err
 	}
 	f.lastBeat = f.now()
-	_, err = f.CheckHistory(ctx)
+	timeline, err := f.CheckHistory(ctx)
+	if err == nil {
+		err = f.recordTimeline(ctx, timeline)
+	}
 	if err := errors.Join(err, f.inspectAll(ctx)); err != nil {
 		return nil, errors.Join(err, f.witness.Close())
 	}
@@ -93,17 +96,17 @@ func (f *Fence) open(ctx context.Context) (*witness.File, error) {
 			return nil, fmt.Errorf("fence: witness: %w", err)
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		sent, err := f.store.HasSent(ctx, f.env)
-		if err != nil {
+		if inDoubt, err = f.mayHaveSent(ctx); err != nil {
 			return nil, err
 		}
-		alive := false
-		if sent {
-			if alive, err = f.otherNodeAlive(ctx); err != nil {
+		if inDoubt {
+			alive, err := f.otherNodeAlive(ctx)
+			if err != nil {
 				return nil, err
 			}
+			inDoubt = !alive
 		}
-		if inDoubt = sent && !alive; inDoubt {
+		if inDoubt {
 			f.log.Error("The witness of sent numbers is missing. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.", "file", f.path)
 		}
 	default:

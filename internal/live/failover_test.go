@@ -260,6 +260,20 @@ func TestFailoverToAnAsynchronousStandbyIsFenced(t *testing.T) {
 	}
 }
 
+// The standby has the database from before its first number, and the nodes that have sent
+// numbers start later. A new node with an empty disk does not issue them again.
+func TestFailoverToACopyFromBeforeTheFirstNumber(t *testing.T) {
+	t.Parallel()
+	f := newFailover(t, false)
+	f.standby.Disconnect(t, f.primary)
+	f.issue(f.a, 3)
+	f.promote()
+	added := f.a.otherNode()
+	added.guard(filepath.Join(f.dir, "new"))
+	added.equal("fenced", []string{"31 at 1", "32 at 1"}, added.fenced())
+	added.refused(fiscal.FiscalCredit)
+}
+
 // With a synchronous standby nothing is lost, nothing is fenced, and numbers go on.
 func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
 	t.Parallel()

@@ -404,6 +404,27 @@ func TestFenceOfASecondNode(t *testing.T) {
 	third.equal("alone", []string{"31 at 2", "32 at 1"}, third.fenced())
 }
 
+// A new node with an empty disk begins its witness when no number was sent. But a copy from
+// before the first number does not know the numbers that were sent later; that a failover
+// was is all it knows.
+func TestFenceOfANewNodeBeforeTheFirstNumber(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "postgres")
+	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w.guard(filepath.Join(dir, "a"))
+	w.must(w.options.Fence.Beat(t.Context())) // and the node is gone
+	second := w.from(address)
+	second.guard(filepath.Join(dir, "b"))
+	second.equal("on the same timeline", []string{}, second.fenced())
+
+	w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
+		return tx.RecordTimeline(t.Context(), w.options.Env, "7-00000001")
+	}))
+	third := w.from(address)
+	third.guard(filepath.Join(dir, "c"))
+	third.equal("after a failover", []string{"31 at 1", "32 at 1"}, third.fenced())
+}
+
 // Each heartbeat raises the witness to what other nodes have sent.
 func TestWitnessFollowsOtherNodes(t *testing.T) {
 	t.Parallel()

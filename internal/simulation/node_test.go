@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -227,8 +228,10 @@ func (n *node) witness() string { return filepath.Join(n.w.dir, n.name+".witness
 func (w *world) timeline() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return "1-0000000" + string(rune('1'+w.epoch))
+	return timelineOf(w.epoch)
 }
+
+func timelineOf(epoch int) string { return fmt.Sprintf("1-%08d", 1+epoch) }
 
 // crash ends the service at once: nothing that it does afterwards has an effect.
 func (n *node) crash() {

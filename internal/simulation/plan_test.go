@@ -56,9 +56,6 @@ func newPlan(r *rand.Rand) plan {
 	p.restarts, p.pauses, p.cuts, p.outages = some(25, 3), some(25, 2), some(25, 2), some(15, 1)
 	p.databaseStalls, p.failovers, p.foreigns = some(15, 2), some(12, 2), some(10, 2)
 	p.certificateEnds, p.lostDisks = r.IntN(8) == 0, some(10, 2)
-	if p.nodes == 1 || p.failovers > 0 {
-		p.lostDisks = 0 // without a witness of any node, nothing shows that a copy is older
-	}
 	if r.IntN(4) == 0 {
 		p.numbers = 2 + r.IntN(6)
 	}

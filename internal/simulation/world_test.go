@@ -99,6 +99,9 @@ func makeTemplate(t *testing.T) (*template, error) {
 		if err != nil {
 			return err
 		}
+		if err := tx.RecordTimeline(ctx, fiscal.Production, timelineOf(0)); err != nil { // as the migration of PostgreSQL does
+			return err
+		}
 		_, err = tx.AddCertificate(ctx, store.Certificate{
 			Scope: tp.scope, ID: store.NewID(), DER: tp.id.Certificate.Raw, Sealed: []byte("elsewhere"),
 			NotBefore: tp.id.Certificate.NotBefore, NotAfter: tp.id.Certificate.NotAfter, CreatedAt: noon(),

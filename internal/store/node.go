@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -38,6 +39,24 @@ func (r reader) LatestHeartbeat(ctx context.Context, env fiscal.Environment) (ti
 	var latest sql.NullInt64
 	err := r.q.QueryRowContext(ctx, `SELECT max(seen_at) FROM nodes WHERE environment = $1 AND has_witness = 1`, env).Scan(&latest)
 	return fromOptionalMicros(latest), r.d.wrap("read heartbeats", err)
+}
+
+// RecordTimeline records on which timeline the database of an environment is known to be
+// complete: the nodes have seen what was sent, or fenced every range.
+func (tx *Tx) RecordTimeline(ctx context.Context, env fiscal.Environment, timeline string) error {
+	_, err := tx.q.ExecContext(ctx, `
+		INSERT INTO timelines (environment, timeline) VALUES ($1, $2)
+		ON CONFLICT (environment) DO UPDATE SET timeline = excluded.timeline`, env, timeline)
+	return tx.d.wrap("record the timeline", err)
+}
+
+// RecordedTimeline returns what RecordTimeline recorded; empty when nothing is recorded.
+func (r reader) RecordedTimeline(ctx context.Context, env fiscal.Environment) (timeline string, err error) {
+	err = r.q.QueryRowContext(ctx, `SELECT timeline FROM timelines WHERE environment = $1`, env).Scan(&timeline)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return timeline, r.d.wrap("read the recorded timeline", err)
 }
 
 // SentNumbers is the highest number of a range that was sent in a while.

@@ -37,6 +37,7 @@ func sharedTables() map[string]string {
 		"sign_in_failures":  "counted before a person is known",
 		"suspensions":       "the subject contains the credential, the taxpayer or the environment",
 		"taxpayers":         "a taxpayer is the same in all environments; its id is the scope",
+		"timelines":         "all nodes of an environment work on one timeline",
 		"used_seeds":        "a client uses a seed before it is authenticated",
 		"user_links":        "a person may work for several taxpayers",
 		"user_sessions":     "a person may work for several taxpayers",
