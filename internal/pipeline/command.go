@@ -3,7 +3,6 @@ package pipeline
 import (
 	"crypto/sha256"
 	"errors"
-	"sync"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -21,29 +20,15 @@ func NewCommand(raw []byte, document *strictjson.Document, scenario Scenario) (C
 		// has this one, which is not canonical.
 		canonical = append([]byte{' '}, raw...)
 	}
-	var c Command
-	digest := func() {
-		sum := sha256.Sum256(raw)
-		c.Intent = Intent{Fingerprint: fingerprint(canonical, scenario), RawDigest: sum[:]}
-	}
-	var digested sync.WaitGroup
-	if len(raw) < largeRequest {
-		digest()
-	} else {
-		digested.Go(digest)
-	}
+	sum := sha256.Sum256(raw)
+	c := Command{Intent: Intent{Fingerprint: fingerprint(canonical, scenario), RawDigest: sum[:]}}
 	inv, err := fiscal.New(fiscal.DecodeRequest(document))
-	digested.Wait()
 	if err != nil {
 		return c, err
 	}
 	c.Invoice, c.Request, c.Scenario = inv, canonical, scenario
 	return c, nil
 }
-
-// largeRequest is the size in bytes from which the digests of a request are computed while
-// the invoice is validated. They take as long as that.
-const largeRequest = 64 << 10
 
 // fingerprint returns a hash of the meaning of a request. The scenario is part
 // of it, after a zero byte, which JSON text cannot contain.

@@ -95,10 +95,11 @@ func (l *lost) add(field string, list []rune, texts int) {
 		"%s: la representación impresa muestra %s en lugar de los caracteres que su letra no tiene: %s", at, string(missing), names))
 }
 
-// isPrintable reports whether a text is of printable ASCII, which most texts are.
-func isPrintable(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] > 0x7e {
+// isLatin1 reports whether a text has only printable characters of Latin-1, which both
+// fonts have. Most texts do.
+func isLatin1(s string) bool {
+	for _, r := range s {
+		if r < 0x20 || r > 0x7e && r < 0xa1 || r == '\u00AD' || r > 0xff {
 			return false
 		}
 	}
@@ -107,8 +108,8 @@ func isPrintable(s string) bool {
 
 // replaced returns the characters of a text that the page replaces.
 func replaced(s string) (list []rune) {
-	if isPrintable(s) {
-		return list
+	if isLatin1(s) {
+		return nil
 	}
 	for _, r := range norm.NFC.String(s) {
 		if r != missing && printableRune(r) == missing {

@@ -66,3 +66,14 @@ func TestLostReportsWhatCleanReplaces(t *testing.T) {
 		}
 	})
 }
+
+// Texts of Latin-1 are not looked at one character after the other, so the fonts must have
+// them all.
+func TestFontsHaveLatin1(t *testing.T) {
+	t.Parallel()
+	for r := range rune(0x200) {
+		if isLatin1(string(r)) && printableRune(r) != r && r != ' ' {
+			t.Errorf("%q is printed as %q", r, printableRune(r))
+		}
+	}
+}
