@@ -283,7 +283,7 @@ func TestComparisonLeavesTheAuthorityToRealWork(t *testing.T) {
 		if err != nil || len(jobs) != 1 {
 			t.Fatalf("claimed %v, %v", jobs, err)
 		}
-		c.must(c.store().Commit(t.Context(), new(store.Batch).SuspendJob(jobs[0], c.now(), "no answer")))
+		c.must(c.store().Commit(t.Context(), new(store.Batch).SuspendJob(jobs[0], c.now(), c.now(), "no answer")))
 		update(func(ctx context.Context, tx *store.Tx) error { return tx.ReportAnswer(ctx, env, c.now()) })
 		quiet("a suspended document waits for a worker")
 		c.drive(time.Hour)

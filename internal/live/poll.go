@@ -44,7 +44,7 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 	findings, err := p.verdicts(ctx, id, w)
 	pause := p.pause(pollPauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 {
-		return pipeline.Step{}, p.tryLater(pause, err)
+		return pipeline.Step{}, p.askLater(pause, err)
 	}
 	return lookUpLater(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
 }

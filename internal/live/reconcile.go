@@ -49,7 +49,7 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	findings, absent, err := lookUp(ctx, id, issued, w.Evidence)
 	pause := p.pause(reconcilePauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 && !errors.Is(err, fiscal.ErrAbsent) {
-		return pipeline.Step{}, p.tryLater(pause, err)
+		return pipeline.Step{}, p.askLater(pause, err)
 	}
 	tally := evidence.NewTally(w.Evidence)
 	if arrived(findings) {

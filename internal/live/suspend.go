@@ -44,3 +44,9 @@ func (p *Plan) outSince() time.Time {
 func (p *Plan) tryLater(pause time.Duration, cause error) error {
 	return &pipeline.LaterError{After: pause, Reason: cause.Error(), OutSince: p.outSince()}
 }
+
+// askLater is tryLater for a look-up. It may have arrived, and the authority may answer
+// another call a moment later: the job waits for the shortest time between two look-ups.
+func (p *Plan) askLater(pause time.Duration, cause error) error {
+	return &pipeline.LaterError{After: pause, Reason: cause.Error(), OutSince: p.outSince(), Rest: lookUpPause}
+}

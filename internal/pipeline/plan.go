@@ -142,8 +142,10 @@ type LaterError struct {
 	After  time.Duration
 	Reason string
 	// OutSince, if set, is since when the tax authority has been out of reach. The job
-	// is then suspended until the authority answers, whatever After is.
+	// is then suspended until the authority answers, whatever After is, and for Rest at
+	// least.
 	OutSince time.Time
+	Rest     time.Duration
 	// Uncounted says that the attempt does not count, because nothing was tried.
 	Uncounted bool
 }

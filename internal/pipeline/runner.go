@@ -206,11 +206,11 @@ func (p *Pipeline) hold(ctx context.Context, job store.Job, rows *store.Batch) e
 // numbers, when the stage says so, or with growing pauses after failures. It suspends
 // the job when the authority is out of reach.
 func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
-	delay, outSince := min(retryBase<<min(job.Attempt, 16), retryMax), time.Time{}
+	delay, outSince, rest := min(retryBase<<min(job.Attempt, 16), retryMax), time.Time{}, time.Duration(0)
 	var later *LaterError
 	switch {
 	case errors.As(failure, &later):
-		delay, outSince = later.After, later.OutSince
+		delay, outSince, rest = later.After, later.OutSince, later.Rest
 		if later.Uncounted {
 			job.Attempt--
 		}
@@ -225,7 +225,7 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	if outSince.IsZero() {
 		back.RetryJob(job, p.now().Add(delay), reason)
 	} else {
-		back.SuspendJob(job, outSince, reason)
+		back.SuspendJob(job, outSince, p.now().Add(rest), reason)
 	}
 	err := p.commit("giving back "+job.Stage, func() error { return p.store.Commit(ctx, back) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
@@ -352,7 +352,7 @@ func (p *Pipeline) moveJob(rows *store.Batch, job store.Job, c Change, now time.
 	case c.Next == "":
 		rows.FinishJob(job)
 	case c.Again && !c.OutSince.IsZero():
-		rows.SuspendJob(job, c.OutSince, c.Cause)
+		rows.SuspendJob(job, c.OutSince, now, c.Cause)
 	case c.Again:
 		rows.RetryJob(job, now.Add(c.After), c.Cause)
 	case c.After == 0 && store.QueueOf(c.Next) == store.QueueOf(job.Stage):

@@ -26,19 +26,19 @@ func (j *Job) setRunAt(runAt int64) {
 // which it has not done since the given moment. A claim takes it when the claim takes
 // suspended jobs. The stage counts its attempts from the start, so that an outage does
 // not lengthen the next pauses. A delivery keeps the number of its earlier attempts:
-// the buyer may have received one of them.
+// the buyer may have received one of them. No claim takes the job before notBefore.
 //
 // The batch also records the failure in the contact with the authority. Programs of
 // the first release know no suspended jobs; they make all of them due when the
 // recorded failure ends.
-func (b *Batch) SuspendJob(j Job, since time.Time, lastError string) *Batch {
+func (b *Batch) SuspendJob(j Job, since, notBefore time.Time, lastError string) *Batch {
 	attempts := int64(0)
 	if QueueOf(j.Stage) == QueueDeliver {
 		attempts = max(j.Attempt-1, 0)
 	}
 	b.add(statement{`
-		UPDATE jobs SET run_at = created_at + $6, attempt = $7, lease = '', lease_until = 0, last_error = $8 ` + whereJobHeld,
-		j.heldArgs(int64(suspendedFrom), attempts, lastError)}, ErrLeaseLost)
+		UPDATE jobs SET run_at = created_at + $6, attempt = $7, lease = '', lease_until = $8, last_error = $9 ` + whereJobHeld,
+		j.heldArgs(int64(suspendedFrom), attempts, micros(notBefore), lastError)}, ErrLeaseLost)
 	return b.add(reportFailure(j.Environment, since), nil)
 }
 

@@ -33,7 +33,7 @@ func takeOrdered(t *testing.T, s *store.Store, c store.Claim) (order []string, j
 func suspendAll(t *testing.T, s *store.Store, jobs int) {
 	t.Helper()
 	for _, j := range claim(t, s, store.NewID(), noon.Add(time.Second), noon.Add(time.Minute), jobs) {
-		if err := s.Commit(t.Context(), new(store.Batch).SuspendJob(j, noon, "no answer")); err != nil {
+		if err := s.Commit(t.Context(), new(store.Batch).SuspendJob(j, noon, noon, "no answer")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,6 +138,29 @@ func TestProgramsOfTheFirstReleaseWakeSuspendedJobs(t *testing.T) {
 		})
 		if jobs := claim(t, s, "l", answered, answered.Add(time.Minute), 5); len(jobs) != 5 || jobs[0].Suspended {
 			t.Errorf("claimed %+v, want 5 due jobs", jobs)
+		}
+	})
+}
+
+// The authority may answer a moment after it did not. A suspended job waits nevertheless
+// for as long as it was told to.
+func TestSuspendedJobIsNotTakenTooSoon(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return fill(ctx, tx, 1, 1, 1, "poll", noon) })
+		asked := noon.Add(time.Second)
+		for _, j := range claim(t, s, store.NewID(), asked, asked.Add(time.Minute), 1) {
+			if err := s.Commit(t.Context(), new(store.Batch).SuspendJob(j, noon, asked.Add(time.Second), "no answer")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, step := range []struct {
+			after time.Duration
+			want  int
+		}{{0, 0}, {999 * time.Millisecond, 0}, {time.Second, 1}} {
+			if order, _ := takeOrdered(t, s, store.Claim{Now: asked.Add(step.after), Limit: 5, Suspended: 5}); len(order) != step.want {
+				t.Errorf("after %s a claim took %v, want %d jobs", step.after, order, step.want)
+			}
 		}
 	})
 }
