@@ -109,7 +109,7 @@ func (b *Inbox) Receive(ctx context.Context, in Inbound) (Received, error) {
 		received.Duplicate = known
 		return received, err
 	}
-	message, err := b.verify(in)
+	message, err := b.verify(in, b.now())
 	if err != nil {
 		return Received{}, err
 	}
@@ -181,8 +181,9 @@ type verifiedMessage struct {
 }
 
 // verify checks that the source may send a message of its kind, verifies the signature
-// of the message and reads it.
-func (b *Inbox) verify(in Inbound) (verifiedMessage, error) {
+// of the message and reads it. The signer must be trusted at the moment when the message
+// came.
+func (b *Inbox) verify(in Inbound, came time.Time) (verifiedMessage, error) {
 	if !slices.Contains(in.Source.Kinds, in.Kind) {
 		return verifiedMessage{}, &InvalidMessageError{fiscal.Problem{Field: "type", Code: fiscal.CodeInvalidEnum, Message: lang.Messagef(
 			"must be %s for this source", "debe ser %s para esta fuente", lang.OneOf(in.Source.Kinds))}}
@@ -192,14 +193,14 @@ func (b *Inbox) verify(in Inbound) (verifiedMessage, error) {
 	var err error
 	if in.Kind == event.InboundCommercial {
 		var r reply.Response
-		r, err = reply.ReadResponse(in.XML, b.roots, b.now())
+		r, err = reply.ReadResponse(in.XML, b.roots, came)
 		m.issuer, m.xml, encf = r.IssuerRNC, r.XML, r.ENCF
 		m.apply = func(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, bool, error) {
 			return b.responses.Apply(ctx, tx, issued, r)
 		}
 	} else {
 		var r fiscal.Acknowledgement
-		r, err = reply.ReadAcknowledgement(in.XML, b.roots, b.now())
+		r, err = reply.ReadAcknowledgement(in.XML, b.roots, came)
 		m.issuer, m.xml, encf = r.RNC, r.XML, r.ENCF
 		m.apply = func(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, bool, error) {
 			return b.receipt(ctx, tx, issued, r)
@@ -300,7 +301,7 @@ func (b *Inbox) applyParked(ctx context.Context, p store.Parked) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	message, err := b.verify(Inbound{Source: source, MessageID: p.MessageID, Kind: p.Kind, ENCF: p.ENCF, XML: p.Body})
+	message, err := b.verify(Inbound{Source: source, MessageID: p.MessageID, Kind: p.Kind, ENCF: p.ENCF, XML: p.Body}, p.At)
 	var issued store.Issued
 	if err == nil {
 		issued, err = b.store.IssuedUnder(ctx, b.env, message.issuer, p.ENCF)

@@ -18,6 +18,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
 // respond has the buyer write a response to a document, and returns its bytes.
@@ -255,4 +256,37 @@ func (w *env) receiptOf(t *testing.T, encf, buyer string) []byte {
 	xml, err := reply.Acknowledge(id, reply.Acknowledgement{IssuerRNC: issuerRNC, BuyerRNC: buyer, ENCF: encf, Received: true, At: w.now()})
 	w.must(err)
 	return xml
+}
+
+// A message that came before its document is judged by the moment when it came, even if
+// the certificate of its signer has expired meanwhile.
+func TestAParkedMessageOutlivesItsCertificate(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
+	ranges, err := w.store().NumberRangesOf(t.Context(), w.scope, fiscal.FiscalCredit)
+	w.must(err)
+	encf, err := fiscal.NewENCF(fiscal.FiscalCredit, ranges[0].Next)
+	w.must(err)
+	source := store.Source{Scope: w.scope, ID: store.NewID(), Kinds: event.InboundKinds(), Secret: store.SealedSecret{Sealed: []byte("elsewhere"), Version: 1}}
+	w.must(w.store().Update(t.Context(), func(tx *store.Tx) error { return tx.CreateSource(t.Context(), source) }))
+	file, err := w.sim.IssueCertificate(simulator.CertificateRequest{Holder: buyerSigner, Days: 10})
+	w.must(err)
+	buyer, err := xmlsig.OpenP12(file.P12, file.Password)
+	w.must(err)
+	xml, err := reply.Acknowledge(buyer, reply.Acknowledgement{IssuerRNC: issuerRNC, BuyerRNC: buyerRNC, ENCF: encf.String(), Received: true, At: w.now()})
+	w.must(err)
+	in := Inbound{Source: source, MessageID: "m", Kind: event.InboundReceipt, ENCF: encf.String(), XML: xml}
+	if _, err := w.inbox.Receive(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Advance(20 * 24 * time.Hour)
+	in.MessageID = "late"
+	var invalid *InvalidMessageError
+	if _, err := w.inbox.Receive(t.Context(), in); !errors.As(err, &invalid) {
+		t.Errorf("a message of today: %v", err)
+	}
+	inv := w.create(fiscal.FiscalCredit, 1000)
+	w.drive(time.Hour)
+	w.must(w.inbox.ApplyParked(t.Context()))
+	w.want(inv, "queued submitted accepted delivered")
 }

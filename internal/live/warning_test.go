@@ -136,6 +136,31 @@ func TestWarningOfARangeInUse(t *testing.T) {
 	}
 }
 
+// A week's use counts over several ranges.
+func TestWarningOfARangeThatWasJustBegun(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{numbers: 105})
+	for range 105 {
+		w.create(fiscal.FiscalCredit, 1000)
+	}
+	w.drive(time.Hour)
+	expires, err := fiscal.ParseDate("2027-12-31")
+	w.must(err)
+	w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
+		return tx.AddNumberRange(t.Context(), store.NumberRange{Scope: w.scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 1001, Last: 1107, Next: 1001, Expires: expires, CreatedAt: w.now()})
+	}))
+	if got := w.warned(); got != "" { // 107 left, and 105 were used
+		t.Errorf("warned of %s", got)
+	}
+	for range 2 {
+		w.create(fiscal.FiscalCredit, 1000)
+	}
+	w.drive(time.Hour)
+	if got := w.warned(); got != event.SequenceLow+" 31" { // 105 left, and 107 were used
+		t.Errorf("warned of %s", got)
+	}
+}
+
 // A credential that expires causes a warning, a revoked one does not.
 func TestWarningsOfACredential(t *testing.T) {
 	t.Parallel()

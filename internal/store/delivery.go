@@ -140,11 +140,17 @@ func (s *Store) RecordDelivery(ctx context.Context, d Delivery, o DeliveryOutcom
 }
 
 // endAttempt stores the state of a delivery after an attempt, for as long as the sender
-// holds its lease.
+// holds its lease. A replay during the attempt has changed run_at; when the attempt has
+// failed, the delivery stays as the replay has made it.
 func endAttempt(d Delivery, o DeliveryOutcome) statement {
+	if o.State == DeliveryDelivered {
+		return statement{`
+		UPDATE deliveries SET state = 'delivered', attempt = attempt + 1, lease = '', lease_until = 0 ` + whereDeliveryHeld, d.heldArgs()}
+	}
 	return statement{`
-		UPDATE deliveries SET state = $6, attempt = attempt + 1, run_at = $7, lease = '', lease_until = 0 ` + whereDeliveryHeld,
-		d.heldArgs(string(o.State), micros(o.RunAt))}
+		UPDATE deliveries SET state = CASE WHEN run_at = $8 THEN $6 ELSE state END, attempt = CASE WHEN run_at = $8 THEN attempt + 1 ELSE attempt END,
+			run_at = CASE WHEN run_at = $8 THEN cast($7 AS bigint) ELSE run_at END, lease = '', lease_until = 0 ` + whereDeliveryHeld,
+		d.heldArgs(string(o.State), micros(o.RunAt), micros(d.RunAt))}
 }
 
 // recordSuccess resets the failures of an endpoint and raises its concurrency by one.

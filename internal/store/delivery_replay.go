@@ -76,6 +76,14 @@ func (s *Store) StartReplaySince(ctx context.Context, scope Scope, endpointID st
 		if err != nil {
 			return err
 		}
+		// The replay also sends what an enabled endpoint has missed since.
+		_, err = tx.change(ctx, "start replay", statement{`
+			UPDATE endpoints SET missed_since = NULL
+			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled' AND (missed_since - $5 >= $4 OR created_at >= $4)`,
+			[]any{string(scope.Environment), scope.TaxpayerID, endpointID, from, missedMargin.Microseconds()}})
+		if err != nil {
+			return err
+		}
 		return tx.auditReplay(ctx, scope, endpointID, map[string]any{"since": auditTime(since)})
 	})
 	if err != nil {
@@ -89,8 +97,9 @@ func (tx *Tx) auditReplay(ctx context.Context, scope Scope, endpointID string, w
 	return tx.Audit(ctx, Change{scope, "webhook.replay", "webhook:" + endpointID, nil, what})
 }
 
-// missedMargin is how much earlier than its disabling an endpoint may have missed an
-// event. An event has the time of its change, which is before the commit.
+// missedMargin is how much earlier than its disabling, and later than its enabling, an
+// endpoint may have missed an event. An event has the time of its change, which is before
+// the commit, and the clock of another node may be ahead.
 const missedMargin = time.Minute
 
 // StartReplayFailed stores a replay of the events that an endpoint did not receive: the
@@ -112,12 +121,12 @@ func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID s
 		if err != nil {
 			return err
 		}
-		// The missed events have no upper limit: the clock of another node may be ahead,
-		// and a newer event that has a delivery does not get a second one.
+		// An event that has a delivery does not get a second one. Delivered deliveries are
+		// deleted after keepDelivered, so the search ends when the endpoint was enabled.
 		_, err = tx.change(ctx, "start replay", statement{`
 			INSERT INTO replays (` + replayColumns + `)
 			SELECT id, environment, taxpayer_id, 'missed', CASE WHEN missed_since - $6 > created_at THEN missed_since - $6 ELSE created_at END, '',
-				cast($4 AS bigint), 0, cast($5 AS bigint)
+				coalesce(CASE WHEN status = 'enabled' THEN missed_until + $6 END, cast($4 AS bigint)), 0, cast($5 AS bigint)
 			FROM endpoints
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL
 			` + extendReplay, append(key[:3:3], int64(math.MaxInt64), micros(now), missedMargin.Microseconds())})
@@ -142,13 +151,13 @@ func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID s
 // while it was disabled.
 func (s *Store) countFailed(ctx context.Context, scope Scope, endpointID string) (ReplayPlan, error) {
 	var created, failed int64
-	var missed sql.NullInt64
+	var missed, until sql.NullInt64
 	err := s.q.QueryRowContext(ctx, `
-		SELECT created_at, missed_since, (SELECT count(*) FROM (
+		SELECT created_at, missed_since, CASE WHEN status = 'enabled' THEN missed_until END, (SELECT count(*) FROM (
 			SELECT 1 FROM deliveries d WHERE d.endpoint_id = endpoints.id AND d.state = 'failed' LIMIT $4) AS failed)
 		FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`,
-		scope.Environment, scope.TaxpayerID, endpointID, maxCounted+1).Scan(&created, &missed, &failed)
+		scope.Environment, scope.TaxpayerID, endpointID, maxCounted+1).Scan(&created, &missed, &until, &failed)
 	if err != nil {
 		return ReplayPlan{}, s.d.wrap("count failed deliveries", err)
 	}
@@ -156,7 +165,11 @@ func (s *Store) countFailed(ctx context.Context, scope Scope, endpointID string)
 	if !missed.Valid {
 		return plan, nil
 	}
-	found, err := s.countEvents(ctx, scope, endpointID, max(created, missed.Int64-missedMargin.Microseconds()), math.MaxInt64)
+	margin, end := missedMargin.Microseconds(), int64(math.MaxInt64)
+	if until.Valid {
+		end = until.Int64 + margin
+	}
+	found, err := s.countEvents(ctx, scope, endpointID, max(created, missed.Int64-margin), end)
 	more := found.plan(found.wanted - found.delivered)
 	return ReplayPlan{Events: plan.Events + more.Events, AtLeast: plan.AtLeast || more.AtLeast}, err
 }

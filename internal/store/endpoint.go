@@ -205,7 +205,7 @@ func (tx *Tx) RewrapEndpoint(ctx context.Context, e Endpoint) error {
 func (tx *Tx) EnableEndpoint(ctx context.Context, scope Scope, id string, now time.Time) error {
 	return tx.changeEndpoint(ctx, scope, id, "webhook.enable", statement{`
 		UPDATE endpoints SET status = 'enabled', disabled_reason = '', failures = 0, failing_since = NULL, last_failure_at = NULL,
-			rest_until = 0, concurrency = $4, updated_at = $5
+			rest_until = 0, concurrency = $4, missed_until = CASE WHEN status = 'disabled' THEN $5 ELSE missed_until END, updated_at = $5
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`, []any{
 		string(scope.Environment), scope.TaxpayerID, id, MaxConcurrency, micros(now),
 	}})
@@ -216,7 +216,7 @@ func (tx *Tx) EnableEndpoint(ctx context.Context, scope Scope, id string, now ti
 // no such enabled endpoint.
 func (tx *Tx) DisableEndpoint(ctx context.Context, scope Scope, id, reason string, now time.Time) error {
 	return tx.changeEndpoint(ctx, scope, id, "webhook.disable", statement{`
-		UPDATE endpoints SET status = 'disabled', disabled_reason = $4, missed_since = coalesce(missed_since, $5), updated_at = $5
+		UPDATE endpoints SET status = 'disabled', disabled_reason = $4, missed_since = coalesce(missed_since, $5), missed_until = NULL, updated_at = $5
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status = 'enabled'`, []any{
 		string(scope.Environment), scope.TaxpayerID, id, reason, micros(now),
 	}})

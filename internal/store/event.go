@@ -95,10 +95,13 @@ const (
 // Feed reads the events of a taxpayer after a position in its feed, in order. It first
 // numbers the committed events that have no position. While it cannot write, it
 // returns the events that have one.
+//
+// When after is a position that the feed has not reached, the database is an older copy of
+// the one that the client has read. New events then get positions after it.
 func (s *Store) Feed(ctx context.Context, scope Scope, after int64, limit int) ([]Event, error) {
 	soon, cancel := context.WithTimeout(ctx, numberWait)
 	defer cancel()
-	if err := s.numberEvents(soon, scope); err != nil && !errors.Is(err, ErrUnavailable) && !isContextError(err) {
+	if err := s.numberEvents(soon, scope, after); err != nil && !errors.Is(err, ErrUnavailable) && !isContextError(err) {
 		return nil, err
 	}
 	rows, err := s.q.QueryContext(ctx, `
@@ -128,7 +131,7 @@ func (r reader) HasEvents(ctx context.Context, scope Scope, after int64) (bool, 
 // in their order, and a client that has read up to one never misses a lower
 // one. A change does not number its own events: all changes of a taxpayer would have
 // to wait for each other.
-func (s *Store) numberEvents(ctx context.Context, scope Scope) error {
+func (s *Store) numberEvents(ctx context.Context, scope Scope, after int64) error {
 	var one int64
 	err := s.q.QueryRowContext(ctx, `
 		SELECT 1 FROM notices WHERE environment = $1 AND taxpayer_id = $2 AND number IS NULL LIMIT 1`,
@@ -136,16 +139,18 @@ func (s *Store) numberEvents(ctx context.Context, scope Scope) error {
 	if some, err := s.rowExists("find events without a position", err); err != nil || !some {
 		return err
 	}
-	return s.Update(ctx, func(tx *Tx) error { return tx.numberEvents(ctx, scope) })
+	return s.Update(ctx, func(tx *Tx) error { return tx.numberEvents(ctx, scope, after) })
 }
 
-// numberEvents numbers at most maxNumbered events under the lock of the feed.
-func (tx *Tx) numberEvents(ctx context.Context, scope Scope) error {
+// numberEvents numbers at most maxNumbered events under the lock of the feed, with positions
+// above after.
+func (tx *Tx) numberEvents(ctx context.Context, scope Scope, after int64) error {
 	var last int64
 	err := tx.q.QueryRowContext(ctx, `
-		INSERT INTO feeds (environment, taxpayer_id, last_number) VALUES ($1, $2, 0)
-		ON CONFLICT (environment, taxpayer_id) DO UPDATE SET last_number = feeds.last_number
-		RETURNING last_number`, scope.Environment, scope.TaxpayerID).Scan(&last)
+		INSERT INTO feeds (environment, taxpayer_id, last_number) VALUES ($1, $2, $3)
+		ON CONFLICT (environment, taxpayer_id) DO UPDATE
+			SET last_number = CASE WHEN feeds.last_number < excluded.last_number THEN excluded.last_number ELSE feeds.last_number END
+		RETURNING last_number`, scope.Environment, scope.TaxpayerID, after).Scan(&last)
 	if err != nil {
 		return tx.d.wrap("lock feed", err)
 	}

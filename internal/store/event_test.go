@@ -171,6 +171,24 @@ func TestTheFeedNeitherSkipsNorRepeats(t *testing.T) {
 	})
 }
 
+// A client of the feed may have read further than an older copy of the database goes. It
+// gets every event that comes after the copy was restored.
+func TestTheFeedOfAnOlderCopySkipsNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addLiveScope(t, s)
+		addEvent(t, s, sampleEvent(scope, "a", noon))
+		readFeed(t, s, scope, 0, 10)
+		const read = 7 // of the database that was lost
+		n := addEvent(t, s, sampleEvent(scope, "b", noon.Add(time.Minute)))
+		for _, after := range []int64{read, 1} {
+			if got := readFeed(t, s, scope, after, 10); len(got) != 1 || got[0].ID != n.ID || got[0].Number <= read {
+				t.Errorf("after %d: %+v, want the new event", after, got)
+			}
+		}
+	})
+}
+
 // While Feed cannot number new events, it returns those that have a position.
 func TestTheFeedIsReadWhileTheDatabaseCannotBeWritten(t *testing.T) {
 	t.Parallel()

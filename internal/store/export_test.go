@@ -162,7 +162,7 @@ func (e *Explainer) explainSQLite(ctx context.Context, query string, args []any)
 
 // NumberEvents gives events of a taxpayer a position in its feed.
 func (tx *Tx) NumberEvents(ctx context.Context, scope Scope) error {
-	return tx.numberEvents(ctx, scope)
+	return tx.numberEvents(ctx, scope, 0)
 }
 
 // RunMigration runs fn as the transaction of a migration.

@@ -1,8 +1,10 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -143,8 +145,8 @@ func (w *Watcher) rangeWarnings(ctx context.Context) (all []warning, err error) 
 func (w *Watcher) rangeWarning(ctx context.Context, key rangeKey, rnc string, ranges []store.NumberRange) ([]warning, error) {
 	today := fiscal.DateOf(w.now())
 	var left int64
-	var current, last store.NumberRange // the one in use, and the one with the highest numbers
-	var expires fiscal.Date             // of what lasts longest; zero: never, or nothing is left
+	var last store.NumberRange // the one with the highest numbers
+	var expires fiscal.Date    // of what lasts longest; zero: never, or nothing is left
 	for _, s := range ranges {
 		if s.Last > last.Last {
 			last = s
@@ -156,9 +158,6 @@ func (w *Watcher) rangeWarning(ctx context.Context, key rangeKey, rnc string, ra
 			expires = s.Expires
 		}
 		left += s.Left()
-		if current.ID == "" || s.First < current.First {
-			current = s
-		}
 	}
 	low := warning{
 		scope: key.scope, subject: "sequence " + string(key.kind),
@@ -166,7 +165,7 @@ func (w *Watcher) rangeWarning(ctx context.Context, key rangeKey, rnc string, ra
 		message: "Fiscal numbers are about to end. Ask the authority for more and add them with `fiscalhub sequence add`.",
 		log:     []any{"ecf_type", key.kind, "remaining", left, "expires", expires.String()},
 	}
-	few, err := w.low(ctx, rnc, current, left)
+	few, err := w.low(ctx, rnc, ranges, left)
 	if err != nil {
 		return nil, err
 	}
@@ -184,23 +183,28 @@ func (w *Watcher) rangeWarning(ctx context.Context, key rangeKey, rnc string, ra
 
 // low reports whether fewer numbers are left than were used in a week. That is so
 // when the number that lies as far back as numbers are left was used within the
-// week.
-func (w *Watcher) low(ctx context.Context, rnc string, current store.NumberRange, left int64) (bool, error) {
+// week. It may lie in an earlier range than the one in use.
+func (w *Watcher) low(ctx context.Context, rnc string, ranges []store.NumberRange, left int64) (bool, error) {
 	if left < lowNumbers {
 		return true, nil
 	}
-	if current.Next-left < current.First {
-		return false, nil
+	back := left
+	for _, s := range slices.SortedFunc(slices.Values(ranges), func(a, b store.NumberRange) int { return cmp.Compare(b.First, a.First) }) {
+		if used := s.Next - s.First; used < back {
+			back -= used
+			continue
+		}
+		encf, err := fiscal.NewENCF(s.Type, s.Next-back)
+		if err != nil {
+			return false, err
+		}
+		then, err := w.store.IssuedUnder(ctx, s.Environment, rnc, encf.String())
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil // the number was abandoned
+		}
+		return err == nil && w.now().Sub(then.CreatedAt) < usedWithin, err
 	}
-	encf, err := fiscal.NewENCF(current.Type, current.Next-left)
-	if err != nil {
-		return false, err
-	}
-	then, err := w.store.IssuedUnder(ctx, current.Environment, rnc, encf.String())
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil // the number was abandoned
-	}
-	return err == nil && w.now().Sub(then.CreatedAt) < usedWithin, err
+	return false, nil
 }
 
 func (w *Watcher) credentialWarnings(ctx context.Context) (all []warning, err error) {
