@@ -383,12 +383,20 @@ func TestLengthAndChunksCloseTheConnection(t *testing.T) {
 	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		path := "/v1/taxpayers/" + e.taxpayer + "/invoices"
 		text := invoiceBody("A")
-		c := e.dial(t)
 		smuggled := e.rawRequest(http.MethodGet, path, e.key)
-		a := c.exchange(t, http.MethodPost, e.rawRequest(http.MethodPost, path, e.key, "Content-Length: 6", "Transfer-Encoding: chunked",
-			"Content-Type: application/json", "Idempotency-Key: k")+fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text)+smuggled)
-		if a.status != http.StatusBadRequest || a.header.Get("Connection") != "close" || !c.closed() {
-			t.Errorf("want 400 and a closed connection, got %s", a)
+		header := []string{"Transfer-Encoding: chunked", "Content-Type: application/json", "Idempotency-Key: k", "Connection: keep-alive"}
+		both := e.rawRequest(http.MethodPost, path, e.key, append(header, "Content-Length: 6")...)
+		old := func(text string) string { return strings.Replace(text, "HTTP/1.1", "HTTP/1.0", 1) }
+		for name, tt := range map[string]struct{ request, code string }{
+			"HTTP/1.1":             {both, "bad_request"},
+			"HTTP/1.0":             {old(both), "bad_request"},
+			"HTTP/1.0 with chunks": {old(e.rawRequest(http.MethodPost, path, e.key, header...)), "invalid_json"}, // HTTP/1.0 has no chunks: the body is empty
+		} {
+			c := e.dial(t)
+			a := c.exchange(t, http.MethodPost, tt.request+fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text)+smuggled)
+			if a.status != http.StatusBadRequest || a.code() != tt.code || a.header.Get("Connection") != "close" || !c.closed() {
+				t.Errorf("%s: want 400 and a closed connection, got %s", name, a)
+			}
 		}
 		if a := e.send(request{path: "invoices"}); a.status != http.StatusOK {
 			t.Errorf("the next client gets %s", a)

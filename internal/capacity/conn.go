@@ -162,16 +162,22 @@ func RememberConn(ctx context.Context, c net.Conn) context.Context {
 // (RFC 9112 §6.1).
 func HasLengthAndChunks(r *http.Request) bool {
 	c, ok := r.Context().Value(connKey{}).(*conn)
-	return ok && len(r.TransferEncoding) > 0 && c.ambiguous.Load()
+	return ok && mayHaveChunks(r) && c.ambiguous.Load()
 }
 
-// CloseAfterChunks returns a handler that closes the connection after a request with
-// Transfer-Encoding. The request may have a Content-Length too, which net/http
-// hides, and with TLS the service cannot see it. A proxy may have used it, so the
-// connection must not be used again.
+// mayHaveChunks reports whether a request may have Transfer-Encoding. net/http ignores and
+// hides that of HTTP/1.0.
+func mayHaveChunks(r *http.Request) bool {
+	return len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1)
+}
+
+// CloseAfterChunks returns a handler that closes the connection after a request that may
+// have Transfer-Encoding. The request may have a Content-Length too, which net/http
+// hides, and with TLS the service cannot see it. A proxy may have used the other one, so
+// the connection must not be used again.
 func CloseAfterChunks(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(r.TransferEncoding) > 0 {
+		if mayHaveChunks(r) {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
