@@ -40,7 +40,6 @@ type Options struct {
 	RateLimit   int64  // requests per minute for each credential; 0 switches all limits off
 	Capacity    *capacity.Capacity
 	Clients     *capacity.ClientFinder
-	TLS         bool
 	Now         func() time.Time
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer // nil: metrics are not registered
@@ -106,7 +105,6 @@ type API struct {
 	rateLimit   int64
 	capacity    *capacity.Capacity
 	clients     *capacity.ClientFinder
-	tls         bool
 	now         func() time.Time
 	log         *slog.Logger
 	tracer      *trace.Tracer
@@ -145,7 +143,7 @@ func New(opt Options) (*API, error) {
 	}
 	a := &API{
 		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL,
-		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, tls: opt.TLS, now: opt.Now, log: opt.Log, tracer: opt.Tracer,
+		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, now: opt.Now, log: opt.Log, tracer: opt.Tracer,
 		securityContacts: opt.SecurityContacts, requestLog: opt.RequestLog,
 		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
 

@@ -67,7 +67,7 @@ func (x *exchange) deadline() (context.Context, context.CancelFunc) {
 // unknownRoute is the route of a request that has none.
 const unknownRoute = "unknown"
 
-// begin sets the headers that every answer has.
+// begin sets the headers that every answer of the API has.
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{
 		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: unknownRoute,
@@ -81,11 +81,7 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	a.metrics.inFlight.Inc()
 	h := w.Header()
 	h.Set("X-Request-Id", x.id)
-	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	if a.tls {
-		h.Set("Strict-Transport-Security", "max-age=63072000")
-	}
 	return x
 }
 
@@ -136,11 +132,8 @@ func (a *API) finish(x *exchange) {
 	}
 }
 
-// maxLoggedPath is the longest path in the log of requests.
-const maxLoggedPath = 300
-
-// logged returns the entry of a request for the log of requests. The path of an unknown
-// route is left out: a client may have sent anything in it.
+// logged returns the entry of a request for the log of requests. A path that is not that of
+// a route with ids is left out: a client may have sent anything in it, even its key.
 func (a *API) logged(x *exchange, took time.Duration) store.LoggedRequest {
 	q := store.LoggedRequest{
 		Scope: store.Scope{Environment: a.environment}, RequestID: x.id, At: x.start, Method: methodLabel(x.r.Method), Route: x.route,
@@ -149,7 +142,7 @@ func (a *API) logged(x *exchange, took time.Duration) store.LoggedRequest {
 	if x.authenticated {
 		q.TaxpayerID, q.Credential = x.credential.TaxpayerID, x.credential.Prefix
 	}
-	if path := x.r.URL.EscapedPath(); x.route != unknownRoute && len(path) <= maxLoggedPath {
+	if path := x.r.URL.EscapedPath(); namesIDs(path, x.route) {
 		q.Path = path
 	}
 	for _, p := range x.problems {

@@ -80,3 +80,25 @@ func TestLargeBodyIsRefusedWithAnAnswerForCurl(t *testing.T) {
 		}
 	})
 }
+
+// Every answer says that its type is not to be guessed and, over TLS, that plain HTTP is
+// not to be used.
+func TestEveryAnswerHasTheSecurityHeaders(t *testing.T) {
+	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		secure := e.serveHTTP2(t)
+		for base, transport := range map[string]string{e.base: "", secure.URL: "max-age=63072000"} {
+			for _, path := range []string{"/livez", "/readyz", "/metrics", "/docs", "/v1/openapi.json", "/nothing"} {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+				e.must(err)
+				resp, err := secure.Client().Do(req)
+				e.must(err)
+				_ = resp.Body.Close()
+				for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Strict-Transport-Security": transport} {
+					if got := resp.Header.Get(name); got != want {
+						t.Errorf("%s%s: %s is %q, want %q", base, path, name, got, want)
+					}
+				}
+			}
+		}
+	})
+}

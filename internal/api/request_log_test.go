@@ -14,7 +14,7 @@ type requests chan store.LoggedRequest
 func (r requests) Add(q store.LoggedRequest) { r <- q }
 
 // The log of requests has what a developer needs, and nothing that a client sent in a
-// body, a query string, a header or an unknown path.
+// body, a query string, a header, an unknown path or in place of an id.
 func TestRequestsAreLoggedWithoutContents(t *testing.T) {
 	log := make(requests, 10)
 	oneEngine(t, envOptions{requests: log}, func(t *testing.T, e *env) {
@@ -43,13 +43,16 @@ func TestRequestsAreLoggedWithoutContents(t *testing.T) {
 		get(list, "wrong"+secret)
 		get("/healthz", e.key)
 		get(list, e.key)
-		if len(all) != 5 || all[4].Path != list || len(log) != 0 {
+		get("/v1/taxpayers/"+secret+"/invoices", e.key) // a client confuses the taxpayer with its key
+		get("/v1/events/inbound/"+secret, e.key)        // another method
+		if len(all) != 7 || all[4].Path != list || len(log) != 0 {
 			t.Fatalf("%d requests are logged: %+v", len(all), all)
 		}
 		for i, want := range []struct {
 			status           int
 			code, path, from string
-		}{{200, "", list, e.taxpayer}, {400, "bad_request", list, e.taxpayer}, {404, "not_found", "", ""}, {401, "unauthorized", list, ""}} {
+		}{{200, "", list, e.taxpayer}, {400, "bad_request", list, e.taxpayer}, {404, "not_found", "", ""}, {401, "unauthorized", list, ""},
+			{200, "", list, e.taxpayer}, {400, "bad_request", "", e.taxpayer}, {405, "bad_request", "", ""}} {
 			q := all[i]
 			if q.Status != want.status || q.Code != want.code || q.Path != want.path || q.TaxpayerID != want.from {
 				t.Errorf("request %d: %+v, want %+v", i, q, want)

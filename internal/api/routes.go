@@ -133,6 +133,15 @@ func (r *route) params(parts []string) (map[string]string, bool) {
 	return params, true
 }
 
+// namesIDs reports whether a path differs from the pattern of its route only by ids.
+func namesIDs(path, pattern string) bool {
+	parts, want := strings.Split(path, "/"), strings.Split(pattern, "/")
+	return slices.EqualFunc(parts, want, func(part, want string) bool {
+		_, id := parseUUID(part)
+		return id || part == want
+	})
+}
+
 // parseUUID parses a UUID in either letter case and returns it in lower case. It
 // accepts versions 1 to 8 of the variant of RFC 9562, all zeros and all ones.
 func parseUUID(s string) (string, bool) {

@@ -26,7 +26,6 @@ func (a *API) serveSecurity(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintf(&text, "Canonical: %s%s\n", a.baseURL, securityPath)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "max-age=86400")
 	_, _ = w.Write([]byte(text.String())) // if it fails the client has left
 }

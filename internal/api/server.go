@@ -127,7 +127,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	return &http.Server{
-		Handler:           capacity.CloseAfterChunks(h),
+		Handler:           capacity.CloseAfterChunks(withSecurityHeaders(h)),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       readTime,
 		WriteTimeout:      writeTime,
@@ -142,4 +142,16 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 
 		DisableGeneralOptionsHandler: true, // the API answers OPTIONS * like any unknown path
 	}
+}
+
+// withSecurityHeaders returns a handler that sets the headers that every answer has, also
+// those of the pages and of the probes.
+func withSecurityHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.TLS != nil {
+			w.Header().Set("Strict-Transport-Security", "max-age=63072000") // two years
+		}
+		next.ServeHTTP(w, r)
+	})
 }

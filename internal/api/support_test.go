@@ -24,7 +24,6 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
-	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -45,7 +44,7 @@ func (e *env) withService(t *testing.T, change func(*api.Options, *http.Server))
 	other.capacity = opt.Capacity
 	other.api, err = api.New(opt)
 	e.must(err)
-	server.Handler = capacity.CloseAfterChunks(other.api.Handler(other.registry))
+	server.Handler = api.NewServer(other.api.Handler(other.registry), log).Handler
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	e.must(err)
 	other.base = "http://" + listener.Addr().String()
