@@ -206,9 +206,7 @@ func (a *API) serve(x *exchange) error {
 	}
 	if a.draining.Load() {
 		x.w.Header().Set("Connection", "close")
-		return unavailable(lang.Messagef(
-			"the service is stopping; send the same request again",
-			"el servicio se está deteniendo; envíe la misma solicitud otra vez"))
+		return stopping()
 	}
 	route, params, err := a.match(x)
 	if err != nil {
@@ -251,9 +249,6 @@ func (a *API) serve(x *exchange) error {
 		x.r = x.r.WithContext(audit.WithCaller(x.r.Context(), audit.Caller{
 			Actor: "credential:" + x.credential.ID, From: x.address, RequestID: x.id,
 		}))
-	}
-	if !x.reads() && !x.ifMatch("") {
-		return preconditionFailed() // no resource that can be changed has an ETag
 	}
 	if !route.bodyFirst {
 		if err := a.takeSlot(x); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -171,6 +172,25 @@ func TestConcurrentReadsGetTheSamePDF(t *testing.T) {
 			if !bytes.Equal(b, bodies[0]) || !bytes.HasPrefix(b, []byte("%PDF-")) {
 				t.Fatal("the PDFs differ")
 			}
+		}
+	})
+}
+
+// The refusal of a file has none of the headers of the file.
+func TestRefusedFileIsNotStoredByClients(t *testing.T) {
+	oneEngine(t, liveOptions(), func(t *testing.T, e *env) {
+		made, _ := e.createSigned(1)
+		page := bytes.Repeat([]byte("%PDF"), 16<<10) // larger than an answer that is always sent
+		sum := sha256.Sum256(page)
+		_, err := e.store.KeepPrintedPage(t.Context(), e.scope(), made.FiscalDocumentID, store.PrintedPage{Digest: sum[:], PDF: page})
+		e.must(err)
+		limited := e.withLimits(t, capacity.DefaultLimits(1<<30, 2))
+		hold, err := limited.capacity.HoldAnswer(capacity.Holder{Credential: e.key[3:15], Taxpayer: e.taxpayer}, 1<<30)
+		e.must(err)
+		defer hold.Release()
+		a := limited.send(request{path: "fiscal-documents/" + made.FiscalDocumentID + "/pdf"})
+		if a.status != http.StatusTooManyRequests || a.header.Get("Cache-Control") != "no-store" || a.header.Get("ETag") != "" {
+			t.Errorf("%d %v", a.status, a.header)
 		}
 	})
 }

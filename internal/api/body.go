@@ -16,8 +16,8 @@ const maxBody = 1 << 20
 // maxKey is the length in bytes of the longest idempotency key.
 const maxKey = 200
 
-// creationKey checks that a creation has no query parameters, and returns its
-// idempotency key.
+// creationKey checks that a creation has no query parameters and no If-Match that fails,
+// and returns its idempotency key.
 func creationKey(x *exchange) (string, error) {
 	if _, err := readQuery(x.r); err != nil {
 		return "", err
@@ -27,7 +27,7 @@ func creationKey(x *exchange) (string, error) {
 		return "", err
 	}
 	x.keyDigest = shortDigest(key)
-	return key, nil
+	return key, x.checkIfMatch()
 }
 
 // idempotencyKey reads the header Idempotency-Key: one line of printable ASCII.

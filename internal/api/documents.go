@@ -164,7 +164,7 @@ func (a *API) artifact(x *exchange, read func(context.Context, store.Invoice) (p
 	h.Set("ETag", etag)
 	h.Set("Cache-Control", "private, no-cache")
 	h.Set("Accept-Ranges", "none")
-	if matchesETag(x.r.Header.Values("If-None-Match"), etag) {
+	if x.ifNoneMatch(etag) {
 		x.writeEmpty(http.StatusNotModified)
 		return nil
 	}
@@ -184,24 +184,35 @@ func (x *exchange) reads() bool {
 // A weak ETag never matches.
 func (x *exchange) ifMatch(etag string) bool {
 	lines := x.r.Header.Values("If-Match")
-	for _, line := range lines {
-		for tag := range strings.SplitSeq(line, ",") {
-			if tag = strings.TrimSpace(tag); tag == "*" || tag == etag && etag != "" {
-				return true
-			}
-		}
-	}
-	return len(lines) == 0
+	return len(lines) == 0 || matchesETag(lines, func(tag string) bool { return tag == etag && etag != "" })
 }
 
-// matchesETag reports whether the lines of If-None-Match contain an ETag
-// (RFC 9110 §13.1.2). Weak ETags are compared like strong ones.
-func matchesETag(lines []string, etag string) bool {
-	for _, line := range lines {
-		for tag := range strings.SplitSeq(line, ",") {
-			if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); tag == etag || tag == "*" {
-				return true
-			}
+// ifNoneMatch reports whether the header If-None-Match names an ETag (RFC 9110 §13.1.2).
+// Weak ETags are compared like strong ones.
+func (x *exchange) ifNoneMatch(etag string) bool {
+	return matchesETag(x.r.Header.Values("If-None-Match"), func(tag string) bool { return strings.TrimPrefix(tag, "W/") == etag })
+}
+
+// checkIfMatch refuses a request that changes something and has an If-Match with tags: no
+// resource that can be changed has an ETag.
+func (x *exchange) checkIfMatch() error {
+	if !x.reads() && !x.ifMatch("") {
+		return preconditionFailed()
+	}
+	return nil
+}
+
+// matchesETag reports whether the lines of a header are "*" or name an ETag for which is
+// returns true. An ETag may have commas and stars, but no quotes, so a part of another one
+// is never taken for ours.
+func matchesETag(lines []string, is func(tag string) bool) bool {
+	all := strings.Join(lines, ",")
+	if strings.TrimSpace(all) == "*" {
+		return true
+	}
+	for tag := range strings.SplitSeq(all, ",") {
+		if is(strings.TrimSpace(tag)) {
+			return true
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -136,6 +137,9 @@ func (a *API) withEndpoint(handle endpointHandler) func(*exchange) error {
 		if err != nil {
 			return err
 		}
+		if err := x.checkIfMatch(); err != nil {
+			return err
+		}
 		return handle(ctx, x, e)
 	}
 }
@@ -214,15 +218,10 @@ func (a *API) testEndpoint(_ context.Context, x *exchange, e store.Endpoint) err
 		result webhook.Result
 		err    error
 	)
-	waited := a.wait(x, handlerTime, func(ctx context.Context) {
+	refused := a.wait(x, handlerTime, func(ctx context.Context) {
 		result, err = a.endpoints.Test(ctx, x.scope, e.ID)
 	})
-	if !waited {
-		return rateLimited(1, lang.Messagef(
-			"too many requests of this credential are waiting; try again after Retry-After seconds",
-			"demasiadas solicitudes de esta credencial están en espera; intente otra vez después de los segundos de Retry-After"))
-	}
-	if err != nil {
+	if err := cmp.Or(refused, err); err != nil {
 		return err
 	}
 	return x.respond(testResource{Delivered: result.OK(), HTTPStatus: zeroAsNull(int64(result.Status)), Error: answer.NullIfEmpty(result.Error)})

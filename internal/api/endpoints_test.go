@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -366,6 +368,34 @@ func TestEndpointTestThatHangsHoldsNoSlot(t *testing.T) {
 				t.Errorf("a test that runs during the drain: %s", a)
 			}
 		}
+	})
+}
+
+// A refusal for too many waiting tests costs nothing of the rate limit.
+func TestRefusedEndpointTestIsNotCounted(t *testing.T) {
+	opt, entered := liveOptions(), make(chan struct{}, 10)
+	opt.poster = &stubPoster{answer: func(ctx context.Context, _ webhook.Message) webhook.Result {
+		entered <- struct{}{}
+		<-ctx.Done()
+		return webhook.Result{Error: webhook.ClassStopped}
+	}}
+	oneEngine(t, opt, func(t *testing.T, e *env) {
+		path := "webhook-endpoints/" + e.createEndpoint("k").ID + "/test"
+		narrow := e.withService(t, func(o *api.Options, _ *http.Server) {
+			limits := capacity.DefaultLimits(1<<30, 2)
+			limits.CredentialWaits = 1
+			o.Capacity, o.RateLimit = capacity.New(limits), 5
+		})
+		waiting := narrow.sendAsync(request{method: http.MethodPost, path: path})
+		receive(t, "a test", entered)
+		for range 2 {
+			a := narrow.send(request{method: http.MethodPost, path: path})
+			if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != "1" || a.header.Get("RateLimit-Remaining") != "4" {
+				t.Errorf("%s %v", a, a.header)
+			}
+		}
+		narrow.api.Drain()
+		receive(t, "the end of the test", waiting)
 	})
 }
 

@@ -122,6 +122,13 @@ func unavailable(message lang.Message) *apiError {
 		headers: map[string]string{"Retry-After": "1"}}
 }
 
+// stopping refuses a request because the service drains.
+func stopping() *apiError {
+	return unavailable(lang.Messagef(
+		"the service is stopping; send the same request again",
+		"el servicio se está deteniendo; envíe la misma solicitud otra vez"))
+}
+
 // invalid returns the problems of a body other than an invoice.
 func invalid(details ...fiscal.Problem) *apiError {
 	return &apiError{status: http.StatusUnprocessableEntity, code: "validation_error",
@@ -252,6 +259,7 @@ func (a *API) respondError(x *exchange, err error) {
 	for _, name := range []string{"Content-Type", "Content-Disposition", "ETag", "Repr-Digest", "Accept-Ranges"} {
 		x.w.Header().Del(name) // of the file that a handler wanted to send
 	}
+	x.w.Header().Set("Cache-Control", "no-store")
 	clientGone := x.r.Context().Err() != nil // its cancelled context explains the error
 	if e.status >= http.StatusInternalServerError && !clientGone && !errors.As(err, new(*apiError)) {
 		a.log.Error("request failed", "request_id", x.id, "route", x.route, "status", e.status, "error", err.Error())

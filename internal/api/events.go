@@ -79,13 +79,13 @@ func (a *API) readFeed(x *exchange, page feedRequest) ([]store.Event, error) {
 		return events, err
 	}
 	var waitErr error
-	waited := a.wait(x, page.wait, func(ctx context.Context) {
+	refused := a.wait(x, page.wait, func(ctx context.Context) {
 		waitErr = await(ctx)
 		if ctx.Err() != nil {
 			waitErr = ctx.Err() // the time is over; the database did not fail
 		}
 	})
-	if !waited || waitErr != nil {
+	if refused != nil || waitErr != nil {
 		return nil, nil
 	}
 	if err := a.stillAllowed(x); err != nil {

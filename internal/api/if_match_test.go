@@ -20,6 +20,7 @@ func TestIfMatch(t *testing.T) {
 			{file + "/xml", etag, 200},
 			{file + "/xml", `"other", ` + etag, 200},
 			{file + "/xml", "*", 200},
+			{file + "/xml", `"a,*,b"`, 412}, // one tag
 			{file + "/xml", `"other"`, 412},
 			{file + "/xml", "W/" + etag, 412},
 			{file + "/pdf", etag, 412},
@@ -48,6 +49,9 @@ func TestIfMatch(t *testing.T) {
 		if a := e.send(request{path: file + "/xml", header: http.Header{"If-Match": {`"other"`}, "If-None-Match": {etag}}}); a.status != http.StatusPreconditionFailed {
 			t.Errorf("If-Match comes first: %s", a)
 		}
+		if a := e.send(request{path: file + "/xml", header: http.Header{"If-None-Match": {`"a,*,b"`}}}); a.status != http.StatusOK {
+			t.Errorf("If-None-Match with another tag: %s", a)
+		}
 	})
 }
 
@@ -62,6 +66,28 @@ func TestIfMatchPreventsAChange(t *testing.T) {
 		}
 		create.header = http.Header{"If-Match": {"*"}}
 		e.created(e.send(create))
+	})
+}
+
+// If-Match counts only when the request would succeed without it (RFC 9110 §13.2.1).
+func TestIfMatchComesAfterOtherRefusals(t *testing.T) {
+	oneEngine(t, liveOptions(), func(t *testing.T, e *env) {
+		other := http.Header{"If-Match": {`"x"`}}
+		endpoint := "webhook-endpoints/" + e.createEndpoint("k").ID
+		for _, c := range []struct {
+			request request
+			want    int
+		}{
+			{request{method: http.MethodPost, path: "invoices", body: invoiceBody("A"), header: other, undescribed: true}, 400}, // no key
+			{request{method: http.MethodDelete, path: endpoint, header: other}, 412},
+			{request{method: http.MethodPost, path: endpoint + "/rotate-secret", header: other}, 412},
+			{request{path: endpoint}, 200},
+			{request{method: http.MethodDelete, path: "webhook-endpoints/" + e.taxpayer, header: other}, 404},
+		} {
+			if a := e.send(c.request); a.status != c.want {
+				t.Errorf("%s %s: want %d, got %s", c.request.method, c.request.path, c.want, a)
+			}
+		}
 	})
 }
 

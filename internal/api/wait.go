@@ -56,23 +56,23 @@ func (w *waits) end() {
 }
 
 // wait gives back what a request holds and calls do, whose context ends after d or
-// when the service drains. It returns false, without calling do, when too many
-// requests of the credential or the taxpayer wait.
-func (a *API) wait(x *exchange, d time.Duration, do func(context.Context)) bool {
+// when the service drains. It fails, without calling do, when too many requests of the
+// credential or the taxpayer wait, and when the service drains already.
+func (a *API) wait(x *exchange, d time.Duration, do func(context.Context)) error {
 	hold, err := a.capacity.TakeWait(x.holder())
 	if err != nil {
-		return false
+		return err
 	}
 	defer hold.Release()
 	ctx, done, ok := a.waits.begin(x.r.Context(), d)
 	if !ok {
-		return false
+		return stopping()
 	}
 	defer done()
 	x.release()
 	x.extendDeadlines(d)
 	do(ctx)
-	return true
+	return nil
 }
 
 // extendDeadlines extends the deadlines of the connection by d. When the read
@@ -95,10 +95,10 @@ func (a *API) awaitInvoice(x *exchange, id string) (inv store.Invoice, ok bool) 
 		return store.Invoice{}, false
 	}
 	var err error
-	waited := a.wait(x, time.Duration(seconds)*time.Second, func(ctx context.Context) {
+	refused := a.wait(x, time.Duration(seconds)*time.Second, func(ctx context.Context) {
 		inv, err = a.pipeline.Await(ctx, x.scope, id)
 	})
-	if !waited || err != nil || a.stillAllowed(x) != nil {
+	if refused != nil || err != nil || a.stillAllowed(x) != nil {
 		return store.Invoice{}, false
 	}
 	x.w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(seconds))
