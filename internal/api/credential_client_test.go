@@ -40,7 +40,7 @@ func (e *env) from(t *testing.T, key string, c sender) response {
 		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c.certificate}}
 	}
 	w := httptest.NewRecorder()
-	e.api.ServeHTTP(w, r)
+	api.NewServer(e.api, slog.New(slog.DiscardHandler)).Handler.ServeHTTP(w, r)
 	header := http.Header{}
 	for name, values := range w.Header() {
 		header[http.CanonicalHeaderKey(name)] = values
