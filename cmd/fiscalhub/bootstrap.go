@@ -38,11 +38,13 @@ func (t *terminal) printStart(v startView, baseURL string) error {
 		_, _ = io.WriteString(t.out, lang.Messagef("  Receiver %s\n", "  Receptor %s\n", v.Receiver).In(t.language))
 	}
 	if v.Console != "" {
-		_, _ = fmt.Fprintf(t.out, "  Console %s\n", v.Console)
+		_, _ = io.WriteString(t.out, lang.Messagef("  Console %s\n", "  Consola %s\n", v.Console).In(t.language))
 	}
-	_, _ = fmt.Fprintf(t.out, "  Docs %s\n", v.Docs)
+	_, _ = io.WriteString(t.out, lang.Messagef("  Docs %s\n", "  Documentación %s\n", v.Docs).In(t.language))
 	if v.ConsoleLink != "" {
-		_, _ = fmt.Fprintf(t.out, "\nOpen the console in a browser with this link, valid for 24 hours and once. The operator demo sets a password there:\n  %s\n", v.ConsoleLink)
+		_, _ = io.WriteString(t.out, lang.Messagef(
+			"\nOpen the console in a browser with this link, valid for 24 hours and once. The operator demo sets a password there:\n  %s\n",
+			"\nAbra la consola en un navegador con este enlace, válido una sola vez y por 24 horas. Allí el operador demo define una contraseña:\n  %s\n", v.ConsoleLink).In(t.language))
 	}
 	switch {
 	case v.APIKey != "":

@@ -137,8 +137,23 @@ func (certificateListCmd) Run(t *terminal) error {
 		views := mapEach(all, func(c store.Certificate) certificateView { return newCertificateView(c, now) })
 		b := newTable("CERTIFICATE", "ENVIRONMENT", "TAXPAYER", "STATE", "ENDS", "SERIAL", "SUBJECT")
 		for _, v := range views {
-			b.add(v.ID, string(v.Environment), v.TaxpayerID, string(v.State), v.NotAfter, v.Serial, v.Subject)
+			b.add(v.ID, string(v.Environment), v.TaxpayerID, certificateState(v.State).In(t.language), v.NotAfter, v.Serial, v.Subject)
 		}
 		return t.list(views, b)
 	})
+}
+
+// certificateState returns the state of a certificate for people.
+func certificateState(state store.CertificateState) lang.Message {
+	switch state {
+	case store.CertificateValid:
+		return lang.Messagef("valid", "vigente")
+	case store.CertificateExpired:
+		return lang.Messagef("expired", "vencido")
+	case store.CertificateNotYetValid:
+		return lang.Messagef("not_yet_valid", "todavía no vigente")
+	case store.CertificateRevoked:
+		return lang.Messagef("revoked", "revocado")
+	}
+	return lang.Literal(string(state))
 }

@@ -32,7 +32,11 @@ type checkResult struct {
 // Run makes the checks that the contract expects of an integrator. It uses only
 // the public API, and fails when a check fails.
 func (c checkCmd) Run(t *terminal) error {
-	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(3))
+	language := t.language // of the messages of the service
+	if t.cli.JSON {
+		language = lang.English
+	}
+	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(3), client.WithLanguage(string(language)))
 	if err != nil {
 		return usageError{lang.OfError(err)}
 	}

@@ -19,7 +19,7 @@ import (
 type clientFlags struct {
 	Allow                   []string `help:"Network or address from which the key may be used; may be repeated. By default every address." placeholder:"CIDR"`
 	ClientCertificate       []string `name:"client-certificate" help:"Certificate file (PEM or DER) that the client must have; may be repeated. Needs serve --tls-client-certificates." placeholder:"FILE" sep:"none"`
-	ClientCertificateSHA256 []string `name:"client-certificate-sha256" help:"SHA-256 fingerprint of such a certificate, instead of its file; may be repeated." placeholder:"HEX"`
+	ClientCertificateSHA256 []string `name:"client-certificate-sha256" env:"FISCALHUB_CLIENT_CERTIFICATE_SHA256" help:"SHA-256 fingerprint of such a certificate, instead of its file; may be repeated." placeholder:"HEX"`
 }
 
 // maxClients limits the networks, and the client certificates, of a credential.

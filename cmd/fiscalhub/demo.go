@@ -63,10 +63,10 @@ func (c demoCmd) Run(t *terminal) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
-	t = &terminal{ctx: t.ctx, cli: t.cli, out: t.out, errOut: &lockedWriter{w: t.errOut}}
+	t = &terminal{ctx: t.ctx, cli: t.cli, out: t.out, errOut: &lockedWriter{w: t.errOut}, language: t.language}
 	d := &demo{
 		t:       t,
-		service: &terminal{ctx: ctx, cli: &cli{Data: dir}, out: io.Discard, errOut: t.errOut},
+		service: &terminal{ctx: ctx, cli: &cli{Data: dir}, out: io.Discard, errOut: t.errOut, language: t.language},
 		scope:   store.Scope{Environment: fiscal.Certification, TaxpayerID: store.NewID()},
 		samples: demoSamples(),
 	}
@@ -166,7 +166,7 @@ func (d *demo) serve(authority string) (chan error, error) {
 	}
 	ready := make(chan string, 1)
 	command := serveCmd{
-		Environment: string(d.scope.Environment), Listen: "127.0.0.1:0", LogLevel: slog.LevelError, CompareRate: demoCompareRate,
+		Environment: string(d.scope.Environment), Listen: "127.0.0.1:0", LogLevel: logLevel{slog.LevelError}, CompareRate: demoCompareRate,
 		liveFlags:   liveFlags{Authority: authority, Trust: roots, Pace: demoPace},
 		privateFlag: demoPrivate,
 		ready:       func(baseURL string) { ready <- baseURL },

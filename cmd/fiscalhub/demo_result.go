@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"html/template"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // link sets the addresses of the files: a prefix, the number and the extension.
@@ -60,33 +60,34 @@ func (d *demo) printResult() error {
 	for _, s := range d.samples {
 		v.Invoices = append(v.Invoices, demoInvoice{s.externalID, s.kind, s.encf, s.status, s.messages, optional(s.links["xml"]), optional(s.links["pdf"]), d.listener.events(s.externalID)})
 	}
-	return d.t.answer(v, func(w io.Writer) {
-		line(w, "EXTERNAL ID", "E-NCF", "STATUS", "XML", "PDF")
-		for _, s := range d.samples {
-			line(w, s.externalID, s.encf, string(s.status), s.describeFile("xml"), s.describeFile("pdf"))
-		}
-	})
+	b := newTable("EXTERNAL ID", "E-NCF", "STATUS", "XML", "PDF")
+	for _, s := range d.samples {
+		b.add(s.externalID, s.encf, string(s.status), s.describeFile("xml", d.t.language), s.describeFile("pdf", d.t.language))
+	}
+	return d.t.list(v, b)
 }
 
 // describeFile returns the address of a file for a table, or its size when it has
 // no address.
-func (s *sample) describeFile(extension string) string {
+func (s *sample) describeFile(extension string, l lang.Language) string {
 	switch {
 	case s.links[extension] != "":
 		return s.links[extension]
 	case s.files[extension] != nil:
 		return fmt.Sprintf("%d bytes", len(s.files[extension]))
 	}
-	return "none"
+	return lang.Messagef("none", "ninguno").In(l)
 }
 
 var demoPage = template.Must(template.New("demo").Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>fiscalhub demo</title>
+<html lang="{{.Language}}"><meta charset="utf-8"><title>fiscalhub demo</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}td,th{text-align:left;padding:.3rem 1rem .3rem 0;vertical-align:top}small{color:#555}</style>
 <h1>fiscalhub demo</h1>
-<p>Invoices of an invented taxpayer, sent to a simulator of the tax authority.</p>
+{{if eq .Language "es"}}<p>Facturas de un contribuyente inventado, enviadas a un simulador de la DGII.</p>
+<table><tr><th>Factura<th>e-NCF<th>Estado<th>Archivos</tr>
+{{else}}<p>Invoices of an invented taxpayer, sent to a simulator of the tax authority.</p>
 <table><tr><th>Invoice<th>e-NCF<th>Status<th>Files</tr>
-{{range .}}<tr><td>{{.ExternalID}}<br><small>{{.About}}</small><td>{{.ENCF}}<td>{{.Status}}{{range .Messages}}<br><small>{{.}}</small>{{end}}<td>{{range $name, $to := .Links}}<a href="{{$to}}">{{$name}}</a> {{end}}</tr>
+{{end}}{{range .Rows}}<tr><td>{{.ExternalID}}<br><small>{{.About}}</small><td>{{.ENCF}}<td>{{.Status}}{{range .Messages}}<br><small>{{.}}</small>{{end}}<td>{{range $name, $to := .Links}}<a href="{{$to}}">{{$name}}</a> {{end}}</tr>
 {{end}}</table></html>
 `))
 
@@ -103,10 +104,13 @@ func (d *demo) openPage(ctx context.Context) (address string, closeIt func(), er
 		}
 		rows := make([]row, len(d.samples))
 		for i, s := range d.samples {
-			rows[i] = row{s.externalID, s.about, s.encf, string(s.status), s.messages, s.links}
+			rows[i] = row{s.externalID, s.about.In(d.t.language), s.encf, string(s.status), s.messages, s.links}
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = demoPage.Execute(w, rows) // the browser may have closed the connection
+		_ = demoPage.Execute(w, struct {
+			Language lang.Language
+			Rows     []row
+		}{d.t.language, rows}) // the browser may have closed the connection
 	})
 	mux.HandleFunc("GET /demo/{file}", func(w http.ResponseWriter, r *http.Request) {
 		encf, extension, _ := strings.Cut(r.PathValue("file"), ".")

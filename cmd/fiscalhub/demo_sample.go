@@ -6,13 +6,14 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 )
 
 // sample is an invoice of the demo and its result.
 type sample struct {
 	externalID string
-	about      string
+	about      lang.Message
 	kind       fiscal.Type
 	net        int64 // in pesos, without the tax of 18 %
 	buyer      client.Buyer
@@ -35,14 +36,14 @@ func demoSamples() []*sample {
 		return &simulator.Action{Fault: "F17", Verdict: &simulator.Verdict{Code: code, Used: true, Messages: []simulator.Message{{Code: message, Text: text}}}}
 	}
 	return []*sample{
-		{externalID: "DEMO-1", about: "a 31 whose buyer receives electronically", kind: fiscal.FiscalCredit, net: 1000, buyer: receiver, goal: client.Delivered},
-		{externalID: "DEMO-2", about: "a small 32: the authority receives a summary", kind: fiscal.Consumer, net: 500, buyer: client.Buyer{LegalName: "Consumidor final"}, goal: client.Accepted},
-		{externalID: "DEMO-3", about: "a 32 of 250,000.00 or more", kind: fiscal.Consumer, net: 300_000, buyer: other, goal: client.Accepted},
-		{externalID: "DEMO-4", about: "accepted with a remark", kind: fiscal.FiscalCredit, net: 2000, buyer: other, goal: client.AcceptedConditional,
+		{externalID: "DEMO-1", about: lang.Messagef("a 31 whose buyer receives electronically", "una 31 cuyo comprador es receptor electrónico"), kind: fiscal.FiscalCredit, net: 1000, buyer: receiver, goal: client.Delivered},
+		{externalID: "DEMO-2", about: lang.Messagef("a small 32: the authority receives a summary", "una 32 pequeña: la DGII recibe un resumen"), kind: fiscal.Consumer, net: 500, buyer: client.Buyer{LegalName: "Consumidor final"}, goal: client.Accepted},
+		{externalID: "DEMO-3", about: lang.Messagef("a 32 of 250,000.00 or more", "una 32 de 250,000.00 o más"), kind: fiscal.Consumer, net: 300_000, buyer: other, goal: client.Accepted},
+		{externalID: "DEMO-4", about: lang.Messagef("accepted with a remark", "aceptada con una observación"), kind: fiscal.FiscalCredit, net: 2000, buyer: other, goal: client.AcceptedConditional,
 			fault: verdict(4, 90001, "Observación de demostración")},
-		{externalID: "DEMO-5", about: "rejected by the authority", kind: fiscal.FiscalCredit, net: 3000, buyer: other, goal: client.Rejected,
+		{externalID: "DEMO-5", about: lang.Messagef("rejected by the authority", "rechazada por la DGII"), kind: fiscal.FiscalCredit, net: 3000, buyer: other, goal: client.Rejected,
 			fault: verdict(2, 90002, "Rechazo de demostración")},
-		{externalID: "DEMO-6", about: "the authority's answer is lost, and the service asks for the status", kind: fiscal.FiscalCredit, net: 4000, buyer: other, goal: client.Accepted,
+		{externalID: "DEMO-6", about: lang.Messagef("the authority's answer is lost, and the service asks for the status", "se pierde la respuesta de la DGII y el servicio consulta el estado"), kind: fiscal.FiscalCredit, net: 4000, buyer: other, goal: client.Accepted,
 			fault: &simulator.Action{Fault: "F02"}},
 	}
 }

@@ -21,7 +21,7 @@ func (d *demo) createInvoices(ctx context.Context) error {
 			return lang.Errorf("%s: %s", "%s: %s", s.externalID, err)
 		}
 		s.invoiceID, s.documentID, s.status = made.Data.ID, made.Data.FiscalDocumentID, made.Data.Status
-		d.t.progress(lang.Literal(fmt.Sprintf("%s  %-20s %s", s.externalID, s.status, s.about)))
+		d.t.progress(lang.Literal(fmt.Sprintf("%s  %-20s %s", s.externalID, s.status, s.about.In(d.t.language))))
 		numbered := func() (bool, error) {
 			document, err := d.api.Document(ctx, s.documentID)
 			if err == nil && document.Data.ENCF != "" && document.Data.ENCF != s.encf {
@@ -30,7 +30,9 @@ func (d *demo) createInvoices(ctx context.Context) error {
 			}
 			return document.Data.ENCF != "", err
 		}
-		if err := await(ctx, numbered, func() string { return s.externalID + " has no number" }); err != nil {
+		if err := await(ctx, numbered, func() lang.Message {
+			return lang.Messagef("%s has no number", "%s no tiene secuencia", s.externalID)
+		}); err != nil {
 			return err
 		}
 	}
@@ -39,7 +41,7 @@ func (d *demo) createInvoices(ctx context.Context) error {
 
 // await calls done until it returns true or an error. After a minute it fails with
 // the text of problem.
-func await(ctx context.Context, done func() (bool, error), problem func() string) error {
+func await(ctx context.Context, done func() (bool, error), problem func() lang.Message) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	end := time.After(demoTimeout)
@@ -53,7 +55,7 @@ func await(ctx context.Context, done func() (bool, error), problem func() string
 			return ctx.Err()
 		case <-end:
 			return lang.Errorf("not within %s: %s",
-				"no dentro de %s: %s", demoTimeout, problem())
+				"pasaron %s sin resultado: %s", demoTimeout, problem())
 		}
 	}
 }
@@ -87,7 +89,7 @@ func (d *demo) awaitStatuses(ctx context.Context) error {
 		}
 		return len(open) == 0, nil
 	}
-	return await(ctx, complete, func() string { return strings.Join(open, ", ") })
+	return await(ctx, complete, func() lang.Message { return lang.Literal(strings.Join(open, ", ")) })
 }
 
 // fetchFiles downloads the XML and the PDF of each invoice. A rejected invoice has

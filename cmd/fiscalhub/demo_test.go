@@ -28,7 +28,7 @@ func TestDemoPrintsJSON(t *testing.T) {
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "files")
 	var out, errOut bytes.Buffer
-	if code := run(ctx, []string{"demo", "--json", "--out", dir}, &out, &errOut); code != exitOK {
+	if code := run(ctx, []string{"demo", "--json", "--lang", "es", "--out", dir}, &out, &errOut); code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, errOut.String())
 	}
 	var v demoView
@@ -53,6 +53,9 @@ func TestDemoPrintsJSON(t *testing.T) {
 	}
 	if !strings.Contains(errOut.String(), "DEMO-6  outcome_unknown") {
 		t.Errorf("no answer of the authority was lost:\n%s", errOut.String())
+	}
+	if !strings.Contains(errOut.String(), "rechazada por la DGII") || strings.Contains(errOut.String(), "received by") {
+		t.Errorf("the progress is not in Spanish:\n%s", errOut.String())
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -134,15 +133,15 @@ var demoPrivate = privateFlag{WebhookAllowPrivate: true}
 
 // awaitEvents waits until webhooks have brought the final status of every invoice.
 func (d *demo) awaitEvents(ctx context.Context) error {
-	missing := ""
+	var missing lang.Message
 	complete := func() (bool, error) {
 		for _, s := range d.samples {
 			if !d.listener.hasStatus(s.externalID, fiscal.Status(s.goal)) {
-				missing = fmt.Sprintf("no event says that %s is %s", s.externalID, s.goal)
+				missing = lang.Messagef("no event says that %s is %s", "ningún evento dice que %s está en %s", s.externalID, s.goal)
 				return false, nil
 			}
 		}
 		return true, nil
 	}
-	return await(ctx, complete, func() string { return missing })
+	return await(ctx, complete, func() lang.Message { return missing })
 }

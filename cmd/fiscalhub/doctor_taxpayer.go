@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
@@ -44,13 +42,13 @@ func (d *doctor) certificates(ctx context.Context) []checkOutcome {
 			"Ningún contribuyente tiene certificado en %s.", d.env), lang.Messagef("Import one with fiscalhub certificate import.",
 			"Importe uno con fiscalhub certificate import."))
 	}
-	var broken, ending []string
+	var broken, ending []lang.Message
 	identities := access.NewCertificates(d.store, d.keys, d.store.Now)
 	for scope, end := range last {
 		if _, err := identities.Identity(ctx, scope, d.store.Now()); err != nil {
-			broken = append(broken, "taxpayer "+scope.TaxpayerID+" ("+oneLine(err)+")")
+			broken = append(broken, lang.Messagef("taxpayer %s (%s)", "contribuyente %s (%s)", scope.TaxpayerID, err))
 		} else if end.Sub(d.now()) < endsSoon {
-			ending = append(ending, "taxpayer "+scope.TaxpayerID+" ("+formatTime(end)+")")
+			ending = append(ending, lang.Messagef("taxpayer %s (%s)", "contribuyente %s (%s)", scope.TaxpayerID, formatTime(end)))
 		}
 	}
 	action := lang.Messagef("Import a new certificate with fiscalhub certificate import.",
@@ -69,9 +67,11 @@ func (d *doctor) certificates(ctx context.Context) []checkOutcome {
 }
 
 // few sorts a list and returns the first of it.
-func few(names []string) string {
-	slices.Sort(names)
-	return firstFew(names)
+func few(names []lang.Message) lang.Message {
+	in := func(l lang.Language) string {
+		return firstFew(slices.Sorted(slices.Values(mapEach(names, func(m lang.Message) string { return m.In(l) }))))
+	}
+	return lang.Translated(in(lang.English), in(lang.Spanish))
 }
 
 // rangeOwner is a taxpayer and a type of its documents.
@@ -101,13 +101,12 @@ func (d *doctor) numberRanges(ctx context.Context) []checkOutcome {
 			"Ningún contribuyente tiene un rango de secuencias en %s.", d.env), lang.Messagef("Add one with fiscalhub sequence add.",
 			"Agregue uno con fiscalhub sequence add."))
 	}
-	var none, ending []string
+	var none, ending []lang.Message
 	for owner, ranges := range of {
-		name := fmt.Sprintf("taxpayer %s type %s", owner.taxpayer, owner.kind)
 		if _, code := pipeline.UsableRange(ranges, fiscal.DateOf(d.now())); code != "" {
-			none = append(none, name+" ("+strings.TrimPrefix(code, "sequence.")+")")
+			none = append(none, lang.Messagef("taxpayer %s type %s (%s)", "contribuyente %s tipo %s (%s)", owner.taxpayer, owner.kind, code))
 		} else if left := numbersLeft(ranges, d.now().Add(endsSoon)); left < fewNumbers {
-			ending = append(ending, fmt.Sprintf("%s (%d)", name, left))
+			ending = append(ending, lang.Messagef("taxpayer %s type %s (%d)", "contribuyente %s tipo %s (%d)", owner.taxpayer, owner.kind, left))
 		}
 	}
 	action := lang.Messagef("Ask the authority for numbers and add them with fiscalhub sequence add; release a fenced range with fiscalhub reconcile.",

@@ -24,7 +24,7 @@ func (c ecfPrintCmd) Run(t *terminal) error {
 	}
 	s, err := verifyFile(raw)
 	if err != nil {
-		return lang.Errorf("%s: %s", "%s: %s", c.File, err)
+		return lang.Errorf("%s cannot be verified: %s", "%s no se puede verificar: %s", c.File, err)
 	}
 	if len(s.document.Lines) == 0 {
 		return lang.Errorf("%s is a summary (RFCE): print the invoice that it summarises",

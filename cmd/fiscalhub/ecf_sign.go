@@ -15,7 +15,7 @@ import (
 )
 
 type ecfSignCmd struct {
-	P12             string `name:"p12" required:"" help:"PKCS#12 file with the certificate and its private key." placeholder:"FILE"`
+	P12             string `name:"p12" env:"FISCALHUB_P12" required:"" help:"PKCS#12 file with the certificate and its private key." placeholder:"FILE"`
 	PasswordFile    string `required:"" help:"File whose first line is the password of the PKCS#12 file." placeholder:"FILE"`
 	Issuer          string `required:"" help:"JSON file of the issuer; rnc, legal_name and address are required." placeholder:"issuer.json"`
 	ENCF            string `name:"encf" required:"" help:"Fiscal number, like E310000000001." placeholder:"E310000000001"`

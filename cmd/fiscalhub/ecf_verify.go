@@ -53,7 +53,7 @@ func (c ecfVerifyCmd) Run(t *terminal) error {
 				return err
 			}
 		}
-		return lang.Errorf("%s: %s", "%s: %s", c.File, err)
+		return lang.Errorf("%s cannot be verified: %s", "%s no se puede verificar: %s", c.File, err)
 	}
 	stamp, err := s.stamp(c.Environment)
 	if err != nil {
@@ -61,7 +61,8 @@ func (c ecfVerifyCmd) Run(t *terminal) error {
 	}
 	encf, code, address, signer := s.document.ENCF.String(), s.code.String(), stamp.String(), s.verified.Certificate.Subject.String()
 	v := verifyView{Valid: true, ENCF: &encf, SecurityCode: &code, StampURL: &address, Signer: &signer}
-	for _, f := range ecf.Inspect(s.verified.Root()) {
+	faults := ecf.Inspect(s.verified.Root())
+	for _, f := range faults {
 		v.Faults = append(v.Faults, f.Path+": "+f.Message.String())
 	}
 	return t.answer(v, func(w io.Writer) {
@@ -70,8 +71,8 @@ func (c ecfVerifyCmd) Run(t *terminal) error {
 		line(w, "e-NCF", encf)
 		line(w, "security code", code)
 		line(w, "stamp", address)
-		for _, fault := range v.Faults {
-			line(w, "fault", fault)
+		for _, f := range faults {
+			line(w, "fault", f.Path+": "+f.Message.In(t.language))
 		}
 	})
 }

@@ -12,9 +12,10 @@ import (
 )
 
 // newParser returns the parser of command lines, without the options that print.
-func newParser(t *testing.T) *kong.Kong {
+func newParser(t *testing.T, options ...kong.Option) *kong.Kong {
 	t.Helper()
-	parser, err := kong.New(&cli{}, kong.Name("fiscalhub"), kong.Vars{"version": version}, kong.Exit(func(int) {}), kong.Writers(&bytes.Buffer{}, &bytes.Buffer{}))
+	options = append(options, kong.Name("fiscalhub"), kong.Vars{"version": version}, kong.Exit(func(int) {}), kong.Writers(&bytes.Buffer{}, &bytes.Buffer{}))
+	parser, err := kong.New(&cli{}, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +53,22 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The variable of a flag is FISCALHUB_ and the name of the flag in capitals, with an
+// underscore for each dash, also when the name has digits.
+func TestEveryFlagHasTheVariableOfItsName(t *testing.T) {
+	t.Parallel()
+	visitCommands(newParser(t, kong.DefaultEnvars("FISCALHUB")).Model.Node, func(n *kong.Node) {
+		for _, flag := range n.Flags {
+			want := "FISCALHUB_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+			for _, got := range flag.Envs {
+				if got != want {
+					t.Errorf("the variable of --%s of %s is %s, want %s", flag.Name, n.Path(), got, want)
+				}
+			}
+		}
+	})
 }
 
 // shellWords splits a command line as a shell does, up to a redirection.

@@ -70,7 +70,7 @@ func (c historyCmd) Run(t *terminal) error {
 				At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, Status: e.Status, RequestID: optional(e.RequestID), Detail: e.Detail,
 			}
 		}
-		return t.answer(v, func(w io.Writer) {
+		if err := t.answer(v, func(w io.Writer) {
 			line(w, "invoice", v.InvoiceID)
 			line(w, "document", v.DocumentID)
 			line(w, "external id", v.ExternalID)
@@ -78,10 +78,15 @@ func (c historyCmd) Run(t *terminal) error {
 			for _, m := range rejection.Explained(inv.Status, inv.Messages, t.language) {
 				line(w, "message", m)
 			}
-			for _, e := range v.Events {
-				line(w, e.At, e.Kind, string(e.Status), textOf(e.RequestID), e.Detail)
-			}
-		})
+			line(w, "")
+		}); err != nil || t.cli.JSON {
+			return err
+		}
+		b := newTable("TIME", "KIND", "STATUS", "REQUEST ID", "DETAIL")
+		for _, e := range v.Events {
+			b.add(e.At, e.Kind, string(e.Status), textOf(e.RequestID), e.Detail)
+		}
+		return t.list(v, b)
 	})
 }
 

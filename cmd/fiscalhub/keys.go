@@ -47,7 +47,7 @@ func (keysListCmd) Run(t *terminal) error {
 				state = lang.Messagef("newest", "la más reciente")
 			}
 			if v.Credentials > 0 {
-				state = lang.Messagef("%s, used by %d credentials", "%s, la usan %d credenciales", state, v.Credentials)
+				state = lang.Messagef("%s, used by %d credentials", "%s; credenciales que la usan: %d", state, v.Credentials)
 			}
 			b.add(v.Kind, strconv.FormatInt(v.Version, 10), v.CreatedAt, state.In(t.language))
 		}

@@ -62,6 +62,7 @@ func labels() []lang.Message {
 		lang.Messagef("prefix", "prefijo"),
 		lang.Messagef("range", "rango"),
 		lang.Messagef("reason", "motivo"),
+		lang.Messagef("request id", "id de la solicitud"),
 		lang.Messagef("response", "respuesta"),
 		lang.Messagef("rewrapped", "reencriptados"),
 		lang.Literal("RNC"),

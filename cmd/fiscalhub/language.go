@@ -71,5 +71,5 @@ func usageOf(flag string, err error) error {
 
 // storeNow asks a person to keep a secret that is shown once.
 func storeNow() lang.Message {
-	return lang.Messagef("Store it now: it is not shown again.", "Guárdelo ahora: no se muestra otra vez.")
+	return lang.Messagef("Store it now: it is not shown again.", "Guarde este valor ahora: no se muestra otra vez.")
 }

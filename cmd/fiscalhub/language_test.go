@@ -206,7 +206,7 @@ func TestListsAreTranslated(t *testing.T) {
 		"environment": {"en uso", "suspendido desde 2"},
 		"user":        {"invitada", "todos"},
 		"source":      {"vigente"},
-		"keys":        {"la más reciente, la usan 1 credenciales"},
+		"keys":        {"la más reciente; credenciales que la usan: 1"},
 	} {
 		got := command(list, "list", "--lang", "es")
 		for _, words := range want {

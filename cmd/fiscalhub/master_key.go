@@ -65,7 +65,7 @@ func (masterRotateCmd) Run(t *terminal) error {
 				"no hay clave maestra que rotar: la primera credencial o el primer inicio de un servidor crea una")
 		}
 		if err != nil {
-			return t.interrupted(explainMissingKey(err, keys), lang.Messagef("no secret was changed, and the old master key stays in use; run the command again to rotate it",
+			return t.interrupted(explainKeyFile(err, keys), lang.Messagef("no secret was changed, and the old master key stays in use; run the command again to rotate it",
 				"no se cambió ningún secreto, y la clave maestra anterior sigue en uso; ejecute el comando otra vez para rotarla"))
 		}
 		if s.Shared() {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -188,7 +187,7 @@ func (o *onboarding) sendFirst(key string) (*firstInvoice, error) {
 	defer stop()
 	ready := make(chan string, 1)
 	command := serveCmd{
-		Environment: string(o.scope.Environment), Listen: "127.0.0.1:0", LogLevel: slog.LevelError,
+		Environment: string(o.scope.Environment), Listen: "127.0.0.1:0", LogLevel: logLevel{slog.LevelError},
 		liveFlags: liveFlags{Authority: o.c.Authority, Trust: o.c.Trust, Pace: 1},
 		ready:     func(baseURL string) { ready <- baseURL },
 	}
@@ -223,8 +222,9 @@ func (o *onboarding) create(ctx context.Context, baseURL, key string) (*firstInv
 		document = got.Data
 		return document.Status == client.Accepted || document.Status == client.AcceptedConditional || document.Status == client.Rejected, err
 	}
-	if err := await(ctx, final, func() string {
-		return fmt.Sprintf("the invoice is %s; is the simulator at %s running? See fiscalhub work list --data %s", document.Status, o.c.Authority, o.t.cli.Data)
+	if err := await(ctx, final, func() lang.Message {
+		return lang.Messagef("the invoice is %s; is the simulator at %s running? See fiscalhub work list --data %s",
+			"la factura está en %s; ¿está en marcha el simulador en %s? Vea fiscalhub work list --data %s", document.Status, o.c.Authority, o.t.cli.Data)
 	}); err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func explainP12(err error, path, passwordFile string) error {
 	switch {
 	case errors.Is(err, xmlsig.ErrPassword):
 		return lang.Errorf("%s: %s: the first line of %s must be the password alone",
-			"%s: la contraseña no abre el archivo (%s): la primera línea de %s debe ser solo la contraseña", path, why, passwordFile)
+			"%s: %s: la primera línea de %s debe ser solo la contraseña", path, lang.Translated(why, "la contraseña no abre el archivo"), passwordFile)
 	case errors.Is(err, xmlsig.ErrNotP12):
 		return lang.Errorf("%s: %s: give the .p12 or .pfx file as the certification authority issued it",
 			"%s: el archivo no es un PKCS#12 que se pueda leer (%s): indique el archivo .p12 o .pfx tal como lo emitió la entidad de certificación", path, why)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -10,11 +11,12 @@ import (
 // parser writes English, so its phrases are replaced; what the person typed stays.
 func parserError(err error) error {
 	err = withAdvice(err)
-	spanish := lang.ErrorText(err, lang.Spanish)
+	english, _, _ := strings.Cut(err.Error(), ": time: invalid duration ") // the parser has said it already
+	spanish, _, _ := strings.Cut(lang.ErrorText(err, lang.Spanish), ": time: invalid duration ")
 	for _, phrase := range parserPhrases() {
 		spanish = strings.Replace(spanish, phrase.In(lang.English), phrase.In(lang.Spanish), 1)
 	}
-	return usageError{lang.Translated(err.Error(), spanish)}
+	return usageError{lang.Translated(english, spanish)}
 }
 
 // parserPhrases returns the phrases of the parser, longer ones first.
@@ -35,6 +37,8 @@ func parserPhrases() []lang.Message {
 		lang.Messagef(" must be one of ", " debe ser uno de "),
 		lang.Messagef("expected a valid 64 bit int", "se esperaba un número entero"),
 		lang.Messagef("expected int value", "se esperaba un número entero"),
+		lang.Messagef("expected float value", "se esperaba un número"),
+		lang.Messagef("expected string value", "se esperaba un texto"),
 		lang.Messagef("expected an int", "se esperaba un número entero"),
 		lang.Messagef("expected a float", "se esperaba un número"),
 		lang.Messagef("expected duration", "se esperaba una duración"),
@@ -42,5 +46,21 @@ func parserPhrases() []lang.Message {
 		lang.Messagef("expected ", "se esperaba "),
 		lang.Messagef(" but got ", " y se recibió "),
 		lang.Messagef(" is required", " es obligatorio"),
+		wrongLogLevel(),
 	}
+}
+
+// A logLevel is the value of --log-level.
+type logLevel struct{ slog.Level }
+
+// UnmarshalText reads a level. It fails with a text that names the levels.
+func (l *logLevel) UnmarshalText(text []byte) error {
+	if l.Level.UnmarshalText(text) != nil {
+		return lang.Errorf("%s", "%s", wrongLogLevel())
+	}
+	return nil
+}
+
+func wrongLogLevel() lang.Message {
+	return lang.Messagef("must be debug, info, warn or error", "debe ser debug, info, warn o error")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"log/slog"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -30,7 +29,7 @@ type serveCmd struct {
 	DrainDelay      time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
 	CompareRate     int           `help:"Questions per minute, of all nodes together, that compare accepted documents with what the tax authority shows; 0 turns the comparison off." default:"30" placeholder:"N"`
 	NoConsoleData   bool          `help:"Do not keep the search index, the counts and the log of requests that the console shows." hidden:""`
-	LogLevel        slog.Level    `help:"debug, info, warn or error." default:"info"`
+	LogLevel        logLevel      `help:"debug, info, warn or error." default:"info"`
 	consoleFlags
 	tlsFlags
 	liveFlags

@@ -42,7 +42,7 @@ func (c serveCmd) Run(t *terminal) error {
 // serve opens the listeners and the parts of the service in the order in which
 // they need each other, and runs them.
 func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *seal.Keys, ring *access.Keyring) (err error) {
-	log := t.log(c.LogLevel)
+	log := t.log(c.LogLevel.Level)
 	warnReplication(t.ctx, s, log)
 	if config.env == fiscal.Production && slices.Equal(c.SecurityContact, []string{"mailto:security@fiscalhub.example"}) {
 		log.Warn("/.well-known/security.txt has an address that does not exist. Name your own with --security-contact.")

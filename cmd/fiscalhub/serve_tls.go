@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -45,7 +46,7 @@ func (c tlsFlags) certificate() (*servedCertificate, error) {
 	served := &servedCertificate{certFile: c.TLSCert, keyFile: c.TLSKey}
 	pair, seen, err := served.read()
 	if err != nil {
-		return nil, lang.Errorf("--tls-cert, --tls-key: %s", "--tls-cert, --tls-key: %s", err)
+		return nil, lang.Errorf("--tls-cert and --tls-key cannot be used: %s", "--tls-cert y --tls-key no se pueden usar: %s", err)
 	}
 	served.current.Store(pair)
 	served.loaded = seen
@@ -98,7 +99,7 @@ func (c *servedCertificate) read() (*tls.Certificate, [sha256.Size]byte, error) 
 	chain, errChain := os.ReadFile(c.certFile)
 	key, errKey := os.ReadFile(c.keyFile)
 	seen := sha256.Sum256(fmt.Appendf(nil, "%d %s%d %s%v", len(chain), chain, len(key), key, errors.Join(errChain, errKey)))
-	if err := errors.Join(errChain, errKey); err != nil {
+	if err := cmp.Or(errChain, errKey); err != nil {
 		return nil, seen, err
 	}
 	pair, err := tls.X509KeyPair(chain, key)

@@ -30,7 +30,7 @@ type simulatorCmd struct {
 	Enroll          []string       `help:"RNC of a taxpayer that may issue documents from the start; may be repeated. Needs --out." placeholder:"RNC"`
 	Out             string         `help:"Folder for RNC.p12, RNC.password and roots.pem of the enrolled taxpayers. A later start with this folder continues with the same certificates." placeholder:"DIR"`
 	Lean            bool           `help:"Keep neither the journal nor the content of documents. For benchmarks."`
-	LogLevel        slog.Level     `help:"debug, info, warn or error." default:"warn"`
+	LogLevel        logLevel       `help:"debug, info, warn or error." default:"warn"`
 }
 
 // Run serves until the process is asked to stop.
@@ -57,7 +57,7 @@ func (c simulatorCmd) Run(t *terminal) error {
 	if err := c.answer(t, emulated.Addr(), control.Addr()); err != nil {
 		return errors.Join(err, emulated.Close(), control.Close())
 	}
-	log := slog.NewLogLogger(t.log(c.LogLevel).Handler(), slog.LevelDebug)
+	log := slog.NewLogLogger(t.log(c.LogLevel.Level).Handler(), slog.LevelDebug)
 	servers := []*http.Server{
 		{Handler: sim.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log},
 		{Handler: withToken(sim.Control(), c.ControlToken), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log},
@@ -84,7 +84,7 @@ func (c simulatorCmd) Run(t *terminal) error {
 // simulator builds the simulator from the flags and the fixture. A flag wins over
 // the fixture.
 func (c simulatorCmd) simulator(t *terminal) (*simulator.Simulator, error) {
-	o := simulator.Options{Now: time.Now, Seed: c.Seed, Log: t.log(c.LogLevel), Schemas: os.Getenv("FISCALHUB_XSD"), Fixture: &simulator.Fixture{}}
+	o := simulator.Options{Now: time.Now, Seed: c.Seed, Log: t.log(c.LogLevel.Level), Schemas: os.Getenv("FISCALHUB_XSD"), Fixture: &simulator.Fixture{}}
 	var err error
 	if o.Root, err = c.root(); err != nil {
 		return nil, err

@@ -24,7 +24,11 @@ func withAdvice(err error) error {
 	}
 	// The English text keeps the words of the operating system: people search for them.
 	english := strings.Replace(lang.ErrorText(err, lang.English), text, text+": "+advice.In(lang.English), 1)
-	spanish := strings.Replace(lang.ErrorText(err, lang.Spanish), text, reason+": "+advice.In(lang.Spanish), 1)
+	spanish := lang.ErrorText(err, lang.Spanish)
+	if spanish == lang.ErrorText(err, lang.English) && !strings.HasPrefix(spanish, "--") {
+		spanish = text // the words before it are English and for developers
+	}
+	spanish = strings.Replace(spanish, text, reason+": "+advice.In(lang.Spanish), 1)
 	return lang.Errorf("%s", "%s", lang.Translated(english, spanish))
 }
 

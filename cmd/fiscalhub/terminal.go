@@ -168,7 +168,7 @@ func (t *terminal) masterKeys() *seal.Keys {
 func (t *terminal) keyring(s *store.Store, keys *seal.Keys) (*access.Keyring, error) {
 	ring, err := access.LoadKeyring(t.ctx, s, keys)
 	if err != nil {
-		return nil, explainMissingKey(err, keys)
+		return nil, explainKeyFile(err, keys)
 	}
 	done, err := access.FinishRotation(t.ctx, s, keys)
 	switch {
@@ -184,8 +184,14 @@ func (t *terminal) keyring(s *store.Store, keys *seal.Keys) (*access.Keyring, er
 	return ring, nil
 }
 
-// explainMissingKey adds what to do to the error of a missing master key file.
-func explainMissingKey(err error, keys *seal.Keys) error {
+// explainKeyFile adds what to do to the error of a master key file that is missing or that
+// other users may open.
+func explainKeyFile(err error, keys *seal.Keys) error {
+	var open *seal.OpenToOthersError
+	if errors.As(err, &open) {
+		return lang.Errorf("other users may open %s (mode %04o): run chmod 600 %s, and rotate the key if others had access",
+			"otros usuarios pueden abrir %s (modo %04o): ejecute chmod 600 %s, y rote la clave si otros tuvieron acceso", open.Path, open.Mode, open.Path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return lang.Errorf(
 			"the master key file %s is missing, and the database was created with one: put the file back, or name it with --master-key",
@@ -199,17 +205,17 @@ func explainMissingKey(err error, keys *seal.Keys) error {
 func missing(err error, object, id string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return lang.Errorf("there is no %s %s: see fiscalhub %s list",
-			"no existe %s %s: vea fiscalhub %s list", noun(object), id, object)
+			"no existe %s %s: vea fiscalhub %s list", lang.Translated(object, withArticle(object)), id, object)
 	}
 	return err
 }
 
-// noun returns the name of a kind of object in both languages.
-func noun(object string) lang.Message {
-	for _, m := range labels() {
-		if m.In(lang.English) == object {
-			return m
-		}
+// withArticle returns the Spanish name of a kind of object, with its article.
+func withArticle(object string) string {
+	name := label(object, lang.Spanish)
+	switch object {
+	case "credential", "source", "user":
+		return "la " + name
 	}
-	return lang.Literal(object)
+	return "el " + name
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -25,7 +26,7 @@ type KeyVersion struct {
 
 // ErrKeyNeeded means that a version of a key cannot be dropped, because something that is
 // still valid needs it.
-var ErrKeyNeeded = errors.New("the key is still needed")
+var ErrKeyNeeded = lang.Errorf("the key is still needed", "la clave todavía se necesita")
 
 // KeyVersions lists the keys of the service, the oldest version of each kind first.
 func KeyVersions(ctx context.Context, s *store.Store) ([]KeyVersion, error) {
@@ -148,11 +149,14 @@ func dropKey(ctx context.Context, tx *store.Tx, old KeyVersion) error {
 	case err != nil:
 		return err
 	case len(newest) == 0 || newest[len(newest)-1].Version == old.Version:
-		return fmt.Errorf("%w: it is the newest version; rotate it first", ErrKeyNeeded)
+		return lang.Errorf("%s: it is the newest version; rotate it first",
+			"%s: es la versión más reciente; rótela primero", ErrKeyNeeded)
 	case old.Kind == kindAudit:
-		return fmt.Errorf("%w: it verifies the checkpoints that it has signed", ErrKeyNeeded)
+		return lang.Errorf("%s: it verifies the checkpoints that it has signed",
+			"%s: verifica los puntos de control que firmó", ErrKeyNeeded)
 	case old.Credentials > 0:
-		return fmt.Errorf("%w: %d usable credentials have pepper %d; rotate or revoke each of them first (fiscalhub credential list)", ErrKeyNeeded, old.Credentials, old.Version)
+		return lang.Errorf("%s: %d usable credentials have pepper %d; rotate or revoke each of them first (fiscalhub credential list)",
+			"%s: cantidad de credenciales utilizables: %d, con la versión %d de pepper; rote o revoque primero cada una (fiscalhub credential list)", ErrKeyNeeded, old.Credentials, old.Version)
 	}
 	if old.Kind == kindPepper {
 		if err := tx.DropSecret(ctx, kindBound, old.Version); err != nil {

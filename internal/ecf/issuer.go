@@ -43,7 +43,7 @@ func (i Issuer) Check() error {
 	t := regions()
 	if level := t.regions[i.Municipality].level; i.Municipality != "" && level != levelMunicipality && level != levelDistrict {
 		add("municipality", fiscal.CodeInvalidEnum, lang.Messagef(
-			"must be the six-digit code of a municipality", "debe ser el código de seis dígitos de un municipio"))
+			"must be the six-digit code of a municipality or municipal district", "debe ser el código de seis dígitos de un municipio o distrito municipal"))
 	}
 	if i.Province != "" && t.regions[i.Province].level != levelProvince {
 		add("province", fiscal.CodeInvalidEnum, lang.Messagef(

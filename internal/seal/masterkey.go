@@ -142,6 +142,17 @@ func newKeyText() (string, error) {
 	return formatFile(key), nil
 }
 
+// An OpenToOthersError means that other users may open the file of a master key.
+type OpenToOthersError struct {
+	Path string
+	Mode fs.FileMode // its permissions
+}
+
+// Error returns the text for logs, with what to do.
+func (e *OpenToOthersError) Error() string {
+	return fmt.Sprintf("other users may open %s (mode %04o): run chmod 600 %s, and rotate the key if others had access", e.Path, e.Mode, e.Path)
+}
+
 func readPrivate(path string) (text string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -156,7 +167,7 @@ func readPrivate(path string) (text string, err error) {
 		return "", fmt.Errorf("%s is not a regular file", path)
 	}
 	if perm := info.Mode().Perm(); OpenToOthers(info) {
-		return "", fmt.Errorf("other users may open %s (mode %04o): run chmod 600 %s, and rotate the key if others had access", path, perm, path)
+		return "", &OpenToOthersError{Path: path, Mode: perm}
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile))
 	return string(b), err
