@@ -100,14 +100,22 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 		f.history = stored
 		return timeline, nil
 	}
-	if f.history.timeline != "" && !f.history.leadsTo(timeline) {
+	before := f.history
+	if before.timeline == "" { // this is the first start, or the first one did not end
+		if before.timeline, err = f.store.RecordedTimeline(ctx, f.env); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case before.timeline == "" || before.timeline == timeline:
+	case before.leadsTo(timeline):
+		f.log.Warn("The database continues another history of commits. Its commits waited for a standby, so nothing is lost.", "before", before.timeline, "now", timeline)
+	default:
 		f.log.Error("The database continues another history of commits, and its last commits may be lost. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
-			"before", f.history.timeline, "now", timeline)
+			"before", before.timeline, "now", timeline)
 		if err := f.doubt(ctx); err != nil {
 			return "", err
 		}
-	} else if f.history.timeline != "" {
-		f.log.Warn("The database continues another history of commits. Its commits waited for a standby, so nothing is lost.", "before", f.history.timeline, "now", timeline)
 	}
 	if err := f.recordTimeline(ctx, timeline); err != nil {
 		return "", err
@@ -169,16 +177,21 @@ func (f *Fence) doubt(ctx context.Context) error {
 	})
 }
 
-// recordReplication remembers whether a failover would lose commits.
+// recordReplication remembers whether a failover would lose commits. After a failover, the
+// standbys of the new primary say nothing about the commits of the old one.
 func (f *Fence) recordReplication(ctx context.Context) error {
 	replication, err := f.store.Replication(ctx)
+	if err != nil {
+		return err
+	}
+	timeline, err := f.timeline(ctx)
 	if err != nil {
 		return err
 	}
 	lossless := replication.Known && replication.Synchronous > 0
 	f.historyMu.Lock()
 	defer f.historyMu.Unlock()
-	if f.history.timeline == "" || lossless == f.history.lossless {
+	if timeline == "" || timeline != f.history.timeline || lossless == f.history.lossless {
 		return nil
 	}
 	return f.writeHistory(history{f.history.timeline, lossless})

@@ -71,11 +71,17 @@ func Open(ctx context.Context, o Options) (*Fence, error) {
 		return nil, err
 	}
 	f.lastBeat = f.now()
-	timeline, err := f.CheckHistory(ctx)
+	// The ranges come before the timeline: a database that is recorded as complete has
+	// its ranges fenced.
+	err = f.inspectAll(ctx)
+	var timeline string
+	if err == nil {
+		timeline, err = f.CheckHistory(ctx)
+	}
 	if err == nil {
 		err = f.recordTimeline(ctx, timeline)
 	}
-	if err := errors.Join(err, f.inspectAll(ctx)); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, f.witness.Close())
 	}
 	return f, nil

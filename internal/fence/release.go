@@ -184,6 +184,8 @@ func (s *search) mark() (witness.Mark, error) {
 		if mark, err = s.Fence.Mark(s.rnc, s.numbers); err != nil {
 			return mark, err
 		}
+		// A mark that does not explain the fence is not of the node that has set it.
+		mark.Unknown = mark.Unknown || mark.Number < s.numbers.Next
 	}
 	for _, n := range s.Stated {
 		if n.Type() == s.numbers.Type && n.Number() >= s.numbers.First && n.Number() <= s.numbers.Last {

@@ -417,12 +417,53 @@ func TestFenceOfANewNodeBeforeTheFirstNumber(t *testing.T) {
 	second.guard(filepath.Join(dir, "b"))
 	second.equal("on the same timeline", []string{}, second.fenced())
 
-	w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
-		return tx.RecordTimeline(t.Context(), w.options.Env, "7-00000001")
-	}))
+	w.recordTimeline("7-00000001")
 	third := w.from(address)
 	third.guard(filepath.Join(dir, "c"))
 	third.equal("after a failover", []string{"31 at 1", "32 at 1"}, third.fenced())
+}
+
+// The database is recorded as complete only after its ranges are fenced. A new node that
+// ends between the two leaves nothing behind on its disk, and the next new node fences them.
+func TestRangesAreFencedBeforeTheTimelineIsRecorded(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "postgres")
+	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w.recordTimeline("7-00000001")
+	locked, err := storetest.OpenSQL(t, address).BeginTx(t.Context(), nil)
+	w.must(err)
+	_, err = locked.ExecContext(t.Context(), `SELECT 1 FROM sequences FOR UPDATE`)
+	w.must(err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := fence.Open(ctx, fence.Options{Store: w.store(), Env: w.options.Env, Path: filepath.Join(dir, "a"), Now: w.now, Log: w.options.Log}); err == nil {
+		t.Fatal("a node has started although it could not fence the ranges")
+	}
+	w.must(locked.Rollback())
+	w.guard(filepath.Join(dir, "b"))
+	w.equal("fenced", []string{"31 at 1", "32 at 1"}, w.fenced())
+}
+
+// A node that ended in its first start has a witness and does not know on which timeline it
+// worked. The database says it.
+func TestFenceOfAWitnessWithoutATimeline(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "postgres")
+	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w.guard(path)
+	w.must(os.Remove(path + ".timeline"))
+	w.guard(path)
+	w.equal("on the same timeline", []string{}, w.fenced())
+	w.must(os.Remove(path + ".timeline"))
+	w.recordTimeline("7-00000001")
+	w.guard(path)
+	w.equal("after a failover", []string{"31 at 1", "32 at 1"}, w.fenced())
+}
+
+// recordTimeline lets the database say that it is complete on a timeline.
+func (w *env) recordTimeline(timeline string) {
+	w.t.Helper()
+	w.must(w.store().Update(w.t.Context(), func(tx *store.Tx) error { return tx.RecordTimeline(w.t.Context(), w.options.Env, timeline) }))
 }
 
 // Each heartbeat raises the witness to what other nodes have sent.

@@ -137,6 +137,26 @@ func TestReleaseWithoutALookUp(t *testing.T) {
 	w.ledger()
 }
 
+// A witness that does not explain the fence, such as the new one of a command with an empty
+// data folder, does not know which numbers were sent. Without a look-up it releases nothing.
+func TestReleaseWithAnotherWitnessNeedsALookUp(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "sqlite")
+	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w.guard(filepath.Join(dir, "node"))
+	copied := backup(t, address)
+	w.create(fiscal.Consumer, 1000)
+	w.drive(time.Hour)
+	w = w.from(copied)
+	w.guard(filepath.Join(dir, "node"))
+	w.options.Authority = deafAuthority{w.options.Authority}
+	w.guard(filepath.Join(dir, "operator"))
+	if _, err := w.releaser().Release(t.Context(), w.scope); !errors.Is(err, fence.ErrNoLookup) {
+		t.Errorf("%v, want ErrNoLookup", err)
+	}
+	w.equal("fenced", []string{"32 at 1"}, w.fenced())
+}
+
 // Nodes with witnesses of their own know each what it has sent. The numbers of
 // the others are found beyond the mark.
 func TestReleaseFindsNumbersOfOtherNodes(t *testing.T) {

@@ -45,19 +45,17 @@ func sqliteTimeline(ctx context.Context, q querier) (name string, err error) {
 // postgresTimeline takes the timeline from the name of the current file of the
 // write-ahead log, because pg_control_checkpoint returns the old one until the first
 // checkpoint after a promotion.
-func postgresTimeline(ctx context.Context, q querier) (string, error) {
-	var standby bool
-	if err := q.QueryRowContext(ctx, `SELECT pg_is_in_recovery()`).Scan(&standby); err != nil {
-		return "", err
+func postgresTimeline(ctx context.Context, q querier) (name string, err error) {
+	// One statement, so that one server answers: another one may be a standby.
+	err = q.QueryRowContext(ctx, `SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE `+timelineText+` END`).Scan(&name)
+	standby := err == nil && name == ""
+	switch postgresCode(err) {
+	case "42501", "42883", "0A000", "55000": // some hosted servers refuse the functions, each in its way
+		name = UnknownTimeline
+		err = q.QueryRowContext(ctx, `SELECT pg_is_in_recovery()`).Scan(&standby)
 	}
 	if standby {
-		return "", fmt.Errorf("%w: the server is a standby", ErrUnavailable)
-	}
-	var name string
-	err := q.QueryRowContext(ctx, `SELECT `+timelineText).Scan(&name)
-	switch postgresCode(err) {
-	case "42501", "42883": // no right, no such function: some hosted servers
-		return UnknownTimeline, nil
+		err = fmt.Errorf("%w: the server is a standby", ErrUnavailable)
 	}
 	return name, err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -113,5 +114,31 @@ func TestTheTimelineIsUnknownWithoutTheRight(t *testing.T) {
 	limited := storetest.Open(t, strings.Replace(address, "user=postgres", "user=limited", 1), time.Now)
 	if got := timeline(t, limited); got != store.UnknownTimeline {
 		t.Errorf("the timeline is %q, want %q", got, store.UnknownTimeline)
+	}
+}
+
+// Some hosted servers refuse the functions of the write-ahead log, each with another error.
+// The database gets its migrations there, and its timeline is unknown.
+func TestTheTimelineIsUnknownOnHostedServers(t *testing.T) {
+	t.Parallel()
+	server := storetest.PrivatePostgres(t)
+	for _, code := range []string{"insufficient_privilege", "undefined_function", "feature_not_supported", "object_not_in_prerequisite_state"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			address := server.Empty(t)
+			db := admin(t, address)
+			run(t, db, `CREATE SCHEMA hosted`)
+			run(t, db, `CREATE FUNCTION hosted.pg_current_wal_lsn() RETURNS pg_lsn LANGUAGE plpgsql AS 'BEGIN RAISE `+code+`; END'`)
+			run(t, db, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = hosted, pg_catalog, public', current_database()); END $$`)
+			s := storetest.Open(t, address, time.Now)
+			if got := timeline(t, s); got != store.UnknownTimeline {
+				t.Errorf("the timeline is %q, want %q", got, store.UnknownTimeline)
+			}
+			for _, env := range []fiscal.Environment{fiscal.Certification, fiscal.Production} {
+				if got, err := s.RecordedTimeline(t.Context(), env); err != nil || got != "" {
+					t.Errorf("the recorded timeline of %s is %q, %v", env, got, err)
+				}
+			}
+		})
 	}
 }
