@@ -95,7 +95,14 @@ func readSubmission(res *response, shipment fiscal.Shipment, read answerReader, 
 	if !matchesDocument(*a, shipment.RNC, shipment.ENCF) {
 		return errOtherDocument
 	}
-	return read(res.status, v, a)
+	if err := read(res.status, v, a); err != nil {
+		return err
+	}
+	if a.Verdict == fiscal.VerdictRejected && saysNotDelegated(a.Messages) { // a refusal with another status
+		a.Known, a.Verdict = false, 0
+		return errDelegation
+	}
+	return nil
 }
 
 // readReception reads the response to an e-CF.

@@ -37,6 +37,7 @@ var refusals = []submission{
 	{"not delegated in an object", 400, `{"mensaje":"El RNC no está DELEGADO"}`, fiscal.Answer{}, fiscal.ErrNotDelegated},
 	{"not delegated as a JSON string", 400, `"El RNC no está delegado"`, fiscal.Answer{}, fiscal.ErrNotDelegated},
 	{"not delegated as a sentence", 403, `El RNC no está delegado`, fiscal.Answer{}, fiscal.ErrNotDelegated},
+	{"not delegated as a verdict with 200", 200, `{"codigo":2,"estado":"Rechazado","mensajes":[{"codigo":1,"valor":"El RNC no está delegado"}]}`, fiscal.Answer{}, fiscal.ErrNotDelegated},
 
 	{"page", 400, htmlPage, fiscal.Answer{}, fiscal.ErrInconclusive},
 	{"page with 200", 200, htmlPage, fiscal.Answer{}, fiscal.ErrInconclusive},
