@@ -93,3 +93,27 @@ func TestProcessingDoesNotPutOffTheReport(t *testing.T) {
 		}
 	})
 }
+
+// After 72 hours without a verdict the authority is asked every hour.
+func TestSlowVerdictsAreAskedForEveryHour(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
+	w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(90 * time.Hour) }))
+	asked := 0
+	w.options.Authority = watchedAuthority{w.client, func() { asked++ }}
+	w.start()
+	inv := w.create(fiscal.FiscalCredit, 1000)
+	for _, tt := range []struct {
+		span        time.Duration
+		least, most int
+	}{{71 * time.Hour, 200, 400}, {3 * time.Hour, 0, 10}, {12 * time.Hour, 9, 13}} {
+		end := w.now().Add(tt.span)
+		asked = 0
+		w.drive(tt.span)
+		w.clock.Advance(end.Sub(w.now()))
+		if asked < tt.least || asked > tt.most {
+			t.Errorf("asked %d times in %s, want %d to %d", asked, tt.span, tt.least, tt.most)
+		}
+	}
+	w.want(inv, "queued submitted processing")
+}

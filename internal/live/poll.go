@@ -22,6 +22,12 @@ var pollPauses = []time.Duration{
 	15 * time.Minute,
 }
 
+// After slowAfter without a verdict the questions are slowPause apart.
+const (
+	slowAfter = 72 * time.Hour
+	slowPause = time.Hour
+)
+
 // lookUpPause is the shortest time between two look-ups of a track id. The authority wants
 // a second; the clocks by which nodes wait differ a little.
 const lookUpPause = 1200 * time.Millisecond
@@ -42,11 +48,19 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 		return pipeline.Step{}, err
 	}
 	findings, err := p.verdicts(ctx, id, w)
-	pause := p.pause(pollPauses, w.Job.Attempt)
+	pause := p.pollPause(w)
 	if err != nil && len(findings) == 0 {
 		return pipeline.Step{}, p.askLater(pause, err)
 	}
 	return lookUpLater(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
+}
+
+// pollPause returns the wait before the next question for a verdict.
+func (p *Plan) pollPause(w pipeline.Work) time.Duration {
+	if w.Job.Attempt >= int64(len(pollPauses)) && p.now().Sub(w.Invoice.UpdatedAt) >= p.pace.Scale(slowAfter) {
+		return p.pause([]time.Duration{slowPause}, w.Job.Attempt)
+	}
+	return p.pause(pollPauses, w.Job.Attempt)
 }
 
 // verdicts asks about every track id without a verdict. When all have one and the

@@ -126,6 +126,15 @@ func TestScenarios(t *testing.T) {
 			also:    wantPosts(2), // once more where no look-up exists, and not a third time
 		},
 		{
+			name: "no look-up exists, and an earlier attempt did not arrive", amb: "certecf", within: 48 * time.Hour,
+			prepare: func(w *env) {
+				w.rule(1, simulator.Reception, simulator.Action{Fault: "F10", Delay: simulator.Duration(time.Minute)})
+				w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+			},
+			story: "queued outcome_unknown submitted outcome_unknown",
+			also:  wantPosts(3),
+		},
+		{
 			name: "answers about others are no evidence", prepare: func(w *env) {
 				w.rule(1, simulator.Result, simulator.Action{Fault: "F15", Variant: "other-encf"})
 				w.rule(1, simulator.Result, simulator.Action{Fault: "F15", Variant: "contradiction"})
