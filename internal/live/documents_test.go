@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -369,6 +370,40 @@ func TestDuplicateBeforeOurFirstDeliveryIsNoReceipt(t *testing.T) {
 		}
 		w.clean()
 	})
+}
+
+// The same while the taxpayer has no valid certificate.
+func TestDuplicateBeforeADeliveryWithACertificateIsNoReceipt(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{receiver: true})
+	missing := false
+	w.options.Identities = missingIdentity{w.options.Identities, &missing}
+	w.options.Authority = watchedAuthority{w.client, func() {
+		missing = true
+		w.clock.Advance(2 * time.Second) // identities are cached for a moment
+	}}
+	w.start()
+	w.rule(0, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-3"})
+	inv := w.create(fiscal.FiscalCredit, 1000)
+	w.drive(48 * time.Hour)
+	w.want(inv, "queued submitted accepted")
+	if missing {
+		t.Error("no stage lacked the certificate")
+	}
+}
+
+// missingIdentity has no identity once when missing is set.
+type missingIdentity struct {
+	Identities
+	missing *bool
+}
+
+func (m missingIdentity) Identity(ctx context.Context, scope store.Scope, at time.Time) (*xmlsig.Identity, error) {
+	if *m.missing {
+		*m.missing = false
+		return nil, errors.New("the certificate has expired")
+	}
+	return m.Identities.Identity(ctx, scope, at)
 }
 
 // What buyers answer.

@@ -235,9 +235,9 @@ func (p *Plan) Step(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 const readinessPause = time.Minute
 
 // waitForTaxpayer is the error of a stage that cannot go on before the taxpayer's
-// data have changed.
+// data have changed. Nothing was tried, and no attempt counts.
 func (p *Plan) waitForTaxpayer(reason string) error {
-	return &pipeline.LaterError{After: p.pace.Of(readinessPause, time.Second), Reason: reason}
+	return &pipeline.LaterError{After: p.pace.Of(readinessPause, time.Second), Reason: reason, Uncounted: true}
 }
 
 // identity returns the certificate and key that sign for the taxpayer now. Without
