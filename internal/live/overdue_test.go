@@ -106,7 +106,7 @@ func TestSlowVerdictsAreAskedForEveryHour(t *testing.T) {
 	for _, tt := range []struct {
 		span        time.Duration
 		least, most int
-	}{{71 * time.Hour, 200, 400}, {3 * time.Hour, 0, 10}, {12 * time.Hour, 9, 13}} {
+	}{{70 * time.Hour, 240, 400}, {4 * time.Hour, 2, 18}, {12 * time.Hour, 9, 13}} {
 		end := w.now().Add(tt.span)
 		asked = 0
 		w.drive(tt.span)

@@ -13,19 +13,11 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// pollPauses are the waits between questions for a verdict. A slow verdict is no
-// failure: nothing is sent again because a verdict takes long.
-var pollPauses = []time.Duration{
-	1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
-	5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute,
-	5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute,
-	15 * time.Minute,
-}
-
-// After slowAfter without a verdict the questions are slowPause apart.
-const (
-	slowAfter = 72 * time.Hour
-	slowPause = time.Hour
+// pollPauses are the waits between questions for a verdict; after about 72 hours they are
+// hourly. A slow verdict is no failure: nothing is sent again because a verdict takes long.
+var pollPauses = slices.Concat(
+	[]time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute},
+	slices.Repeat([]time.Duration{5 * time.Minute}, 12), slices.Repeat([]time.Duration{15 * time.Minute}, 258), []time.Duration{time.Hour},
 )
 
 // lookUpPause is the shortest time between two look-ups of a track id. The authority wants
@@ -48,19 +40,11 @@ func (p *Plan) poll(ctx context.Context, w pipeline.Work) (pipeline.Step, error)
 		return pipeline.Step{}, err
 	}
 	findings, err := p.verdicts(ctx, id, w)
-	pause := p.pollPause(w)
+	pause := p.pause(pollPauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 {
 		return pipeline.Step{}, p.askLater(pause, err)
 	}
 	return lookUpLater(p.step(w.Evidence, report{issued: *w.Issued, findings: findings}), stagePoll, pause), nil
-}
-
-// pollPause returns the wait before the next question for a verdict.
-func (p *Plan) pollPause(w pipeline.Work) time.Duration {
-	if w.Job.Attempt >= int64(len(pollPauses)) && p.now().Sub(w.Invoice.UpdatedAt) >= p.pace.Scale(slowAfter) {
-		return p.pause([]time.Duration{slowPause}, w.Job.Attempt)
-	}
-	return p.pause(pollPauses, w.Job.Attempt)
 }
 
 // verdicts asks about every track id without a verdict. When all have one and the
@@ -118,9 +102,8 @@ const (
 // may be about the document of another issuer is confirmed before it is returned. The
 // look-up that confirms it does not tell a conditional acceptance from another one, so
 // first the list of track ids must have been read and all of them judged, or one of them
-// accepted.
-// unknown says that the authority was asked for our security code and does not know it.
-// The error is that of the last question that got no answer.
+// accepted. unknown says that the authority was asked for our security code and does not
+// know it. The error is that of the last question that got no answer.
 func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, l list) (findings []finding, unknown bool, failure error) {
 	tally := evidence.NewTally(known)
 	for _, trackID := range tally.OpenTracks() {

@@ -208,8 +208,7 @@ func (s *settler) schedule(c pipeline.Change, issued store.Issued, known []evide
 	return c
 }
 
-// deliverable reports whether a document goes to its buyer: a fiscal credit
-// invoice with a buyer's RNC.
+// deliverable reports whether a document goes to its buyer: a 31 with a buyer's RNC.
 func deliverable(issued store.Issued) bool {
 	encf, err := fiscal.ParseENCF(issued.ENCF)
 	return err == nil && encf.Type() == fiscal.FiscalCredit && issued.BuyerRNC != ""
@@ -294,8 +293,7 @@ func adjust(s pipeline.Step, fn func(*pipeline.Change)) pipeline.Step {
 	return s
 }
 
-// settled explains every inconclusive attempt and every lost track id that
-// is still open.
+// settled explains every inconclusive attempt and every lost track id that is still open.
 func (s *settler) settled(t *evidence.Tally) []finding {
 	var findings []finding
 	for _, attempt := range t.OpenAttempts() {
