@@ -190,7 +190,11 @@ func (w *liveEnv) drive(most time.Duration) {
 
 func (w *liveEnv) index() {
 	w.t.Helper()
-	w.must(w.indexer.CaughtUp(w.t.Context()))
+	for more := true; more; {
+		var err error
+		more, err = w.indexer.Step(w.t.Context())
+		w.must(err)
+	}
 }
 
 func (w *liveEnv) read(inv store.Invoice) store.Invoice {

@@ -50,7 +50,7 @@ func newReader(now func() time.Time, monotonic func() time.Duration) func() read
 // An authorityClock is the difference between the authority's clock and ours, as
 // the Date headers of responses show it.
 //
-// An offset counts only when there are two witnesses for it. The first offset
+// An offset counts only when two sources agree on it. The first offset
 // counts when it agrees with our own clock, that is when it is about zero. Every
 // other offset counts when it agrees with the offset that counts already, or with
 // that of the preceding response. So one wrong header changes nothing.

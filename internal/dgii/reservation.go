@@ -15,8 +15,12 @@ import (
 // slot. So the caller can record the attempt after Reserve has returned and before
 // the first byte of the document is sent.
 //
-// send sends the document, as Submit or SubmitSummary do, and may be called once.
-// Its time-outs start when it is called. release gives the slot back when nothing
+// send sends the document and may be called once. Its time-outs start when it is
+// called. Its answer has a track id, or the verdict: "rejected" when the authority
+// refuses a document at once, and always for a summary. It fails with
+// ErrNotReceived, ErrInconclusive or ErrNotDelegated. An answer that comes with an
+// error has only what the authority sent: Raw, At, Messages, and a TrackID when the
+// response contradicts itself. release gives the slot back when nothing
 // was sent; afterwards it does nothing. The caller must call it, and should not
 // wait long before: the slot is one of few.
 //

@@ -1,45 +1,13 @@
 package dgii
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
-
-// Submit sends an e-CF. The answer has a track id, or the verdict "rejected" when
-// the authority refuses the document at once. It fails with ErrNotReceived,
-// ErrInconclusive or ErrNotDelegated. The answer that it returns with an error has
-// only what the authority sent: Raw, At, Messages, and a TrackID when the response
-// contradicts itself.
-//
-// It waits for a slot until ctx ends. A caller that records its attempts uses
-// Reserve instead.
-func (c *Client) Submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
-	return c.submit(ctx, id, s, false)
-}
-
-// SubmitSummary sends the summary (RFCE) of a small consumer invoice. The answer
-// has the verdict. The errors are those of Submit.
-func (c *Client) SubmitSummary(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment) (fiscal.Answer, error) {
-	return c.submit(ctx, id, s, true)
-}
-
-func (c *Client) submit(ctx context.Context, id *xmlsig.Identity, s fiscal.Shipment, summary bool) (fiscal.Answer, error) {
-	if err := checkShipment(c.reception, s); err != nil {
-		return fiscal.Answer{}, err
-	}
-	send, release, err := c.Reserve(ctx, id, s.RNC, summary)
-	if err != nil {
-		return fiscal.Answer{}, err
-	}
-	defer release()
-	return send(ctx, s)
-}
 
 // checkShipment returns an error when a document cannot be sent.
 func checkShipment(s *service, shipment fiscal.Shipment) error {

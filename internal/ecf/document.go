@@ -127,6 +127,3 @@ type Line struct {
 func (d *Document) HasSummary() bool {
 	return fiscal.SentAsSummary(d.ENCF.Type(), d.Totals.Total)
 }
-
-// FileName returns the file name that the authority requires for the document.
-func (d *Document) FileName() string { return d.Issuer.RNC + d.ENCF.String() + ".xml" }

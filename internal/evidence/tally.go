@@ -157,9 +157,6 @@ func (t *Tally) judge(i Item) {
 // NoLookUp reports whether the environment offers no look-up by number.
 func (t *Tally) NoLookUp() bool { return t.noLookUp }
 
-// HasTracks reports whether any track id is known.
-func (t *Tally) HasTracks() bool { return len(t.order) > 0 }
-
 // Owns reports whether the authority gave a track id to our submission.
 func (t *Tally) Owns(trackID string) bool { return t.tracks[trackID] != nil && t.tracks[trackID].own }
 

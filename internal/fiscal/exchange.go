@@ -128,7 +128,7 @@ type Receiver struct {
 	Reception, Approval, Authentication string
 }
 
-// A Acknowledgement is a buyer's acknowledgement (ARECF) whose signature was verified.
+// An Acknowledgement is a buyer's acknowledgement (ARECF) whose signature was verified.
 type Acknowledgement struct {
 	Received  bool // Estado 0
 	Reason    string

@@ -152,9 +152,6 @@ func (inv *Invoice) CheckDate(now time.Time, electronicSince Date) error {
 	return r.err()
 }
 
-// Summary reports whether the authority receives only a summary of the invoice.
-func (inv *Invoice) Summary() bool { return SentAsSummary(inv.Type, inv.Totals.Total) }
-
 // Paid returns the amount paid, with as many decimals as the declared total has:
 // the total of a cash invoice, zero for the others.
 func (inv *Invoice) Paid() string {

@@ -1,6 +1,7 @@
 // Package notify sends events to integrators. It manages their webhook endpoints and the
 // sources of inbound messages, delivers events to endpoints, and reads the feed. It
-// creates only the events about endpoints; packages pipeline and live create the others.
+// creates only the events about endpoints; each other event is created with the change
+// that it reports.
 package notify
 
 import (

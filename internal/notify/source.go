@@ -62,9 +62,6 @@ func (s *Sources) Create(ctx context.Context, scope store.Scope) (made store.Sou
 	return made, secret, nil
 }
 
-// List returns all sources, the oldest first, including revoked ones.
-func (s *Sources) List(ctx context.Context) ([]store.Source, error) { return s.store.Sources(ctx) }
-
 // Rotate gives a source a new secret and returns it. Messages with the old secret are
 // accepted for the overlap. Rotate fails with store.ErrNotFound when the source does not
 // exist or is revoked.

@@ -57,7 +57,7 @@ func TestFindReturnsTheValidSecretsOfASource(t *testing.T) {
 		if _, _, err := s.Rotate(t.Context(), made.ID, Overlap); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("rotate a revoked source: %v", err)
 		}
-		if all, err := s.List(t.Context()); err != nil || len(all) != 1 {
+		if all, err := e.store.Sources(t.Context()); err != nil || len(all) != 1 {
 			t.Errorf("the list: %v, %v", all, err)
 		}
 		sandbox := store.Scope{Environment: fiscal.Sandbox, TaxpayerID: e.scope.TaxpayerID}

@@ -111,8 +111,18 @@ func (e *env) become(inv store.Invoice, status fiscal.Status, trackID string) st
 
 func (e *env) index() {
 	e.t.Helper()
-	if err := e.indexer.CaughtUp(e.t.Context()); err != nil {
-		e.t.Fatal(err)
+	e.indexWith(e.indexer)
+}
+
+// indexWith runs steps of an indexer until the index has every document, and every change
+// of a status, that was committed before.
+func (e *env) indexWith(x *Indexer) {
+	e.t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = x.Step(e.t.Context()); err != nil {
+			e.t.Fatal(err)
+		}
 	}
 }
 

@@ -197,13 +197,3 @@ func entries(found []store.ToIndex) []store.IndexEntry {
 			(e.VerdictAt.IsZero() || !e.Indexed.VerdictAt.IsZero())
 	})
 }
-
-// CaughtUp runs steps until the index has every document, and every change of a status,
-// that was committed before the call. Tests and benchmarks use it.
-func (x *Indexer) CaughtUp(ctx context.Context) error {
-	for {
-		if more, err := x.Step(ctx); err != nil || !more {
-			return err
-		}
-	}
-}

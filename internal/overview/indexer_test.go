@@ -145,9 +145,7 @@ func TestOneNodeIndexes(t *testing.T) {
 			t.Errorf("a node without the lease: %v", err)
 		}
 		e.invoice(e.a, "2", "x", "", "10.00", nil)
-		if err := other.CaughtUp(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		e.indexWith(other)
 		if got := e.found(e.everything(), Query{Text: "10"}); len(got) != 2 {
 			t.Errorf("found %q", got)
 		}

@@ -165,7 +165,9 @@ func (p *Pipeline) persist(ctx context.Context, what string, do func(context.Con
 	}, func() error { return do(context.WithoutCancel(ctx)) })
 }
 
-// RunJob does the stages of a claimed job until the job has to wait or is done.
+// RunJob does the stages of a claimed job until the job has to wait or is done. Tests and
+// the simulation call Claim and RunJob instead of Run, because they decide themselves
+// which worker acts when.
 func (p *Pipeline) RunJob(ctx context.Context, job store.Job) { p.runStages(ctx, Work{Job: job}) }
 
 // runStages does stages of a job and commits their results. After a failure the

@@ -73,6 +73,11 @@ func (w *world) sendAsOther(encf string, xml []byte) error {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	_, err = client.Submit(ctx, w.tp.id, fiscal.Shipment{RNC: issuerRNC, ENCF: encf, XML: xml})
+	send, release, err := client.Reserve(ctx, w.tp.id, issuerRNC, false)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, err = send(ctx, fiscal.Shipment{RNC: issuerRNC, ENCF: encf, XML: xml})
 	return err
 }

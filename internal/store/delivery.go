@@ -73,7 +73,8 @@ func (r reader) NextDelivery(ctx context.Context, env fiscal.Environment, after 
 	return fromOptionalMicros(at), r.d.wrap("read the next delivery", err)
 }
 
-// DeliveriesOf lists the deliveries of an event, by endpoint.
+// DeliveriesOf lists the deliveries of an event, by endpoint. Only tests use it. It is here
+// because no other package contains SQL.
 func (r reader) DeliveriesOf(ctx context.Context, scope Scope, eventID string) ([]Delivery, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+deliveryColumns+` FROM deliveries d

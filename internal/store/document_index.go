@@ -14,11 +14,12 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// A Walk is one way of the indexer over the documents. Its position is an id.
+// A Walk is one of the passes that the indexer makes over the documents. Its position is
+// the id that it has reached.
 type Walk string
 
 // The walks. Created goes over new documents in the order of their ids, Changed over
-// changes of a status in the order of the history entries. Both may pass by a row that
+// changes of a status in the order of the history entries. Both miss a row that
 // is committed late, with an id below the position. CreatedBefore and ChangedBefore
 // follow at a distance and find such rows. They start at the first row, so they also
 // index what existed before the indexer.

@@ -56,9 +56,9 @@ const issuedHead = `environment, rnc, encf, taxpayer_id, document_id, sequence_i
 	signed_at, created_at, xml_sha256, sent_sha256`
 
 // Issue stores a signed document with its number, and sets the number of its invoice.
-// The transaction must also take the number. The error is ErrNumberUsed when another
-// document has the number, and ErrNotFound when there is no such invoice without a
-// number.
+// Only tests use it: IssueAll issues documents together with their numbers and jobs. The
+// error is ErrNumberUsed when another document has the number, and ErrNotFound when there
+// is no such invoice without a number.
 func (tx *Tx) Issue(ctx context.Context, i Issued) error {
 	row, number := tx.d.issue(i)
 	if err := tx.changeOne(ctx, "issue", ErrNumberUsed, row); err != nil {

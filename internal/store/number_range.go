@@ -130,7 +130,8 @@ func scanNumberRange(r row) (NumberRange, error) {
 	return n, err
 }
 
-// TakeNumbers takes count numbers of a range, starting with n.Next. The row stays locked
+// TakeNumbers takes count numbers of a range, starting with n.Next, without documents. Only
+// tests use it: IssueAll takes numbers together with their documents. The row stays locked
 // until the transaction ends. When the transaction fails, the numbers are free again.
 // The error is ErrNumbersTaken when the stored range has another next number, is fenced,
 // or has too few numbers left.

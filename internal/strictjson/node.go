@@ -93,13 +93,6 @@ func (n Node) Text() string {
 	return n.doc.content(n.at)
 }
 
-// Raw returns the bytes of the value as they were sent. They belong to the
-// document and must not be changed.
-func (n Node) Raw() []byte {
-	v := n.doc.nodes[n.at]
-	return n.doc.body[v.start:v.end:v.end]
-}
-
 // Len returns the number of elements of an array or of members of an object, and
 // zero for every other kind.
 func (n Node) Len() int {

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	title   = "fiscalhub-witness v1"
-	maxLine = 128
+	title = "fiscalhub-witness v1"
 	// compactAt is the size in bytes above which Open compacts the file.
 	compactAt = 1 << 20
 )

@@ -24,7 +24,7 @@ func (c *checker) events() {
 			changes[h.InvoiceID] = append(changes[h.InvoiceID], h.Status)
 		}
 	}
-	told := map[string][]string{} // by document
+	reported := map[string][]string{} // by document
 	last := map[string]int64{}
 	for n, e := range c.Events {
 		if e.Number != int64(n)+1 {
@@ -38,11 +38,11 @@ func (c *checker) events() {
 		}
 		last[e.DocumentID] = e.Revision
 		if s := statusOf(e.Kind); s != "" {
-			told[e.DocumentID] = append(told[e.DocumentID], s)
+			reported[e.DocumentID] = append(reported[e.DocumentID], s)
 		}
 	}
 	for _, i := range c.Invoices {
-		if got := told[i.DocumentID]; !slices.Equal(got, changes[i.ID]) {
+		if got := reported[i.DocumentID]; !slices.Equal(got, changes[i.ID]) {
 			c.fail("every change is one event", i.ExternalID, "the history has %v, and the feed %v", changes[i.ID], got)
 		}
 	}
