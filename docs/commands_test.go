@@ -35,13 +35,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newWalk returns an empty folder with the program as bin/fiscalhub, and on the path.
-func newWalk(t *testing.T) walk {
+// newShell returns an empty folder with the program as bin/fiscalhub, and on the path.
+func newShell(t *testing.T) shell {
 	t.Helper()
 	if err := built(); err != nil {
 		t.Fatal(err)
 	}
-	w := walk{t, t.TempDir(), programDir}
+	w := shell{t, t.TempDir(), programDir}
 	if err := os.Symlink(programDir, filepath.Join(w.dir, "bin")); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func commandPages() []string {
 // reader is a person who runs the commands of the pages one after the other, and replaces
 // the placeholders by what earlier commands have printed.
 type reader struct {
-	walk
+	shell
 	service   string            // address of the sandbox
 	variables []string          // $TAXPAYER and $KEY
 	ids       map[string]string // the last id of each kind of resource
@@ -197,7 +197,7 @@ func notRunPrefix(command string) string {
 // newReader starts a sandbox, as make run does, and has the files that the pages expect.
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	r := &reader{walk: newWalk(t), ids: map[string]string{}}
+	r := &reader{shell: newShell(t), ids: map[string]string{}}
 	lines := r.startLines("fiscalhub serve", `^ +-H 'Content-Type`, "FISCALHUB_LISTEN=127.0.0.1:0")
 	r.service = regexp.MustCompile(`API +(\S+)/v1`).FindStringSubmatch(lines)[1]
 	r.variables = []string{

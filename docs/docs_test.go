@@ -104,13 +104,13 @@ func TestPackageTable(t *testing.T) {
 	}
 }
 
-// The engine does not ask which plan it has, and no room of the pipeline grows into
-// two subjects again.
-func TestPipelineRooms(t *testing.T) {
+// The engine does not ask which plan it has, and neither package of the pipeline grows
+// until it has two subjects.
+func TestPackagesOfThePipeline(t *testing.T) {
 	t.Parallel()
 	downcast := regexp.MustCompile(`[pP]lan\.\(\*?[\w.]+\)`)
-	for _, room := range []string{"pipeline", "live"} {
-		files, err := filepath.Glob("../internal/" + room + "/*.go")
+	for _, name := range []string{"pipeline", "live"} {
+		files, err := filepath.Glob("../internal/" + name + "/*.go")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestPipelineRooms(t *testing.T) {
 			}
 		}
 		if lines == 0 || lines >= 2500 {
-			t.Errorf("internal/%s has %d lines, want fewer than 2,500", room, lines)
+			t.Errorf("internal/%s has %d lines, want fewer than 2,500", name, lines)
 		}
 	}
 }

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// walk runs the commands of a page in a folder of its own.
-type walk struct {
+// shell runs the commands of a page in a folder of its own.
+type shell struct {
 	t    *testing.T
 	dir  string
 	path string // of the program
 }
 
 // command prepares a command of the page, with more variables of the environment.
-func (w walk) command(ctx context.Context, text string, variables ...string) *exec.Cmd {
+func (w shell) command(ctx context.Context, text string, variables ...string) *exec.Cmd {
 	if strings.HasPrefix(text, "fiscalhub ") || strings.HasPrefix(text, "curl ") {
 		text = "exec " + text // so that a signal reaches the command itself
 	}
@@ -33,7 +33,7 @@ func (w walk) command(ctx context.Context, text string, variables ...string) *ex
 }
 
 // run runs a command and returns its standard output.
-func (w walk) run(text string, variables ...string) string {
+func (w shell) run(text string, variables ...string) string {
 	w.t.Helper()
 	c := w.command(w.t.Context(), text, variables...)
 	var problem strings.Builder
@@ -47,14 +47,14 @@ func (w walk) run(text string, variables ...string) string {
 
 // start starts a command that goes on, and returns what the group of a pattern matches in
 // what it prints.
-func (w walk) start(text, pattern string, variables ...string) string {
+func (w shell) start(text, pattern string, variables ...string) string {
 	w.t.Helper()
 	return regexp.MustCompile("(?m)" + pattern).FindStringSubmatch(w.startLines(text, pattern, variables...))[1]
 }
 
 // startLines starts a command that goes on, and returns what it prints, up to the line
 // that a pattern matches.
-func (w walk) startLines(text, pattern string, variables ...string) string {
+func (w shell) startLines(text, pattern string, variables ...string) string {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	c := w.command(ctx, text, variables...)
@@ -103,7 +103,7 @@ func TestFirstLiveInvoice(t *testing.T) {
 	if len(commands) != 6 {
 		t.Fatalf("the page has %d blocks of commands, and the test runs 6", len(commands))
 	}
-	w := newWalk(t)
+	w := newShell(t)
 	if !strings.HasPrefix(commands[0], "make build\n") {
 		t.Errorf("the first block is %s", commands[0])
 	}

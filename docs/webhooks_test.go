@@ -198,11 +198,11 @@ func try(t *testing.T, address string, secret webhook.Secret) {
 func TestWebhookPage(t *testing.T) {
 	t.Parallel()
 	page := read(t, "webhooks.md")
-	var told []string
+	var listed []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+\\.[a-z_]+)` \\|").FindAllStringSubmatch(page, -1) {
-		told = append(told, m[1])
+		listed = append(listed, m[1])
 	}
-	if diff := cmp.Diff(event.Kinds(), told); diff != "" {
+	if diff := cmp.Diff(event.Kinds(), listed); diff != "" {
 		t.Errorf("kinds (-code +page):\n%s", diff)
 	}
 	example := []byte(block(t, page, "json"))
@@ -217,7 +217,7 @@ func TestWebhookPage(t *testing.T) {
 	if err := json.Compact(&minified, example); err != nil || minified.String() != string(example) {
 		t.Errorf("the example is not minified: %v", err)
 	}
-	if !slices.Contains(told, event.Type) || !strings.HasPrefix(event.ID, "evt_") {
+	if !slices.Contains(listed, event.Type) || !strings.HasPrefix(event.ID, "evt_") {
 		t.Errorf("the example is %+v", event)
 	}
 	if link := event.Data.Links.Self; !strings.HasPrefix(link, "https://") {

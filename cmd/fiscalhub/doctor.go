@@ -98,8 +98,8 @@ func (d *doctor) withStore(check func(context.Context) []checkOutcome) func(cont
 	return func(ctx context.Context) []checkOutcome {
 		if d.store == nil {
 			return warned(lang.Messagef("Not checked, because the database cannot be opened.",
-				"No se revisó, porque la base de datos no se puede abrir."), lang.Messagef("Correct the check of the connection first.",
-				"Corrija primero la revisión de la conexión."))
+				"No se revisó, porque la base de datos no se puede abrir."), lang.Messagef("First do what the check of the connection says.",
+				"Haga primero lo que dice la revisión de la conexión."))
 		}
 		return check(ctx)
 	}
@@ -110,8 +110,8 @@ func (d *doctor) withRing(check func(context.Context) []checkOutcome) func(conte
 	return d.withStore(func(ctx context.Context) []checkOutcome {
 		if d.ring == nil {
 			return warned(lang.Messagef("Not checked, because the keys of the service cannot be read.",
-				"No se revisó, porque las claves del servicio no se pueden leer."), lang.Messagef("Correct the check of the master key first.",
-				"Corrija primero la revisión de la clave maestra."))
+				"No se revisó, porque las claves del servicio no se pueden leer."), lang.Messagef("First do what the check of the master key says.",
+				"Haga primero lo que dice la revisión de la clave maestra."))
 		}
 		return check(ctx)
 	})

@@ -131,8 +131,8 @@ func (d *doctor) databaseClock(context.Context) []checkOutcome {
 func (d *doctor) authorityClock(context.Context) []checkOutcome {
 	if d.authority == nil {
 		return warned(lang.Messagef("Not checked, because the tax authority does not answer.",
-			"No se revisó, porque la DGII no responde."), lang.Messagef("Correct the check of the reachability first.",
-			"Corrija primero la revisión del acceso."))
+			"No se revisó, porque la DGII no responde."), lang.Messagef("First do what the check of the reachability says.",
+			"Haga primero lo que dice la revisión del acceso."))
 	}
 	offset, known := d.authority.Clock()
 	switch {

@@ -14,7 +14,7 @@ import (
 )
 
 type exportCmd struct {
-	Write  exportWriteCmd  `cmd:"" default:"withargs" help:"Write the documents of a span into a ZIP file. This is the command without a name."`
+	Write  exportWriteCmd  `cmd:"" default:"withargs" help:"Write the documents of a span of days into a ZIP file. fiscalhub export alone does the same."`
 	Verify exportVerifyCmd `cmd:"" help:"Check that an export is as it was written, and the signature of each document."`
 }
 

@@ -104,7 +104,7 @@ type clientOptions struct {
 	onExchange func(dgii.Exchange) // may be nil
 	own        []netip.Prefix      // our own addresses, which are never called as a buyer's
 	// noPeerTokens says that the client authenticates to no buyer's receiver; onPeer,
-	// which may be nil, hears of every demand of one.
+	// which may be nil, is called for every demand of one.
 	noPeerTokens bool
 	onPeer       func(dgii.PeerOutcome)
 	log          *slog.Logger

@@ -64,7 +64,7 @@ type cli struct {
 	MasterKey   string           `help:"Master key file. By default master.key in the data folder, created on first use." placeholder:"FILE"`
 
 	Serve       serveCmd       `cmd:"" help:"Run the API, the background workers and the console."`
-	Onboard     onboardCmd     `cmd:"" help:"Walk to the first live invoice: taxpayer, certificate, numbers, API key."`
+	Onboard     onboardCmd     `cmd:"" help:"Prepare a taxpayer for its first live invoice: address, certificate, numbers, API key."`
 	Taxpayer    taxpayerCmd    `cmd:"" help:"Create, change, show and suspend the taxpayers that issue invoices."`
 	Credential  credentialCmd  `cmd:"" help:"Issue, rotate, suspend and revoke the API keys of integrators."`
 	Environment environmentCmd `cmd:"" help:"Suspend and resume a whole environment."`

@@ -17,8 +17,8 @@ func (migrateCmd) Run(t *terminal) error {
 	s, err := t.openStore()
 	progress.end(t)
 	if err != nil {
-		return t.interrupted(err, lang.Messagef("%d of %d migrations are applied, and the database is whole; run the command again to apply the others",
-			"%d de %d migraciones están aplicadas, y la base de datos está íntegra; ejecute el comando otra vez para aplicar las demás", progress.done, progress.total))
+		return t.interrupted(err, lang.Messagef("%d of %d migrations are applied, and the database can be used; run the command again to apply the others",
+			"%d de %d migraciones están aplicadas, y la base de datos se puede usar; ejecute el comando otra vez para aplicar las demás", progress.done, progress.total))
 	}
 	return errors.Join(func() error {
 		v, err := s.SchemaVersion(t.ctx)

@@ -36,8 +36,9 @@ type onboardCmd struct {
 	Yes          bool   `help:"Ask nothing; fail when an answer is missing."`
 }
 
-// onboarding is one walk from an empty database to a taxpayer that can issue. Every step
-// looks at the database first, so that a walk can be interrupted and run again.
+// onboarding is one run of the command: from an empty database to a taxpayer that can
+// issue. Every step looks at the database first, so that the command can be interrupted and
+// run again.
 type onboarding struct {
 	c     onboardCmd
 	t     *terminal
@@ -56,7 +57,7 @@ type onboardView struct {
 	Invoice     *firstInvoice      `json:"invoice,omitempty"`
 }
 
-// Run walks to the first live invoice.
+// Run prepares a taxpayer for its first live invoice.
 func (c onboardCmd) Run(t *terminal) error {
 	if err := c.fromSimulator(); err != nil {
 		return err

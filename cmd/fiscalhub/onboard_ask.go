@@ -13,7 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
-// asker gets the answers of a walk: from flags, or from a person at the terminal.
+// asker gets the answers that onboarding needs: from flags, or from a person at the terminal.
 type asker struct {
 	in       *bufio.Reader
 	terminal *os.File // nil: standard input is not a terminal
@@ -31,7 +31,7 @@ func newAsker(in *os.File, out io.Writer, silent bool, language lang.Language) *
 	return a
 }
 
-// A question is one answer that a walk needs.
+// A question is one answer that onboarding needs.
 type question struct {
 	flag     string
 	text     lang.Message

@@ -152,7 +152,7 @@ func TestInterruptedCommandsSayHowToContinue(t *testing.T) {
 	cancel()
 	for command, want := range map[string]string{
 		"backup " + dir + "/copy.db": "fiscalhub: interrupted: there is no backup, and the unfinished copy was removed; run the command again\n",
-		"migrate":                    "fiscalhub: interrupted: 0 of 0 migrations are applied, and the database is whole; run the command again to apply the others\n",
+		"migrate":                    "fiscalhub: interrupted: 0 of 0 migrations are applied, and the database can be used; run the command again to apply the others\n",
 	} {
 		errOut.Reset()
 		code := run(interrupted, append(strings.Fields(command), data...), &out, &errOut)

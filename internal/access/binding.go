@@ -16,8 +16,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// ErrAltered means that a credential in the database is not the one that was stored: its
-// taxpayer, environment, scopes or rate limit was changed without the keys of the service.
+// ErrAltered means that a credential in the database is not the one that was stored: a
+// field that its binding covers was changed without the keys of the service.
 var ErrAltered = errors.New("the credential was changed in the database: revoke it, and find out who can write to the database")
 
 const (

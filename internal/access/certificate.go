@@ -94,7 +94,7 @@ func (c *Certificates) Import(ctx context.Context, scope store.Scope, id *xmlsig
 	}
 }
 
-// Revoke keeps a certificate from signing. Every node stops to use it within seconds;
+// Revoke keeps a certificate from signing. Every node stops using it within seconds;
 // documents that it has signed stay valid. Revoke fails with store.ErrNotFound when there
 // is no such certificate.
 func (c *Certificates) Revoke(ctx context.Context, id string) (store.Certificate, error) {

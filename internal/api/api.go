@@ -184,7 +184,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer answers one request with a function, and logs it.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, serve func(*exchange) error) {
 	x := a.begin(w, r)
-	defer x.release()
+	defer x.held.Release()
 	if err := a.recovering(x, serve); err != nil {
 		a.respondError(x, err)
 	}

@@ -33,9 +33,9 @@ type exchange struct {
 
 	capacity *capacity.Capacity
 
-	holds
-	address       string // of the client
-	route         string // pattern of the path, for logs and metrics
+	held          capacity.Holds // of the capacity of the service
+	address       string         // of the client
+	route         string         // pattern of the path, for logs and metrics
 	params        map[string]string
 	credential    store.Credential
 	authenticated bool
@@ -211,7 +211,7 @@ func (x *exchange) respondAs(status int, data, meta any) error {
 // holds first: a client may read slowly. It fails, and sends nothing, when clients
 // of the same credential are reading too many large answers.
 func (x *exchange) write(status int, body []byte) error {
-	x.release()
+	x.held.Release()
 	memory, err := x.capacity.HoldAnswer(x.holder(), len(body))
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (x *exchange) write(status int, body []byte) error {
 // send sends a body, as JSON unless the handler has set another Content-Type.
 // net/http does not send the body when the method is HEAD.
 func (x *exchange) send(status int, body []byte) {
-	x.release()
+	x.held.Release()
 	h := x.w.Header()
 	if h.Get("Content-Type") == "" {
 		h.Set("Content-Type", "application/json; charset=utf-8")
@@ -236,7 +236,7 @@ func (x *exchange) send(status int, body []byte) {
 
 // writeEmpty sends an answer without body and Content-Length.
 func (x *exchange) writeEmpty(status int) {
-	x.release()
+	x.held.Release()
 	x.writeHeader(status, 0)
 }
 

@@ -75,8 +75,8 @@ func (a *API) lookUp(x *exchange, key apikey.Key, current *lookup) (found store.
 	defer func() { a.lookups.end(key.Prefix(), current, failure) }()
 	if err = a.takeSlot(x); err == nil {
 		found, err = a.auth.Authenticate(x.r.Context(), key)
-		x.slot.Release()
-		x.slot = nil
+		x.held.Slot.Release()
+		x.held.Slot = nil
 	}
 	// A wrong secret and a client that has left say nothing about the key of others.
 	if failure = err; errors.Is(err, access.ErrDenied) || x.r.Context().Err() != nil {

@@ -9,21 +9,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
-// holds are what a request holds of the capacity of the service.
-type holds struct {
-	slot  *capacity.Hold // while it executes
-	large *capacity.Hold // while it processes a large body
-	body  capacity.Body
-}
-
-// release gives everything back.
-func (h *holds) release() {
-	h.large.Release()
-	h.slot.Release()
-	h.body.Release()
-	*h = holds{}
-}
-
 // holder returns on whose account the request holds something.
 func (x *exchange) holder() capacity.Holder {
 	return capacity.Holder{Address: x.address, Credential: x.credential.Prefix, Taxpayer: x.credential.TaxpayerID}
@@ -32,16 +17,16 @@ func (x *exchange) holder() capacity.Holder {
 // takeSlot takes a slot for a request that has passed its checks and that is
 // complete in memory.
 func (a *API) takeSlot(x *exchange) (err error) {
-	x.slot, err = a.capacity.TakeSlot(x.r.Context(), x.holder())
+	x.held.Slot, err = a.capacity.TakeSlot(x.r.Context(), x.holder())
 	return a.refusal(x, err)
 }
 
 // readBody reads the body of a request into memory and takes a slot afterwards. It
 // gives a slot that the request holds back first.
 func (a *API) readBody(x *exchange, limit int64) ([]byte, error) {
-	x.release()
+	x.held.Release()
 	var err error
-	x.body, err = a.capacity.ReadBody(x.w, x.r, x.holder(), limit)
+	x.held.Body, err = a.capacity.ReadBody(x.w, x.r, x.holder(), limit)
 	x.bodyRead = err == nil
 	switch {
 	case errors.Is(err, capacity.ErrTooLarge):
@@ -54,14 +39,14 @@ func (a *API) readBody(x *exchange, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, a.refusal(x, err)
 	}
-	x.large, err = a.capacity.TakeLargeSlot(x.r.Context(), x.holder(), len(x.body.Bytes))
+	x.held.Large, err = a.capacity.TakeLargeSlot(x.r.Context(), x.holder(), len(x.held.Body.Bytes))
 	if err != nil {
 		return nil, a.refusal(x, err)
 	}
 	if err := a.stillAllowed(x); err != nil {
 		return nil, err
 	}
-	return x.body.Bytes, a.takeSlot(x)
+	return x.held.Body.Bytes, a.takeSlot(x)
 }
 
 // refusal turns an error of package capacity into an answer. A tenant that holds its
@@ -72,7 +57,7 @@ func (a *API) refusal(x *exchange, err error) error {
 		return err
 	}
 	a.metrics.shed.WithLabelValues(string(full.Bound)).Inc()
-	x.release()
+	x.held.Release()
 	if full.Bound != capacity.Credential && full.Bound != capacity.Taxpayer {
 		return shed(unavailable(lang.Messagef(
 			"the service is overloaded; send the same request again after Retry-After seconds",

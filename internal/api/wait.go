@@ -69,7 +69,7 @@ func (a *API) wait(x *exchange, d time.Duration, do func(context.Context)) error
 		return stopping()
 	}
 	defer done()
-	x.release()
+	x.held.Release()
 	x.extendDeadlines(d)
 	do(ctx)
 	return nil

@@ -160,7 +160,7 @@ func (c *Console) updateFiles(x *request) error {
 	return x.lastFragment(files.Final, "document-files", files)
 }
 
-// lastFragment is fragment. When it is the last one, the browser stops to update the
+// lastFragment is fragment. When it is the last one, the browser stops updating the
 // element.
 func (x *request) lastFragment(last bool, name string, data any) error {
 	if last {

@@ -33,7 +33,7 @@ func keyTexts() texts {
 		"keys.rotate_confirm":  {"Se crea una clave nueva con los mismos permisos. La anterior sirve 24 horas más. ¿Continuar?", "This makes a new key with the same scopes. The old one works for 24 more hours. Go on?"},
 		"keys.revoke":          {"Revocar", "Revoke"},
 		"keys.revoke_of":       {"Revocar la clave %s", "Revoke the key %s"},
-		"keys.revoke_confirm":  {"La clave deja de servir en 5 segundos y no se puede recuperar. ¿Revocarla?", "The key stops to work within 5 seconds, for good. Revoke it?"},
+		"keys.revoke_confirm":  {"La clave deja de servir en 5 segundos y no se puede recuperar. ¿Revocarla?", "The key stops working within 5 seconds, for good. Revoke it?"},
 		"keys.filter":          {"Filtrar", "Filter"},
 		"keys.show_ended":      {"Mostrar también las terminadas", "Show ended keys too"},
 		"keys.hide_ended":      {"Ocultar las terminadas", "Hide ended keys"},

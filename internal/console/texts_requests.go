@@ -75,7 +75,7 @@ func requestTexts() texts {
 
 		"requests.do_bad_request":          {"Revise la ruta, las cabeceras y los parámetros contra la documentación de la API.", "Compare the path, the headers and the parameters with the documentation of the API."},
 		"requests.do_invalid_json":         {"Revise cómo su sistema produce el JSON: comillas, comas, codificación UTF-8, claves repetidas.", "Check how your system writes JSON: quotes, commas, UTF-8, repeated keys."},
-		"requests.do_validation_error":     {"Corrija los campos de la lista y envíe la factura con una clave de idempotencia nueva.", "Correct the fields of the list and send the invoice with a new idempotency key."},
+		"requests.do_validation_error":     {"Corrija los campos de la lista y envíe la factura otra vez. Puede usar la misma clave de idempotencia.", "Correct the fields of the list and send the invoice again. You can use the same idempotency key."},
 		"requests.do_unauthorized":         {"Revise que su sistema envíe la clave completa y que no esté revocada ni vencida.", "Check that your system sends the whole key, and that it is neither revoked nor expired."},
 		"requests.do_forbidden":            {"Use una clave con el permiso necesario, de este contribuyente y de este ambiente; revise que no esté suspendida.", "Use a key with the scope that is needed, of this taxpayer and environment; check that it is not suspended."},
 		"requests.do_not_found":            {"Revise el identificador y que la clave sea del mismo contribuyente y ambiente.", "Check the id, and that the key is of the same taxpayer and environment."},

@@ -102,7 +102,7 @@ func taxpayerTexts() texts {
 		"taxpayers.cert_revoked":        {"Revocado", "Revoked"},
 		"taxpayers.cert_revoke":         {"Revocar", "Revoke"},
 		"taxpayers.cert_revoke_of":      {"Revocar el certificado %s", "Revoke the certificate %s"},
-		"taxpayers.cert_revoke_sure":    {"El servicio deja de firmar con este certificado en 5 segundos, para siempre. La entidad de certificación no se entera: revóquelo también allí. ¿Continuar?", "The service stops to sign with this certificate within 5 seconds, for good. The certification authority does not know: revoke it there too. Go on?"},
+		"taxpayers.cert_revoke_sure":    {"El servicio deja de firmar con este certificado en 5 segundos, para siempre. La entidad de certificación no se entera: revóquelo también allí. ¿Continuar?", "The service stops signing with this certificate within 5 seconds, for good. The certification authority does not know of this: revoke it there too. Go on?"},
 
 		"taxpayers.ranges_sandbox": {"En pruebas no se usan números.", "The sandbox uses no numbers."},
 		"taxpayers.ranges_missing": {"Agregue las secuencias que autorizó la DGII.", "Add the ranges that the tax authority has authorised."},
@@ -146,7 +146,7 @@ func taxpayerTexts() texts {
 		"taxpayers.suspend_sure":    {"¿Suspender este contribuyente?", "Suspend this taxpayer?"},
 		"taxpayers.reason":          {"Motivo", "Reason"},
 		"taxpayers.resume":          {"Reanudar", "Resume"},
-		"taxpayers.suspended_title": {"Este contribuyente está suspendido desde el %s", "This taxpayer is suspended since %s"},
+		"taxpayers.suspended_title": {"Este contribuyente está suspendido desde el %s", "This taxpayer has been suspended since %s"},
 		"taxpayers.suspended_text":  {"La API rechaza sus solicitudes. Los comprobantes ya recibidos siguen su curso.", "The API refuses its requests. Documents that were received go on."},
 		"taxpayers.closed_title":    {"Este ambiente está suspendido", "This environment is suspended"},
 		"taxpayers.closed_text":     {"Ningún contribuyente puede emitir. Quien opera el servicio lo reanuda con fiscalhub environment resume.", "No taxpayer can issue. The person who runs the service resumes it with fiscalhub environment resume."},

@@ -21,7 +21,7 @@ func webhookTexts() texts {
 		"webhooks.filter":      {"Filtrar", "Filter"},
 		"webhooks.more":        {"Hay más webhooks. Elija un contribuyente para verlos.", "There are more webhooks. Choose a taxpayer to see them."},
 		"webhooks.empty":       {"Aún no hay webhooks", "No webhooks yet"},
-		"webhooks.empty_text":  {"Agregue abajo la dirección de su sistema que debe recibir los eventos.", "Add the address of your system that shall receive events below."},
+		"webhooks.empty_text":  {"Agregue abajo la dirección de su sistema que debe recibir los eventos.", "Add below the address of your system that receives the events."},
 		"webhooks.empty_read":  {"Un operador o un desarrollador puede agregar uno.", "An operator or a developer can add one."},
 
 		"webhooks.sandbox":      {"El ambiente de pruebas no envía eventos", "The sandbox sends no events"},

@@ -23,8 +23,8 @@ import (
 const (
 	// maxBatch bounds how many documents share a commit.
 	maxBatch = 32
-	// maxRounds is how often numbers may be lost to another node before the
-	// documents step back.
+	// maxRounds is how often another node may take the numbers first before the
+	// documents wait for their next attempt.
 	maxRounds = 5
 )
 

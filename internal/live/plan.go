@@ -109,8 +109,8 @@ type Plan struct {
 	trials map[store.Queue]time.Time // when a suspended job of a queue was last tried
 }
 
-// cacheEntry is something that was read a moment ago. Documents of one taxpayer
-// come in crowds, and what they need to know of it changes seldom.
+// cacheEntry is a value that was read a moment ago. Many documents of one taxpayer come
+// at the same time, and the data of the taxpayer that they need seldom changes.
 type cacheEntry[T any] struct {
 	value T
 	at    time.Time

@@ -5,6 +5,6 @@ import "net/http"
 // Upload reads the document of a request.
 func (rc *Receiver) Upload(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error) {
 	x := &exchange{w: w, r: r}
-	defer x.release()
+	defer x.held.Release()
 	return rc.upload(x, limit)
 }

@@ -139,7 +139,7 @@ type exchange struct {
 	// attrs are added to the log line. They identify the document and never contain its
 	// content.
 	attrs []slog.Attr
-	holds
+	held  capacity.Holds // of the capacity of the service
 }
 
 // addToLog adds an attribute to the log line of the request.
@@ -152,7 +152,7 @@ func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{w: w, r: r, now: rc.now()}
 	s := serviceOf(r.URL.Path)
 	a := rc.answer(x, s)
-	x.release() // before the answer is written: a sender may read slowly
+	x.held.Release() // before the answer is written: a sender may read slowly
 	a.write(w)
 	attrs := []slog.Attr{
 		slog.String("service", s.String()), slog.Int("status", a.status),

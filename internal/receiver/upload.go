@@ -24,21 +24,6 @@ var (
 	errTooLarge   = errors.New("the document is too large")
 )
 
-// holds are what a request holds of the capacity of the service.
-type holds struct {
-	slot  *capacity.Hold // while it executes
-	large *capacity.Hold // while a large document is processed
-	body  capacity.Body
-}
-
-// release gives everything back.
-func (h *holds) release() {
-	h.large.Release()
-	h.slot.Release()
-	h.body.Release()
-	*h = holds{}
-}
-
 // upload reads the document of a request: the part named xml of a form, or its only part,
 // or the whole body. It ignores the Content-Type of a part, because the authority itself
 // sends multipart/form-data or none. It fails when there is no document, when it is larger
@@ -48,22 +33,22 @@ func (h *holds) release() {
 func (rc *Receiver) upload(x *exchange, limit int) ([]byte, error) {
 	sender, ctx := capacity.Holder{Address: rc.clients.Address(x.r)}, x.r.Context()
 	var err error
-	if x.body, err = rc.capacity.ReadBody(x.w, x.r, sender, int64(limit)+overhead); err != nil {
+	if x.held.Body, err = rc.capacity.ReadBody(x.w, x.r, sender, int64(limit)+overhead); err != nil {
 		return nil, err
 	}
-	if x.large, err = rc.capacity.TakeLargeSlot(ctx, sender, len(x.body.Bytes)); err != nil {
+	if x.held.Large, err = rc.capacity.TakeLargeSlot(ctx, sender, len(x.held.Body.Bytes)); err != nil {
 		return nil, err
 	}
-	if x.slot, err = rc.capacity.TakeSlot(ctx, sender); err != nil {
+	if x.held.Slot, err = rc.capacity.TakeSlot(ctx, sender); err != nil {
 		return nil, err
 	}
-	body := bytes.NewReader(x.body.Bytes)
+	body := bytes.NewReader(x.held.Body.Bytes)
 	// A body with a malformed type or without a boundary is not a form.
 	kind, parameters, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
 	if boundary := parameters["boundary"]; strings.HasPrefix(kind, "multipart/") && boundary != "" {
 		return filePart(multipart.NewReader(body, boundary), body.Len(), limit)
 	}
-	return check(x.body.Bytes, limit)
+	return check(x.held.Body.Bytes, limit)
 }
 
 // refuseUpload returns the answer to a request whose document cannot be read.

@@ -23,7 +23,7 @@ const (
 	testLife = 30 * day
 )
 
-// A walk is one of the ways in which documents are chosen.
+// A walk is one of the orders in which documents are chosen.
 type walk int
 
 const (
