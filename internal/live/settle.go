@@ -208,7 +208,7 @@ func (s *settler) schedule(c pipeline.Change, issued store.Issued, known []evide
 	return c
 }
 
-// deliverable reports whether a document goes to its buyer: a 31 with a buyer's RNC.
+// deliverable reports whether a document goes to its buyer: a fiscal credit invoice with an RNC.
 func deliverable(issued store.Issued) bool {
 	encf, err := fiscal.ParseENCF(issued.ENCF)
 	return err == nil && encf.Type() == fiscal.FiscalCredit && issued.BuyerRNC != ""

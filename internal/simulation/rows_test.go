@@ -182,8 +182,8 @@ func (w *world) traceUnknown() {
 // breach reports whether a violation that the simulator counts is one of the service.
 // Several nodes may ask for tokens on their own, a message that the network doubled is no
 // second one of the service, and an older copy of the database does not know when a verdict
-// was last asked for. When a disk was lost as well, nobody may remember a number that was sent
-// and did not arrive.
+// was last asked for. When a disk was lost as well, a number that was sent and did not arrive
+// may be recorded nowhere.
 func (w *world) breach(v simulator.Violation) bool {
 	if v.Kind == simulator.FastPolling {
 		return !w.doubled[v.TrackID] && len(w.copied) == 0

@@ -142,8 +142,8 @@ func TestProgramsOfTheFirstReleaseWakeSuspendedJobs(t *testing.T) {
 	})
 }
 
-// The authority may answer a moment after it did not. A suspended job waits nevertheless
-// for as long as it was told to.
+// The authority may answer a moment after a look-up without an answer. No claim takes the
+// suspended job before its time.
 func TestSuspendedJobIsNotTakenTooSoon(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
