@@ -50,7 +50,8 @@ func (c *Capacity) ReadBody(w http.ResponseWriter, r *http.Request, h Holder, li
 	if r.ContentLength > limit {
 		return Body{}, ErrTooLarge
 	}
-	reading, err := c.group(h).reads.TryAcquire(1, Share{Kind: Address, Name: h.Address, Max: int64(c.limits.AddressReads)})
+	half := Share{Max: int64(c.limits.Reads) / 2}
+	reading, err := c.group(h).reads.TryAcquire(1, h.shares(half, half, Share{Max: int64(c.limits.AddressReads)})...)
 	if err != nil {
 		return Body{}, err
 	}

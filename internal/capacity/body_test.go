@@ -248,36 +248,53 @@ func TestUploadIsRefusedWhenItsAddressHoldsTooMuch(t *testing.T) {
 	})
 }
 
-// Each stream of HTTP/2 can send a body slowly. One address reads a limited number at a
-// time, and takes nothing from others.
-func TestOneAddressReadsFewBodiesAtATime(t *testing.T) {
+// Each stream of HTTP/2 can send a body slowly. An address of strangers, and a taxpayer,
+// send a limited number at a time, and take nothing from others. Taxpayers behind one
+// proxy have the same address.
+func TestSlowBodiesTakeNothingFromOthers(t *testing.T) {
 	t.Parallel()
 	limits := DefaultLimits(1<<30, 2)
-	c := New(limits)
-	read := func(address string, body io.Reader) error {
-		r := &http.Request{Body: io.NopCloser(body), ContentLength: 4}
-		_, err := c.ReadBody(nil, r, Holder{Address: address}, 10)
-		return err
+	tests := []struct {
+		name        string
+		slow, other Holder
+		most        int
+		pool        func(*Capacity) *Pool
+	}{
+		{"strangers", Holder{Address: "192.0.2.1"}, Holder{Address: "192.0.2.2"},
+			limits.AddressReads, func(c *Capacity) *Pool { return c.strangers.reads }},
+		{"a taxpayer, and another one with the same address",
+			Holder{Address: "192.0.2.1", Credential: "a", Taxpayer: "1"}, Holder{Address: "192.0.2.1", Credential: "b", Taxpayer: "2"},
+			limits.Reads / 2, func(c *Capacity) *Pool { return c.tenants.reads }},
 	}
-	reader, writer := io.Pipe()
-	defer func() { _ = writer.Close() }()
-	var slow sync.WaitGroup
-	for range limits.AddressReads {
-		slow.Go(func() { _ = read("192.0.2.1", reader) })
-	}
-	for used := int64(0); used < int64(limits.AddressReads); used, _ = c.strangers.reads.usage() {
-		time.Sleep(time.Millisecond)
-	}
-	var full *FullError
-	if err := read("192.0.2.1", strings.NewReader("body")); !errors.As(err, &full) {
-		t.Errorf("one body more: %v", err)
-	}
-	if err := read("192.0.2.2", strings.NewReader("body")); err != nil {
-		t.Errorf("the body of another address: %v", err)
-	}
-	_ = writer.Close()
-	slow.Wait()
-	if err := read("192.0.2.1", strings.NewReader("body")); err != nil {
-		t.Errorf("a body after the others: %v", err)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := New(limits)
+			read := func(h Holder, body io.Reader) error {
+				_, err := c.ReadBody(nil, &http.Request{Body: io.NopCloser(body), ContentLength: 4}, h, 10)
+				return err
+			}
+			reader, writer := io.Pipe()
+			defer func() { _ = writer.Close() }()
+			var slow sync.WaitGroup
+			for range tt.most {
+				slow.Go(func() { _ = read(tt.slow, reader) })
+			}
+			for used := int64(0); used < int64(tt.most); used, _ = tt.pool(c).usage() {
+				time.Sleep(time.Millisecond)
+			}
+			var full *FullError
+			if err := read(tt.slow, strings.NewReader("body")); !errors.As(err, &full) {
+				t.Errorf("one body more: %v", err)
+			}
+			if err := read(tt.other, strings.NewReader("body")); err != nil {
+				t.Errorf("the body of another holder: %v", err)
+			}
+			_ = writer.Close()
+			slow.Wait()
+			if err := read(tt.slow, strings.NewReader("body")); err != nil {
+				t.Errorf("a body after the others: %v", err)
+			}
+		})
 	}
 }

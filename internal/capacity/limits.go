@@ -17,10 +17,10 @@ type Limits struct {
 
 	SlotPatience time.Duration // how long a request waits for a slot
 
-	// Bodies of tenants, and of strangers, that are read at the same time. A connection of
-	// HTTP/2 can send many.
+	// Bodies of tenants, and of strangers, that are read at the same time; a taxpayer or a
+	// credential may send a half. A connection of HTTP/2 can send many.
 	Reads        int
-	AddressReads int // of one address
+	AddressReads int // of one address, of strangers
 
 	TenantBytes   int64 // of bodies of tenants in memory; a taxpayer may hold a half, a credential a quarter
 	StrangerBytes int64 // of bodies of strangers in memory; an address may hold a half
