@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/cryptotest"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver of SQLite
@@ -60,7 +61,10 @@ var (
 
 func newTemplate(t *testing.T) *template {
 	t.Helper()
-	templateOnce.Do(func() { theTemplate, templateErr = makeTemplate(t) })
+	templateOnce.Do(func() {
+		cryptotest.SetGlobalRandom(t, 0) // the same keys in every process
+		theTemplate, templateErr = makeTemplate(t)
+	})
 	if templateErr != nil {
 		t.Fatal(templateErr)
 	}
