@@ -200,7 +200,8 @@ func copyAnswer(rw http.ResponseWriter, answer *httptest.ResponseRecorder) {
 func page(rw http.ResponseWriter, now time.Time, random *rand.Rand) {
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 	rw.Header().Set("Date", now.UTC().Format(http.TimeFormat))
-	rw.WriteHeader([]int{200, 400, 403, 404, 500, 502, 503, 504}[random.IntN(8)])
+	// 404 is the one that may mean more than an outage: that there is no such service.
+	rw.WriteHeader([]int{200, 404, 403, 404, 500, 404, 503, 504}[random.IntN(8)])
 	_, _ = io.WriteString(rw, gatewayPage) // the client may have gone
 }
 
