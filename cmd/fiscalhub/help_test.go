@@ -26,8 +26,8 @@ func newParser(t *testing.T, options ...kong.Option) *kong.Kong {
 // that the program understands.
 func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 	t.Parallel()
-	known := map[string]bool{}
-	visitCommands(newParser(t).Model.Node, func(n *kong.Node) {
+	known, parser := map[string]bool{}, newParser(t)
+	visitCommands(parser.Model.Node, func(n *kong.Node) {
 		if n.Leaf() {
 			known[commandPath(n)] = true
 		}
@@ -44,7 +44,7 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 		}
 		for _, line := range lines {
 			words := shellWords(strings.TrimPrefix(line, "source <("))[1:]
-			if _, err := newParser(t).Parse(words); err != nil && !strings.Contains(err.Error(), "no such file") {
+			if _, err := parser.Parse(words); err != nil && !strings.Contains(err.Error(), "no such file") {
 				t.Errorf("%s: %v", line, err)
 			}
 			path := strings.TrimSuffix(path, " write") // the command export without a name
