@@ -234,6 +234,7 @@ func (w *world) resumeOne() {
 // decide draws what happens at a point.
 func (w *world) decide(p *parked) {
 	n, now := p.n, w.now()
+	w.endHold(p)
 	if p.name == afterCommit {
 		w.mu.Lock()
 		w.dirty = true
@@ -272,16 +273,38 @@ func (w *world) decide(p *parked) {
 
 // hold lets a parked goroutine wait, and decides again afterwards.
 func (w *world) hold(p *parked, d time.Duration) {
-	w.after(d, func() {
-		w.mu.Lock()
-		dead := p.n.dead
-		w.mu.Unlock()
-		if dead {
-			p.resume <- errCrashed
-			return
-		}
-		w.decide(p)
-	})
+	w.held = append(w.held, p)
+	w.after(d, func() { w.goOn(p) })
+}
+
+// goOn ends the wait of a goroutine, unless it has ended already.
+func (w *world) goOn(p *parked) {
+	i := slices.Index(w.held, p)
+	if i < 0 {
+		return
+	}
+	w.held = slices.Delete(w.held, i, i+1)
+	w.mu.Lock()
+	dead := p.n.dead
+	w.mu.Unlock()
+	if dead {
+		p.resume <- errCrashed
+		return
+	}
+	w.decide(p)
+}
+
+// endHold sometimes lets a goroutine that waits go on when another node works on the same
+// document: the worst moment for a worker that has lost its lease.
+func (w *world) endHold(p *parked) {
+	i := slices.IndexFunc(w.held, func(other *parked) bool { return other.n != p.n && other.label == p.label })
+	if i < 0 || p.label == "" || w.quiet || w.draw(4) > 0 {
+		return
+	}
+	other := w.held[i]
+	w.tracef(other.n.name, "goes on at %q", other.name)
+	other.n.pausedUntil = time.Time{}
+	w.goOn(other)
 }
 
 // rest lets time pass until something can be done.
