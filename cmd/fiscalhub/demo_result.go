@@ -61,6 +61,7 @@ func (d *demo) printResult() error {
 		v.Invoices = append(v.Invoices, demoInvoice{s.externalID, s.kind, s.encf, s.status, s.messages, optional(s.links["xml"]), optional(s.links["pdf"]), d.listener.events(s.externalID)})
 	}
 	b := newTable("EXTERNAL ID", "E-NCF", "STATUS", "XML", "PDF")
+	b.whole = true
 	for _, s := range d.samples {
 		b.add(s.externalID, s.encf, string(s.status), s.describeFile("xml", d.t.language), s.describeFile("pdf", d.t.language))
 	}

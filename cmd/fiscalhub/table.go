@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 type table struct {
 	headings []string
 	rows     [][]string
+	whole    bool // no cell is shortened, because people copy what it has
 }
 
 func newTable(headings ...string) *table { return &table{headings: headings} }
@@ -39,7 +41,7 @@ func (t *terminal) list(v any, b *table) error {
 		t.progress(lang.Messagef("none", "ninguno"))
 		return nil
 	}
-	local := table{headings: mapEach(b.headings, func(name string) string { return heading(name, t.language) }), rows: b.rows}
+	local := table{headings: mapEach(b.headings, func(name string) string { return heading(name, t.language) }), rows: b.rows, whole: b.whole}
 	_, err := t.out.Write([]byte(local.format(t.width())))
 	return err
 }
@@ -72,7 +74,11 @@ func (b *table) format(width int) string {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	if width > 0 && !fitColumns(widths, width) {
+	least := leastWidth
+	if b.whole {
+		least = math.MaxInt
+	}
+	if width > 0 && !fitColumns(widths, width, least) {
 		return b.blocks(width)
 	}
 	var out strings.Builder
@@ -88,8 +94,8 @@ func (b *table) format(width int) string {
 }
 
 // fitColumns takes characters from the widest columns until a line fits. It returns false
-// when no column can be shortened further.
-func fitColumns(widths []int, width int) bool {
+// when no column has more than the least width any more.
+func fitColumns(widths []int, width, least int) bool {
 	for {
 		sum, widest := -columnGap, 0
 		for i, w := range widths {
@@ -101,7 +107,7 @@ func fitColumns(widths []int, width int) bool {
 		if sum <= width {
 			return true
 		}
-		if widest == 0 || widths[widest] <= leastWidth {
+		if widest == 0 || widths[widest] <= least {
 			return false
 		}
 		widths[widest]--
@@ -126,7 +132,7 @@ func (b *table) blocks(width int) string {
 			switch {
 			case j > 0 && cell == "":
 				continue
-			case j > 0:
+			case j > 0 && !b.whole:
 				cell = shortened(cell, left)
 			case utf8.RuneCountInString(cell) > left:
 				between = "\n"

@@ -50,6 +50,28 @@ TYPE         32
 	}
 }
 
+// Links are for copying: a table that has them shortens nothing.
+func TestTableOfLinksHasWholeCells(t *testing.T) {
+	t.Parallel()
+	b := newTable("ID", "STATUS", "XML", "PDF")
+	b.whole = true
+	b.add("demo-1", "accepted_conditional", "http://127.0.0.1:8080/files/demo-1.xml", "http://127.0.0.1:8080/files/demo-1.pdf")
+	const want = `ID      demo-1
+STATUS  accepted_conditional
+XML     http://127.0.0.1:8080/files/demo-1.xml
+PDF     http://127.0.0.1:8080/files/demo-1.pdf
+`
+	if got := b.format(80); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	if got := b.format(200); strings.Count(got, "\n") != 2 {
+		t.Errorf("got\n%s", got)
+	}
+	if got := b.format(30); !strings.HasSuffix(got, "\nPDF\nhttp://127.0.0.1:8080/files/demo-1.pdf\n") {
+		t.Errorf("on a narrow terminal: got\n%s", got)
+	}
+}
+
 // The first cell is whole, and no line is wider than the terminal unless that cell is.
 func TestEveryTableFits(t *testing.T) {
 	t.Parallel()
