@@ -101,12 +101,16 @@ func (x *request) release() {
 	x.body.Release()
 }
 
-// holder returns on whose account the request holds something.
+// holder returns on whose account the request holds something. People of a taxpayer share
+// what the taxpayer may hold with its API keys, and people who see all taxpayers share one
+// account, so that many people of one taxpayer take nothing from others.
 func (x *request) holder() capacity.Holder {
 	h := capacity.Holder{Address: x.console.clients.Address(x.Request)}
 	if x.signedIn() {
-		h.Credential = "user " + x.viewer.user.ID
-		h.Taxpayer = h.Credential
+		h.Credential, h.Taxpayer = "user "+x.viewer.user.ID, "people"
+		if within := x.viewer.user.TaxpayerIDs; len(within) > 0 {
+			h.Taxpayer = within[0]
+		}
 	}
 	return h
 }

@@ -125,6 +125,30 @@ func TestFormsHoldMemoryOfTheCapacity(t *testing.T) {
 	}
 }
 
+// People of one taxpayer share what the taxpayer may hold, so that many of them who send
+// forms slowly take nothing from others.
+func TestSlowFormsOfATaxpayerTakeNothingFromOthers(t *testing.T) {
+	t.Parallel()
+	limits := capacity.DefaultLimits(1<<30, 2)
+	limits.Reads = 4 // two of a taxpayer
+	e := newEnv(t, func(o *Options) { o.Capacity = capacity.New(limits) })
+	one, other := e.taxpayer, e.addTaxpayer("199000021", "Otra, SRL")
+	ana, _ := e.signedIn(store.RoleAccountant, one)
+	luis, _ := e.signedIn(store.RoleAccountant, one)
+	eva, _ := e.signedIn(store.RoleAccountant, other)
+	const form = "language=en"
+	send := func(b *browser, meanwhile func()) int {
+		return b.postBody("/console/account/preferences", &hookReader{strings.NewReader(form), meanwhile}, len(form)).Code
+	}
+	var more, others int
+	send(ana, func() {
+		send(luis, func() { more, others = send(ana, nil), send(eva, nil) })
+	})
+	if more != http.StatusServiceUnavailable || others == http.StatusServiceUnavailable {
+		t.Errorf("a third form of the taxpayer: %d; a form of another one: %d", more, others)
+	}
+}
+
 // The log has the type and the place of a panic, and not its value.
 func TestAPanicDoesNotLogItsValue(t *testing.T) {
 	t.Parallel()
