@@ -126,7 +126,7 @@ func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID s
 		_, err = tx.change(ctx, "start replay", statement{`
 			INSERT INTO replays (` + replayColumns + `)
 			SELECT id, environment, taxpayer_id, 'missed', CASE WHEN missed_since - $6 > created_at THEN missed_since - $6 ELSE created_at END, '',
-				coalesce(CASE WHEN status = 'enabled' THEN missed_until + $6 END, cast($4 AS bigint)), 0, cast($5 AS bigint)
+				coalesce(CASE WHEN status = 'enabled' AND missed_until >= missed_since THEN missed_until + $6 END, cast($4 AS bigint)), 0, cast($5 AS bigint)
 			FROM endpoints
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL
 			` + extendReplay, append(key[:3:3], int64(math.MaxInt64), micros(now), missedMargin.Microseconds())})
@@ -134,7 +134,7 @@ func (s *Store) StartReplayFailed(ctx context.Context, scope Scope, endpointID s
 			return err
 		}
 		_, err = tx.change(ctx, "start replay", statement{`
-			UPDATE endpoints SET missed_since = CASE WHEN status = 'disabled' THEN cast($4 AS bigint) END
+			UPDATE endpoints SET missed_since = CASE WHEN status = 'disabled' THEN cast($4 AS bigint) END, missed_until = NULL
 			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND missed_since IS NOT NULL`, append(key[:3:3], micros(now))})
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (s *Store) countFailed(ctx context.Context, scope Scope, endpointID string)
 	var created, failed int64
 	var missed, until sql.NullInt64
 	err := s.q.QueryRowContext(ctx, `
-		SELECT created_at, missed_since, CASE WHEN status = 'enabled' THEN missed_until END, (SELECT count(*) FROM (
+		SELECT created_at, missed_since, CASE WHEN status = 'enabled' AND missed_until >= missed_since THEN missed_until END, (SELECT count(*) FROM (
 			SELECT 1 FROM deliveries d WHERE d.endpoint_id = endpoints.id AND d.state = 'failed' LIMIT $4) AS failed)
 		FROM endpoints
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND status <> 'deleted'`,

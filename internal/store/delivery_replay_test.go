@@ -175,6 +175,22 @@ func TestAReplayOfMissedEventsEndsWithTheOutage(t *testing.T) {
 		if got := endAll(t, s, now); err != nil || plan != (store.ReplayPlan{Events: 1}) || !slices.Equal(got, []string{missed.ID}) {
 			t.Errorf("%+v, %v; sent %v, want only %s", plan, err, got, missed.ID)
 		}
+		// A node of an earlier release knows only when an outage began.
+		earlier := now.Add(time.Hour)
+		setStatus := func(status string, missedSince any) {
+			update(t, s, func(_ context.Context, tx *store.Tx) error {
+				execute(t, tx, `UPDATE endpoints SET status = $1, missed_since = coalesce(missed_since, cast($2 AS bigint)) WHERE id = $3`, status, missedSince, e.ID)
+				return nil
+			})
+		}
+		setStatus("disabled", earlier.UnixMicro())
+		missed = addEvent(t, s, sampleEvent(scope, "a", earlier.Add(time.Hour)))
+		setStatus("enabled", nil)
+		plan, err = s.StartReplayFailed(t.Context(), scope, e.ID, earlier.Add(2*time.Hour))
+		runReplays(t, s, earlier.Add(2*time.Hour))
+		if got := endAll(t, s, earlier.Add(2*time.Hour)); err != nil || plan != (store.ReplayPlan{Events: 1}) || !slices.Equal(got, []string{missed.ID}) {
+			t.Errorf("after an outage of an earlier release: %+v, %v; sent %v, want only %s", plan, err, got, missed.ID)
+		}
 		// A replay since a moment before the outage sends what was missed, too.
 		later := now.Add(day)
 		outage(later)
