@@ -149,3 +149,16 @@ func duplicateMessage(m fiscal.Message) bool {
 	}
 	return false
 }
+
+// Absences returns how often the authority did not know a track id, and when first.
+func Absences(items []Item, trackID string) (times int, first time.Time) {
+	for _, i := range items {
+		if i.Kind != Absent || i.TrackID != trackID {
+			continue
+		}
+		if times++; times == 1 || i.At.Before(first) {
+			first = i.At
+		}
+	}
+	return times, first
+}

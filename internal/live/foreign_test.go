@@ -114,18 +114,27 @@ func TestDuplicateRejectionWithoutAnotherDocumentEndsRejected(t *testing.T) {
 }
 
 // The answer to a submission is lost, a look-up by number finds the document in process,
-// and then the authority rejects it. The document does not stay unknown for ever.
+// and then the authority rejects it. The document does not stay unknown for ever. While the
+// rejection cannot be confirmed, the document does not become unknown again.
 func TestALostAnswerThatIsRejectedLaterEndsRejected(t *testing.T) {
 	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{})
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(20 * time.Second) }))
-		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
-		w.rule(0, simulator.Result, simulator.Action{Fault: "F16"})
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(72 * time.Hour)
-		w.want(inv, "queued outcome_unknown processing rejected")
-	})
+	for name, outages := range map[string]int{"look-ups answer": 0, "a look-up is out of reach at first": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, func(t *testing.T, address string) {
+				w := newEnv(t, address, envOptions{})
+				w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(20 * time.Second) }))
+				w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+				w.rule(0, simulator.Result, simulator.Action{Fault: "F16"})
+				if outages > 0 {
+					w.rule(outages, simulator.StateLookup, simulator.Action{Fault: "F05"})
+				}
+				inv := w.create(fiscal.FiscalCredit, 1000)
+				w.drive(72 * time.Hour)
+				w.want(inv, "queued outcome_unknown processing rejected")
+			})
+		})
+	}
 }
 
 // The authority gave a track id and then lost the document. Once look-ups have shown

@@ -61,6 +61,9 @@ func (p *Plan) verdicts(ctx context.Context, id *xmlsig.Identity, w pipeline.Wor
 		return findings, err
 	}
 	listed, _, err := p.lookUpECF(ctx, id, issued, known)
+	if err != nil && !errors.Is(err, fiscal.ErrAbsent) {
+		findings = withoutUnconfirmed(findings)
+	}
 	// The list may not show a submission of a moment ago. Only a later one, of the stage
 	// that reconciles, excludes that there is another.
 	listed = slices.DeleteFunc(listed, func(f finding) bool { return f.Kind == evidence.NoOther })
@@ -131,10 +134,14 @@ func (p *Plan) results(ctx context.Context, id *xmlsig.Identity, issued store.Is
 	}
 	confirmed, err := p.confirm(ctx, id, issued, tally)
 	if err != nil && !errors.Is(err, fiscal.ErrAbsent) {
-		// What is not confirmed yet is asked again.
-		return slices.DeleteFunc(findings, func(f finding) bool { return f.Found && f.Kind == evidence.Verdict }), false, err
+		return withoutUnconfirmed(findings), false, err
 	}
 	return append(findings, confirmed...), err == nil && len(confirmed) == 0, failure
+}
+
+// withoutUnconfirmed removes verdicts that are not confirmed, so that they are asked again.
+func withoutUnconfirmed(findings []finding) []finding {
+	return slices.DeleteFunc(findings, func(f finding) bool { return f.Found && f.Kind == evidence.Verdict })
 }
 
 // result asks for the verdict of one track id. An answer about another document is
@@ -152,16 +159,8 @@ func (p *Plan) result(ctx context.Context, id *xmlsig.Identity, issued store.Iss
 // lost reports whether the authority has not known a track id for long enough,
 // including its answer of now.
 func lost(known []evidence.Item, trackID string, now time.Time, span time.Duration) bool {
-	times, first := 1, now
-	for _, i := range known {
-		if i.Kind == evidence.Absent && i.TrackID == trackID {
-			times++
-			if i.At.Before(first) {
-				first = i.At
-			}
-		}
-	}
-	return times >= lostTimes && now.Sub(first) >= span
+	times, first := evidence.Absences(known, trackID)
+	return times+1 >= lostTimes && now.Sub(first) >= span
 }
 
 // pause returns the wait after an attempt of a stage, with jitter, so that
