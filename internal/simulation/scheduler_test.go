@@ -235,6 +235,10 @@ func (w *world) resumeOne() {
 func (w *world) decide(p *parked) {
 	n, now := p.n, w.now()
 	w.endHold(p)
+	if w.pauseNext > 0 && p.label != "" && !w.quiet {
+		w.tracef(n.name, "is paused for %s at %q", w.pauseNext, p.name)
+		n.pausedUntil, w.pauseNext = now.Add(w.pauseNext), 0
+	}
 	if p.name == afterCommit {
 		w.mu.Lock()
 		w.dirty = true

@@ -55,12 +55,7 @@ func (w *world) tell() {
 		})
 	}
 	for range p.pauses {
-		at(func() {
-			n := w.nodes[w.draw(len(w.nodes))]
-			d := w.between(time.Second, 5*time.Minute)
-			w.tracef(n.name, "is paused for %s", d)
-			n.pausedUntil = w.now().Add(d)
-		})
+		at(func() { w.pauseNext = w.between(time.Second, 5*time.Minute) })
 	}
 	for range p.cuts {
 		at(func() {

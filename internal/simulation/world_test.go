@@ -165,7 +165,8 @@ type world struct {
 	jobs        map[string]string // names of documents
 	calls       map[string]uint64 // messages so far, by what they say
 	parked      []*parked
-	held        []*parked // that wait at a point for a while; only the scheduler uses it
+	held        []*parked     // that wait at a point for a while; only the scheduler uses it
+	pauseNext   time.Duration // the next node that works on a document is paused for so long
 	arrived     chan struct{}
 	busy        int       // activities under way
 	dirty       bool      // the database may have changed since due was read
