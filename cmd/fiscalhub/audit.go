@@ -180,7 +180,7 @@ type verifiedView struct {
 	Valid       bool   `json:"valid"`
 	Entries     int64  `json:"entries"`
 	Checkpoints int    `json:"checkpoints"`
-	Entry       int64  `json:"entry,omitempty"`
+	Entry       *int64 `json:"entry,omitempty"` // the first wrong one, which may have the number 0
 	Problem     string `json:"problem,omitempty"`
 }
 
@@ -209,7 +209,7 @@ func verifyLog(t *terminal, ring *access.Keyring, kept []audit.Checkpoint) error
 	}
 	v := verifiedView{Valid: err == nil, Entries: last.Seq, Checkpoints: checkpoints}
 	if broken != nil {
-		v.Entry, v.Problem = broken.Seq, broken.Problem
+		v.Entry, v.Problem = &broken.Seq, broken.Problem
 	}
 	if t.cli.JSON || broken == nil {
 		printErr := t.answer(v, func(w io.Writer) {

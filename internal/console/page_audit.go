@@ -49,7 +49,8 @@ type auditResult struct {
 	Valid       bool
 	Entries     int64
 	Checkpoints int
-	Wrong       int64 // number of the first wrong entry; 0 when a checkpoint is wrong
+	WrongMark   bool  // a checkpoint is wrong, and no entry
+	Wrong       int64 // number of the first wrong entry, which may be 0
 	Problem     string
 }
 
@@ -154,7 +155,7 @@ func (c *Console) verifyAudit(x *request) (*auditResult, error) {
 	var broken *audit.BrokenError
 	switch {
 	case errors.Is(err, audit.ErrCheckpoint):
-		result.Problem = err.Error()
+		result.WrongMark, result.Problem = true, err.Error()
 	case errors.As(err, &broken):
 		result.Wrong, result.Problem = broken.Seq, broken.Problem
 	case err != nil:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 // An operator invites a person, whose link is shown once; changes are in the audit log with
@@ -256,5 +257,24 @@ func TestAuditPage(t *testing.T) {
 	}
 	if got := auditor.get("/console/audit?verify=1").body; !strings.Contains(got, "completa y sin cambios") {
 		t.Error("the verification has no result")
+	}
+}
+
+// The page names the first wrong entry, also when that was inserted before the first one
+// and has the number 0. A wrong checkpoint is no wrong entry.
+func TestAuditPageNamesTheWrongEntry(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	auditor, _ := e.signedIn(store.RoleAuditor)
+	db := storetest.OpenSQL(t, e.address)
+	_, err := db.ExecContext(t.Context(), `INSERT INTO audit_checkpoints (seq, hash, at, signature) VALUES (1, x'00', 'now', x'00')`)
+	e.must(err)
+	if got := auditor.get("/console/audit?verify=1").body; !strings.Contains(got, "Un punto de control de la auditoría no es válido.") {
+		t.Error("a wrong checkpoint is not shown")
+	}
+	_, err = db.ExecContext(t.Context(), `INSERT INTO audit_entries SELECT 0, at, actor, origin, request_id, reason, action, object, environment, taxpayer_id, before, after, hash FROM audit_entries WHERE seq = 1`)
+	e.must(err)
+	if got := auditor.get("/console/audit?verify=1").body; !strings.Contains(got, "Primera entrada incorrecta: 0.") || strings.Contains(got, "punto de control") {
+		t.Error("the entry 0 is not named")
 	}
 }
