@@ -49,7 +49,7 @@ func (c *Console) signIn(x *request) error {
 		return x.redirect(afterSignIn(view.Next))
 	case errors.As(err, &limited):
 		if limited.Counted {
-			c.reportLimited(x, in.Email)
+			c.reportLimited(x, in.Email, limited.Account)
 		}
 		seconds := int(math.Ceil(limited.RetryAfter.Seconds()))
 		x.w.Header().Set("Retry-After", strconv.Itoa(seconds))
@@ -64,12 +64,15 @@ func (c *Console) signIn(x *request) error {
 	return err
 }
 
-// reportLimited puts guesses at an account into the log and, after the answer, into the audit
-// log.
-func (c *Console) reportLimited(x *request, email string) {
+// reportLimited puts refused sign-ins into the log. Guesses at an account are put into the
+// audit log too, after the answer: sign-ins that are refused because of their address may have
+// been guesses at other accounts.
+func (c *Console) reportLimited(x *request, email string, account bool) {
 	client := x.client()
 	c.log.Warn("The service refuses sign-ins to the console for a minute: five have failed.", "address", client.Address, "request_id", x.id)
-	c.pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error { return c.people.RecordLimited(ctx, tx, email, client) })
+	if account {
+		c.pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error { return c.people.RecordLimited(ctx, tx, email, client) })
+	}
 }
 
 // signOut ends the session of the browser, on every node at once.

@@ -204,7 +204,8 @@ func TestOperatorsMayNeedASecondFactor(t *testing.T) {
 }
 
 // Guesses at the password of a person are in the audit log, once an hour. Guesses at accounts
-// that do not exist are not: a stranger could fill the log with them.
+// that do not exist are not: a stranger could fill the log with them. A person who signs in
+// from the address of guesses at another account is not named.
 func TestGuessesAtAPasswordAreAudited(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -225,6 +226,16 @@ func TestGuessesAtAPasswordAreAudited(t *testing.T) {
 	guess("nobody@example.com", 7)
 	if found := entries(); len(found) != 0 {
 		t.Errorf("guesses at nobody: %+v", found)
+	}
+	e.clock.Advance(2 * time.Minute)
+	_, other := e.signedIn(store.RoleAuditor)
+	guess(u.Email, 5)
+	if got := e.browser().post("/console/sign-in", "email", other.Email, "password", "wrong"); got.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("the address is not limited: %d", got.StatusCode)
+	}
+	e.pipeline.Journal().Flush(t.Context())
+	if found := entries(); len(found) != 0 {
+		t.Errorf("a sign-in from the address of guesses at another account: %+v", found)
 	}
 	e.clock.Advance(2 * time.Minute)
 	for range 3 {

@@ -32,6 +32,9 @@ type LimitedError struct {
 	// Counted says that the database has counted the failures. Otherwise this node has
 	// refused the account or the address a moment before, and remembers it.
 	Counted bool
+	// Account says that the failures counted are those of the account. Otherwise they are
+	// those of the address, which may have been sign-ins of other accounts.
+	Account bool
 }
 
 func (e *LimitedError) Error() string {
@@ -157,11 +160,15 @@ func CallerOf(u store.User, client Client) audit.Caller {
 	return audit.Caller{Actor: u.Name, From: client.Address + " (" + u.Email + ")", RequestID: client.RequestID}
 }
 
+// accountPrefix begins the buckets of accounts. They are before those of addresses in the
+// order of reserve.
+const accountPrefix = "account "
+
 // accountBucket returns the bucket of the failures of an account. It has a digest, because
 // people enter passwords into the wrong field.
 func accountBucket(email string) string {
 	sum := sha256.Sum256([]byte(strings.ToLower(strings.TrimSpace(email))))
-	return "account " + hex.EncodeToString(sum[:])
+	return accountPrefix + hex.EncodeToString(sum[:])
 }
 
 // slot is a sign-in that counts as failed until it is released.
@@ -188,7 +195,10 @@ func (p *People) reserve(ctx context.Context, buckets []string) (*slot, error) {
 			}
 			recent[i] = slices.DeleteFunc(all, func(at time.Time) bool { return !now.Before(at.Add(failureTime)) })
 			if n := len(recent[i]); n >= maxFailures {
-				limited := &LimitedError{RetryAfter: recent[i][n-maxFailures].Add(failureTime).Sub(now), Counted: true}
+				limited := &LimitedError{
+					RetryAfter: recent[i][n-maxFailures].Add(failureTime).Sub(now),
+					Counted:    true, Account: strings.HasPrefix(bucket, accountPrefix),
+				}
 				p.refused.add(bucket, now, limited.RetryAfter)
 				return limited
 			}
