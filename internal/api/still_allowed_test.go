@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +85,40 @@ func TestAWaitDoesNotOutlastARevocation(t *testing.T) {
 				a := receive(t, "the invoice", waiting)
 				if a.data(t, &r); r.Status != "queued" || a.header.Get("Preference-Applied") != "" {
 					t.Errorf("%s", a)
+				}
+			})
+		})
+	}
+}
+
+// A creation whose credential is taken away while it waits for the verdict is answered. The
+// log and the log of requests name the credential and the taxpayer that made the invoice.
+func TestACreationIsLoggedWithItsCredentialAfterARevocation(t *testing.T) {
+	for _, how := range []string{"suspended", "revoked"} {
+		t.Run(how, func(t *testing.T) {
+			lines, all := &logBuffer{}, make(requests, 10)
+			oneEngine(t, envOptions{log: lines, requests: all}, func(t *testing.T, e *env) {
+				header := scenarioHeader("accepted")
+				header.Set("Prefer", "wait=20")
+				waiting := e.sendAsync(request{method: http.MethodPost, path: "invoices", idem: "k", body: invoiceBody("A"), header: header})
+				e.awaitWaits(t, 1)
+				found, err := e.store.InvoiceByExternalID(t.Context(), e.scope(), "A")
+				e.must(err)
+				prefix := e.storedCredential(e.key).Prefix
+				e.takeAway()[how].do()
+				e.clock.advance(5 * time.Second)
+				e.awaitVerdict(found.ID)
+				a := receive(t, "the invoice", waiting)
+				if made := e.created(a); made.Status != "queued" || a.header.Get("Preference-Applied") != "" {
+					t.Errorf("%s", a)
+				}
+				if q := <-all; q.Credential != prefix || q.TaxpayerID != e.taxpayer {
+					t.Errorf("the log of requests has %+v, want the credential %s", q, prefix)
+				}
+				for line := range strings.Lines(lines.String()) {
+					if strings.Contains(line, `"msg":"request"`) && !strings.Contains(line, `"credential":"`+prefix+`"`) {
+						t.Errorf("the log has no credential %s: %s", prefix, line)
+					}
 				}
 			})
 		})

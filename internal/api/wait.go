@@ -98,7 +98,13 @@ func (a *API) awaitInvoice(x *exchange, id string) (inv store.Invoice, ok bool) 
 	refused := a.wait(x, time.Duration(seconds)*time.Second, func(ctx context.Context) {
 		inv, err = a.pipeline.Await(ctx, x.scope, id)
 	})
-	if refused != nil || err != nil || a.stillAllowed(x) != nil {
+	if refused != nil || err != nil {
+		return store.Invoice{}, false
+	}
+	credential, authenticated := x.credential, x.authenticated
+	if a.stillAllowed(x) != nil {
+		// The answer is that of the credential with which the request began: the log names it.
+		x.credential, x.authenticated = credential, authenticated
 		return store.Invoice{}, false
 	}
 	x.w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(seconds))
