@@ -209,7 +209,7 @@ func verifyLog(t *terminal, ring *access.Keyring, kept []audit.Checkpoint) error
 	}
 	v := verifiedView{Valid: err == nil, Entries: last.Seq, Checkpoints: checkpoints}
 	if broken != nil {
-		v.Entry, v.Problem = &broken.Seq, broken.Problem
+		v.Entry, v.Problem = &broken.Seq, broken.Problem.String()
 	}
 	if t.cli.JSON || broken == nil {
 		printErr := t.answer(v, func(w io.Writer) {

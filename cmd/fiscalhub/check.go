@@ -68,7 +68,7 @@ func (c checkCmd) Run(t *terminal) error {
 		for i, r := range view.Checks {
 			mark := "ok"
 			if !r.OK {
-				mark = "FAILED"
+				mark = lang.Messagef("FAILED", "FALLÓ").In(t.language)
 			}
 			line(w, mark, lines[i][0], lines[i][1])
 		}

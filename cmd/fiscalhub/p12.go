@@ -43,16 +43,16 @@ func explainP12(err error, path, passwordFile string) error {
 			"%s: %s: la primera línea de %s debe ser solo la contraseña", path, lang.Translated(why, "la contraseña no abre el archivo"), passwordFile)
 	case errors.Is(err, xmlsig.ErrNotP12):
 		return lang.Errorf("%s: %s: give the .p12 or .pfx file as the certification authority issued it",
-			"%s: el archivo no es un PKCS#12 que se pueda leer (%s): indique el archivo .p12 o .pfx tal como lo emitió la entidad de certificación", path, why)
+			"%s: %s: indique el archivo .p12 o .pfx tal como lo emitió la entidad de certificación", path, lang.Translated(why, "el archivo no es un PKCS#12 que se pueda leer"))
 	case errors.Is(err, xmlsig.ErrNoKey):
 		return lang.Errorf("%s: %s: export the certificate together with its private key",
-			"%s: el archivo no tiene clave privada (%s): exporte el certificado junto con su clave privada", path, why)
+			"%s: %s: exporte el certificado junto con su clave privada", path, lang.Translated(why, "el archivo no tiene una clave privada que se pueda usar"))
 	case errors.Is(err, xmlsig.ErrKeyMismatch):
 		return lang.Errorf("%s: %s: export the certificate that belongs to the key",
-			"%s: el certificado no corresponde a la clave (%s): exporte el certificado que corresponde a la clave", path, why)
+			"%s: %s: exporte el certificado que corresponde a la clave", path, lang.Translated(why, "el certificado no corresponde a la clave privada"))
 	case errors.Is(err, xmlsig.ErrWeakKey):
 		return lang.Errorf("%s: %s: ask the certification authority for a new certificate",
-			"%s: la clave es demasiado débil (%s): solicite un certificado nuevo a la entidad de certificación", path, why)
+			"%s: %s: solicite un certificado nuevo a la entidad de certificación", path, lang.Translated(why, "la clave debe ser RSA de 2048 bits o más"))
 	}
 	return lang.Errorf("%s: %s", "%s: %s", path, why)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
@@ -106,5 +109,20 @@ func TestPasswordIsTheFirstLine(t *testing.T) {
 	}
 	if _, err := readPassword(large); err == nil {
 		t.Error("readPassword read a file over the limit")
+	}
+}
+
+// Why a file is refused is all in the language of the reader.
+func TestRefusedP12IsExplainedInSpanish(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []error{xmlsig.ErrPassword, xmlsig.ErrNotP12, xmlsig.ErrNoKey, xmlsig.ErrKeyMismatch, xmlsig.ErrWeakKey} {
+		err := explainP12(fmt.Errorf("%w: the cause", kind), "file.p12", "password")
+		why := strings.TrimPrefix(kind.Error(), "xmlsig: ")
+		if got := lang.ErrorText(err, lang.English); !strings.HasPrefix(got, "file.p12: "+why+": the cause: ") {
+			t.Errorf("%v in English: %s", kind, got)
+		}
+		if got := lang.ErrorText(err, lang.Spanish); strings.Contains(got, why) || strings.Contains(got, "the cause") {
+			t.Errorf("%v in Spanish: %s", kind, got)
+		}
 	}
 }

@@ -2,7 +2,8 @@ package audit
 
 import (
 	"bytes"
-	"fmt"
+
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // Head is the newest entry of a log: how many entries there are, and the hash of the
@@ -34,13 +35,20 @@ func NewCheckerFrom(last Head) *Checker {
 	return &Checker{last: last, marks: make(map[int64][]Checkpoint)}
 }
 
-// BrokenError means that the log was changed after it was written. Seq is the first wrong entry.
+// BrokenError means that the log was changed after it was written. Seq is the first wrong
+// entry. Problem continues a sentence about that entry.
 type BrokenError struct {
 	Seq     int64
-	Problem string
+	Problem lang.Message
 }
 
-func (e *BrokenError) Error() string { return fmt.Sprintf("audit entry %d %s", e.Seq, e.Problem) }
+// Error returns the English text.
+func (e *BrokenError) Error() string { return e.In(lang.English) }
+
+// In returns the text in a language.
+func (e *BrokenError) In(l lang.Language) string {
+	return lang.Messagef("audit entry %d %s", "la entrada de auditoría %d %s", e.Seq, e.Problem).In(l)
+}
 
 // Last returns the entry that the checker has verified last.
 func (c *Checker) Last() Head { return c.last }
@@ -50,19 +58,24 @@ func (c *Checker) Next(e Entry) error {
 	want := c.last.Seq + 1
 	switch {
 	case e.Seq < 1:
-		return &BrokenError{e.Seq, "was inserted: the first entry has the number 1"}
+		return &BrokenError{e.Seq, lang.Messagef("was inserted: the first entry has the number 1",
+			"se insertó: la primera entrada tiene el número 1")}
 	case e.Seq > want:
-		return &BrokenError{want, "is missing: it was removed, or a later entry has another number"}
+		return &BrokenError{want, lang.Messagef("is missing: it was removed, or a later entry has another number",
+			"falta: se quitó, o una entrada posterior tiene otro número")}
 	case e.Seq < want:
-		return &BrokenError{e.Seq, "was inserted: it has the number of another entry"}
+		return &BrokenError{e.Seq, lang.Messagef("was inserted: it has the number of another entry",
+			"se insertó: tiene el número de otra entrada")}
 	}
 	hash := e.ChainHash(c.last.Hash)
 	if !bytes.Equal(e.Hash, hash) {
-		return &BrokenError{e.Seq, "was changed or inserted: its contents do not match its hash"}
+		return &BrokenError{e.Seq, lang.Messagef("was changed or inserted: its contents do not match its hash",
+			"se modificó o se insertó: su contenido no coincide con su huella digital")}
 	}
 	for _, p := range c.marks[e.Seq] {
 		if !bytes.Equal(p.Hash, hash) {
-			return &BrokenError{e.Seq, "or an entry before it was changed: the hash differs from the checkpoint of " + p.At}
+			return &BrokenError{e.Seq, lang.Messagef("or an entry before it was changed: the hash differs from the checkpoint of %s",
+				"o una entrada anterior se modificó: la huella digital no es la del punto de control de %s", p.At)}
 		}
 	}
 	c.last = Head{e.Seq, hash}
@@ -74,15 +87,19 @@ func (c *Checker) Next(e Entry) error {
 func (c *Checker) End(head Head) error {
 	switch {
 	case head.Seq > c.last.Seq:
-		return &BrokenError{c.last.Seq + 1, "is missing: entries were removed from the end"}
+		return &BrokenError{c.last.Seq + 1, lang.Messagef("is missing: entries were removed from the end",
+			"falta: se quitaron entradas del final")}
 	case head.Seq < c.last.Seq:
-		return &BrokenError{head.Seq + 1, "was inserted: the log ended before it"}
+		return &BrokenError{head.Seq + 1, lang.Messagef("was inserted: the log ended before it",
+			"se insertó: el registro terminaba antes de ella")}
 	case !bytes.Equal(head.Hash, c.last.Hash):
-		return &BrokenError{c.last.Seq, "does not match the recorded end of the log"}
+		return &BrokenError{c.last.Seq, lang.Messagef("does not match the recorded end of the log",
+			"no coincide con el final anotado del registro")}
 	}
 	for seq, marks := range c.marks {
 		if seq > c.last.Seq {
-			return &BrokenError{c.last.Seq + 1, "is missing: the checkpoint of " + marks[0].At + " has " + fmt.Sprint(seq) + " entries"}
+			return &BrokenError{c.last.Seq + 1, lang.Messagef("is missing: the checkpoint of %s has %d entries",
+				"falta: el punto de control de %s tiene %d entradas", marks[0].At, seq)}
 		}
 	}
 	return nil

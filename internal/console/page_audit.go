@@ -13,6 +13,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -155,9 +156,9 @@ func (c *Console) verifyAudit(x *request) (*auditResult, error) {
 	var broken *audit.BrokenError
 	switch {
 	case errors.Is(err, audit.ErrCheckpoint):
-		result.WrongMark, result.Problem = true, err.Error()
+		result.WrongMark, result.Problem = true, lang.ErrorText(err, x.language)
 	case errors.As(err, &broken):
-		result.Wrong, result.Problem = broken.Seq, broken.Problem
+		result.Wrong, result.Problem = broken.Seq, broken.Problem.In(x.language)
 	case err != nil:
 		return nil, err
 	default:

@@ -269,12 +269,14 @@ func TestAuditPageNamesTheWrongEntry(t *testing.T) {
 	db := storetest.OpenSQL(t, e.address)
 	_, err := db.ExecContext(t.Context(), `INSERT INTO audit_checkpoints (seq, hash, at, signature) VALUES (1, x'00', 'now', x'00')`)
 	e.must(err)
-	if got := auditor.get("/console/audit?verify=1").body; !strings.Contains(got, "Un punto de control de la auditoría no es válido.") {
+	if got := auditor.get("/console/audit?verify=1").body; !strings.Contains(got, "Un punto de control de la auditoría no es válido.") ||
+		!strings.Contains(got, "punto de control de 1 entradas: el punto de control no fue firmado por este servicio, o fue alterado") {
 		t.Error("a wrong checkpoint is not shown")
 	}
 	_, err = db.ExecContext(t.Context(), `INSERT INTO audit_entries SELECT 0, at, actor, origin, request_id, reason, action, object, environment, taxpayer_id, before, after, hash FROM audit_entries WHERE seq = 1`)
 	e.must(err)
-	if got := auditor.get("/console/audit?verify=1").body; !strings.Contains(got, "Primera entrada incorrecta: 0.") || strings.Contains(got, "punto de control") {
+	if got := auditor.get("/console/audit?verify=1").body; !strings.Contains(got, "Primera entrada incorrecta: 0.") ||
+		!strings.Contains(got, "se insertó: la primera entrada tiene el número 1") || strings.Contains(got, "punto de control") {
 		t.Error("the entry 0 is not named")
 	}
 }
