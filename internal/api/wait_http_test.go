@@ -140,7 +140,7 @@ func TestDrainEndsEveryWait(t *testing.T) {
 func TestWaitingRequestsDoNotBlockOthers(t *testing.T) {
 	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
 		const most, all = 256, 300
-		made := e.createPending()
+		made, began := e.createPending(), time.Now()
 		var waiting []<-chan response
 		for len(waiting) < most { // not all at once: a credential has 64 slots
 			for range 32 {
@@ -164,10 +164,11 @@ func TestWaitingRequestsDoNotBlockOthers(t *testing.T) {
 		more := e.sendAsync(request{path: "invoices/" + made.ID, header: prefer("wait=20"), key: other})
 		e.awaitWaits(t, most+1) // another credential has its own limit
 		e.awaitVerdict(made.ID)
+		ended := time.Since(began) > 20*time.Second // the first waits have ended: the machine is very busy
 		for i, c := range append(waiting, more) {
 			a := receive(t, "an answer", c)
 			var r resource
-			if a.data(t, &r); a.status != http.StatusOK || r.Status != "accepted" || a.header.Get("Preference-Applied") != "wait=20" {
+			if a.data(t, &r); a.status != http.StatusOK || r.Status != "accepted" && !ended || a.header.Get("Preference-Applied") != "wait=20" {
 				t.Errorf("%d: %s %v", i, a, a.header)
 			}
 		}
