@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/fiscalhub/fiscalhub/internal/browsertest"
 )
 
 // pictures makes TestDocsInABrowser write the pictures of the documentation.
@@ -28,27 +29,12 @@ type browser struct {
 
 func newBrowser(t *testing.T) browser {
 	t.Helper()
-	const path = "/usr/bin/chromium"
-	if _, err := exec.LookPath(path); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("CI needs Chromium: run scripts/setup: %v", err)
-		}
-		t.Skipf("SKIPPED: Chromium is not installed: %v", err)
-	}
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(),
-		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
-		chromedp.Flag("accept-lang", "en-US"), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
-		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900))
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	// The first call starts the browser and must not carry a deadline.
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+	ctx, stop, err := browsertest.Start(t.Context(), browsertest.Program(t), t.TempDir(), "en-US")
+	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
+	t.Cleanup(stop)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
 	return browser{t, ctx}
 }

@@ -2,12 +2,10 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -18,11 +16,11 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"github.com/fiscalhub/fiscalhub/internal/browsertest"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 const (
-	chromium = "/usr/bin/chromium"
 	// tabTime is how long a test may use its tab, and waitTime how long a page may take to
 	// show something. Both are for a busy machine.
 	tabTime  = 10 * time.Minute
@@ -34,52 +32,36 @@ const (
 type sharedBrowser struct {
 	start sync.Once
 	ctx   context.Context //nolint:containedctx // chromedp keeps the browser in the context
-	stop  []func()
+	stop  func()
 	err   error
 }
 
 var theBrowser sharedBrowser
 
-// open starts the browser, which can connect only to this machine.
-func (s *sharedBrowser) open() (context.Context, error) {
+// open starts the browser.
+func (s *sharedBrowser) open(program string) (context.Context, error) {
 	s.start.Do(func() {
-		if _, s.err = exec.LookPath(chromium); s.err != nil {
+		var folder string
+		if folder, s.err = os.MkdirTemp("", "fiscalhub-console-"); s.err != nil {
 			return
 		}
-		var dir string
-		if dir, s.err = os.MkdirTemp("", "fiscalhub-console-"); s.err != nil {
-			return
+		var stop func()
+		s.ctx, stop, s.err = browsertest.Start(context.Background(), program, folder, "es-DO,es")
+		s.stop = func() {
+			if stop != nil {
+				stop()
+			}
+			_ = os.RemoveAll(folder)
 		}
-		s.stop = append(s.stop, func() { _ = os.RemoveAll(dir) })
-		ctx, cancel := chromedp.NewExecAllocator(context.Background(),
-			chromedp.ExecPath(chromium), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-			chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-			chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("accept-lang", "es-DO,es"),
-			chromedp.Flag("disable-background-timer-throttling", true), chromedp.Flag("disable-renderer-backgrounding", true),
-			chromedp.Flag("disable-backgrounding-occluded-windows", true),
-			chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Flag("hide-scrollbars", true),
-			chromedp.UserDataDir(dir), chromedp.WindowSize(1280, 900))
-		s.stop = append(s.stop, cancel)
-		s.ctx, cancel = chromedp.NewContext(ctx)
-		s.stop = append(s.stop, cancel)
-		s.err = chromedp.Do(s.ctx, chromedp.Navigate("about:blank")) // starts the browser
 	})
 	return s.ctx, s.err
 }
 
-// close ends the browser.
-func (s *sharedBrowser) close() {
-	if s.ctx != nil {
-		_ = chromedp.Cancel(s.ctx) // waits until it has ended
-	}
-	for i := len(s.stop) - 1; i >= 0; i-- {
-		s.stop[i]()
-	}
-}
-
 func TestMain(m *testing.M) {
 	code := m.Run()
-	theBrowser.close()
+	if theBrowser.stop != nil {
+		theBrowser.stop()
+	}
 	os.Exit(code)
 }
 
@@ -125,13 +107,7 @@ func (w *statusWriter) WriteHeader(status int) {
 // openTab opens a tab of a browser for the console.
 func (e *env) openTab() *tab {
 	e.t.Helper()
-	browser, err := theBrowser.open()
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		if os.Getenv("CI") != "" {
-			e.t.Fatalf("CI needs Chromium: %v", err)
-		}
-		e.t.Skipf("SKIPPED: Chromium is not installed: %v", err)
-	}
+	browser, err := theBrowser.open(browsertest.Program(e.t))
 	e.must(err)
 	b := &tab{t: e.t, forms: sentForms{all: map[string]bool{}}}
 	b.server = httptest.NewServer(b.forms.handler(e.Console))
