@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
@@ -91,7 +92,7 @@ func verdicts(r *rand.Rand) []simulator.Rule {
 }
 
 // wrongAnswers are rules by which the authority answers about other documents, doubles
-// its track ids, contradicts itself or has a wrong clock.
+// its track ids, has no list of them for a while, contradicts itself or has a wrong clock.
 func wrongAnswers(r *rand.Rand) []simulator.Rule {
 	var rules []simulator.Rule
 	for _, a := range []struct {
@@ -104,6 +105,7 @@ func wrongAnswers(r *rand.Rand) []simulator.Rule {
 		{simulator.Result, simulator.Action{Fault: "F15", Variant: "unknown-code"}},
 		{simulator.Reception, simulator.Action{Fault: "F13", Variant: "first"}},
 		{simulator.Reception, simulator.Action{Fault: "F13", Variant: "second"}},
+		{simulator.TrackIDs, simulator.Action{Fault: "F05", Status: http.StatusNotFound}},
 		{simulator.Seed, simulator.Action{Fault: "F20", Delay: simulator.Duration(time.Hour)}},
 		{simulator.Token, simulator.Action{Fault: "F09", Variant: "expires-after", After: 2}},
 	} {

@@ -243,6 +243,10 @@ func (w *world) decide(p *parked) {
 		w.mu.Lock()
 		w.dirty = true
 		w.mu.Unlock()
+		if w.copyNext && !w.quiet {
+			w.copyNext = false
+			w.copyDatabase()
+		}
 	}
 	switch {
 	case n.pausedUntil.After(now):

@@ -85,9 +85,11 @@ func (w *world) tell() {
 		})
 	}
 	for range p.failovers {
-		copied := start.Add(w.between(0, p.span))
-		w.at(copied, w.copyDatabase)
-		w.at(copied.Add(w.between(0, 5*time.Minute)), w.failover)
+		if w.draw(2) == 0 {
+			at(func() { w.copyNext = true })
+		} else {
+			at(w.copyDatabase)
+		}
 	}
 	for range p.foreigns {
 		at(w.otherProvider)
@@ -162,13 +164,15 @@ func (w *world) housekeep() {
 	w.after(pause, w.housekeep)
 }
 
-// copyDatabase copies the database, as a standby that falls behind has it.
+// copyDatabase copies the database, as a standby that falls behind has it. Some minutes
+// later the database fails over to the copy.
 func (w *world) copyDatabase() {
 	w.copyFile, w.copiedAt = w.file()+".copy", w.now()
 	_ = os.Remove(w.copyFile) // of an earlier copy
 	_, err := w.rows.ExecContext(w.ctx(), `VACUUM INTO ?`, w.copyFile)
 	w.must(err)
 	w.tracef("world", "a standby falls behind")
+	w.after(w.between(0, 5*time.Minute), w.failover)
 }
 
 // failover ends every node and continues with the older copy.
