@@ -31,8 +31,8 @@ type absence struct {
 
 // addPage counts a page and reports whether the environment lacks the service.
 func (a *absence) addPage() bool {
-	if a.production || a.documented {
-		return !a.production
+	if a.documented {
+		return true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

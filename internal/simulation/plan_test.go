@@ -13,6 +13,7 @@ import (
 // it has how often.
 type plan struct {
 	nodes, workers, clients, documents int
+	bursts                             int           // instants at which all documents are created; any time if 0
 	numbers                            int           // of each range; few: the range ends during the run
 	span                               time.Duration // in which invoices are created and faults occur
 	validation, lag                    time.Duration // of the authority
@@ -57,6 +58,7 @@ func newPlan(r *rand.Rand) plan {
 	p.restarts, p.pauses, p.cuts, p.outages = some(25, 3), some(25, 2), some(25, 2), some(15, 1)
 	p.databaseStalls, p.failovers, p.foreigns = some(15, 2), some(12, 2), some(10, 2)
 	p.certificateEnds, p.lostDisks = r.IntN(8) == 0, some(10, 2)
+	p.bursts = some(30, 3)
 	if r.IntN(4) == 0 {
 		p.numbers = 2 + r.IntN(6)
 	}
@@ -92,7 +94,7 @@ func verdicts(r *rand.Rand) []simulator.Rule {
 }
 
 // wrongAnswers are rules by which the authority answers about other documents, doubles
-// its track ids, has no list of them for a while, contradicts itself or has a wrong clock.
+// its track ids, contradicts itself, has a wrong clock, or lacks the look-ups by number.
 func wrongAnswers(r *rand.Rand) []simulator.Rule {
 	var rules []simulator.Rule
 	for _, a := range []struct {
@@ -105,7 +107,6 @@ func wrongAnswers(r *rand.Rand) []simulator.Rule {
 		{simulator.Result, simulator.Action{Fault: "F15", Variant: "unknown-code"}},
 		{simulator.Reception, simulator.Action{Fault: "F13", Variant: "first"}},
 		{simulator.Reception, simulator.Action{Fault: "F13", Variant: "second"}},
-		{simulator.TrackIDs, simulator.Action{Fault: "F05", Status: http.StatusNotFound}},
 		{simulator.Seed, simulator.Action{Fault: "F20", Delay: simulator.Duration(time.Hour)}},
 		{simulator.Token, simulator.Action{Fault: "F09", Variant: "expires-after", After: 2}},
 	} {
@@ -117,14 +118,22 @@ func wrongAnswers(r *rand.Rand) []simulator.Rule {
 			Action: a.action, Count: 1 + r.IntN(3),
 		})
 	}
+	if r.IntN(3) > 0 {
+		return rules
+	}
+	for _, service := range []simulator.Service{simulator.TrackIDs, simulator.StateLookup} {
+		rules = append(rules, simulator.Rule{
+			ID: "no-" + string(service), Match: simulator.Match{Service: service}, Action: simulator.Action{Fault: "F05", Status: http.StatusNotFound},
+		})
+	}
 	return rules
 }
 
 func (p plan) String() string {
-	return fmt.Sprintf("%d nodes with %d workers, %d clients, %d documents in %s, ranges of %d numbers; authority %s, duplicates %s, validation up to %s, lag up to %s, skew %s; "+
+	return fmt.Sprintf("%d nodes with %d workers, %d clients, %d documents in %s and %d bursts, ranges of %d numbers; authority %s, duplicates %s, validation up to %s, lag up to %s, skew %s; "+
 		"of 10,000: crash %d, error before %d and after %d, stall %d, witness %d, message %d, webhook %d; wrong clocks %t; "+
 		"restarts %d, pauses %d, cuts %d, outages %d, database stalls %d, failovers %d, documents of others %d, lost disks %d, certificate ends %t, %d rules",
-		p.nodes, p.workers, p.clients, p.documents, p.span, p.numbers, p.profile, p.duplicates, p.validation, p.lag, p.authoritySkew,
+		p.nodes, p.workers, p.clients, p.documents, p.span, p.bursts, p.numbers, p.profile, p.duplicates, p.validation, p.lag, p.authoritySkew,
 		p.crash, p.errorBefore, p.errorAfter, p.stall, p.witness, p.network, p.hook, p.skew,
 		p.restarts, p.pauses, p.cuts, p.outages, p.databaseStalls, p.failovers, p.foreigns, p.lostDisks, p.certificateEnds, len(p.rules))
 }

@@ -36,9 +36,17 @@ func (w *world) tell() {
 	for _, n := range w.nodes {
 		w.at(start.Add(w.between(0, time.Minute)), n.boot)
 	}
+	var bursts []time.Time
+	for range p.bursts {
+		bursts = append(bursts, start.Add(w.between(0, p.span)))
+	}
 	for i := range p.documents {
 		c := w.clients[i%len(w.clients)]
-		at(c.create)
+		if len(bursts) > 0 {
+			w.at(bursts[w.draw(len(bursts))].Add(w.between(0, 100*time.Millisecond)), c.create)
+		} else {
+			at(c.create)
+		}
 		at(c.again)
 		at(c.look)
 		at(c.look)
