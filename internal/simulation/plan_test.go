@@ -101,7 +101,7 @@ func wrongAnswers(r *rand.Rand) []simulator.Rule {
 		service simulator.Service
 		action  simulator.Action
 	}{
-		{simulator.Result, simulator.Action{Fault: "F15", Variant: "other-encf"}},
+		{simulator.Result, simulator.Action{Fault: "F15", Variant: "other-encf", Verdict: &simulator.Verdict{Code: 2}}},
 		{simulator.Result, simulator.Action{Fault: "F15", Variant: "other-rnc"}},
 		{simulator.Result, simulator.Action{Fault: "F15", Variant: "contradiction"}},
 		{simulator.Result, simulator.Action{Fault: "F15", Variant: "unknown-code"}},

@@ -47,8 +47,9 @@
 //	F13   two trackIds for one post; it returns the: first, second; the first has the
 //	      Verdict of the action, if there is one
 //	F14   returns the trackId of the previous document
-//	F15   a verdict with: other-rnc, other-encf, contradiction, unknown-code; from the
-//	      look-up by number: other-rnc, other-code, other-total, other-buyer
+//	F15   a verdict with: other-rnc, other-encf, contradiction, unknown-code; it is the
+//	      Verdict of the action, if there is one; from the look-up by number: other-rnc,
+//	      other-code, other-total, other-buyer
 //	F16   an acceptance becomes a rejection after After look-ups
 //	F17   the Verdict of the action
 //	F18   503 from: lookups (by number), result

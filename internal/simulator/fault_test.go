@@ -241,6 +241,14 @@ func TestFaultsOfTheVerdict(t *testing.T) {
 			}
 		})
 	}
+	t.Run("F15 with a verdict", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t).login()
+		e.addRule(simulator.Rule{Action: simulator.Action{Fault: "F15", Variant: "other-encf", Verdict: &simulator.Verdict{Code: 2, Used: true}}, Count: 1})
+		if v := e.verdict(e.send(encf31(1), e.sign(invoice, encf31(1)))); v["encf"] != encf31(2) || v["codigo"] != "2" || v["secuenciaUtilizada"] != true {
+			t.Errorf("%v", v)
+		}
+	})
 	t.Run("F16 flips", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t).login()

@@ -127,6 +127,9 @@ func (c *call) resultOf(id string, d *document, code int) response {
 			tail.Used, tail.Messages = d.Verdict.Used, c.numberMessages(c.messages(d), true)
 		}
 		if c.hasFault("F15") {
+			if v := c.fault.Verdict; v != nil {
+				code, state, tail.Used = v.Code, stateName(v.Code), v.Used
+			}
 			switch c.fault.variant() {
 			case "other-rnc":
 				rnc = "101000000"
