@@ -70,7 +70,7 @@ func (t *terminal) printFindings(found []finding) error {
 		count[f.state]++
 		view.Checks[i] = findingView{f.group, f.name, f.state, f.state != stateFailed, strings.TrimSpace(f.found.String() + " " + f.action.String()), f.action.String()}
 	}
-	summary := lang.Messagef("%d ok, %d with a warning, %d failed", "%d bien, %d con advertencia, %d con falla",
+	summary := lang.Messagef("%d ok, %d with a warning, %d failed", "%d bien, %d con aviso, %d con falla",
 		count[statePassed], count[stateWarning], count[stateFailed]).In(t.language)
 	err := t.answer(view, func(w io.Writer) {
 		group := ""
@@ -88,7 +88,7 @@ func (t *terminal) printFindings(found []finding) error {
 	})
 	if err == nil && count[stateFailed] > 0 {
 		err = lang.Errorf("%d of %d checks failed: do what the lines marked FAILED say",
-			"%d de %d revisiones fallaron: haga lo que dicen las líneas marcadas FAILED", count[stateFailed], len(found))
+			"%d de %d revisiones fallaron: haga lo que dicen las líneas marcadas FALLÓ", count[stateFailed], len(found))
 	}
 	return err
 }
@@ -108,13 +108,21 @@ const (
 	findingIndent = 28
 )
 
+// mark returns the state as the findings show it.
+func (s checkState) mark() lang.Message {
+	switch s {
+	case stateFailed:
+		return lang.Messagef("FAILED", "FALLÓ")
+	case stateWarning:
+		return lang.Messagef("warning", "aviso")
+	default:
+		return lang.Messagef("ok", "bien")
+	}
+}
+
 // print writes a finding in columns: the state, the name, and the text.
 func (f finding) print(w io.Writer) {
-	mark := string(f.state)
-	if f.state == stateFailed {
-		mark = "FAILED"
-	}
-	head := fmt.Sprintf("  %-7s  %-15s  ", mark, checkName(f.name, languageOfWriter(w)))
+	head := fmt.Sprintf("  %-7s  %-15s  ", f.state.mark().In(languageOfWriter(w)), checkName(f.name, languageOfWriter(w)))
 	for _, text := range []string{f.found.In(languageOfWriter(w)), f.action.In(languageOfWriter(w))} {
 		if text == "" {
 			continue
