@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,46 +137,6 @@ func TestFirstCopyOfASubmissionThatIsAcceptedConditionally(t *testing.T) {
 				inv := w.create(fiscal.FiscalCredit, 1000)
 				w.drive(2 * time.Hour)
 				if got := w.read(inv).Status; got != fiscal.AcceptedConditional || strings.Contains(w.story(inv)+" ", " accepted ") {
-					t.Errorf("%s: %s", got, w.story(inv))
-				}
-			})
-		})
-	}
-}
-
-// oldLists lets the first lists of track ids lack all but the last one, as if they were
-// read just before the authority showed the others.
-type oldLists struct {
-	Authority
-	left atomic.Int32
-}
-
-func (o *oldLists) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
-	all, err := o.Authority.TrackIDs(ctx, id, q)
-	if len(all) > 1 && o.left.Add(-1) >= 0 {
-		all = all[len(all)-1:]
-	}
-	return all, err
-}
-
-// The look-up by number shows that our document is accepted, and the list of track ids that
-// was read before it has no accepted one. The list is read again: the acceptance may be
-// conditional.
-func TestAnAcceptanceThatTheListLacks(t *testing.T) {
-	t.Parallel()
-	for code, want := range map[int]fiscal.Status{1: fiscal.Accepted, 4: fiscal.AcceptedConditional} {
-		t.Run(string(want), func(t *testing.T) {
-			t.Parallel()
-			storetest.EachAddress(t, func(t *testing.T, address string) {
-				w := newEnv(t, address, envOptions{})
-				lists := &oldLists{Authority: w.client}
-				lists.left.Store(3)
-				w.options.Authority = lists
-				w.start()
-				w.rule(1, simulator.Reception, simulator.Action{Fault: "F13", Variant: "second", Verdict: &simulator.Verdict{Code: code}})
-				inv := w.create(fiscal.FiscalCredit, 1000)
-				w.drive(2 * time.Hour)
-				if got := w.read(inv).Status; got != want || code == 4 && strings.Contains(w.story(inv)+" ", " accepted ") || lists.left.Load() > 0 {
 					t.Errorf("%s: %s", got, w.story(inv))
 				}
 			})

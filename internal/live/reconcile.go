@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -28,8 +27,9 @@ const (
 	blindRound  = 5
 )
 
-// reconcile finds out, by number and by track id, what became of a document that may have
-// arrived. It sends the same bytes again only when the document is proven absent.
+// reconcile finds out what became of a document that may have arrived. It asks by
+// number and by track id. It sends the same bytes again only when the document is
+// proven absent.
 func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
 	issued, err := p.issued(ctx, w)
 	if err != nil {
@@ -124,24 +124,22 @@ func lastDoubt(known []evidence.Item) (last time.Time) {
 // showsSubmission reports whether a finding is about a submission that the authority has.
 func showsSubmission(f finding) bool { return f.Kind != evidence.Absent && f.Kind != evidence.Lost }
 
-// showsAcceptance reports whether a look-up by number shows that our document is accepted.
-func showsAcceptance(f finding) bool {
-	return f.Kind == evidence.State && f.Ours && f.Verdict == fiscal.VerdictAccepted
-}
-
-// arrived reports whether the findings show that a submission of ours is at the authority: a
-// look-up that shows our security code, or a verdict on our own track id.
+// arrived reports whether the findings show that a submission of ours is at the
+// authority: a look-up that shows our security code, or a verdict on our own track
+// id.
 func arrived(findings []finding) bool {
 	return slices.ContainsFunc(findings, func(f finding) bool {
 		return f.Kind == evidence.State && f.Ours || f.Kind == evidence.Verdict && !f.Found
 	})
 }
 
-// lookUpECF asks for the track ids of the number and for the verdict of each. Track ids that
-// are not known to be ours count only when a look-up shows our security code. The state of
-// the number, which does not tell a conditional acceptance from another one, is asked instead
-// only where the authority offers no list. Our document is absent when the list is empty, and
-// when the authority has rejected everything on it and does not know our security code.
+// lookUpECF asks for the track ids of the number and for the verdict of each. Track
+// ids that are not known to be ours count only when a look-up shows our security
+// code. The state of the number is asked instead only where the authority offers no list
+// of track ids: it does not tell a conditional acceptance from another one, and the list
+// does as soon as it answers. Our document is absent when the list is empty, and also when
+// the authority has rejected everything on the list and does not know our security code:
+// another issuer has used the number.
 func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, absent bool, err error) {
 	listed, err := p.authority.TrackIDs(ctx, id, query(issued))
 	if err == nil {
@@ -149,16 +147,17 @@ func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.
 	}
 	results, unknown, errResult := p.results(ctx, id, issued, append(slices.Clone(known), items(findings)...), list(err == nil || errors.Is(err, fiscal.ErrAbsent)))
 	findings = append(findings, results...)
-	tally := evidence.NewTally(append(slices.Clone(known), items(findings)...))
-	switch {
-	case err == nil && errResult == nil && unknown && tally.OthersRejected():
+	if err == nil && errResult == nil && unknown && evidence.NewTally(append(slices.Clone(known), items(findings)...)).OthersRejected() {
 		return findings, true, nil
-	case err == nil && !tally.FoundAcceptance() && slices.ContainsFunc(results, showsAcceptance):
-		return nil, false, errOldList
-	case len(listed) > 0 || slices.ContainsFunc(results, showsSubmission):
+	}
+	if len(listed) > 0 || slices.ContainsFunc(results, showsSubmission) {
 		return findings, false, errResult
-	case !errors.Is(err, fiscal.ErrAbsent):
-		return findings, err == nil, err
+	}
+	if err == nil {
+		return findings, true, nil
+	}
+	if !errors.Is(err, fiscal.ErrAbsent) {
+		return findings, false, err
 	}
 	state, found, errState := p.state(ctx, id, query(issued), issued, p.authority.State)
 	if errState != nil {
@@ -169,10 +168,6 @@ func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.
 	}
 	return append(findings, state), false, nil
 }
-
-// errOldList means that the list of track ids was read before the authority showed there
-// what it has accepted. Only the list says whether that is conditional.
-var errOldList = fmt.Errorf("%w: the list of track ids lacks the accepted submission", fiscal.ErrUnavailable)
 
 // listed returns the findings in a list of all track ids of our number.
 func (p *Plan) listed(answers []fiscal.Answer, t *evidence.Tally) []finding {
@@ -210,10 +205,13 @@ func (p *Plan) confirm(ctx context.Context, id *xmlsig.Identity, issued store.Is
 		return nil, nil
 	}
 	theirs, found, err := p.state(ctx, id, fiscal.Query{RNC: issued.RNC, ENCF: issued.ENCF}, issued, p.authority.State)
-	if err != nil || !found { // it may not have been reported yet
+	if err != nil {
 		return nil, err
 	}
-	return []finding{theirs}, nil
+	if found {
+		return []finding{theirs}, nil
+	}
+	return nil, nil // it may not have been reported yet
 }
 
 // lookUpSummary asks for the summary by number and code, and for the state of the
@@ -229,9 +227,10 @@ func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued st
 	}
 	var findings []finding
 	if found {
-		if findings = append(findings, state); state.Verdict != fiscal.VerdictRejected {
-			return findings, false, nil
-		}
+		findings = append(findings, state)
+	}
+	if found && state.Verdict != fiscal.VerdictRejected {
+		return findings, false, nil
 	}
 	tally := evidence.NewTally(append(slices.Clone(known), items(findings)...))
 	theirs, held, err := p.state(ctx, id, fiscal.Query{RNC: issued.RNC, ENCF: issued.ENCF}, issued, p.authority.State)
