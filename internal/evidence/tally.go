@@ -31,6 +31,7 @@ type Tally struct {
 // A track is one submission as the authority knows it.
 type track struct {
 	own        bool // the authority gave the track id to our submission
+	judged     bool // there is a verdict
 	closed     bool // there is a verdict, or the submission is explained otherwise
 	processing bool
 	lost       bool
@@ -137,7 +138,7 @@ func (t *Tally) judge(i Item) {
 		return
 	case fiscal.VerdictAccepted, fiscal.VerdictConditional, fiscal.VerdictRejected:
 	}
-	about.closed = true
+	about.judged, about.closed = true, true
 	switch {
 	case !about.own && i.Kind == Verdict:
 		t.found = append(t.found, i)
@@ -162,6 +163,12 @@ func (t *Tally) Owns(trackID string) bool { return t.tracks[trackID] != nil && t
 
 // Knows reports whether a track id is known.
 func (t *Tally) Knows(trackID string) bool { return t.tracks[trackID] != nil }
+
+// AllJudged reports whether the authority has accepted or rejected every track id of a
+// list.
+func (t *Tally) AllJudged(list []fiscal.Answer) bool {
+	return !slices.ContainsFunc(list, func(a fiscal.Answer) bool { return t.tracks[a.TrackID] == nil || !t.tracks[a.TrackID].judged })
+}
 
 // OpenTracks returns the track ids without a verdict, oldest first.
 func (t *Tally) OpenTracks() []string {

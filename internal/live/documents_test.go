@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,6 +139,60 @@ func TestFirstCopyOfASubmissionThatIsAcceptedConditionally(t *testing.T) {
 				w.drive(2 * time.Hour)
 				if got := w.read(inv).Status; got != fiscal.AcceptedConditional || strings.Contains(w.story(inv)+" ", " accepted ") {
 					t.Errorf("%s: %s", got, w.story(inv))
+				}
+			})
+		})
+	}
+}
+
+// oldLists lets the first lists of track ids lack all but the last one, as if they were
+// read just before the authority showed the others.
+type oldLists struct {
+	Authority
+	left atomic.Int32
+}
+
+func (o *oldLists) TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error) {
+	all, err := o.Authority.TrackIDs(ctx, id, q)
+	if len(all) > 1 && o.left.Add(-1) >= 0 {
+		all = all[len(all)-1:]
+	}
+	return all, err
+}
+
+// The look-up by number shows that our document is accepted, and the list of track ids that
+// was read before it has no accepted one. The list is read again, because the acceptance may
+// be conditional. When many lists lack it, the acceptance counts without one.
+func TestAnAcceptanceThatTheListLacks(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		code, oldLists int
+		want           fiscal.Status
+	}{
+		{1, 3, fiscal.Accepted},
+		{4, 3, fiscal.AcceptedConditional},
+		{4, 1000, fiscal.Accepted},
+	}
+	for _, c := range cases {
+		t.Run(fmt.Sprintf("code %d after %d old lists", c.code, c.oldLists), func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, func(t *testing.T, address string) {
+				w := newEnv(t, address, envOptions{})
+				lists := &oldLists{Authority: w.client}
+				lists.left.Store(int32(c.oldLists))
+				w.options.Authority = lists
+				w.start()
+				w.rule(1, simulator.Reception, simulator.Action{Fault: "F13", Variant: "second", Verdict: &simulator.Verdict{Code: c.code}})
+				inv := w.create(fiscal.FiscalCredit, 1000)
+				w.drive(2 * time.Hour)
+				if got := w.read(inv).Status; got != c.want {
+					t.Errorf("status %s, want %s: %s", got, c.want, w.story(inv))
+				}
+				if c.want == fiscal.AcceptedConditional && strings.Contains(w.story(inv)+" ", " accepted ") {
+					t.Errorf("the document was accepted before it was accepted conditionally: %s", w.story(inv))
+				}
+				if used := int32(c.oldLists) - lists.left.Load(); used < 3 {
+					t.Errorf("%d old lists were read, want at least 3", used)
 				}
 			})
 		})

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,17 +20,16 @@ import (
 var reconcilePauses = []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
 
 // A document is proven absent by so many well-formed answers that say so, so far
-// apart. Where no look-up by number exists, a document is sent once more after so
-// many rounds.
+// apart. After so many rounds, a document is sent once more where no look-up by number
+// exists, and a list of track ids is no longer taken for an old one.
 const (
 	absentTimes = 3
 	absentSpan  = time.Minute
 	blindRound  = 5
 )
 
-// reconcile finds out what became of a document that may have arrived. It asks by
-// number and by track id. It sends the same bytes again only when the document is
-// proven absent.
+// reconcile finds out, by number and by track id, what became of a document that may have
+// arrived. It sends the same bytes again only when the document is proven absent.
 func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
 	issued, err := p.issued(ctx, w)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	if issued.Summarized {
 		lookUp = p.lookUpSummary
 	}
-	findings, absent, err := lookUp(ctx, id, issued, w.Evidence)
+	findings, absent, err := lookUp(ctx, id, issued, w.Evidence, w.Job.Attempt)
 	pause := p.pause(reconcilePauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 && !errors.Is(err, fiscal.ErrAbsent) {
 		return pipeline.Step{}, p.askLater(pause, err)
@@ -124,50 +124,55 @@ func lastDoubt(known []evidence.Item) (last time.Time) {
 // showsSubmission reports whether a finding is about a submission that the authority has.
 func showsSubmission(f finding) bool { return f.Kind != evidence.Absent && f.Kind != evidence.Lost }
 
-// arrived reports whether the findings show that a submission of ours is at the
-// authority: a look-up that shows our security code, or a verdict on our own track
-// id.
+// showsAcceptance reports whether a look-up by number shows that our document is accepted.
+func showsAcceptance(f finding) bool {
+	return f.Kind == evidence.State && f.Ours && f.Verdict == fiscal.VerdictAccepted
+}
+
+// arrived reports whether the findings show that a submission of ours is at the authority: a
+// look-up that shows our security code, or a verdict on our own track id.
 func arrived(findings []finding) bool {
 	return slices.ContainsFunc(findings, func(f finding) bool {
 		return f.Kind == evidence.State && f.Ours || f.Kind == evidence.Verdict && !f.Found
 	})
 }
 
-// lookUpECF asks for the track ids of the number and for the verdict of each. Track
-// ids that are not known to be ours count only when a look-up shows our security
-// code. The state of the number is asked instead only where the authority offers no list
-// of track ids: it does not tell a conditional acceptance from another one, and the list
-// does as soon as it answers. Our document is absent when the list is empty, and also when
-// the authority has rejected everything on the list and does not know our security code:
-// another issuer has used the number.
-func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) (findings []finding, absent bool, err error) {
+// lookUpECF asks for the track ids of the number and for the verdict of each. Track ids that
+// are not known to be ours count only when a look-up shows our security code. The state of
+// the number, which does not tell a conditional acceptance from another one, is asked instead
+// only where the authority offers no list. Our document is absent when the list is empty, and
+// when the authority has rejected everything on it and does not know our security code.
+func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, round int64) (findings []finding, absent bool, err error) {
 	listed, err := p.authority.TrackIDs(ctx, id, query(issued))
 	if err == nil {
 		findings = p.listed(listed, evidence.NewTally(known))
 	}
 	results, unknown, errResult := p.results(ctx, id, issued, append(slices.Clone(known), items(findings)...), list(err == nil || errors.Is(err, fiscal.ErrAbsent)))
 	findings = append(findings, results...)
-	if err == nil && errResult == nil && unknown && evidence.NewTally(append(slices.Clone(known), items(findings)...)).OthersRejected() {
+	tally := evidence.NewTally(append(slices.Clone(known), items(findings)...))
+	switch {
+	case err == nil && errResult == nil && unknown && tally.OthersRejected():
 		return findings, true, nil
-	}
-	if len(listed) > 0 || slices.ContainsFunc(results, showsSubmission) {
+	case err == nil && round < blindRound && slices.ContainsFunc(results, showsAcceptance) && !tally.FoundAcceptance() && tally.AllJudged(listed):
+		return nil, false, errOldList
+	case len(listed) > 0 || slices.ContainsFunc(results, showsSubmission):
 		return findings, false, errResult
-	}
-	if err == nil {
-		return findings, true, nil
-	}
-	if !errors.Is(err, fiscal.ErrAbsent) {
-		return findings, false, err
+	case !errors.Is(err, fiscal.ErrAbsent):
+		return findings, err == nil, err
 	}
 	state, found, errState := p.state(ctx, id, query(issued), issued, p.authority.State)
 	if errState != nil {
 		return findings, false, fiscal.LookupError(errors.Join(err, errResult), errState)
 	}
-	if !found {
-		return findings, true, nil
+	if found {
+		findings = append(findings, state)
 	}
-	return append(findings, state), false, nil
+	return findings, !found, nil
 }
+
+// errOldList means that the list of track ids was read before the authority showed there
+// what it has accepted. Only the list says whether that is conditional.
+var errOldList = fmt.Errorf("%w: the list of track ids lacks the accepted submission", fiscal.ErrUnavailable)
 
 // listed returns the findings in a list of all track ids of our number.
 func (p *Plan) listed(answers []fiscal.Answer, t *evidence.Tally) []finding {
@@ -205,19 +210,16 @@ func (p *Plan) confirm(ctx context.Context, id *xmlsig.Identity, issued store.Is
 		return nil, nil
 	}
 	theirs, found, err := p.state(ctx, id, fiscal.Query{RNC: issued.RNC, ENCF: issued.ENCF}, issued, p.authority.State)
-	if err != nil {
+	if err != nil || !found { // it may not have been reported yet
 		return nil, err
 	}
-	if found {
-		return []finding{theirs}, nil
-	}
-	return nil, nil // it may not have been reported yet
+	return []finding{theirs}, nil
 }
 
 // lookUpSummary asks for the summary by number and code, and for the state of the
 // number when there is no such service or when another document seems to hold the
 // number.
-func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item) ([]finding, bool, error) {
+func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, _ int64) ([]finding, bool, error) {
 	state, found, err := p.state(ctx, id, query(issued), issued, p.authority.SummaryState)
 	if err != nil {
 		var errState error
@@ -227,10 +229,9 @@ func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued st
 	}
 	var findings []finding
 	if found {
-		findings = append(findings, state)
-	}
-	if found && state.Verdict != fiscal.VerdictRejected {
-		return findings, false, nil
+		if findings = append(findings, state); state.Verdict != fiscal.VerdictRejected {
+			return findings, false, nil
+		}
 	}
 	tally := evidence.NewTally(append(slices.Clone(known), items(findings)...))
 	theirs, held, err := p.state(ctx, id, fiscal.Query{RNC: issued.RNC, ENCF: issued.ENCF}, issued, p.authority.State)
