@@ -243,9 +243,10 @@ func (w *world) decide(p *parked) {
 		w.mu.Lock()
 		w.dirty = true
 		w.mu.Unlock()
-		if w.copyNext && !w.quiet {
-			w.copyNext = false
-			w.copyDatabase()
+		if w.copyIn > 0 && !w.quiet {
+			if w.copyIn--; w.copyIn == 0 {
+				w.copyDatabase()
+			}
 		}
 	}
 	switch {

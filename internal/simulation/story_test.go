@@ -40,13 +40,14 @@ func (w *world) tell() {
 	for range p.bursts {
 		bursts = append(bursts, start.Add(w.between(0, p.span)))
 	}
-	for i := range p.documents {
+	created := make([]time.Time, p.documents)
+	for i := range created {
 		c := w.clients[i%len(w.clients)]
+		created[i] = start.Add(w.between(0, p.span))
 		if len(bursts) > 0 {
-			w.at(bursts[w.draw(len(bursts))].Add(w.between(0, 100*time.Millisecond)), c.create)
-		} else {
-			at(c.create)
+			created[i] = bursts[w.draw(len(bursts))].Add(w.between(0, 100*time.Millisecond))
 		}
+		w.at(created[i], c.create)
 		at(c.again)
 		at(c.look)
 		at(c.look)
@@ -93,10 +94,13 @@ func (w *world) tell() {
 		})
 	}
 	for range p.failovers {
-		if w.draw(2) == 0 {
-			at(func() { w.copyNext = true })
-		} else {
+		switch w.draw(4) {
+		case 0:
 			at(w.copyDatabase)
+		case 1:
+			at(func() { w.copyIn = 1 })
+		default: // in the middle of the work on a new document
+			w.at(created[w.draw(len(created))], func() { w.copyIn = 1 + w.draw(5) })
 		}
 	}
 	for range p.foreigns {

@@ -175,7 +175,7 @@ type world struct {
 	uncertified bool      // the taxpayer has no valid certificate
 	epoch       int
 	copied      []time.Time
-	copyNext    bool   // a standby falls behind at the next commit
+	copyIn      int    // a standby falls behind after so many commits; 0 is never
 	copyFile    string // an older copy of the database
 	copiedAt    time.Time
 	dueJobs     time.Time
