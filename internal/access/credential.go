@@ -3,8 +3,10 @@ package access
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
@@ -75,15 +77,38 @@ func (c *Credentials) Issue(ctx context.Context, terms Terms) (apikey.Key, store
 		return apikey.Key{}, store.Credential{}, err
 	}
 	err = c.store.Update(ctx, func(tx *store.Tx) error {
+		if err := lockPepper(ctx, tx, made.PepperVersion); err != nil {
+			return err
+		}
 		if err := tx.UseForm(ctx, made.Scope(), terms.Form, "create_credential", made.ID, made.CreatedAt); err != nil {
 			return err
 		}
 		return tx.CreateCredential(ctx, made)
 	})
+	if errors.Is(err, errDropped) {
+		if err = c.ring.Reload(ctx); err == nil {
+			return c.Issue(ctx, terms)
+		}
+	}
 	if err != nil {
 		return apikey.Key{}, store.Credential{}, err
 	}
 	return key, made, nil
+}
+
+// errDropped means that a version of the pepper was dropped, and this node has not loaded
+// the newest one yet.
+var errDropped = errors.New("access: the pepper was dropped in the meantime")
+
+// lockPepper makes the drop of a pepper wait until the transaction ends, so that the drop
+// sees the credential that the transaction adds. It fails with errDropped when the drop was
+// first.
+func lockPepper(ctx context.Context, tx *store.Tx, version int64) error {
+	secrets, err := tx.LockSecrets(ctx)
+	if err == nil && !slices.ContainsFunc(secrets, func(s store.Secret) bool { return s.Kind == kindPepper && s.Version == version }) {
+		err = errDropped
+	}
+	return err
 }
 
 // Rotate issues a new credential with the same terms and the same lifetime as the old
@@ -129,6 +154,9 @@ func (c *Credentials) RotateOnce(ctx context.Context, form store.Form, id string
 		return apikey.Key{}, store.Credential{}, err
 	}
 	err = c.store.Update(ctx, func(tx *store.Tx) error {
+		if err := lockPepper(ctx, tx, made.PepperVersion); err != nil {
+			return err
+		}
 		if err := tx.UseForm(ctx, made.Scope(), form, "rotate_credential", made.ID, now); err != nil {
 			return err
 		}
@@ -143,6 +171,11 @@ func (c *Credentials) RotateOnce(ctx context.Context, form store.Form, id string
 		}
 		return tx.CreateCredential(ctx, made)
 	})
+	if errors.Is(err, errDropped) {
+		if err = c.ring.Reload(ctx); err == nil {
+			return c.RotateOnce(ctx, form, id, overlap)
+		}
+	}
 	if err != nil {
 		return apikey.Key{}, store.Credential{}, err
 	}

@@ -50,13 +50,21 @@ func KeyVersions(ctx context.Context, s *store.Store) ([]KeyVersion, error) {
 		}
 	}
 	for i := range all {
-		for _, c := range credentials {
-			if all[i].Kind == kindPepper && c.PepperVersion == all[i].Version && c.Live(s.Now()) {
-				all[i].Credentials++
-			}
+		if all[i].Kind == kindPepper {
+			all[i].Credentials = usableWith(credentials, all[i].Version, s.Now())
 		}
 	}
 	return all, nil
+}
+
+// usableWith counts the credentials that can be used and have a version of the pepper.
+func usableWith(all []store.Credential, pepper int64, now time.Time) (count int) {
+	for _, c := range all {
+		if c.PepperVersion == pepper && c.Live(now) {
+			count++
+		}
+	}
+	return count
 }
 
 // RotateKey adds a new version of a key. Every running node loads it within seconds. Older
@@ -89,7 +97,7 @@ func RotateKey(ctx context.Context, s *store.Store, keys *seal.Keys, kind string
 			if err := lockMaster(ctx, tx, master); err != nil {
 				return err
 			}
-			return rotateKey(ctx, tx, secret, all, drop)
+			return rotateKey(ctx, tx, secret, all, drop, s.Now())
 		})
 		if !errors.Is(err, errRotated) {
 			return made, err
@@ -99,7 +107,7 @@ func RotateKey(ctx context.Context, s *store.Store, keys *seal.Keys, kind string
 
 // rotateKey stores a new version. It fails with errRotated when another process has added
 // the same version.
-func rotateKey(ctx context.Context, tx *store.Tx, secret store.Secret, before []KeyVersion, drop bool) error {
+func rotateKey(ctx context.Context, tx *store.Tx, secret store.Secret, before []KeyVersion, drop bool, now time.Time) error {
 	stored, err := tx.Secrets(ctx, secret.Kind)
 	if err != nil {
 		return err
@@ -114,7 +122,7 @@ func rotateKey(ctx context.Context, tx *store.Tx, secret store.Secret, before []
 	if drop {
 		after["dropped"] = len(before)
 		for _, old := range before {
-			if err := dropKey(ctx, tx, old); err != nil {
+			if err := dropKey(ctx, tx, old, now); err != nil {
 				return err
 			}
 		}
@@ -135,16 +143,27 @@ func DropKey(ctx context.Context, s *store.Store, kind string, version int64) er
 		return store.ErrNotFound
 	}
 	return s.Update(ctx, func(tx *store.Tx) error {
-		if err := dropKey(ctx, tx, all[i]); err != nil {
+		if _, err := tx.LockSecrets(ctx); err != nil {
+			return err
+		}
+		if err := dropKey(ctx, tx, all[i], s.Now()); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, store.Change{Action: "key.drop", Object: "key:" + kind, After: map[string]any{"version": version}})
 	})
 }
 
-// dropKey deletes a version of a key, and the mark of a pepper.
-func dropKey(ctx context.Context, tx *store.Tx, old KeyVersion) error {
+// dropKey deletes a version of a key, and the mark of a pepper. The transaction has locked
+// the secrets, so no credential is added meanwhile; dropKey counts them itself, because one
+// may have been added since the versions were listed.
+func dropKey(ctx context.Context, tx *store.Tx, old KeyVersion, now time.Time) error {
 	newest, err := tx.Secrets(ctx, old.Kind)
+	needed := 0
+	if err == nil && old.Kind == kindPepper {
+		var credentials []store.Credential
+		credentials, err = tx.Credentials(ctx)
+		needed = usableWith(credentials, old.Version, now)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -154,9 +173,9 @@ func dropKey(ctx context.Context, tx *store.Tx, old KeyVersion) error {
 	case old.Kind == kindAudit:
 		return lang.Errorf("%s: it verifies the checkpoints that it has signed",
 			"%s: verifica los puntos de control que firmó", ErrKeyNeeded)
-	case old.Credentials > 0:
+	case needed > 0:
 		return lang.Errorf("%s: %d usable credentials have pepper %d; rotate or revoke each of them first (fiscalhub credential list)",
-			"%s: cantidad de credenciales utilizables: %d, con la versión %d de pepper; rote o revoque primero cada una (fiscalhub credential list)", ErrKeyNeeded, old.Credentials, old.Version)
+			"%s: cantidad de credenciales utilizables: %d, con la versión %d de pepper; rote o revoque primero cada una (fiscalhub credential list)", ErrKeyNeeded, needed, old.Version)
 	}
 	if old.Kind == kindPepper {
 		if err := tx.DropSecret(ctx, kindBound, old.Version); err != nil {

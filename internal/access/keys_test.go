@@ -84,6 +84,7 @@ func TestADroppedKeyIsNotAccepted(t *testing.T) {
 func TestAPepperIsDroppedAfterItsCredentials(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e *env) {
 		old, made := e.issue(e.terms())
+		behind := e.node()
 		_, err := RotateKey(t.Context(), e.store, e.master, kindPepper, true)
 		if !errors.Is(err, ErrKeyNeeded) {
 			t.Fatalf("with a usable credential: %v, want ErrKeyNeeded", err)
@@ -95,6 +96,11 @@ func TestAPepperIsDroppedAfterItsCredentials(t *testing.T) {
 		if err := DropKey(t.Context(), e.store, kindPepper, 1); !errors.Is(err, ErrKeyNeeded) {
 			t.Errorf("with a usable credential: %v, want ErrKeyNeeded", err)
 		}
+		listed := KeyVersion{Kind: kindPepper, Version: 1} // before the credential was added
+		err = e.store.Update(t.Context(), func(tx *store.Tx) error { return dropKey(t.Context(), tx, listed, e.now()) })
+		if !errors.Is(err, ErrKeyNeeded) {
+			t.Errorf("with a credential that was added later: %v, want ErrKeyNeeded", err)
+		}
 		fresh, successor, err := e.Rotate(t.Context(), made.ID, 0)
 		e.must(err)
 		if successor.PepperVersion != 2 {
@@ -102,7 +108,13 @@ func TestAPepperIsDroppedAfterItsCredentials(t *testing.T) {
 		}
 		e.advance(time.Second)
 		e.must(DropKey(t.Context(), e.store, kindPepper, 1))
+		late, added, err := NewCredentials(e.store, behind, e.now).Issue(t.Context(), e.terms())
+		e.must(err)
+		if added.PepperVersion != 2 {
+			t.Errorf("a new credential has pepper %d, want 2", added.PepperVersion)
+		}
 		e.must(e.ring.Reload(t.Context()))
+		e.wantValid("of a node that had loaded only the dropped pepper", late)
 		e.wantDenied("without its pepper", old)
 		e.wantValid("of the new pepper", fresh)
 		for _, tt := range []struct {
