@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fiscalhub/fiscalhub/client"
+	"github.com/fiscalhub/fiscalhub/internal/bulk"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
@@ -36,14 +37,14 @@ func (c checkCmd) Run(t *terminal) error {
 	if t.cli.JSON {
 		language = lang.English
 	}
-	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(3), client.WithLanguage(string(language)))
+	api, err := newAPIClient(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(3), client.WithLanguage(string(language)))
 	if err != nil {
-		return usageError{lang.OfError(err)}
+		return err
 	}
 	k := checker{t: t, api: api, id: uuid.NewString()}
 	var view checkView
 	var lines [][]string // the names and details in the language of the reader
-	failed := 0
+	failed, advice := 0, lang.Message{}
 	for _, check := range []struct {
 		name lang.Message
 		run  func() (lang.Message, error)
@@ -58,8 +59,11 @@ func (c checkCmd) Run(t *terminal) error {
 	} {
 		detail, err := check.run()
 		if err != nil {
+			if failed == 0 {
+				advice = adviceOfAnswer(err)
+			}
 			failed++
-			detail = lang.OfError(err)
+			detail = lang.OfError(bulk.AnswerError(err))
 		}
 		view.Checks = append(view.Checks, checkResult{check.name.String(), err == nil, printable(detail.String())})
 		lines = append(lines, []string{check.name.In(t.language), detail.In(t.language)})
@@ -74,8 +78,7 @@ func (c checkCmd) Run(t *terminal) error {
 		}
 	})
 	if err == nil && failed > 0 {
-		err = lang.Errorf("%d of %d checks failed",
-			"%d de %d comprobaciones fallaron", failed, len(view.Checks))
+		err = lang.Errorf("%d of %d checks failed.%s", "%d de %d comprobaciones fallaron.%s", failed, len(view.Checks), advice)
 	}
 	return err
 }
@@ -199,5 +202,5 @@ func refusal(err error, code client.Code) (*client.Error, error) {
 	if err == nil {
 		err = lang.Errorf("the request succeeded", "la solicitud tuvo éxito")
 	}
-	return nil, lang.Errorf("the request must fail with %s: %s", "la solicitud debe fallar con %s: %s", code, err)
+	return nil, lang.Errorf("the request must fail with %s: %s", "la solicitud debe fallar con %s: %s", code, bulk.AnswerError(err))
 }

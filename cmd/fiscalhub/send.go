@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/client"
@@ -54,16 +53,16 @@ func (c sendCmd) Run(t *terminal) error {
 	// Each worker keeps its connection; the default transport keeps two in all.
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: c.Parallel}
 	defer transport.CloseIdleConnections()
-	api, err := client.New(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(attemptsOfSend), client.WithLanguage(string(t.language)),
+	api, err := newAPIClient(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(attemptsOfSend), client.WithLanguage(string(t.language)),
 		client.WithHTTPClient(&http.Client{Transport: transport, Timeout: timeoutOfSend}))
 	if err != nil {
-		return usageError{lang.OfError(err)}
+		return err
 	}
 	path := c.Journal
 	if path == "" {
 		path = c.File + ".journal"
 	}
-	journal, err := bulk.OpenJournal(path, strings.TrimRight(c.BaseURL, "/"), c.Taxpayer)
+	journal, err := bulk.OpenJournal(path, apiBase(c.BaseURL), c.Taxpayer)
 	if errors.Is(err, bulk.ErrOtherJournal) {
 		return lang.Errorf("%s: name another file with --journal", "%s: indique otro archivo con --journal", err)
 	}
@@ -128,10 +127,10 @@ func (c sendCmd) send(t *terminal, s *bulk.Sender, lines []*bulk.Line) error {
 	}
 	if err := s.Send(t.ctx, lines); err != nil {
 		again := lang.Messagef("%d of %d invoices were sent. Run the same command again to send the others; no invoice is made twice",
-			"se enviaron %d de %d facturas. Ejecute el mismo comando otra vez para enviar las demás; ninguna factura se crea dos veces",
+			"Enviadas: %d de %d facturas. Ejecute el mismo comando otra vez para enviar las demás; ninguna factura se crea dos veces",
 			countSent(bulk.Results(lines, s.Journal, t.language)), total)
 		if t.ctx.Err() == nil {
-			return lang.Errorf("%s. %s%s", "%s. %s%s", err, adviceOfSend(err), again)
+			return lang.Errorf("%s.%s %s", "%s.%s %s", err, adviceOfAnswer(err), again)
 		}
 		return t.interrupted(err, again)
 	}
@@ -160,15 +159,16 @@ func countSent(results []bulk.Result) int {
 	return sent
 }
 
-// adviceOfSend returns what to change before the command is run again.
-func adviceOfSend(err error) lang.Message {
+// adviceOfAnswer returns a sentence about what to change before the command is run again,
+// after a space, or nothing.
+func adviceOfAnswer(err error) lang.Message {
 	var refused *client.Error
 	var unreachable *net.OpError
 	switch {
 	case errors.As(err, &refused) && (refused.HTTPStatus == http.StatusUnauthorized || refused.HTTPStatus == http.StatusForbidden):
-		return lang.Messagef("Check --key and --taxpayer. ", "Revise --key y --taxpayer. ")
+		return lang.Messagef(" Check --key and --taxpayer.", " Revise --key y --taxpayer.")
 	case errors.As(err, &unreachable):
-		return lang.Messagef("Check --base-url, and that the service runs. ", "Revise --base-url y que el servicio esté en marcha. ")
+		return lang.Messagef(" Check --base-url, and that the service runs.", " Revise --base-url y que el servicio esté en marcha.")
 	}
 	return lang.Message{}
 }

@@ -92,7 +92,7 @@ func (s *Sender) send(ctx context.Context, l *Line) error {
 	case refused:
 		r.Status, r.Error = Refused, refusal
 	default:
-		return lang.Errorf("line %d: %s", "línea %d: %s", l.Number, err)
+		return lang.Errorf("line %d: %s", "línea %d: %s", l.Number, AnswerError(err))
 	}
 	return s.record(l, r)
 }
@@ -105,7 +105,7 @@ func (s *Sender) wait(ctx context.Context, l *Line) error {
 	for {
 		now, err := s.API.Invoice(ctx, r.InvoiceID, client.WithWait(waitStep))
 		if err != nil {
-			return lang.Errorf("line %d: %s", "línea %d: %s", l.Number, err)
+			return lang.Errorf("line %d: %s", "línea %d: %s", l.Number, AnswerError(err))
 		}
 		r.Status = string(now.Data.Status)
 		if final(r.Status) {

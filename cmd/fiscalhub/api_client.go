@@ -1,0 +1,36 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/fiscalhub/fiscalhub/client"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
+)
+
+// apiBase returns the address of a service. A user may add the version of the API, as serve
+// prints it.
+func apiBase(url string) string {
+	return strings.TrimRight(strings.TrimSuffix(strings.TrimRight(url, "/"), "/v1"), "/")
+}
+
+// newAPIClient returns a client of the API for a command that has the flags --base-url,
+// --taxpayer and --key.
+func newAPIClient(baseURL, key, taxpayer string, options ...client.Option) (*client.Client, error) {
+	api, err := client.New(apiBase(baseURL), key, taxpayer, options...)
+	printable := func(r rune) bool { return r > ' ' && r <= '~' }
+	switch {
+	case err == nil:
+		return api, nil
+	case len(taxpayer) != 36 || uuid.Validate(taxpayer) != nil:
+		return nil, usageError{lang.Messagef("--taxpayer: %q is not the id of a taxpayer, which is a UUID",
+			"--taxpayer: %q no es el id de un contribuyente, que es un UUID", taxpayer)}
+	case key == "" || strings.ContainsFunc(key, func(r rune) bool { return !printable(r) }):
+		return nil, usageError{lang.Messagef("--key: the API key is empty or has characters that no key has",
+			"--key: la clave de API está vacía o tiene caracteres que ninguna clave tiene")}
+	default:
+		return nil, usageError{lang.Messagef("--base-url: %q must be an address with http or https and a host, without user, query and fragment",
+			"--base-url: %q debe ser una dirección con http o https y un servidor, sin usuario, parámetros ni fragmento", baseURL)}
+	}
+}
