@@ -19,14 +19,14 @@ func apiBase(url string) string {
 // --taxpayer and --key.
 func newAPIClient(baseURL, key, taxpayer string, options ...client.Option) (*client.Client, error) {
 	api, err := client.New(apiBase(baseURL), key, taxpayer, options...)
-	printable := func(r rune) bool { return r > ' ' && r <= '~' }
+	hidden := func(r rune) bool { return r <= ' ' || r > '~' }
 	switch {
 	case err == nil:
 		return api, nil
 	case len(taxpayer) != 36 || uuid.Validate(taxpayer) != nil:
 		return nil, usageError{lang.Messagef("--taxpayer: %q is not the id of a taxpayer, which is a UUID",
 			"--taxpayer: %q no es el id de un contribuyente, que es un UUID", taxpayer)}
-	case key == "" || strings.ContainsFunc(key, func(r rune) bool { return !printable(r) }):
+	case key == "" || strings.ContainsFunc(key, hidden):
 		return nil, usageError{lang.Messagef("--key: the API key is empty or has characters that no key has",
 			"--key: la clave de API está vacía o tiene caracteres que ninguna clave tiene")}
 	default:
