@@ -69,7 +69,7 @@ func (c sendCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	err = c.send(t, &bulk.Sender{API: api, Journal: journal, Parallel: c.Parallel}, lines)
+	err = c.send(t, &bulk.Sender{API: api, Journal: journal, Parallel: c.Parallel, Language: t.language}, lines)
 	results := bulk.Results(lines, journal, t.language)
 	return errors.Join(c.report(t, results, err), journal.Close())
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
-// An answerError is an answer of the service that reports an error, in both languages.
+// An answerError is an error of the client, in both languages.
 type answerError struct {
 	lang.Message
 	cause error
@@ -20,11 +20,17 @@ func (e *answerError) Error() string { return e.String() }
 // Unwrap returns the error of the client.
 func (e *answerError) Unwrap() error { return e.cause }
 
-// AnswerError says in both languages what the service answered to a request that failed.
-// Other errors stay as they are.
+// AnswerError says in both languages what the service answered to a request that failed,
+// or that it did not answer. Other errors stay as they are.
 func AnswerError(err error) error {
-	var answer *client.Error
-	if !errors.As(err, &answer) {
+	var (
+		answer *client.Error
+		none   *client.ConnectionError
+	)
+	switch {
+	case errors.As(err, &none):
+		return &answerError{cause: err, Message: lang.Messagef("the service does not answer: %s [%s]", "el servicio no responde: %s [%s]", none.Err, none.RequestID)}
+	case !errors.As(err, &answer):
 		return err
 	}
 	text := lang.Literal(answer.Message)

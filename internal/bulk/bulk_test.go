@@ -176,17 +176,23 @@ func TestARefusedInvoiceDoesNotStopTheOthers(t *testing.T) {
 	s := &service{made: make(map[string]string)}
 	s.fail = func(_ int, key string) error {
 		if key == lines[1].Key() {
-			return &client.Error{HTTPStatus: http.StatusConflict, Code: client.CodeExternalIDConflict, Message: "taken"}
+			return &client.Error{
+				HTTPStatus: http.StatusConflict, Code: client.CodeExternalIDConflict, Message: "ya existe",
+				Details: []client.Detail{{Field: "external_id", Message: "ya se usa"}}, RequestID: "req_1",
+			}
 		}
 		return nil
 	}
 	j := openJournal(t, filepath.Join(t.TempDir(), "journal"))
-	if err := (&bulk.Sender{API: s, Journal: j, Parallel: 2, Progress: func(bulk.Result) {}}).Send(t.Context(), lines); err != nil {
+	if err := (&bulk.Sender{API: s, Journal: j, Parallel: 2, Language: lang.Spanish, Progress: func(bulk.Result) {}}).Send(t.Context(), lines); err != nil {
 		t.Fatal(err)
 	}
 	results := bulk.Results(lines, j, lang.English)
-	if results[0].InvoiceID == "" || results[2].InvoiceID == "" || results[1].Status != bulk.Refused || !strings.Contains(results[1].Error, "taken") {
+	if results[0].InvoiceID == "" || results[2].InvoiceID == "" || results[1].Status != bulk.Refused {
 		t.Errorf("%+v", results)
+	}
+	if got, want := results[1].Error, "el servicio respondió 409 external_id_conflict: ya existe (external_id: ya se usa; 1 en total) [req_1]"; got != want {
+		t.Errorf("the reason is %q, want %q", got, want)
 	}
 	// A wrong API key concerns every invoice.
 	s.fail = func(int, string) error { return &client.Error{HTTPStatus: http.StatusUnauthorized, Message: "no"} }

@@ -23,7 +23,8 @@ type API interface {
 type Sender struct {
 	API      API
 	Journal  *Journal
-	Parallel int // requests at the same time
+	Parallel int           // requests at the same time
+	Language lang.Language // of the reasons for which the service refuses invoices
 	// Progress receives a result after each line. It is called by one goroutine at a time.
 	Progress func(Result)
 
@@ -86,11 +87,11 @@ func (s *Sender) each(ctx context.Context, lines []*Line, choose func(*Line) boo
 func (s *Sender) send(ctx context.Context, l *Line) error {
 	r := Result{Line: l.Number, ExternalID: l.ExternalID}
 	made, err := s.API.CreateInvoiceJSON(ctx, l.Key(), l.Body)
-	switch refusal, refused := refusalOf(err); {
+	switch {
 	case err == nil:
 		r.Status, r.InvoiceID = string(made.Data.Status), made.Data.ID
-	case refused:
-		r.Status, r.Error = Refused, refusal
+	case refusesInvoice(err):
+		r.Status, r.Error = Refused, lang.ErrorText(AnswerError(err), s.Language)
 	default:
 		return lang.Errorf("line %d: %s", "línea %d: %s", l.Number, AnswerError(err))
 	}
@@ -130,18 +131,18 @@ func (s *Sender) record(l *Line, r Result) error {
 	return nil
 }
 
-// refusalOf reports whether an error concerns this invoice alone, and why the service
-// refused it. Other invoices may still be taken.
-func refusalOf(err error) (string, bool) {
+// refusesInvoice reports whether the service refuses this invoice alone. It may still take
+// others.
+func refusesInvoice(err error) bool {
 	var e *client.Error
 	if !errors.As(err, &e) {
-		return "", false
+		return false
 	}
 	switch e.HTTPStatus {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return e.Error(), true
+		return true
 	default:
-		return "", false
+		return false
 	}
 }
 
