@@ -16,7 +16,8 @@ func apiBase(url string) string {
 }
 
 // newAPIClient returns a client of the API for a command that has the flags --base-url,
-// --taxpayer and --key.
+// --taxpayer and --key. The errors do not show the values: any of them may contain a secret
+// by mistake.
 func newAPIClient(baseURL, key, taxpayer string, options ...client.Option) (*client.Client, error) {
 	api, err := client.New(apiBase(baseURL), key, taxpayer, options...)
 	hidden := func(r rune) bool { return r <= ' ' || r > '~' }
@@ -24,13 +25,13 @@ func newAPIClient(baseURL, key, taxpayer string, options ...client.Option) (*cli
 	case err == nil:
 		return api, nil
 	case len(taxpayer) != 36 || uuid.Validate(taxpayer) != nil:
-		return nil, usageError{lang.Messagef("--taxpayer: %q is not the id of a taxpayer, which is a UUID",
-			"--taxpayer: %q no es el id de un contribuyente, que es un UUID", taxpayer)}
+		return nil, usageError{lang.Messagef("--taxpayer: must be the id of a taxpayer, which is a UUID; you got it with the API key",
+			"--taxpayer: debe ser el id de un contribuyente, que es un UUID; lo recibió con la clave de API")}
 	case key == "" || strings.ContainsFunc(key, hidden):
-		return nil, usageError{lang.Messagef("--key: the API key is empty or has characters that no key has",
-			"--key: la clave de API está vacía o tiene caracteres que ninguna clave tiene")}
+		return nil, usageError{lang.Messagef("--key: the API key is empty or has characters that no key has; copy it again",
+			"--key: la clave de API está vacía o tiene caracteres que ninguna clave tiene; cópiela otra vez")}
 	default:
-		return nil, usageError{lang.Messagef("--base-url: %q must be an address with http or https and a host, without user, query and fragment",
-			"--base-url: %q debe ser una dirección con http o https y un servidor, sin usuario, parámetros ni fragmento", baseURL)}
+		return nil, usageError{lang.Messagef("--base-url: must be an address with http or https and a host, such as https://api.example.com, without user, query and fragment",
+			"--base-url: debe ser una dirección con http o https y un servidor, como https://api.example.com, sin usuario, parámetros ni fragmento")}
 	}
 }

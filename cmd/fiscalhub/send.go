@@ -127,7 +127,7 @@ func (c sendCmd) send(t *terminal, s *bulk.Sender, lines []*bulk.Line) error {
 	}
 	if err := s.Send(t.ctx, lines); err != nil {
 		again := lang.Messagef("%d of %d invoices were sent. Run the same command again to send the others; no invoice is made twice",
-			"Enviadas: %d de %d facturas. Ejecute el mismo comando otra vez para enviar las demás; ninguna factura se crea dos veces",
+			"%d de %d facturas enviadas. Ejecute el mismo comando otra vez para enviar las demás; ninguna factura se crea dos veces",
 			countSent(bulk.Results(lines, s.Journal, t.language)), total)
 		if t.ctx.Err() == nil {
 			return lang.Errorf("%s.%s %s", "%s.%s %s", err, adviceOfAnswer(err), again)
