@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -171,17 +172,26 @@ func failedSeeds(t *testing.T) []uint64 {
 
 // Nothing that clients, the authority, buyers and receivers of webhooks see breaks a
 // promise, whatever fails when. The test runs the seeds that ever failed, and as many new
-// ones as SIMULATE_NEW says.
+// ones as SIMULATE_NEW says. A run uses one processor, so each processor of the machine
+// gets a process with a part of the new seeds.
 func TestSimulationFindsNoViolation(t *testing.T) {
-	seeds, first := failedSeeds(t), rand.Uint64N(1<<40)
-	for i := range number(t, "SIMULATE_NEW", 200) {
-		seeds = append(seeds, first+i)
+	first, count := rand.Uint64N(1<<40), number(t, "SIMULATE_NEW", 200)
+	processes := min(uint64(runtime.NumCPU()), count)
+	var all sync.WaitGroup
+	for i := range processes {
+		begin, end := count*i/processes, count*(i+1)/processes
+		all.Go(func() {
+			if out, err := simulateInProcess(t, first+begin, end-begin, ""); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
 	}
-	for _, seed := range seeds {
+	for _, seed := range failedSeeds(t) {
 		if !simulate(t, seed).report(t) {
-			return
+			break
 		}
 	}
+	all.Wait()
 }
 
 // One seed is one run: everything happens at the same instant in the same order, also in
@@ -207,18 +217,25 @@ func TestOneSeedGivesOneTrace(t *testing.T) {
 // traceOfProcess returns the trace of a seed that another process runs.
 func traceOfProcess(t *testing.T, seed uint64) string {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), program, "-test.run=^TestSimulate$")
-	cmd.Env = append(os.Environ(), "SIMULATE_SEEDS=1", fmt.Sprintf("SIMULATE_FIRST=%d", seed), "SIMULATE_TRACE=1")
-	out, err := cmd.CombinedOutput()
-	trace, _, found := strings.Cut(string(out), "\n1 of 1 seeds")
+	out, err := simulateInProcess(t, seed, 1, "1")
+	trace, _, found := strings.Cut(out, "\n1 of 1 seeds")
 	if err != nil || !found {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return trace
+}
+
+// simulateInProcess runs seeds in another process, and returns what it prints.
+func simulateInProcess(t *testing.T, first, seeds uint64, trace string) (string, error) {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^TestSimulate$")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("SIMULATE_SEEDS=%d", seeds), fmt.Sprintf("SIMULATE_FIRST=%d", first), "SIMULATE_TRACE="+trace)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // TestSimulate runs as many seeds as SIMULATE_SEEDS says, from SIMULATE_FIRST on or from a
