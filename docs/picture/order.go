@@ -18,13 +18,13 @@ func (l *layout) uncross() {
 	}
 	for improved := true; improved; {
 		improved = false
-		for r, row := range l.rows {
-			now := l.crossings(r-1) + l.crossings(r)
+		for _, row := range l.rows {
 			for i := range row {
 				for j := i + 1; j < len(row); j++ {
+					before := crossings(row, i, j)
 					swap(row, i, j)
-					if then := l.crossings(r-1) + l.crossings(r); then < now {
-						now, improved = then, true
+					if crossings(row, i, j) < before {
+						improved = true
 					} else {
 						swap(row, i, j)
 					}
@@ -34,20 +34,25 @@ func (l *layout) uncross() {
 	}
 }
 
-// crossings counts the crossings between row r and the next one. Lines to the
-// same target join and do not cross.
-func (l *layout) crossings(r int) int {
-	if r < 0 || r+1 >= len(l.rows) {
-		return 0
+// crossings counts the crossings of the lines of the nodes i and j of a row with each
+// other and with those of the nodes between them. A swap of both changes no others.
+func crossings(row []*node, i, j int) int {
+	count := pairCrossings(row[i], row[j])
+	for _, n := range row[i+1 : j] {
+		count += pairCrossings(row[i], n) + pairCrossings(n, row[j])
 	}
+	return count
+}
+
+// pairCrossings counts the crossings between the lines of a node and of another one that
+// is right of it. Lines that meet in a node do not cross there.
+func pairCrossings(left, right *node) int {
 	count := 0
-	for i, a := range l.rows[r] {
-		for _, b := range l.rows[r][i+1:] {
-			for _, x := range a.down {
-				for _, y := range b.down {
-					if x.index > y.index {
-						count++
-					}
+	for _, ends := range [2][2][]*node{{left.up, right.up}, {left.down, right.down}} {
+		for _, x := range ends[0] {
+			for _, y := range ends[1] {
+				if x.index > y.index {
+					count++
 				}
 			}
 		}
