@@ -60,6 +60,10 @@ type engine struct {
 	// engine can. check receives the number of rows that each statement
 	// changed; batch commits when check returns nil.
 	batch func(ctx context.Context, statements []statement, check func(rows []int64) error) error
+	// insert is batch for statements INSERT … VALUES that insert one row each; check must
+	// accept that. The engine may commit them together with those of other callers.
+	insert func(ctx context.Context, statements []statement, check func(rows []int64) error) error
+	saved  func() int64 // how many statements of insert were not run, because others did their work
 	// migration runs fn, which may take as long as it needs. It waits until no
 	// other process migrates the database. step runs one transaction.
 	migration func(ctx context.Context, log *slog.Logger, fn func(step migrationStep) error) error

@@ -47,6 +47,61 @@ func TestAReplayReturnsTheFirstAnswerOfAKey(t *testing.T) {
 	})
 }
 
+// Registrations that share a commit do not know of each other: a key that exists and an
+// external id that is taken concern nobody else.
+func TestConcurrentRegistrationsAreIndependent(t *testing.T) {
+	t.Parallel()
+	const clients, each = 32, 20
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		scope := addScope(t, s)
+		before := s.WorkCount().Commits
+		var made, repeated, taken atomic.Int64
+		together(clients, func(client int) {
+			for i := range each {
+				// Every fifth key and every seventh external id is one that all clients use.
+				id := fmt.Sprintf("%d-%d", client, i)
+				r := sampleRegistration(sampleInvoice(scope, id))
+				r.Answer.Key = id
+				if i%5 == 4 {
+					r.Answer.Key = name("key", i)
+				}
+				if i%7 == 6 {
+					r.Invoice.ExternalID = name("external", i)
+				}
+				if i%2 == 1 {
+					r.Job = &store.Job{Scope: scope, DocumentID: r.Invoice.DocumentID, Plan: "live", Stage: "issue", RunAt: noon, CreatedAt: noon}
+				}
+				known, err := s.Register(t.Context(), r)
+				switch {
+				case errors.Is(err, store.ErrExternalIDTaken):
+					taken.Add(1)
+				case err != nil:
+					t.Errorf("registration %s: %v", id, err)
+				case known != nil:
+					repeated.Add(1)
+				default:
+					made.Add(1)
+					if got, err := s.Answer(t.Context(), scope, r.Answer.Operation, r.Answer.Key); err != nil || got.ObjectID != r.Invoice.ID {
+						t.Errorf("registration %s: the stored answer has %s, %v; want %s", id, got.ObjectID, err, r.Invoice.ID)
+					}
+				}
+			}
+		})
+		// 4 keys and 2 external ids are used by all clients, and one of each client wins.
+		if want := [3]int64{clients*(each-6) + 6, 4 * (clients - 1), 2 * (clients - 1)}; [3]int64{made.Load(), repeated.Load(), taken.Load()} != want {
+			t.Errorf("%d made, %d repeated, %d taken; want %v", made.Load(), repeated.Load(), taken.Load(), want)
+		}
+		for _, table := range []string{"invoices", "history", "idempotency"} {
+			if n := count(t, s, table); int64(n) != made.Load() {
+				t.Errorf("%d rows of %s, want %d", n, table, made.Load())
+			}
+		}
+		if commits := s.WorkCount().Commits - before; commits >= made.Load() {
+			t.Errorf("%d commits for %d registrations: none shared a commit", commits, made.Load())
+		}
+	})
+}
+
 // A key is unique for an environment, a taxpayer and an operation. Keys that differ only
 // by case or by a space are different keys.
 func TestAKeyIsIndependentInEveryScope(t *testing.T) {

@@ -125,10 +125,13 @@ func openPostgresConfig(ctx context.Context, config *pgx.ConnConfig) (*engine, e
 		return nil, errors.Join(err, db.Close())
 	}
 	p := &postgres{db: db, config: config}
+	shared := &sharedBatches{run: p.batch}
 	return &engine{
 		read:      db,
 		update:    p.update,
 		batch:     p.batch,
+		insert:    shared.batch,
+		saved:     shared.saved.Load,
 		migration: p.migration,
 		clock:     p.clock,
 		commits:   p.commits.Load,

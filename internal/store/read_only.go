@@ -21,8 +21,10 @@ var errReadOnly = errors.New("store: the database was opened only to read it")
 func readOnlyEngine(e *engine) *engine {
 	e.update = func(context.Context, func(querier) error) error { return errReadOnly }
 	e.batch = func(context.Context, []statement, func([]int64) error) error { return errReadOnly }
+	e.insert = e.batch
 	e.migration = func(context.Context, *slog.Logger, func(migrationStep) error) error { return errReadOnly }
 	e.commits = func() int64 { return 0 }
+	e.saved = e.commits
 	return e
 }
 

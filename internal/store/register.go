@@ -45,7 +45,8 @@ func (s *Store) Register(ctx context.Context, r Registration) (known *Answer, er
 		return nil
 	}
 	if r.Audit == nil {
-		err = s.batch(ctx, statements, check)
+		s.statements.Add(int64(len(statements)))
+		err = s.guard(func() error { return s.e.insert(ctx, statements, check) })
 	} else {
 		err = s.registerAudited(ctx, statements, check, *r.Audit)
 	}

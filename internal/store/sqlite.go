@@ -221,6 +221,8 @@ func openSQLiteConnector(ctx context.Context, base driver.Connector, failure *st
 		read:      &prepared{from: readDB},
 		update:    w.update,
 		batch:     w.batch,
+		insert:    w.batch, // all transactions share commits
+		saved:     func() int64 { return 0 },
 		migration: w.migration,
 		commits:   w.commits.Load,
 		close: func() error {

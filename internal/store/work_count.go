@@ -8,8 +8,8 @@ import (
 
 // WorkCount is what a store has done in its database since it was opened.
 type WorkCount struct {
-	// Commits are those of the engine: transactions of SQLite that share a commit count
-	// once. Each waits for the disk once.
+	// Commits are those of the engine: transactions that share a commit count once. Each
+	// waits for the disk once.
 	Commits int64
 	// Statements are those that read and write, without BEGIN, COMMIT and savepoints.
 	Statements int64
@@ -17,7 +17,7 @@ type WorkCount struct {
 
 // WorkCount returns what the store has done.
 func (s *Store) WorkCount() WorkCount {
-	return WorkCount{Commits: s.e.commits(), Statements: s.statements.Load()}
+	return WorkCount{Commits: s.e.commits(), Statements: s.statements.Load() - s.e.saved()}
 }
 
 // counted counts the statements of a querier.

@@ -208,8 +208,9 @@ func (s *Server) Create(name string) (string, error) {
 // When it cannot start, the test is skipped; with the environment variable CI it fails.
 func Postgres(t testing.TB) *Server {
 	t.Helper()
-	// A small cache, because a copy of a database writes all of it to the files.
-	serverOnce.Do(func() { server, errServer = StartPostgres("shared_buffers=64MB") })
+	// A small cache, because a copy of a database writes all of it to the files. With hundreds
+	// of databases, the server would start a process several times a second to vacuum one.
+	serverOnce.Do(func() { server, errServer = StartPostgres("shared_buffers=64MB", "autovacuum=off") })
 	if errServer != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatalf("CI needs PostgreSQL: %v", errServer)
