@@ -47,8 +47,9 @@ func newSharing(t *testing.T) *sharing {
 		}
 		s.mu.Lock()
 		s.ran = append(s.ran, names)
+		took := time.Duration(len(s.ran)) * time.Millisecond // no two end at the same instant
 		s.mu.Unlock()
-		time.Sleep(time.Millisecond)
+		time.Sleep(took)
 		if s.answer != nil {
 			if err := s.answer(names); err != nil {
 				return err
@@ -167,7 +168,7 @@ func TestASharedBatchDoesNotWaitForOneThatIsBlocked(t *testing.T) {
 		s.start(t.Context(), "a", "b", "c")
 		time.Sleep(time.Millisecond)
 		s.start(t.Context(), "d")
-		time.Sleep(shareWait + time.Millisecond)
+		time.Sleep(shareWait + 10*time.Millisecond)
 		synctest.Wait()
 		s.mu.Lock()
 		if len(s.errs) != 2 {
@@ -198,15 +199,15 @@ func TestSharedBatchesDoNotEndWithTheirFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharing(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		s.start(t.Context(), "a", "b")
-		s.start(ctx, "c")
-		s.start(t.Context(), "d")
 		s.answer = func(names []string) error {
 			if names[0] == "c" {
 				cancel()
 			}
 			return nil
 		}
+		s.start(t.Context(), "a", "b")
+		s.start(ctx, "c")
+		s.start(t.Context(), "d")
 		s.want("[[a] [b] [c d]]", nil)
 	})
 }
