@@ -47,8 +47,8 @@ func TestAReplayReturnsTheFirstAnswerOfAKey(t *testing.T) {
 	})
 }
 
-// Registrations that share a commit do not know of each other: a key that exists and an
-// external id that is taken concern nobody else.
+// Registrations that share a commit do not harm each other: when one has a key that exists
+// or an external id that is taken, the others still succeed.
 func TestConcurrentRegistrationsAreIndependent(t *testing.T) {
 	t.Parallel()
 	const clients, each = 32, 20
@@ -87,7 +87,7 @@ func TestConcurrentRegistrationsAreIndependent(t *testing.T) {
 				}
 			}
 		})
-		// 4 keys and 2 external ids are used by all clients, and one of each client wins.
+		// All clients use 4 keys and 2 external ids. One client gets each of them.
 		if want := [3]int64{clients*(each-6) + 6, 4 * (clients - 1), 2 * (clients - 1)}; [3]int64{made.Load(), repeated.Load(), taken.Load()} != want {
 			t.Errorf("%d made, %d repeated, %d taken; want %v", made.Load(), repeated.Load(), taken.Load(), want)
 		}

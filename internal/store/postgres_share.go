@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
@@ -129,8 +131,8 @@ func (s *sharedBatches) lead(ctx context.Context, b *sharedBatch) error {
 	return s.take(ctx, b, s.runGroup(context.WithoutCancel(ctx), b, others))
 }
 
-// runGroup runs a batch and others in one transaction. It tells the others how they go on,
-// and returns the same for the first.
+// runGroup runs a batch and others in one transaction. All of them have the same result: it
+// sends it to the others and returns it for the first.
 func (s *sharedBatches) runGroup(ctx context.Context, b *sharedBatch, others []*sharedBatch) (result turn) {
 	result = turn{turnEnded, unknownCommit(errors.New("the transaction did not end"))} // after a panic
 	defer func() {
@@ -141,7 +143,6 @@ func (s *sharedBatches) runGroup(ctx context.Context, b *sharedBatch, others []*
 	}()
 	group := append([]*sharedBatch{b}, others...)
 	statements, counts := merge(group)
-	s.saved.Add(int64(len(group)*len(b.statements) - len(statements)))
 	err := s.run(ctx, statements, func(rows []int64) error {
 		for i, count := range counts {
 			if rows[i] != count {
@@ -153,6 +154,7 @@ func (s *sharedBatches) runGroup(ctx context.Context, b *sharedBatch, others []*
 	if failedAlone(err) {
 		return turn{how: turnAlone}
 	}
+	s.saved.Add(int64(len(group)*len(b.statements) - len(statements)))
 	return turn{turnEnded, err}
 }
 
@@ -191,12 +193,14 @@ func merge(group []*sharedBatch) (statements []statement, counts []int64) {
 }
 
 // failedAlone reports whether the transaction of a group was rolled back because of one of
-// its batches, so that the others may succeed.
+// its batches, so that the others may succeed. A server that accepts no connection would
+// refuse each of them too.
 func failedAlone(err error) bool {
+	var connect *pgconn.ConnectError
 	switch {
 	case errors.Is(err, errGroupFailed):
 		return true
-	case errors.Is(err, ErrOutcomeUnknown) || postgresBroken(err):
+	case errors.Is(err, ErrOutcomeUnknown) || postgresBroken(err) || errors.As(err, &connect):
 		return false
 	}
 	return postgresCode(err) != ""

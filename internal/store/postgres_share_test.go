@@ -270,3 +270,14 @@ func TestRowsTextCountsTheParameters(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// Without a server every batch of a group would wait for a connection again.
+func TestSharedBatchesDoNotRunAgainWithoutAServer(t *testing.T) {
+	t.Parallel()
+	if failedAlone(errors.Join(&pgconn.ConnectError{}, &pgconn.PgError{Code: "53300"})) {
+		t.Error("a server without free connections makes each batch run alone")
+	}
+	if !failedAlone(&pgconn.PgError{Code: "53300"}) {
+		t.Error("an error of a statement ends all batches")
+	}
+}
