@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	liveDocuments = 2000
+	liveDocuments = 6000
 	liveRate      = 50 // documents per second, for the time from 202 to accepted
 	liveTime      = 10 * time.Second
 	liveDelay     = 300 * time.Millisecond // of the simulator's validation, at that rate

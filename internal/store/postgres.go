@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net"
 	"strings"
 	"sync"
@@ -105,8 +106,8 @@ func openPostgresConfig(ctx context.Context, config *pgx.ConnConfig) (*engine, e
 		"idle_in_transaction_session_timeout": "15s",
 		"default_transaction_isolation":       "read committed",
 		"timezone":                            "UTC",
-		// Every statement has an index. The server plans each statement once, and
-		// never chooses to scan a table because it is still small.
+		// Every statement has an index. The server plans each statement once until
+		// renewPlans, and never chooses to scan a table because it is still small.
 		"plan_cache_mode": "force_generic_plan",
 		"enable_seqscan":  "off",
 		// A scan that cannot be avoided counts as very expensive, so the server would compile
@@ -118,7 +119,7 @@ func openPostgresConfig(ctx context.Context, config *pgx.ConnConfig) (*engine, e
 	config.ConnectTimeout = connectionWait
 	limited := config.Copy()
 	limitConnection(limited)
-	db := stdlib.OpenDB(*limited, stdlib.OptionAfterConnect(chooseCompression))
+	db := stdlib.OpenDB(*limited, stdlib.OptionAfterConnect(chooseCompression), stdlib.OptionResetSession(renewPlans))
 	db.SetMaxOpenConns(postgresConns)
 	db.SetMaxIdleConns(postgresConns)
 	if err := assertPostgresSettings(ctx, db); err != nil {
@@ -147,6 +148,23 @@ func chooseCompression(ctx context.Context, conn *pgx.Conn) error {
 		SELECT set_config(name, 'lz4', false) FROM pg_settings
 		WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)`)
 	return err
+}
+
+// renewPlans makes the server plan the statements of a connection again when it has been
+// used 16, 32, 64 … times. In a small table every index looks equally good to the server.
+// It would keep such a plan until it collects statistics, a minute later or more, and each
+// execution would read all rows that the table has by then.
+func renewPlans(ctx context.Context, conn *pgx.Conn) error {
+	data := conn.PgConn().CustomData()
+	uses, ok := data["uses"].(*uint)
+	if !ok {
+		uses = new(uint)
+		data["uses"] = uses
+	}
+	if *uses++; *uses < 16 || bits.OnesCount(*uses) != 1 {
+		return nil
+	}
+	return conn.PgConn().Exec(ctx, `DISCARD PLANS`).Close()
 }
 
 // assertPostgresSettings returns an error when the settings of the server could lose
