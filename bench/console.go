@@ -31,12 +31,9 @@ const (
 // documents, and what keeping their data costs creations. The environment variable
 // FISCALHUB_BENCH_DOCUMENTS sets another number of documents.
 func (b *bench) console(ctx context.Context) error {
-	documents := manyInvoices
-	if text := os.Getenv(consoleVariable); text != "" {
-		var err error
-		if documents, err = strconv.Atoi(text); err != nil {
-			return fmt.Errorf("%s: %w", consoleVariable, err)
-		}
+	documents, err := documentsWanted()
+	if err != nil {
+		return err
 	}
 	for _, engine := range storetest.Engines() {
 		if err := b.consoleReads(ctx, engine, documents); err != nil {
@@ -50,6 +47,19 @@ func (b *bench) console(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// documentsWanted returns how many documents a database is filled with.
+func documentsWanted() (int, error) {
+	text := os.Getenv(consoleVariable)
+	if text == "" {
+		return manyInvoices, nil
+	}
+	documents, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", consoleVariable, err)
+	}
+	return documents, nil
 }
 
 // A consoleEnv is a database with documents of three taxpayers.

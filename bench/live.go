@@ -65,14 +65,25 @@ func (b *bench) finished(ctx context.Context, engine, name string) (rate float64
 	if err != nil {
 		return 0, before, after, err
 	}
-	if before, err = w.usage(ctx); err != nil {
-		return 0, before, after, errors.Join(err, w.stop())
+	if before, err = w.usage(ctx); err == nil {
+		rate, err = w.finish(ctx, liveDocuments)
 	}
+	if err == nil {
+		after, err = w.usage(ctx)
+	}
+	return rate, before, after, errors.Join(err, w.stop())
+}
+
+// finish creates documents and waits for their verdicts. It returns how many per second are
+// finished.
+func (w *liveService) finish(ctx context.Context, documents int) (rate float64, err error) {
 	start := time.Now()
 	next := w.newInvoices(w.key)
 	made := make(chan error, 8)
-	for client := range 8 {
-		go func() { made <- w.createAll(ctx, client, liveDocuments/8, next) }()
+	for range 8 {
+		w.clients++
+		client := w.clients
+		go func() { made <- w.createAll(ctx, client, documents/8, next) }()
 	}
 	for range 8 {
 		err = errors.Join(err, <-made)
@@ -80,11 +91,7 @@ func (b *bench) finished(ctx context.Context, engine, name string) (rate float64
 	if err == nil {
 		err = w.wait(ctx, 5*time.Minute)
 	}
-	took := time.Since(start)
-	if err == nil {
-		after, err = w.usage(ctx)
-	}
-	return liveDocuments / took.Seconds(), before, after, errors.Join(err, w.stop())
+	return float64(documents) / time.Since(start).Seconds(), err
 }
 
 // toVerdict measures the time from the creation to the acceptance at a steady rate.
@@ -117,6 +124,11 @@ func (b *bench) toVerdict(ctx context.Context, engine string) error {
 type liveService struct {
 	*service
 	simulator *exec.Cmd
+	flags     []string         // of the service
+	clients   int              // whose names are used
+	sample    string           // the id of an invoice
+	sizes     map[string]int64 // of the tables before the last start
+	began     time.Duration    // how long the last start took
 }
 
 func (w *liveService) stop() error {
@@ -145,7 +157,8 @@ func (b *bench) startLive(ctx context.Context, engine, name string, delay time.D
 	}
 	// The witness belongs to one database, so each run has its own data folder.
 	b.data = filepath.Join(b.dir, "data-"+engine+"-"+name)
-	w.service, err = b.startIn(ctx, "certification", address, append(flags, "--authority", authority, "--authority-environment", "testecf")...)
+	w.flags = append(flags, "--compare-rate", "0", "--authority", authority, "--authority-environment", "testecf")
+	w.service, err = b.startIn(ctx, "certification", address, w.flags...)
 	if err != nil {
 		return nil, err
 	}

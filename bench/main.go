@@ -79,6 +79,7 @@ func measurements() []measurement {
 		{name: "events", run: (*bench).events},
 		{name: "backlog", run: (*bench).backlog},
 		{name: "console", run: (*bench).console},
+		{name: "scale", run: (*bench).scale},
 		{name: "peers", run: (*bench).peers},
 	}
 }

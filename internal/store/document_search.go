@@ -33,6 +33,10 @@ func scanListCandidate(r row) (c Candidate, err error) {
 }
 
 // IDSpan is a part of a list, the newest id first: ids below Before and not below From.
+//
+// A list of the documents with one value, such as a status, compares the value and the id
+// together, and sorts by both. With value = $n and ORDER BY id, PostgreSQL may read all ids
+// and drop those with another value, which takes seconds when few have the value.
 type IDSpan struct {
 	From, Before string
 	Limit        int
@@ -55,7 +59,8 @@ func (r reader) InvoicesOf(ctx context.Context, scope Scope, status fiscal.Statu
 	}
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT document_id, id FROM invoices
-		WHERE environment = $1 AND taxpayer_id = $2 AND status = $3 AND id >= $4 AND id < $5 ORDER BY id DESC`+part.limit(),
+		WHERE environment = $1 AND taxpayer_id = $2 AND (status, id) >= ($3, $4) AND (status, id) < ($3, $5)
+		ORDER BY status DESC, id DESC`+part.limit(),
 		part.args(scope.Environment, scope.TaxpayerID, status)...)
 	return r.candidates(rows, err, scanListCandidate)
 }
@@ -72,16 +77,18 @@ func (r reader) AllDocuments(ctx context.Context, part IDSpan) ([]Candidate, err
 // they were indexed last.
 func (r reader) DocumentsByStatus(ctx context.Context, env fiscal.Environment, status fiscal.Status, part IDSpan) ([]Candidate, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT document_id FROM document_index WHERE environment = $1 AND status = $2 AND document_id >= $3 AND document_id < $4
-		ORDER BY document_id DESC`+part.limit(), part.args(env, status)...)
+		SELECT document_id FROM document_index
+		WHERE environment = $1 AND (status, document_id) >= ($2, $3) AND (status, document_id) < ($2, $4)
+		ORDER BY status DESC, document_id DESC`+part.limit(), part.args(env, status)...)
 	return r.candidates(rows, err, scanCandidate)
 }
 
 // DocumentsByTotal lists the documents of all taxpayers with a total.
 func (r reader) DocumentsByTotal(ctx context.Context, env fiscal.Environment, total string, part IDSpan) ([]Candidate, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT document_id FROM document_index WHERE environment = $1 AND total = $2 AND document_id >= $3 AND document_id < $4
-		ORDER BY document_id DESC`+part.limit(), part.args(env, total)...)
+		SELECT document_id FROM document_index
+		WHERE environment = $1 AND (total, document_id) >= ($2, $3) AND (total, document_id) < ($2, $4)
+		ORDER BY total DESC, document_id DESC`+part.limit(), part.args(env, total)...)
 	return r.candidates(rows, err, scanCandidate)
 }
 
@@ -89,8 +96,8 @@ func (r reader) DocumentsByTotal(ctx context.Context, env fiscal.Environment, to
 func (r reader) DocumentsByTotalOf(ctx context.Context, scope Scope, total string, part IDSpan) ([]Candidate, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT document_id FROM document_index
-		WHERE environment = $1 AND taxpayer_id = $2 AND total = $3 AND document_id >= $4 AND document_id < $5
-		ORDER BY document_id DESC`+part.limit(), part.args(scope.Environment, scope.TaxpayerID, total)...)
+		WHERE environment = $1 AND taxpayer_id = $2 AND (total, document_id) >= ($3, $4) AND (total, document_id) < ($3, $5)
+		ORDER BY total DESC, document_id DESC`+part.limit(), part.args(scope.Environment, scope.TaxpayerID, total)...)
 	return r.candidates(rows, err, scanCandidate)
 }
 
@@ -98,8 +105,9 @@ func (r reader) DocumentsByTotalOf(ctx context.Context, scope Scope, total strin
 func (r reader) DocumentsOfBuyer(ctx context.Context, b Buyer, part IDSpan) ([]Candidate, error) {
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT document_id FROM document_index
-		WHERE environment = $1 AND taxpayer_id = $2 AND buyer_id = $3 AND buyer_id <> '' AND document_id >= $4 AND document_id < $5
-		ORDER BY document_id DESC`+part.limit(), part.args(b.Environment, b.TaxpayerID, b.ID)...)
+		WHERE environment = $1 AND taxpayer_id = $2 AND buyer_id <> ''
+			AND (buyer_id, document_id) >= ($3, $4) AND (buyer_id, document_id) < ($3, $5)
+		ORDER BY buyer_id DESC, document_id DESC`+part.limit(), part.args(b.Environment, b.TaxpayerID, b.ID)...)
 	return r.candidates(rows, err, scanCandidate)
 }
 

@@ -1,9 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"strconv"
-	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
@@ -20,26 +20,29 @@ type InvoiceFilter struct {
 // of the fiscal document. Ids sort by age, so the next page starts after the last id of
 // this page, even when invoices were added in between.
 func (r reader) ListInvoices(ctx context.Context, scope Scope, f InvoiceFilter) ([]Invoice, error) {
-	var where strings.Builder
 	args := []any{scope.Environment, scope.TaxpayerID}
-	and := func(condition string, value any) {
+	argument := func(value any) string {
 		args = append(args, value)
-		where.WriteString(` AND ` + condition + ` $` + strconv.Itoa(len(args)))
+		return `$` + strconv.Itoa(len(args))
 	}
-	if f.ExternalID != "" {
-		and(`external_id =`, f.ExternalID)
+	before, where, order := argument(cmp.Or(f.Before, lastID)), ``, `id DESC`
+	switch {
+	case f.ExternalID != "":
+		id := argument(f.ExternalID)
+		where, order = ` AND external_id >= `+id+` AND external_id <= `+id+` AND id < `+before, `external_id`
+		if f.Status != "" {
+			where += ` AND status = ` + argument(f.Status)
+		}
+	case f.Status != "": // see IDSpan
+		status := argument(f.Status)
+		where, order = ` AND (status, id) >= (`+status+`, '') AND (status, id) < (`+status+`, `+before+`)`, `status DESC, id DESC`
+	default:
+		where = ` AND id < ` + before
 	}
-	if f.Status != "" {
-		and(`status =`, f.Status)
-	}
-	if f.Before != "" {
-		and(`id <`, f.Before)
-	}
-	args = append(args, f.Limit)
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT `+listColumns+` FROM invoices
-		WHERE environment = $1 AND taxpayer_id = $2`+where.String()+`
-		ORDER BY id DESC LIMIT $`+strconv.Itoa(len(args)), args...)
+		WHERE environment = $1 AND taxpayer_id = $2`+where+`
+		ORDER BY `+order+` LIMIT `+argument(f.Limit), args...)
 	if err != nil {
 		return nil, r.d.wrap("list invoices", err)
 	}

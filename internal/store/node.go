@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -66,22 +67,43 @@ type SentNumbers struct {
 	Highest string // e-NCF
 }
 
+// sentChunk is how many documents one statement of SentSince reads.
+const sentChunk = 512
+
 // SentSince lists the ranges of an environment of which numbers were sent since the
-// given moment, by any node.
-func (r reader) SentSince(ctx context.Context, env fiscal.Environment, since time.Time) ([]SentNumbers, error) {
+// given moment, by any node. A range may be listed more than once.
+//
+// It reads the documents by their ids. In one statement PostgreSQL, which does not know the
+// moment when it makes the plan, may join all documents.
+func (r reader) SentSince(ctx context.Context, env fiscal.Environment, since time.Time) (sent []SentNumbers, err error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number, max(i.encf)
-		FROM attempts a
-			JOIN issued i ON i.document_id = a.document_id AND i.environment = a.environment
-			JOIN sequences s ON s.environment = i.environment AND s.taxpayer_id = i.taxpayer_id AND s.id = i.sequence_id
-		WHERE a.environment = $1 AND a.opened_at >= $2 AND a.kind = 'submit'
-		GROUP BY i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number`, env, micros(since))
+		SELECT document_id FROM attempts WHERE environment = $1 AND opened_at >= $2 AND kind = 'submit' ORDER BY opened_at`, env, micros(since))
 	if err != nil {
 		return nil, r.d.wrap("read sent numbers", err)
 	}
-	return collect(r.d, "read sent numbers", rows, func(row row) (SentNumbers, error) {
-		one := SentNumbers{Range: NumberRange{Scope: Scope{Environment: env}}}
-		err := row.Scan(&one.RNC, &one.Range.TaxpayerID, &one.Range.ID, &one.Range.Type, &one.Range.First, &one.Range.Last, &one.Highest)
-		return one, err
-	})
+	documents, err := collect(r.d, "read sent numbers", rows, func(row row) (id string, err error) { return id, row.Scan(&id) })
+	if err != nil {
+		return nil, err
+	}
+	for some := range slices.Chunk(documents, sentChunk) {
+		ids, args := placeholders(some)
+		rows, err := r.q.QueryContext(ctx, `
+			SELECT i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number, max(i.encf)
+			FROM issued i JOIN sequences s ON s.environment = i.environment AND s.taxpayer_id = i.taxpayer_id AND s.id = i.sequence_id
+			WHERE i.document_id IN (`+ids+`)
+			GROUP BY i.rnc, s.taxpayer_id, s.id, s.ecf_type, s.first_number, s.last_number`, args...)
+		if err != nil {
+			return nil, r.d.wrap("read sent numbers", err)
+		}
+		part, err := collect(r.d, "read sent numbers", rows, func(row row) (SentNumbers, error) {
+			one := SentNumbers{Range: NumberRange{Scope: Scope{Environment: env}}}
+			err := row.Scan(&one.RNC, &one.Range.TaxpayerID, &one.Range.ID, &one.Range.Type, &one.Range.First, &one.Range.Last, &one.Highest)
+			return one, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		sent = append(sent, part...)
+	}
+	return sent, nil
 }

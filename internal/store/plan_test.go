@@ -11,36 +11,47 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// needStatistics are statements that PostgreSQL plans well only when it has statistics, and
-// why this does no harm.
-func needStatistics() map[string]string {
+// otherPlans are statements that PostgreSQL plans in another way, with or without
+// statistics, and why this does no harm.
+func otherPlans() map[string]string {
 	return map[string]string{
-		"Tx.RevokeCertificate":       "a taxpayer has few certificates",
-		"Tx.RewrapCertificate":       "a taxpayer has few certificates",
-		"Store.ClaimExport":          "an environment has few open exports",
-		"Tx.Unpark":                  "a taxpayer has few parked messages",
-		"Tx.TakeUnconfirmedResponse": "a signer has few unconfirmed responses",
-		"reader.BuyerOfDocument":     "a person opens the page of a document",
-		"reader.Event":               "a client asks for one event",
+		"Store.ClaimExport":           "an environment has few open exports",
+		"Tx.RevokeCertificate":        "a taxpayer has few certificates",
+		"Tx.RewrapCertificate":        "a taxpayer has few certificates",
+		"Tx.Unpark":                   "a taxpayer has few parked messages",
+		"reader.DocumentsWithJob":     "walks over the jobs of all environments",
+		"reader.Event":                "a client asks for one event",
+		"reader.Parked":               "a taxpayer has few parked messages",
+		"reader.ParkedWithDocument":   "there are few parked messages",
+		"reader.UnconfirmedResponses": "a document has few unconfirmed responses",
+		"reader.VerdictTimes":         "the table has one row for each taxpayer and hour",
 	}
 }
 
-// A statement that names all columns of a unique key finds its row with these columns. With
-// fewer columns each execution would read more rows as the table grows. This holds even while
-// the server has no statistics, but for the statements above.
-func TestAPostgresPlanUsesTheWholeKey(t *testing.T) {
+// PostgreSQL searches an index for as many columns as the statement compares. With fewer
+// columns each execution would read more rows as the table grows. This holds with statistics
+// and without them.
+func TestAPostgresPlanSearchesForAllColumns(t *testing.T) {
 	t.Parallel()
 	conn := connection(t, storetest.Address(t, "postgres"))
 	fillAllTables(t, conn, 2_000)
-	indexes := allIndexes(t, conn)
-	exceptions, needed := needStatistics(), map[string]bool{}
-	for _, u := range unusedKeys(t, conn, indexes) {
-		needed[u.function] = true
-		if exceptions[u.function] == "" {
-			t.Error(u)
+	exceptions, needed := otherPlans(), map[string]bool{}
+	for _, statistics := range []bool{false, true} {
+		if statistics {
+			if _, err := conn.ExecContext(t.Context(), `ANALYZE`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, w := range weakPlans(t, conn) {
+			needed[w.function] = true
+			if exceptions[w.function] == "" {
+				t.Errorf("statistics: %v, %s", statistics, w)
+			}
 		}
 	}
 	for name := range exceptions {
@@ -50,14 +61,15 @@ func TestAPostgresPlanUsesTheWholeKey(t *testing.T) {
 	}
 }
 
-// unusedKey says that a statement names a unique key and is not planned with it.
-type unusedKey struct{ function, problem string }
+// weakPlan says that a statement is planned with fewer columns than it compares.
+type weakPlan struct{ function, problem string }
 
-func (u unusedKey) String() string { return u.function + ": " + u.problem }
+func (w weakPlan) String() string { return w.function + ": " + w.problem }
 
-// unusedKeys plans every statement of the package.
-func unusedKeys(t *testing.T, conn *sql.Conn, indexes map[string]index) (found []unusedKey) {
+// weakPlans plans every statement of the package.
+func weakPlans(t *testing.T, conn *sql.Conn) (found []weakPlan) {
 	t.Helper()
+	indexes := allIndexes(t, conn)
 	planned := 0
 	for _, s := range statements(t) {
 		if !regexp.MustCompile(`^\s*(SELECT|UPDATE|DELETE|WITH)\b`).MatchString(s.text) {
@@ -68,10 +80,10 @@ func unusedKeys(t *testing.T, conn *sql.Conn, indexes map[string]index) (found [
 		}
 		planned++
 		for _, step := range planOf(t, conn.QueryRowContext, "planned").all() {
-			named, searched := step.keys(indexes), step.searched(indexes)
-			if len(named) > 0 && !slices.ContainsFunc(named, func(key []string) bool { return containsAll(searched, key) }) {
-				found = append(found, unusedKey{s.function, fmt.Sprintf("PostgreSQL searches %s for %v in %q, and not for one of %v:\n%s",
-					step.Table, searched, step.Index, named, s.text)})
+			best, searched := step.best(indexes), step.searched(indexes)
+			if x := indexes[step.Index]; len(searched) < len(best) && !(x.unique && len(searched) == len(x.columns)) {
+				found = append(found, weakPlan{s.function, fmt.Sprintf("PostgreSQL searches %s for %v in %q, and not for %v:\n%s",
+					step.Table, searched, step.Index, best, s.text)})
 			}
 		}
 		if _, err := conn.ExecContext(t.Context(), `DEALLOCATE planned`); err != nil {
@@ -118,6 +130,102 @@ func TestPostgresPlansAreRenewed(t *testing.T) {
 	}
 }
 
+// reads are lists that must not read the rows of other values or times.
+func reads() map[string]func(ctx context.Context, tx *store.Tx) error {
+	scope := store.Scope{Environment: fiscal.Production, TaxpayerID: "taxpayer"}
+	part := store.IDSpan{Before: "g", Limit: 25}
+	found := func(_ []store.Candidate, err error) error { return err }
+	return map[string]func(context.Context, *store.Tx) error{
+		"invoices": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.ListInvoices(ctx, scope, store.InvoiceFilter{Limit: 25})
+			return err
+		},
+		"invoices of a status": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.ListInvoices(ctx, scope, store.InvoiceFilter{Status: fiscal.Queued, Limit: 25})
+			return err
+		},
+		"older invoices of a status": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.ListInvoices(ctx, scope, store.InvoiceFilter{Status: fiscal.Queued, Before: "7", Limit: 25})
+			return err
+		},
+		"an external id": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.ListInvoices(ctx, scope, store.InvoiceFilter{ExternalID: "77", Status: fiscal.Queued, Limit: 25})
+			return err
+		},
+		"documents of a taxpayer": func(ctx context.Context, tx *store.Tx) error { return found(tx.InvoicesOf(ctx, scope, "", part)) },
+		"documents of a taxpayer with a status": func(ctx context.Context, tx *store.Tx) error {
+			return found(tx.InvoicesOf(ctx, scope, fiscal.Queued, part))
+		},
+		"documents with a status": func(ctx context.Context, tx *store.Tx) error {
+			return found(tx.DocumentsByStatus(ctx, scope.Environment, fiscal.Queued, part))
+		},
+		"documents with a total": func(ctx context.Context, tx *store.Tx) error {
+			return found(tx.DocumentsByTotal(ctx, scope.Environment, "none", part))
+		},
+		"documents of a taxpayer with a total": func(ctx context.Context, tx *store.Tx) error {
+			return found(tx.DocumentsByTotalOf(ctx, scope, "none", part))
+		},
+		"documents of a buyer": func(ctx context.Context, tx *store.Tx) error {
+			return found(tx.DocumentsOfBuyer(ctx, store.Buyer{Scope: scope, ID: "none"}, part))
+		},
+		"numbers sent now": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.SentSince(ctx, scope.Environment, time.UnixMicro(manyRows-2))
+			return err
+		},
+	}
+}
+
+// manyRows are rows of a table in the tests of lists. Then a table has hundreds of blocks.
+const manyRows = 5_000
+
+// On PostgreSQL a list reads only the rows that it returns, with statistics and without them:
+// a rare status must not take longer than a frequent one.
+func TestAPostgresListReadsNoOtherRows(t *testing.T) {
+	t.Parallel()
+	const most = 60 // blocks: for 25 rows and the depths of the indexes
+	conn := connection(t, storetest.Address(t, "postgres"))
+	fillAllTables(t, conn, manyRows)
+	tx := store.TxOn(conn, "postgres")
+	explained := tx.Explain()
+	for _, statistics := range []bool{false, true} {
+		if statistics {
+			execute(t, tx, `ANALYZE`)
+		}
+		for name, read := range reads() {
+			explained.Reset()
+			execute(t, tx, `BEGIN`)
+			if err := read(t.Context(), tx); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			execute(t, tx, `ROLLBACK`)
+			if explained.Blocks > most {
+				t.Errorf("statistics: %v, %s: PostgreSQL reads %d blocks: %s", statistics, name, explained.Blocks, explained.Plans)
+			}
+		}
+	}
+}
+
+// On SQLite a list searches an index that has the order of the list.
+func TestASQLiteListReadsNoOtherRows(t *testing.T) {
+	t.Parallel()
+	tx := store.TxOn(connection(t, storetest.Address(t, "sqlite")), "sqlite")
+	explained := tx.Explain()
+	for name, read := range reads() {
+		explained.Reset()
+		if err := read(t.Context(), tx); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, plan := range explained.Plans {
+			if strings.Contains(plan, "SCAN") || strings.Contains(plan, "TEMP B-TREE") {
+				t.Errorf("%s: the plan reads or sorts other rows:\n%s", name, plan)
+			}
+		}
+		if name == "invoices of a status" && !strings.Contains(explained.Plans[0], "(status,id)>") {
+			t.Errorf("%s: SQLite does not search for the status:\n%s", name, explained.Plans[0])
+		}
+	}
+}
+
 // fillAllTables adds rows to every table, with a different value in each column but
 // environment and taxpayer_id.
 func fillAllTables(t *testing.T, conn *sql.Conn, rows int) {
@@ -135,6 +243,7 @@ func fillAllTables(t *testing.T, conn *sql.Conn, rows int) {
 			string_agg(CASE
 				WHEN column_name = 'environment' THEN '''production'''
 				WHEN column_name = 'taxpayer_id' THEN '''taxpayer'''
+				WHEN data_type = 'text' AND column_name IN ('status', 'state', 'stage', 'kind', 'plan', 'ecf_type', 'class', 'field') THEN '''same'''
 				WHEN data_type = 'boolean' THEN 'false'
 				WHEN data_type = 'bytea' THEN 'sha256(n::text::bytea)'
 				ELSE 'n' END || '::' || data_type, ', ' ORDER BY ordinal_position))
@@ -170,7 +279,8 @@ func firstColumn(t *testing.T, conn *sql.Conn, query string) (values []string) {
 
 type index struct {
 	table   string
-	unique  bool // in the whole table
+	whole   bool // has all rows of the table
+	unique  bool
 	columns []string
 }
 
@@ -179,18 +289,14 @@ func allIndexes(t *testing.T, conn *sql.Conn) map[string]index {
 	t.Helper()
 	indexes := map[string]index{}
 	for _, line := range firstColumn(t, conn, `
-		SELECT concat_ws(' ', x.indexrelid::regclass, x.indrelid::regclass, (x.indisunique AND x.indpred IS NULL AND x.indexprs IS NULL)::text,
+		SELECT concat_ws(' ', x.indexrelid::regclass, x.indrelid::regclass, (x.indpred IS NULL AND x.indexprs IS NULL)::text, x.indisunique::text,
 			string_agg(a.attname, ' ' ORDER BY a.attnum))
 		FROM pg_index x JOIN pg_attribute a ON a.attrelid = x.indexrelid
-		GROUP BY x.indexrelid, x.indrelid, x.indisunique, x.indpred, x.indexprs`) {
+		GROUP BY x.indexrelid, x.indrelid, x.indpred, x.indexprs, x.indisunique`) {
 		words := strings.Fields(line)
-		indexes[words[0]] = index{words[1], words[2] == "true", words[3:]}
+		indexes[words[0]] = index{words[1], words[2] == "true", words[3] == "true", words[4:]}
 	}
 	return indexes
-}
-
-func containsAll(all, some []string) bool {
-	return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })
 }
 
 // A planStep is a step of a plan, as PostgreSQL shows it.
@@ -222,27 +328,32 @@ func comparedIn(conditions string) (columns []string) {
 	return columns
 }
 
-// keys returns the unique keys that the step names.
-func (s planStep) keys(indexes map[string]index) (named [][]string) {
+// best returns the most columns of an index that the step could look for.
+func (s planStep) best(indexes map[string]index) (best []string) {
 	compared := comparedIn(s.Condition + " " + s.Filter)
 	for _, x := range indexes {
-		if x.table == s.Table && x.unique && containsAll(compared, x.columns) {
-			named = append(named, x.columns)
+		if n := prefix(x.columns, compared); x.table == s.Table && x.whole && n > len(best) {
+			best = x.columns[:n]
 		}
 	}
-	return named
+	return best
+}
+
+// prefix returns how many of the first columns were compared.
+func prefix(columns, compared []string) int {
+	for i, column := range columns {
+		if !slices.Contains(compared, column) {
+			return i
+		}
+	}
+	return len(columns)
 }
 
 // searched returns the first columns of the index that the step looks for. It reads all rows
 // that have their values.
 func (s planStep) searched(indexes map[string]index) []string {
-	columns, compared := indexes[s.Index].columns, comparedIn(s.Condition)
-	for i, column := range columns {
-		if !slices.Contains(compared, column) {
-			return columns[:i]
-		}
-	}
-	return columns
+	columns := indexes[s.Index].columns
+	return columns[:prefix(columns, comparedIn(s.Condition))]
 }
 
 // planOf returns the plan of a prepared statement, for any values of its arguments.
