@@ -22,7 +22,7 @@ import (
 
 const (
 	eventEndpoints = 4
-	eventCount     = 2000 // for each endpoint
+	eventCount     = 6000 // for each endpoint
 	eventPosts     = 4    // parallel posts to one endpoint
 	eventRate      = 25   // documents per second, for the time to the first attempt
 	eventTime      = 8 * time.Second

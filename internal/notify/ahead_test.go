@@ -85,6 +85,51 @@ func TestDeliveriesClaimedAheadKeepTheConcurrency(t *testing.T) {
 	})
 }
 
+// The sender claims more before an endpoint has to wait for it.
+func TestTheQueueIsFilledBeforeItIsEmpty(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e *env) {
+		a := newAheadEnv(t, e, 150)
+		for a.sender.ahead.len() > refillAt {
+			a.attempt <- webhook.Result{Status: 200}
+		}
+		// No attempt ends now, and so no worker does.
+		eventually(t, "the queue is filled", func() bool {
+			return a.sender.ahead.len() > refillAt+10 && a.posting.Load() == store.MaxConcurrency
+		})
+		for range int64(len(a.events)) - a.sent.Load() + a.posting.Load() {
+			a.attempt <- webhook.Result{Status: 200}
+		}
+		eventually(t, "all are delivered", func() bool { _, delivered := a.count(); return delivered == len(a.events) })
+		a.stop()
+		if a.most.Load() != store.MaxConcurrency || int(a.sent.Load()) != len(a.events) {
+			t.Errorf("%d attempts, %d at a time", a.sent.Load(), a.most.Load())
+		}
+	})
+}
+
+// When the workers of an endpoint have ended before a claim for it returns, new ones start.
+func TestWhatIsClaimedAheadForAnIdleEndpointStarts(t *testing.T) {
+	t.Parallel()
+	endpoint := &store.Endpoint{ID: "x", Concurrency: 3}
+	ahead := store.Delivery{EndpointID: "x", Ahead: true, Endpoint: endpoint}
+	var q aheadQueues
+	if now := q.add([]store.Delivery{ahead, ahead, ahead, ahead, ahead}); len(now) != 3 || q.len() != 2 {
+		t.Errorf("%d start, %d wait", len(now), q.len())
+	}
+	if now := q.add([]store.Delivery{ahead}); len(now) != 0 || q.len() != 3 {
+		t.Errorf("with workers: %d start, %d wait", len(now), q.len())
+	}
+	q.drop("x")
+	for range 2 {
+		if _, _, ok := q.next("x"); ok {
+			t.Error("a dropped delivery is left")
+		}
+	}
+	if now := q.add([]store.Delivery{ahead}); len(now) != 1 || q.len() != 0 {
+		t.Errorf("after the workers: %d start, %d wait", len(now), q.len())
+	}
+}
+
 // After a failed attempt, the store decides again what the endpoint gets.
 func TestAFailureGivesBackWhatWasClaimedAhead(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e *env) {

@@ -20,7 +20,7 @@ import (
 
 const (
 	workers    = 64                     // they mostly wait for the servers of integrators
-	maxAhead   = 128                    // deliveries that wait in this process for an attempt to their endpoint to end
+	maxAhead   = 256                    // deliveries that wait in this process for an attempt to their endpoint to end
 	maxFailing = workers / 2            // workers for endpoints whose last delivery failed
 	drainTime  = 5 * time.Second        // for attempts that are under way when the service stops
 	retryDelay = 10 * time.Second       // for deliveries that an internal error has prevented
@@ -227,7 +227,7 @@ func (s *Sender) claim(ctx context.Context, ahead int) ([]store.Delivery, error)
 func (s *Sender) deliverAll(ctx, working context.Context, d store.Delivery) {
 	var recording sync.WaitGroup
 	defer recording.Wait()
-	for ok := true; ok; d, ok = s.ahead.next(d.EndpointID) {
+	for {
 		late := d.Ahead && s.now().After(d.LeaseUntil.Add(-2*s.pace.Lease()/3))
 		if ctx.Err() != nil || late || d.Ahead && s.unrecorded.Load() > 0 {
 			s.releaseAll(working, append(s.ahead.drop(d.EndpointID), d))
@@ -241,6 +241,14 @@ func (s *Sender) deliverAll(ctx, working context.Context, d store.Delivery) {
 			return
 		}
 		recording.Go(record)
+		next, low, ok := s.ahead.next(d.EndpointID)
+		if !ok {
+			return
+		}
+		if low {
+			s.signal.Notify()
+		}
+		d = next
 	}
 }
 

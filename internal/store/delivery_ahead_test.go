@@ -38,7 +38,7 @@ func TestOnlyASenderAloneClaimsAhead(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
-		for range 100 {
+		for range 200 {
 			addEvent(t, s, sampleEvent(e.Scope, "a", noon))
 		}
 		want := func(sender string, ahead, now, later int) []store.Delivery {
@@ -54,17 +54,18 @@ func TestOnlyASenderAloneClaimsAhead(t *testing.T) {
 				end(t, s, d, noon, nil)
 			}
 		}
-		first := want("a", 10, 4, 10)
-		want("a", 10, 0, 0) // there is work for all attempts
-		want("b", 10, 0, 0) // the other sender is alone
-		endAll(first[:11])
-		second := want("b", 10, 1, 0)
-		want("a", 10, 0, 0)
-		endAll(first[11:12])
+		first := want("a", 20, 4, 20)
+		first = append(first, want("a", 20, 0, 20)...) // it held less than half of what it may hold
+		want("a", 20, 0, 0)
+		want("b", 20, 0, 0) // the other sender is alone
+		endAll(first[:41])
+		second := want("b", 20, 1, 0)
+		want("a", 20, 0, 0)
+		endAll(first[41:42])
 		first = append(first, want("a", 10, 1, 0)...)
 		endAll(second)
-		first = append(first, want("a", 100, 1, 28)...)
-		endAll(first[12:])
+		first = append(first, want("a", 100, 1, 60)...)
+		endAll(first[42:])
 
 		third := want("b", 10, 4, 10)
 		stranger := third[0]

@@ -28,7 +28,7 @@ type DeliveryClaim struct {
 
 // maxHeldAlone is how many deliveries of an endpoint a sender may hold while no other
 // sender holds one.
-const maxHeldAlone = 8 * MaxConcurrency
+const maxHeldAlone = 16 * MaxConcurrency
 
 // candidate is an endpoint with pending deliveries.
 type candidate struct {
@@ -37,6 +37,7 @@ type candidate struct {
 	failures, concurrency int64
 	due                   int64 // when its earliest free delivery became due
 	held                  int64 // deliveries under a lease
+	others                int64 // how many of them other senders hold
 	idle                  bool  // no delivery is both due and free
 	share                 int   // how many deliveries this claim takes for it
 	ahead                 int   // how many it may take above its share
@@ -68,8 +69,8 @@ func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Deliver
 	if err != nil {
 		return nil, err
 	}
-	chosen := share(waiting, c.Limit, c.Failing)
-	shareAhead(chosen, c.Ahead)
+	chosen := append(share(waiting, c.Limit, c.Failing), refillable(waiting)...)
+	chosen = shareAhead(chosen, c.Ahead)
 	if len(chosen) == 0 {
 		return nil, nil // avoids a commit when nothing is due
 	}
@@ -115,17 +116,19 @@ func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, 
 			(SELECT d.run_at FROM deliveries d
 				WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at <= $2 AND (d.lease_until <= $2 OR d.lease_until > $4)
 				ORDER BY d.run_at, d.sequence, d.notice_id LIMIT 1) AS due,
-			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4) AS held
+			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4) AS held,
+			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4
+				AND substr(h.lease, 1, length(cast($5 AS text))) <> $5) AS others
 		FROM waiting JOIN endpoints e ON e.id = waiting.id
 		WHERE e.environment = $1 AND e.status = 'enabled' AND (e.failures < $3 OR e.rest_until <= $2 OR e.rest_until > $4)`,
-		c.Environment, micros(c.Now), FailureThreshold, micros(c.Now.Add(longestLease)))
+		c.Environment, micros(c.Now), FailureThreshold, micros(c.Now.Add(longestLease)), c.Sender)
 	if err != nil {
 		return nil, s.d.wrap("find due deliveries", err)
 	}
 	return collect(s.d, "find due deliveries", rows, func(row row) (*candidate, error) {
 		one := new(candidate)
 		var due sql.NullInt64
-		err := row.Scan(&one.Environment, &one.TaxpayerID, &one.id, &one.failures, &one.concurrency, &due, &one.held)
+		err := row.Scan(&one.Environment, &one.TaxpayerID, &one.id, &one.failures, &one.concurrency, &due, &one.held, &one.others)
 		one.due, one.idle = due.Int64, !due.Valid
 		return one, err
 	})
@@ -136,6 +139,7 @@ func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, 
 // fewest, then to the endpoint that has waited longest. At most failing of them go to
 // endpoints whose last attempt failed. It returns the endpoints that got a share.
 func share(waiting []*candidate, limit, failing int) []*candidate {
+	waiting = slices.Clone(waiting)
 	busy := make(map[string]int64)
 	for _, one := range waiting {
 		busy[one.TaxpayerID] += one.held
@@ -165,15 +169,28 @@ func share(waiting []*candidate, limit, failing int) []*candidate {
 	return chosen
 }
 
+// refillable returns the endpoints that get no share, because the sender holds as many
+// deliveries as may be in progress, but has little left of what it claimed ahead. When it
+// claimed more only after the last of them, the endpoint would wait for the claim.
+func refillable(waiting []*candidate) (some []*candidate) {
+	for _, one := range waiting {
+		if one.share == 0 && !one.idle && one.others == 0 && one.held >= one.maxHeld() && one.held <= maxHeldAlone/2 {
+			some = append(some, one)
+		}
+	}
+	return some
+}
+
 // shareAhead divides ahead more deliveries evenly among the chosen endpoints that do not
-// fail.
-func shareAhead(chosen []*candidate, ahead int) {
+// fail. It returns the endpoints for which there is something to claim.
+func shareAhead(chosen []*candidate, ahead int) []*candidate {
 	for i, one := range chosen {
 		if one.failures == 0 {
 			one.ahead = min(ahead/(len(chosen)-i), maxHeldAlone)
 			ahead -= one.ahead
 		}
 	}
+	return slices.DeleteFunc(chosen, func(one *candidate) bool { return one.share+one.ahead == 0 })
 }
 
 // claimFrom leases deliveries of one endpoint. It locks the row of the endpoint, so
@@ -196,9 +213,7 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 		mostAlone, all = maxHeldAlone, one.share+one.ahead
 	}
 	// MATERIALIZED: the planner could otherwise evaluate the choice again for each
-	// row, and claim more than the limit. ORDER BY n.id: it could otherwise read all
-	// events of the taxpayer with another index, because equal conditions look alike
-	// to it while it has no statistics.
+	// row, and claim more than the limit.
 	rows, err := tx.q.QueryContext(ctx, `
 		WITH held AS MATERIALIZED (
 			SELECT count(*) AS number, sum(CASE WHEN substr(lease, 1, length(cast($12 AS text))) = $12 THEN 0 ELSE 1 END) AS others
@@ -219,8 +234,7 @@ func (tx *Tx) claimFrom(ctx context.Context, c DeliveryClaim, one *candidate) ([
 			LIMIT (SELECT CASE WHEN free < 0 THEN 0 WHEN free < wanted THEN free ELSE wanted END FROM room) `+tx.d.skipLocked+`)
 		UPDATE deliveries SET lease = $5, lease_until = $6
 		WHERE environment = $1 AND taxpayer_id = $2 AND endpoint_id = $3 AND notice_id IN (SELECT notice_id FROM chosen)
-		RETURNING (SELECT n.body FROM notices n
-			WHERE n.environment = $1 AND n.taxpayer_id = $2 AND n.id BETWEEN notice_id AND notice_id ORDER BY n.id LIMIT 1), `+deliveryColumns,
+		RETURNING (SELECT n.body FROM notices n WHERE `+tx.d.noticeKey+` LIMIT 1), `+deliveryColumns,
 		one.Environment, one.TaxpayerID, one.id, micros(c.Now), c.Lease, micros(c.Until), most, int64(one.share),
 		micros(c.Now.Add(longestLease)), int64(all), mostAlone, c.Sender)
 	if err != nil {

@@ -23,6 +23,7 @@ func postgresDialect() *dialect {
 	return &dialect{
 		name:         "postgres",
 		skipLocked:   "FOR UPDATE SKIP LOCKED",
+		noticeKey:    noticeRange,
 		shared:       true,
 		open:         openPostgres,
 		openReadOnly: openPostgresReadOnly,
@@ -35,6 +36,12 @@ func postgresDialect() *dialect {
 		denied:       func(err error) bool { return postgresCode(err) == "42501" },
 	}
 }
+
+// noticeRange finds a notice with the form of a range, and with the order of the primary key.
+// With equal values, the server could read all notices of the taxpayer with another index
+// while it has no statistics.
+const noticeRange = `(n.environment, n.taxpayer_id, n.id) >= ($1, $2, notice_id) AND (n.environment, n.taxpayer_id, n.id) <= ($1, $2, notice_id)
+			ORDER BY n.environment, n.taxpayer_id, n.id`
 
 // postgresBroken reports whether the server reports a failure of its disk (58030) or
 // damaged tables or indexes (XX001, XX002): a unique index that is damaged no longer
