@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	scaleTurn    = 400 // documents of one turn
-	scaleReads   = 50  // requests of one turn
-	scaleRate    = 50  // creations per second
-	scaleSeconds = time.Second
-	scaleSpan    = 90 * 24 * time.Hour // the documents are from this time
-	scaleGoal    = "≤ 1.5"
-	scaleParts   = 6 // largest tables that are named
+	scaleTurn  = 400 // documents of one turn
+	scaleReads = 50  // requests of one turn
+	scaleRate  = 50  // creations per second
+	scaleTime  = time.Second
+	scaleSpan  = 90 * 24 * time.Hour // the documents are from this time
+	scaleGoal  = "≤ 1.5"
+	scaleParts = 6 // largest tables that are named
 )
 
 // scale compares a service that has many documents and waiting jobs with a service that has
@@ -156,7 +156,7 @@ func (w *liveService) creationTime(ctx context.Context) (time.Duration, error) {
 	next := w.newInvoices(w.key)
 	w.clients++
 	client := w.clients
-	got, err := w.open(ctx, 8, scaleRate, scaleSeconds, func(n int) []byte { return next(client, n) })
+	got, err := w.open(ctx, 8, scaleRate, scaleTime, func(n int) []byte { return next(client, n) })
 	if err == nil {
 		err = w.wait(ctx, time.Minute)
 	}

@@ -25,7 +25,8 @@ func (r reader) ListInvoices(ctx context.Context, scope Scope, f InvoiceFilter) 
 		args = append(args, value)
 		return `$` + strconv.Itoa(len(args))
 	}
-	before, where, order := argument(cmp.Or(f.Before, lastID)), ``, `id DESC`
+	before, order := argument(cmp.Or(f.Before, lastID)), `id DESC`
+	var where string
 	switch {
 	case f.ExternalID != "":
 		id := argument(f.ExternalID)

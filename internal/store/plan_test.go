@@ -82,7 +82,8 @@ func weakPlans(t *testing.T, conn *sql.Conn) (found []weakPlan) {
 		planned++
 		for _, step := range planOf(t, conn.QueryRowContext, "planned").all() {
 			best, searched := step.best(indexes), step.searched(indexes)
-			if x := indexes[step.Index]; len(searched) < len(best) && !(x.unique && len(searched) == len(x.columns)) {
+			x := indexes[step.Index]
+			if one := x.unique && len(searched) == len(x.columns); !one && len(searched) < len(best) {
 				found = append(found, weakPlan{s.function, fmt.Sprintf("PostgreSQL searches %s for %v in %q, and not for %v:\n%s",
 					step.Table, searched, step.Index, best, s.text)})
 			}
@@ -107,7 +108,7 @@ func TestPostgresPlansAreRenewed(t *testing.T) {
 	var none []byte
 	if err := s.QueryRow(t.Context(), `
 		PREPARE find AS SELECT class FROM attempts
-		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND number = $4`).Scan(&none); err != sql.ErrNoRows { //nolint:errorlint // not wrapped
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND number = $4`).Scan(&none); !errors.Is(err, sql.ErrNoRows) {
 		t.Fatal(err)
 	}
 	index := func() string {
