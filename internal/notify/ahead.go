@@ -15,6 +15,7 @@ type aheadQueues struct {
 	mu      sync.Mutex
 	waiting map[string][]store.Delivery
 	workers map[string]int // for each endpoint, how many take deliveries from its queue
+	blocked map[string]int // for each endpoint, how many failures are not recorded yet
 	count   int            // of all deliveries that wait
 }
 
@@ -24,24 +25,30 @@ func (q *aheadQueues) len() int {
 	return q.count
 }
 
-// add queues the deliveries of a claim that were claimed ahead, and returns the others. A
-// worker must start with each of those, and call next until it reports false, or drop. When
-// the last worker of an endpoint has ended meanwhile, add returns deliveries that were
-// claimed ahead, too.
-func (q *aheadQueues) add(claimed []store.Delivery) (now []store.Delivery) {
+// add queues the deliveries of a claim that were claimed ahead.
+//
+// It returns those that start now. A worker must start with each of them, and call next
+// until it reports false, or drop or block. When the last worker of an endpoint has ended
+// meanwhile, deliveries that were claimed ahead start, too.
+//
+// The deliveries in back must be given back: their endpoint is blocked.
+func (q *aheadQueues) add(claimed []store.Delivery) (now, back []store.Delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting == nil {
-		q.waiting, q.workers = map[string][]store.Delivery{}, map[string]int{}
+		q.waiting, q.workers, q.blocked = map[string][]store.Delivery{}, map[string]int{}, map[string]int{}
 	}
 	for _, d := range claimed {
-		if d.Ahead {
+		switch {
+		case !d.Ahead:
+			q.workers[d.EndpointID]++
+			now = append(now, d)
+		case q.blocked[d.EndpointID] > 0:
+			back = append(back, d)
+		default:
 			q.waiting[d.EndpointID] = append(q.waiting[d.EndpointID], d)
 			q.count++
-			continue
 		}
-		q.workers[d.EndpointID]++
-		now = append(now, d)
 	}
 	for _, d := range claimed {
 		if q.workers[d.EndpointID] > 0 {
@@ -54,7 +61,7 @@ func (q *aheadQueues) add(claimed []store.Delivery) (now []store.Delivery) {
 			}
 		}
 	}
-	return now
+	return now, back
 }
 
 // take takes the delivery to an endpoint that has waited longest.
@@ -87,15 +94,37 @@ func (q *aheadQueues) next(endpointID string) (d store.Delivery, low, ok bool) {
 func (q *aheadQueues) drop(endpointID string) []store.Delivery {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	dropped := q.waiting[endpointID]
-	delete(q.waiting, endpointID)
-	q.count -= len(dropped)
-	q.end(endpointID)
-	return dropped
+	return q.takeAll(endpointID)
 }
 
+func (q *aheadQueues) takeAll(endpointID string) []store.Delivery {
+	all := q.waiting[endpointID]
+	delete(q.waiting, endpointID)
+	q.count -= len(all)
+	q.end(endpointID)
+	return all
+}
+
+// block is drop after a failure. Nothing is queued for the endpoint before unblock: until
+// the failure is recorded, a claim does not know of it.
+func (q *aheadQueues) block(endpointID string) []store.Delivery {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.blocked[endpointID]++
+	return q.takeAll(endpointID)
+}
+
+func (q *aheadQueues) unblock(endpointID string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.blocked[endpointID]--; q.blocked[endpointID] == 0 {
+		delete(q.blocked, endpointID)
+	}
+}
+
+// end counts the end of a worker.
 func (q *aheadQueues) end(endpointID string) {
-	if q.workers[endpointID]--; q.workers[endpointID] <= 0 {
+	if q.workers[endpointID]--; q.workers[endpointID] == 0 {
 		delete(q.workers, endpointID)
 	}
 }

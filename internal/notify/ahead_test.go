@@ -113,27 +113,32 @@ func TestWhatIsClaimedAheadForAnIdleEndpointStarts(t *testing.T) {
 	endpoint := &store.Endpoint{ID: "x", Concurrency: 3}
 	ahead := store.Delivery{EndpointID: "x", Ahead: true, Endpoint: endpoint}
 	var q aheadQueues
-	if now := q.add([]store.Delivery{ahead, ahead, ahead, ahead, ahead}); len(now) != 3 || q.len() != 2 {
-		t.Errorf("%d start, %d wait", len(now), q.len())
-	}
-	if now := q.add([]store.Delivery{ahead}); len(now) != 0 || q.len() != 3 {
-		t.Errorf("with workers: %d start, %d wait", len(now), q.len())
-	}
-	q.drop("x")
-	for range 2 {
-		if _, _, ok := q.next("x"); ok {
-			t.Error("a dropped delivery is left")
+	add := func(now, back, waiting int, claimed ...store.Delivery) {
+		t.Helper()
+		if a, b := q.add(claimed); len(a) != now || len(b) != back || q.len() != waiting {
+			t.Errorf("%d start, %d go back, %d wait; want %d, %d, %d", len(a), len(b), q.len(), now, back, waiting)
 		}
 	}
-	if now := q.add([]store.Delivery{ahead}); len(now) != 1 || q.len() != 0 {
-		t.Errorf("after the workers: %d start, %d wait", len(now), q.len())
+	add(3, 0, 2, ahead, ahead, ahead, ahead, ahead)
+	add(0, 0, 3, ahead)
+	if taken := q.block("x"); len(taken) != 3 {
+		t.Errorf("%d were taken", len(taken))
 	}
+	for range 2 {
+		add(0, 1, 0, ahead)
+		if _, _, ok := q.next("x"); ok {
+			t.Error("a delivery to a blocked endpoint is left")
+		}
+	}
+	add(0, 1, 0, ahead)
+	q.unblock("x")
+	add(1, 0, 0, ahead)
 }
 
 // After a failed attempt, the store decides again what the endpoint gets.
 func TestAFailureGivesBackWhatWasClaimedAhead(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e *env) {
-		a := newAheadEnv(t, e, 20)
+		a := newAheadEnv(t, e, 100)
 		a.attempt <- webhook.Result{Status: 410, Error: "status_410", Gone: true}
 		eventually(t, "the endpoint is disabled", func() bool { return e.read(a.hook).Status == store.EndpointDisabled })
 		for range store.MaxConcurrency - 1 {

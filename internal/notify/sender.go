@@ -145,7 +145,8 @@ func (s *Sender) Run(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("Cannot claim webhook deliveries. The sender retries.", "error", err.Error())
 		}
-		for _, d := range s.ahead.add(claimed) {
+		start, back := s.ahead.add(claimed)
+		for _, d := range start {
 			s.count(d, 1)
 			running.Go(func() {
 				defer s.signal.Notify()
@@ -153,6 +154,7 @@ func (s *Sender) Run(ctx context.Context) {
 				s.deliverAll(ctx, working, d)
 			})
 		}
+		s.releaseAll(working, back)
 		s.signal.Wait(ctx, s.pause(ctx, len(claimed)))
 		if s.busy.Load() > 0 {
 			wake.Sleep(ctx, gatherTime) // a claim is a commit
@@ -235,8 +237,9 @@ func (s *Sender) deliverAll(ctx, working context.Context, d store.Delivery) {
 		}
 		record, accepted := s.attempt(working, d)
 		if !accepted {
-			rest := s.ahead.drop(d.EndpointID)
+			rest := s.ahead.block(d.EndpointID)
 			record()
+			s.ahead.unblock(d.EndpointID)
 			s.releaseAll(working, rest)
 			return
 		}
