@@ -46,6 +46,30 @@ func first(pattern, path string) string {
 // load returns the load average of the last minute.
 func load() string { return first(`^(\S+)`, "/proc/loadavg") }
 
+// processorTimes returns the times of all processors since the start of the machine: user,
+// nice, system, idle, waiting, interrupts of two kinds, stolen by other machines.
+func processorTimes() (times [8]float64) {
+	for i, field := range strings.Fields(first(`^cpu +(.*)`, "/proc/stat")) {
+		if i < len(times) {
+			times[i], _ = strconv.ParseFloat(field, 64) // 0 when it is not known
+		}
+	}
+	return times
+}
+
+// stolenSince returns the part of the processor time that other machines on the same
+// hardware have taken.
+func stolenSince(start [8]float64) string {
+	now, total := processorTimes(), 0.0
+	for i := range now {
+		total += now[i] - start[i]
+	}
+	if total == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100*(now[7]-start[7])/total)
+}
+
 // diskOf names the file system of a folder, and how long the disk takes to store 4 KiB.
 func diskOf(ctx context.Context, folder string) string {
 	kind := "unknown"

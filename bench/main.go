@@ -112,6 +112,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if names := strings.Join(flags.Args(), " "); names != "" {
 		b.report.Command += ` ARGS="` + names + `"`
 	}
+	atStart := processorTimes()
 	for i, m := range chosen {
 		b.group = m.name
 		b.say("%d of %d: %s", i+1, len(chosen), m.name)
@@ -123,7 +124,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 			return err
 		}
 		// Written after each measurement, so that an interrupted run leaves its figures.
-		b.report.Machine.LoadAfter = load()
+		b.report.Machine.LoadAfter, b.report.Machine.Stolen = load(), stolenSince(atStart)
 		if err := b.writeReport(*target); err != nil {
 			return err
 		}

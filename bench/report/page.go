@@ -25,8 +25,11 @@ Each figure has a baseline: the same work without the service, measured in the s
 	for _, row := range [][2]string{
 		{"processor", fmt.Sprintf("%s, %d cores", m.Processor, m.Cores)}, {"memory", m.Memory}, {"disk of the databases", m.Disk},
 		{"system", m.System}, {"Go", m.Go}, {"PostgreSQL", m.PostgreSQL}, {"load average before and after", m.LoadBefore + " and " + m.LoadAfter},
-		{"date", r.Date}, {"command", "`" + r.Command + "`"},
+		{"processor time that other machines took", m.Stolen}, {"date", r.Date}, {"command", "`" + r.Command + "`"},
 	} {
+		if row[1] == "" {
+			continue // an older run does not know it
+		}
 		fmt.Fprintf(&b, "| %s | %s |\n", row[0], cell(row[1]))
 	}
 	group := ""

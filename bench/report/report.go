@@ -31,6 +31,7 @@ type Machine struct {
 	PostgreSQL string `json:"postgresql"`
 	LoadBefore string `json:"load_before"`
 	LoadAfter  string `json:"load_after"`
+	Stolen     string `json:"stolen,omitempty"` // processor time that other machines on the same hardware took
 }
 
 // A Figure is one measured value, with a baseline when there is one.
