@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	consoleRuns     = 100
-	consoleBuyers   = 20_000
-	consoleAmounts  = 50_000
-	consoleGoal     = "≤ 20 ms"
-	consoleSpread   = 30 * 24 * time.Hour
-	consoleProgress = 100_000 // documents between two lines of progress
-	consoleVariable = "FISCALHUB_BENCH_DOCUMENTS"
+	consoleRuns       = 100
+	consoleBuyers     = 20_000
+	consoleAmounts    = 50_000
+	consoleGoal       = "≤ 20 ms"
+	consoleSpread     = 30 * 24 * time.Hour
+	consoleProgress   = 100_000 // documents between two lines of progress
+	documentsVariable = "FISCALHUB_BENCH_DOCUMENTS"
 )
 
 // console measures the searches and the overview of the console with a million
@@ -51,13 +51,13 @@ func (b *bench) console(ctx context.Context) error {
 
 // documentsWanted returns how many documents a database is filled with.
 func documentsWanted() (int, error) {
-	text := os.Getenv(consoleVariable)
+	text := os.Getenv(documentsVariable)
 	if text == "" {
 		return manyInvoices, nil
 	}
 	documents, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", consoleVariable, err)
+		return 0, fmt.Errorf("%s: %w", documentsVariable, err)
 	}
 	return documents, nil
 }

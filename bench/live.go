@@ -125,7 +125,7 @@ type liveService struct {
 	*service
 	simulator *exec.Cmd
 	flags     []string         // of the service
-	clients   int              // whose names are used
+	clients   int              // that have created invoices; each has external ids of its own
 	sample    string           // the id of an invoice
 	sizes     map[string]int64 // of the tables before the last start
 	began     time.Duration    // how long the last start took
@@ -157,6 +157,7 @@ func (b *bench) startLive(ctx context.Context, engine, name string, delay time.D
 	}
 	// The witness belongs to one database, so each run has its own data folder.
 	b.data = filepath.Join(b.dir, "data-"+engine+"-"+name)
+	// The comparison with the authority would report the documents that a benchmark copies.
 	w.flags = append(flags, "--compare-rate", "0", "--authority", authority, "--authority-environment", "testecf")
 	w.service, err = b.startIn(ctx, "certification", address, w.flags...)
 	if err != nil {

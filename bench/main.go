@@ -5,7 +5,8 @@
 // The service runs in a process of its own, on SQLite and on a temporary PostgreSQL
 // server; this process produces the load. Arguments select measurements:
 // go run ./bench documents creations send latency large list overload strangers live events backlog console.
-// The measurement peers runs only when it is named: it installs programs of others.
+// The measurements peers and scale run only when they are named: peers installs programs of
+// others, and scale needs 40 GB of disk.
 //
 // It prints a table after each measurement, and writes all figures to bin/bench.json and a
 // chart to bin/bench.svg. With -out NAME they are NAME.json and NAME.svg.
@@ -147,10 +148,11 @@ func (b *bench) prepare(ctx context.Context) (stop func(), err error) {
 	return b.postgres.Stop, nil
 }
 
-// choose returns the measurements with some names; without names all but peers.
+// choose returns the measurements with some names. Without names it returns all but peers,
+// which installs other programs, and scale, which needs 40 GB of disk.
 func choose(names []string) (chosen []measurement, err error) {
 	for _, m := range measurements() {
-		if slices.Contains(names, m.name) || len(names) == 0 && m.name != "peers" {
+		if slices.Contains(names, m.name) || len(names) == 0 && m.name != "peers" && m.name != "scale" {
 			chosen = append(chosen, m)
 		}
 	}

@@ -115,7 +115,7 @@ func (b *bench) startWith(ctx context.Context, engine, name string, documents in
 		return nil, err
 	}
 	var page invoicePage
-	err = w.createAll(ctx, 99, 1, w.newInvoices(w.key))
+	err = w.createAll(ctx, 0, 1, w.newInvoices(w.key))
 	if err == nil {
 		err = w.wait(ctx, time.Minute)
 	}

@@ -66,7 +66,7 @@ func Groups() map[string]string {
 		"live":      "Documents from the request to the verdict, with a simulated tax authority in another process.",
 		"events":    "Webhook events to four endpoints.",
 		"backlog":   "Claims while many jobs wait.",
-		"scale":     "A service that has many documents and waiting jobs, beside one that has a single document.",
+		"scale":     "A service with many documents and waiting jobs, compared with a service with one document.",
 		"console":   "Pages of the console over many documents.",
 		"peers":     "What others do, in the same run, and what they leave out.",
 	}

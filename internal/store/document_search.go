@@ -36,7 +36,7 @@ func scanListCandidate(r row) (c Candidate, err error) {
 //
 // A list of the documents with one value, such as a status, compares the value and the id
 // together, and sorts by both. With value = $n and ORDER BY id, PostgreSQL may read all ids
-// and drop those with another value, which takes seconds when few have the value.
+// and drop those with another value, which takes long when few have the value.
 type IDSpan struct {
 	From, Before string
 	Limit        int

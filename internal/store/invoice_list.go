@@ -28,7 +28,7 @@ func (r reader) ListInvoices(ctx context.Context, scope Scope, f InvoiceFilter) 
 	before, order := argument(cmp.Or(f.Before, lastID)), `id DESC`
 	var where string
 	switch {
-	case f.ExternalID != "":
+	case f.ExternalID != "": // a range, for the reason of IDSpan
 		id := argument(f.ExternalID)
 		where, order = ` AND external_id >= `+id+` AND external_id <= `+id+` AND id < `+before, `external_id`
 		if f.Status != "" {

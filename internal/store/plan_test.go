@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -252,8 +253,8 @@ func TestASQLiteListReadsNoOtherRows(t *testing.T) {
 	}
 }
 
-// fillAllTables adds rows to every table, with a different value in each column but
-// environment and taxpayer_id.
+// fillAllTables adds rows to every table. All belong to one taxpayer and have the same status,
+// kind and so on; each has other values in the other columns.
 func fillAllTables(t *testing.T, conn *sql.Conn, rows int) {
 	t.Helper()
 	for _, drop := range firstColumn(t, conn, `
@@ -403,4 +404,50 @@ func planOf(t *testing.T, query func(ctx context.Context, query string, args ...
 		t.Fatal(err)
 	}
 	return plans[0].Plan
+}
+
+// A claim of deliveries reads only the events that it returns, although the server has no
+// statistics.
+func TestAPostgresClaimReadsNoOtherEvents(t *testing.T) {
+	t.Parallel()
+	const most = 300 // blocks for 24 events
+	address := storetest.Address(t, "postgres")
+	s := storetest.Open(t, address, time.Now)
+	e := addEndpoint(t, s, sampleEndpoint(addLiveScope(t, s), "*"))
+	update(t, s, func(ctx context.Context, tx *store.Tx) error {
+		return errors.Join(
+			tx.Exec(ctx, `
+				INSERT INTO notices (environment, taxpayer_id, id, kind, document_id, sequence, at, body)
+				SELECT $1, $2, 'evt_' || md5(n::text), 'a', md5(n::text), 1, n, repeat('x', 600)::bytea FROM generate_series(1, 6000) n`, string(e.Environment), e.TaxpayerID),
+			tx.Exec(ctx, `
+				INSERT INTO deliveries (endpoint_id, notice_id, environment, taxpayer_id, kind, document_id, sequence, state, attempt, run_at, lease, lease_until, created_at)
+				SELECT $1, id, environment, taxpayer_id, kind, document_id, sequence, 'pending', 0, at, '', 0, at FROM notices`, e.ID))
+	})
+	read := func() (blocks int64) {
+		t.Helper()
+		if err := s.QueryRow(t.Context(), `
+			SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit FROM pg_statio_user_tables WHERE relname = 'notices'`).Scan(&blocks); err != nil {
+			t.Fatal(err)
+		}
+		return blocks
+	}
+	sender, err := store.Open(t.Context(), address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := read()
+	now, later := claimAhead(t, sender, "a", 20)
+	if err := sender.Close(); err != nil { // the server counts the blocks of a session when it ends
+		t.Fatal(err)
+	}
+	for range 200 {
+		if read() > before {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond) // the other sessions of the sender
+	if blocks := read() - before; len(now)+len(later) != 24 || blocks == 0 || blocks > most {
+		t.Errorf("a claim of %d deliveries reads %d blocks of events, want at most %d", len(now)+len(later), blocks, most)
+	}
 }
