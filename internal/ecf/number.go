@@ -1,7 +1,6 @@
 package ecf
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/quagmt/udecimal"
@@ -12,19 +11,31 @@ import (
 // appendAmount writes a number with two decimals, or with more when it has more.
 func appendAmount(b []byte, d fiscal.Decimal) []byte {
 	_, high, low, scale, ok := d.ToHiLo()
-	if !ok || high != 0 || scale > 4 {
+	if !ok || high != 0 || low > 1e17 || scale > 4 {
 		// No amount of a document is so large or has so many decimals, but it
 		// must not be written wrong.
 		return append(b, d.StringFixed(max(scale, 2))...)
 	}
-	unit := [...]uint64{1, 10, 100, 1_000, 10_000}[scale]
-	b = strconv.AppendUint(b, low/unit, 10)
-	b = append(b, '.')
-	b = fiscal.AppendPadded(b, int64(low%unit), int(scale)) //nolint:gosec // less than 10,000
 	for ; scale < 2; scale++ {
-		b = append(b, '0')
+		low *= 10
 	}
-	return b
+	return appendFixed(b, low, int(scale))
+}
+
+// appendFixed writes a number whose last digits are decimals.
+func appendFixed(b []byte, n uint64, decimals int) []byte {
+	var digits [24]byte
+	i := len(digits)
+	for written := 0; n > 0 || written <= decimals; written++ {
+		if written == decimals {
+			i--
+			digits[i] = '.'
+		}
+		i--
+		digits[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return append(b, digits[i:]...)
 }
 
 // parseAmount reads a number of the format: digits, and optionally a point and

@@ -22,28 +22,33 @@ const maxUnit = 62
 // integrators use.
 type unitTable struct {
 	names [maxUnit + 1]string
-	// words are the abbreviations, the names and the synonyms, in this order of
-	// precedence.
-	words [3]map[string]int
+	// words are the abbreviations, the names and the synonyms, as unitKey writes them. An
+	// abbreviation counts before an equal name, and a name before an equal synonym.
+	words map[string]int
 }
 
 var units = sync.OnceValue(func() *unitTable {
-	t := &unitTable{}
-	for i := range t.words {
-		t.words[i] = make(map[string]int)
-	}
+	t := &unitTable{words: make(map[string]int)}
+	names, synonyms := make(map[string]int), make(map[string]int)
 	for _, row := range table(unitsCSV) {
 		code, _ := strconv.Atoi(row[0]) // a test checks every row
 		if code < 1 || code > maxUnit {
 			continue
 		}
 		t.names[code] = row[1]
-		t.words[0][unitKey(row[1])] = code
+		t.words[unitKey(row[1])] = code
 		for name := range strings.SplitSeq(row[2], "/") {
-			t.words[1][unitKey(name)] = code
+			names[unitKey(name)] = code
 		}
 		for synonym := range strings.SplitSeq(row[6], ";") {
-			t.words[2][unitKey(synonym)] = code
+			synonyms[unitKey(synonym)] = code
+		}
+	}
+	for _, others := range []map[string]int{names, synonyms} {
+		for word, code := range others {
+			if _, known := t.words[word]; !known {
+				t.words[word] = code
+			}
 		}
 	}
 	return t
@@ -80,27 +85,21 @@ func unitCode(code int, words string) int {
 	if words == "" {
 		return 0
 	}
+	if found := units().words[words]; found != 0 {
+		return found // unitKey would not change the words
+	}
 	var buffer [80]byte
 	key := appendUnitKey(buffer[:0], words)
-	if found := units().find(key); found != 0 {
+	if found := units().words[string(key)]; found != 0 {
 		return found
 	}
 	// A plural. The stem has at least three letters, so that "mes" (month) does
 	// not become "m" (metre).
 	for _, ending := range [...]string{"s", "es"} {
 		if stem, ok := bytes.CutSuffix(key, []byte(ending)); ok && len(stem) >= 3 {
-			if found := units().find(stem); found != 0 {
+			if found := units().words[string(stem)]; found != 0 {
 				return found
 			}
-		}
-	}
-	return 0
-}
-
-func (t *unitTable) find(key []byte) int {
-	for _, words := range t.words {
-		if code, ok := words[string(key)]; ok {
-			return code
 		}
 	}
 	return 0

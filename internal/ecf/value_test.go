@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quagmt/udecimal"
+
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -75,6 +77,30 @@ func TestUnitCodeOfWords(t *testing.T) {
 	} {
 		if got := unitCode(0, words); got != want {
 			t.Errorf("unitCode(0, %q) = %d, want %d", words, got, want)
+		}
+	}
+}
+
+// unitCode finds a word of the table before it brings the words into the form of unitKey.
+func TestUnitWordsAreKeys(t *testing.T) {
+	t.Parallel()
+	for word := range units().words {
+		if key := unitKey(word); key != word {
+			t.Errorf("the key of %q is %q", word, key)
+		}
+	}
+}
+
+func TestAmountsHaveTwoDecimalsOrMore(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"0", "0.1", "0.01", "0.0001", "7", "10.5", "99.99", "100", "1234.5678", "0.12345678", "999999999999999.99",
+		"100000000000000000", "100000000000000001", "1844674407370955161.5", "18446744073709551615", "18446744073709551616",
+	} {
+		d := udecimal.MustParse(text)
+		want := d.StringFixed(uint8(max(d.Prec(), 2)))
+		if got := string(appendAmount(nil, d)); got != want {
+			t.Errorf("the amount %s is written as %s, want %s", text, got, want)
 		}
 	}
 }

@@ -75,5 +75,5 @@ func (e ENCF) String() string {
 func (e ENCF) Append(b []byte) []byte {
 	b = append(b, 'E')
 	b = append(b, e.kind...)
-	return AppendPadded(b, e.number, 10)
+	return appendPadded(b, e.number, 10)
 }

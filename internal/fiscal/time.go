@@ -54,14 +54,14 @@ func (d Date) DGIIString() string { return string(d.AppendDGII(make([]byte, 0, 1
 
 // AppendDGII appends the date as DGIIString writes it.
 func (d Date) AppendDGII(b []byte) []byte {
-	b = append(AppendPadded(b, int64(d.day), 2), '-')
-	b = append(AppendPadded(b, int64(d.month), 2), '-')
-	return AppendPadded(b, int64(d.year), 4)
+	b = append(appendPadded(b, int64(d.day), 2), '-')
+	b = append(appendPadded(b, int64(d.month), 2), '-')
+	return appendPadded(b, int64(d.year), 4)
 }
 
-// AppendPadded appends a number that is not negative, with leading zeros up to
+// appendPadded appends a number that is not negative, with leading zeros up to
 // width digits.
-func AppendPadded(b []byte, n int64, width int) []byte {
+func appendPadded(b []byte, n int64, width int) []byte {
 	start := len(b)
 	for range width {
 		b = append(b, '0')

@@ -68,9 +68,9 @@ func (w *Writer) Open(name string) {
 		w.tree.open(name)
 		return
 	}
-	w.buf = append(w.buf, '<')
-	w.buf = append(w.buf, name...)
-	w.buf = append(w.buf, '>')
+	b := append(w.buf, '<')
+	b = append(b, name...)
+	w.set(append(b, '>'))
 }
 
 // Close writes the end tag of an element.
@@ -79,9 +79,9 @@ func (w *Writer) Close(name string) {
 		w.tree.close()
 		return
 	}
-	w.buf = append(w.buf, '<', '/')
-	w.buf = append(w.buf, name...)
-	w.buf = append(w.buf, '>')
+	b := append(w.buf, '<', '/')
+	b = append(b, name...)
+	w.set(append(b, '>'))
 	w.flush()
 }
 
@@ -111,7 +111,7 @@ func (w *Writer) Element(name, text string) {
 		return
 	}
 	w.Open(name)
-	w.buf = AppendText(w.buf, text)
+	w.set(AppendText(w.buf, text))
 	w.Close(name)
 }
 
@@ -123,8 +123,18 @@ func (w *Writer) Value(name string, value func([]byte) []byte) {
 		return
 	}
 	w.Open(name)
-	w.buf = value(w.buf)
+	w.set(value(w.buf))
 	w.Close(name)
+}
+
+// set replaces the buffer by one that was appended to. While the buffer does not grow, only
+// its length changes.
+func (w *Writer) set(b []byte) {
+	if cap(b) == cap(w.buf) {
+		w.buf = w.buf[:len(b)]
+		return
+	}
+	w.buf = b
 }
 
 // Append writes what a function appends, which must be in canonical form: tags,
