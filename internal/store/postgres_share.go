@@ -214,6 +214,7 @@ type rowsKey struct {
 	rows int
 }
 
+// parameter is a parameter of a statement.
 var parameter = regexp.MustCompile(`\$[0-9]+`)
 
 // rowsText returns the text of an INSERT of one row for several rows. Their arguments follow

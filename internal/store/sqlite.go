@@ -292,7 +292,7 @@ func (p *prepared) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s := p.stmts[query]; s != nil {
 		return s, nil
 	}
-	s, err := p.from.PrepareContext(context.WithoutCancel(ctx), query)
+	s, err := p.from.PrepareContext(context.WithoutCancel(ctx), unnamed(query))
 	if err != nil {
 		return nil, err
 	}
@@ -301,6 +301,24 @@ func (p *prepared) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	}
 	p.stmts[query] = s
 	return s, nil
+}
+
+// unnamed returns a statement with parameters without names, if it names $1, $2 and so on
+// once each and in this order. The driver asks SQLite for the name of each parameter, and
+// SQLite searches the list of all names for it: with 832 parameters that takes longer than
+// the statement.
+func unnamed(query string) string {
+	n := 0
+	ordered := true
+	text := parameter.ReplaceAllStringFunc(query, func(name string) string {
+		n++
+		ordered = ordered && name == "$"+strconv.Itoa(n)
+		return "?"
+	})
+	if !ordered {
+		return query
+	}
+	return text
 }
 
 // close closes the statements. The statements of a single connection do not close with

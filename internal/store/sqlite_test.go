@@ -282,3 +282,18 @@ func TestBrokenIsClosedAfterAStorageFailure(t *testing.T) {
 		}
 	}
 }
+
+func TestParametersWithoutNames(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		`INSERT INTO t VALUES ($1, 'x', $2), ($3, 0, $4)`: `INSERT INTO t VALUES (?, 'x', ?), (?, 0, ?)`,
+		`UPDATE t SET a = $2 WHERE b = $1`:                `UPDATE t SET a = $2 WHERE b = $1`,
+		`SELECT a FROM t WHERE b = $1 OR c = $1`:          `SELECT a FROM t WHERE b = $1 OR c = $1`,
+		`SELECT a FROM t WHERE b = $1 AND c = $3`:         `SELECT a FROM t WHERE b = $1 AND c = $3`,
+		`SELECT a FROM t`:                                 `SELECT a FROM t`,
+	} {
+		if got := unnamed(query); got != want {
+			t.Errorf("%s becomes %s, want %s", query, got, want)
+		}
+	}
+}
