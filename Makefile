@@ -96,7 +96,7 @@ check-release: ## check the packages of a release as far as this machine can (AR
 dashboards-check: ## test the alerts, and ask a Prometheus every query of the dashboards after the demo (ARGS=--install gets Prometheus)
 	scripts/check-deploy $(ARGS)
 
-release: ## make a release in bin/release (ARGS=check only looks for known weaknesses and stale licences)
+release: ## make a release in bin/release (ARGS=check only looks for known vulnerabilities and stale licences)
 	scripts/release $(ARGS)
 
 clean: ## remove bin and the cached test results; data stays

@@ -15,7 +15,7 @@ import (
 
 type doctorCmd struct {
 	Environment string `help:"Environment that the server serves: sandbox, certification or production." enum:"sandbox,certification,production" default:"sandbox"`
-	MinFree     string `help:"Free space on the disk below which the check fails." default:"512MiB" placeholder:"SIZE"`
+	MinFree     string `help:"Free space on the disk below which the check fails (default 512MiB)." default:"512MiB" placeholder:"SIZE"`
 	tlsFlags
 	liveFlags
 }

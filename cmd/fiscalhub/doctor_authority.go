@@ -8,7 +8,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 // trustedRoots checks the certificates of --trust.
@@ -50,7 +52,7 @@ func (d *doctor) trustedRoots(context.Context) []checkOutcome {
 			found = append(found, warned(lang.Messagef("The root %s expired on %s.",
 				"La raíz %s venció el %s.", root.Subject, formatTime(root.NotAfter)), lang.Messagef("Add its successor to %s.",
 				"Agregue su sucesora a %s.", d.flags.Trust))...)
-		case left < endsSoon:
+		case left < fiscal.EndsSoon:
 			found = append(found, warned(lang.Messagef("The root %s expires on %s.",
 				"La raíz %s vence el %s.", root.Subject, formatTime(root.NotAfter)), lang.Messagef("Add its successor to %s.",
 				"Agregue su sucesora a %s.", d.flags.Trust))...)
@@ -87,13 +89,9 @@ func (d *doctor) reachability(ctx context.Context) []checkOutcome {
 		"La DGII responde."))
 }
 
-const (
-	// maxDatabaseSkew is the difference from the database's clock beyond which a node signs
-	// and sends nothing.
-	maxDatabaseSkew = 5 * time.Second
-	// maxAuthoritySkew is the same for the tax authority's clock.
-	maxAuthoritySkew = 2 * time.Minute
-)
+// maxAuthoritySkew is the difference from the tax authority's clock beyond which a node
+// signs and sends nothing.
+const maxAuthoritySkew = 2 * time.Minute
 
 // zone checks that the zone data of this machine are those that the service was made for.
 func (d *doctor) zone(context.Context) []checkOutcome {
@@ -118,7 +116,7 @@ func (d *doctor) databaseClock(context.Context) []checkOutcome {
 		return warned(lang.Messagef("The database server answers too slowly to compare the clocks.",
 			"El servidor de base de datos responde demasiado lento para comparar los relojes."), lang.Messagef("Check the network between this machine and the database server.",
 			"Revise la red entre esta máquina y el servidor de base de datos."))
-	case skew.Abs() > maxDatabaseSkew:
+	case skew.Abs() > store.MaxClockSkew:
 		return failed(lang.Messagef("The clock of this machine is %s the clock of the database server: this node signs and sends nothing.",
 			"El reloj de esta máquina está %s del reloj del servidor de base de datos: este nodo no firma ni envía nada.", ahead(skew)), lang.Messagef("Set the clock of this machine, for example with NTP.",
 			"Ajuste el reloj de esta máquina, por ejemplo con NTP."))

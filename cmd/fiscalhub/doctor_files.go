@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -171,7 +172,7 @@ func (d *doctor) tlsCertificate(context.Context) []checkOutcome {
 		return failed(lang.Messagef("The TLS certificate of the service expired on %s.",
 			"El certificado TLS del servicio venció el %s.", formatTime(end)), lang.Messagef("Replace the files of --tls-cert and --tls-key; a running server reads them again.",
 			"Reemplace los archivos de --tls-cert y --tls-key; un servidor en marcha los vuelve a leer."))
-	case left < endsSoon:
+	case left < fiscal.EndsSoon:
 		return warned(lang.Messagef("The TLS certificate of the service expires on %s.",
 			"El certificado TLS del servicio vence el %s.", formatTime(end)), lang.Messagef("Replace the files of --tls-cert and --tls-key; a running server reads them again.",
 			"Reemplace los archivos de --tls-cert y --tls-key; un servidor en marcha los vuelve a leer."))

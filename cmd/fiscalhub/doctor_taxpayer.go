@@ -12,11 +12,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-const (
-	endsSoon   = 30 * 24 * time.Hour
-	fewNumbers = 100
-)
-
 // certificates checks that each taxpayer that has certificates has one that signs now, with
 // a private key that the master key opens, and that lasts for 30 days.
 func (d *doctor) certificates(ctx context.Context) []checkOutcome {
@@ -47,7 +42,7 @@ func (d *doctor) certificates(ctx context.Context) []checkOutcome {
 	for scope, end := range last {
 		if _, err := identities.Identity(ctx, scope, d.store.Now()); err != nil {
 			broken = append(broken, lang.Messagef("taxpayer %s (%s)", "contribuyente %s (%s)", scope.TaxpayerID, err))
-		} else if end.Sub(d.now()) < endsSoon {
+		} else if end.Sub(d.now()) < fiscal.EndsSoon {
 			ending = append(ending, lang.Messagef("taxpayer %s (%s)", "contribuyente %s (%s)", scope.TaxpayerID, formatTime(end)))
 		}
 	}
@@ -105,7 +100,7 @@ func (d *doctor) numberRanges(ctx context.Context) []checkOutcome {
 	for owner, ranges := range of {
 		if _, code := pipeline.UsableRange(ranges, fiscal.DateOf(d.now())); code != "" {
 			none = append(none, lang.Messagef("taxpayer %s type %s (%s)", "contribuyente %s tipo %s (%s)", owner.taxpayer, owner.kind, code))
-		} else if left := numbersLeft(ranges, d.now().Add(endsSoon)); left < fewNumbers {
+		} else if left := numbersLeft(ranges, d.now().Add(fiscal.EndsSoon)); left < fiscal.LowNumbers {
 			ending = append(ending, lang.Messagef("taxpayer %s type %s (%d)", "contribuyente %s tipo %s (%d)", owner.taxpayer, owner.kind, left))
 		}
 	}
@@ -118,7 +113,7 @@ func (d *doctor) numberRanges(ctx context.Context) []checkOutcome {
 	}
 	if len(ending) > 0 {
 		found = append(found, warned(lang.Messagef("Fewer than %d numbers are left for the next 30 days, for %s of documents: %s.",
-			"Quedan menos de %d secuencias para los próximos 30 días, para %s de documentos: %s.", fewNumbers, plural(len(ending), lang.Messagef("type", "tipo"), lang.Messagef("types", "tipos")), few(ending)), action)...)
+			"Quedan menos de %d secuencias para los próximos 30 días, para %s de documentos: %s.", fiscal.LowNumbers, plural(len(ending), lang.Messagef("type", "tipo"), lang.Messagef("types", "tipos")), few(ending)), action)...)
 	}
 	return orPassed(found, lang.Messagef("Numbers are left for the next 30 days, for %s of documents.",
 		"Quedan secuencias para los próximos 30 días, para %s de documentos.", plural(len(of), lang.Messagef("type", "tipo"), lang.Messagef("types", "tipos"))))

@@ -71,6 +71,19 @@ func TestEveryFlagHasTheVariableOfItsName(t *testing.T) {
 	})
 }
 
+// Help shows the placeholder of a flag instead of its default, so the text names the
+// default.
+func TestHelpNamesEveryDefault(t *testing.T) {
+	t.Parallel()
+	visitCommands(newParser(t).Model.Node, func(n *kong.Node) {
+		for _, flag := range n.Flags {
+			if flag.HasDefault && flag.PlaceHolder != "" && !strings.Contains(flag.Help, "(default "+flag.Default) {
+				t.Errorf("the help of --%s of %s does not name its default %s: %s", flag.Name, n.Path(), flag.Default, flag.Help)
+			}
+		}
+	})
+}
+
 // shellWords splits a command line as a shell does, up to a redirection.
 func shellWords(line string) []string {
 	line, _, _ = strings.Cut(strings.TrimSuffix(line, ")"), " > ")

@@ -13,7 +13,7 @@ import (
 
 type keysCmd struct {
 	List   keysListCmd   `cmd:"" help:"List the versions of the service's own keys, without the keys."`
-	Rotate keysRotateCmd `cmd:"" help:"Add a new version of a key. Running servers use it within 5 seconds."`
+	Rotate keysRotateCmd `cmd:"" help:"Add a new version of a key. Running servers load it within 2 seconds; cursors and the receiver use it after 5 seconds."`
 	Drop   keysDropCmd   `cmd:"" help:"Delete an old version of a key. What it has made is no longer accepted."`
 }
 

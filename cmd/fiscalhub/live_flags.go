@@ -24,9 +24,9 @@ import (
 type liveFlags struct {
 	Authority            string  `help:"Base address of a simulator that replaces the hosts of the tax authority. The sandbox does not use it." placeholder:"URL"`
 	AuthorityEnvironment string  `help:"Environment of the authority: testecf, certecf or ecf. By default certecf in certification and ecf in production." placeholder:"AMB"`
-	Trust                string  `help:"PEM file of the roots that other parties' signatures (ARECF, ACECF) must chain to. Without it the service trusts none of them." placeholder:"FILE"`
+	Trust                string  `help:"PEM file of the roots that signatures of other parties must chain to: seeds and documents received under /fe/, acknowledgements (ARECF), commercial responses (ACECF). Without it the service trusts none of them, and nobody gets a token under /fe/." placeholder:"FILE"`
 	NoWitness            bool    `help:"Run without the witness file, which detects a restored database. For development."`
-	Pace                 float64 `help:"Divide every background wait by N. For development and tests, refused in production." default:"1" placeholder:"N"`
+	Pace                 float64 `help:"Divide every background wait by N. For development and tests, refused in production (default 1)." default:"1" placeholder:"N"`
 }
 
 // check returns a usageError when a flag is not valid in an environment.

@@ -19,7 +19,7 @@ import (
 
 type sendCmd struct {
 	File     string `arg:"" help:"Invoices: one JSON object a line, a JSON array, or CSV with --map." placeholder:"FILE"`
-	BaseURL  string `name:"base-url" help:"Address of the service." default:"http://127.0.0.1:8080" placeholder:"URL"`
+	BaseURL  string `name:"base-url" help:"Address of the service (default http://127.0.0.1:8080)." default:"http://127.0.0.1:8080" placeholder:"URL"`
 	Taxpayer string `help:"Id of the taxpayer. Required unless --check is given." placeholder:"ID"`
 	Key      string `help:"API key with the scopes invoices.write, ecf.submit and invoices.read. Required unless --check is given; FISCALHUB_KEY keeps it out of the list of processes." placeholder:"KEY"`
 	Check    bool   `help:"Check every invoice and send none."`
@@ -27,7 +27,7 @@ type sendCmd struct {
 	Results  string `help:"File for the results, one JSON object for each invoice." placeholder:"FILE"`
 	Journal  string `help:"File that remembers what was sent, so that the command can be repeated. By default FILE.journal." placeholder:"FILE"`
 	Map      string `help:"The file is CSV; FILE says which column is which member of an invoice." placeholder:"FILE"`
-	Parallel int    `help:"Requests at the same time, 1 to 64." default:"8" placeholder:"N"`
+	Parallel int    `help:"Requests at the same time, 1 to 64 (default 8)." default:"8" placeholder:"N"`
 }
 
 // attemptsOfSend is how often a request is repeated while the service does not answer:

@@ -23,11 +23,11 @@ type serveCmd struct {
 	MetricsListen   string        `help:"Address of a separate listener for /metrics. By default the API's listener serves it to this machine only." placeholder:"ADDR"`
 	TrustedProxy    []string      `help:"Network of proxies whose X-Forwarded-For header the service trusts; may be repeated." placeholder:"CIDR"`
 	MemoryLimit     string        `help:"Memory limit of the process, for example 512MiB. By default nine tenths of the limit of its control group, or a half of the memory of the machine." placeholder:"SIZE"`
-	SecurityContact []string      `help:"Address (mailto: or https:) for reports of weaknesses, served as /.well-known/security.txt; may be repeated." placeholder:"URI" default:"mailto:security@fiscalhub.example"`
+	SecurityContact []string      `help:"Address (mailto: or https:) for reports of vulnerabilities, served as /.well-known/security.txt; may be repeated (default mailto:security@fiscalhub.example, which reaches nobody)." placeholder:"URI" default:"mailto:security@fiscalhub.example"`
 	NoBootstrap     bool          `help:"Do not create a demonstration taxpayer and API key in an empty sandbox database."`
 	NoMigrate       bool          `help:"Do not migrate the database. The service refuses to start when a migration is missing: run fiscalhub migrate first."`
 	DrainDelay      time.Duration `help:"How long to answer requests after SIGTERM, while /readyz already fails." default:"5s"`
-	CompareRate     int           `help:"Questions per minute, of all nodes together, that compare accepted documents with what the tax authority shows; 0 turns the comparison off." default:"30" placeholder:"N"`
+	CompareRate     int           `help:"Look-ups per minute, of all nodes together, that compare accepted documents with what the tax authority shows, at most 600; 0 turns the comparison off (default 30)." default:"30" placeholder:"N"`
 	NoConsoleData   bool          `help:"Do not keep the search index, the counts and the log of requests that the console shows." hidden:""`
 	LogLevel        logLevel      `help:"debug, info, warn or error." default:"info"`
 	consoleFlags

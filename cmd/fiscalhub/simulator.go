@@ -22,7 +22,7 @@ type simulatorCmd struct {
 	Listen          string         `help:"Address of the emulated hosts (default 127.0.0.1:9090)." default:"127.0.0.1:9090" placeholder:"ADDR"`
 	Control         string         `help:"Address of the control API (default 127.0.0.1:9091)." default:"127.0.0.1:9091" placeholder:"ADDR"`
 	ControlToken    string         `help:"Bearer token of the control API; required when it listens beyond this machine." placeholder:"TOKEN"`
-	Seed            uint64         `help:"Seed of every random value." default:"1" placeholder:"N"`
+	Seed            uint64         `help:"Seed of every random value (default 1)." default:"1" placeholder:"N"`
 	Profile         string         `help:"happy, slow-day, flaky, dgii-down, certification-strict or chaos." enum:"happy,slow-day,flaky,dgii-down,certification-strict,chaos" default:"happy"`
 	Fixture         string         `help:"JSON file with the taxpayers, rules and configuration to start with." placeholder:"FILE"`
 	Latency         *time.Duration `help:"Latency of every answer. By default a random 5 to 30 ms." placeholder:"D"`

@@ -22,7 +22,7 @@ type sourceCmd struct {
 
 // inboundFlag is the address of the service in the URL of a source.
 type inboundFlag struct {
-	BaseURL string `name:"base-url" help:"Public address of the service, as in serve." default:"http://127.0.0.1:8080" placeholder:"URL"`
+	BaseURL string `name:"base-url" help:"Public address of the service, as in serve (default http://127.0.0.1:8080)." default:"http://127.0.0.1:8080" placeholder:"URL"`
 }
 
 // address returns the URL that a source sends its events to.

@@ -64,7 +64,7 @@ func adviceOfDelivery(class string) lang.Message {
 
 type webhookDeliveriesCmd struct {
 	ID    string `arg:"" help:"Id of the webhook."`
-	Limit int    `help:"How many attempts to list." default:"100" placeholder:"N"`
+	Limit int    `help:"How many attempts to list (default 100)." default:"100" placeholder:"N"`
 }
 
 // deliveryView is an attempt to deliver an event, in JSON.

@@ -45,7 +45,7 @@ type Options struct {
 	Metrics     prometheus.Registerer // nil: metrics are not registered
 	Tracer      *trace.Tracer         // nil: spans are not exported
 
-	SecurityContacts []string // addresses (URI) for reports of weaknesses; empty: no security.txt
+	SecurityContacts []string // addresses (URI) for reports of vulnerabilities; empty: no security.txt
 
 	// RequestLog, if set, gets every request under /v1/ after its answer.
 	RequestLog RequestLog

@@ -98,7 +98,7 @@ func (a *API) recovering(x *exchange, serve func(*exchange) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			// The panic value may contain data of the client; its type and the stack do not.
-			a.log.Error("panic in a handler; the request is answered 500", "request_id", x.id, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			a.log.Error("A handler panicked. The request is answered 500.", "request_id", x.id, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 			err = errPanic
 		}
 	}()

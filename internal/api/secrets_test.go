@@ -234,7 +234,7 @@ func TestSecretsAreNotInAnswersLogsOrMetrics(t *testing.T) {
 			wantAbsent(t, "metrics", string(metrics.body), map[string]string{"taxpayer": e.taxpayer, "invoice": made.ID, "prefix": e.key[3:15]})
 		}
 		text := log.String()
-		if !strings.Contains(text, `"msg":"panic in a handler`) || !strings.Contains(text, e.key[3:15]) || !strings.Contains(text, made.ID) {
+		if !strings.Contains(text, `"msg":"A handler panicked`) || !strings.Contains(text, e.key[3:15]) || !strings.Contains(text, made.ID) {
 			t.Error("the log does not have the expected lines")
 		}
 		wantAbsent(t, "the log", text, secrets)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// securityPath is where a person who has found a weakness learns whom to tell (RFC 9116).
+// securityPath is where a person who has found a vulnerability learns whom to tell (RFC 9116).
 const securityPath = "/.well-known/security.txt"
 
 // securityLifetime is how far in the future security.txt expires. RFC 9116 recommends less

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
+	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/openapi/reference"
 )
 
@@ -98,8 +99,9 @@ func (a *API) probe(w http.ResponseWriter, r *http.Request, check func(context.C
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": state}) // if it fails the client has left, and will probe again
 }
 
-// ready returns why the service should get no requests, or an empty text. Only
-// the database counts: invoices can be registered while the tax authority is
+// ready returns why the service should get no requests, or an empty text: the process
+// stops, the database does not answer, or the clock of this node differs from the
+// database's. The tax authority does not count: invoices can be registered while it is
 // down.
 func (a *API) ready(ctx context.Context) string {
 	if a.stopping.Load() || a.draining.Load() {
@@ -108,18 +110,15 @@ func (a *API) ready(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := a.store.Ready(ctx); err != nil {
-		a.log.Warn("the database is unavailable; /readyz answers 503", "error", err.Error())
+		a.log.Warn("The database does not answer. /readyz answers 503.", "error", err.Error())
 		return "database unavailable"
 	}
-	if skew, known := a.store.ClockSkew(); known && skew.Abs() > maxClockSkew {
-		a.log.Error("the clock of this node differs from the database's; /readyz answers 503. Set the clock of this machine.", "ahead", skew.String())
+	if skew, known := a.store.ClockSkew(); known && skew.Abs() > store.MaxClockSkew {
+		a.log.Error("The clock of this node differs from the database's. /readyz answers 503: set the clock of this machine.", "ahead", skew.String())
 		return "clock skew"
 	}
 	return ""
 }
-
-// maxClockSkew is how far the clock of this node may be from the database's clock.
-const maxClockSkew = 5 * time.Second
 
 // NewServer returns an HTTP server with the timeouts and limits of the service.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {

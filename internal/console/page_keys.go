@@ -9,13 +9,13 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 const (
 	keysAddress = "/console/keys"
-	keyRows     = 200                 // of one page
-	endsSoon    = 30 * 24 * time.Hour // a key or a certificate that ends within this time needs a person
+	keyRows     = 200 // of one page
 )
 
 func (c *Console) keyPages() []page {
@@ -78,7 +78,7 @@ func newKeyView(c store.Credential, name string, now time.Time) keyView {
 		v.Tone, v.StateKey, v.Usable = neutral, "keys.state_expired", false
 	case c.Suspended != "":
 		v.Tone, v.StateKey = bad, "keys.state_suspended"
-	case !c.ExpiresAt.IsZero() && c.ExpiresAt.Sub(now) < endsSoon:
+	case !c.ExpiresAt.IsZero() && c.ExpiresAt.Sub(now) < fiscal.EndsSoon:
 		v.Tone, v.StateKey = warn, "keys.state_ending"
 	}
 	return v

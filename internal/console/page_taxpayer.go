@@ -210,7 +210,7 @@ func newRangeView(r store.NumberRange, today fiscal.Date) rangeView {
 		v.Tone, v.WordKey = neutral, "taxpayers.range_used"
 	case r.Expired(today):
 		v.Tone, v.WordKey = bad, "taxpayers.range_expired"
-	case r.Left() < fewNumbers:
+	case r.Left() < fiscal.LowNumbers:
 		v.Tone, v.WordKey = warn, "taxpayers.range_low"
 	}
 	return v

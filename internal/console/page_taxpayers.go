@@ -90,9 +90,6 @@ type numbersView struct {
 	Tone   tone
 }
 
-// fewNumbers is below which count the numbers of a type need a person.
-const fewNumbers = 100
-
 func newNumbersView(t fiscal.Type, ranges []store.NumberRange, now time.Time) numbersView {
 	v := numbersView{Type: t, Ranges: len(ranges), Tone: good}
 	for _, r := range ranges {
@@ -103,7 +100,7 @@ func newNumbersView(t fiscal.Type, ranges []store.NumberRange, now time.Time) nu
 	switch {
 	case v.Left == 0:
 		v.Tone = bad
-	case v.Left < fewNumbers:
+	case v.Left < fiscal.LowNumbers:
 		v.Tone = warn
 	}
 	return v
@@ -122,7 +119,7 @@ func newCertificateView(c store.Certificate, now time.Time) certificateView {
 	switch {
 	case v.State != store.CertificateValid:
 		v.Tone = bad
-	case c.NotAfter.Sub(now) < endsSoon:
+	case c.NotAfter.Sub(now) < fiscal.EndsSoon:
 		v.Tone = warn
 	}
 	return v

@@ -94,7 +94,7 @@ func (c *Client) requestToken(ctx context.Context, id *xmlsig.Identity, signer s
 			break
 		}
 		reason := messages[0].Text
-		c.log.Warn("the tax authority refuses to give a signer a token: calls of this signer wait and will be tried again", "signer", id, "reason", reason)
+		c.log.Warn("The tax authority gives a signer no token. Calls of this signer wait and are tried again.", "signer", id, "reason", reason)
 		return token{}, c.addRefusal(auth, key, reason, saysNotDelegated(messages))
 	}
 	return token{}, auth.outagef(fiscal.ErrNotReceived, "no token: HTTP %d: %v", res.status, err)

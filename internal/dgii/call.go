@@ -48,7 +48,7 @@ func (c *Client) doWithPermit(ctx context.Context, id *xmlsig.Identity, p *permi
 		c.tokens.invalidate(key, p.token)
 		if retried {
 			// The service refuses a new token too, so another one would not help.
-			c.log.Warn("a service of the tax authority refuses a new token: calls of this signer wait and will be tried again", "service", s.name, "signer", id)
+			c.log.Warn("A service of the tax authority refuses a new token. Calls of this signer wait and are tried again.", "service", s.name, "signer", id)
 			return c.addRefusal(s, scope, "the service refuses a new token", false)
 		}
 		if !c.retries.takeRetry() {

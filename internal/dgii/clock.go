@@ -104,7 +104,7 @@ func (c *authorityClock) forgetAfterStep(at reading) {
 	if step.Abs() <= maxClockStep {
 		return
 	}
-	c.log.Warn("the clock of this machine was set: it is compared with the tax authority's clock before anything else is signed", "step", step.String())
+	c.log.Warn("The clock of this machine was set. It is compared with the tax authority's clock before anything else is signed.", "step", step.String())
 	c.confirmed, c.offset, c.hasLast, c.last = false, 0, false, 0
 }
 

@@ -69,7 +69,7 @@ func (p peer) authenticate(ctx context.Context, refused token) (token, error) {
 			send: func(r request) (*response, error) { return client.send(ctx, r) },
 			onSigned: func() {
 				outcome = PeerNoToken
-				c.log.Info("a buyer's receiver demanded a token: the service signed its seed for a taxpayer",
+				c.log.Info("A buyer's receiver demanded a token. The service signed its seed for a taxpayer.",
 					"receiver", client.key, "buyer_rnc", p.receiver.RNC, "taxpayer_rnc", p.key.taxpayer, "signer", p.id)
 			},
 		}

@@ -33,9 +33,9 @@ func (c *Client) newReceiver(key string) *receiver {
 		now: c.now, probeEvery: c.pace.Scale(probeInterval),
 		onChange: func(open bool) {
 			if open {
-				c.log.Info("a buyer's receiver does not respond: its circuit is open, and deliveries to it wait", "receiver", key)
+				c.log.Info("A buyer's receiver does not respond. Its circuit is open, and deliveries to it wait.", "receiver", key)
 			} else {
-				c.log.Info("a buyer's receiver responds again: its circuit is closed", "receiver", key)
+				c.log.Info("A buyer's receiver responds again. Its circuit is closed.", "receiver", key)
 			}
 		},
 	}}

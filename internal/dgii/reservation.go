@@ -81,7 +81,7 @@ func (r *reservation) send(ctx context.Context, shipment fiscal.Shipment) (fisca
 		a = res.newAnswer()
 		err := readSubmission(res, shipment, r.read, &a)
 		if errors.Is(err, errDelegation) {
-			c.log.Warn("the tax authority says that the taxpayer has not delegated the signer: its documents wait and will be tried again", "signer", r.id, "rnc", r.rnc)
+			c.log.Warn("The tax authority says that the taxpayer has not delegated the signer. Its documents wait and are tried again.", "signer", r.id, "rnc", r.rnc)
 			return c.addRefusal(s, r.refusalKey(), a.Messages[0].Text, true)
 		}
 		if err != nil {

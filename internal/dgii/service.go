@@ -87,8 +87,8 @@ func (c *Client) Circuits() []Circuit {
 
 func (c *Client) logCircuit(service string, open bool) {
 	if open {
-		c.log.Warn("a service of the tax authority fails: its circuit is open, and the service is probed from time to time", "service", service)
+		c.log.Warn("A service of the tax authority fails. Its circuit is open: this node calls it only from time to time, to see whether it works again.", "service", service)
 	} else {
-		c.log.Info("a service of the tax authority works again: its circuit is closed", "service", service)
+		c.log.Info("A service of the tax authority works again. Its circuit is closed.", "service", service)
 	}
 }

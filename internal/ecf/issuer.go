@@ -35,7 +35,7 @@ func (i Issuer) Check() error {
 		case f.required && text == "":
 			add(f.name, fiscal.CodeRequired, lang.Messagef("must have 1 to %d characters", "debe tener de 1 a %d caracteres", f.most))
 		case !fits(text, f.most):
-			add(f.name, fiscal.CodeTooLong, atMost(f.most))
+			add(f.name, fiscal.CodeTooLong, fiscal.AtMost(f.most))
 		case strings.ContainsFunc(f.text, func(r rune) bool { return r < ' ' || r == 0xfffe || r == 0xffff }):
 			add(f.name, fiscal.CodeInvalidCharacters, lang.Messagef("must have no control characters", "no debe tener caracteres de control"))
 		}

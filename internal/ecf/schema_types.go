@@ -30,15 +30,12 @@ func trimmed(check simpleType) simpleType {
 	return func(text string) (string, lang.Message) { return check(trimXML(text)) }
 }
 
-func atMost(characters int) lang.Message {
-	return lang.Messagef("must have at most %d characters", "debe tener un máximo de %d caracteres", characters)
-}
 
 func mustBe(what any) lang.Message { return lang.Messagef("must be %s", "debe ser %s", what) }
 
 // textType is any text of least to most characters (not bytes).
 func textType(least, most int) simpleType {
-	short, long := lang.Messagef("must have at least %d characters", "debe tener un mínimo de %d caracteres", least), atMost(most)
+	short, long := lang.Messagef("must have at least %d characters", "debe tener un mínimo de %d caracteres", least), fiscal.AtMost(most)
 	return func(text string) (string, lang.Message) {
 		switch {
 		case !fits(text, most):
@@ -140,7 +137,7 @@ func isWord(r rune) bool {
 
 func termType(text string) (code string, want lang.Message) {
 	if !fits(text, 15) {
-		return fiscal.CodeTooLong, atMost(15)
+		return fiscal.CodeTooLong, fiscal.AtMost(15)
 	}
 	for _, r := range text {
 		if !isWord(r) && !strings.ContainsRune(xmlSpace, r) {
@@ -153,7 +150,7 @@ func termType(text string) (code string, want lang.Message) {
 
 func lettersType(text string) (code string, want lang.Message) {
 	if !fits(text, 20) {
-		return fiscal.CodeTooLong, atMost(20)
+		return fiscal.CodeTooLong, fiscal.AtMost(20)
 	}
 	for _, r := range text {
 		isPlainLetter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -167,7 +164,7 @@ func lettersType(text string) (code string, want lang.Message) {
 
 func mailType(text string) (code string, want lang.Message) {
 	if !fits(text, 80) {
-		return fiscal.CodeTooLong, atMost(80)
+		return fiscal.CodeTooLong, fiscal.AtMost(80)
 	}
 	local, domain, _ := strings.Cut(text, "@")
 	if !isWordList(local, "-+.") || !isWordList(domain, "-.") || strings.IndexByte(domain, '.') < 0 {

@@ -114,7 +114,7 @@ func (d *decoder) buyer(n strictjson.Node, p path, r *Request) state {
 func (d *decoder) email(n strictjson.Node, p path) opt[string] {
 	if n.Kind() == strictjson.String {
 		if length, ok := scanText(n.Text(), false); ok && length > 320 {
-			d.fail(p, CodeTooLong, atMost(320))
+			d.fail(p, CodeTooLong, AtMost(320))
 			return bad[string]()
 		}
 	}

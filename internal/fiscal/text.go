@@ -49,14 +49,15 @@ func (r textRule) check(s string) fault {
 	case n == 0 || n < r.min && !blank(s):
 		return fault{CodeTooShort, lang.Messagef("must have at least %d characters", "debe tener un mínimo de %d caracteres", r.min)}
 	case n > r.max:
-		return fault{CodeTooLong, atMost(r.max)}
+		return fault{CodeTooLong, AtMost(r.max)}
 	case blank(s):
 		return fault{CodeBlank, lang.Messagef("must not be blank", "no debe estar en blanco")}
 	}
 	return fault{}
 }
 
-func atMost(characters int) lang.Message {
+// AtMost says how many characters a text may have.
+func AtMost(characters int) lang.Message {
 	return lang.Messagef("must have at most %d characters", "debe tener un máximo de %d caracteres", characters)
 }
 

@@ -13,6 +13,14 @@ const DGIITimeLayout = "02-01-2006 15:04:05"
 // been sent to the authority.
 const ContingencyTime = 72 * time.Hour
 
+const (
+	// EndsSoon is how long before its end a certificate, a key or a number range needs a
+	// person.
+	EndsSoon = 30 * 24 * time.Hour
+	// LowNumbers is below which count the numbers of a taxpayer need a person.
+	LowNumbers = 100
+)
+
 var zone = time.FixedZone("GMT-4", -4*60*60)
 
 // Zone returns the country's time zone, America/Santo_Domingo. It is UTC-4 the

@@ -284,14 +284,11 @@ func (p *Plan) effect(what string, do func() error) error {
 	return p.onPoint("after " + what)
 }
 
-// maxNodeSkew is how far the clock of this node may be from the database's clock.
-const maxNodeSkew = 5 * time.Second
-
 // checkNodeClock returns a *pipeline.LaterError while the clock of this node differs
 // from the database's, which all nodes share: then this node signs and sends nothing.
 func (p *Plan) checkNodeClock() error {
 	skew, known := p.store.ClockSkew()
-	if !known || skew.Abs() <= maxNodeSkew {
+	if !known || skew.Abs() <= store.MaxClockSkew {
 		return nil
 	}
 	p.log.Error("The clock of this node differs from the database's. This node signs and sends nothing until they agree: set the clock of this machine.", "ahead", skew.String())

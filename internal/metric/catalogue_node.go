@@ -7,7 +7,7 @@ func database() []Definition {
 			Help:    "Transactions of this node that write, from their start to their end. A rolled back one ended by a rule, for example a repeated key; a failed one by the database.",
 			Bad:     "The 99th percentile of `committed` is above 0.1: the disk or the database server is slow. `failed` grows: the log says why."},
 		{Group: Database, Name: CommitTotal, Type: Counter,
-			Help: "Commits of this node. Transactions of SQLite that share a commit count once: divide the transactions of `fiscalhub_commit_seconds` by it. Each commit waits for the disk.",
+			Help: "Commits of this node. Transactions that share a commit count once: divide the transactions of `fiscalhub_commit_seconds` by it. Each commit waits for the disk.",
 			Bad:  "Nothing by itself. It grows faster than the load: transactions share fewer commits, because there are fewer at a time."},
 		{Group: Database, Name: StatementTotal, Type: Counter,
 			Help: "Statements of this node that read or write.",

@@ -96,7 +96,7 @@ func (f figures) sendPreparation(send sender, now time.Time) {
 		if left, ok := least[n.Type]; !ok || n.Left < left {
 			least[n.Type] = n.Left
 		}
-		if n.Left < lowNumbers {
+		if n.Left < fiscal.LowNumbers {
 			low[n.Type]++
 		}
 		fenced += n.Fenced

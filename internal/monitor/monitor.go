@@ -25,8 +25,6 @@ const (
 	readTime = 2 * time.Second
 	// mostCounted is how many rows a figure counts at most.
 	mostCounted = 10_000
-	// lowNumbers is below how many numbers a taxpayer counts as low.
-	lowNumbers = 100
 )
 
 // Options configure a Monitor. All are required.

@@ -29,7 +29,7 @@ func (s *Endpoints) Check(n EndpointSpec) fiscal.Problems {
 	case !utf8.ValidString(n.Description) || strings.ContainsFunc(n.Description, unicode.IsControl):
 		add("description", fiscal.CodeInvalidCharacters, lang.Messagef("must not contain control characters", "no debe tener caracteres de control"))
 	case utf8.RuneCountInString(n.Description) > maxDescription:
-		add("description", fiscal.CodeTooLong, atMost(maxDescription))
+		add("description", fiscal.CodeTooLong, fiscal.AtMost(maxDescription))
 	}
 	known := event.Kinds()
 	for i, kind := range n.Kinds {
@@ -51,7 +51,7 @@ func (s *Endpoints) Check(n EndpointSpec) fiscal.Problems {
 	case n.URL == "":
 		add("url", fiscal.CodeRequired, lang.Messagef("is required", "es obligatorio"))
 	case len(n.URL) > netguard.MaxURL:
-		add("url", fiscal.CodeTooLong, atMost(netguard.MaxURL))
+		add("url", fiscal.CodeTooLong, fiscal.AtMost(netguard.MaxURL))
 	case n.URL != strings.TrimSpace(n.URL):
 		add("url", fiscal.CodeInvalidFormat, lang.Messagef("must not begin or end with blanks", "no debe comenzar ni terminar con espacios"))
 	case err != nil:
@@ -62,6 +62,3 @@ func (s *Endpoints) Check(n EndpointSpec) fiscal.Problems {
 	return all
 }
 
-func atMost(characters int) lang.Message {
-	return lang.Messagef("must have at most %d characters", "debe tener un máximo de %d caracteres", characters)
-}

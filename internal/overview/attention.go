@@ -51,8 +51,6 @@ const (
 	verdictTime = 15 * time.Minute
 	// recentDays is for how many days refused documents are shown.
 	recentDays = 7
-	endsSoon   = 30 * 24 * time.Hour
-	lowNumbers = 100
 	// mostCounted is how many waiting documents are counted.
 	mostCounted = 200
 )
@@ -153,12 +151,12 @@ func (r *Reporter) preparation(ctx context.Context, within store.Within, now tim
 			continue
 		}
 		fences.Count += n.Fenced
-		if n.Left < lowNumbers && n.Fenced == 0 {
+		if n.Left < fiscal.LowNumbers && n.Fenced == 0 {
 			low.Count++
 		}
 	}
 	certificates := Attention{Kind: EndingCertificates, Path: "/console/taxpayers", Filter: url.Values{"needs": {"certificate"}}}
-	ending, err := r.store.EndingCertificates(ctx, within.Environment, now.Add(endsSoon))
+	ending, err := r.store.EndingCertificates(ctx, within.Environment, now.Add(fiscal.EndsSoon))
 	if err != nil {
 		return fences, nil, err
 	}
@@ -166,7 +164,7 @@ func (r *Reporter) preparation(ctx context.Context, within store.Within, now tim
 		certificates.count(within.Allows(c.TaxpayerID), c.NotAfter)
 	}
 	keys := Attention{Kind: EndingCredentials, Path: "/console/keys"}
-	credentials, err := r.store.EndingCredentials(ctx, within.Environment, now, now.Add(endsSoon))
+	credentials, err := r.store.EndingCredentials(ctx, within.Environment, now, now.Add(fiscal.EndsSoon))
 	if err != nil {
 		return fences, nil, err
 	}

@@ -232,7 +232,7 @@ func (s *Simulator) applyRules(c *call) {
 		a.Fired++
 		action := a.Action
 		c.fault, c.entry.Rule = &action, a.ID
-		s.log.Info("a rule applies its fault to a call", "rule", a.ID, "fault", a.Action.Fault, "service", string(c.service), "amb", c.amb, "encf", c.key.encf)
+		s.log.Info("A rule applies its fault to a call.", "rule", a.ID, "fault", a.Action.Fault, "service", string(c.service), "amb", c.amb, "encf", c.key.encf)
 		return
 	}
 	if magic {

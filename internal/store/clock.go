@@ -20,6 +20,10 @@ import (
 // set back by more than maxSlew.
 func (s *Store) Now() time.Time { return s.clock.now() }
 
+// MaxClockSkew is how far the clock of a node may be from the database's clock. Beyond it
+// the node is not ready, and signs and sends nothing.
+const MaxClockSkew = 5 * time.Second
+
 // ClockSkew returns how far the clock of this node is ahead of the database's clock;
 // it is negative when the node is behind. It returns false while the store has no exact
 // measurement. On SQLite both are the same clock.

@@ -18,8 +18,8 @@ const (
 	// sharedCommits is how many transactions of registrations run before further ones wait
 	// for each other.
 	sharedCommits = 2
-	// shareWait is how long a registration waits at most. After that it starts a transaction
-	// of its own: those that run may wait for a lock.
+	// shareWait is how long a registration waits at most. After that it starts a further
+	// transaction, for itself and for those that wait: the ones that run may wait for a lock.
 	shareWait = 20 * time.Millisecond
 	// maxShared limits how many registrations share a commit, and maxMerged how many rows a
 	// statement of theirs inserts. The service prepares a statement for each power of two.

@@ -17,11 +17,9 @@ import (
 const (
 	day = 24 * time.Hour
 
-	// Numbers are low when fewer are left than these, or than were used in a week.
-	// A range ends soon when fewer days are left.
-	lowNumbers    = 100
-	usedWithin    = 7 * day
-	rangeEndsSoon = 30 * day
+	// Numbers are low when fewer are left than fiscal.LowNumbers, or than were used in this
+	// time.
+	usedWithin = 7 * day
 )
 
 // How many days before its end a certificate, or a credential, causes a warning.
@@ -174,7 +172,7 @@ func (w *Watcher) rangeWarning(ctx context.Context, key rangeKey, rnc string, ra
 		low.mark = "low " + last.ID
 		all = append(all, low)
 	}
-	if soon := fiscal.DateOf(w.now().Add(rangeEndsSoon)); !expires.IsZero() && expires.Before(soon) {
+	if soon := fiscal.DateOf(w.now().Add(fiscal.EndsSoon)); !expires.IsZero() && expires.Before(soon) {
 		low.mark = "expiring " + last.ID
 		all = append(all, low)
 	}
@@ -185,7 +183,7 @@ func (w *Watcher) rangeWarning(ctx context.Context, key rangeKey, rnc string, ra
 // when the number that lies as far back as numbers are left was used within the
 // week. It may lie in an earlier range than the one in use.
 func (w *Watcher) low(ctx context.Context, rnc string, ranges []store.NumberRange, left int64) (bool, error) {
-	if left < lowNumbers {
+	if left < fiscal.LowNumbers {
 		return true, nil
 	}
 	back := left

@@ -136,9 +136,6 @@ func (s *Server) Start() error {
 	return fmt.Errorf("postgres did not start:\n%s", log.String())
 }
 
-// Set changes a setting for the next Start.
-func (s *Server) Set(name, value string) { s.args = append(s.args, "-c", name+"="+value) }
-
 // Halt stops the server at once and without a checkpoint, like a crash. Start starts it
 // again.
 func (s *Server) Halt() { s.stop("halt\n") }
