@@ -8,10 +8,13 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
@@ -124,9 +127,13 @@ type auditListCmd struct {
 }
 
 // Run lists the entries that the flags choose. The shared flag --actor chooses entries
-// here, because this command changes nothing.
-func (c auditListCmd) Run(t *terminal) error {
-	f := store.AuditFilter{Actor: t.cli.Actor, Object: c.Object}
+// here, because this command changes nothing. Its variable does not: it names the person
+// for the commands that change something.
+func (c auditListCmd) Run(t *terminal, parsed *kong.Context) error {
+	f := store.AuditFilter{Object: c.Object}
+	if slices.ContainsFunc(parsed.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "actor" }) {
+		f.Actor = t.cli.Actor
+	}
 	if c.Since != "" {
 		at, err := time.Parse(time.RFC3339, c.Since)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fiscalhub/fiscalhub/client"
+	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/bulk"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -36,6 +37,12 @@ func (c checkCmd) Run(t *terminal) error {
 	language := t.language // of the messages of the service
 	if t.cli.JSON {
 		language = lang.English
+	}
+	// The checks create an invoice. With a live key it would be a fiscal document, which
+	// nobody can take back.
+	if key, err := apikey.Parse(c.Key); err == nil && !key.OfSandbox() {
+		return wrongUsage("--key is a key of a live environment: check issues an invoice, so it takes only a key of the sandbox",
+			"--key es una clave de un ambiente real: check emite una factura, por lo que acepta solo una clave del sandbox")
 	}
 	api, err := newAPIClient(c.BaseURL, c.Key, c.Taxpayer, client.WithAttempts(3), client.WithLanguage(string(language)))
 	if err != nil {

@@ -60,7 +60,7 @@ type cli struct {
 	Wide        bool             `help:"Do not shorten the columns of a table to the width of the terminal."`
 	Data        string           `help:"Folder of the database, the master key and the witness (default ./data)." default:"./data" placeholder:"DIR"`
 	Database    string           `help:"Database: sqlite:PATH, or postgres://… for a server. By default a SQLite file in the data folder." placeholder:"URL"`
-	Actor       string           `help:"Name in the audit log of the person who changes something. By default the user and host of the operating system." placeholder:"NAME"`
+	Actor       string           `help:"Name in the audit log of the person who changes something. By default the user and host of the operating system. audit list shows only the entries of this person." placeholder:"NAME"`
 	MasterKey   string           `help:"Master key file. By default master.key in the data folder, created on first use." placeholder:"FILE"`
 
 	Serve       serveCmd       `cmd:"" help:"Run the API, the background workers and the console."`

@@ -20,6 +20,9 @@ type sourceCmd struct {
 	Revoke sourceRevokeCmd `cmd:"" help:"Revoke a source now."`
 }
 
+// localURL is the address of a service on this machine.
+const localURL = "http://127.0.0.1:8080"
+
 // inboundFlag is the address of the service in the URL of a source.
 type inboundFlag struct {
 	BaseURL string `name:"base-url" help:"Public address of the service, as in serve (default http://127.0.0.1:8080)." default:"http://127.0.0.1:8080" placeholder:"URL"`
@@ -53,6 +56,10 @@ func (f inboundFlag) view(s store.Source) sourceView {
 func (f inboundFlag) answerSecret(t *terminal, s store.Source, secret webhook.Secret) error {
 	v := f.view(s)
 	v.Secret = secret.Reveal()
+	if s.Environment == fiscal.Production && f.BaseURL == localURL {
+		t.warn(lang.Messagef("nobody else reaches the address of this URL; name the public address of the service with --base-url",
+			"nadie más alcanza la dirección de este URL; indique la dirección pública del servicio con --base-url"))
+	}
 	return t.answer(v, func(w io.Writer) { printSecret(w, v.ID, v.URL, v.Secret) })
 }
 

@@ -123,11 +123,18 @@ func (c credentialResumeCmd) Run(t *terminal) error {
 // changeCredential makes a change, and answers the credential.
 func (t *terminal) changeCredential(id string, f reasonFlag, c suspensionChange) error {
 	return t.withStore(func(s *store.Store) error {
-		if err := c.apply(t, s, f, store.CredentialSubject(id)); err != nil {
-			return missing(err, "credential", id)
-		}
 		found, err := s.Credential(t.ctx, id)
 		if err != nil {
+			return missing(err, "credential", id)
+		}
+		if !found.RevokedAt.IsZero() {
+			return lang.Errorf("the credential is revoked; it never works again. Create another one with fiscalhub credential create",
+				"la credencial está revocada; no funcionará más. Cree otra con fiscalhub credential create")
+		}
+		if err := c.apply(t, s, f, store.CredentialSubject(id)); err != nil {
+			return err
+		}
+		if found, err = s.Credential(t.ctx, id); err != nil {
 			return err
 		}
 		return t.answer(newCredentialView(found), func(w io.Writer) { say(w, c.done) })

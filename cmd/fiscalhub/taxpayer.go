@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"reflect"
 	"slices"
 	"time"
 
@@ -73,6 +75,10 @@ type taxpayerUpdateCmd struct {
 
 // Run changes the fields of a taxpayer whose flags are given.
 func (c taxpayerUpdateCmd) Run(t *terminal) error {
+	if c.RNC == nil && c.LegalName == nil && reflect.DeepEqual(c.profile, profile{}) {
+		return wrongUsage("name the fields to change, for example --address TEXT; see fiscalhub taxpayer update --help",
+			"indique los campos que cambian, por ejemplo --address TEXTO; vea fiscalhub taxpayer update --help")
+	}
 	return t.withStore(func(s *store.Store) error {
 		var changed store.Taxpayer
 		err := s.Update(t.ctx, func(tx *store.Tx) (err error) {
@@ -84,8 +90,17 @@ func (c taxpayerUpdateCmd) Run(t *terminal) error {
 			}
 			return tx.UpdateTaxpayer(t.ctx, changed)
 		})
+		if errors.Is(err, store.ErrRNCHasRanges) {
+			return lang.Errorf("--rnc: the taxpayer has number ranges of its RNC; create another taxpayer for the RNC %s",
+				"--rnc: el contribuyente tiene rangos de su RNC; cree otro contribuyente para el RNC %s", changed.RNC)
+		}
 		if err != nil {
 			return missing(err, "taxpayer", c.ID)
+		}
+		if c.RNC != nil {
+			if err := warnOfRNC(t, s, changed); err != nil {
+				return err
+			}
 		}
 		return t.answer(newTaxpayerView(changed), func(w io.Writer) { line(w, changed.ID) })
 	})

@@ -113,6 +113,9 @@ func (k Key) Prefix() string {
 	return (*k.text)[len(lead):prefixEnd]
 }
 
+// OfSandbox reports whether the key is one of the sandbox.
+func (k Key) OfSandbox() bool { return strings.HasPrefix(k.Prefix(), "s") }
+
 // Digest returns the HMAC-SHA-256 of the key's text under the pepper. The database
 // stores the digest and not the key. A slow hash is not necessary, because the secret
 // has 256 random bits. Compare digests with hmac.Equal.

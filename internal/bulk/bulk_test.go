@@ -249,6 +249,19 @@ func TestReadCSVGroupsRowsIntoInvoices(t *testing.T) {
 	}
 }
 
+// A spreadsheet saves Windows-1252 unless it is told.
+func TestReadCSVRefusesOtherEncodings(t *testing.T) {
+	t.Parallel()
+	m, err := bulk.ParseMap([]byte(`{"columns": {"external_id": "Factura", "buyer.legal_name": "Cliente"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = bulk.ReadCSV(strings.NewReader("Factura;Cliente\nF-1;Jose\nF-2;Jos\xe9 Pe\xf1a\n"), m)
+	if err == nil || !strings.Contains(err.Error(), "line 3 ") || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("a file in Windows-1252: %v, want an error that names line 3 and UTF-8", err)
+	}
+}
+
 func TestReadCSVSaysWhichColumnIsMissing(t *testing.T) {
 	t.Parallel()
 	m, err := bulk.ParseMap([]byte(`{"columns": {"external_id": "Factura", "issue_date": "Fecha"}}`))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -53,6 +54,9 @@ func ReadCSV(r io.Reader, m *Map) ([]*Line, error) {
 		return nil, err
 	}
 	content := strings.TrimPrefix(string(text), "\ufeff")
+	if !utf8.ValidString(content) {
+		return nil, notUTF8(content)
+	}
 	heading, _, _ := strings.Cut(content, "\n")
 	in := csv.NewReader(strings.NewReader(content))
 	if strings.Count(heading, ";") > strings.Count(heading, ",") {
@@ -90,6 +94,20 @@ func ReadCSV(r io.Reader, m *Map) ([]*Line, error) {
 	}
 	checkAll(lines)
 	return lines, nil
+}
+
+// notUTF8 names the first line with bytes that are not UTF-8. Spreadsheets write files in
+// another encoding unless they are told.
+func notUTF8(content string) error {
+	number := 1
+	for line := range strings.Lines(content) {
+		if !utf8.ValidString(line) {
+			break
+		}
+		number++
+	}
+	return lang.Errorf("line %d has bytes that are not UTF-8, so its accents would be lost; save the file as CSV UTF-8",
+		"la línea %d tiene bytes que no son UTF-8, por lo que se perderían sus acentos; guarde el archivo como CSV UTF-8", number)
 }
 
 // columnsOf finds the column of each path.

@@ -57,6 +57,16 @@ var regions = sync.OnceValue(func() *regionTable {
 // a code that is not in the authority's table.
 func RegionName(code string) string { return regions().regions[code].name }
 
+// ProvinceOf returns the code of the province of a municipality or district, and "" for a
+// code that is neither.
+func ProvinceOf(municipality string) string {
+	r := regions().regions[municipality]
+	if r.level == levelProvince {
+		return ""
+	}
+	return r.province
+}
+
 // A Municipality is a municipality of the authority's table, or a district of one.
 type Municipality struct {
 	Code, Name string

@@ -295,6 +295,18 @@ func TestHugeDecimalIsRefused(t *testing.T) {
 	check(t, with(t, base, map[string]any{"declared_totals.total": strings.Repeat("9", 100_000)}), "declared_totals.total invalid_decimal")
 }
 
+func TestAWithholdingIsNotMoreThanItsBase(t *testing.T) {
+	t.Parallel()
+	for _, tax := range []string{"income_tax", "itbis"} {
+		field := "estimated_withholdings." + tax
+		for rate, want := range map[any]string{nil: field + "_amount out_of_range", "200": field + "_amount out_of_range"} {
+			check(t, with(t, base, map[string]any{field + "_amount": "10", field + "_base_amount": "5", field + "_rate_percent": rate}), want)
+		}
+		check(t, with(t, base, map[string]any{field + "_amount": "10", field + "_base_amount": "10", field + "_rate_percent": nil}))
+		check(t, with(t, base, map[string]any{field + "_amount": "10.01", field + "_base_amount": "10.005", field + "_rate_percent": "100"}))
+	}
+}
+
 func TestNullIsAcceptedOnlyWhereTheAPIHasIt(t *testing.T) {
 	t.Parallel()
 	check(t, with(t, base, map[string]any{

@@ -72,10 +72,16 @@ func (c *checker) notOnConsumer(field string, w withholdingRequest) {
 	}
 }
 
-// product checks the amount against base × rate when the request has both. The
-// base may be the sale or its tax.
+// product checks the amount against its base, and against base × rate when the request
+// has both. The base may be the sale or its tax.
 func (c *checker) product(field string, w withholdingRequest) bool {
-	if !w.amount.ok() || !w.base.ok() || !w.rate.ok() {
+	switch {
+	case !w.amount.ok() || !w.base.ok():
+		return true
+	case round2(w.amount.value).Cmp(round2(w.base.value)) > 0:
+		c.add(field, CodeOutOfRange, lang.Messagef("must not be more than its base, %s", "no debe ser mayor que su base, %s", money(w.base.value)))
+		return false
+	case !w.rate.ok():
 		return true
 	}
 	want := round2(percentOf(w.base.value, w.rate.value))

@@ -164,7 +164,7 @@ func (s *settler) settle(rows *store.Batch, issued store.Issued, known []evidenc
 		status = before.Status
 	}
 	if before.Status == fiscal.Rejected && status != before.Status {
-		s.log.Error("The authority has accepted a document that it had rejected before. Check it with the taxpayer.",
+		s.log.Error("A document that was rejected is accepted now. Look at its evidence with `fiscalhub work show`, and check it with the taxpayer.",
 			"document_id", issued.DocumentID, "encf", issued.ENCF)
 	}
 	change := pipeline.Change{Status: status, TrackID: outcome.TrackID, Messages: statusMessages(status, outcome.Verdict, before.Messages), Cause: cause(outcome)}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -62,8 +63,13 @@ func (t Taxpayer) auditFields() map[string]any {
 	}
 }
 
+// ErrRNCHasRanges means that a taxpayer with number ranges cannot get another RNC: the tax
+// authority has authorised the ranges for the present one.
+var ErrRNCHasRanges = errors.New("store: the taxpayer has number ranges of its RNC")
+
 // UpdateTaxpayer replaces all fields of a taxpayer but its id and its creation time.
-// The error is ErrNotFound when there is no such taxpayer.
+// The error is ErrNotFound when there is no such taxpayer, and ErrRNCHasRanges when its RNC
+// would change although it has number ranges.
 func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 	before, err := tx.Taxpayer(ctx, t.ID)
 	if err != nil {
@@ -83,6 +89,16 @@ func (tx *Tx) UpdateTaxpayer(ctx context.Context, t Taxpayer) error {
 		t.Email, t.Website, t.EconomicActivity, t.IncomeType, t.ElectronicSince, t.Logo, t.PageFormat, micros(t.UpdatedAt))
 	if err != nil {
 		return tx.d.wrap("update taxpayer", err)
+	}
+	if t.RNC != before.RNC {
+		// The row is locked, so that no range of the taxpayer is added meanwhile.
+		var ranges int64
+		if err := tx.q.QueryRowContext(ctx, `SELECT count(*) FROM sequences WHERE taxpayer_id = $1`, t.ID).Scan(&ranges); err != nil {
+			return tx.d.wrap("update taxpayer", err)
+		}
+		if ranges > 0 {
+			return ErrRNCHasRanges
+		}
 	}
 	return tx.Audit(ctx, Change{Scope{TaxpayerID: t.ID}, "taxpayer.update", "taxpayer:" + t.ID, before.auditFields(), t.auditFields()})
 }

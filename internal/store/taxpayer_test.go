@@ -68,6 +68,32 @@ func TestAnUpdateReplacesTheFieldsOfATaxpayer(t *testing.T) {
 	})
 }
 
+// The authority authorises ranges for an RNC, and two taxpayers with the same RNC must not
+// have the same numbers.
+func TestATaxpayerWithRangesKeepsItsRNC(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		made := sampleTaxpayer()
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return errors.Join(tx.CreateTaxpayer(ctx, made), tx.AddNumberRange(ctx, store.NumberRange{
+				Scope: store.Scope{Environment: fiscal.Production, TaxpayerID: made.ID}, ID: store.NewID(),
+				Type: fiscal.Consumer, First: 1, Next: 1, Last: 9, CreatedAt: noon,
+			}))
+		})
+		changed := made
+		changed.RNC = "00100000002"
+		err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.UpdateTaxpayer(t.Context(), changed) })
+		if !errors.Is(err, store.ErrRNCHasRanges) {
+			t.Errorf("another RNC: %v, want ErrRNCHasRanges", err)
+		}
+		if got, err := s.Taxpayer(t.Context(), made.ID); err != nil || got.RNC != made.RNC {
+			t.Errorf("the RNC is %s, want %s (%v)", got.RNC, made.RNC, err)
+		}
+		changed.RNC, changed.LegalName = made.RNC, "Otra, SRL"
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateTaxpayer(ctx, changed) })
+	})
+}
+
 func TestAnUnknownTaxpayerIsNotFound(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {

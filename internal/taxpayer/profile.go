@@ -34,6 +34,10 @@ func Check(t store.Taxpayer) error {
 			all = append(all, p)
 		}
 	}
+	if province := ecf.ProvinceOf(t.Municipality); province != "" && t.Province != "" && t.Province != province && ecf.RegionName(t.Province) != "" {
+		all = append(all, fiscal.Problem{Field: "province", Code: fiscal.CodeInvalidEnum, Message: lang.Messagef(
+			"must be the province of the municipality %s: %s", "debe ser la provincia del municipio %s: %s", t.Municipality, province)})
+	}
 	if t.ElectronicSince != "" {
 		if _, err := fiscal.ParseDate(t.ElectronicSince); err != nil {
 			all = append(all, fiscal.Problem{Field: "electronic_since", Code: fiscal.CodeInvalidDate, Message: lang.OfError(err)})
