@@ -260,8 +260,11 @@ func warnReplication(ctx context.Context, s *store.Store, log *slog.Logger) {
 	switch {
 	case err != nil:
 		log.Warn("Cannot read the replication of the database.", "error", err.Error())
-	case r.Standbys > 0 && r.Known && r.Synchronous == 0:
-		log.Warn("The database has standbys, and none is synchronous. A failover may lose commits, and fences every number range. Set synchronous_standby_names.",
+	case r.Standbys > 0 && !r.Known:
+		log.Warn("The database has standbys, and this role may not see whether commits wait for them. A failover fences every number range. Grant pg_read_all_stats to the role.",
 			"standbys", r.Standbys)
+	case r.Standbys > 0 && !r.Lossless():
+		log.Warn("The database has standbys that commits do not wait for. A failover may lose commits, and fences every number range. Name all standbys in synchronous_standby_names.",
+			"standbys", r.Standbys, "synchronous", r.Synchronous)
 	}
 }

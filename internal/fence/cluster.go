@@ -31,7 +31,7 @@ const (
 // file in the folder of the witness.
 type history struct {
 	timeline string
-	lossless bool // a failover loses no commit: commits wait for a standby
+	lossless bool // a failover loses no commit: each commit waits for all standbys
 }
 
 // leadsTo reports whether a database with another timeline has all the commits of h. A
@@ -109,7 +109,7 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	switch {
 	case before.timeline == "" || before.timeline == timeline:
 	case before.leadsTo(timeline):
-		f.log.Warn("The database continues another history of commits. Its commits waited for a standby, so nothing is lost.", "before", before.timeline, "now", timeline)
+		f.log.Warn("The database continues another history of commits. Its commits waited for all standbys, so nothing is lost.", "before", before.timeline, "now", timeline)
 	default:
 		f.log.Error("The database continues another history of commits, and its last commits may be lost. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
 			"before", before.timeline, "now", timeline)
@@ -188,7 +188,7 @@ func (f *Fence) recordReplication(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lossless := replication.Known && replication.Synchronous > 0
+	lossless := replication.Lossless()
 	f.historyMu.Lock()
 	defer f.historyMu.Unlock()
 	if timeline == "" || timeline != f.history.timeline || lossless == f.history.lossless {

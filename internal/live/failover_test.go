@@ -22,15 +22,27 @@ type failover struct {
 
 func newFailover(t *testing.T, synchronous bool) *failover {
 	t.Helper()
+	if synchronous {
+		return newFailoverOf(t, "second", 1, "second")
+	}
+	return newFailoverOf(t, "", 0, "second")
+}
+
+// newFailoverOf has several standbys, of which the nodes use the last. names is
+// synchronous_standby_names, and synchronous how many standbys every commit waits for.
+func newFailoverOf(t *testing.T, names string, synchronous int, standbys ...string) *failover {
+	t.Helper()
 	f := &failover{primary: storetest.PrivatePostgres(t), dir: t.TempDir()}
 	if _, err := f.primary.Create("failover"); err != nil {
 		t.Fatal(err)
 	}
-	f.standby = f.primary.Standby(t, "second")
+	for _, name := range standbys {
+		f.standby = f.primary.Standby(t, name)
+	}
 	address := f.primary.URLWith(f.standby, "failover")
 	f.a = newEnv(t, address, envOptions{})
-	if synchronous {
-		f.a.must(f.primary.Configure("synchronous_standby_names", "second"))
+	if names != "" {
+		f.a.must(f.primary.Configure("synchronous_standby_names", names))
 	}
 	f.b = f.a.from(address)
 	f.a.guard(filepath.Join(f.dir, "a"))
@@ -39,7 +51,7 @@ func newFailover(t *testing.T, synchronous bool) *failover {
 	for {
 		got, err := f.a.store().Replication(t.Context())
 		f.a.must(err)
-		if got.Standbys == 1 && (got.Synchronous == 1) == synchronous {
+		if got.Standbys == len(standbys) && got.Synchronous == synchronous {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -257,6 +269,27 @@ func TestFailoverToAnAsynchronousStandbyIsFenced(t *testing.T) {
 		if n := contents(f.b, got.ENCF); n != 1 {
 			t.Errorf("the authority has %d documents under %s", n, got.ENCF)
 		}
+	}
+}
+
+// Commits wait for one of two standbys, and the other one is promoted.
+func TestFailoverToTheStandbyThatCommitsDoNotWaitForIsFenced(t *testing.T) {
+	t.Parallel()
+	for names, synchronous := range map[string]int{"second": 1, "ANY 1 (second, third)": 0} {
+		t.Run(names, func(t *testing.T) {
+			t.Parallel()
+			f := newFailoverOf(t, names, synchronous, "second", "third")
+			f.issue(f.a, 2)
+			f.beat(f.a, f.b)
+			f.standby.Disconnect(t, f.primary)
+			f.issue(f.a, 3) // numbers 3 to 5, which the third server does not get
+			f.promote()
+			f.beat(f.a)
+			f.a.refused(fiscal.FiscalCredit)
+			if got := contents(f.a, "E310000000003"); got != 1 {
+				t.Errorf("the authority has %d documents under number 3, want one", got)
+			}
+		})
 	}
 }
 

@@ -4,14 +4,22 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
+	"strconv"
 )
 
 // Replication says how many standby servers follow the database server. A standby that
 // is not synchronous can miss the last commits when it is promoted.
 type Replication struct {
 	Standbys    int
-	Synchronous int  // standbys that a commit waits for
+	Synchronous int  // standbys that every commit waits for
 	Known       bool // false: the role may not read the state of the standbys
+}
+
+// Lossless reports whether each standby that is connected has every commit, so that none is
+// lost whichever of them is promoted.
+func (r Replication) Lossless() bool {
+	return r.Known && r.Standbys > 0 && r.Synchronous == r.Standbys
 }
 
 // Replication reads the standbys that are connected now. To see their state, the role
@@ -63,23 +71,32 @@ func postgresTimeline(ctx context.Context, q querier) (name string, err error) {
 // timelineText is the timeline of a PostgreSQL server that is no standby.
 const timelineText = `(SELECT system_identifier::text || '-' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM pg_control_system())`
 
+// anyOf is synchronous_standby_names where a commit waits for any of some standbys.
+var anyOf = regexp.MustCompile(`(?i)^\s*ANY\s+([0-9]+)`)
+
 // postgresReplication counts physical standbys. A base backup and a logical subscriber
 // are connected in the same way, but they cannot be promoted. The state is NULL for a
 // role that may not read it. With synchronous_commit = local a commit waits for no
-// standby.
+// standby. With ANY n (…) it waits for n of them, and the others may miss it.
 func postgresReplication(ctx context.Context, q querier) (Replication, error) {
 	var found Replication
-	var hidden int
+	var hidden, quorum int
 	var commit, names sql.NullString
 	err := q.QueryRowContext(ctx, `
-		SELECT count(*), count(*) FILTER (WHERE r.sync_state IN ('sync', 'quorum')), count(*) FILTER (WHERE r.state IS NULL),
+		SELECT count(*), count(*) FILTER (WHERE r.sync_state = 'sync'), count(*) FILTER (WHERE r.sync_state = 'quorum'),
+			count(*) FILTER (WHERE r.state IS NULL),
 			current_setting('synchronous_commit'), current_setting('synchronous_standby_names', true)
 		FROM pg_stat_replication r
 		WHERE r.state IS DISTINCT FROM 'backup'
 			AND NOT EXISTS (SELECT 1 FROM pg_replication_slots l WHERE l.active_pid = r.pid AND l.slot_type = 'logical')`).Scan(
-		&found.Standbys, &found.Synchronous, &hidden, &commit, &names)
+		&found.Standbys, &found.Synchronous, &quorum, &hidden, &commit, &names)
 	if postgresCode(err) == "42501" {
 		return Replication{}, nil
+	}
+	if m := anyOf.FindStringSubmatch(names.String); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n >= quorum {
+			found.Synchronous += quorum
+		}
 	}
 	if commit.String == "local" || names.String == "" {
 		found.Synchronous = 0

@@ -67,6 +67,25 @@ func TestAPromotedStandbyHasANewTimeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("a synchronous standby", s, store.Replication{Standbys: 1, Synchronous: 1, Known: true})
+	third := server.Standby(t, "third")
+	want("a synchronous standby and another one", s, store.Replication{Standbys: 2, Synchronous: 1, Known: true})
+	for names, synchronous := range map[string]int{
+		"FIRST 1 (second, third)": 1, "FIRST 2 (second, third)": 2, "ANY 1 (second, third)": 0, "any 2 (second, third)": 2, "2 (second, third)": 2,
+	} {
+		if err := server.Configure("synchronous_standby_names", names); err != nil {
+			t.Fatal(err)
+		}
+		got := store.Replication{Standbys: 2, Synchronous: synchronous, Known: true}
+		want(names, s, got)
+		if got.Lossless() != (synchronous == 2) {
+			t.Errorf("%s: lossless %t", names, got.Lossless())
+		}
+	}
+	if err := server.Configure("synchronous_standby_names", "second"); err != nil {
+		t.Fatal(err)
+	}
+	third.Stop()
+	want("the other standby is gone", s, store.Replication{Standbys: 1, Synchronous: 1, Known: true})
 	want("commits that wait for no standby", storetest.Open(t, address+"&synchronous_commit=local", time.Now),
 		store.Replication{Standbys: 1, Known: true})
 
