@@ -268,6 +268,9 @@ func (r *reader) follow(command string) {
 // learn remembers the id of a resource that a command has created.
 func (r *reader) learn(kind string, words []string, printed string) {
 	id := regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`).FindString(printed)
+	if kind == "credential" && words[2] == "revoke" {
+		r.ids[kind] = r.rotated // the rest of the page uses a credential that is valid
+	}
 	if kind == "" || id == "" {
 		return
 	}
@@ -277,10 +280,6 @@ func (r *reader) learn(kind string, words []string, printed string) {
 	case "rotate":
 		if kind == "credential" {
 			r.rotated = id
-		}
-	case "revoke":
-		if kind == "credential" {
-			r.ids[kind] = r.rotated // the rest of the page uses a credential that is valid
 		}
 	}
 }

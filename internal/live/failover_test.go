@@ -282,11 +282,14 @@ func TestFailoverToTheStandbyThatCommitsDoNotWaitForIsFenced(t *testing.T) {
 			f.issue(f.a, 2)
 			f.beat(f.a, f.b)
 			f.standby.Disconnect(t, f.primary)
-			f.issue(f.a, 3) // numbers 3 to 5, which the third server does not get
-			f.promote()
-			f.beat(f.a)
-			f.a.refused(fiscal.FiscalCredit)
-			if got := contents(f.a, "E310000000003"); got != 1 {
+			f.issue(f.a, 3) // numbers 3 to 5, which the third server and node b do not get
+			f.a.must(errors.Join(f.a.options.Fence.Close(), f.b.options.Fence.Close()))
+			f.primary.Halt() // and node a with it
+			f.a.must(f.standby.Promote())
+			b := f.b.from(f.standby.URL("failover"))
+			b.guard(filepath.Join(f.dir, "b"))
+			b.refused(fiscal.FiscalCredit)
+			if got := contents(b, "E310000000003"); got != 1 {
 				t.Errorf("the authority has %d documents under number 3, want one", got)
 			}
 		})
