@@ -115,10 +115,22 @@ func TestEverythingMovesAfterAnOutage(t *testing.T) {
 	})
 }
 
-// Some services of the authority are down for eight hours while another one answers. What
-// waited for them has moved within 15 minutes of their first answer.
+// Some services of the authority are down for eight hours, or give no answer that can be
+// used, while another one answers. What waited for them has moved within 15 minutes of their
+// first answer.
 func TestEverythingMovesAfterAnOutageOfSomeServices(t *testing.T) {
 	t.Parallel()
+	for name, fault := range map[string]simulator.Action{
+		"503": {Fault: "F05"}, "429": {Fault: "F10"}, "401": {Fault: "F09"}, "empty object": {Fault: "F06", Variant: "empty-object"}, "400": {Fault: "F08"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outageOfSomeServices(t, fault)
+		})
+	}
+}
+
+func outageOfSomeServices(t *testing.T, fault simulator.Action) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{receiver: true})
 		w.rule(0, simulator.Directory, simulator.Action{Fault: "F05"})
@@ -126,7 +138,7 @@ func TestEverythingMovesAfterAnOutageOfSomeServices(t *testing.T) {
 		w.drive(10 * time.Second)
 		w.want(delivered, "queued submitted accepted")
 		for _, service := range []simulator.Service{simulator.Result, simulator.TrackIDs, simulator.StateLookup} {
-			w.rule(0, service, simulator.Action{Fault: "F05"})
+			w.rule(0, service, fault)
 		}
 		polled := w.create(fiscal.FiscalCredit, 1000)
 		w.drive(time.Second)

@@ -60,6 +60,9 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	case absent:
 		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Absent, At: p.now()}})
 		resend = p.provenAbsent(w.Evidence, p.now())
+		if !tally.HeldByAnother() { // further answers prove the absence
+			pause = min(pause, p.pause(reconcilePauses, 2))
+		}
 	case errors.Is(err, fiscal.ErrAbsent) && !slices.ContainsFunc(findings, showsSubmission):
 		// This environment has no look-up: the document is sent once more, and
 		// after that an operator decides.

@@ -32,10 +32,7 @@ func (p *Plan) Resumes(q store.Queue) int {
 // outSince returns since when the authority has been out of reach of this node. It is
 // zero while this node reaches it.
 func (p *Plan) outSince() time.Time {
-	since, down := p.authority.Down()
-	if !down {
-		return time.Time{}
-	}
+	since, _ := p.authority.Down()
 	return since
 }
 
@@ -45,8 +42,11 @@ func (p *Plan) tryLater(pause time.Duration, cause error) error {
 	return &pipeline.LaterError{After: pause, Reason: cause.Error(), OutSince: p.outSince()}
 }
 
+// failedPause is the longest wait after a look-up that got no answer.
+const failedPause = 10 * time.Minute
+
 // askLater is tryLater for a look-up. It may have arrived, and the authority may answer
 // another call a moment later: the job waits for the shortest time between two look-ups.
 func (p *Plan) askLater(pause time.Duration, cause error) error {
-	return &pipeline.LaterError{After: pause, Reason: cause.Error(), OutSince: p.outSince(), Rest: lookUpPause}
+	return &pipeline.LaterError{After: min(pause, p.pace.Of(failedPause, lookUpPause)), Reason: cause.Error(), OutSince: p.outSince(), Rest: lookUpPause}
 }
