@@ -36,15 +36,24 @@ func TestHangingDeliveriesDoNotDelayInvoices(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { b.Run(ctx) })
 		defer func() { cancel(); close(release); running.Wait() }()
-		reaches(t, "workers that deliver", &hanging, deliverers)
+		reaches(t, "workers that deliver", &hanging, deliverers/4)
 		for i := range invoices {
 			b.add(fmt.Sprint("invoice ", i), "test", "issue")
 		}
 		b.notifyAll()
 		reaches(t, "issued invoices", &issued, invoices)
-		if n := hanging.Load(); n != deliverers {
-			t.Errorf("%d workers deliver, want %d", n, deliverers)
+		if n := hanging.Load(); n != deliverers/4 {
+			t.Errorf("%d workers deliver for one taxpayer, want %d", n, deliverers/4)
 		}
+		// The delivery of another taxpayer begins at once.
+		other := *b
+		other.scope.TaxpayerID = store.NewID()
+		b.must(b.store.Update(t.Context(), func(tx *store.Tx) error {
+			return tx.CreateTaxpayer(t.Context(), store.Taxpayer{ID: other.scope.TaxpayerID, RNC: "199000021", LegalName: "x", CreatedAt: b.now(), UpdatedAt: b.now()})
+		}))
+		other.add("delivery of another", "test", "deliver")
+		b.notifyAll()
+		reaches(t, "workers that deliver", &hanging, deliverers/4+1)
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 
 const (
 	workers    = 32 // for every queue but that of deliveries
-	deliverers = 16 // for deliveries to buyers
+	deliverers = 64 // for deliveries to buyers
 	gatherTime = 5 * time.Millisecond
 	retryBase  = time.Second
 	retryMax   = 5 * time.Minute
@@ -34,6 +34,16 @@ const (
 func capacity(q store.Queue) int {
 	if q == store.QueueDeliver {
 		return deliverers
+	}
+	return workers
+}
+
+// mostOfOne returns how many workers of a queue one taxpayer may have while no other waits.
+// Buyers whose servers hang occupy a worker for as long as a delivery may take, and another
+// taxpayer may need one meanwhile.
+func mostOfOne(q store.Queue) int {
+	if q == store.QueueDeliver {
+		return deliverers / 4
 	}
 	return workers
 }
@@ -56,7 +66,7 @@ func (p *Pipeline) work(ctx context.Context) {
 func (p *Pipeline) workQueue(ctx, life context.Context, q store.Queue) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	signal, shares, front := p.signals[q], newShares(capacity(q), p.now), new(store.Front)
+	signal, shares, front := p.signals[q], newShares(capacity(q), mostOfOne(q), p.now), new(store.Front)
 	for ctx.Err() == nil {
 		if shares.free() == 0 {
 			signal.Wait(ctx, wake.PollEvery) // a worker that finishes notifies

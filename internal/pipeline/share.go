@@ -13,9 +13,9 @@ const aloneTime = 250 * time.Millisecond
 
 // shares divides the workers of a queue between taxpayers: a taxpayer that sends many
 // documents at once must not keep the others waiting. While others wait, a taxpayer
-// gets at most a quarter of the workers.
+// gets at most a quarter of the workers, and alone at most as many as most.
 type shares struct {
-	workers, quarter int
+	workers, quarter, most int
 
 	mu    sync.Mutex
 	busy  int
@@ -25,8 +25,8 @@ type shares struct {
 	now   func() time.Time
 }
 
-func newShares(workers int, now func() time.Time) *shares {
-	return &shares{workers: workers, quarter: workers / 4, of: make(map[string]int), now: now}
+func newShares(workers, most int, now func() time.Time) *shares {
+	return &shares{workers: workers, quarter: workers / 4, most: most, of: make(map[string]int), now: now}
 }
 
 // free returns how many workers have no job.
@@ -41,18 +41,20 @@ func (s *shares) free() int {
 func (s *shares) offer() (limit int, except []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limit = s.workers - s.busy
-	if s.now().Before(s.alone) {
-		s.asked = false
-		return limit, nil
+	alone, most := s.now().Before(s.alone), s.quarter
+	if alone {
+		most = s.most
 	}
+	limit = min(s.workers-s.busy, most)
 	for taxpayer, n := range s.of {
-		if n >= s.quarter {
+		if n >= most {
 			except = append(except, taxpayer)
+		} else if alone {
+			limit = min(limit, most-n)
 		}
 	}
-	s.asked = len(except) > 0
-	return min(limit, s.quarter), except
+	s.asked = len(except) > 0 && !alone
+	return limit, except
 }
 
 // take counts claimed jobs.

@@ -19,7 +19,7 @@ func TestShareIsAQuarterWhileOthersWait(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewClock()
 	rapid.Check(t, func(t *rapid.T) {
-		s := newShares(workers, c.Now)
+		s := newShares(workers, workers, c.Now)
 		waiting := map[string]int{}
 		for i := range rapid.IntRange(1, 6).Draw(t, "taxpayers") {
 			waiting[fmt.Sprint(i)] = rapid.IntRange(0, 100).Draw(t, "jobs")
@@ -65,7 +65,7 @@ func TestShareIsAQuarterWhileOthersWait(t *testing.T) {
 func TestShareOfASingleTaxpayer(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewClock()
-	s := newShares(workers, c.Now)
+	s := newShares(workers, workers, c.Now)
 	job := []store.Job{{Scope: store.Scope{TaxpayerID: "a"}}}
 	for range 10 {
 		limit, except := s.offer()
