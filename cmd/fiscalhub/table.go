@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -28,7 +27,7 @@ func (b *table) add(cells ...string) { b.rows = append(b.rows, mapEach(cells, pr
 
 const (
 	columnGap  = 2
-	leastWidth = 6 // of a column that is shortened
+	leastWidth = 20 // of a column of texts that is shortened
 )
 
 // list prints v as JSON with --json, and the table without. When the table has no row it
@@ -64,19 +63,20 @@ func (t *terminal) width() int {
 }
 
 // format returns the table in lines of at most width characters. It shortens the widest
-// columns; 0 shortens none. When that is not enough, each object becomes a block with a
-// line for each column.
+// texts, but no ids, times and codes, which say nothing when they are cut; 0 shortens none.
+// When that is not enough, each object becomes a block with a line for each column.
 func (b *table) format(width int) string {
 	all := append([][]string{b.headings}, b.rows...)
-	widths := make([]int, len(b.headings))
-	for _, row := range all {
+	widths, least := make([]int, len(b.headings)), make([]int, len(b.headings))
+	for n, row := range all {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			width := utf8.RuneCountInString(cell)
+			widths[i] = max(widths[i], width)
+			if n > 0 && i > 0 && !b.whole && strings.Contains(cell, " ") {
+				width = min(width, leastWidth)
+			}
+			least[i] = max(least[i], width)
 		}
-	}
-	least := leastWidth
-	if b.whole {
-		least = math.MaxInt
 	}
 	if width > 0 && !fitColumns(widths, width, least) {
 		return b.blocks(width)
@@ -94,20 +94,20 @@ func (b *table) format(width int) string {
 }
 
 // fitColumns takes characters from the widest columns until a line fits. It returns false
-// when no column has more than the least width any more.
-func fitColumns(widths []int, width, least int) bool {
+// when no column has more than its least width any more.
+func fitColumns(widths []int, width int, least []int) bool {
 	for {
-		sum, widest := -columnGap, 0
+		sum, widest := -columnGap, -1
 		for i, w := range widths {
 			sum += w + columnGap
-			if i > 0 && (widest == 0 || w > widths[widest]) {
+			if w > least[i] && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}
 		if sum <= width {
 			return true
 		}
-		if widest == 0 || widths[widest] <= least {
+		if widest < 0 {
 			return false
 		}
 		widths[widest]--
@@ -115,7 +115,7 @@ func fitColumns(widths []int, width, least int) bool {
 }
 
 // blocks returns a block of lines for each row: the heading of a column and its cell. Empty
-// cells have no line. The first cell is never shortened.
+// cells have no line. A long text has several lines, and a long word a line of its own.
 func (b *table) blocks(width int) string {
 	longest := 0
 	for _, name := range b.headings {
@@ -127,20 +127,44 @@ func (b *table) blocks(width int) string {
 			out.WriteString("\n")
 		}
 		for j, cell := range row {
-			name, left := b.headings[j], max(leastWidth, width-longest-columnGap)
+			name, left := b.headings[j], max(1, width-longest-columnGap)
 			between := strings.Repeat(" ", longest-utf8.RuneCountInString(name)+columnGap)
+			length := utf8.RuneCountInString(cell)
 			switch {
 			case j > 0 && cell == "":
 				continue
-			case j > 0 && !b.whole:
-				cell = shortened(cell, left)
-			case utf8.RuneCountInString(cell) > left:
+			case length <= left:
+			case j == 0 || b.whole || !strings.Contains(cell, " ") && length <= width:
 				between = "\n"
+			default:
+				cell = strings.Join(wrapped(cell, left), "\n"+strings.Repeat(" ", longest+columnGap))
 			}
 			out.WriteString(name + between + cell + "\n")
 		}
 	}
 	return out.String()
+}
+
+// wrapped returns the lines of a text, each of at most width characters. It cuts only words
+// that are longer.
+func wrapped(text string, width int) []string {
+	var lines []string
+	for left := []rune(text); len(left) > 0; {
+		end := min(width, len(left))
+		if end < len(left) && left[end] != ' ' {
+			for i := end - 1; i > 0; i-- {
+				if left[i] == ' ' {
+					end = i
+					break
+				}
+			}
+		}
+		lines = append(lines, strings.TrimRight(string(left[:end]), " "))
+		for left = left[end:]; len(left) > 0 && left[0] == ' '; {
+			left = left[1:]
+		}
+	}
+	return lines
 }
 
 // shortened returns at most width characters of a text.

@@ -45,8 +45,33 @@ TYPE         32
 	if got := b.format(60); got != want {
 		t.Errorf("got\n%s", got)
 	}
-	if got := b.format(40); !strings.HasPrefix(got, "RANGE\n01a1e440-9fde-77a6-9eb3-d947137986c2\nENVIRONMENT  certification\nTAXPAYER     01a1e440-7b65-7259-b19f-e4…\n") {
+	if got := b.format(40); !strings.HasPrefix(got, "RANGE\n01a1e440-9fde-77a6-9eb3-d947137986c2\nENVIRONMENT  certification\nTAXPAYER\n01a1e440-7b65-7259-b19f-e48bbe518fb8\n") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// Ids, times and codes are whole in a table and in blocks, and a long text in blocks has all
+// of its words.
+func TestTableCutsOnlyTexts(t *testing.T) {
+	t.Parallel()
+	b := newTable("DOCUMENT", "NEXT", "CAUSE", "ENVIRONMENT", "TAXPAYER")
+	b.add("01a1e440-9fde-77a6-9eb3-d947137986c2", "2026-11-17T11:05:07Z", "the tax authority has not received the document: the third answer proves it",
+		"certification", "01a1e440-7b65-7259-b19f-e48bbe518fb8")
+	const blocks = `DOCUMENT     01a1e440-9fde-77a6-9eb3-d947137986c2
+NEXT         2026-11-17T11:05:07Z
+CAUSE        the tax authority has not received the
+             document: the third answer proves it
+ENVIRONMENT  certification
+TAXPAYER     01a1e440-7b65-7259-b19f-e48bbe518fb8
+`
+	if got := b.format(60); got != blocks {
+		t.Errorf("got\n%s", got)
+	}
+	if got := b.format(120); !strings.Contains(got, "CAUSE        the tax authority has not received the document: the third answer proves it\n") {
+		t.Errorf("at 120 characters: got\n%s", got)
+	}
+	if got := b.format(160); strings.Count(got, "\n") != 2 || !strings.Contains(got, "  the tax authority has not received the documen…  certification  01a1e440-7b65-7259-b19f-e48bbe518fb8\n") {
+		t.Errorf("at 160 characters: got\n%s", got)
 	}
 }
 
