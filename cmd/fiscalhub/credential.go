@@ -85,26 +85,33 @@ type credentialCreateCmd struct {
 // Run issues a credential.
 func (c credentialCreateCmd) Run(t *terminal) error {
 	terms := access.Terms{TaxpayerID: c.Taxpayer, Environment: fiscal.Environment(c.Environment), RateLimit: c.RateLimit}
+	var wrong []lang.Message
 	for _, name := range splitList(c.Scope) {
 		scope, err := apikey.ParseScope(name)
 		if err != nil {
-			return wrongUsage("--scope: there is no scope %q; use some of %s", "--scope: no existe el alcance %q; use algunos de %s", name, scopeList(apikey.AllScopes(), ", "))
+			wrong = append(wrong, lang.Messagef("--scope: there is no scope %q; use some of %s", "--scope: no existe el alcance %q; use algunos de %s", name, scopeList(apikey.AllScopes(), ", ")))
 		}
 		terms.Scopes = append(terms.Scopes, scope)
 	}
 	if c.Expires != "" {
-		at, err := time.Parse(time.RFC3339, c.Expires)
-		if err != nil {
-			return wrongUsage("--expires must be an instant like 2027-12-31T23:59:59Z",
-				"--expires debe ser un instante como 2027-12-31T23:59:59Z")
+		var err error
+		if terms.ExpiresAt, err = time.Parse(time.RFC3339, c.Expires); err != nil {
+			wrong = append(wrong, lang.Messagef("--expires must be an instant like 2027-12-31T23:59:59Z",
+				"--expires debe ser un instante como 2027-12-31T23:59:59Z"))
 		}
-		terms.ExpiresAt = at
 	}
 	if c.RateLimit < 0 {
-		return wrongUsage("--requests-per-minute must be positive",
-			"--requests-per-minute debe ser mayor que 0")
+		wrong = append(wrong, lang.Messagef("--requests-per-minute must be positive",
+			"--requests-per-minute debe ser mayor que 0"))
 	}
-	if err := c.apply(&terms); err != nil {
+	err := c.apply(&terms)
+	if len(wrong) > 0 {
+		if err != nil {
+			wrong = append(wrong, lang.OfError(err))
+		}
+		return usageError{lang.Join(wrong, "; ")}
+	}
+	if err != nil {
 		return err
 	}
 	return t.withCredentials(func(all *access.Credentials) error {

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/rejection"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -57,19 +62,11 @@ func (c historyCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		events, err := s.History(t.ctx, scope, inv.ID)
+		events, err := everythingThatHappened(t, s, inv)
 		if err != nil {
 			return err
 		}
-		v := historyView{
-			InvoiceID: inv.ID, DocumentID: inv.DocumentID, ExternalID: inv.ExternalID, Status: inv.Status,
-			Events: make([]historyEventView, len(events)),
-		}
-		for i, e := range events {
-			v.Events[i] = historyEventView{
-				At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, Status: e.Status, RequestID: optional(e.RequestID), Detail: e.Detail,
-			}
-		}
+		v := historyView{InvoiceID: inv.ID, DocumentID: inv.DocumentID, ExternalID: inv.ExternalID, Status: inv.Status, Events: events}
 		if err := t.answer(v, func(w io.Writer) {
 			line(w, "invoice", v.InvoiceID)
 			line(w, "document", v.DocumentID)
@@ -88,6 +85,69 @@ func (c historyCmd) Run(t *terminal) error {
 		}
 		return t.list(v, b)
 	})
+}
+
+// A moment is when something happened, and what.
+type moment struct {
+	at    time.Time
+	event historyEventView
+}
+
+// everythingThatHappened lists the changes of an invoice, its number, the attempts to send
+// its document and the evidence about it, in order.
+func everythingThatHappened(t *terminal, s *store.Store, inv store.Invoice) ([]historyEventView, error) {
+	entries, err := s.History(t.ctx, inv.Scope, inv.ID)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := s.Attempts(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return nil, err
+	}
+	known, err := live.ReadEvidence(t.ctx, s, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return nil, err
+	}
+	issued, err := s.IssuedDocument(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	var all []moment
+	add := func(at time.Time, e historyEventView) { all = append(all, moment{at, e}) }
+	if err == nil {
+		add(issued.CreatedAt, historyEventView{Kind: "issued", Detail: issued.ENCF + ", security code " + issued.SecurityCode})
+	}
+	for _, a := range attempts {
+		class := string(a.Class)
+		if class == "" {
+			class = "open"
+		}
+		add(a.OpenedAt, historyEventView{Kind: "attempt", Detail: strings.TrimSpace(fmt.Sprintf("%s %d: %s %s", a.Kind, a.Number, class, a.Detail))})
+	}
+	for _, e := range known {
+		add(e.At, historyEventView{Kind: "evidence", Detail: strings.TrimSpace(string(e.Kind) + " " + newEvidenceView(e).summary(lang.English))})
+	}
+	for _, e := range entries {
+		add(e.At, historyEventView{Kind: e.Kind, Status: e.Status, RequestID: optional(e.RequestID), Detail: e.Detail})
+	}
+	// The times of the changes have milliseconds, the others microseconds.
+	slices.SortStableFunc(all, func(a, b moment) int {
+		return cmp.Or(a.at.Truncate(time.Millisecond).Compare(b.at.Truncate(time.Millisecond)), cmp.Compare(a.rank(), b.rank()))
+	})
+	events, status := make([]historyEventView, len(all)), fiscal.Queued
+	for i, m := range all {
+		if m.event.Status != "" { // otherwise it did not change
+			status = m.event.Status
+		}
+		m.event.At, m.event.Status = m.at.Format(time.RFC3339Nano), status
+		events[i] = m.event
+	}
+	return events, nil
+}
+
+// rank is the order of what happened in one millisecond: the creation is the first.
+func (m moment) rank() int {
+	return map[string]int{"created": -4, "issued": -3, "attempt": -2, "evidence": -1}[m.event.Kind]
 }
 
 // find reads the invoice by the one identifier that was given.

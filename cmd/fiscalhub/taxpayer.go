@@ -151,7 +151,7 @@ func (c taxpayerShowCmd) Run(t *terminal) error {
 			line(w, "id", v.ID)
 			line(w, "rnc", v.RNC)
 			line(w, "legal name", v.LegalName)
-			line(w, "address", v.Address)
+			v.printProfile(w)
 			line(w, "created", v.CreatedAt)
 			if v.SuspendedAt != "" {
 				line(w, "suspended", v.SuspendedAt, v.SuspensionReason)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"cmp"
+	"io"
+	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -39,6 +42,21 @@ type taxpayerView struct {
 
 	SuspendedAt      string `json:"suspended_at,omitempty"`
 	SuspensionReason string `json:"suspension_reason,omitempty"`
+}
+
+// printProfile writes the fields of the profile that are set.
+func (v taxpayerView) printProfile(w io.Writer) {
+	named := func(code string) string { return strings.TrimSpace(code + " " + ecf.RegionName(code)) }
+	line(w, "address", v.Address)
+	for _, f := range []struct{ name, value string }{
+		{"trade name", v.TradeName}, {"branch", v.Branch}, {"municipality", named(v.Municipality)}, {"province", named(v.Province)},
+		{"telephone", strings.Join(v.Phones, ", ")}, {"e-mail", v.Email}, {"web site", v.Website}, {"economic activity", v.EconomicActivity},
+		{"type of income", v.IncomeType}, {"electronic since", textOf(v.ElectronicSince)}, {"page format", v.PageFormat},
+	} {
+		if f.value != "" {
+			line(w, f.name, f.value)
+		}
+	}
 }
 
 // with adds whether the taxpayer is suspended.
