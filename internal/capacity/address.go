@@ -114,12 +114,12 @@ func (f *ClientFinder) IsProxy(a netip.Addr) bool {
 }
 
 // Local reports whether a request comes from a client on this machine, and not
-// through a proxy on it. A proxy shows itself by a header that it adds or by the
-// host name that it passes on; one that does neither must be named as a trusted
-// proxy.
+// through a proxy on it. A proxy shows itself by a header that it adds, by the host name
+// that it passes on, or by HTTP/1.0, which nginx speaks unless it is told otherwise; one
+// that does none of this must be named as a trusted proxy.
 func (f *ClientFinder) Local(r *http.Request) bool {
 	peer, ok := peerOf(r)
-	if !ok || !peer.IsLoopback() || f.IsProxy(peer) || !localHost(r.Host) {
+	if !ok || !peer.IsLoopback() || f.IsProxy(peer) || !localHost(r.Host) || !r.ProtoAtLeast(1, 1) {
 		return false
 	}
 	for _, name := range []string{

@@ -103,6 +103,7 @@ func TestLocalClients(t *testing.T) {
 		{"a proxy that sets X-Real-IP", "127.0.0.1:1", "127.0.0.1:8080", http.Header{"X-Real-Ip": {"192.0.2.1"}}, false},
 		{"a proxy that sets nothing and passes the host on", "127.0.0.1:1", "invoices.example", nil, false},
 		{"a trusted proxy that sets nothing", "127.0.0.7:1", "127.0.0.1:8080", nil, false},
+		{"a proxy that speaks HTTP/1.0", "127.0.0.1:1", "127.0.0.1:8080", nil, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -111,7 +112,11 @@ func TestLocalClients(t *testing.T) {
 				tt.header = http.Header{}
 			}
 			f := NewClientFinder(proxies, time.Now, slog.New(slog.DiscardHandler))
-			if got := f.Local(&http.Request{RemoteAddr: tt.peer, Host: tt.host, Header: tt.header}); got != tt.want {
+			r := &http.Request{RemoteAddr: tt.peer, Host: tt.host, Header: tt.header, ProtoMajor: 1, ProtoMinor: 1}
+			if strings.HasSuffix(tt.name, "HTTP/1.0") {
+				r.ProtoMinor = 0
+			}
+			if got := f.Local(r); got != tt.want {
 				t.Errorf("Local is %v", got)
 			}
 		})
