@@ -87,6 +87,7 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 		m := newBuyerEnv(t, address)
 		base := m.server.base
 		m.checkStatus(t, base+"/FE/Autenticacion/API/Semilla", http.StatusOK)
+		m.checkRefusedToken(t, base)
 		for _, hostile := range []string{"altered", "unsigned"} {
 			m.respond(t, simulator.Push{URL: base, ENCF: "E310000000001", Hostile: hostile}, http.StatusBadRequest)
 		}
@@ -148,6 +149,25 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 			t.Errorf("the feed has %d responses, want 2", len(feed))
 		}
 	})
+}
+
+// checkRefusedToken sends a wrong token, which must be counted.
+func (m *buyerEnv) checkRefusedToken(t *testing.T, base string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/fe/recepcion/api/ecf", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer x")
+	res, err := httpClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close() // the status says all
+	const want = `fiscalhub_authentication_failures_total{reason="wrong_token"} 1`
+	if got := fetch(t, base+"/metrics"); res.StatusCode != http.StatusBadRequest || !strings.Contains(string(got), want) {
+		t.Errorf("%d, and the metrics lack %s", res.StatusCode, want)
+	}
 }
 
 // confirmSigner waits for a response whose signer is not known to act for the buyer, and

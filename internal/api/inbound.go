@@ -48,7 +48,8 @@ func (a *API) receiveInbound(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if webhook.Verify(x.r.Header, body, a.now(), secrets...) != nil {
+	if err := webhook.Verify(x.r.Header, body, a.now(), secrets...); err != nil {
+		a.refuseSource(x, source, err)
 		return a.failedAuthentication(x, errSignature)
 	}
 	if err := a.countSource(x, source); err != nil {

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -12,9 +14,11 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-// Reasons for which the API refuses a credential, in addition to those of package access.
+// Reasons for which the API refuses a credential, the message of a source or a sender at
+// /fe, in addition to those of package access.
 const (
 	reasonMissing          access.Reason = "missing"
 	reasonMalformed        access.Reason = "malformed"
@@ -22,18 +26,22 @@ const (
 	reasonSuspended        access.Reason = "suspended"
 	reasonWrongAddress     access.Reason = "wrong_address"
 	reasonWrongCertificate access.Reason = "wrong_certificate"
+	reasonWrongSignature   access.Reason = "wrong_signature"
+	reasonWrongTime        access.Reason = "wrong_time"
+	reasonWrongToken       access.Reason = "wrong_token"
+	reasonWrongSeed        access.Reason = "wrong_seed"
 )
 
 const (
-	// Log lines about refused keys in a minute: of one client, and of all of them. A flood
-	// of wrong keys must not fill the disk.
+	// Log lines about refused credentials in a minute: of one client, and of all of them. A
+	// flood of wrong ones must not fill the disk.
 	refusalsPerClient = 10
 	refusalsPerMinute = 200
 	// reportEvery is the time between two audit entries about the same credential.
 	reportEvery = time.Hour
 )
 
-// refusals limits what refused keys write.
+// refusals limits what refused credentials write.
 type refusals struct {
 	log *slog.Logger
 	now func() time.Time
@@ -42,7 +50,7 @@ type refusals struct {
 	minute   time.Time // when the current minute began
 	lines    int       // in this minute
 	clients  map[string]int
-	left     int                  // refused keys without a line in this minute
+	left     int                  // refused credentials without a line in this minute
 	reported map[string]time.Time // by credential id; only right keys of stored credentials are here
 }
 
@@ -55,15 +63,11 @@ func newRefusals(log *slog.Logger, now func() time.Time) *refusals {
 // log. The taxpayer gets an event about a key that was taken away. It does not wait for
 // the database. credential is zero when the key is not that of a credential.
 func (a *API) refuse(x *exchange, reason access.Reason, prefix string, credential store.Credential) {
-	a.metrics.refused.WithLabelValues(string(reason)).Inc()
-	client := x.address
-	if a.refusals.mayLog(client) {
-		attrs := []slog.Attr{slog.String("reason", string(reason)), slog.String("client", client), slog.String("request_id", x.id)}
-		if prefix != "" {
-			attrs = append(attrs, slog.String("credential", prefix))
-		}
-		a.log.LogAttrs(x.r.Context(), slog.LevelWarn, "The service refused an API key.", attrs...)
+	client, attrs := x.address, []slog.Attr{slog.String("request_id", x.id)}
+	if prefix != "" {
+		attrs = append(attrs, slog.String("credential", prefix))
 	}
+	a.countRefusal(x.r.Context(), "The service refused an API key.", reason, client, attrs...)
 	// The key is in the wrong hands.
 	stolen := reason == access.ReasonRevoked || reason == access.ReasonAltered || reason == reasonWrongAddress || reason == reasonWrongCertificate ||
 		reason == reasonSuspended && credential.Suspended.Kind() == "credential"
@@ -72,15 +76,50 @@ func (a *API) refuse(x *exchange, reason access.Reason, prefix string, credentia
 	}
 }
 
+// refuseSource records that a message of a source was refused, in the metrics and in the
+// log. err is that of webhook.Verify.
+func (a *API) refuseSource(x *exchange, source store.Source, err error) {
+	reason := reasonWrongSignature
+	switch {
+	case errors.Is(err, webhook.ErrMissing):
+		reason = reasonMissing
+	case errors.Is(err, webhook.ErrStale):
+		reason = reasonWrongTime
+	}
+	a.countRefusal(x.r.Context(), "The service refused a message of a source.", reason, x.address,
+		slog.String("request_id", x.id), slog.String("source", source.ID))
+}
+
+// RefuseToken records that the token of a sender at /fe was refused, in the metrics and in
+// the log.
+func (a *API) RefuseToken(r *http.Request) {
+	a.countRefusal(r.Context(), "The service refused the token of a sender.", reasonWrongToken, a.clients.Address(r))
+}
+
+// RefuseSeed is RefuseToken for a signed seed, for which the sender gets no token.
+func (a *API) RefuseSeed(r *http.Request) {
+	a.countRefusal(r.Context(), "The service refused the signed seed of a sender.", reasonWrongSeed, a.clients.Address(r))
+}
+
+// countRefusal counts a refused credential and logs it, unless too many were logged in
+// this minute.
+func (a *API) countRefusal(ctx context.Context, message string, reason access.Reason, client string, attrs ...slog.Attr) {
+	a.metrics.refused.WithLabelValues(string(reason)).Inc()
+	if a.refusals.mayLog(client) {
+		attrs = append([]slog.Attr{slog.String("reason", string(reason)), slog.String("client", client)}, attrs...)
+		a.log.LogAttrs(ctx, slog.LevelWarn, message, attrs...)
+	}
+}
+
 // mayLog reports whether a line about a client may be logged. At the beginning of a minute
-// it logs how many keys were refused without a line in the one before.
+// it logs how many credentials were refused without a line in the one before.
 func (r *refusals) mayLog(client string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
 	if now.Sub(r.minute).Abs() >= time.Minute {
 		if r.left > 0 {
-			r.log.Warn("The service refused more API keys than it has logged. See the metric fiscalhub_authentication_failures_total.", "refused", r.left)
+			r.log.Warn("The service refused more credentials than it has logged. See the metric fiscalhub_authentication_failures_total.", "refused", r.left)
 		}
 		r.minute, r.lines, r.left = now, 0, 0
 		clear(r.clients)

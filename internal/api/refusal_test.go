@@ -3,6 +3,8 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,19 +14,21 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/webhook"
 )
 
-// refusedLine is a log line about a refused API key.
+// refusedLine is a log line about a refused credential.
 type refusedLine struct {
 	Message   string `json:"msg"`
 	Reason    string `json:"reason"`
 	Prefix    string `json:"credential"`
+	Source    string `json:"source"`
 	Network   string `json:"client"`
 	RequestID string `json:"request_id"`
 	Count     int    `json:"refused"`
 }
 
-// refusedLines returns the log lines about refused API keys.
+// refusedLines returns the log lines about refused credentials.
 func refusedLines(t *testing.T, log *logBuffer) (all []refusedLine) {
 	t.Helper()
 	for text := range strings.Lines(log.String()) {
@@ -32,7 +36,7 @@ func refusedLines(t *testing.T, log *logBuffer) (all []refusedLine) {
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			t.Fatalf("%v in %s", err, text)
 		}
-		if strings.Contains(line.Message, "API key") {
+		if strings.HasPrefix(line.Message, "The service refused ") {
 			all = append(all, line)
 		}
 	}
@@ -120,6 +124,67 @@ func TestAFloodOfWrongKeysWritesFewLines(t *testing.T) {
 		after := refusedLines(t, log)[len(lines):]
 		if len(after) != 2 || after[0].Count != sent-len(lines) {
 			t.Errorf("a minute later the log has %+v, want the number of refused keys without a line (%d), and the new one", after, sent-len(lines))
+		}
+	})
+}
+
+// Each refused message of a source leaves the source, the reason and the address of the
+// client in the log, and increases a counter. A flood of them writes few lines.
+func TestARefusedMessageOfASourceLeavesATrace(t *testing.T) {
+	opt := liveOptions()
+	opt.inbox = &stubInbox{}
+	eachEngineLogging(t, opt, func(t *testing.T, e *env, log *logBuffer) {
+		source, secret, err := e.sources().Create(t.Context(), e.scope())
+		e.must(err)
+		body, now := inboundBody("E310000000001", "<x/>"), e.clock.now()
+		wrong := func() request { return signedMessage(source.ID, "m", now, body, webhook.NewSecret()) }
+		unsigned := wrong()
+		unsigned.header.Del(webhook.HeaderSignature)
+		for reason, q := range map[string]request{
+			"missing": unsigned, "wrong_signature": wrong(), "wrong_time": signedMessage(source.ID, "m", now.Add(-time.Hour), body, secret),
+		} {
+			before := len(refusedLines(t, log))
+			e.send(withID(q))
+			want := refusedLine{Message: "The service refused a message of a source.", Reason: reason, Source: source.ID, Network: "127.0.0.1", RequestID: fixedID}
+			if lines := refusedLines(t, log); len(lines) != before+1 || lines[before] != want {
+				t.Errorf("%s: the log has %+v, want %+v", reason, lines[before:], want)
+			}
+			if got := e.refusedTotal(t, reason); got != 1 {
+				t.Errorf("%s: the counter is %v, want 1", reason, got)
+			}
+		}
+		if a := e.send(signedMessage(source.ID, "m", now, body, secret)); a.status != http.StatusAccepted || len(refusedLines(t, log)) != 3 {
+			t.Errorf("a right signature: %s, and %d refusals in the log, want 3", a, len(refusedLines(t, log)))
+		}
+		for range 50 {
+			e.send(wrong())
+		}
+		if lines := len(refusedLines(t, log)); lines > 20 {
+			t.Errorf("a flood of wrong signatures wrote %d lines, want at most 20", lines)
+		}
+		if got := e.refusedTotal(t, "wrong_signature"); got != 51 {
+			t.Errorf("the counter is %v, want 51", got)
+		}
+	})
+}
+
+// A refused token or signed seed at /fe leaves the reason and the address of the client in
+// the log, and increases a counter.
+func TestARefusedSenderLeavesATrace(t *testing.T) {
+	eachEngineLogging(t, liveOptions(), func(t *testing.T, e *env, log *logBuffer) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/fe/recepcion/api/ecf", nil)
+		r.RemoteAddr = "203.0.113.7:4000"
+		e.api.RefuseToken(r)
+		e.api.RefuseSeed(r)
+		want := []refusedLine{
+			{Message: "The service refused the token of a sender.", Reason: "wrong_token", Network: "203.0.113.7"},
+			{Message: "The service refused the signed seed of a sender.", Reason: "wrong_seed", Network: "203.0.113.7"},
+		}
+		if lines := refusedLines(t, log); !slices.Equal(lines, want) {
+			t.Errorf("the log has %+v, want %+v", lines, want)
+		}
+		if e.refusedTotal(t, "wrong_token") != 1 || e.refusedTotal(t, "wrong_seed") != 1 {
+			t.Error("the counters are not 1")
 		}
 	})
 }

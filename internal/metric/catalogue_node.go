@@ -42,9 +42,9 @@ func requests() []Definition {
 			Bad:  "Grows fast: a client repeats requests; its network or its timeouts need a look."},
 		{Group: Requests, Name: RefusedTotal, Type: Counter, Labels: []Label{{Name: "reason", Values: []string{
 			"missing", "malformed", "unknown", "wrong_secret", "revoked", "expired", "suspended", "altered",
-			"wrong_environment", "wrong_address", "wrong_certificate"}}},
-			Help: "Requests whose credential was refused, by reason.",
-			Bad:  "`revoked`, `wrong_address`, `wrong_certificate`: a key may be stolen; see `fiscalhub audit list`. `altered`: the row of a credential was changed in the database. `expired`: rotate it."},
+			"wrong_environment", "wrong_address", "wrong_certificate", "wrong_signature", "wrong_time", "wrong_token", "wrong_seed"}}},
+			Help: "Requests whose API key, signature of a source, or token or signed seed at `/fe` was refused, by reason.",
+			Bad:  "`revoked`, `wrong_address`, `wrong_certificate`: a key may be stolen; see `fiscalhub audit list`. `altered`: the row of a credential was changed in the database. `expired`: rotate it. `wrong_signature`, `wrong_time`: a source signs with an old secret or has a wrong clock, or somebody else writes in its name; the log names the source. `wrong_token`, `wrong_seed`: another taxpayer cannot authenticate at `/fe`; the log has its address."},
 		{Group: Requests, Name: CapacityUsed, Type: Gauge, Labels: []Label{part},
 			Help: "What requests and connections hold now, by part of the capacity.",
 			Bad:  "Near `fiscalhub_capacity_limit` for minutes: requests wait and are refused."},

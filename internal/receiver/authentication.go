@@ -35,14 +35,14 @@ func (rc *Receiver) issueToken(x *exchange) answer {
 	}
 	v, err := xmlsig.Verify(raw, limits)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "La firma de la semilla no es válida.", err)
+		return rc.refuseSeed(x, "La firma de la semilla no es válida.", err)
 	}
 	if err := v.Trusted(rc.roots, x.now); err != nil {
-		return refuse(http.StatusBadRequest, "El certificado no es de confianza.", err)
+		return rc.refuseSeed(x, "El certificado no es de confianza.", err)
 	}
 	expires, digest, ok := rc.readSignedSeed(v.Root(), x.now)
 	if !ok {
-		return refuse(http.StatusBadRequest, "La semilla no es válida o ha expirado.", errSeed)
+		return rc.refuseSeed(x, "La semilla no es válida o ha expirado.", errSeed)
 	}
 	// All other checks come first, because UseSeed uses the seed up. The seed is stored
 	// for longer than it is valid, because the clocks of two processes may differ.
@@ -51,10 +51,16 @@ func (rc *Receiver) issueToken(x *exchange) answer {
 	case err != nil:
 		return unavailable(fmt.Errorf("use the seed: %w", err))
 	case !fresh:
-		return refuse(http.StatusBadRequest, "La semilla no es válida o ha expirado.", errSeed)
+		return rc.refuseSeed(x, "La semilla no es válida o ha expirado.", errSeed)
 	}
 	x.addToLog("caller", newCaller(v.Certificate).String())
 	return rc.tokenAnswer(x, v)
+}
+
+// refuseSeed reports a signed seed that is refused, and returns the answer to it.
+func (rc *Receiver) refuseSeed(x *exchange, message string, cause error) answer {
+	rc.wrongSeed(x.r)
+	return refuse(http.StatusBadRequest, message, cause)
 }
 
 // readSignedSeed reads a signed seed. It must have the value and the instant that we

@@ -235,6 +235,9 @@ func TestInvalidSeedsAreRefused(t *testing.T) {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 			a.message(t)
+			if c.name != "empty body" && e.wrongSeeds.Load() != 1 {
+				t.Errorf("%d signed seeds are reported as refused, want 1", e.wrongSeeds.Load())
+			}
 			if len(e.used) > 0 {
 				t.Error("the seed is stored although it was refused")
 			}
@@ -331,9 +334,13 @@ func TestAChangedTokenIsRefused(t *testing.T) {
 	if got := status(token); got != http.StatusOK {
 		t.Errorf("in its last seconds: %d", got)
 	}
+	before := e.wrongTokens.Load()
 	e.advance(2 * time.Second)
 	if got := status(token); got != http.StatusBadRequest {
 		t.Errorf("after an hour: %d", got)
+	}
+	if got := e.wrongTokens.Load() - before; before == 0 || got != 1 {
+		t.Errorf("%d expired and %d changed tokens are reported as refused, want 1 and some", got, before)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,7 +83,9 @@ type env struct {
 	at        time.Time
 	used      map[string]time.Time
 	responses []reply.Response
-	calls     int // of ByRNC and Identity
+	// refused tokens and signed seeds
+	wrongTokens, wrongSeeds atomic.Int32
+	calls                   int // of ByRNC and Identity
 	// The errors that the services return.
 	seedErr, taxpayerErr, identityErr, responseErr error
 }
@@ -94,6 +97,7 @@ func newEnv(t testing.TB, configure ...func(*receiver.Options)) *env {
 		Environment: fiscal.Production, Roots: peer().CA.Pool(), Keys: keys(7),
 		Seeds: e, Taxpayers: e, Identities: e, Responses: e,
 		Capacity: capacity.New(capacity.DefaultLimits(1<<30, 2)), Clients: capacity.NewClientFinder(nil, e.now, slog.New(slog.DiscardHandler)),
+		OnWrongToken: func(*http.Request) { e.wrongTokens.Add(1) }, OnWrongSeed: func(*http.Request) { e.wrongSeeds.Add(1) },
 		Now: e.now, Log: slog.New(slog.NewTextHandler(&e.log, nil)),
 	}
 	for _, f := range configure {

@@ -77,8 +77,12 @@ type Options struct {
 	// certificate of a token, and the person who signed a document. Without LimitCaller
 	// all are served.
 	LimitCaller func(ctx context.Context, caller string) bool
-	Now         func() time.Time
-	Log         *slog.Logger // may be nil
+	// OnWrongToken and OnWrongSeed are called when the token or the signed seed of a request
+	// is refused. They may be nil.
+	OnWrongToken, OnWrongSeed func(*http.Request)
+
+	Now func() time.Time
+	Log *slog.Logger // may be nil
 }
 
 // A Receiver is the HTTP handler of the services.
@@ -94,6 +98,8 @@ type Receiver struct {
 	clients    *capacity.ClientFinder
 	limit      func(*http.Request) bool
 	callers    func(ctx context.Context, caller string) bool
+	wrongToken func(*http.Request)
+	wrongSeed  func(*http.Request)
 	now        func() time.Time
 	log        *slog.Logger
 }
@@ -125,9 +131,16 @@ func New(o Options) (*Receiver, error) {
 	if o.LimitCaller == nil {
 		o.LimitCaller = func(context.Context, string) bool { return true }
 	}
+	if o.OnWrongToken == nil {
+		o.OnWrongToken = func(*http.Request) {}
+	}
+	if o.OnWrongSeed == nil {
+		o.OnWrongSeed = func(*http.Request) {}
+	}
 	return &Receiver{
 		env: o.Environment, roots: o.Roots, keys: o.Keys, seeds: o.Seeds, taxpayers: o.Taxpayers, identities: o.Identities,
-		responses: o.Responses, capacity: o.Capacity, clients: o.Clients, limit: o.Limit, callers: o.LimitCaller, now: o.Now, log: o.Log,
+		responses: o.Responses, capacity: o.Capacity, clients: o.Clients, limit: o.Limit, callers: o.LimitCaller,
+		wrongToken: o.OnWrongToken, wrongSeed: o.OnWrongSeed, now: o.Now, log: o.Log,
 	}, nil
 }
 
@@ -180,6 +193,7 @@ func (rc *Receiver) answer(x *exchange, s service) (a answer) {
 	if s == none || rc.env == fiscal.Sandbox {
 		return refuse(http.StatusNotFound, "El servicio no existe.", nil)
 	}
+	x.addToLog("client", rc.clients.Address(x.r))
 	if !s.accepts(x.r.Method) {
 		a := refuse(http.StatusMethodNotAllowed, "El método no está permitido.", nil)
 		a.allow = s.allow()
@@ -212,6 +226,7 @@ func (rc *Receiver) admit(x *exchange, s service) *answer {
 			x.addToLog("caller", caller.String())
 			return rc.limitCaller(x, "token "+caller.String())
 		}
+		rc.wrongToken(x.r)
 		if rc.limit(x.r) {
 			a := refuse(http.StatusBadRequest, "El token no es válido o ha expirado.", err)
 			return &a
