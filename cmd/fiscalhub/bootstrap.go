@@ -113,7 +113,7 @@ func (t *terminal) bootstrap(s *store.Store, credentials *access.Credentials) (t
 	if len(all) > 0 {
 		return all[0].ID, "", nil
 	}
-	now := time.Now()
+	now := s.Now()
 	taxpayer := store.Taxpayer{
 		ID: store.NewID(), RNC: "199000102", LegalName: "Comercial Demostración, SRL", IncomeType: "01",
 		Address: "Calle Ficticia 1, Santo Domingo", Phones: []string{}, CreatedAt: now, UpdatedAt: now,

@@ -70,7 +70,7 @@ func (c certificateImportCmd) Run(t *terminal) error {
 		if err != nil {
 			return missing(c.explain(err), "taxpayer", c.Taxpayer)
 		}
-		now := time.Now()
+		now := s.Now()
 		if left := kept.NotAfter.Sub(now); left < expiryWarning {
 			t.warn(lang.Messagef("the certificate ends on %s, in %d days: renew it and import the new one, the old one can stay",
 				"el certificado vence el %s, en %d días: renuévelo e importe el nuevo; el anterior puede quedarse", formatTime(kept.NotAfter), int(left/(24*time.Hour))))
@@ -117,7 +117,7 @@ func (c certificateRevokeCmd) Run(t *terminal) error {
 		}
 		t.warn(lang.Messagef("the certification authority does not know of this: have the certificate revoked there too",
 			"la entidad de certificación no se entera de esto: haga revocar el certificado allí también"))
-		return t.answer(newCertificateView(revoked, time.Now()), func(w io.Writer) {
+		return t.answer(newCertificateView(revoked, s.Now()), func(w io.Writer) {
 			say(w, lang.Messagef("revoked; every server stops signing with it within 5 seconds",
 				"revocado; todos los servidores dejan de firmar con él en 5 segundos"))
 		})
@@ -133,7 +133,7 @@ func (certificateListCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		now := time.Now()
+		now := s.Now()
 		views := mapEach(all, func(c store.Certificate) certificateView { return newCertificateView(c, now) })
 		b := newTable("CERTIFICATE", "ENVIRONMENT", "TAXPAYER", "STATE", "ENDS", "SERIAL", "SUBJECT")
 		for _, v := range views {

@@ -69,7 +69,7 @@ func (t *terminal) answerKey(key apikey.Key, c store.Credential) error {
 // credentials.
 func (t *terminal) withCredentials(fn func(*access.Credentials) error) error {
 	return t.withKeys(func(s *store.Store, _ *seal.Keys, ring *access.Keyring) error {
-		return fn(access.NewCredentials(s, ring, time.Now))
+		return fn(access.NewCredentials(s, ring, s.Now))
 	})
 }
 
@@ -141,7 +141,7 @@ func (credentialListCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		now := time.Now()
+		now := s.Now()
 		views := mapEach(all, newCredentialView)
 		b := newTable("CREDENTIAL", "PREFIX", "ENVIRONMENT", "TAXPAYER", "STATE", "SCOPES")
 		for i, c := range all {

@@ -6,7 +6,6 @@ import (
 	"image"
 	"image/color"
 	"image/png"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
@@ -37,7 +36,7 @@ func (d *demo) prepare() error {
 		if _, err := access.NewCertificates(s, keys, s.Now).Import(ctx, d.scope, id); err != nil {
 			return err
 		}
-		key, _, err := access.NewCredentials(s, ring, time.Now).Issue(ctx, access.Terms{
+		key, _, err := access.NewCredentials(s, ring, s.Now).Issue(ctx, access.Terms{
 			TaxpayerID: d.scope.TaxpayerID, Environment: d.scope.Environment, Scopes: apikey.AllScopes(),
 		})
 		if err != nil {
@@ -54,7 +53,7 @@ func (d *demo) storeTaxpayer(ctx context.Context, s *store.Store) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
+	now := s.Now()
 	return s.Update(ctx, func(tx *store.Tx) error {
 		err := tx.CreateTaxpayer(ctx, store.Taxpayer{
 			ID: d.scope.TaxpayerID, RNC: demoIssuer, LegalName: "Comercial Demostración, SRL", TradeName: "La Demostración", IncomeType: "01",

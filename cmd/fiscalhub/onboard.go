@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
@@ -81,7 +80,7 @@ func (c onboardCmd) Run(t *terminal) error {
 		if view.Missing, err = o.missing(); err != nil {
 			return err
 		}
-		key, _, err := access.NewCredentials(s, ring, time.Now).Issue(t.ctx, access.Terms{
+		key, _, err := access.NewCredentials(s, ring, s.Now).Issue(t.ctx, access.Terms{
 			TaxpayerID: o.scope.TaxpayerID, Environment: o.scope.Environment, Scopes: apikey.AllScopes(),
 		})
 		view.APIKey = key.Reveal()
@@ -140,7 +139,7 @@ func (o *onboarding) completeAddress(taxpayer store.Taxpayer) error {
 	if err != nil || address == "" {
 		return err
 	}
-	if err := apply(&taxpayer, nil, nil, profile{Address: &address}, time.Now()); err != nil {
+	if err := apply(&taxpayer, nil, nil, profile{Address: &address}, o.store.Now()); err != nil {
 		return err
 	}
 	return o.store.Update(o.t.ctx, func(tx *store.Tx) error { return tx.UpdateTaxpayer(o.t.ctx, taxpayer) })
@@ -156,7 +155,7 @@ func (o *onboarding) lacks(kind fiscal.Type, prefix string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, p := range facts.Missing(kind, time.Now()) {
+	for _, p := range facts.Missing(kind, o.store.Now()) {
 		if strings.HasPrefix(p.Code, prefix) {
 			return p.Code, nil
 		}
@@ -184,7 +183,7 @@ func (o *onboarding) createTaxpayer(rnc string) error {
 	if err != nil || o.asker.missing != nil {
 		return err
 	}
-	now := time.Now()
+	now := o.store.Now()
 	made := store.Taxpayer{ID: store.NewID(), IncomeType: "01", Phones: []string{}, CreatedAt: now}
 	if err := apply(&made, &rnc, &name, profile{Address: &address, Municipality: &municipality, Province: &province}, now); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/client"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
@@ -134,7 +133,7 @@ func (o *onboarding) numberRange(q rangeQuestion) error {
 		flag: "expires-" + q.name, text: lang.Messagef("Last day of these numbers, like 2027-12-31", "Último día de estas secuencias, como 2027-12-31"), given: q.expires, optional: q.kind != fiscal.FiscalCredit,
 		check: func(s string) error {
 			day, err := fiscal.ParseDate(s)
-			if err == nil && day.Before(fiscal.DateOf(time.Now())) {
+			if err == nil && day.Before(fiscal.DateOf(o.store.Now())) {
 				err = lang.Errorf("the day is in the past", "el día está en el pasado")
 			}
 			return err
@@ -148,7 +147,7 @@ func (o *onboarding) numberRange(q rangeQuestion) error {
 
 func (o *onboarding) addRange(q rangeQuestion, from, to int64, expires string) error {
 	spec := taxpayer.RangeSpec{Type: q.kind, From: from, To: to, Expires: expires}
-	_, err := taxpayer.AddRange(o.t.ctx, o.store, o.scope, spec, time.Now())
+	_, err := taxpayer.AddRange(o.t.ctx, o.store, o.scope, spec, o.store.Now())
 	if errors.Is(err, store.ErrOverlap) {
 		return explainOverlap(from, to, q.kind)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -61,7 +60,7 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 	}
 	spec := taxpayer.RangeSpec{Type: fiscal.Type(c.Type), From: c.From, To: c.To, Expires: c.Expires}
 	return t.withStore(func(s *store.Store) error {
-		made, err := taxpayer.AddRange(t.ctx, s, store.Scope{Environment: env, TaxpayerID: c.Taxpayer}, spec, time.Now())
+		made, err := taxpayer.AddRange(t.ctx, s, store.Scope{Environment: env, TaxpayerID: c.Taxpayer}, spec, s.Now())
 		var problems fiscal.Problems
 		switch {
 		case errors.As(err, &problems):

@@ -31,13 +31,15 @@ type taxpayerCreateCmd struct {
 
 // Run creates a taxpayer.
 func (c taxpayerCreateCmd) Run(t *terminal) error {
-	now := time.Now()
-	made := store.Taxpayer{ID: store.NewID(), IncomeType: "01", Phones: []string{}, CreatedAt: now}
-	if err := apply(&made, &c.RNC, &c.LegalName, c.profile, now); err != nil {
+	made := store.Taxpayer{ID: store.NewID(), IncomeType: "01", Phones: []string{}}
+	// A mistake in a flag must not create a database.
+	if err := apply(&made, &c.RNC, &c.LegalName, c.profile, time.Time{}); err != nil {
 		return err
 	}
 	t.mayCreate = true
 	return t.withStore(func(s *store.Store) error {
+		made.CreatedAt = s.Now()
+		made.UpdatedAt = made.CreatedAt
 		if err := warnOfRNC(t, s, made); err != nil {
 			return err
 		}
@@ -85,7 +87,7 @@ func (c taxpayerUpdateCmd) Run(t *terminal) error {
 			if changed, err = tx.Taxpayer(t.ctx, c.ID); err != nil {
 				return err
 			}
-			if err := apply(&changed, c.RNC, c.LegalName, c.profile, time.Now()); err != nil {
+			if err := apply(&changed, c.RNC, c.LegalName, c.profile, s.Now()); err != nil {
 				return err
 			}
 			return tx.UpdateTaxpayer(t.ctx, changed)
@@ -181,7 +183,7 @@ func missingToIssue(t *terminal, s *store.Store, taxpayerID string, suspended ma
 			if taxpayerIs || environmentIs {
 				views = append(views, missingView{env, kind, "environment.disabled"})
 			}
-			for _, p := range facts.Missing(kind, time.Now()) {
+			for _, p := range facts.Missing(kind, s.Now()) {
 				views = append(views, missingView{env, kind, p.Code})
 			}
 		}

@@ -34,6 +34,7 @@ type terminal struct {
 	mayCreate bool // the command may create the database
 
 	onMigration func(done, missing int) // shows how far the migration is; may be nil
+	now         func() time.Time        // the clock of this machine; nil: time.Now
 }
 
 // answer prints v as JSON with --json, and calls human to print it as a table
@@ -81,7 +82,11 @@ func (t *terminal) openStore() (*store.Store, error) {
 	} else if err := checkDatabaseExists(file); err != nil {
 		return nil, err
 	}
-	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: time.Now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate, OnMigration: t.onMigration})
+	now := t.now
+	if now == nil {
+		now = time.Now
+	}
+	s, err := store.Open(t.ctx, t.databaseAddress(), store.Options{Now: now, Log: t.log(slog.LevelInfo), NoMigrate: t.noMigrate, OnMigration: t.onMigration})
 	if errors.Is(err, store.ErrNotMigrated) {
 		return nil, lang.Errorf(
 			"run `fiscalhub migrate` with a database role that may change tables, then run this command again: %s",
