@@ -117,13 +117,14 @@ func (b *bucket) remaining(limit int64) int64 {
 }
 
 // extend leases another part of the window. When the database fails the node
-// counts the whole window alone: a failure must not refuse invoices.
+// counts the whole window alone: a failure must not refuse invoices. A client that
+// disconnects does not end the lease, or it could make the node count alone.
 func (b *bucket) extend(ctx context.Context, name string, limit int64, lease leaseFunc) {
 	if lease == nil {
 		b.leased, b.claimed = limit, limit
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, leaseTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
 	defer cancel()
 	n := max(1, (limit-b.claimed)/leaseShare)
 	claimed, err := lease(ctx, name, time.Unix(b.end, 0), n)

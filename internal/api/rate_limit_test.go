@@ -264,6 +264,28 @@ func TestNodeCountsAloneWhenTheLeaseFails(t *testing.T) {
 	}
 }
 
+// A client that disconnects while its node asks for a lease does not make the node count
+// the whole window alone.
+func TestALeaseOutlastsItsRequest(t *testing.T) {
+	t.Parallel()
+	shared := &stubLease{claimed: 80}
+	l := newTestLimiter(80, newTestClock(), nil)
+	l.lease = func(ctx context.Context, name string, end time.Time, n int64) (int64, error) {
+		if _, limited := ctx.Deadline(); !limited {
+			t.Error("the lease has no time limit")
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return shared.lease(ctx, name, end, n)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := l.countCredential(gone, "k", 80); ok {
+		t.Error("the node allows a request in a window that other nodes have used up")
+	}
+}
+
 func TestAddressesAreNotLeased(t *testing.T) {
 	t.Parallel()
 	shared := &stubLease{}
