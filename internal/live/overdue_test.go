@@ -54,6 +54,27 @@ func TestOverdueDocumentsAreReportedOnce(t *testing.T) {
 	})
 }
 
+// A backlog that waits to be sent does not put off the report about a document that was
+// sent: one round finds it.
+func TestABacklogDoesNotPutOffTheReport(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(48 * time.Hour) }))
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Second)
+		w.want(inv, "queued submitted processing")
+		// The ids of these jobs come before that of the document.
+		w.must(w.store().ImportJobs(t.Context(), w.scope, "submit", 1, 10_000, w.now()))
+		w.clock.Advance(16 * time.Minute)
+		w.must(w.watcher.CheckOverdue(t.Context(), w.signals()))
+		reported := slices.ContainsFunc(w.feed(), func(e emitted) bool { return e.Type == event.VerdictOverdue && e.Data.ID == inv.DocumentID })
+		if !reported {
+			t.Error("the first round does not report the document")
+		}
+	})
+}
+
 // The authority gives a track id, and says after a while that it processes the document:
 // that is no verdict. The document is reported 15 minutes after the track id.
 func TestProcessingDoesNotPutOffTheReport(t *testing.T) {

@@ -6,17 +6,44 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// DocumentsWithJob lists up to limit ids of documents that still have a job, in the
-// order of ids, after afterID. A caller that walks over all of them reads a bounded
-// number of rows at a time.
-func (r reader) DocumentsWithJob(ctx context.Context, env fiscal.Environment, afterID string, limit int) ([]string, error) {
-	rows, err := r.q.QueryContext(ctx, `
-		SELECT document_id FROM jobs WHERE document_id > $2 AND environment = $1 ORDER BY document_id LIMIT $3`, env, afterID, limit)
-	if err != nil {
-		return nil, r.d.wrap("list documents with a job", err)
+// A StatusPosition is the place at which a walk over the documents with a status
+// continues. The zero value is the beginning.
+type StatusPosition struct{ taxpayerID, invoiceID string }
+
+// DocumentsWithStatus lists up to limit ids of documents of all taxpayers that have a
+// status, after a position, and the position of the last one. It reads the index of
+// these documents alone, so a backlog of documents with another status does not slow it
+// down.
+func (r reader) DocumentsWithStatus(ctx context.Context, env fiscal.Environment, status fiscal.Status, after StatusPosition, limit int) ([]string, StatusPosition, error) {
+	ids := []string{}
+	scan := func(row row) (struct{}, error) {
+		id := ""
+		err := row.Scan(&after.taxpayerID, &after.invoiceID, &id)
+		ids = append(ids, id)
+		return struct{}{}, err
 	}
-	return collect(r.d, "list documents with a job", rows, func(row row) (id string, err error) {
-		err = row.Scan(&id)
-		return id, err
-	})
+	// First the rest of the taxpayer at which the walk stopped, then the other taxpayers. The
+	// comparison of rows makes both engines use the index by status.
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT taxpayer_id, id, document_id FROM invoices
+		WHERE environment = $1 AND taxpayer_id = $2 AND (status, id) > ($3, $4) AND status <= $3 ORDER BY status, id LIMIT $5`,
+		env, after.taxpayerID, status, after.invoiceID, limit)
+	if err != nil {
+		return nil, after, r.d.wrap("list documents with a status", err)
+	}
+	if _, err := collect(r.d, "list documents with a status", rows, scan); err != nil || len(ids) == limit {
+		return ids, after, err
+	}
+	// SQLite keeps the order of the tables in a CROSS JOIN: it searches the index once for
+	// each taxpayer.
+	rows, err = r.q.QueryContext(ctx, `
+		SELECT i.taxpayer_id, i.id, i.document_id FROM taxpayers t CROSS JOIN invoices i
+		WHERE t.id > $2 AND i.environment = $1 AND i.taxpayer_id = t.id AND (i.status, i.id) > ($3, '') AND i.status <= $3
+		ORDER BY t.id, i.status, i.id LIMIT $4`,
+		env, after.taxpayerID, status, limit-len(ids))
+	if err != nil {
+		return nil, after, r.d.wrap("list documents with a status", err)
+	}
+	_, err = collect(r.d, "list documents with a status", rows, scan)
+	return ids, after, err
 }

@@ -26,7 +26,6 @@ func otherPlans() map[string]string {
 		"Tx.RevokeCertificate":        "a taxpayer has few certificates",
 		"Tx.RewrapCertificate":        "a taxpayer has few certificates",
 		"Tx.Unpark":                   "a taxpayer has few parked messages",
-		"reader.DocumentsWithJob":     "walks over the jobs of all environments",
 		"reader.Event":                "a client asks for one event",
 		"reader.Parked":               "a taxpayer has few parked messages",
 		"reader.ParkedWithDocument":   "there are few parked messages",

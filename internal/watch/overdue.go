@@ -23,18 +23,39 @@ const (
 	overduePages = 20
 )
 
+// overdueWalk is a walk over the documents that can be overdue. Documents that wait to be
+// sent are not among them, however many they are.
+type overdueWalk struct {
+	statuses []fiscal.Status // that remain
+	after    store.StatusPosition
+}
+
+// next returns the next documents, or none when the walk has come to its end. After the
+// end it begins again.
+func (o *overdueWalk) next(ctx context.Context, s *store.Store, env fiscal.Environment) (ids []string, err error) {
+	if len(o.statuses) == 0 {
+		o.statuses = []fiscal.Status{fiscal.Submitted, fiscal.Processing, fiscal.OutcomeUnknown}
+	}
+	for len(ids) == 0 && len(o.statuses) > 0 {
+		if ids, o.after, err = s.DocumentsWithStatus(ctx, env, o.statuses[0], o.after, overduePage); err != nil {
+			return nil, err
+		}
+		if len(ids) < overduePage {
+			o.statuses, o.after = o.statuses[1:], store.StatusPosition{}
+		}
+	}
+	return ids, nil
+}
+
 // CheckOverdue walks over documents that have no verdict yet. It warns of each that
 // has waited too long, once: in the log, as an event and in the metrics. A round
 // continues where the last one stopped.
 func (w *Watcher) CheckOverdue(ctx context.Context, s pipeline.Signals) error {
 	for range overduePages {
-		ids, err := w.store.DocumentsWithJob(ctx, w.env, w.overdueAfter, overduePage)
+		walk := w.overdueWalk
+		ids, err := walk.next(ctx, w.store, w.env)
 		if err != nil {
 			return err
-		}
-		if len(ids) == 0 {
-			w.overdueAfter = ""
-			return nil
 		}
 		states, err := w.store.DocumentStates(ctx, w.env, ids)
 		if err != nil {
@@ -47,7 +68,10 @@ func (w *Watcher) CheckOverdue(ctx context.Context, s pipeline.Signals) error {
 				}
 			}
 		}
-		w.overdueAfter = ids[len(ids)-1]
+		w.overdueWalk = walk // not before: after an error the next round repeats the page
+		if len(walk.statuses) == 0 {
+			return nil // the next round begins again
+		}
 	}
 	return nil
 }

@@ -61,9 +61,9 @@ type Watcher struct {
 	pace      wake.Pace
 	metrics   *metrics
 
-	comparer     *Comparer // nil: nothing is compared
-	applyParked  func(context.Context) error
-	overdueAfter string // where the walk over documents without a verdict continues
+	comparer    *Comparer // nil: nothing is compared
+	applyParked func(context.Context) error
+	overdueWalk overdueWalk
 }
 
 // New returns a watcher. It fails when an option that it needs is missing.
