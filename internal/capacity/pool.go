@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -11,9 +12,11 @@ import (
 // connections. Each account may hold a part of it. A request that does not get its
 // part at once may wait for it.
 //
-// A freed part goes to the account that holds least. Within an account the newest
-// request is served first when newestFirst is set: under overload its client is the
-// most likely to be still there. Otherwise the oldest one is served first.
+// A freed part goes to the account that holds least, and among those that hold the same
+// to the one that was served least recently: in a pool with a single part, accounts take
+// turns, however many requests of one of them wait. Within an account the newest request
+// is served first when newestFirst is set: under overload its client is the most likely
+// to be still there. Otherwise the oldest one is served first.
 type Pool struct {
 	kind        Kind // of the pool as a whole
 	max         int64
@@ -22,6 +25,7 @@ type Pool struct {
 
 	mu       sync.Mutex
 	used     int64
+	taken    uint64                  // how many parts requests have got so far
 	accounts map[accountKey]*account // those that hold a part or wait for one
 	waiting  []*waiter               // oldest first
 }
@@ -35,6 +39,7 @@ type accountKey struct {
 type account struct {
 	used    int64
 	waiting int
+	served  uint64 // the number of the last part it got; for a new account that of the last part that any got
 }
 
 // A Share says how much one account may hold of a pool.
@@ -200,7 +205,7 @@ func (p *Pool) newHold(n int64, shares []Share) *Hold {
 		n = min(n, s.Max)
 		a := p.accounts[s.key()]
 		if a == nil {
-			a = &account{}
+			a = &account{served: p.taken}
 			p.accounts[s.key()] = a
 		}
 		h.accounts[i] = a
@@ -269,8 +274,10 @@ func (h *Hold) sameAccount(other *Hold) bool {
 
 func (p *Pool) take(h *Hold) {
 	p.used += h.n
+	p.taken++
 	for _, a := range h.accounts {
 		a.used += h.n
+		a.served = p.taken
 	}
 }
 
@@ -347,17 +354,18 @@ func (p *Pool) grant() {
 // next returns the waiter that is served next, among those whose shares allow it, or
 // -1.
 func (p *Pool) next() int {
-	best, least := -1, int64(0)
+	best, least := -1, &account{}
 	for i, w := range p.waiting {
 		if w.hold.shareBound() != "" {
 			continue
 		}
-		held := int64(0)
-		if a := w.hold.widest(); a != nil {
-			held = a.used
+		a := w.hold.widest()
+		if a == nil {
+			a = &account{}
 		}
-		if best < 0 || held < least || held == least && p.newestFirst {
-			best, least = i, held
+		order := cmp.Or(cmp.Compare(a.used, least.used), cmp.Compare(a.served, least.served))
+		if best < 0 || order < 0 || order == 0 && p.newestFirst {
+			best, least = i, a
 		}
 	}
 	return best

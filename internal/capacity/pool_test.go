@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -200,6 +201,63 @@ func TestFreeSlotGoesToTheAccountThatHoldsLeast(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Where only one request is served at a time, every account holds nothing when the next
+// one is chosen: the accounts take turns, however many requests of one of them wait, and
+// however many new accounts arrive.
+func TestAccountsTakeTurnsAtASingleSlot(t *testing.T) {
+	t.Parallel()
+	for _, newestFirst := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			type turn struct {
+				name string
+				hold *Hold
+			}
+			p, turns := newPool(Service, 1, 1000, newestFirst), make(chan turn, 1)
+			wait := func(name, key string) {
+				go func() {
+					hold, err := p.Acquire(t.Context(), 1, time.Hour, taxpayer(name, 1), Share{Kind: Credential, Name: key, Max: 1})
+					if err != nil {
+						t.Error(err)
+					}
+					turns <- turn{name, hold}
+				}()
+				synctest.Wait()
+			}
+			held := take(t, p, 1, taxpayer("flood", 1))
+			next := func() string {
+				held.Release()
+				served := <-turns
+				held = served.hold
+				return served.name
+			}
+			for i := range 300 {
+				wait("flood", "key "+strconv.Itoa(i%4))
+			}
+			wait("modest", "key")
+			if first, second := next(), next(); first != "modest" && second != "modest" {
+				t.Errorf("%s and %s were served before the modest account", first, second)
+			}
+			flood := 0
+			for i := range 10 {
+				wait("new "+strconv.Itoa(i), "key "+strconv.Itoa(i))
+				if next() == "flood" {
+					flood++
+				}
+			}
+			if flood < 3 || flood > 7 {
+				t.Errorf("the flood was served %d times of 10, want about half of them", flood)
+			}
+			for _, waiting := p.usage(); waiting > 0; _, waiting = p.usage() {
+				next()
+			}
+			held.Release()
+			if used, _ := p.usage(); used != 0 || len(p.accounts) != 0 {
+				t.Errorf("%d are used by %d accounts at the end", used, len(p.accounts))
+			}
+		})
+	}
 }
 
 func TestWaitingRequestsOfAnAccountAreLimited(t *testing.T) {
