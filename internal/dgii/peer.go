@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
@@ -69,8 +71,10 @@ func (p peer) authenticate(ctx context.Context, refused token) (token, error) {
 			send: func(r request) (*response, error) { return client.send(ctx, r) },
 			onSigned: func() {
 				outcome = PeerNoToken
+				to, leave := c.receivers.join(client.key)
+				defer leave()
 				c.log.Info("A buyer's receiver demanded a token. The service signed its seed for a taxpayer.",
-					"receiver", client.key, "buyer_rnc", p.receiver.RNC, "taxpayer_rnc", p.key.taxpayer, "signer", p.id)
+					"receiver", client.key, "buyer_rnc", p.receiver.RNC, "taxpayer_rnc", p.key.taxpayer, "signer", p.id, "signatures", to.signed.Add(1))
 			},
 		}
 		tok, res, err := a.authenticate(p.id, c.now)
@@ -93,23 +97,38 @@ func (p peer) service() (receiverClient, error) {
 		return receiverClient{}, errPeerTokensOff
 	case p.receiver.Authentication == "":
 		return receiverClient{}, errNoPeerService
-	case c.isAuthority(p.receiver.Authentication) && !c.isAuthority(p.receiver.Reception):
-		return receiverClient{}, errAuthorityHost // its token would go to the receiver
 	}
-	return c.newReceiverClient(p.receiver.Authentication)
-}
-
-// isAuthority reports whether an address is on a host of the tax authority. It is false
-// for the addresses of a simulator, which has the authority and receivers on one host.
-func (c *Client) isAuthority(address string) bool {
-	origin, err := originOf(address)
-	if err != nil || origin == c.allowedOrigin {
-		return false
+	client, err := c.newReceiverClient(p.receiver.Authentication)
+	if err != nil {
+		return receiverClient{}, err
 	}
-	for _, host := range []string{c.hosts.ECF, c.hosts.FC} {
-		if authority, err := originOf(host); err == nil && authority == origin {
-			return true
+	if c.isAuthority(client) {
+		reception, err := c.newReceiverClient(p.receiver.Reception)
+		if err != nil || !c.isAuthority(reception) {
+			return receiverClient{}, errAuthorityHost // its token would go to the receiver
 		}
 	}
-	return false
+	return client, nil
+}
+
+// isAuthority reports whether a client calls a host of the tax authority. It compares the
+// host that is called, not the address of the directory: one host has many spellings. It
+// is false for the addresses of a simulator, which has the authority and receivers on one
+// host.
+func (c *Client) isAuthority(r receiverClient) bool {
+	if origin, err := originOf(r.base); err == nil && origin == c.allowedOrigin {
+		return false
+	}
+	host := hostOf(r.base)
+	return host == "" || host == hostOf(c.hosts.ECF) || host == hostOf(c.hosts.FC)
+}
+
+// hostOf returns the host name of an address in lower case and without a final dot, or
+// "" when the address is not a URL.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
@@ -130,7 +131,7 @@ func TestASeedIsSignedOnDemandLoggedAndCounted(t *testing.T) {
 		t.Errorf("%d seeds, token %q, outcomes %q", p.seeds, p.stolen, p.outcomes)
 	}
 	line := p.log.String()
-	for _, want := range []string{"signed its seed", "receiver=" + p.env.URL + "/p", "buyer_rnc=" + buyer, "taxpayer_rnc=" + shipment().RNC} {
+	for _, want := range []string{"signed its seed", "receiver=" + p.env.URL + "/p", "buyer_rnc=" + buyer, "taxpayer_rnc=" + shipment().RNC, "signatures=1"} {
 		if strings.Count(line, want) != 1 {
 			t.Errorf("the log has %q not once:\n%s", want, line)
 		}
@@ -173,6 +174,9 @@ func TestTokensOfPeersAreKeptApart(t *testing.T) {
 			t.Errorf("%s: %d seeds were signed, want 1", c.name, p.seeds-before)
 		}
 	}
+	if log := p.log.String(); !strings.Contains(log, "signatures=4") {
+		t.Errorf("the log does not count 4 signatures for the receiver:\n%s", log)
+	}
 }
 
 // A receiver lists the authority as its authentication service: its token must not go
@@ -183,12 +187,28 @@ func TestAReceiverElsewhereGetsNoTokenOfTheAuthority(t *testing.T) {
 	for auth, want := range map[string]error{
 		"https://ecf.dgii.gov.do/testecf/emisorreceptor": errAuthorityHost,
 		"https://FC.dgii.gov.do:443":                     errAuthorityHost,
+		"https://ecf.dgii.gov.do.":                       errAuthorityHost,
+		"https://ECF.dgii.GOV.do.:443/testecf":           errAuthorityHost,
+		" https://ecf.dgii.gov.do ":                      errAuthorityHost,
+		"https://ｅcf.dgii.gov.do":                        errAuthorityHost,
+		"https://ecf。dgii。gov。do":                        errAuthorityHost,
+		"https://ecf%2Edgii.gov.do":                      netguard.ErrAddress,
+		"https://x@ecf.dgii.gov.do":                      netguard.ErrAddress,
+		"https://ecf.dgii.gov.do?x=1":                    netguard.ErrAddress,
+		"https://ecf.dgii.gov.do:8443":                   netguard.ErrAddress,
+		"http://ecf.dgii.gov.do":                         netguard.ErrAddress,
 		"":                                               errNoPeerService,
 		"https://ecf.dgii.gov.do.example.com":            nil,
 	} {
 		to := fiscal.Receiver{RNC: buyer, Reception: "https://buyer.example.com", Authentication: auth}
 		if _, err := c.newPeer(signer(t), to, shipment().RNC).service(); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", auth, err, want)
+		}
+	}
+	for _, reception := range []string{"", "https://x@ecf.dgii.gov.do", "://"} {
+		to := fiscal.Receiver{RNC: buyer, Reception: reception, Authentication: "https://ecf.dgii.gov.do"}
+		if _, err := c.newPeer(signer(t), to, shipment().RNC).service(); !errors.Is(err, errAuthorityHost) {
+			t.Errorf("reception %q: %v, want %v", reception, err, errAuthorityHost)
 		}
 	}
 	emulator := "https://ecf.dgii.gov.do/testecf/emisorreceptor"

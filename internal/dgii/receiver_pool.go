@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,6 +27,8 @@ type receiver struct {
 	slots   slots
 	breaker *circuitBreaker
 	callers int // that hold it; it stays in the pool while there are any
+	// signed is how many of its seeds were signed since it is in the pool.
+	signed atomic.Int64
 }
 
 func (c *Client) newReceiver(key string) *receiver {
