@@ -23,6 +23,32 @@ const (
 	verbSettled = "settled"
 )
 
+// lengthPrefix is how the line with the length of the file begins. It has the form of a
+// record of an RNC that does not exist, so that earlier programs can read the file.
+const lengthPrefix = verbSent + " length 00 0 "
+
+// lengthLine returns the line after the header: the file was so long when the line was
+// written, so a shorter one was cut. All such lines have the same size, because the line
+// is overwritten, and lie in the first sector of the file, which a disk writes as a whole.
+func lengthLine(length int64) string {
+	return withChecksum(fmt.Sprintf("%s%019d", lengthPrefix, length))
+}
+
+// parseLength returns the length that a line says. ok is false for another line, also for
+// one that an earlier program has written as a record.
+func parseLength(line string) (length int64, ok bool, err error) {
+	if !strings.HasPrefix(line, lengthPrefix) {
+		return 0, false, nil
+	}
+	r, err := parseRecord(line)
+	return r.number, err == nil && line+"\n" == lengthLine(r.number), err
+}
+
+// withLength returns the content of a file: its header, its length and its records.
+func withLength(header, records string) string {
+	return header + lengthLine(int64(len(header)+len(lengthLine(0))+len(records))) + records
+}
+
 // record is one line of the file.
 type record struct {
 	verb string
@@ -87,7 +113,6 @@ func cutChecksum(line string) (text string, ok bool) {
 // see lockFile.
 func (f *File) compact() error {
 	var text strings.Builder
-	text.WriteString(header(f.name, f.doubtful))
 	for o, list := range f.entries {
 		for first, e := range list {
 			verb := verbSent
@@ -97,7 +122,7 @@ func (f *File) compact() error {
 			text.WriteString(record{verb, key{o.rnc, o.kind, first}, e.number}.line())
 		}
 	}
-	if err := atomicfile.Replace(f.path, text.String()); err != nil {
+	if err := atomicfile.Replace(f.path, withLength(header(f.name, f.doubtful), text.String())); err != nil {
 		return err
 	}
 	old := f.file

@@ -3,8 +3,9 @@
 // copy, the database does not know the numbers that were sent since; the witness
 // does. Package fence decides what to do about them.
 //
-// The file consists of lines of text, each with a checksum. Lines are only appended.
-// Several processes on one machine may share the file.
+// The file consists of lines of text, each with a checksum. Lines are only appended; the
+// second one has the length of the file and is overwritten. Several processes on one
+// machine may share the file.
 package witness
 
 import (
@@ -15,13 +16,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 )
 
-// ErrDamaged means that the file cannot be trusted: a record of it was changed or is
-// incomplete. An incomplete record at the end may be the trace of a crash or of a file
+// ErrDamaged means that the file cannot be trusted: a record of it was changed, is
+// incomplete or is missing at the end. An incomplete record at the end may be the trace of a crash or of a file
 // that was cut; only the first is harmless, and they look the same.
 var ErrDamaged = errors.New("witness: the file is damaged")
 
@@ -61,11 +63,12 @@ type File struct {
 	next    *batch
 	durable map[key]int64
 
-	writeMu sync.Mutex // guards file, sync, failed and broken; one goroutine writes at a time
-	file    *os.File
-	sync    func(*os.File) error
-	failed  error
-	broken  chan struct{}
+	writeMu  sync.Mutex // guards file, lengthAt, sync, failed and broken; one goroutine writes at a time
+	file     *os.File
+	lengthAt int64 // where the line with the length begins; 0: an earlier program has written the file
+	sync     func(*os.File) error
+	failed   error
+	broken   chan struct{}
 
 	readMu   sync.Mutex // guards the content that was read
 	info     os.FileInfo
@@ -89,7 +92,7 @@ type batch struct {
 // new file does not know: every range is unknown until it is settled. When the file
 // exists, Create opens it and does not change it.
 func Create(path, name string, inDoubt bool) (*File, error) {
-	if err := atomicfile.Create(path, header(name, inDoubt)); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := atomicfile.Create(path, withLength(header(name, inDoubt), "")); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("witness: create: %w", err)
 	}
 	return Open(path, name)
@@ -117,7 +120,7 @@ func (f *File) open() error {
 	if err == nil {
 		err = f.refresh()
 	}
-	if err == nil && size > compactAt {
+	if err == nil && (size > compactAt || f.lengthAt == 0) {
 		err = f.compact()
 	}
 	if err == nil {
@@ -215,7 +218,7 @@ func (f *File) commit(records []record) error {
 	for _, r := range records {
 		text.WriteString(r.line())
 	}
-	if _, err := f.file.Write(text.Bytes()); err != nil {
+	if _, err := f.file.WriteAt(text.Bytes(), size); err != nil {
 		// The disk may be full and hold only a part of the records.
 		return fmt.Errorf("witness: write: %w", errors.Join(err, f.file.Truncate(size)))
 	}
@@ -223,6 +226,11 @@ func (f *File) commit(records []record) error {
 		f.failed = err
 		close(f.broken)
 		return fmt.Errorf("witness: write: %w", err)
+	}
+	if f.lengthAt > 0 {
+		// Only now: after a power cut the file must not be shorter than the line says. When
+		// the line is not written, the file is longer, which does no harm.
+		_, _ = f.file.WriteAt([]byte(lengthLine(size+int64(text.Len()))), f.lengthAt)
 	}
 	return nil
 }
@@ -232,7 +240,7 @@ func (f *File) commit(records []record) error {
 func (f *File) lockFile() error {
 	for {
 		if f.file == nil {
-			file, err := os.OpenFile(f.path, os.O_RDWR|os.O_APPEND, 0)
+			file, err := os.OpenFile(f.path, os.O_RDWR, 0)
 			if err != nil {
 				return err
 			}
@@ -264,7 +272,8 @@ func (f *File) unlockFile() {
 }
 
 // checkTail returns the size of the file. It fails with ErrDamaged when the last
-// record is incomplete. The file must be locked: no other process is writing then.
+// record is incomplete, or when records are missing at the end. The file must be locked:
+// no other process is writing then.
 func (f *File) checkTail() (int64, error) {
 	info, err := f.file.Stat()
 	if err != nil {
@@ -280,7 +289,21 @@ func (f *File) checkTail() (int64, error) {
 	if last[0] != '\n' {
 		return 0, fmt.Errorf("%w: its last record is incomplete", ErrDamaged)
 	}
-	return info.Size(), nil
+	head := make([]byte, 512)
+	n, err := f.file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	first, rest, _ := bytes.Cut(head[:n], []byte("\n"))
+	second, _, _ := bytes.Cut(rest, []byte("\n"))
+	length, ok, err := parseLength(string(second))
+	if err == nil && ok && info.Size() < length {
+		err = fmt.Errorf("%w: it has %d bytes and had %d", ErrDamaged, info.Size(), length)
+	}
+	if f.lengthAt = 0; ok {
+		f.lengthAt = int64(len(first)) + 1
+	}
+	return info.Size(), err
 }
 
 // Doubt records that numbers may have been sent that this file does not know: every
@@ -378,6 +401,9 @@ func (f *File) apply(line string, first bool) error {
 		inDoubt, err := parseHeader(line, f.name)
 		f.doubtful = f.doubtful || inDoubt
 		return err
+	}
+	if strings.HasPrefix(line, lengthPrefix) {
+		return nil // checkTail reads it; another process may be writing it now
 	}
 	r, err := parseRecord(line)
 	if err != nil {

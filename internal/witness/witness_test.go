@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -162,6 +163,91 @@ func TestAnIncompleteRecordIsDamage(t *testing.T) {
 		if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
 			t.Errorf("Open of a file without its last %d bytes: %v, want ErrDamaged", cut+1, err)
 		}
+	}
+}
+
+// A file that was cut at the end of a record is damaged too.
+func TestMissingRecordsAreDamage(t *testing.T) {
+	t.Parallel()
+	for missing := 1; missing <= 3; missing++ {
+		f, path := create(t, false)
+		for n := range int64(3) {
+			raise(t, f, credit, n+1)
+		}
+		if err := os.WriteFile(path, cutRecords(t, path, missing), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Raise(credit, 9); !errors.Is(err, ErrDamaged) {
+			t.Errorf("Raise without the last %d records: %v, want ErrDamaged", missing, err)
+		}
+		if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
+			t.Errorf("Open without the last %d records: %v, want ErrDamaged", missing, err)
+		}
+	}
+	f, path := create(t, false)
+	raise(t, f, credit, 1)
+	if err := f.Doubt(); err != nil { // writes a new file
+		t.Fatal(err)
+	}
+	raise(t, f, credit, 2)
+	if err := os.WriteFile(path, cutRecords(t, path, 2), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("Open of a new file that was cut: %v, want ErrDamaged", err)
+	}
+}
+
+// cutRecords returns the content of a file without its last records.
+func cutRecords(t *testing.T, path string, missing int) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range missing {
+		text = text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1]
+	}
+	return text
+}
+
+// Records that were written while the line with the length was not are no damage: the
+// process was killed, or an earlier program has appended them.
+func TestMoreRecordsThanTheLengthAreNoDamage(t *testing.T) {
+	t.Parallel()
+	f, path := create(t, false)
+	raise(t, f, credit, 1)
+	add(t, path, record{verbSent, credit.key(), 5}.line())
+	want(t, reopen(t, path), credit, Mark{Number: 5})
+	raise(t, f, credit, 6)
+	want(t, reopen(t, path), credit, Mark{Number: 6})
+}
+
+// A file of an earlier program has no line with the length, or has it as a record after
+// that program has compacted the file. Open adds the line.
+func TestAFileOfAnEarlierProgramGetsItsLength(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"without a length": header("test", false) + record{verbSent, credit.key(), 7}.line() + record{verbSent, credit.key(), 8}.line(),
+		"compacted":        header("test", false) + record{verbSent, key{"length", "00", 0}, 1 << 20}.line() + record{verbSent, credit.key(), 8}.line(),
+	} {
+		path := filepath.Join(t.TempDir(), "witness")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := reopen(t, path)
+		want(t, f, credit, Mark{Number: 8})
+		raise(t, f, credit, 9)
+		if err := os.WriteFile(path, cutRecords(t, path, 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: Open of the file after a cut: %v, want ErrDamaged", name, err)
+		}
+	}
+	// An earlier program takes the line for a record.
+	if r, err := parseRecord(strings.TrimSuffix(lengthLine(1234), "\n")); err != nil || r.number != 1234 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 
