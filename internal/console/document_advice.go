@@ -48,7 +48,13 @@ func (x *request) advise(f documentFacts) advice {
 		a.Decide = true
 		a.Notes = inv.Messages
 		x.explainUnknown(&a, f.Attempts)
-	case fiscal.Queued, fiscal.Submitted, fiscal.Processing, fiscal.Accepted, fiscal.Delivered:
+	case fiscal.Accepted, fiscal.Delivered:
+		a.Notes = inv.Messages
+		x.explainDecision(&a, f.Evidence)
+		if inv.Status == fiscal.Delivered && len(a.Reasons) > 0 {
+			a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.received")})
+		}
+	case fiscal.Queued, fiscal.Submitted, fiscal.Processing:
 		a.Notes = inv.Messages
 	}
 	if inv.Environment == fiscal.Sandbox && inv.Status == fiscal.Accepted {
@@ -98,12 +104,29 @@ func (x *request) explain(a *advice, messages []string) {
 	}
 }
 
-// explainDecision names the operator who decided that a document is rejected.
+// explainDecision names the operators who decided where a document stands, with their
+// evidence. The title names the authority only when the authority has decided, too. A
+// document that the authority has accepted needs no decision.
 func (x *request) explainDecision(a *advice, known []evidence.Item) {
+	isDecision := func(i evidence.Item) bool { return i.Kind == evidence.Operator }
+	status := evidence.Fold(known).Status
+	// What the authority alone has said.
+	alone := evidence.Fold(slices.DeleteFunc(slices.Clone(known), isDecision)).Status
+	verdict, key := fiscal.VerdictRejected, "advice.decided"
+	if status != fiscal.Rejected {
+		verdict, key = fiscal.VerdictAccepted, "advice.decided_accepted"
+	}
+	if status == alone && verdict == fiscal.VerdictAccepted {
+		return
+	}
 	for _, i := range known {
-		if i.Kind == evidence.Operator && i.Verdict == fiscal.VerdictRejected {
-			a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.decided", i.By), Words: i.Note})
+		if !isDecision(i) || i.Verdict != verdict {
+			continue
 		}
+		if status != alone {
+			a.Title = x.text(key + ".title")
+		}
+		a.Reasons = append(a.Reasons, reason{Meaning: x.text(key, i.By), Words: i.Note})
 	}
 }
 

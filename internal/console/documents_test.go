@@ -243,6 +243,57 @@ func TestAnOperatorResolvesAnUnknownOutcome(t *testing.T) {
 	})
 }
 
+// The page of a document that only an operator decided names the operator and the evidence,
+// and does not say that the authority decided. When the authority confirms it later, the page
+// says so.
+func TestADecisionIsNotTheVerdictOfTheAuthority(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	operator, u := w.signedIn(store.RoleOperator)
+	for verdict, want := range map[string][3]string{
+		"accepted": {"Aceptado por decisión de un operador", " decidió que la DGII lo aceptó", "La DGII lo aceptó."},
+		"rejected": {"Un operador decidió que este comprobante está rechazado", " decidió que está rechazado", "La DGII rechazó este comprobante"},
+	} {
+		page := documentAddress(w.unknown("Ferretería Pérez, SRL", 1000).DocumentID)
+		if got := operator.post(page+"/resolve", "as", verdict, "evidence", "Oficina Virtual, hoy"); got.StatusCode != http.StatusSeeOther {
+			t.Fatalf("resolve answered %d", got.StatusCode)
+		}
+		got := operator.get(page)
+		got.want(t, want[0], u.Name+want[1], "Oficina Virtual, hoy")
+		if strings.Contains(got.body, want[2]) {
+			t.Errorf("%s: the page says that the authority decided", verdict)
+		}
+	}
+	w.must(w.people.SetPreferences(t.Context(), u.ID, "en", ""))
+	accepted := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 500)
+	w.drive(time.Hour)
+	got := operator.get(documentAddress(accepted.DocumentID))
+	got.want(t, "Accepted: the document is valid.", "The authority accepted it.")
+}
+
+// What an operator decided and the authority confirmed is the verdict of the authority.
+func TestADecisionThatTheAuthorityConfirms(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	x := &request{console: e.Console, language: e.languageOf("es")}
+	at := e.clock.Now()
+	decision := evidence.Item{Kind: evidence.Operator, Verdict: fiscal.VerdictAccepted, By: "Ana", Note: "Oficina Virtual", At: at}
+	known := []evidence.Item{{Kind: evidence.Track, TrackID: "1", At: at}, decision}
+	state := store.DocumentState{Invoice: store.Invoice{Scope: store.Scope{Environment: fiscal.Production}, Status: fiscal.Accepted}}
+	if got := x.advise(documentFacts{DocumentState: state, Evidence: known}); len(got.Reasons) != 1 || got.Reasons[0].Words != "Oficina Virtual" {
+		t.Errorf("a decision alone: %+v", got.Reasons)
+	}
+	known = append(known, evidence.Item{Kind: evidence.Verdict, TrackID: "1", Verdict: fiscal.VerdictAccepted, At: at})
+	if got := x.advise(documentFacts{DocumentState: state, Evidence: known}); len(got.Reasons) != 1 || got.Reasons[0].Meaning != "La DGII lo aceptó." {
+		t.Errorf("a decision and a verdict: %+v", got.Reasons)
+	}
+	state.Invoice.Status = fiscal.Delivered
+	known = []evidence.Item{decision, {Kind: evidence.Receipt, At: at}}
+	if got := x.advise(documentFacts{DocumentState: state, Evidence: known}); len(got.Reasons) != 2 || got.Reasons[1].Meaning != "El comprador acusó recibo." {
+		t.Errorf("a decision and a receipt: %+v", got.Reasons)
+	}
+}
+
 // An operator sends a document again when a look-up has shown that the authority does not
 // have it.
 func TestAnOperatorSendsADocumentAgain(t *testing.T) {
