@@ -78,6 +78,7 @@ type fieldView struct {
 	Name, ID, Label, Hint, Type, Value, Error  string
 	Autocomplete, Placeholder, InputMode       string
 	Required, Autofocus, Wide, Plain, Multiple bool
+	Apart                                      bool // the page shows the error at another place
 	Rows                                       int
 	Options                                    []option
 	form                                       *form
@@ -106,7 +107,8 @@ func (v fieldView) DescribedBy() string {
 // newField returns a field of a form. The pairs after the name set fields of fieldView:
 // id, label, hint, type (text, email, password, date, textarea, select, checkboxes, file,
 // …), value, autocomplete, placeholder, inputmode, required, autofocus, wide,
-// plain (a filter, where every field is optional), rows, options.
+// plain (a filter, where every field is optional), apart (the page shows the error of the
+// field elsewhere, with the id NAME-error), rows, options.
 // Passwords, codes and files are never sent back to the browser.
 func newField(f *form, name string, pairs ...any) (fieldView, error) {
 	set, err := dict(pairs...)
@@ -141,7 +143,7 @@ func (v *fieldView) set(key string, value any) error {
 			}
 		}
 	case bool:
-		for name, field := range map[string]*bool{"required": &v.Required, "autofocus": &v.Autofocus, "wide": &v.Wide, "plain": &v.Plain} {
+		for name, field := range map[string]*bool{"required": &v.Required, "autofocus": &v.Autofocus, "wide": &v.Wide, "plain": &v.Plain, "apart": &v.Apart} {
 			if name == key {
 				*field = one
 				return nil

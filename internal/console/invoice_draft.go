@@ -203,6 +203,20 @@ type lineFields struct {
 // TaxCode returns the code of the line's other tax.
 func (l lineFields) TaxCode() string { return l.Form.Value(l.Prefix + "taxes.0.code") }
 
+// lineError is an error of a field of a line. Label is the key of the field's label.
+type lineError struct{ Name, Label, Text string }
+
+// NarrowErrors returns the errors of the fields that stand next to each other. They are too
+// narrow for a sentence, so the errors stand below all of them.
+func (l lineFields) NarrowErrors() (all []lineError) {
+	for _, name := range []string{"quantity", "unit_price", "billing_indicator", "discount.value"} {
+		if text := l.Form.Error(l.Prefix + name); text != "" {
+			all = append(all, lineError{l.Prefix + name, "form.field.lines." + name, text})
+		}
+	}
+	return all
+}
+
 // hiddenField is a value of the invoice that has no control.
 type hiddenField struct{ Name, Value string }
 
