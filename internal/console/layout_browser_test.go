@@ -2,17 +2,25 @@ package console
 
 import (
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/fiscalhub/fiscalhub/internal/apikey"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/people"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 // layoutWidths are the widths of a large screen, of small ones and of a phone, in pixels.
-func layoutWidths() []int64 { return []int64{1440, 1024, 768, 390} }
+func layoutWidths() []int64 { return []int64{1440, 1280, 1024, 768, 390} }
 
 // eachWidth shows the page that is open at every width and checks it there: expression says
 // what is wrong, and is empty when nothing is. It also writes pictures into the folder
@@ -71,4 +79,84 @@ func TestErrorsOfALineDoNotOverlap(t *testing.T) {
 	b.eachWidth("issue-errors", overlapping+`('.issue-line-grid .error, .issue-line-grid input, .issue-line-grid select, .issue-line-foot')`)
 	b.fill(`[name="lines.1.quantity"]`, "2")
 	b.wait(`document.getElementById('lines.1.quantity-error').hidden`)
+}
+
+// tooWide says which tables, or whether the page itself, must be scrolled sideways.
+const tooWide = `(() => {
+	const wrong = [...document.querySelectorAll('.table-wrap')].filter((t) => t.scrollWidth > t.clientWidth + 1)
+		.map((t) => t.getAttribute('aria-label') + ' needs ' + t.scrollWidth + ' of ' + t.clientWidth);
+	const page = document.documentElement;
+	if (page.scrollWidth > page.clientWidth) wrong.push('the page needs ' + page.scrollWidth + ' of ' + page.clientWidth);
+	return wrong.join(', ');
+})()`
+
+// Lists with long names and many columns are read without scrolling sideways, in both
+// languages: no status and no button is out of sight.
+func TestListsFitTheWindow(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	first := w.fillLists()
+	b := w.openTab()
+	u := b.signIn(w.env, store.RoleOperator)
+	for language, lists := range map[string][]string{
+		"en": {"documents", "work"}, // its words are shorter
+		"es": {
+			"documents", "exports", "keys", "users", "taxpayers", "work", "audit", "account", "authority",
+			"taxpayers/" + w.taxpayer, "documents/" + first.DocumentID,
+		},
+	} {
+		w.must(w.people.SetPreferences(t.Context(), u.ID, language, ""))
+		for _, list := range lists {
+			b.open("/console/" + list)
+			b.wait(`document.querySelector('main h1')`)
+			name, _, _ := strings.Cut(list, "/0")
+			b.eachWidth(name+"-"+language, tooWide)
+		}
+	}
+}
+
+// fillLists stores rows for all lists, with long names.
+func (w *liveEnv) fillLists() (first store.Invoice) {
+	w.t.Helper()
+	const long = "Compañía Dominicana de Importaciones, Exportaciones y Servicios Logísticos del Caribe Oriental y Asociados, SRL"
+	ctx, now := w.t.Context(), w.clock.Now()
+	other := w.addTaxpayer("199000102", long)
+	first = w.create(fiscal.FiscalCredit, long, 12_345_678)
+	w.drive(time.Hour)
+	w.unknown(long, 9_500_000)
+	w.create(fiscal.Consumer, "Consumidor final", 350)
+	w.addWaiting(w.taxpayer, "ANDROMEDA-2026-11-000123", "submit", func(j *store.Job) {
+		j.Attempt, j.LastError = 8, "dgii: Recepcion: "+fiscal.ErrUnavailable.Error()+": HTTP 503 Service Temporarily Unavailable"
+	})
+	w.addWaiting(other, "VENTA-9001", "reconcile")
+	w.addWaiting(other, "VENTA-9002", "")
+	operator, _ := w.signedIn(store.RoleOperator)
+	all := url.Values{"taxpayer": {other}, "environment": {"production"}, "expires": {now.AddDate(1, 0, 0).Format(time.DateOnly)}}
+	for _, scope := range apikey.AllScopes() {
+		all.Add("scopes", string(scope))
+	}
+	if got := operator.send(http.MethodPost, "/console/keys", all); got.StatusCode != http.StatusCreated {
+		w.t.Fatalf("the key was answered with %d", got.StatusCode)
+	}
+	_, _, err := w.people.Create(ctx, people.Invitation{
+		Name: "María Altagracia de los Santos Encarnación", Email: "maria.altagracia.delossantos@contabilidad.ejemplo.com.do", Role: store.RoleAccountant, TaxpayerIDs: []string{w.taxpayer, other},
+	})
+	w.must(err)
+	w.signedIn(store.RoleAccountant, other)
+	day := fiscal.DateOf(now)
+	for _, state := range []store.ExportState{store.ExportDone, store.ExportRunning, store.ExportFailed, store.ExportWaiting} {
+		e := store.Export{
+			Scope: store.Scope{Environment: fiscal.Production, TaxpayerID: other}, ID: store.NewID(), From: day, To: day, Include: []string{"xml", "csv", "pdf"}, State: state, Done: 12_345, Total: 67_890,
+			Problem: "write /var/lib/fiscalhub/exports/0198.zip.partial: no space left on device", CreatedBy: "María Altagracia de los Santos Encarnación", CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(store.ExportKept),
+		}
+		w.must(w.store.Update(ctx, func(tx *store.Tx) error { return tx.CreateExport(ctx, e) }))
+		if state == store.ExportWaiting {
+			continue
+		}
+		_, err := w.store.ClaimExport(ctx, fiscal.Production, "node", now, now.Add(time.Hour))
+		w.must(err)
+		w.must(w.store.Update(ctx, func(tx *store.Tx) error { return tx.SaveExport(ctx, e, "node", now, now.Add(time.Hour)) }))
+	}
+	w.index()
+	return first
 }
