@@ -1,15 +1,19 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
@@ -159,4 +163,45 @@ func (w *liveEnv) fillLists() (first store.Invoice) {
 	}
 	w.index()
 	return first
+}
+
+// A list on paper has all columns, is dark on white in both themes, and has no filters and
+// no buttons.
+func TestListsOnPaper(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	w.fillLists()
+	b := w.openTab()
+	u := b.signIn(w.env, store.RoleOperator)
+	w.must(w.people.SetPreferences(t.Context(), u.ID, "es", "dark"))
+	const paper = 725 // a sheet of 216 mm without its margins, in pixels
+	b.do("paper", chromedp.EmulateViewport(paper, 900), chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+		return err
+	}))
+	for _, list := range []string{"documents", "exports", "keys", "users", "taxpayers", "work", "audit"} {
+		b.open("/console/" + list)
+		b.wait(`document.querySelector('tbody tr')`)
+		wrong, err := chromedp.Run(b, chromedp.Evaluate[string](`(() => {
+			const wrong = [], width = `+strconv.Itoa(paper)+`;
+			for (const e of document.querySelectorAll('thead th, tbody th, tbody td, .badge')) {
+				const r = e.getBoundingClientRect();
+				if (r.right > width) wrong.push(e.innerText + ' ends at ' + r.right);
+			}
+			for (const e of document.querySelectorAll('.filters, .side, .bar, .button, button')) if (e.getClientRects().length) wrong.push(e.className + ' is printed');
+			if (getComputedStyle(document.body).color !== 'rgb(23, 32, 43)') wrong.push('the text is ' + getComputedStyle(document.body).color);
+			return wrong.slice(0, 8).join(', ');
+		})()`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong != "" {
+			t.Errorf("%s: %s", list, wrong)
+		}
+		if dir := os.Getenv("FISCALHUB_PICTURES"); dir != "" {
+			got, err := chromedp.Run(b, chromedp.FullScreenshot(100))
+			w.must(err)
+			w.must(os.WriteFile(filepath.Join(dir, "paper-"+list+".png"), got, 0o600))
+		}
+	}
 }
