@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -20,6 +22,7 @@ type draftView struct {
 	Totals   fiscal.Totals
 	Taxes    fiscal.Decimal // ITBIS and the other taxes
 	Missing  []fieldError
+	Blocks   []issueBlock // what keeps the taxpayer from issuing
 	TaxID    string // none, good, warn or bad: the check of the buyer's RNC or cédula
 	Complete bool
 }
@@ -30,6 +33,10 @@ type draftLine struct {
 	ID       string // of the element that shows the amount next to the fields
 	Computed bool
 }
+
+// issueBlock is a reason why a taxpayer cannot issue. Address is the page where it is
+// mended; empty when the person does not see that page.
+type issueBlock struct{ Text, Address string }
 
 // Amount returns an amount for the function money.
 func (draftView) Amount(d fiscal.Decimal) string { return d.StringFixed(2) }
@@ -53,10 +60,17 @@ func (l draftLine) Exempt() bool { return l.Indicator == fiscal.Exempt }
 func (x *request) draft(f *invoiceForm) (d draftView, err error) {
 	d = draftView{Form: f, TaxID: taxIDCheck(f)}
 	if id := f.Value("taxpayer"); id != "" {
-		if _, err := x.viewer.Scope(id); err != nil {
+		scope, err := x.viewer.Scope(id)
+		if err != nil {
 			return d, err
 		}
-		if d.Taxpayer, err = x.console.store.Taxpayer(x.Context(), id); err != nil {
+		kind := fiscal.Type(f.Value("ecf_type"))
+		facts, err := pipeline.ReadFacts(x.Context(), x.console.store, scope, kind)
+		if err != nil {
+			return d, err
+		}
+		d.Taxpayer = facts.Taxpayer
+		if d.Blocks, err = x.issueBlocks(scope, facts.Missing(kind, x.console.now())); err != nil {
 			return d, err
 		}
 	}
@@ -77,6 +91,33 @@ func (x *request) draft(f *invoiceForm) (d draftView, err error) {
 	x.failFields(missing, computed.Problems)
 	d.Missing = missing.errors
 	return d, nil
+}
+
+// issueBlocks returns what keeps a taxpayer from issuing: suspensions, and what it lacks.
+func (x *request) issueBlocks(scope store.Scope, missing fiscal.Problems) (all []issueBlock, err error) {
+	suspended, err := x.suspensions()
+	if err != nil {
+		return nil, err
+	}
+	page := ""
+	if x.console.mayUse(x.viewer.Role(), http.MethodGet, taxpayersAddress+"/{id}") {
+		page = taxpayersAddress + "/" + scope.TaxpayerID
+	}
+	if _, is := suspended[store.EnvironmentSubject(scope.Environment)]; is {
+		all = append(all, issueBlock{Text: x.text("issue.block_environment")})
+	}
+	if _, is := suspended[store.TaxpayerSubject(scope.TaxpayerID)]; is {
+		all = append(all, issueBlock{x.text("issue.block_taxpayer"), page})
+	}
+	steps := map[string]string{"taxpayer": "#profile", "certificate": "#certificate", "sequence": "#ranges"}
+	for _, p := range missing {
+		one := issueBlock{Text: capitalized(x.readinessText(p))}
+		if page != "" {
+			one.Address = page + steps[p.Field]
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // taxIDCheck checks the form and the check digit of the buyer's RNC or cédula.

@@ -332,3 +332,40 @@ func TestWhoMayIssue(t *testing.T) {
 		}
 	}
 }
+
+// The preview names what keeps the taxpayer from issuing, and links to the page where it is
+// mended when the person sees that page.
+func TestThePreviewNamesWhatATaxpayerLacks(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, certification)
+	accountant, _ := e.signedIn(store.RoleAccountant, e.taxpayer)
+	operator, _ := e.signedIn(store.RoleOperator)
+	page := taxpayersAddress + "/" + e.taxpayer
+	for _, b := range []*browser{accountant, operator} {
+		got := b.send(http.MethodPost, issueAddress+"/draft", e.invoiceFields())
+		got.want(t, "Este contribuyente no puede emitir", "Falta la dirección", "Falta el certificado digital.", "Falta una secuencia de e-NCF de este tipo.")
+		if strings.Contains(got.body, "Listo para emitir") {
+			t.Error("the preview is ready to issue")
+		}
+		if linked := strings.Contains(got.body, page+"#certificate"); linked != (b == operator) {
+			t.Errorf("the preview links to the taxpayer: %t", linked)
+		}
+	}
+	sandbox := newEnv(t)
+	b, _ := sandbox.signedIn(store.RoleAccountant, sandbox.taxpayer)
+	b.send(http.MethodPost, issueAddress+"/draft", sandbox.invoiceFields()).want(t, "Listo para emitir")
+	for subject, want := range map[store.Subject]string{
+		store.TaxpayerSubject(sandbox.taxpayer):  "El contribuyente está suspendido.",
+		store.EnvironmentSubject(fiscal.Sandbox): "El ambiente está suspendido",
+	} {
+		sandbox.must(sandbox.store.Update(t.Context(), func(tx *store.Tx) error {
+			return tx.Suspend(t.Context(), store.Suspension{Subject: subject, Reason: "revisión", At: sandbox.clock.Now()})
+		}))
+		got := b.send(http.MethodPost, issueAddress+"/draft", sandbox.invoiceFields())
+		got.want(t, want, "Consulte a quien opera el servicio.")
+		if strings.Contains(got.body, "Listo para emitir") {
+			t.Error("the preview of a suspended taxpayer is ready to issue")
+		}
+		sandbox.must(sandbox.store.Update(t.Context(), func(tx *store.Tx) error { return tx.Resume(t.Context(), subject) }))
+	}
+}
