@@ -23,7 +23,7 @@ type draftView struct {
 	Taxes    fiscal.Decimal // ITBIS and the other taxes
 	Missing  []fieldError
 	Blocks   []issueBlock // what keeps the taxpayer from issuing
-	TaxID    string // none, good, warn or bad: the check of the buyer's RNC or cédula
+	TaxID    string       // none, good, warn or bad: the check of the buyer's RNC or cédula
 	Complete bool
 }
 

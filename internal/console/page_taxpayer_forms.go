@@ -1,13 +1,16 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/audit"
@@ -91,29 +94,84 @@ func (c *Console) updateTaxpayer(x *request) error {
 		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{ProfileForm: x.newProfileView(f, changed.Phones), Open: "profile"})
 	}
 	err = x.changeTaxpayer(found.ID, func(changed *store.Taxpayer) error {
+		if seen := f.Value("updated_at"); seen != "" && seen != lastChange(*changed) {
+			found = *changed
+			return errProfileChanged
+		}
 		if len(logo) > 0 {
 			changed.Logo = logo
 		}
 		return x.readProfile(f, changed)
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errProfileChanged):
+		return x.refuseOldProfile(f, found, changed.Phones)
+	case errors.Is(err, store.ErrRNCHasRanges):
+		f.fail("rnc", x.text("taxpayers.rnc_has_ranges"))
+		return x.renderTaxpayer(http.StatusUnprocessableEntity, taxpayerDetail{ProfileForm: x.newProfileView(f, changed.Phones), Open: "profile"})
+	case err != nil:
 		return err
 	}
 	return x.done(taxpayersAddress+"/"+found.ID, "taxpayers.profile")
+}
+
+// errProfileChanged says that a profile was changed after the form was shown.
+var errProfileChanged = errors.New("console: the profile has changed")
+
+// refuseOldProfile shows the form as it was written, who changed the profile meanwhile, and
+// what is stored now. The form can be sent again: its writer has seen the change.
+func (x *request) refuseOldProfile(f *form, stored store.Taxpayer, phones []string) error {
+	object := "taxpayer:" + stored.ID
+	last, err := x.console.store.AuditEntriesBefore(x.Context(), store.AuditFilter{Object: object}, math.MaxInt64, 1)
+	if err != nil {
+		return err
+	}
+	who := x.text("taxpayers.somebody")
+	if len(last) == 1 && last[0].Action == "taxpayer.update" {
+		who = last[0].Caller.Actor
+	}
+	f.fail("", x.text("taxpayers.profile_changed", who))
+	f.values.Set("updated_at", lastChange(stored))
+	view := x.newProfileView(f, phones)
+	view.Stored = x.storedProfile(f, stored)
+	return x.renderTaxpayer(http.StatusConflict, taxpayerDetail{ProfileForm: view, Open: "profile"})
+}
+
+// storedProfile returns the stored values of the fields that the form would change.
+func (x *request) storedProfile(f *form, stored store.Taxpayer) (all []fact) {
+	now := profileForm(stored)
+	for _, name := range []string{
+		"rnc", "legal_name", "trade_name", "address", "branch", "municipality", "province", "phone", "email", "website", "economic_activity", "income_type",
+		"electronic_since", "page_format",
+	} {
+		written, sent := f.values[name]
+		if !sent {
+			continue
+		}
+		is := strings.Join(now.values[name], ", ")
+		if is != strings.Join(slices.DeleteFunc(slices.Clone(written), func(s string) bool { return strings.TrimSpace(s) == "" }), ", ") {
+			all = append(all, fact{x.text("taxpayers." + name), cmp.Or(is, "–")})
+		}
+	}
+	return all
 }
 
 // changeTaxpayer reads a taxpayer, changes it and stores it, in one transaction.
 func (x *request) changeTaxpayer(id string, change func(*store.Taxpayer) error) error {
 	c := x.console
 	return c.store.Update(x.Context(), func(tx *store.Tx) error {
-		changed, err := tx.Taxpayer(x.Context(), id)
+		changed, err := tx.LockedTaxpayer(x.Context(), id)
 		if err != nil {
 			return err
 		}
+		before := changed.UpdatedAt
 		if err := change(&changed); err != nil {
 			return err
 		}
-		changed.UpdatedAt = c.now()
+		// Two changes never have the same time: a form is compared by it.
+		if changed.UpdatedAt = c.now(); !changed.UpdatedAt.After(before) {
+			changed.UpdatedAt = before.Add(time.Microsecond)
+		}
 		return tx.UpdateTaxpayer(x.Context(), changed)
 	})
 }

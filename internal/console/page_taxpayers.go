@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -248,7 +249,8 @@ type profileView struct {
 	Provinces []option
 	Incomes   []option
 	Formats   []option
-	SameRNC   bool // another taxpayer has the RNC: the person must confirm
+	Stored    []fact // what another person has stored, where it differs from the form
+	SameRNC   bool   // another taxpayer has the RNC: the person must confirm
 	New       bool
 }
 
@@ -275,9 +277,13 @@ func profileForm(t store.Taxpayer) *form {
 		"rnc": {t.RNC}, "legal_name": {t.LegalName}, "trade_name": {t.TradeName}, "branch": {t.Branch}, "address": {t.Address},
 		"municipality": {t.Municipality}, "province": {t.Province}, "email": {t.Email}, "website": {t.Website},
 		"economic_activity": {t.EconomicActivity}, "income_type": {t.IncomeType}, "electronic_since": {t.ElectronicSince},
-		"page_format": {cmp.Or(t.PageFormat, store.LetterFormat)},
+		"page_format": {cmp.Or(t.PageFormat, store.LetterFormat)}, "phone": t.Phones, "updated_at": {lastChange(t)},
 	})
 }
+
+// lastChange returns the time of the last change of a taxpayer, in microseconds. A form has
+// it, so that it replaces no change which its writer has not seen.
+func lastChange(t store.Taxpayer) string { return strconv.FormatInt(t.UpdatedAt.UnixMicro(), 10) }
 
 // readProfile sets the fields of a taxpayer that the form has, and records the errors at
 // their fields. A form without a field leaves it as it is.

@@ -7,12 +7,14 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig/xmlsigtest"
 )
 
@@ -209,4 +211,59 @@ func TestSuspensionAndRevocation(t *testing.T) {
 	for _, action := range []string{"taxpayer.suspend", "taxpayer.resume", "certificate.revoke"} {
 		e.mustHaveDone(action, u)
 	}
+}
+
+var hiddenTime = regexp.MustCompile(`name="updated_at" value="(\d+)"`)
+
+// A profile that another operator changed meanwhile is not overwritten: the answer keeps what
+// was written, and says who changed the profile and what is stored. The form can be sent
+// again.
+func TestAProfileIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		e := newCertificationEnv(t, address)
+		first, _ := e.signedIn(store.RoleOperator)
+		second, u := e.signedIn(store.RoleOperator)
+		page := taxpayersAddress + "/" + e.taxpayer
+		seen := hiddenTime.FindStringSubmatch(first.get(page).body)
+		if seen == nil {
+			t.Fatal("the form has no time")
+		}
+		if got := second.post(page, "address", "Calle Segunda 2", "updated_at", seen[1]); got.StatusCode != http.StatusSeeOther {
+			t.Fatalf("the first change: %d", got.StatusCode)
+		}
+		got := first.post(page, "address", "", "trade_name", "La Palma", "updated_at", seen[1])
+		if got.StatusCode != http.StatusConflict {
+			t.Fatalf("a form that is too old: %d", got.StatusCode)
+		}
+		got.want(t, u.Name+" cambió este perfil", "Dirección", "Calle Segunda 2", `value="La Palma"`)
+		stored, err := e.store.Taxpayer(t.Context(), e.taxpayer)
+		e.must(err)
+		if stored.Address != "Calle Segunda 2" || stored.TradeName != "" {
+			t.Errorf("the profile was overwritten: %+v", stored)
+		}
+		again := hiddenTime.FindStringSubmatch(got.body)
+		if again == nil || again[1] == seen[1] {
+			t.Fatalf("the form has the time %v", again)
+		}
+		if got := first.post(page, "address", "Calle Segunda 2", "trade_name", "La Palma", "updated_at", again[1]); got.StatusCode != http.StatusSeeOther {
+			t.Errorf("the form that was sent again: %d", got.StatusCode)
+		}
+	})
+}
+
+// A taxpayer with number ranges keeps its RNC.
+func TestTheRNCOfATaxpayerWithRanges(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, certification)
+	b, _ := e.signedIn(store.RoleOperator)
+	page := taxpayersAddress + "/" + e.taxpayer
+	if got := b.post(page+"/ranges", "type", "31", "from", "1", "to", "10", "expires", "2027-12-31"); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("range: %d", got.StatusCode)
+	}
+	got := b.post(page, "rnc", "199000102")
+	if got.StatusCode != http.StatusUnprocessableEntity {
+		t.Fatalf("another RNC: %d", got.StatusCode)
+	}
+	got.want(t, `id="rnc-error"`, "el RNC no se puede cambiar")
 }

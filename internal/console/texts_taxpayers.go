@@ -213,6 +213,10 @@ func taxpayerTexts() texts {
 		"taxpayers.wrong_span":         {"El último número no puede ser menor que el primero ni tener más de diez dígitos.", "The last number must not be below the first one or have more than ten digits."},
 		"taxpayers.wrong_expires":      {"Indique el último día de la secuencia, que no puede haber pasado. Es obligatorio para el tipo 31.", "Enter the last day of the range, which must not be in the past. It is required for type 31."},
 		"taxpayers.overlap":            {"Algunos de estos números ya están en otra secuencia de este RNC. Revise la lista.", "Some of these numbers are in another range of this RNC. See the list."},
+		"taxpayers.profile_changed":    {"%s cambió este perfil mientras usted lo editaba, y no se guardó nada de lo suyo. Lo que usted escribió sigue en el formulario. Compárelo con lo guardado, corríjalo y guarde otra vez.", "%s changed this profile while you edited it, and nothing of yours was saved. What you wrote is still in the form. Compare it with what is stored, correct it and save again."},
+		"taxpayers.profile_stored":     {"Guardado ahora, donde difiere de su formulario:", "Stored now, where it differs from your form:"},
+		"taxpayers.somebody":           {"Otra persona", "Another person"},
+		"taxpayers.rnc_has_ranges":     {"El contribuyente tiene secuencias de este RNC, así que el RNC no se puede cambiar. Cree otro contribuyente.", "The taxpayer has number ranges of this RNC, so the RNC cannot be changed. Create another taxpayer."},
 
 		"done.taxpayers.create":      {"El contribuyente está creado. Complete los pasos que faltan.", "The taxpayer is created. Complete the steps that are missing."},
 		"done.taxpayers.profile":     {"El perfil está guardado.", "The profile is saved."},

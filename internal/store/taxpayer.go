@@ -164,6 +164,15 @@ func scanTaxpayer(r row) (Taxpayer, error) {
 	return t, nil
 }
 
+// LockedTaxpayer reads one taxpayer, which no other transaction that locks it changes until
+// this one ends. The error is ErrNotFound when there is none.
+func (tx *Tx) LockedTaxpayer(ctx context.Context, id string) (Taxpayer, error) {
+	if err := tx.lockTaxpayer(ctx, id); err != nil {
+		return Taxpayer{}, err
+	}
+	return tx.Taxpayer(ctx, id)
+}
+
 // lockTaxpayer makes other transactions that lock the same taxpayer wait until this one
 // ends. The error is ErrNotFound when there is no such taxpayer.
 func (tx *Tx) lockTaxpayer(ctx context.Context, id string) error {
