@@ -17,9 +17,10 @@ type advice struct {
 	Title   string
 	Reasons []reason
 	Steps   []string
-	Notes   []string // other messages of the document
-	Retry   bool     // the sale must be issued again
-	Decide  bool     // an operator may have to decide
+	Notes   []string        // other messages of the document
+	Retry   bool            // the sale must be issued again
+	Again   []store.Invoice // documents that issue the sale again already
+	Decide  bool            // an operator may have to decide
 }
 
 // reason is one cause: what it means, the words of the authority or of an operator, and a
@@ -66,6 +67,9 @@ func (x *request) advise(f documentFacts) advice {
 	}
 	if len(a.Steps) == 0 {
 		a.Steps = []string{x.text(key + ".do")}
+	}
+	if a.Again = f.Again; a.Retry && len(a.Again) > 0 {
+		a.Steps = []string{x.text("advice.again.do")}
 	}
 	x.warn(&a, f)
 	return a

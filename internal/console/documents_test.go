@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -143,6 +144,45 @@ func TestARejectedDocumentSaysWhyAndWhatToDo(t *testing.T) {
 	b.get("/console/documents/"+inv.DocumentID).want(t, "The tax authority rejected this document", "Why", "The expiry date of the number range is wrong", "What to do")
 	operator, _ := w.signedIn(store.RoleOperator)
 	operator.get("/console/").want(t, "1 comprobante rechazado en los últimos 7 días", "/console/documents?from=")
+}
+
+// A rejected sale that was issued again says so, on its page and on the form of another copy.
+// The copy links back. An invoice whose number follows that of another one is no copy.
+func TestARejectedSaleThatWasIssuedAgain(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	rejected := w.judged(2, simulator.Message{Code: 145, Text: "Fecha de vencimiento no válida"}, "Ferretería Pérez, SRL", 1000)
+	w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000) // VENTA-0002
+	b, u := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
+	page, form := documentAddress(rejected.DocumentID), issueAddress+"?copy="+rejected.DocumentID
+	first := b.get(page)
+	first.want(t, `class="button primary"`, "Corregir y emitir otra vez")
+	if strings.Contains(first.body, "ya se emitió otra vez") || strings.Contains(b.get(form).body, "ya se emitió otra vez") {
+		t.Error("a sale that was not issued again says that it was")
+	}
+	sent := b.send(http.MethodPost, issueAddress, formOf(b.get(form).body))
+	address, _, _ := strings.Cut(sent.Header.Get("Location"), "?")
+	if sent.StatusCode != http.StatusSeeOther {
+		t.Fatalf("the copy was answered with %d: %.500s", sent.StatusCode, sent.body)
+	}
+	got := b.get(page)
+	got.want(t, "ya se emitió otra vez", `href="`+address+`"`, rejected.ExternalID+"-2", "Abra ese comprobante", "Emitir una vez más")
+	if strings.Contains(got.body, "Corregir y emitir otra vez") {
+		t.Error("the page still offers to issue the sale again")
+	}
+	b.get(form).want(t, "ya se emitió otra vez", `href="`+address+`"`, `value="`+rejected.ExternalID+`-3"`)
+	b.get(address).want(t, "Vuelve a emitir", `href="`+page+`"`, rejected.ENCF)
+	w.must(w.people.SetPreferences(t.Context(), u.ID, "en", ""))
+	b.get(page).want(t, "already issued again", "Issue once more")
+	copied, err := w.store.AnyDocument(t.Context(), strings.TrimPrefix(address, documentsAddress+"/"))
+	w.must(err)
+	x := &request{Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, page, nil), console: w.Console}
+	if f, err := x.copyFamily(copied); err != nil || f.Original.ID != rejected.ID || f.FreeID != rejected.ExternalID+"-3" || len(f.Copies) != 1 {
+		t.Errorf("the family of the copy: %+v, %v", f, err)
+	}
+	if f, err := x.copyFamily(w.create(fiscal.FiscalCredit, "Otro, SRL", 1000)); err != nil || f.FreeID != "VENTA-0003-2" || len(f.Copies) != 0 {
+		t.Errorf("the family of an invoice without copies: %+v, %v", f, err)
+	}
 }
 
 // Every address of a document answers 404 to a person of another taxpayer, and in another

@@ -23,9 +23,10 @@ type documentPage struct {
 	Files    template.HTML // printed page and XML
 	Content  *fiscal.Invoice
 	Related  []store.FoundDocument
-	Resolve  *decisionForm // nil: the viewer cannot decide on the document
-	Resend   *decisionForm // nil: the viewer cannot send the document again
-	Refused  []fieldError  // of a form that the page does not show any more
+	Original *store.Invoice // the refused document that this one issues again; nil: none
+	Resolve  *decisionForm  // nil: the viewer cannot decide on the document
+	Resend   *decisionForm  // nil: the viewer cannot send the document again
+	Refused  []fieldError   // of a form that the page does not show any more
 }
 
 // decisionForm is a form with which an operator decides on a document.
@@ -76,6 +77,9 @@ func (x *request) renderDocument(status int, resolve, resend *form) error {
 	}
 	page.Taxpayer = taxpayer.LegalName
 	if page.Related, err = x.console.searcher.SameBuyer(x.Context(), inv.Scope, inv.DocumentID, 5); err != nil {
+		return err
+	}
+	if page.Original, err = x.refusedOriginal(inv); err != nil {
 		return err
 	}
 	if page.Content, err = x.content(facts.Invoice); err != nil {
@@ -284,7 +288,8 @@ type documentFacts struct {
 	Attempts    []store.Attempt
 	Responses   []store.UnconfirmedResponse
 	Differences []store.Difference
-	Job         *store.Job // nil: no worker continues with the document
+	Again       []store.Invoice // documents that issue a refused one again
+	Job         *store.Job      // nil: no worker continues with the document
 	Deliveries  []deliveryView
 }
 
@@ -318,6 +323,9 @@ func (x *request) documentFacts(inv store.Invoice) (f documentFacts, err error) 
 	if err == nil {
 		f.Job = &job
 	} else if !errors.Is(err, store.ErrNotFound) {
+		return f, err
+	}
+	if f.Again, err = x.issuedAgain(f.Invoice); err != nil {
 		return f, err
 	}
 	f.Deliveries, err = x.deliveries(ctx, inv)

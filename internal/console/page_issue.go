@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -44,8 +43,9 @@ type issueView struct {
 	Form      *invoiceForm
 	Taxpayers []option
 	Draft     draftView
-	CopyOf    *store.Invoice // the document that the form was filled from
-	Conflict  string         // the document that already has the external id or the key
+	CopyOf    *store.Invoice  // the document that the form was filled from
+	Again     []store.Invoice // documents that issue the refused one again
+	Conflict  string          // the document that already has the external id or the key
 }
 
 // showIssue shows an empty form, or one that is filled from the document ?copy=ID.
@@ -78,11 +78,11 @@ func (x *request) startInvoice() (f *invoiceForm, from *store.Invoice, err error
 		}
 		f = copiedForm(request)
 		from, taxpayer = &inv, inv.TaxpayerID
-		external, err := x.freeExternalID(inv)
+		family, err := x.copyFamily(inv)
 		if err != nil {
 			return nil, nil, err
 		}
-		f.set("external_id", external)
+		f.set("external_id", family.FreeID)
 	} else {
 		f = emptyInvoiceForm()
 	}
@@ -94,35 +94,6 @@ func (x *request) startInvoice() (f *invoiceForm, from *store.Invoice, err error
 		f.set("external_id", "M-"+fiscal.DateOf(x.console.now()).String()+"-"+key[len(key)-6:])
 	}
 	return f, from, nil
-}
-
-// freeExternalID suggests an external id for the copy of an invoice: that of the invoice
-// with a number that no other invoice has.
-func (x *request) freeExternalID(inv store.Invoice) (string, error) {
-	base, n := inv.ExternalID, 2
-	if before, after, ok := cutLast(base, "-"); ok && len(after) < 4 {
-		if last, err := strconv.Atoi(after); err == nil && last >= 2 && after[0] != '0' {
-			base, n = before, last+1
-		}
-	}
-	for ; ; n++ {
-		suggested := base + "-" + strconv.Itoa(n)
-		_, err := x.console.store.InvoiceByExternalID(x.Context(), inv.Scope, suggested)
-		if errors.Is(err, store.ErrNotFound) {
-			return suggested, nil
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-}
-
-func cutLast(s, separator string) (before, after string, found bool) {
-	i := strings.LastIndex(s, separator)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(separator):], true
 }
 
 func (x *request) renderIssue(status int, f *invoiceForm, from *store.Invoice, conflict string) error {
@@ -140,7 +111,13 @@ func (x *request) renderIssue(status int, f *invoiceForm, from *store.Invoice, c
 	if err != nil {
 		return err
 	}
-	return x.renderStatus(status, "issue", x.text("issue.title"), issueView{f, taxpayers, draft, from, conflict})
+	view := issueView{Form: f, Taxpayers: taxpayers, Draft: draft, CopyOf: from, Conflict: conflict}
+	if from != nil {
+		if view.Again, err = x.issuedAgain(*from); err != nil {
+			return err
+		}
+	}
+	return x.renderStatus(status, "issue", x.text("issue.title"), view)
 }
 
 // showDraft answers the totals, the problems and the preview of a form that a person is

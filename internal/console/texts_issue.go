@@ -11,6 +11,7 @@ func issueTexts() texts {
 		"issue.lead_sandbox":      {"Ambiente de pruebas: el resultado es sintético, sin e-NCF, firma ni envío a la DGII.", "Sandbox: the result is synthetic, without a fiscal number, a signature or anything sent to the tax authority."},
 		"issue.copy_of":           {"Copia de", "Copy of"},
 		"issue.copy_text":         {"Corrija lo necesario antes de emitir: será otro comprobante, con otro e-NCF.", "Correct what is needed before you issue: it will be another document with another number."},
+		"issue.again":             {"Esta venta ya se emitió otra vez:", "This sale was already issued again:"},
 		"issue.open_other":        {"Abrir ese comprobante", "Open that document"},
 		"issue.head":              {"Datos del comprobante", "The document"},
 		"issue.buyer":             {"Comprador", "Buyer"},
