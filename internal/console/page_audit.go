@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -56,11 +58,17 @@ type auditResult struct {
 }
 
 // showAudit shows the audit log, the newest entry first. The filters are in the query
-// string: actor, object, from, to (dates of the country); before is the cursor.
+// string: actor (a part), object (a part of the object or of the action), from, to (dates of
+// the country); before is the cursor.
 func (c *Console) showAudit(x *request) error {
 	query := x.URL.Query()
 	f := newForm(query)
-	filter := store.AuditFilter{Actor: f.Value("actor"), Object: f.Value("object")}
+	filter := store.AuditFilter{ActorPart: f.Value("actor")}
+	if object := f.Value("object"); wholeObject.MatchString(object) {
+		filter.Object = object
+	} else {
+		filter.ObjectPart = object
+	}
 	filter.Since = x.dayField(f, "from", 0)
 	filter.Until = x.dayField(f, "to", 1)
 	before, err := strconv.ParseInt(query.Get("before"), 10, 64)
@@ -70,6 +78,9 @@ func (c *Console) showAudit(x *request) error {
 	view := auditView{Form: f, Filtered: filter != store.AuditFilter{}, Verify: auditLink(query, "verify", "1")}
 	if before != math.MaxInt64 {
 		view.Newest = auditLink(query, "before", "")
+	}
+	if !f.ok() {
+		return x.renderStatus(http.StatusUnprocessableEntity, "audit", x.text("audit.title"), view)
 	}
 	entries, err := c.store.AuditEntriesBefore(x.Context(), filter, before, auditRows+1)
 	if err != nil {
@@ -89,6 +100,9 @@ func (c *Console) showAudit(x *request) error {
 	}
 	return x.render("audit", x.text("audit.title"), view)
 }
+
+// wholeObject is an object with a whole id, which an index finds.
+var wholeObject = regexp.MustCompile(`^[a-z_]+:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // auditLink returns the address of the page with one parameter changed; an empty value
 // removes it.

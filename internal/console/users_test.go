@@ -252,7 +252,22 @@ func TestAuditPage(t *testing.T) {
 	if got := auditor.get("/console/audit?from=2030-01-01").body; !strings.Contains(got, "Ninguna entrada coincide") {
 		t.Error("the filter by time does not hold")
 	}
-	if got := auditor.get("/console/audit?to=soon").body; !strings.Contains(got, `id="to-error"`) {
+	for query, want := range map[string]string{
+		"actor=" + url.QueryEscape(strings.ToUpper(self.Name[:9])): "user.sign_in", "object=SIGN_in": "user.sign_in", "object=" + self.ID[:20]: self.Name,
+		"object=user:" + self.ID: "user.sign_in",
+	} {
+		if got := auditor.get("/console/audit?" + query).body; !strings.Contains(got, want) || strings.Contains(got, "taxpayer.create") {
+			t.Errorf("%s finds other entries", query)
+		}
+	}
+	if got := auditor.get("/console/audit?actor=%25").body; !strings.Contains(got, "Ninguna entrada coincide") {
+		t.Error("a wildcard finds entries")
+	}
+	wrong := auditor.get("/console/audit?to=soon")
+	if wrong.StatusCode != http.StatusUnprocessableEntity || strings.Contains(wrong.body, "<tbody>") {
+		t.Errorf("a wrong date is answered with %d, or with entries", wrong.StatusCode)
+	}
+	if got := wrong.body; !strings.Contains(got, `id="to-error"`) {
 		t.Error("a wrong date is not shown at its field")
 	}
 	if got := auditor.get("/console/audit?verify=1").body; !strings.Contains(got, "completa y sin cambios") {

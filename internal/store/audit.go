@@ -106,6 +106,10 @@ type AuditFilter struct {
 	Until  time.Time // entries before this instant
 	Actor  string
 	Object string // kind:id, or the id alone
+
+	// Parts, in any case of the letters.
+	ActorPart  string // of the actor
+	ObjectPart string // of the action or of the object; or the id of the taxpayer
 }
 
 // AuditEntries reads up to limit entries after the entry number after, the oldest
@@ -144,6 +148,15 @@ func (f AuditFilter) conditions(first string, args ...any) (string, []any) {
 	if f.Actor != "" {
 		add(`actor = ?`, f.Actor)
 	}
+	if f.ActorPart != "" {
+		lower, exact := likeParts(f.ActorPart)
+		add(`(lower(actor) LIKE ? ESCAPE '!' OR actor LIKE ? ESCAPE '!')`, lower, exact)
+	}
+	if f.ObjectPart != "" {
+		lower, exact := likeParts(f.ObjectPart)
+		add(`(lower(action) LIKE ? ESCAPE '!' OR lower(object) LIKE ? ESCAPE '!' OR object LIKE ? ESCAPE '!' OR taxpayer_id = ?)`,
+			lower, lower, exact, f.ObjectPart)
+	}
 	switch {
 	case strings.Contains(f.Object, ":"):
 		add(`object = ?`, f.Object)
@@ -151,6 +164,14 @@ func (f AuditFilter) conditions(first string, args ...any) (string, []any) {
 		add(`(object LIKE ? OR taxpayer_id = ?)`, "%:"+f.Object, f.Object)
 	}
 	return strings.Join(where, " AND "), args
+}
+
+// likeParts returns the patterns that match a part of a text: one in lower case and one as
+// it is. SQLite changes the case of ASCII letters only, so a name like MARÍA needs the second
+// one.
+func likeParts(part string) (lower, exact string) {
+	escape := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace
+	return "%" + escape(strings.ToLower(part)) + "%", "%" + escape(part) + "%"
 }
 
 func (r reader) auditEntries(ctx context.Context, text string, args []any) ([]audit.Entry, error) {

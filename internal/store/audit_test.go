@@ -304,6 +304,16 @@ func TestAuditFilter(t *testing.T) {
 			{store.AuditFilter{Object: "t"}, []int64{1, 2, 3}},
 			{store.AuditFilter{Actor: "ana", Since: middle, Object: "t"}, []int64{3}},
 			{store.AuditFilter{Actor: "' OR 1=1 --"}, nil},
+			{store.AuditFilter{Actor: "an"}, nil},
+			{store.AuditFilter{ActorPart: "AN"}, []int64{1, 3}},
+			{store.AuditFilter{ActorPart: "a%a"}, nil},
+			{store.AuditFilter{ActorPart: "_na"}, nil},
+			{store.AuditFilter{ActorPart: "!"}, nil},
+			{store.AuditFilter{ObjectPart: "TES"}, []int64{1, 2, 3}},
+			{store.AuditFilter{ObjectPart: "hing:2"}, []int64{2}},
+			{store.AuditFilter{ObjectPart: "t"}, []int64{1, 2, 3}},
+			{store.AuditFilter{ObjectPart: "%"}, nil},
+			{store.AuditFilter{ActorPart: "n", ObjectPart: "ing:3", Since: middle}, []int64{3}},
 		} {
 			var got []int64
 			for _, e := range auditEntries(t, s, tt.filter) {
