@@ -43,6 +43,12 @@ type userView struct {
 // AllTaxpayers reports whether the person sees every taxpayer.
 func (v userView) AllTaxpayers() bool { return v.Role.AllTaxpayers() }
 
+// WithoutTaxpayers reports whether the person can sign in and sees no taxpayer, which is of
+// no use.
+func (v userView) WithoutTaxpayers() bool {
+	return !v.AllTaxpayers() && len(v.TaxpayerIDs) == 0 && !v.Disabled()
+}
+
 // Invited reports whether the person has not set a password yet.
 func (v userView) Invited() bool { return v.PasswordHash == "" && v.DisabledAt.IsZero() }
 

@@ -9,6 +9,7 @@ func layoutTexts() texts {
 		"layout.account":         {"Mi cuenta", "My account"},
 		"layout.sign_out":        {"Cerrar sesión", "Sign out"},
 		"layout.stale":           {"El servicio no responde. Los datos pueden estar desactualizados; se reintenta automáticamente.", "The service does not answer. Data may be out of date; the page tries again by itself."},
+		"layout.no_taxpayers":    {"Usted no tiene contribuyentes", "You have no taxpayers"},
 		"layout.copy":            {"Copiar", "Copy"},
 		"layout.copied":          {"Copiado", "Copied"},
 		"layout.question":        {"¿Está seguro?", "Are you sure?"},

@@ -33,9 +33,10 @@ func userTexts() texts {
 		"users.role_accountant":   {"Contable: comprobantes y exportaciones de sus contribuyentes", "Accountant: documents and exports of its taxpayers"},
 		"users.role_developer":    {"Desarrollador: claves, webhooks y solicitudes de sus contribuyentes", "Developer: keys, webhooks and requests of its taxpayers"},
 
-		"users.link":       {"Enlace de acceso", "Access link"},
-		"users.link_title": {"Copie este enlace ahora: no se vuelve a mostrar", "Copy this link now: it is not shown again"},
-		"users.link_text":  {"Envíelo a %s por un medio seguro. Es válido durante 24 horas y una sola vez.", "Send it to %s in a safe way. It is valid for 24 hours and once."},
+		"users.link":              {"Enlace de acceso", "Access link"},
+		"users.link_title":        {"Copie este enlace ahora: no se vuelve a mostrar", "Copy this link now: it is not shown again"},
+		"users.without_taxpayers": {"%s no ve ningún contribuyente: no puede ver ni emitir nada. Márquele al menos uno abajo, en el rol y los contribuyentes.", "%s sees no taxpayer, and so can see and issue nothing. Choose at least one below, with the role."},
+		"users.link_text":         {"Envíelo a %s por un medio seguro. Es válido durante 24 horas y una sola vez.", "Send it to %s in a safe way. It is valid for 24 hours and once."},
 
 		"users.change_role":      {"Rol y contribuyentes", "Role and taxpayers"},
 		"users.change_role_lead": {"Al guardar, la persona sale de todas sus sesiones.", "When you save, all sessions of the person end."},

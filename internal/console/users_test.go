@@ -295,3 +295,32 @@ func TestAuditPageNamesTheWrongEntry(t *testing.T) {
 		t.Error("the entry 0 is not named")
 	}
 }
+
+// A person without taxpayers reads what to do instead of empty lists, and the operator who
+// creates such a person is warned.
+func TestAPersonWithoutTaxpayers(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	accountant, _ := e.signedIn(store.RoleAccountant)
+	for _, address := range []string{issueAddress, exportsAddress} {
+		got := accountant.get(address)
+		got.want(t, "Usted no tiene contribuyentes", "Pida a un operador")
+		if strings.Contains(got.body, "<select") {
+			t.Errorf("%s has an empty list", address)
+		}
+	}
+	operator, _ := e.signedIn(store.RoleOperator)
+	for role, warned := range map[string]bool{"accountant": true, "developer": true, "auditor": false} {
+		got := operator.post(usersAddress, "name", "Nueva Persona", "email", role+"@example.com", "role", role)
+		if got.StatusCode != http.StatusCreated || strings.Contains(got.body, "Nueva Persona no ve ningún contribuyente") != warned {
+			t.Errorf("%s without taxpayers: %d, or the warning is wrong", role, got.StatusCode)
+		}
+	}
+	got := operator.post(usersAddress, "name", "Nueva Persona", "email", "with@example.com", "role", "accountant", "taxpayer", e.taxpayer)
+	if strings.Contains(got.body, "no ve ningún contribuyente") {
+		t.Error("a person with a taxpayer has the warning")
+	}
+	empty := newNode(t, storetest.Address(t, "sqlite"), e.clock, e.keys)
+	operator, _ = empty.signedIn(store.RoleOperator)
+	operator.get(issueAddress).want(t, "/console/taxpayers/new")
+}
