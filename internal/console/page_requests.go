@@ -105,11 +105,15 @@ type errorGroup struct {
 func (c *Console) showRequests(x *request) error {
 	query := x.URL.Query()
 	f := newForm(query)
-	if id := f.Value("q"); id != "" {
-		if safeSegment.MatchString(id) {
+	id := f.Value("q")
+	if id != "" {
+		if !safeSegment.MatchString(id) {
+			f.fail("q", x.text("requests.wrong_id"))
+		} else if found, err := c.store.RequestByID(x.Context(), x.viewer.Within(), id); err != nil {
+			return err
+		} else if len(found) > 0 {
 			return x.redirect(requestsAddress + "/" + id)
 		}
-		f.fail("q", x.text("requests.wrong_id"))
 	}
 	v := requestsView{Form: f, Statuses: x.statusOptions(), Codes: x.codeOptions()}
 	var names map[string]string
@@ -122,8 +126,8 @@ func (c *Console) showRequests(x *request) error {
 		v.Chosen = v.Taxpayers[0].Value
 	}
 	filter := x.requestFilter(f)
-	v.Filtered = filter != store.RequestFilter{Before: filter.Before, Limit: filter.Limit} || f.Value("taxpayer") != ""
-	if f.ok() && (v.Chosen != "" || x.viewer.SeesAll()) {
+	v.Filtered = filter != store.RequestFilter{Before: filter.Before, Limit: filter.Limit} || f.Value("taxpayer") != "" || id != ""
+	if f.ok() && id == "" && (v.Chosen != "" || x.viewer.SeesAll()) {
 		if err := x.readRequests(&v, filter, names, query); err != nil {
 			return err
 		}

@@ -70,6 +70,12 @@ func TestTheLogOfRequests(t *testing.T) {
 	if got := developer.get("/console/requests?q=" + refused); got.Header.Get("Location") != "/console/requests/"+refused {
 		t.Errorf("a search by id answers %d %s", got.StatusCode, got.Header.Get("Location"))
 	}
+	for _, unknown := range []string{"req_unknown", requestIDOf(other, 0)} {
+		got := developer.get("/console/requests?q=" + unknown)
+		if got.StatusCode != http.StatusOK || rows(got) != 0 || !strings.Contains(got.body, `value="`+unknown+`"`) || !strings.Contains(got.body, "Compruebe el identificador") {
+			t.Errorf("a search for an unknown id answers %d, loses the search or has rows", got.StatusCode)
+		}
+	}
 	got := developer.get("/console/requests/" + refused)
 	for _, want := range []string{"lines.0.unit_price", "invalid_decimal", "Corrija los campos", "3.4\u00a0ms", "csc5jbcyw2ae"} {
 		if !strings.Contains(got.body, want) {

@@ -31,6 +31,7 @@ func requestTexts() texts {
 		"requests.empty":         {"Aún no hay solicitudes", "No requests yet"},
 		"requests.empty_text":    {"Cuando su sistema use la API con una clave, cada solicitud aparece aquí en segundos.", "When your system uses the API with a key, each request appears here within seconds."},
 		"requests.no_match":      {"Ninguna solicitud coincide", "No request matches"},
+		"requests.no_id_text":    {"Compruebe el identificador. El registro conserva las solicitudes 30 días, y solo muestra las de sus contribuyentes.", "Check the id. The log keeps requests for 30 days, and shows those of your taxpayers only."},
 		"requests.no_match_text": {"Cambie los filtros o amplíe las fechas.", "Change the filters or the dates."},
 		"requests.to_keys":       {"Ver las claves de API", "See the API keys"},
 		"requests.unknown_key":   {"Sin clave válida", "No valid key"},
