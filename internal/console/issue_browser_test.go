@@ -70,6 +70,25 @@ func TestAnAccountantInABrowser(t *testing.T) {
 	b.picture("issue-dark")
 }
 
+// After Back, the totals are those of the form as the browser shows it.
+func TestThePreviewAfterBack(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	b := e.openTab()
+	b.signIn(e, store.RoleAccountant, e.taxpayer)
+	b.open(issueAddress)
+	b.fill(`[name="lines.0.description"]`, "Transporte")
+	b.fill(`[name="lines.0.unit_price"]`, "450.00")
+	b.wait(`document.querySelector('#issue-total').innerText === 'RD$\u00a0531.00'`)
+	b.open(exportsAddress)
+	b.evaluate(`(history.back(), true)`)
+	b.wait(`location.pathname === '` + issueAddress + `' && document.querySelector('#issue-total').innerText ===
+		(document.getElementsByName('lines.0.unit_price')[0].value ? 'RD$\u00a0531.00' : 'RD$\u00a00.00')`)
+	// A page from the memory of the browser, with a value that the server has not seen.
+	b.evaluate(`(document.getElementsByName('lines.0.unit_price')[0].value = '100', dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true})), true)`)
+	b.wait(`document.querySelector('#issue-total').innerText === 'RD$\u00a0118.00'`)
+}
+
 // What a person has written stays in the form when the session ends, and the page says what
 // to do.
 func TestAnInvoiceStaysInItsFormWhenTheSessionEnds(t *testing.T) {

@@ -150,6 +150,14 @@ document.addEventListener("input", (event) => {
   draftTimer = setTimeout(() => draft(form), 300);
 });
 
+// After Back or a reload, the browser may have put back what a person wrote. The totals and
+// the preview must be of these values.
+addEventListener("pageshow", (event) => {
+  const again = event.persisted || performance.getEntriesByType("navigation")[0]?.type !== "navigate";
+  const form = document.querySelector("form[data-draft]");
+  if (again && form) draft(form);
+});
+
 // A button with data-inplace changes the form without another page.
 document.addEventListener("submit", async (event) => {
   const button = event.submitter;
