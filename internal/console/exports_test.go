@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -95,6 +96,52 @@ func TestAPersonExportsAMonth(t *testing.T) {
 		}
 		if got := b.get(link).StatusCode; got != http.StatusNotFound {
 			t.Errorf("a deleted export answered %d", got)
+		}
+	})
+}
+
+var exportToken = regexp.MustCompile(`name="form_token" value="([^"]+)"`)
+
+// A form that a browser sends several times creates one export. The same page with another
+// span, or after the export was deleted, creates another one.
+func TestAnExportIsCreatedOnce(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		e := newNode(t, address, storetest.NewClock(), seal.NewKeys(filepath.Join(t.TempDir(), "master.key")))
+		e.taxpayer = e.addTaxpayer("199000013", "Palma Clara, SRL")
+		b, _ := e.signedIn(store.RoleAccountant, e.taxpayer)
+		token := exportToken.FindStringSubmatch(b.get(exportsAddress).body)
+		if token == nil {
+			t.Fatal("the form has no token")
+		}
+		kept := func() []store.Export {
+			all, err := e.store.Exports(t.Context(), store.Scope{Environment: e.environment, TaxpayerID: e.taxpayer})
+			e.must(err)
+			return all
+		}
+		send := func(to string) int {
+			return b.post(exportsAddress, "from", "2026-11-01", "to", to, "form_token", token[1]).StatusCode
+		}
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				if got := send("2026-11-30"); got != http.StatusSeeOther {
+					t.Errorf("the form answered %d", got)
+				}
+			})
+		}
+		group.Wait()
+		if got := len(kept()); got != 1 {
+			t.Errorf("the form created %d exports", got)
+		}
+		if got := send("2026-11-15"); got != http.StatusSeeOther || len(kept()) != 2 {
+			t.Errorf("another span: %d, %d exports", got, len(kept()))
+		}
+		for _, one := range kept() {
+			e.must(e.exports.Delete(t.Context(), one))
+		}
+		if got := send("2026-11-30"); got != http.StatusSeeOther || len(kept()) != 1 {
+			t.Errorf("after the deletion: %d, %d exports", got, len(kept()))
 		}
 	})
 }

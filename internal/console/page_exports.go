@@ -1,7 +1,10 @@
 package console
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
@@ -172,7 +175,7 @@ func (c *Console) createExport(x *request) error {
 	if _, err := c.store.Taxpayer(x.Context(), id); err != nil {
 		return err
 	}
-	_, err = c.exports.Create(x.Context(), scope, from, to, f.Has("include", "pdf"), x.viewer.Name())
+	err = x.startExport(f, scope, from, to)
 	switch {
 	case errors.Is(err, export.ErrSpan):
 		f.fail("to", x.text("exports.wrong_span"))
@@ -185,6 +188,29 @@ func (c *Console) createExport(x *request) error {
 		return x.renderExports(http.StatusUnprocessableEntity, f)
 	}
 	return x.done(exportsAddress, "exports.created")
+}
+
+// startExport creates the export of a form. A form that is sent again, with the same span
+// and content, has its export already.
+func (x *request) startExport(f *form, scope store.Scope, from, to fiscal.Date) error {
+	token, err := x.formToken()
+	if err != nil {
+		return err
+	}
+	pdf, exports := f.Has("include", "pdf"), x.console.exports
+	if token.Token != "" { // the same page may be sent with other dates
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %t", token.Token, from, to, pdf))
+		token.Token = hex.EncodeToString(sum[:])
+	}
+	_, err = exports.CreateOnce(x.Context(), token, scope, from, to, pdf, x.viewer.Name())
+	var used *store.FormUsedError
+	if !errors.As(err, &used) {
+		return err
+	}
+	if _, err = x.console.store.Export(x.Context(), scope, used.ID); errors.Is(err, store.ErrNotFound) { // it was deleted
+		_, err = exports.Create(x.Context(), scope, from, to, pdf, x.viewer.Name())
+	}
+	return err
 }
 
 // dateField reads a date of a form, and records an error when it is none.

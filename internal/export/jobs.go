@@ -67,6 +67,12 @@ func NewJobs(o JobsOptions) (*Jobs, error) {
 // Create stores the request for an export, which a node makes soon. The error is ErrSpan
 // or ErrTooMany when the export is refused.
 func (j *Jobs) Create(ctx context.Context, scope store.Scope, from, to fiscal.Date, pdf bool, by string) (store.Export, error) {
+	return j.CreateOnce(ctx, store.Form{}, scope, from, to, pdf, by)
+}
+
+// CreateOnce is Create for a form that a browser may send several times. The error is a
+// *store.FormUsedError when the form has created an export before.
+func (j *Jobs) CreateOnce(ctx context.Context, form store.Form, scope store.Scope, from, to fiscal.Date, pdf bool, by string) (store.Export, error) {
 	if to.Before(from) {
 		return store.Export{}, ErrSpan
 	}
@@ -79,6 +85,9 @@ func (j *Jobs) Create(ctx context.Context, scope store.Scope, from, to fiscal.Da
 		e.Include = append(e.Include, "pdf")
 	}
 	err := j.o.Store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.UseForm(ctx, scope, form, "export.create", e.ID, now); err != nil {
+			return err
+		}
 		all, err := tx.Exports(ctx, scope)
 		if err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Form is a form that a person sends to create something with a secret. It has a random
+// Form is a form that a person sends to create something, like a secret. It has a random
 // token, so that it creates one object however often a browser sends it. The zero Form is
 // that of a command, which nothing sends twice.
 type Form struct {
