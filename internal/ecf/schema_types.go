@@ -30,7 +30,6 @@ func trimmed(check simpleType) simpleType {
 	return func(text string) (string, lang.Message) { return check(trimXML(text)) }
 }
 
-
 func mustBe(what any) lang.Message { return lang.Messagef("must be %s", "debe ser %s", what) }
 
 // textType is any text of least to most characters (not bytes).

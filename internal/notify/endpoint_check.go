@@ -61,4 +61,3 @@ func (s *Endpoints) Check(n EndpointSpec) fiscal.Problems {
 	}
 	return all
 }
-
