@@ -215,7 +215,7 @@ func (e *plantedEnv) failCommands() {
 	}
 	variables := []string{"FISCALHUB_KEY=" + e.client.key, "FISCALHUB_DATABASE=postgres://u:" + databasePass + "@127.0.0.1:1/x"}
 	e.runWith(variables, exitFail, nil, "backup", filepath.Join(folder, "x"), "--data", folder)
-	e.runWith(variables, exitFail, nil, "check", "--base-url", "http://127.0.0.1:1", "--taxpayer", e.client.taxpayer)
+	e.runWith(variables, exitUsage, nil, "check", "--base-url", "http://127.0.0.1:1", "--taxpayer", e.client.taxpayer)
 	e.runWith(variables, exitUsage, nil, "check", "--base-url", "http://127.0.0.1:1")
 	e.runWith(variables, exitOK, nil, "check", "--help")
 	e.runWith(variables, exitOK, nil, "serve", "--help")
