@@ -35,11 +35,11 @@ func (x *request) advise(f documentFacts) advice {
 	switch inv.Status {
 	case fiscal.Rejected:
 		a.Retry = true
-		x.explain(&a, inv.Messages)
+		x.explain(&a, inv.Status, inv.Messages)
 		x.explainDecision(&a, f.Evidence)
 	case fiscal.AcceptedConditional:
 		a.Steps = []string{x.text(key + ".do")}
-		x.explain(&a, inv.Messages)
+		x.explain(&a, inv.Status, inv.Messages)
 	case fiscal.ValidationFailed:
 		a.Retry = true
 		for _, m := range inv.Messages {
@@ -77,7 +77,7 @@ func (x *request) advise(f documentFacts) advice {
 
 // explain adds the meaning of the authority's codes. The codes that only repeat the
 // status say nothing when there are others.
-func (x *request) explain(a *advice, messages []string) {
+func (x *request) explain(a *advice, status fiscal.Status, messages []string) {
 	var general []reason
 	var generalSteps []string
 	for _, m := range messages {
@@ -86,7 +86,7 @@ func (x *request) explain(a *advice, messages []string) {
 			a.Notes = append(a.Notes, m)
 			continue
 		}
-		meaning, do, known := rejection.Explain(code, x.language)
+		meaning, do, known := rejection.ExplainToPerson(code, status, x.language)
 		if !known {
 			meaning = x.text("advice.unknown_code")
 		}

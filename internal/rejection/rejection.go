@@ -21,17 +21,25 @@ type explanation struct {
 
 // Codes returns the codes that Explain knows, in the order of their numbers.
 func Codes() []string {
-	all := make([]string, 0, len(table()))
-	for _, e := range table() {
+	var all []string
+	for _, e := range table(forPrograms()) {
 		all = append(all, e.code)
 	}
 	return all
 }
 
-// Explain returns what a code of the authority means, and what to do. It returns
-// false when the code is not known.
+// Explain returns what a code of the authority means, and what to do with the API. It
+// returns false when the code is not known.
 func Explain(code string, in lang.Language) (meaning, whatToDo string, ok bool) {
-	all := table()
+	return find(table(forPrograms()), code, in)
+}
+
+// ExplainToPerson is Explain for somebody who looks at a document with a status.
+func ExplainToPerson(code string, status fiscal.Status, in lang.Language) (meaning, whatToDo string, ok bool) {
+	return find(table(forPeople(status)), code, in)
+}
+
+func find(all []explanation, code string, in lang.Language) (meaning, whatToDo string, ok bool) {
 	i := slices.IndexFunc(all, func(e explanation) bool { return e.code == code })
 	if i < 0 {
 		return "", "", false

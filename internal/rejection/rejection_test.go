@@ -97,3 +97,26 @@ func TestPagesHaveEveryCode(t *testing.T) {
 		}
 	}
 }
+
+// A person at the page of a document does not write requests, and sees the status.
+func TestPeopleReadNoWordsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	for _, code := range rejection.Codes() {
+		for _, status := range []fiscal.Status{fiscal.Rejected, fiscal.AcceptedConditional} {
+			for _, in := range []lang.Language{lang.English, lang.Spanish} {
+				_, whatToDo, ok := rejection.ExplainToPerson(code, status, in)
+				if !ok || whatToDo == "" {
+					t.Errorf("code %s: no advice", code)
+				}
+				for _, word := range []string{"external_id", "Idempotency-Key", "accepted_conditional", "rejected"} {
+					if strings.Contains(whatToDo, word) {
+						t.Errorf("code %s, %s: the advice has the word %s: %s", code, status, word, whatToDo)
+					}
+				}
+			}
+		}
+	}
+	if _, _, ok := rejection.ExplainToPerson("0", fiscal.Rejected, lang.English); ok {
+		t.Error("an unknown code is explained")
+	}
+}
