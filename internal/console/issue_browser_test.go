@@ -104,6 +104,9 @@ func TestAnInvoiceStaysInItsFormWhenTheSessionEnds(t *testing.T) {
 	b.click(`button[value="add_line"]`)
 	b.wait(`!document.querySelector('[data-unsent]').hidden` + stays)
 	b.evaluate(`(document.querySelector('[data-unsent]').hidden = true)`)
+	b.click(`button[value="issue"]`)
+	b.wait(`!document.querySelector('[data-unsent]').hidden && !document.querySelector('button[value="issue"]').disabled` + stays)
+	b.evaluate(`(document.querySelector('[data-unsent]').hidden = true)`)
 	b.fill(`[name="lines.0.description"]`, " gris")
 	b.wait(`!document.querySelector('[data-unsent]').hidden` + stays)
 }

@@ -134,14 +134,31 @@ function unsent(form, yes) {
   form.querySelector("[data-unsent]").hidden = !yes;
 }
 
+// draft shows what the server computes of the form. It returns whether the server took it.
 async function draft(form) {
   const turn = ++draftTurn;
   const answer = await sendForm(form, form.dataset.draft).catch(() => null);
-  if (turn !== draftTurn) return;
-  const refused = answer?.status !== 200 || answer.redirected;
-  unsent(form, refused);
-  if (!refused) showDraft(await answer.text());
+  const taken = answer?.status === 200 && !answer.redirected;
+  if (turn !== draftTurn) return taken;
+  unsent(form, !taken);
+  if (taken) showDraft(await answer.text());
+  return taken;
 }
+
+// An invoice is sent after the server has taken its form. When the session has ended, the
+// page for signing in would replace what the person has written.
+const taken = new WeakSet();
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target, button = event.submitter;
+  if (event.defaultPrevented || !form.dataset.draft || button?.hasAttribute("data-inplace") || taken.delete(form)) return;
+  event.preventDefault();
+  clearTimeout(draftTimer);
+  const ok = await draft(form);
+  if (button) button.disabled = false;
+  if (ok) form.requestSubmit((taken.add(form), button));
+  else form.querySelector("[data-unsent]").scrollIntoView({block: "center"});
+});
 
 document.addEventListener("input", (event) => {
   const form = event.target.closest("form[data-draft]");
