@@ -9,7 +9,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// maxCopies is how many copies of an invoice the console looks for.
+// maxCopies is how many copies of an invoice the page of a document looks for.
 const maxCopies = 20
 
 // copyFamily is an invoice and the copies of it that the form has suggested ids for: the
@@ -17,20 +17,19 @@ const maxCopies = 20
 type copyFamily struct {
 	Original store.Invoice // the invoice itself when it is no copy
 	Copies   []store.Invoice
-	FreeID   string // an external id for the next copy
+	FreeID   string // an external id for the next copy, when all copies were read
 }
 
-// copyFamily reads the family of an invoice. An invoice whose id ends with a number is a
-// copy only when the invoice without it exists: F-7 may simply follow F-6.
-func (x *request) copyFamily(inv store.Invoice) (f copyFamily, err error) {
+// copyFamily reads the family of an invoice, with up to most copies. An invoice whose id ends
+// with a number is a copy only when the invoice without it exists: F-7 may simply follow F-6.
+func (x *request) copyFamily(inv store.Invoice, most int) (f copyFamily, err error) {
 	if f.Original, err = x.originalOf(inv); errors.Is(err, store.ErrNotFound) {
 		f.Original, err = inv, nil
 	}
-	for n := 2; err == nil; n++ {
+	for n := 2; err == nil && len(f.Copies) < most; n++ {
 		f.FreeID = f.Original.ExternalID + "-" + strconv.Itoa(n)
 		var found store.Invoice
-		found, err = x.console.store.InvoiceByExternalID(x.Context(), inv.Scope, f.FreeID)
-		if err == nil && n < maxCopies+2 {
+		if found, err = x.console.store.InvoiceByExternalID(x.Context(), inv.Scope, f.FreeID); err == nil {
 			f.Copies = append(f.Copies, found)
 		}
 	}
@@ -57,7 +56,7 @@ func (x *request) issuedAgain(inv store.Invoice) (again []store.Invoice, err err
 	if !refusedStatus(inv.Status) {
 		return nil, nil
 	}
-	family, err := x.copyFamily(inv)
+	family, err := x.copyFamily(inv, maxCopies)
 	for _, one := range append(family.Copies, family.Original) {
 		if one.ID != inv.ID && !refusedStatus(one.Status) {
 			again = append(again, one)

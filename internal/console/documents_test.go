@@ -177,10 +177,10 @@ func TestARejectedSaleThatWasIssuedAgain(t *testing.T) {
 	copied, err := w.store.AnyDocument(t.Context(), strings.TrimPrefix(address, documentsAddress+"/"))
 	w.must(err)
 	x := &request{Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, page, nil), console: w.Console}
-	if f, err := x.copyFamily(copied); err != nil || f.Original.ID != rejected.ID || f.FreeID != rejected.ExternalID+"-3" || len(f.Copies) != 1 {
+	if f, err := x.copyFamily(copied, maxCopies); err != nil || f.Original.ID != rejected.ID || f.FreeID != rejected.ExternalID+"-3" || len(f.Copies) != 1 {
 		t.Errorf("the family of the copy: %+v, %v", f, err)
 	}
-	if f, err := x.copyFamily(w.create(fiscal.FiscalCredit, "Otro, SRL", 1000)); err != nil || f.FreeID != "VENTA-0003-2" || len(f.Copies) != 0 {
+	if f, err := x.copyFamily(w.create(fiscal.FiscalCredit, "Otro, SRL", 1000), maxCopies); err != nil || f.FreeID != "VENTA-0003-2" || len(f.Copies) != 0 {
 		t.Errorf("the family of an invoice without copies: %+v, %v", f, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func (x *request) startInvoice() (f *invoiceForm, from *store.Invoice, err error
 		}
 		f = copiedForm(request)
 		from, taxpayer = &inv, inv.TaxpayerID
-		family, err := x.copyFamily(inv)
+		family, err := x.copyFamily(inv, math.MaxInt)
 		if err != nil {
 			return nil, nil, err
 		}
