@@ -57,8 +57,8 @@ func (f inboundFlag) answerSecret(t *terminal, s store.Source, secret webhook.Se
 	v := f.view(s)
 	v.Secret = secret.Reveal()
 	if s.Environment == fiscal.Production && f.BaseURL == localURL {
-		t.warn(lang.Messagef("nobody else reaches the address of this URL; name the public address of the service with --base-url",
-			"nadie más alcanza la dirección de este URL; indique la dirección pública del servicio con --base-url"))
+		t.warn(lang.Messagef("this URL works on this machine only; name the public address of the service with --base-url",
+			"este URL funciona solo en esta máquina; indique la dirección pública del servicio con --base-url"))
 	}
 	return t.answer(v, func(w io.Writer) { printSecret(w, v.ID, v.URL, v.Secret) })
 }
