@@ -185,6 +185,34 @@ func TestARejectedSaleThatWasIssuedAgain(t *testing.T) {
 	}
 }
 
+// A developer sees documents of the sandbox only. The first page is then that of the keys,
+// and no page links to what the person does not see.
+func TestADeveloperSeesNoLiveDocuments(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
+	developer, _ := w.signedIn(store.RoleDeveloper, w.scope.TaxpayerID)
+	for _, address := range []string{
+		documentsAddress, documentsAddress + ".csv", documentsAddress + "/" + inv.DocumentID, documentsAddress + "/" + inv.DocumentID + "/xml",
+		workAddress, overviewLive, exportsAddress,
+	} {
+		if got := developer.get(address); got.StatusCode != http.StatusNotFound {
+			t.Errorf("%s answers a developer with %d", address, got.StatusCode)
+		}
+	}
+	if got := developer.get("/console/"); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != keysAddress {
+		t.Errorf("the first page answers %d, %s", got.StatusCode, got.Header.Get("Location"))
+	}
+	if got := developer.get(keysAddress); got.StatusCode != http.StatusOK || strings.Contains(got.body, `href="`+documentsAddress) {
+		t.Errorf("the page of the keys answers %d, or links to documents", got.StatusCode)
+	}
+	e := newEnv(t)
+	sandbox, _ := e.signedIn(store.RoleDeveloper, e.taxpayer)
+	if got := sandbox.get(documentsAddress); got.StatusCode != http.StatusOK {
+		t.Errorf("the documents of the sandbox: %d", got.StatusCode)
+	}
+}
+
 // Every address of a document answers 404 to a person of another taxpayer, and in another
 // environment.
 func TestDocumentsOfOtherTaxpayersDoNotExist(t *testing.T) {
@@ -193,18 +221,18 @@ func TestDocumentsOfOtherTaxpayersDoNotExist(t *testing.T) {
 	inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
 	w.drive(time.Hour)
 	stranger, _ := w.signedIn(store.RoleAccountant, w.addTaxpayer("199000102", "Otra, SRL"))
-	own, _ := w.signedIn(store.RoleDeveloper, w.scope.TaxpayerID)
+	own, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
 	for _, end := range []string{"", "/progress", "/files", "/pdf", "/xml"} {
 		if got := stranger.get("/console/documents/" + inv.DocumentID + end); got.StatusCode != http.StatusNotFound {
 			t.Errorf("%s answers a stranger with %d", end, got.StatusCode)
 		}
 		if got := own.get("/console/documents/" + inv.DocumentID + end); got.StatusCode != http.StatusOK {
-			t.Errorf("%s answers the own developer with %d", end, got.StatusCode)
+			t.Errorf("%s answers the own accountant with %d", end, got.StatusCode)
 		}
 	}
 	for _, end := range []string{"/resolve", "/resend"} {
 		if got := own.post("/console/documents/"+inv.DocumentID+end, "as", "rejected", "evidence", "x", "reason", "x"); got.StatusCode != http.StatusForbidden {
-			t.Errorf("%s answers a developer with %d", end, got.StatusCode)
+			t.Errorf("%s answers an accountant with %d", end, got.StatusCode)
 		}
 	}
 	other := newNode(t, w.address, w.clock, w.keys) // of the sandbox

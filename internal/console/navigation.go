@@ -30,10 +30,11 @@ func (c *Console) navigation(role store.Role, path string, language lang.Languag
 		one := navGroup{Label: text("nav." + group.name)}
 		for _, name := range group.pages {
 			address := "/console/" + name
+			seen := address
 			if name == "overview" {
-				address = "/console/"
+				address, seen = "/console/", overviewLive
 			}
-			if c.mayUse(role, http.MethodGet, address) {
+			if c.mayUse(role, http.MethodGet, seen) {
 				one.Links = append(one.Links, navLink{
 					Address: address, Label: text("nav." + name), Icon: name,
 					Current: path == address || address != "/console/" && strings.HasPrefix(path, address+"/"),

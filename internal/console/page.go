@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
@@ -49,6 +50,15 @@ func live(address string, see []store.Role, handle func(*request) error) page {
 
 // everyone returns all roles.
 func everyone() []store.Role { return store.Roles() }
+
+// documentReaders returns the roles that see documents. Developers see those of the sandbox
+// only.
+func (c *Console) documentReaders() []store.Role {
+	if c.environment == fiscal.Sandbox {
+		return everyone()
+	}
+	return []store.Role{store.RoleOperator, store.RoleAuditor, store.RoleAccountant}
+}
 
 // overseers returns the roles that see all taxpayers.
 func overseers() []store.Role { return []store.Role{store.RoleOperator, store.RoleAuditor} }

@@ -15,7 +15,7 @@ import (
 const documentsAddress = "/console/documents"
 
 func (c *Console) documentPages() []page {
-	see, act := everyone(), operators()
+	see, act := c.documentReaders(), operators()
 	one := documentsAddress + "/{document_id}"
 	return []page{
 		get(documentsAddress, see, c.showDocuments),

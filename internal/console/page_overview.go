@@ -20,7 +20,7 @@ const overviewLive = "/console/overview/live"
 func (c *Console) overviewPages() []page {
 	return []page{
 		get("/console/", everyone(), c.showOverview),
-		live(overviewLive, everyone(), c.updateOverview),
+		live(overviewLive, c.documentReaders(), c.updateOverview),
 	}
 }
 
@@ -79,6 +79,9 @@ type fact struct {
 type identifier string
 
 func (c *Console) showOverview(x *request) error {
+	if !c.mayUse(x.viewer.Role(), http.MethodGet, overviewLive) {
+		return x.redirect(keysAddress) // the first page that the person sees
+	}
 	shown, at, err := x.overview()
 	if err != nil {
 		return err

@@ -19,11 +19,12 @@ const (
 )
 
 func (c *Console) workPages() []page {
+	see := c.documentReaders()
 	return []page{
-		get(workAddress, everyone(), c.showWork),
-		live(workAddress+"/list", everyone(), c.listWork),
+		get(workAddress, see, c.showWork),
+		live(workAddress+"/list", see, c.listWork),
 		get(workAddress+"/{id}/requeue", operators(), c.askRequeue),
-		post(workAddress+"/{id}/requeue", everyone(), operators(), c.requeue),
+		post(workAddress+"/{id}/requeue", see, operators(), c.requeue),
 	}
 }
 
