@@ -39,7 +39,7 @@ func (c checkCmd) Run(t *terminal) error {
 		language = lang.English
 	}
 	// The checks create an invoice. With a live key it would be a fiscal document, which
-	// nobody can take back.
+	// cannot be undone.
 	if key, err := apikey.Parse(c.Key); err == nil && !key.OfSandbox() {
 		return wrongUsage("--key is a key of a live environment: check issues an invoice, so it takes only a key of the sandbox",
 			"--key es una clave de un ambiente real: check emite una factura, por lo que acepta solo una clave del sandbox")

@@ -20,9 +20,6 @@ type sourceCmd struct {
 	Revoke sourceRevokeCmd `cmd:"" help:"Revoke a source now."`
 }
 
-// localURL is the address of a service on this machine.
-const localURL = "http://127.0.0.1:8080"
-
 // inboundFlag is the address of the service in the URL of a source.
 type inboundFlag struct {
 	BaseURL string `name:"base-url" help:"Public address of the service, as in serve (default http://127.0.0.1:8080)." default:"http://127.0.0.1:8080" placeholder:"URL"`
@@ -56,7 +53,7 @@ func (f inboundFlag) view(s store.Source) sourceView {
 func (f inboundFlag) answerSecret(t *terminal, s store.Source, secret webhook.Secret) error {
 	v := f.view(s)
 	v.Secret = secret.Reveal()
-	if s.Environment == fiscal.Production && f.BaseURL == localURL {
+	if s.Environment == fiscal.Production && strings.HasPrefix(f.BaseURL, "http://127.0.0.1") {
 		t.warn(lang.Messagef("this URL works on this machine only; name the public address of the service with --base-url",
 			"este URL funciona solo en esta máquina; indique la dirección pública del servicio con --base-url"))
 	}

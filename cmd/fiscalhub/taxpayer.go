@@ -84,7 +84,7 @@ func (c taxpayerUpdateCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
 		var changed store.Taxpayer
 		err := s.Update(t.ctx, func(tx *store.Tx) (err error) {
-			if changed, err = tx.Taxpayer(t.ctx, c.ID); err != nil {
+			if changed, err = tx.LockedTaxpayer(t.ctx, c.ID); err != nil {
 				return err
 			}
 			if err := apply(&changed, c.RNC, c.LegalName, c.profile, s.Now()); err != nil {

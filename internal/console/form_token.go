@@ -7,9 +7,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// formToken returns the token of a form that creates a secret or an export. A browser that sends the
-// form again, after a second click or a reload, creates nothing. A form without a token
-// comes from no page of the console and has no such protection.
+// formToken returns the token of a form that creates a secret or an export. A browser that
+// sends the form again, after a second click or a reload, creates nothing. A form without a
+// token comes from no page of the console and has no such protection.
 func (x *request) formToken() (store.Form, error) {
 	token := x.PostForm.Get("form_token")
 	if len(token) > 64 {

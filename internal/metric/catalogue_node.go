@@ -43,7 +43,7 @@ func requests() []Definition {
 		{Group: Requests, Name: RefusedTotal, Type: Counter, Labels: []Label{{Name: "reason", Values: []string{
 			"missing", "malformed", "unknown", "wrong_secret", "revoked", "expired", "suspended", "altered",
 			"wrong_environment", "wrong_address", "wrong_certificate", "wrong_signature", "wrong_time", "wrong_token", "wrong_seed"}}},
-			Help: "Requests whose API key, signature of a source, or token or signed seed at `/fe` was refused, by reason.",
+			Help: "Refused requests, by reason: a wrong API key, a wrong signature of a source, a wrong token or signed seed at `/fe`.",
 			Bad:  "`revoked`, `wrong_address`, `wrong_certificate`: a key may be stolen; see `fiscalhub audit list`. `altered`: the row of a credential was changed in the database. `expired`: rotate it. `wrong_signature`, `wrong_time`: a source signs with an old secret or has a wrong clock, or somebody else writes in its name; the log names the source. `wrong_token`, `wrong_seed`: another taxpayer cannot authenticate at `/fe`; the log has its address."},
 		{Group: Requests, Name: CapacityUsed, Type: Gauge, Labels: []Label{part},
 			Help: "What requests and connections hold now, by part of the capacity.",

@@ -23,8 +23,8 @@ import (
 )
 
 // ErrDamaged means that the file cannot be trusted: a record of it was changed, is
-// incomplete or is missing at the end. An incomplete record at the end may be the trace of a crash or of a file
-// that was cut; only the first is harmless, and they look the same.
+// incomplete or is missing at the end. An incomplete record at the end may be the trace of
+// a crash or of a file that was cut; only the first is harmless, and they look the same.
 var ErrDamaged = errors.New("witness: the file is damaged")
 
 // Range is a range of numbers of one RNC and one document type.

@@ -147,17 +147,21 @@ async function draft(form) {
 
 // An invoice is sent after the server has taken its form. When the session has ended, the
 // page for signing in would replace what the person has written.
-const taken = new WeakSet();
+const sendable = new WeakSet();
 
 document.addEventListener("submit", async (event) => {
   const form = event.target, button = event.submitter;
-  if (event.defaultPrevented || !form.dataset.draft || button?.hasAttribute("data-inplace") || taken.delete(form)) return;
+  if (event.defaultPrevented || !form.dataset.draft || button?.hasAttribute("data-inplace") || sendable.delete(form)) return;
   event.preventDefault();
   clearTimeout(draftTimer);
   const ok = await draft(form);
   if (button) button.disabled = false;
-  if (ok) form.requestSubmit((taken.add(form), button));
-  else form.querySelector("[data-unsent]").scrollIntoView({block: "center"});
+  if (!ok) {
+    form.querySelector("[data-unsent]").scrollIntoView({block: "center"});
+    return;
+  }
+  sendable.add(form);
+  form.requestSubmit(button);
 });
 
 document.addEventListener("input", (event) => {
