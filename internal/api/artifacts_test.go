@@ -53,7 +53,7 @@ func (e *env) createSigned(n int, path ...fiscal.Status) (resource, []byte) {
 	scope := store.Scope{Environment: e.opt.environment, TaxpayerID: e.taxpayer}
 	e.must(e.store.Update(ctx, func(tx *store.Tx) error {
 		err := tx.Issue(ctx, store.Issued{
-			Scope: scope, RNC: issuer.RNC, ENCF: encf.String(), InvoiceID: made.ID, DocumentID: made.FiscalDocumentID, SecurityCode: code.String(),
+			Scope: scope, RNC: issuer.RNC, ENCF: encf.String(), DocumentID: made.FiscalDocumentID, SecurityCode: code.String(),
 			SignedAt: e.opt.now(), CreatedAt: e.opt.now(), XML: xml, XMLDigest: sum[:], SentDigest: sum[:],
 		})
 		if err != nil {

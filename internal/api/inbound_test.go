@@ -224,7 +224,7 @@ func TestInboundDoesNotReachDocumentsOfOtherTaxpayers(t *testing.T) {
 		made := other.created(other.create("k", invoiceBody("A", asFiscalCredit)))
 		e.must(e.store.Update(t.Context(), func(tx *store.Tx) error {
 			return tx.Issue(t.Context(), store.Issued{
-				Scope: other.scope(), RNC: "199000013", ENCF: "E310000000058", InvoiceID: made.ID, DocumentID: made.FiscalDocumentID, NumberRangeID: store.NewID(), State: store.NumberIssued,
+				Scope: other.scope(), RNC: "199000013", ENCF: "E310000000058", DocumentID: made.FiscalDocumentID, NumberRangeID: store.NewID(), State: store.NumberIssued,
 				BuyerRNC: "199000021", SignedAt: time.Now(), CreatedAt: time.Now(), XMLDigest: []byte{1}, SentDigest: []byte{1}, XML: []byte("<x/>"),
 			})
 		}))

@@ -102,7 +102,7 @@ func (e *env) sign(request *fiscal.Invoice, inv store.Invoice, status fiscal.Sta
 	sum := sha256.Sum256(xml)
 	e.must(e.store.Update(ctx, func(tx *store.Tx) error {
 		if err := tx.Issue(ctx, store.Issued{
-			Scope: e.scope, RNC: issuerRNC, ENCF: encf.String(), InvoiceID: inv.ID, DocumentID: inv.DocumentID, SecurityCode: code.String(),
+			Scope: e.scope, RNC: issuerRNC, ENCF: encf.String(), DocumentID: inv.DocumentID, SecurityCode: code.String(),
 			SignedAt: e.clock.Now(), CreatedAt: e.clock.Now(), XML: xml, XMLDigest: sum[:], SentDigest: sum[:],
 		}); err != nil {
 			return err

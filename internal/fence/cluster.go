@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/atomicfile"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
+	"github.com/fiscalhub/fiscalhub/internal/witness"
 )
 
 const (
@@ -68,12 +71,12 @@ func (f *Fence) writeHistory(h history) error {
 }
 
 // CheckHistory detects a failover to a copy of the database that may be older than
-// what was sent. Then it fences every range, because another node may have sent
-// numbers that this witness does not know, and documents that wait to be sent are not
-// sent before the authority was asked about them. Call it before a document is sent, and
-// before a range is read whose numbers
-// are taken, and take them only on the timeline that it returns: a failover after the
-// check has another one. The timeline is empty when it cannot be known.
+// what was issued. Then it fences every range and reports what this witness knows of it,
+// because another node may have used numbers that this witness does not know. Documents
+// that wait to be sent are not sent before the authority was asked about them. Call it
+// before a document is sent, and before a range is read whose numbers are taken, and take
+// them only on the timeline that it returns: a failover after the check has another one.
+// The timeline is empty when it cannot be known.
 func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	if f == nil || !f.store.Shared() {
 		return "", nil
@@ -91,7 +94,7 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 		return timeline, err
 	}
 	// Another process with the same witness, such as `fiscalhub reconcile`, may have
-	// detected the failover before. Then the doubt is in the witness, or was released.
+	// detected the failover before. Then the ranges are fenced, or were released.
 	stored, err := f.readHistory()
 	if err != nil {
 		return "", err
@@ -113,7 +116,7 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	default:
 		f.log.Error("The database continues another history of commits, and its last commits may be lost. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
 			"before", before.timeline, "now", timeline)
-		if err := f.doubt(ctx); err != nil {
+		if err := f.fenceAll(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -123,8 +126,8 @@ func (f *Fence) CheckHistory(ctx context.Context) (timeline string, err error) {
 	return timeline, f.writeHistory(history{timeline, false})
 }
 
-// recordTimeline records in the database the timeline on which this node works. What an
-// earlier timeline may have lost is in its witness.
+// recordTimeline records in the database the timeline on which this node works. The ranges
+// of which an earlier timeline may have lost numbers are fenced then.
 func (f *Fence) recordTimeline(ctx context.Context, timeline string) error {
 	if timeline == "" {
 		return nil
@@ -136,13 +139,13 @@ func (f *Fence) recordTimeline(ctx context.Context, timeline string) error {
 	return f.store.Update(ctx, func(tx *store.Tx) error { return tx.RecordTimeline(ctx, f.env, timeline) })
 }
 
-// mayHaveSent reports whether numbers of the environment may have been sent: the database
-// knows of one, or it continues another timeline than the recorded one. Then it may be a
-// copy that has lost all numbers.
-func (f *Fence) mayHaveSent(ctx context.Context) (bool, error) {
-	sent, err := f.store.HasSent(ctx, f.env)
-	if err != nil || sent || !f.store.Shared() {
-		return sent, err
+// mayHaveIssued reports whether numbers of the environment may have been issued: the
+// database knows of one, or it continues another timeline than the recorded one. Then it
+// may be a copy that has lost all numbers.
+func (f *Fence) mayHaveIssued(ctx context.Context) (bool, error) {
+	issued, err := f.store.HasIssued(ctx, f.env)
+	if err != nil || issued || !f.store.Shared() {
+		return issued, err
 	}
 	recorded, err := f.store.RecordedTimeline(ctx, f.env)
 	if err != nil || recorded == "" {
@@ -161,20 +164,55 @@ func (f *Fence) timeline(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// doubt fences every range, and every document that waits to be sent may have been sent.
-func (f *Fence) doubt(ctx context.Context) error {
-	if err := f.witness.Doubt(); err != nil {
-		return err
-	}
+// fenceAll fences every range, also one that is fenced already, and reports what the
+// witness knows of it. Every document that waits to be sent may have been sent.
+func (f *Fence) fenceAll(ctx context.Context) error {
 	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
-		err := f.store.Update(ctx, func(tx *store.Tx) error {
-			return tx.OpenLostAttempts(ctx, s, store.Unsent{}, f.now()) // also in a range that is fenced already
-		})
-		if err == nil {
-			_, err = f.Inspect(ctx, rnc, []store.NumberRange{s})
+		mark, err := f.Mark(rnc, s)
+		if err != nil && !errors.Is(err, witness.ErrDamaged) {
+			return err
 		}
+		b := breach{behind: math.MaxInt64, seen: mark.Seen, unsent: &store.Unsent{}, reason: "the last commits of the database may be lost"}
+		if err != nil || mark.Unknown {
+			b.seen = store.UnknownSeen
+		}
+		_, err = f.fence(ctx, s, b)
 		return err
 	})
+}
+
+// unreported waits until every node of the database has reported what its witness knows on
+// the present timeline. It returns the nodes that did not in time: what they have shown and
+// sent last is unknown. It also waits for a heartbeat of a node that is not in the database:
+// it may have started after the copy was made.
+func (f *Fence) unreported(ctx context.Context) (missing []store.Node, err error) {
+	if f == nil || !f.store.Shared() {
+		return nil, nil
+	}
+	timeline, err := f.CheckHistory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for waited := time.Duration(0); ; waited += nodePoll {
+		nodes, err := f.store.Nodes(ctx, f.env)
+		if err != nil {
+			return nil, err
+		}
+		reported := map[string]bool{f.witness.ID(): true}
+		for _, n := range nodes {
+			if n.Timeline == timeline {
+				reported[n.Witness] = true
+			}
+		}
+		missing = slices.DeleteFunc(nodes, func(n store.Node) bool { return n.Timeline == timeline || n.Witness != "" && reported[n.Witness] })
+		if len(missing) == 0 && waited >= f.wait/2 || waited >= f.wait {
+			return missing, nil
+		}
+		wake.Sleep(ctx, nodePoll)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // recordReplication remembers whether a failover would lose commits. After a failover, the
@@ -223,8 +261,8 @@ func (f *Fence) otherNodeAlive(ctx context.Context) (bool, error) {
 }
 
 // Run keeps the fence of the cluster until ctx ends: it reports that this node is
-// alive, raises the witness to what other nodes have sent, and fences ranges of a
-// database that is behind the witness.
+// alive, raises the witness to what other nodes have issued and sent, and fences ranges of
+// a database that is behind the witness.
 func (f *Fence) Run(ctx context.Context) {
 	if f == nil || !f.store.Shared() {
 		return
@@ -244,13 +282,13 @@ func (f *Fence) Run(ctx context.Context) {
 
 // Beat is one heartbeat.
 func (f *Fence) Beat(ctx context.Context) error {
-	if _, err := f.CheckHistory(ctx); err != nil {
+	timeline, err := f.CheckHistory(ctx)
+	if err != nil {
 		return err
 	}
 	started := f.now()
-	err := f.store.Update(ctx, func(tx *store.Tx) error {
-		return tx.RecordHeartbeat(ctx, store.Node{ID: f.node, Environment: f.env, HasWitness: true, SeenAt: started})
-	})
+	beat := store.Node{ID: f.node, Environment: f.env, HasWitness: true, SeenAt: started, Witness: f.witness.ID(), Timeline: timeline}
+	err = f.store.Update(ctx, func(tx *store.Tx) error { return tx.RecordHeartbeat(ctx, beat) })
 	if err != nil {
 		return err
 	}
@@ -263,7 +301,7 @@ func (f *Fence) Beat(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := f.inspectRanges(ctx); err != nil {
+	if err := f.followAll(ctx); err != nil {
 		return err
 	}
 	f.lastBeat = started

@@ -1,8 +1,9 @@
-// Package fence keeps a database that is older than what was sent from it from
-// issuing numbers a second time. A witness outside of the database remembers the
-// highest number sent of each range. A range that is behind its witness is fenced:
-// nothing is issued from it until the authority was asked about the numbers in
-// between.
+// Package fence keeps a database that is older than what was issued from it from
+// issuing numbers a second time. A number is used once anybody can see it: in an answer,
+// on a page, in an event, or at the authority. A witness outside of the database remembers
+// the highest such number of each range before it becomes visible. A range that is behind
+// its witness is fenced: nothing is issued from it until the numbers in between are
+// abandoned. No number that was visible is ever given to another document.
 package fence
 
 import (
@@ -52,9 +53,10 @@ type Fence struct {
 }
 
 // Open opens the witness and fences every range of the environment that is behind
-// it. It creates the witness when no number can have been sent, or when another node of
-// the database has one and shows life now. Otherwise a missing or damaged witness fences
-// every range: the new witness records that it does not know what was sent.
+// it. It creates the witness when no number can have been used, or when another node of
+// the database has one and shows life now. Otherwise a witness that is missing, damaged or
+// of another database fences every range: the new witness records that it does not know
+// which numbers were used.
 func Open(ctx context.Context, o Options) (*Fence, error) {
 	if o.Store == nil || o.Env == "" || o.Path == "" || o.Now == nil || o.Log == nil {
 		return nil, errors.New("fence: Options are incomplete")
@@ -73,7 +75,7 @@ func Open(ctx context.Context, o Options) (*Fence, error) {
 	f.lastBeat = f.now()
 	// The ranges come before the timeline: a database that is recorded as complete has
 	// its ranges fenced.
-	err = f.inspectAll(ctx)
+	err = f.compareAll(ctx)
 	var timeline string
 	if err == nil {
 		timeline, err = f.CheckHistory(ctx)
@@ -88,21 +90,31 @@ func Open(ctx context.Context, o Options) (*Fence, error) {
 }
 
 func (f *Fence) open(ctx context.Context) (*witness.File, error) {
-	file, err := witness.Open(f.path, string(f.env))
+	database, err := f.store.DatabaseID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	file, err := witness.Open(f.path, string(f.env), database)
 	if err == nil {
 		return file, nil
 	}
 	inDoubt := true
 	switch {
+	case errors.Is(err, witness.ErrOtherDatabase):
+		if inDoubt, err = f.mayHaveIssued(ctx); err != nil {
+			return nil, err
+		}
+		f.log.Error("The witness belongs to another database. Its numbers stay. If this database has issued numbers, every number range is fenced: run `fiscalhub reconcile` for each taxpayer.", "file", f.path)
+		return witness.Adopt(f.path, string(f.env), database, inDoubt)
 	case errors.Is(err, witness.ErrDamaged):
 		aside := f.path + ".damaged-" + store.NewID()
-		f.log.Error("The witness of sent numbers is damaged. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
+		f.log.Error("The witness of used numbers is damaged. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.",
 			"file", f.path, "kept", aside, "error", err.Error())
 		if err := os.Rename(f.path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("fence: witness: %w", err)
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		if inDoubt, err = f.mayHaveSent(ctx); err != nil {
+		if inDoubt, err = f.mayHaveIssued(ctx); err != nil {
 			return nil, err
 		}
 		if inDoubt {
@@ -113,32 +125,38 @@ func (f *Fence) open(ctx context.Context) (*witness.File, error) {
 			inDoubt = !alive
 		}
 		if inDoubt {
-			f.log.Error("The witness of sent numbers is missing. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.", "file", f.path)
+			f.log.Error("The witness of used numbers is missing. Every number range is fenced. Run `fiscalhub reconcile` for each taxpayer.", "file", f.path)
 		}
 	default:
 		return nil, err
 	}
-	return witness.Create(f.path, string(f.env), inDoubt)
+	return witness.Create(f.path, string(f.env), database, inDoubt)
 }
 
-// inspectAll compares the witness with what the database has sent, and inspects every
+// compareAll compares the witness with what the database has sent, and inspects every
 // range of the environment.
-func (f *Fence) inspectAll(ctx context.Context) error {
+func (f *Fence) compareAll(ctx context.Context) error {
 	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
 		if err := f.compareSent(ctx, rnc, s); err != nil {
 			return err
 		}
-		_, err := f.Inspect(ctx, rnc, []store.NumberRange{s})
-		return err
+		return f.follow(ctx, rnc, s)
 	})
 }
 
-// inspectRanges inspects every range of the environment.
-func (f *Fence) inspectRanges(ctx context.Context) error {
-	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
-		_, err := f.Inspect(ctx, rnc, []store.NumberRange{s})
+// followAll follows every range of the environment.
+func (f *Fence) followAll(ctx context.Context) error {
+	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error { return f.follow(ctx, rnc, s) })
+}
+
+// follow inspects a range, and raises its mark to the numbers that any node has issued from
+// it: they are visible, or will be in a moment.
+func (f *Fence) follow(ctx context.Context, rnc string, s store.NumberRange) error {
+	inspected, err := f.Inspect(ctx, rnc, []store.NumberRange{s})
+	if err != nil || !inspected[0].FencedAt.IsZero() || s.Next == s.First {
 		return err
-	})
+	}
+	return f.witness.RaiseSeen(rangeOf(rnc, s), s.Next-1)
 }
 
 // eachRange calls fn with every range of the environment and the RNC of its taxpayer.
@@ -191,26 +209,24 @@ func (f *Fence) compareSent(ctx context.Context, rnc string, s store.NumberRange
 	if errors.Is(err, witness.ErrDamaged) {
 		return nil // Inspect fences the range
 	}
-	if err != nil || mark.Number < s.First {
+	if err != nil || mark.Sent < s.First {
 		return err
 	}
-	upTo, err := fiscal.NewENCF(s.Type, mark.Number)
+	upTo, err := fiscal.NewENCF(s.Type, mark.Sent)
 	if err != nil || upTo.String() == highest {
 		return err
 	}
 	now := f.now().UTC()
-	return f.store.Update(ctx, func(tx *store.Tx) error {
-		return tx.OpenLostAttempts(ctx, s, store.Unsent{UpTo: upTo.String(), Idle: now}, now) // another node may be sending the others
-	})
+	return f.store.OpenLostAttempts(ctx, s, store.Unsent{UpTo: upTo.String(), Idle: now}, now) // another node may be sending the others
 }
 
-// raise raises the mark of a range to a number that was sent.
+// raise raises the marks of a range to a number that was sent.
 func (f *Fence) raise(rnc string, s store.NumberRange, highest string) error {
 	sent, err := fiscal.ParseENCF(highest)
 	if err != nil {
 		return err
 	}
-	return f.witness.Raise(rangeOf(rnc, s), sent.Number())
+	return f.witness.RaiseSent(rangeOf(rnc, s), sent.Number())
 }
 
 func rangeOf(rnc string, s store.NumberRange) witness.Range {
@@ -218,50 +234,95 @@ func rangeOf(rnc string, s store.NumberRange) witness.Range {
 }
 
 // Inspect compares ranges of an RNC with the witness. It fences those of which more
-// numbers were sent than the database knows, and returns the ranges as they are
+// numbers were used than the database knows, and returns the ranges as they are
 // then.
-func (f *Fence) Inspect(ctx context.Context, rnc string, sequences []store.NumberRange) ([]store.NumberRange, error) {
+func (f *Fence) Inspect(ctx context.Context, rnc string, ranges []store.NumberRange) ([]store.NumberRange, error) {
 	if f == nil {
-		return sequences, nil
+		return ranges, nil
 	}
-	for i, s := range sequences {
+	for i, s := range ranges {
 		if !s.FencedAt.IsZero() {
 			continue
 		}
+		b := breach{behind: math.MaxInt64, seen: store.UnknownSeen}
 		mark, err := f.Mark(rnc, s)
-		behind, reason := mark.Number, "more numbers were sent than the database knows"
 		switch {
 		case errors.Is(err, witness.ErrDamaged):
-			behind, reason = math.MaxInt64, err.Error()
+			b.reason = err.Error()
 		case err != nil:
 			return nil, err // it could not be read now; nothing is issued, and the caller tries again
 		case mark.Unknown:
-			behind, reason = math.MaxInt64, "the witness does not know which numbers were sent"
-		case mark.Number < s.Next:
+			b.reason = "the witness does not know which numbers were used"
+		case mark.Seen < s.Next:
 			continue
+		default:
+			b.behind, b.seen, b.reason = mark.Seen, mark.Seen, "more numbers were used than the database knows"
+			b.unsent, err = f.unsent(s, mark)
 		}
-		// The row decides: another process may have taken and sent numbers between
-		// our reads of the row and of the witness.
-		at, fenced := f.now().UTC().Truncate(time.Microsecond), false
-		err = f.store.Update(ctx, func(tx *store.Tx) error {
-			var err error
-			if fenced, err = tx.FenceBehind(ctx, s, behind, at); err != nil || !fenced {
-				return err
-			}
-			return tx.OpenLostAttempts(ctx, s, store.Unsent{}, at)
-		})
+		if err == nil {
+			ranges[i].FencedAt, err = f.fence(ctx, s, b)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if fenced {
-			f.log.Error("A number range is fenced: nothing is issued from it. Run `fiscalhub reconcile`.", "reason", reason, "range_id", s.ID, "taxpayer_id", s.TaxpayerID,
-				"type", s.Type, "next", s.Next, "sent", mark.Number)
-		}
-		if fenced || behind == math.MaxInt64 {
-			sequences[i].FencedAt = at
+	}
+	return ranges, nil
+}
+
+// A breach is why a range is fenced.
+type breach struct {
+	behind int64 // only a range whose next number is this one or lower is fenced
+	seen   int64 // the highest number that was used, or store.UnknownSeen
+	unsent *store.Unsent
+	reason string
+}
+
+// unsent selects the documents of a range that may have been sent although the database
+// does not know it. On SQLite the witness knows what was sent; on PostgreSQL another node
+// may have sent more. It returns nil when there is none.
+func (f *Fence) unsent(s store.NumberRange, mark witness.Mark) (*store.Unsent, error) {
+	if f.store.Shared() {
+		return &store.Unsent{}, nil
+	}
+	if mark.Sent < s.First {
+		return nil, nil
+	}
+	upTo, err := fiscal.NewENCF(s.Type, mark.Sent)
+	return &store.Unsent{UpTo: upTo.String()}, err
+}
+
+// fence fences a range, if the row still says that it must be: another process may have
+// issued numbers since it was read. It returns since when the range is fenced; zero: it is
+// not. Documents that may have been sent get their attempts first, because nothing repeats
+// this for a range that is fenced.
+func (f *Fence) fence(ctx context.Context, s store.NumberRange, b breach) (time.Time, error) {
+	at, fenced := f.now().UTC().Truncate(time.Microsecond), false
+	if b.seen == store.UnknownSeen {
+		b.unsent = &store.Unsent{}
+	}
+	if b.unsent != nil {
+		if err := f.store.OpenLostAttempts(ctx, s, *b.unsent, at); err != nil {
+			return time.Time{}, err
 		}
 	}
-	return sequences, nil
+	err := f.store.Update(ctx, func(tx *store.Tx) error {
+		var err error
+		if fenced, err = tx.FenceBehind(ctx, s, b.behind, at); err != nil || !fenced && b.behind != math.MaxInt64 {
+			return err
+		}
+		return tx.ReportSeen(ctx, s, b.seen)
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	if fenced {
+		f.log.Error("A number range is fenced: nothing is issued from it. Run `fiscalhub reconcile`.", "reason", b.reason, "range_id", s.ID, "taxpayer_id", s.TaxpayerID,
+			"type", s.Type, "next", s.Next)
+	}
+	if fenced || b.behind == math.MaxInt64 {
+		return at, nil
+	}
+	return time.Time{}, nil
 }
 
 // Mark returns what the witness knows of a range.
@@ -269,12 +330,26 @@ func (f *Fence) Mark(rnc string, s store.NumberRange) (witness.Mark, error) {
 	return f.witness.Mark(rangeOf(rnc, s))
 }
 
-// BeforeSend records durably that a document's number is about to be sent. If it
-// fails, the document must not be sent.
+// BeforeShow records durably that a document's number is about to become visible. If it
+// fails, the number must stay hidden.
+func (f *Fence) BeforeShow(ctx context.Context, issued store.Issued) error {
+	if f == nil {
+		return nil
+	}
+	return f.record(ctx, issued, f.witness.RaiseSeen)
+}
+
+// BeforeSend records durably that a document is about to be sent, and so its number to
+// become visible. If it fails, the document must not be sent.
 func (f *Fence) BeforeSend(ctx context.Context, issued store.Issued) error {
 	if f == nil {
 		return nil
 	}
+	return f.record(ctx, issued, f.witness.RaiseSent)
+}
+
+// record raises the mark of a document's range to its number.
+func (f *Fence) record(ctx context.Context, issued store.Issued, raise func(witness.Range, int64) error) error {
 	encf, err := fiscal.ParseENCF(issued.ENCF)
 	if err != nil {
 		return err
@@ -292,7 +367,7 @@ func (f *Fence) BeforeSend(ctx context.Context, issued store.Issued) error {
 		return errors.New("fence: unexpected type in the cache of ranges")
 	}
 	r.RNC = issued.RNC // the RNC at the time of signing
-	return f.witness.Raise(r, encf.Number())
+	return raise(r, encf.Number())
 }
 
 // Broken returns a channel that is closed when the witness could not be written. The

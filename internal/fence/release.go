@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -14,19 +15,33 @@ import (
 )
 
 const (
-	// maxAbsentRun ends a search without a witness mark: after so many numbers in a
-	// row that the authority does not have, no later one is expected. It is more
-	// than two batches of numbering.
+	// maxAbsentRun ends a search beyond the numbers that are known to be used: after so
+	// many numbers in a row that the authority does not have, no later one is expected. It
+	// is more than two batches of numbering.
 	maxAbsentRun = 50
 	// saveEvery is after how many questions the answers are saved, so that an
 	// interrupted search continues where it stopped.
 	saveEvery = 100
 )
 
-// ErrNoLookup says that the witness does not know which numbers were sent, and that
-// the authority offers no look-up by number in the environment.
-var ErrNoLookup = lang.Errorf("the witness does not know which numbers were sent, and the authority offers no look-up by number here; name the last number sent with --sent-up-to",
-	"el testigo no sabe qué secuencias se enviaron, y la DGII no ofrece aquí una consulta por secuencia; indique la última enviada con --sent-up-to")
+// ErrNotStated says that nobody knows the highest number that was used, so that an operator
+// has to state it. The reason comes before it.
+var ErrNotStated = lang.Errorf("state the last number of this type that anybody may have seen (printed, answered or sent) with --sent-up-to, or the number 0 if there is none",
+	"indique con --sent-up-to la última secuencia de este tipo que alguien pudo ver (impresa, respondida o enviada), o la secuencia 0 si no hay ninguna")
+
+// errLostMark, errNoLookUp and errMissingNodes are the reasons.
+var (
+	errLostMark = lang.Errorf("the witness was lost, and the authority knows only the numbers that were sent: %s",
+		"se perdió el testigo, y la DGII solo conoce las secuencias enviadas: %s", ErrNotStated)
+	errNoLookUp = lang.Errorf("the witness does not explain the fence, and the authority offers no look-up by number here: %s",
+		"el testigo no explica el bloqueo, y la DGII no ofrece aquí una consulta por secuencia: %s", ErrNotStated)
+)
+
+func errMissingNodes(missing []store.Node) error {
+	last := slices.MaxFunc(missing, func(a, b store.Node) int { return a.SeenAt.Compare(b.SeenAt) }).SeenAt.UTC().Format(time.RFC3339)
+	return lang.Errorf("the last commits of the database may be lost, and %d nodes (the last one seen at %s) have not reported what their witnesses know; start them, or %s",
+		"pueden faltar las últimas transacciones de la base de datos, y %d nodos (el último visto en %s) no han informado lo que saben sus testigos; inícielos, o %s", len(missing), last, ErrNotStated)
+}
 
 // Authority is what a release asks the tax authority. The errors are those of
 // package fiscal: ErrUnavailable, and ErrAbsent where a service does not exist.
@@ -40,8 +55,10 @@ type Identities interface {
 	Identity(ctx context.Context, scope store.Scope, at time.Time) (*xmlsig.Identity, error)
 }
 
-// Releaser releases fenced ranges: it asks the authority about every number that a
-// document outside of the database may have used, and abandons those numbers.
+// Releaser releases fenced ranges: it abandons every number that anybody may have seen and
+// that the database does not know, and asks the authority about each of them. How far
+// numbers were seen, the witnesses or an operator must know: the authority does not have the
+// numbers that were printed in a contingency and not sent.
 type Releaser struct {
 	Store      *store.Store
 	Authority  Authority
@@ -51,8 +68,8 @@ type Releaser struct {
 	// Progress, if set, is called with the count of numbers of a range that were answered,
 	// and with how many there will be as far as is known.
 	Progress func(s store.NumberRange, answered, total int64)
-	// Stated are the highest numbers sent, as an operator knows them.
-	Stated []fiscal.ENCF
+	// Stated are the highest numbers that anybody may have seen, as an operator knows them.
+	Stated []Stated
 }
 
 // Released is a range that was released, and its numbers From to To that were
@@ -72,9 +89,13 @@ func (r Releaser) Release(ctx context.Context, scope store.Scope) ([]Released, e
 	if err != nil {
 		return nil, err
 	}
+	if err := r.checkStated(ctx, scope); err != nil {
+		return nil, err
+	}
 	released := []Released{}
 	var failure error
 	var id *xmlsig.Identity
+	var missing []store.Node
 	for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
 		ranges, err := r.Store.NumberRangesOf(ctx, scope, kind)
 		if err == nil {
@@ -87,16 +108,26 @@ func (r Releaser) Release(ctx context.Context, scope store.Scope) ([]Released, e
 			if s.FencedAt.IsZero() {
 				continue
 			}
-			if id == nil {
+			if id == nil { // the first one
 				if id, err = r.Identities.Identity(ctx, scope, r.Now()); err != nil {
 					return released, err
 				}
+				if missing, err = r.Fence.unreported(ctx); err != nil {
+					return released, err
+				}
 			}
-			search := search{Releaser: r, rnc: taxpayer.RNC, id: id, numbers: s, to: s.Next - 1}
+			if s, err = r.Store.NumberRange(ctx, scope, s.ID); err != nil { // with the reports of the nodes
+				return released, err
+			}
+			if s.FencedAt.IsZero() {
+				continue // another process has released it
+			}
+			search := search{Releaser: r, rnc: taxpayer.RNC, id: id, numbers: s, missing: missing, to: s.Next - 1}
 			if err := search.run(ctx); err != nil {
-				failure = errors.Join(failure, fmt.Errorf("range %d–%d of type %s stays fenced, with %d numbers answered from %d on: %w",
+				failure = errors.Join(failure, lang.Errorf("range %d–%d of type %s stays fenced, with %d numbers answered from %d on: %s",
+					"el rango %d–%d del tipo %s sigue bloqueado, con %d secuencias respondidas a partir de %d: %s",
 					s.First, s.Last, s.Type, len(search.answers), s.Next, err))
-				if !errors.Is(err, ErrNoLookup) {
+				if !errors.Is(err, ErrNotStated) {
 					return released, failure
 				}
 				continue
@@ -113,13 +144,14 @@ type search struct {
 	rnc     string
 	id      *xmlsig.Identity
 	numbers store.NumberRange
+	missing []store.Node            // nodes that have not reported
 	answers []store.AbandonedNumber // from the range's next number on, in order
 	saved   int                     // how many of them are stored
 	to      int64                   // the last number to be abandoned
 }
 
 func (s *search) run(ctx context.Context) error {
-	mark, err := s.mark()
+	seen, stated, err := s.seen()
 	if err != nil {
 		return err
 	}
@@ -127,12 +159,14 @@ func (s *search) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A mark that explains the fence says where to end; yet another node may
-	// have sent more than ours remembers.
-	beyond := mark.Unknown || mark.Number < s.numbers.Next || s.Store.Shared()
+	// Numbers that do not explain the fence are not the reason for it: the authority has
+	// shown the document of another issuer, which may have used later numbers too. And on
+	// PostgreSQL a node may have sent more that has no witness.
+	explained := stated || seen >= s.numbers.Next
+	beyond := !explained || s.Store.Shared()
 	quiet := 0
 	for n := s.numbers.Next; n <= s.numbers.Last; n++ {
-		if n > mark.Number && (!beyond || quiet == maxAbsentRun) {
+		if n > seen && (!beyond || quiet == maxAbsentRun) {
 			break
 		}
 		answer, known := earlier[n]
@@ -142,11 +176,11 @@ func (s *search) run(ctx context.Context) error {
 				return errors.Join(err, s.saveAnswers(context.WithoutCancel(ctx)))
 			}
 		}
-		if n > mark.Number {
+		if n > seen {
 			switch answer.Presence {
 			case store.NumberUnknown:
-				if mark.Unknown {
-					return ErrNoLookup
+				if !explained {
+					return errNoLookUp
 				}
 				beyond = false
 				continue
@@ -157,7 +191,7 @@ func (s *search) run(ctx context.Context) error {
 			}
 		}
 		s.answers = append(s.answers, answer)
-		if n <= mark.Number || answer.Presence == store.NumberFound {
+		if n <= seen || answer.Presence == store.NumberFound {
 			s.to = n
 		}
 		if len(s.answers)%saveEvery == 0 {
@@ -166,9 +200,9 @@ func (s *search) run(ctx context.Context) error {
 			}
 		}
 		if s.Progress != nil {
-			last := mark.Number
+			last := seen
 			if beyond {
-				last = max(n, mark.Number) + int64(maxAbsentRun-quiet)
+				last = max(n, seen) + int64(maxAbsentRun-quiet)
 			}
 			s.Progress(s.numbers, int64(len(s.answers)), max(min(last, s.numbers.Last), n)-s.numbers.Next+1)
 		}
@@ -176,23 +210,28 @@ func (s *search) run(ctx context.Context) error {
 	return s.release(ctx)
 }
 
-// mark returns what the witness and the operator know of the range.
-func (s *search) mark() (witness.Mark, error) {
+// seen returns the highest number of the range that anybody may have seen, as the
+// witnesses or an operator know it. It returns ErrNotStated when nobody knows it.
+func (s *search) seen() (highest int64, stated bool, err error) {
+	highest, stated = statedOf(s.Stated, s.numbers)
 	mark := witness.Mark{Unknown: true}
 	if s.Fence != nil {
-		var err error
 		if mark, err = s.Fence.Mark(s.rnc, s.numbers); err != nil {
-			return mark, err
-		}
-		// A mark that does not explain the fence is not of the node that has set it.
-		mark.Unknown = mark.Unknown || mark.Number < s.numbers.Next
-	}
-	for _, n := range s.Stated {
-		if n.Type() == s.numbers.Type && n.Number() >= s.numbers.First && n.Number() <= s.numbers.Last {
-			mark = witness.Mark{Number: max(mark.Number, n.Number())}
+			return 0, false, err
 		}
 	}
-	return mark, nil
+	highest = max(highest, mark.Seen)
+	if s.numbers.Seen != store.UnknownSeen {
+		highest = max(highest, s.numbers.Seen)
+	}
+	switch {
+	case stated:
+	case mark.Unknown || s.numbers.Seen == store.UnknownSeen:
+		return 0, false, errLostMark
+	case len(s.missing) > 0:
+		return 0, false, errMissingNodes(s.missing)
+	}
+	return highest, stated, nil
 }
 
 // savedAnswers reads the answers of a search that was interrupted.

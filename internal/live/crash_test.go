@@ -281,8 +281,8 @@ func (c *crashEnv) audit(t *testing.T, w *env, sent, restarts int) {
 	}
 	for _, s := range sequences {
 		mark, err := w.options.Fence.Mark(issuerRNC, s)
-		if err != nil || s.Type == c.trial.kind && mark.Number != int64(c.made) {
-			t.Errorf("the witness has seen %d numbers, want %d (%v)", mark.Number, c.made, err)
+		if err != nil || s.Type == c.trial.kind && mark.Seen != int64(c.made) {
+			t.Errorf("the witness has seen %d numbers, want %d (%v)", mark.Seen, c.made, err)
 		}
 	}
 	waiting, err := w.store().WaitingDocuments(ctx, w.scope)

@@ -61,7 +61,7 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 		return pipeline.Step{}, p.waitForTaxpayer(err.Error())
 	}
 
-	request := &numberRequest{job: w.Job, invoiceID: w.Invoice.ID, invoice: inv, issuer: issuer, identity: id, signedAt: signedAt}
+	request := &numberRequest{job: w.Job, invoice: inv, issuer: issuer, identity: id, signedAt: signedAt}
 	if err := p.queue(queueKey{w.Job.Scope, inv.Type}).issue(ctx, request); err != nil {
 		return pipeline.Step{}, err
 	}

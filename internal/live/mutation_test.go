@@ -21,8 +21,8 @@ type edit struct{ file, before, after string }
 func mutations() []mutation {
 	return []mutation{
 		{"the attempt is recorded after it was sent", []edit{
-			{"submit.go", "	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {\n		return pipeline.Step{}, err\n	}\n", ""},
-			{"submit.go", "	now := p.now()\n	switch {\n	case err == nil:\n", `	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {
+			{"submit.go", "	if err := w.Hold(ctx, rows); err != nil {\n		return pipeline.Step{}, err\n	}\n", ""},
+			{"submit.go", "	now := p.now()\n	switch {\n	case err == nil:\n", `	if err := w.Hold(ctx, rows); err != nil {
 		return pipeline.Step{}, err
 	}
 	now := p.now()
@@ -31,6 +31,10 @@ func mutations() []mutation {
 `},
 		}},
 		{"the witness is not written", []edit{{"submit.go", "return p.fence.BeforeSend(ctx, issued) }", "return nil }"}}},
+		{"a number is shown before the witness knows it", []edit{{"submit.go", "return p.fence.BeforeShow(ctx, issued) }", "return nil }"}}},
+		{"a number is shown with its document", []edit{{"../store/issued.go", "statements = append(statements, numberJob(one.Job, stage, one.ENCF, until), s.d.issue(one.Issued))",
+			"statements = append(statements, numberJob(one.Job, stage, one.ENCF, until), s.d.issue(one.Issued))\n\t\tdefer func() { _ = s.Commit(ctx, new(Batch).ShowNumber(one.Issued)) }()"}}},
+		{"documents are sent in any order", []edit{{"turn.go", "		if len(working) == 0 {", "		if true {"}, {"turn.go", "return nil, p.letFirst(ctx, issued.Scope, lower, one, now)", "_ = p.letFirst"}}},
 		{"an attempt without an answer is sent again without asking", []edit{{"submit.go", "if a.ClosedAt.IsZero() {", "if false {"}}},
 		{"one absence is proof enough", []edit{{"reconcile.go", "resend = p.provenAbsent(w.Evidence, p.now())", "resend = true"}}},
 		{"altered bytes are sent", []edit{{"submit.go", `if reason := alteredBytes(issued, attempts); reason != "" {`, `if reason := alteredBytes(issued, attempts); reason == "never" {`}}},
@@ -117,7 +121,7 @@ func runMutated(t *testing.T, sources map[string]string) []string {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-count=1", "-timeout=5m",
-		"-run=Fold|Crash|Scenarios|Altered|Lease", "-skip=/postgres|//postgres", ".", "../evidence", "../pipeline")
+		"-run=Fold|Crash|Scenarios|Altered|Lease|Printed|Hidden|InTheOrder", "-skip=/postgres|//postgres", ".", "../evidence", "../pipeline")
 	cmd.Env = append(os.Environ(), "FISCALHUB_MUTATIONS=no")
 	out, err := cmd.CombinedOutput()
 	failed := failure.FindAllStringSubmatch(string(out), -1)

@@ -43,15 +43,14 @@ type numberer struct {
 
 // A numberRequest is a document that waits for its number.
 type numberRequest struct {
-	job       store.Job
-	invoiceID string
-	invoice   *fiscal.Invoice
-	issuer    ecf.Issuer
-	identity  *xmlsig.Identity
-	signedAt  time.Time
-	issued    store.Issued // once it is committed
-	done      chan error
-	lead      chan struct{}
+	job      store.Job
+	invoice  *fiscal.Invoice
+	issuer   ecf.Issuer
+	identity *xmlsig.Identity
+	signedAt time.Time
+	issued   store.Issued // once it is committed
+	done     chan error
+	lead     chan struct{}
 }
 
 // issue waits until the document is numbered, signed and committed. The worker that
@@ -223,7 +222,7 @@ func (p *Plan) sign(r *numberRequest, numbers store.NumberRange, offset int64) (
 		return store.Issuance{}, err
 	}
 	issued := store.Issued{
-		Scope: r.job.Scope, RNC: r.issuer.RNC, ENCF: encf.String(), InvoiceID: r.invoiceID, DocumentID: r.job.DocumentID, NumberRangeID: numbers.ID,
+		Scope: r.job.Scope, RNC: r.issuer.RNC, ENCF: encf.String(), DocumentID: r.job.DocumentID, NumberRangeID: numbers.ID,
 		SecurityCode: code.String(), BuyerRNC: draft.Buyer.TaxID, SignedAt: draft.SignedAt, CreatedAt: p.now(), XML: xml,
 	}
 	if draft.HasSummary() {

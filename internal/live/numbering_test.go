@@ -79,7 +79,7 @@ func (c *crashEnv) order(t *testing.T, signedAt time.Time) *numberRequest {
 		t.Fatal(err)
 	}
 	return &numberRequest{
-		job: store.Job{Scope: c.scope, DocumentID: c.inv.DocumentID, Stage: stageIssue}, invoiceID: c.inv.ID, invoice: inv, issuer: taxpayer.IssuerOf(facts.Taxpayer),
+		job: store.Job{Scope: c.scope, DocumentID: c.inv.DocumentID, Stage: stageIssue}, invoice: inv, issuer: taxpayer.IssuerOf(facts.Taxpayer),
 		identity: c.id, signedAt: signedAt, done: make(chan error, 1),
 	}
 }

@@ -104,6 +104,7 @@ type Plan struct {
 
 	mu     sync.Mutex
 	queues map[queueKey]*numberer
+	lines  map[queueKey]*line
 	facts  map[store.Scope]cacheEntry[pipeline.Facts]
 	ids    map[store.Scope]cacheEntry[*xmlsig.Identity]
 	trials map[store.Queue]time.Time // when a suspended job of a queue was last tried
@@ -142,6 +143,7 @@ func New(o Options) (*Plan, error) {
 		settler: settler{store: o.Store, now: o.Now, log: o.Log, pace: o.Pace, directory: newDirectory()},
 		env:     o.Env, authority: o.Authority, identities: o.Identities, fence: o.Fence, onPoint: o.Point, random: o.Random,
 		queues: make(map[queueKey]*numberer),
+		lines:  make(map[queueKey]*line),
 		facts:  make(map[store.Scope]cacheEntry[pipeline.Facts]),
 		ids:    make(map[store.Scope]cacheEntry[*xmlsig.Identity]),
 		trials: make(map[store.Queue]time.Time),
@@ -216,6 +218,12 @@ func (*Plan) Notifies() bool { return true }
 
 // Step does the work of one stage.
 func (p *Plan) Step(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
+	if w.Issued != nil && w.Invoice.ENCF == "" && w.Job.Stage != stageSubmit {
+		// An earlier program has sent a document whose number was not shown yet.
+		if err := p.show(ctx, w, *w.Issued); err != nil {
+			return pipeline.Step{}, err
+		}
+	}
 	switch w.Job.Stage {
 	case stageIssue:
 		return p.issue(ctx, w)

@@ -112,6 +112,10 @@ func (s *settler) commitLate(ctx context.Context, tx *store.Tx, r report, agree 
 		r.findings = append(slices.Clone(r.findings), answered)
 	}
 	rows := new(store.Batch)
+	if before.ENCF == "" && r.attempt != nil { // a failover has lost that the number was shown
+		rows.ShowNumber(r.issued)
+		before.ENCF = r.issued.ENCF
+	}
 	change, err := s.step(known, r).Decide(rows, before)
 	if err == nil {
 		err = agree(before, &change)
@@ -131,10 +135,13 @@ func (s *settler) commitLate(ctx context.Context, tx *store.Tx, r report, agree 
 // readDocument reads the invoice of an issued document and its evidence.
 func readDocument(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, []evidence.Item, error) {
 	inv, err := tx.InvoiceOfDocument(ctx, issued.Scope, issued.DocumentID)
-	if err == nil && inv.ENCF != issued.ENCF {
-		err = errNotIssued
-	}
 	if err != nil {
+		return inv, nil, err
+	}
+	switch now, err := tx.IssuedDocument(ctx, issued.Scope, issued.DocumentID); {
+	case errors.Is(err, store.ErrNotFound), err == nil && now.ENCF != issued.ENCF:
+		return inv, nil, errNotIssued
+	case err != nil:
 		return inv, nil, err
 	}
 	stored, err := tx.EvidenceOf(ctx, issued.Scope, issued.DocumentID)

@@ -20,14 +20,33 @@ const (
 	sendMax  = 5 * time.Minute
 )
 
-// submit sends the stored bytes. The attempt is committed before the first byte
-// leaves, so that it is known whatever happens next.
+// submit sends the stored bytes and shows the number of the document. A document that has
+// to wait shows its number meanwhile: it can be printed during a contingency.
 func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
 	issued, err := p.issued(ctx, w)
 	if err != nil {
 		return pipeline.Step{}, err
 	}
+	step, err := p.send(ctx, w, issued)
+	if err != nil && w.Invoice.ENCF == "" && !errors.Is(err, store.ErrLeaseLost) {
+		err = errors.Join(err, p.show(ctx, w, issued))
+	}
+	return step, err
+}
+
+// show makes the number of a document visible. The witness knows it before.
+func (p *Plan) show(ctx context.Context, w pipeline.Work, issued store.Issued) error {
+	if err := p.effect("witnessing the number", func() error { return p.fence.BeforeShow(ctx, issued) }); err != nil {
+		return err
+	}
+	return w.Hold(ctx, new(store.Batch).ShowNumber(issued))
+}
+
+// send sends the stored bytes. The attempt is committed before the first byte
+// leaves, so that it is known whatever happens next.
+func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (pipeline.Step, error) {
 	var attempts []store.Attempt
+	var err error
 	if !w.Fresh {
 		// After a failover the database may have lost an attempt.
 		if _, err := p.fence.CheckHistory(ctx); err != nil {
@@ -47,7 +66,7 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	}
 	if reason := alteredBytes(issued, attempts); reason != "" {
 		p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason)
-		return pipeline.Step{}, &pipeline.LaterError{After: p.pace.Of(sendMax, time.Second), Reason: reason}
+		return pipeline.Step{}, &pipeline.LaterError{After: p.pace.Of(sendMax, time.Second), Reason: reason, Held: true}
 	}
 	if err := p.checkNodeClock(); err != nil {
 		return pipeline.Step{}, err
@@ -56,6 +75,11 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	if err != nil {
 		return pipeline.Step{}, err
 	}
+	turn, err := p.takeTurn(ctx, w, issued)
+	if err != nil {
+		return pipeline.Step{}, err
+	}
+	defer turn.leave()
 	// The clock comes before the reservation: a question about the time needs a slot of
 	// the authority's host too, and the reservations could have taken all of them.
 	if err := p.authority.CheckClock(ctx); err != nil && !p.authority.ClockConfirmed() {
@@ -63,7 +87,7 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	}
 	// The reservation comes before the attempt: waiting for it is no attempt, and no row
 	// says that something was sent while the circuit is open.
-	send, release, err := p.authority.Reserve(ctx, id, issued.RNC, issued.Summarized)
+	post, release, err := p.authority.Reserve(ctx, id, issued.RNC, issued.Summarized)
 	if err != nil {
 		return pipeline.Step{}, p.tryLater(p.sendPause(w.Job.Attempt, err), err)
 	}
@@ -71,6 +95,7 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	if err := p.checkSignedAt(issued); err != nil {
 		return pipeline.Step{}, err
 	}
+	turn.begin()
 	attempt := store.Attempt{
 		Scope: w.Job.Scope, DocumentID: w.Job.DocumentID, Number: int64(len(attempts)) + 1, Kind: stageSubmit,
 		Digest: issued.SentDigest, OpenedAt: p.now(),
@@ -80,12 +105,17 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	if err := p.effect("witnessing", func() error { return p.fence.BeforeSend(ctx, issued) }); err != nil {
 		return pipeline.Step{}, err
 	}
-	if err := w.Hold(ctx, new(store.Batch).OpenAttempt(attempt)); err != nil {
+	rows := new(store.Batch).OpenAttempt(attempt)
+	if w.Invoice.ENCF == "" {
+		rows.ShowNumber(issued)
+	}
+	if err := w.Hold(ctx, rows); err != nil {
 		return pipeline.Step{}, err
 	}
+	turn.leave()
 	// The client bounds each exchange. A bound of our own would also cover the wait for a
 	// new token and a slot when the authority refuses the token.
-	answer, err := send(context.WithoutCancel(ctx), fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.Sent()})
+	answer, err := post(context.WithoutCancel(ctx), fiscal.Shipment{RNC: issued.RNC, ENCF: issued.ENCF, XML: issued.Sent()})
 	now := p.now()
 	switch {
 	case err == nil:
@@ -111,7 +141,7 @@ func (p *Plan) checkSignedAt(issued store.Issued) error {
 	if wait <= 0 {
 		return nil
 	}
-	return &pipeline.LaterError{After: wait, Reason: "by the authority's clock the document is signed in the future: it is sent in " + wait.String()}
+	return &pipeline.LaterError{After: wait, Reason: "by the authority's clock the document is signed in the future: it is sent in " + wait.String(), Held: true}
 }
 
 // inconclusive records an attempt that may have arrived.

@@ -50,7 +50,7 @@ func TestADocumentIsFoundByEachIdentifier(t *testing.T) {
 		e.invoice(e.b, "G-001", "Farmacia Pereyra", "131000029", "900.00", nil)
 		e.update(func(ctx context.Context, tx *store.Tx) error {
 			return tx.Issue(ctx, store.Issued{
-				Scope: e.a, RNC: "199000013", ENCF: "E310000000007", InvoiceID: inv.ID, DocumentID: inv.DocumentID, SecurityCode: "abc",
+				Scope: e.a, RNC: "199000013", ENCF: "E310000000007", DocumentID: inv.DocumentID, SecurityCode: "abc",
 				SignedAt: e.clock.Now(), CreatedAt: e.clock.Now(), XMLDigest: []byte{1}, SentDigest: []byte{1}, XML: []byte("<x/>"),
 			})
 		})

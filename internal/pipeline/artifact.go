@@ -169,6 +169,9 @@ func (p *Pipeline) contingent(ctx context.Context, inv store.Invoice) (bool, err
 	default:
 		return false, nil
 	}
+	if inv.ENCF == "" {
+		return false, nil // the number is not shown yet
+	}
 	last, err := p.store.Contingency(ctx, p.env)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil

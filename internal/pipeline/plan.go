@@ -58,7 +58,7 @@ type Work struct {
 	Job      store.Job
 	Invoice  store.Invoice
 	Request  []byte        // canonical JSON; nil once a number was taken
-	Issued   *store.Issued // nil until a number was taken; its XML may not have been read
+	Issued   *store.Issued // nil until a number was taken; its XML may not have been read. Invoice.ENCF is empty until it is shown
 	Evidence []evidence.Item
 	// Fresh says that this worker signed the document a moment ago: no attempt to
 	// send it can exist.
@@ -148,6 +148,12 @@ type LaterError struct {
 	Rest     time.Duration
 	// Uncounted says that the attempt does not count, because nothing was tried.
 	Uncounted bool
+	// Behind says that the document waits for others with lower numbers, which wait for
+	// the authority's answer: it waits where they do, whatever After is.
+	Behind bool
+	// Held says that the document has a reason of its own to wait: others with higher
+	// numbers do not wait for it.
+	Held bool
 }
 
 func (e *LaterError) Error() string { return e.Reason }

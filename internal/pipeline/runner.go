@@ -234,10 +234,15 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	}
 	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
 	back := new(store.Batch)
-	if outSince.IsZero() {
-		back.RetryJob(job, p.now().Add(delay), reason)
-	} else {
+	switch {
+	case !outSince.IsZero():
 		back.SuspendJob(job, outSince, p.now().Add(rest), reason)
+	case later != nil && later.Behind:
+		back.QueueJob(job, reason)
+	case later == nil && !errors.Is(failure, store.ErrNumbersTaken), later != nil && later.Held:
+		back.SetAsideJob(job, p.now().Add(delay), reason)
+	default:
+		back.RetryJob(job, p.now().Add(delay), reason)
 	}
 	err := p.commit("giving back "+job.Stage, func() error { return p.store.Commit(ctx, back) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
@@ -264,6 +269,9 @@ func (p *Pipeline) step(ctx context.Context, w *Work) (next string, change Chang
 	if err != nil {
 		return "", change, err
 	}
+	if w.Issued != nil {
+		w.Invoice.ENCF = w.Issued.ENCF // a stage shows the number before it ends
+	}
 	next, change = step.Next, step.Change
 	if !step.Committed {
 		if next, change, err = p.finish(ctx, w, step); err != nil {
@@ -272,7 +280,7 @@ func (p *Pipeline) step(ctx context.Context, w *Work) (next string, change Chang
 	}
 	w.Request, w.Fresh = nil, step.Issued != nil
 	if step.Issued != nil {
-		w.Issued, w.Invoice.ENCF = step.Issued, step.Issued.ENCF
+		w.Issued = step.Issued
 	}
 	if step.Evidence != nil {
 		w.Evidence = step.Evidence

@@ -1,11 +1,15 @@
 package simulation
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
 )
 
 // problem records an error that no fault explains.
@@ -218,6 +222,29 @@ func (w *world) failover() {
 	}
 }
 
+// seen returns the last number of each type that anybody has, as an operator finds it out.
+func (w *world) seen() []fence.Stated {
+	last := map[fiscal.Type]int64{}
+	w.each(`SELECT ecf_type, max(last_number) FROM sequences GROUP BY ecf_type`, func(row *sql.Rows) error {
+		var kind fiscal.Type
+		var number int64
+		err := row.Scan(&kind, &number)
+		last[kind] = number
+		return err
+	})
+	highest := map[fiscal.Type]int64{fiscal.FiscalCredit: 0, fiscal.Consumer: 0}
+	for _, d := range w.sim.Documents(simulator.Filter{}) {
+		if n, err := fiscal.ParseENCF(d.ENCF); err == nil && n.Number() <= last[n.Type()] {
+			highest[n.Type()] = max(highest[n.Type()], n.Number())
+		}
+	}
+	var all []fence.Stated
+	for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
+		all = append(all, fence.Stated{Type: kind, Number: highest[kind]})
+	}
+	return all
+}
+
 // operate does what an operator does: add a range when one is used up, and release ranges
 // that are fenced, with the witness of every node.
 func (w *world) operate() {
@@ -245,7 +272,12 @@ func (w *world) operate() {
 				return
 			}
 			r := fence.Releaser{Store: n.store, Authority: n.client, Identities: signing{w}, Fence: n.fence, Now: n.store.Now}
-			if _, err := r.Release(n.ctx, w.tp.scope); err != nil {
+			_, err := r.Release(n.ctx, w.tp.scope)
+			if errors.Is(err, fence.ErrNotStated) {
+				r.Stated = w.seen()
+				_, err = r.Release(n.ctx, w.tp.scope)
+			}
+			if err != nil {
 				w.tracef(n.name, "the release fails") // the operator tries again
 				return
 			}

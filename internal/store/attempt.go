@@ -3,10 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
-	"math"
+	"strconv"
 	"time"
-
-	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
 // Class is the result of a request to the tax authority or to a buyer, seen from
@@ -72,38 +70,95 @@ func (b *Batch) CloseAttempt(a Attempt) *Batch {
 	}}, nil)
 }
 
-// HasSent reports whether the database has an attempt to send any document of the
-// environment to the tax authority.
-func (r reader) HasSent(ctx context.Context, env fiscal.Environment) (bool, error) {
-	var one int64
-	err := r.q.QueryRowContext(ctx, `SELECT 1 FROM attempts WHERE environment = $1 AND kind = 'submit' LIMIT 1`, env).Scan(&one)
-	return r.rowExists("find attempts", err)
-}
-
 // Unsent selects documents of a number range that wait to be sent to the tax authority.
 type Unsent struct {
 	UpTo string    // the highest number, an e-NCF; empty: all numbers
 	Idle time.Time // only jobs whose lease has ended then; zero: all jobs
 }
 
+// lostChunk is how many jobs a transaction of OpenLostAttempts looks at.
+const lostChunk = 500
+
 // OpenLostAttempts opens an attempt for each of the selected documents that has none
 // open: the database may have lost the record that the document was sent. A worker then
 // asks the tax authority before it sends the document.
-func (tx *Tx) OpenLostAttempts(ctx context.Context, n NumberRange, u Unsent, at time.Time) error {
-	idle := int64(math.MaxInt64)
-	if !u.Idle.IsZero() {
-		idle = micros(u.Idle)
+//
+// It goes over the jobs of the taxpayer in short transactions, from the first to the last
+// one. A job can move back meanwhile, so it starts again until it finds nothing to do.
+func (s *Store) OpenLostAttempts(ctx context.Context, n NumberRange, u Unsent, at time.Time) error {
+	for {
+		opened, after := int64(0), dueJob{runAt: -1}
+		for {
+			jobs, err := s.mainJobsAfter(ctx, n.Scope, after, lostChunk)
+			if err != nil {
+				return err
+			}
+			if len(jobs) == 0 {
+				break
+			}
+			after = jobs[len(jobs)-1]
+			var some int64
+			err = s.Update(ctx, func(tx *Tx) (err error) {
+				some, err = tx.openLostAttempts(ctx, n, u, at, jobs)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			opened += some
+		}
+		if opened == 0 {
+			return nil
+		}
 	}
-	_, err := tx.q.ExecContext(ctx, `
+}
+
+// mainJobsAfter lists jobs of a taxpayer in the main queue, in the order of the index
+// jobs_of_taxpayer.
+func (r reader) mainJobsAfter(ctx context.Context, scope Scope, after dueJob, limit int) ([]dueJob, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT document_id, taxpayer_id, run_at FROM jobs
+		WHERE environment = $1 AND queue = $2 AND taxpayer_id = $3 AND (run_at, document_id) > ($4, $5)
+		ORDER BY taxpayer_id, run_at, document_id LIMIT `+strconv.Itoa(limit), scope.Environment, QueueMain, scope.TaxpayerID, after.runAt, after.documentID)
+	if err != nil {
+		return nil, r.d.wrap("list jobs", err)
+	}
+	return collect(r.d, "list jobs", rows, scanDueJob)
+}
+
+// openLostAttempts opens the attempts of the selected documents among the given jobs, and
+// returns how many.
+func (tx *Tx) openLostAttempts(ctx context.Context, n NumberRange, u Unsent, at time.Time, jobs []dueJob) (int64, error) {
+	documents := make([]string, len(jobs))
+	for i, j := range jobs {
+		documents[i] = j.documentID
+	}
+	ids, args := placeholders(documents)
+	next := func(value any) string {
+		args = append(args, value)
+		return "$" + strconv.Itoa(len(args))
+	}
+	conditions := ""
+	if !u.Idle.IsZero() {
+		conditions += ` AND j.lease_until <= ` + next(micros(u.Idle))
+	}
+	if u.UpTo != "" {
+		conditions += ` AND i.encf <= ` + next(u.UpTo)
+	}
+	text := `
 		INSERT INTO attempts (document_id, number, environment, taxpayer_id, kind, sha256, opened_at, closed_at, class, detail)
 		SELECT i.document_id, coalesce((SELECT max(a.number) FROM attempts a WHERE a.document_id = i.document_id), 0) + 1,
-			i.environment, i.taxpayer_id, 'submit', i.sent_sha256, cast($6 AS bigint), NULL, '', cast($7 AS text)
+			i.environment, i.taxpayer_id, 'submit', i.sent_sha256, cast(` + next(micros(at)) + ` AS bigint), NULL, '', cast(` + next(lostAttempt) + ` AS text)
 		FROM jobs j JOIN issued i ON i.document_id = j.document_id
-		WHERE j.environment = $1 AND j.taxpayer_id = $2 AND j.stage = 'submit' AND j.lease_until <= $3
-			AND i.environment = $1 AND i.taxpayer_id = $2 AND i.sequence_id = $4
-			AND (cast($5 AS text) = '' OR i.encf <= $5)
+		WHERE j.document_id IN (` + ids + `) AND j.stage = 'submit' AND i.sequence_id = ` + next(n.ID) + conditions + `
 			AND NOT EXISTS (SELECT 1 FROM attempts o WHERE o.document_id = i.document_id AND o.closed_at IS NULL)
-		ON CONFLICT DO NOTHING`, // a worker has opened one at the same moment
-		n.Environment, n.TaxpayerID, idle, n.ID, u.UpTo, micros(at), "the database may have lost the record of this attempt")
-	return tx.d.wrap("open lost attempts", err)
+		ON CONFLICT DO NOTHING` // a worker has opened one at the same moment
+	result, err := tx.q.ExecContext(ctx, text, args...)
+	if err != nil {
+		return 0, tx.d.wrap("open lost attempts", err)
+	}
+	opened, err := result.RowsAffected()
+	return opened, tx.d.wrap("open lost attempts", err)
 }
+
+const lostAttempt = "the database may have lost the record of this attempt"

@@ -27,7 +27,7 @@ func TestLostAttemptsAreOpenedOnce(t *testing.T) {
 			documents = append(documents, inv.DocumentID)
 			update(t, s, func(ctx context.Context, tx *store.Tx) error {
 				err := tx.Issue(ctx, store.Issued{
-					Scope: inv.Scope, RNC: "199000013", ENCF: encf, InvoiceID: inv.ID, DocumentID: inv.DocumentID, NumberRangeID: numbers.ID,
+					Scope: inv.Scope, RNC: "199000013", ENCF: encf, DocumentID: inv.DocumentID, NumberRangeID: numbers.ID,
 					SignedAt: noon, CreatedAt: noon, XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte{3},
 				})
 				if err != nil {
@@ -40,7 +40,9 @@ func TestLostAttemptsAreOpenedOnce(t *testing.T) {
 		}
 		opened := func(of store.NumberRange, u store.Unsent) (counts []int) {
 			t.Helper()
-			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.OpenLostAttempts(ctx, of, u, noon) })
+			if err := s.OpenLostAttempts(t.Context(), of, u, noon); err != nil {
+				t.Fatal(err)
+			}
 			for _, id := range documents {
 				attempts, err := s.Attempts(t.Context(), numbers.Scope, id)
 				if err != nil {
@@ -66,6 +68,37 @@ func TestLostAttemptsAreOpenedOnce(t *testing.T) {
 			if diff := cmp.Diff(step.want, opened(step.of, step.u)); diff != "" {
 				t.Errorf("%s: attempts of each document (-want +got):\n%s", step.name, diff)
 			}
+		}
+	})
+}
+
+// A backlog of any size gets its attempts in short transactions.
+// LOST_ATTEMPTS says how many documents wait.
+func TestLostAttemptsAreOpenedInBatches(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		s := storetest.Open(t, address, time.Now)
+		numbers := addNumberRange(t, s)
+		count := int64(sizeOf(t, "LOST_ATTEMPTS", 1200))
+		if err := s.ImportJobs(t.Context(), numbers.Scope, "submit", 1, count, noon); err != nil {
+			t.Fatal(err)
+		}
+		db := storetest.OpenSQL(t, address)
+		if _, err := db.ExecContext(t.Context(), `
+			INSERT INTO issued (environment, rnc, encf, taxpayer_id, document_id, sequence_id, certificate, number_state, security_code, buyer_rnc,
+				signed_at, created_at, xml_sha256, sent_sha256, xml)
+			SELECT environment, '199000013', 'E32' || substr(document_id, 27), taxpayer_id, document_id, '`+numbers.ID+`', '', 'issued', '', '', 0, 0, lease, lease, lease
+			FROM (SELECT environment, taxpayer_id, document_id, cast(lease AS `+map[bool]string{true: "bytea", false: "blob"}[s.Shared()]+`) AS lease FROM jobs) AS j`); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := s.OpenLostAttempts(t.Context(), numbers, store.Unsent{}, noon); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d documents, %s", count, time.Since(began))
+		var opened int64
+		if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM attempts WHERE closed_at IS NULL`).Scan(&opened); err != nil || opened != count {
+			t.Errorf("%d attempts are open, want %d (%v)", opened, count, err)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func TestLargeTextsAreReadAsTheyWereStored(t *testing.T) {
 				t.Fatal(err)
 			}
 			issued := store.Issued{
-				Scope: inv.Scope, RNC: "199000013", ENCF: "E32000000000" + string(rune('0'+n)), InvoiceID: inv.ID, DocumentID: inv.DocumentID, NumberRangeID: numbers.ID,
+				Scope: inv.Scope, RNC: "199000013", ENCF: "E32000000000" + string(rune('0'+n)), DocumentID: inv.DocumentID, NumberRangeID: numbers.ID,
 				SignedAt: noon, CreatedAt: noon, XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: text, Summary: text,
 			}
 			states, err := s.DocumentStates(t.Context(), inv.Environment, []string{inv.DocumentID})

@@ -27,7 +27,6 @@ const (
 type Issued struct {
 	Scope
 	RNC, ENCF     string
-	InvoiceID     string // only Issue and IssueAll use it, to find the invoice
 	DocumentID    string
 	NumberRangeID string
 	Certificate   string // SHA-256 of the certificate of the signature, in hexadecimal
@@ -55,32 +54,39 @@ func (i Issued) Sent() []byte {
 const issuedHead = `environment, rnc, encf, taxpayer_id, document_id, sequence_id, certificate, number_state, security_code, buyer_rnc,
 	signed_at, created_at, xml_sha256, sent_sha256`
 
-// Issue stores a signed document with its number, and sets the number of its invoice.
-// Only tests use it: IssueAll issues documents together with their numbers and jobs. The
-// error is ErrNumberUsed when another document has the number, and ErrNotFound when there
-// is no such invoice without a number.
+// Issue stores a signed document with its number, and shows the number. Only tests use it:
+// IssueAll issues documents together with their numbers and jobs. The error is
+// ErrNumberUsed when another document has the number, and ErrNotFound when there is no such
+// invoice without a number.
 func (tx *Tx) Issue(ctx context.Context, i Issued) error {
-	row, number := tx.d.issue(i)
-	if err := tx.changeOne(ctx, "issue", ErrNumberUsed, row); err != nil {
+	if err := tx.changeOne(ctx, "issue", ErrNumberUsed, tx.d.issue(i)); err != nil {
 		return err
 	}
-	return tx.changeOne(ctx, "issue", ErrNotFound, number)
+	return tx.changeOne(ctx, "issue", ErrNotFound, showNumber(i))
 }
 
-// issue returns the statements that store the document and set the number of its
-// invoice.
-func (d *dialect) issue(i Issued) (row, number statement) {
+// issue returns the statement that stores the document.
+func (d *dialect) issue(i Issued) statement {
 	return statement{`
 		INSERT INTO issued (` + issuedHead + `, xml, summary)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		ON CONFLICT DO NOTHING`, []any{
-			string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, i.DocumentID, i.NumberRangeID, i.Certificate, string(NumberIssued), i.SecurityCode, i.BuyerRNC,
-			micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, d.compressed(i.XML), optionalBytes(d.compressed(i.Summary)),
-		}}, statement{`
-		UPDATE invoices SET encf = $5
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND document_id = $4 AND encf IS NULL`, []any{
-			string(i.Environment), i.TaxpayerID, i.InvoiceID, i.DocumentID, i.ENCF,
-		}}
+		string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, i.DocumentID, i.NumberRangeID, i.Certificate, string(NumberIssued), i.SecurityCode, i.BuyerRNC,
+		micros(i.SignedAt), micros(i.CreatedAt), i.XMLDigest, i.SentDigest, d.compressed(i.XML), optionalBytes(d.compressed(i.Summary)),
+	}}
+}
+
+// ShowNumber sets the number of the document's invoice: from its commit on, integrators,
+// people and buyers can see the number. A copy of the database from before may have lost
+// it, so the witness must know it first. A number that is shown already stays.
+func (b *Batch) ShowNumber(i Issued) *Batch { return b.add(showNumber(i), nil) }
+
+func showNumber(i Issued) statement {
+	return statement{`
+		UPDATE invoices SET encf = $4
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 AND encf IS NULL`, []any{
+		string(i.Environment), i.TaxpayerID, i.DocumentID, i.ENCF,
+	}}
 }
 
 // An Issuance is a signed document and its job.
@@ -102,15 +108,15 @@ func (e *NotIssuedError) Error() string { return e.Err.Error() }
 func (e *NotIssuedError) Unwrap() error { return e.Err }
 
 // IssueAll takes the next numbers of a range and stores the documents that were signed
-// with them, in that order, in one transaction. Each job moves to the stage, and its
-// lease lasts until the given moment. The error is ErrNumbersTaken, or a NotIssuedError
+// with them, in that order, in one transaction. The numbers are not shown yet: see
+// ShowNumber. Each job moves to the stage, and its lease lasts until the given moment. The error is ErrNumbersTaken, or a NotIssuedError
 // with ErrLeaseLost or ErrNumberUsed; then nothing is stored.
 //
 // The range must have been read from the database on the given timeline. When the
 // transaction runs on another one, the error is ErrNumbersTaken: the database failed
 // over since, and may lack numbers that were sent. An empty timeline is not compared.
 func (s *Store) IssueAll(ctx context.Context, timeline string, sequence NumberRange, all []Issuance, stage string, until time.Time) error {
-	const each = 3
+	const each = 2
 	statements := make([]statement, 1, 1+each*len(all))
 	statements[0] = takeNumbers(sequence, int64(len(all)))
 	if timeline != "" && s.d.timelineText != "" {
@@ -118,8 +124,7 @@ func (s *Store) IssueAll(ctx context.Context, timeline string, sequence NumberRa
 		statements[0] = statement{statements[0].text + ` AND ` + s.d.timelineText + ` = $` + strconv.Itoa(len(args)), args}
 	}
 	for _, one := range all {
-		row, number := s.d.issue(one.Issued)
-		statements = append(statements, carryJob(one.Job, stage, until), row, number)
+		statements = append(statements, numberJob(one.Job, stage, one.ENCF, until), s.d.issue(one.Issued))
 	}
 	err := s.batch(ctx, statements, func(rows []int64) error {
 		if rows[0] == 0 {
@@ -130,7 +135,7 @@ func (s *Store) IssueAll(ctx context.Context, timeline string, sequence NumberRa
 			switch {
 			case changed[0] == 0:
 				return &NotIssuedError{i, ErrLeaseLost}
-			case changed[1] == 0, changed[2] == 0:
+			case changed[1] == 0:
 				return &NotIssuedError{i, ErrNumberUsed}
 			}
 		}
@@ -175,6 +180,13 @@ func (b *Batch) SettleNumber(i Issued, state NumberState) *Batch {
 		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id = $4`, []any{
 		string(i.Environment), i.RNC, i.ENCF, i.TaxpayerID, string(state),
 	}}, nil)
+}
+
+// HasIssued reports whether a document of the environment has a number.
+func (r reader) HasIssued(ctx context.Context, env fiscal.Environment) (bool, error) {
+	var one int64
+	err := r.q.QueryRowContext(ctx, `SELECT 1 FROM issued WHERE environment = $1 LIMIT 1`, env).Scan(&one)
+	return r.rowExists("find issued documents", err)
 }
 
 // HighestSent returns the highest number of an RNC between from and to for which there

@@ -49,6 +49,13 @@ func carryJob(j Job, stage string, until time.Time) statement {
 		UPDATE jobs SET stage = $6, attempt = 1, lease_until = $7, last_error = '' ` + whereJobHeld, j.heldArgs(stage, micros(until))}
 }
 
+// numberJob is carryJob for the stage that sends a document under its new number. The
+// number is the document's turn: see ToSendBefore.
+func numberJob(j Job, stage, encf string, until time.Time) statement {
+	return statement{`
+		UPDATE jobs SET stage = $6, attempt = 1, lease_until = $7, last_error = '', turn = $8 ` + whereJobHeld, j.heldArgs(stage, micros(until), encf)}
+}
+
 // MoveJob moves a job to its next stage, due at runAt, and gives up the lease. The
 // commit of this and of every other write of a job returns ErrLeaseLost when another
 // worker has the job, or when the job is at another stage than j.

@@ -14,17 +14,38 @@ import (
 type Node struct {
 	ID          string
 	Environment fiscal.Environment
-	HasWitness  bool // it records the numbers that it sends outside of the database
+	HasWitness  bool // it records the numbers that it shows and sends outside of the database
 	SeenAt      time.Time
+	Witness     string // the name of its witness; empty: the node is of an earlier release
+	// Timeline is that of the database on which the node has reported what its witness
+	// knows, see ReportSeen; empty: none, or it cannot be known.
+	Timeline string
 }
 
 // RecordHeartbeat records that a node is alive.
 func (tx *Tx) RecordHeartbeat(ctx context.Context, n Node) error {
 	_, err := tx.q.ExecContext(ctx, `
-		INSERT INTO nodes (id, environment, has_witness, seen_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (id) DO UPDATE SET has_witness = excluded.has_witness, seen_at = excluded.seen_at`,
-		n.ID, n.Environment, oneIf(n.HasWitness), micros(n.SeenAt))
+		INSERT INTO nodes (id, environment, has_witness, seen_at, witness, timeline) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (id) DO UPDATE SET has_witness = excluded.has_witness, seen_at = excluded.seen_at,
+			witness = excluded.witness, timeline = excluded.timeline`,
+		n.ID, n.Environment, oneIf(n.HasWitness), micros(n.SeenAt), n.Witness, n.Timeline)
 	return tx.d.wrap("record heartbeat", err)
+}
+
+// Nodes lists the nodes of an environment that have a witness.
+func (r reader) Nodes(ctx context.Context, env fiscal.Environment) ([]Node, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT id, seen_at, witness, timeline FROM nodes WHERE environment = $1 AND has_witness = 1 ORDER BY id`, env)
+	if err != nil {
+		return nil, r.d.wrap("list nodes", err)
+	}
+	return collect(r.d, "list nodes", rows, func(row row) (Node, error) {
+		n := Node{Environment: env, HasWitness: true}
+		var seen int64
+		err := row.Scan(&n.ID, &seen, &n.Witness, &n.Timeline)
+		n.SeenAt = fromMicros(seen)
+		return n, err
+	})
 }
 
 // DeleteNodes deletes a node, and the nodes whose last heartbeat was before the given

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -27,6 +28,7 @@ type NumberRange struct {
 	Expires           fiscal.Date // zero: never
 	FencedAt          time.Time   // zero: not fenced; a fenced range gives no numbers until it is released
 	CreatedAt         time.Time
+	Seen              int64 // the highest number of a fenced range that a witness has reported, or UnknownSeen
 }
 
 // Left returns how many numbers are left.
@@ -37,7 +39,7 @@ func (n NumberRange) Expired(day fiscal.Date) bool {
 	return !n.Expires.IsZero() && n.Expires.Before(day)
 }
 
-const numberRangeColumns = `id, environment, taxpayer_id, ecf_type, first_number, last_number, next_number, expires, fenced_at, created_at`
+const numberRangeColumns = `id, environment, taxpayer_id, ecf_type, first_number, last_number, next_number, expires, fenced_at, created_at, seen_number`
 
 // AddNumberRange stores a range. The error is ErrNotFound when there is no such
 // taxpayer, and ErrOverlap when a taxpayer with the same RNC has a range with one of its
@@ -63,8 +65,8 @@ func (tx *Tx) AddNumberRange(ctx context.Context, n NumberRange) error {
 		return ErrOverlap
 	}
 	_, err = tx.q.ExecContext(ctx, `
-		INSERT INTO sequences (`+numberRangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		n.ID, n.Environment, n.TaxpayerID, n.Type, n.First, n.Last, n.Next, n.Expires.String(), optionalMicros(n.FencedAt), micros(n.CreatedAt))
+		INSERT INTO sequences (`+numberRangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		n.ID, n.Environment, n.TaxpayerID, n.Type, n.First, n.Last, n.Next, n.Expires.String(), optionalMicros(n.FencedAt), micros(n.CreatedAt), n.Seen)
 	if err != nil {
 		return tx.d.wrap("add number range", err)
 	}
@@ -119,7 +121,7 @@ func scanNumberRange(r row) (NumberRange, error) {
 	var expires string
 	var fenced sql.NullInt64
 	var created int64
-	err := r.Scan(&n.ID, &n.Environment, &n.TaxpayerID, &n.Type, &n.First, &n.Last, &n.Next, &expires, &fenced, &created)
+	err := r.Scan(&n.ID, &n.Environment, &n.TaxpayerID, &n.Type, &n.First, &n.Last, &n.Next, &expires, &fenced, &created, &n.Seen)
 	if err != nil {
 		return NumberRange{}, err
 	}
@@ -143,7 +145,7 @@ func takeNumbers(n NumberRange, count int64) statement {
 	return statement{`
 		UPDATE sequences SET next_number = next_number + cast($5 AS bigint)
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4
-			AND next_number + cast($5 AS bigint) <= last_number + 1 AND fenced_at IS NULL`, []any{
+			AND next_number + cast($5 AS bigint) <= last_number + 1 AND fenced_at IS NULL AND seen_number < next_number`, []any{
 		string(n.Environment), n.TaxpayerID, n.ID, n.Next, count,
 	}}
 }
@@ -171,18 +173,34 @@ func (tx *Tx) FenceBehind(ctx context.Context, n NumberRange, mark int64, at tim
 	return true, tx.Audit(ctx, n.change("sequence.fence", nil, map[string]any{"fenced_at": auditTime(at), "behind": mark}))
 }
 
+// UnknownSeen is the Seen of a range of which a witness cannot say how far it was seen.
+const UnknownSeen = math.MaxInt64
+
+// ReportSeen stores the highest number of a range that a witness knows, or UnknownSeen, where
+// it is higher than what the database knows: numbers up to it were seen and are not issued
+// again.
+func (tx *Tx) ReportSeen(ctx context.Context, n NumberRange, seen int64) error {
+	_, err := tx.change(ctx, "report seen numbers", statement{`
+		UPDATE sequences SET seen_number = $4
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND seen_number < $4 AND next_number <= $4`, []any{
+		string(n.Environment), n.TaxpayerID, n.ID, seen,
+	}})
+	return err
+}
+
 // ReleaseNumberRange releases a fenced range and sets its next number. The error is
-// ErrNumbersTaken when another transaction released or fenced it after it was read.
+// ErrNumbersTaken when another transaction released or fenced it after it was read, or a
+// witness has reported a number since.
 func (tx *Tx) ReleaseNumberRange(ctx context.Context, n NumberRange, next int64) error {
 	err := tx.changeOne(ctx, "release number range", ErrNumbersTaken, statement{`
-		UPDATE sequences SET fenced_at = NULL, next_number = $6
-		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4 AND fenced_at = $5`, []any{
-		string(n.Environment), n.TaxpayerID, n.ID, n.Next, micros(n.FencedAt), next,
+		UPDATE sequences SET fenced_at = NULL, next_number = $6, seen_number = 0
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND next_number = $4 AND fenced_at = $5 AND seen_number = $7`, []any{
+		string(n.Environment), n.TaxpayerID, n.ID, n.Next, micros(n.FencedAt), next, n.Seen,
 	}})
 	if err != nil {
 		return err
 	}
 	after := n
-	after.Next, after.FencedAt = next, time.Time{}
+	after.Next, after.FencedAt, after.Seen = next, time.Time{}, 0
 	return tx.Audit(ctx, n.change("sequence.release", n.auditFields(), after.auditFields()))
 }

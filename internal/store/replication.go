@@ -45,6 +45,13 @@ func (s *Store) Timeline(ctx context.Context) (string, error) {
 	return name, s.d.wrap("read the timeline", err)
 }
 
+// DatabaseID returns the random name that the database has from its creation on. A restored
+// copy has the same name.
+func (r reader) DatabaseID(ctx context.Context) (id string, err error) {
+	err = r.q.QueryRowContext(ctx, `SELECT id FROM database_identity`).Scan(&id)
+	return id, r.d.wrap("read the name of the database", err)
+}
+
 func sqliteTimeline(ctx context.Context, q querier) (name string, err error) {
 	err = q.QueryRowContext(ctx, `SELECT id FROM database_identity`).Scan(&name)
 	return name, err

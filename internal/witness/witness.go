@@ -1,7 +1,7 @@
-// Package witness keeps the highest number of each number range that was sent to
-// the tax authority, in a file outside the database. After a restore from an older
-// copy, the database does not know the numbers that were sent since; the witness
-// does. Package fence decides what to do about them.
+// Package witness keeps, in a file outside the database, the highest number of each
+// number range that anybody may have seen, and the highest one that was sent to the tax
+// authority. After a restore from an older copy, the database does not know the numbers
+// that were used since; the witness does. Package fence decides what to do about them.
 //
 // The file consists of lines of text, each with a checksum. Lines are only appended; the
 // second one has the length of the file and is overwritten. Several processes on one
@@ -10,12 +10,14 @@ package witness
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,17 +29,25 @@ import (
 // a crash or of a file that was cut; only the first is harmless, and they look the same.
 var ErrDamaged = errors.New("witness: the file is damaged")
 
+// ErrOtherDatabase means that the file belongs to another database: its marks say nothing
+// about the numbers of this one.
+var ErrOtherDatabase = errors.New("witness: the file belongs to another database")
+
 // Range is a range of numbers of one RNC and one document type.
 type Range struct {
 	RNC, Type   string
 	First, Last int64
 }
 
-// Mark is the knowledge about the sent numbers of a range.
+// Mark is the knowledge about the used numbers of a range.
 type Mark struct {
-	// Number is the highest number that was sent, 0 when none was.
-	Number int64
-	// Unknown is true when higher numbers may have been sent: the file was created
+	// Seen is the highest number that anybody may have seen, in an answer, on a page, in
+	// an event or at the authority; 0 when there is none. It is never below Sent. Earlier
+	// releases recorded only what was sent.
+	Seen int64
+	// Sent is the highest number that was sent to the authority, 0 when none was.
+	Sent int64
+	// Unknown is true when higher numbers may have been used: the file was created
 	// after an earlier one was lost, and the range was not settled since.
 	Unknown bool
 }
@@ -57,7 +67,7 @@ type entry struct {
 
 // File is an open witness. It is safe for concurrent use.
 type File struct {
-	path, name string
+	path, name, database string
 
 	batchMu sync.Mutex // guards next and durable
 	next    *batch
@@ -74,6 +84,7 @@ type File struct {
 	info     os.FileInfo
 	offset   int64
 	doubtful bool
+	labels   map[string]string
 	entries  map[owner]map[int64]entry
 }
 
@@ -88,27 +99,123 @@ type batch struct {
 }
 
 // Create creates the file and opens it. The name is that of the environment that the
-// file belongs to; Open checks it. With inDoubt, numbers may have been sent that the
-// new file does not know: every range is unknown until it is settled. When the file
-// exists, Create opens it and does not change it.
-func Create(path, name string, inDoubt bool) (*File, error) {
+// file belongs to, and database that of its database; Open checks them. With inDoubt,
+// numbers may have been used that the new file does not know: every range is unknown until
+// it is settled. When the file exists, Create opens it and does not change it.
+func Create(path, name, database string, inDoubt bool) (*File, error) {
 	if err := atomicfile.Create(path, withLength(header(name, inDoubt), "")); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("witness: create: %w", err)
 	}
-	return Open(path, name)
+	return Open(path, name, database)
 }
 
-// Open opens the file. It fails with fs.ErrNotExist when there is no file, and with
-// ErrDamaged when the file cannot be trusted.
-func Open(path, name string) (*File, error) {
-	f := &File{
-		path: path, name: name, next: &batch{}, durable: make(map[key]int64), broken: make(chan struct{}),
-		sync: (*os.File).Sync, entries: make(map[owner]map[int64]entry),
+// Open opens the file. It fails with fs.ErrNotExist when there is no file, with
+// ErrDamaged when the file cannot be trusted, and with ErrOtherDatabase when it belongs to
+// another database.
+func Open(path, name, database string) (*File, error) {
+	f := newFile(path, name, database)
+	err := f.open()
+	if err == nil {
+		err = f.label()
 	}
-	if err := f.open(); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+func newFile(path, name, database string) *File {
+	return &File{
+		path: path, name: name, database: database, next: &batch{}, durable: make(map[key]int64), broken: make(chan struct{}),
+		sync: (*os.File).Sync, labels: make(map[string]string), entries: make(map[owner]map[int64]entry),
+	}
+}
+
+// label gives a file its own name and that of its database, unless it has them.
+func (f *File) label() error {
+	f.readMu.Lock()
+	id, database := f.labels[labelWitness], f.labels[labelDatabase]
+	f.readMu.Unlock()
+	var missing []record
+	if database == "" {
+		missing = append(missing, newLabel(labelDatabase, f.database))
+	}
+	if id == "" {
+		missing = append(missing, newLabel(labelWitness, rand.Text()))
+	}
+	if len(missing) > 0 {
+		if err := f.add(missing...); err != nil {
+			return err
+		}
+		f.readMu.Lock()
+		err := f.refresh()
+		database = f.labels[labelDatabase]
+		f.readMu.Unlock()
+		if err != nil {
+			return fmt.Errorf("witness: open: %w", err)
+		}
+	}
+	if database != f.database {
+		return ErrOtherDatabase
+	}
+	return nil
+}
+
+// Adopt opens the file of another database for this one. The numbers stay: they are those
+// of an RNC, in whatever database. With inDoubt, every range is unknown until it is settled.
+func Adopt(path, name, database string, inDoubt bool) (*File, error) {
+	f := newFile(path, name, database)
+	err := f.open()
+	if err == nil {
+		err = f.adopt(inDoubt)
+	}
+	if err == nil {
+		err = f.label()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// adopt replaces the file with one that has the numbers and no labels.
+func (f *File) adopt(inDoubt bool) error {
+	f.writeMu.Lock()
+	defer f.writeMu.Unlock()
+	if err := f.lockFile(); err != nil {
+		return fmt.Errorf("witness: adopt: %w", err)
+	}
+	defer f.unlockFile()
+	f.readMu.Lock()
+	defer f.readMu.Unlock()
+	if err := f.refresh(); err != nil {
+		return fmt.Errorf("witness: adopt: %w", err)
+	}
+	f.doubtful = f.doubtful || inDoubt
+	clear(f.labels)
+	for o, list := range f.entries {
+		if _, _, ok := (record{key: key{rnc: o.rnc}}).label(); ok {
+			for first := range list {
+				delete(f.durable, key{o.rnc, o.kind, first})
+			}
+			delete(f.entries, o)
+			continue
+		}
+		for first, e := range list {
+			list[first] = entry{number: e.number}
+		}
+	}
+	if err := f.compact(); err != nil {
+		return fmt.Errorf("witness: adopt: %w", err)
+	}
+	return nil
+}
+
+// ID returns the random name of the file. A new file has another one.
+func (f *File) ID() string {
+	f.readMu.Lock()
+	defer f.readMu.Unlock()
+	return f.labels[labelWitness]
 }
 
 func (f *File) open() error {
@@ -157,28 +264,43 @@ func (f *File) Close() error {
 // end: a second fsync can report success for data that is lost.
 func (f *File) Broken() <-chan struct{} { return f.broken }
 
-// Raise records that a number of a range is about to be sent, and returns when the
-// record is durable. Concurrent calls share one fsync. Raise writes nothing when the
+// RaiseSeen records that a number of a range is about to become visible, and returns when
+// the record is durable. Concurrent calls share one fsync. RaiseSeen writes nothing when the
 // same or a higher number is already durable.
-func (f *File) Raise(r Range, number int64) error { return f.add(record{verbSent, r.key(), number}) }
+func (f *File) RaiseSeen(r Range, number int64) error {
+	return f.add(record{verbSent, r.seenKey(), number})
+}
+
+// RaiseSent records that a number of a range is about to be sent, and so to become visible,
+// as RaiseSeen does.
+func (f *File) RaiseSent(r Range, number int64) error {
+	return f.add(record{verbSent, r.key(), number}, record{verbSent, r.seenKey(), number})
+}
 
 // Settle records that every number of a range up to this one is accounted for and
-// that no higher number was sent. The range is then no longer unknown.
+// that no higher number was used. The range is then no longer unknown.
 func (f *File) Settle(r Range, number int64) error {
-	return f.add(record{verbSettled, r.key(), number})
+	mark, err := f.Mark(r)
+	if err != nil {
+		return err
+	}
+	return f.add(record{verbSettled, r.key(), mark.Sent}, record{verbSent, r.seenKey(), number})
 }
 
 func (r Range) key() key { return key{r.RNC, r.Type, r.First} }
 
-// add puts a record into the next batch and returns when the batch is durable.
-func (f *File) add(r record) error {
+func (r Range) seenKey() key { return key{r.RNC, seenKind(r.Type), r.First} }
+
+// add puts records into the next batch and returns when the batch is durable.
+func (f *File) add(records ...record) error {
 	f.batchMu.Lock()
-	if r.verb == verbSent && f.durable[r.key] >= r.number {
+	records = slices.DeleteFunc(records, func(r record) bool { return r.verb == verbSent && f.durable[r.key] >= r.number })
+	if len(records) == 0 {
 		f.batchMu.Unlock()
 		return nil
 	}
 	mine := f.next
-	mine.records = append(mine.records, r)
+	mine.records = append(mine.records, records...)
 	f.batchMu.Unlock()
 
 	f.writeMu.Lock()
@@ -306,35 +428,6 @@ func (f *File) checkTail() (int64, error) {
 	return info.Size(), err
 }
 
-// Doubt records that numbers may have been sent that this file does not know: every
-// range is unknown until it is settled again. The known numbers stay.
-func (f *File) Doubt() error {
-	f.writeMu.Lock()
-	defer f.writeMu.Unlock()
-	if f.failed != nil {
-		return fmt.Errorf("witness: doubt: %w", f.failed)
-	}
-	if err := f.lockFile(); err != nil {
-		return fmt.Errorf("witness: doubt: %w", err)
-	}
-	defer f.unlockFile()
-	f.readMu.Lock()
-	defer f.readMu.Unlock()
-	if err := f.refresh(); err != nil {
-		return fmt.Errorf("witness: doubt: %w", err)
-	}
-	f.doubtful = true
-	for _, list := range f.entries {
-		for first, e := range list {
-			list[first] = entry{number: e.number}
-		}
-	}
-	if err := f.compact(); err != nil {
-		return fmt.Errorf("witness: doubt: %w", err)
-	}
-	return nil
-}
-
 // Mark returns the knowledge about a range, including the records of other processes.
 // It counts the numbers of every range of the same RNC and type, so that a range
 // that was removed and added again keeps its mark.
@@ -344,15 +437,23 @@ func (f *File) Mark(r Range) (Mark, error) {
 	if err := f.refresh(); err != nil {
 		return Mark{}, fmt.Errorf("witness: read: %w", err)
 	}
-	list := f.entries[owner{r.RNC, r.Type}]
-	m := Mark{Unknown: f.doubtful && !list[r.First].settled}
-	for first, e := range list {
-		// A range gives out its numbers in order: all up to the highest were sent.
+	m := Mark{
+		Sent: f.highest(r, r.Type), Seen: f.highest(r, seenKind(r.Type)),
+		Unknown: f.doubtful && !f.entries[owner{r.RNC, r.Type}][r.First].settled,
+	}
+	m.Seen = max(m.Seen, m.Sent)
+	return m, nil
+}
+
+// highest returns the highest number of a range among the entries of a kind.
+func (f *File) highest(r Range, kind string) (number int64) {
+	for first, e := range f.entries[owner{r.RNC, kind}] {
+		// A range gives out its numbers in order: all up to the highest were used.
 		if first <= r.Last && e.number >= r.First {
-			m.Number = max(m.Number, min(e.number, r.Last))
+			number = max(number, min(e.number, r.Last))
 		}
 	}
-	return m, nil
+	return number
 }
 
 // refresh reads the records that were appended since the last call.
@@ -408,6 +509,9 @@ func (f *File) apply(line string, first bool) error {
 	r, err := parseRecord(line)
 	if err != nil {
 		return err
+	}
+	if name, value, ok := r.label(); ok && f.labels[name] == "" {
+		f.labels[name] = value
 	}
 	o := owner{r.rnc, r.kind}
 	if f.entries[o] == nil {

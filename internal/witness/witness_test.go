@@ -26,12 +26,12 @@ func TestMain(m *testing.M) {
 
 // raiseInChild raises every third number of a range in a child process.
 func raiseInChild(path string) int {
-	f, err := Open(path, "test")
+	f, err := Open(path, "test", "db")
 	if err != nil {
 		return 1
 	}
 	for n := int64(1); n <= 300; n += 3 {
-		if f.Raise(credit, n) != nil {
+		if f.RaiseSent(credit, n) != nil {
 			return 1
 		}
 	}
@@ -46,7 +46,7 @@ var (
 func create(t *testing.T, inDoubt bool) (*File, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "witness")
-	f, err := Create(path, "test", inDoubt)
+	f, err := Create(path, "test", "db", inDoubt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func create(t *testing.T, inDoubt bool) (*File, string) {
 
 func reopen(t *testing.T, path string) *File {
 	t.Helper()
-	f, err := Open(path, "test")
+	f, err := Open(path, "test", "db")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func reopen(t *testing.T, path string) *File {
 
 func raise(t *testing.T, f *File, r Range, n int64) {
 	t.Helper()
-	if err := f.Raise(r, n); err != nil {
+	if err := f.RaiseSent(r, n); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -87,17 +87,17 @@ func TestMarkIsTheHighestNumber(t *testing.T) {
 	}
 	raise(t, f, consumer, 2)
 	for _, f := range []*File{f, reopen(t, path)} {
-		want(t, f, credit, Mark{Number: 7})
-		want(t, f, consumer, Mark{Number: 2})
+		want(t, f, credit, Mark{Seen: 7, Sent: 7})
+		want(t, f, consumer, Mark{Seen: 2, Sent: 2})
 		want(t, f, Range{"101000000", "31", 1, 1000}, Mark{})
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if _, err := Open(path, "other"); !errors.Is(err, ErrDamaged) {
+	if _, err := Open(path, "other", "db"); !errors.Is(err, ErrDamaged) {
 		t.Errorf("the witness of another environment: %v", err)
 	}
-	if _, err := Open(path+"x", "test"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(path+"x", "test", "db"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -110,7 +110,7 @@ func TestMarkCountsOverlappingRanges(t *testing.T) {
 	for _, tt := range []struct{ first, last, number int64 }{
 		{101, 500, 150}, {1, 1000, 150}, {1, 120, 120}, {140, 160, 150}, {1, 100, 0}, {151, 200, 0},
 	} {
-		want(t, f, Range{"199000013", "31", tt.first, tt.last}, Mark{Number: tt.number})
+		want(t, f, Range{"199000013", "31", tt.first, tt.last}, Mark{Seen: tt.number, Sent: tt.number})
 	}
 }
 
@@ -118,20 +118,20 @@ func TestSettleEndsTheDoubt(t *testing.T) {
 	t.Parallel()
 	f, path := create(t, true)
 	raise(t, f, credit, 4)
-	want(t, f, credit, Mark{4, true})
+	want(t, f, credit, Mark{Seen: 4, Sent: 4, Unknown: true})
 	if err := f.Settle(credit, 9); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range []*File{f, reopen(t, path)} {
-		want(t, f, credit, Mark{9, false})
-		want(t, f, consumer, Mark{0, true})
+		want(t, f, credit, Mark{Seen: 9, Sent: 4})
+		want(t, f, consumer, Mark{Unknown: true})
 	}
-	again, err := Create(path, "test", false) // opens the existing file
+	again, err := Create(path, "test", "db", false) // opens the existing file
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = again.Close() }()
-	want(t, again, consumer, Mark{0, true})
+	want(t, again, consumer, Mark{Unknown: true})
 }
 
 // A file that was cut looks like one whose last write was interrupted. Neither is
@@ -143,10 +143,10 @@ func TestAnIncompleteRecordIsDamage(t *testing.T) {
 		f, path := create(t, false)
 		raise(t, f, credit, 7)
 		add(t, path, whole[:cut])
-		if err := f.Raise(credit, 9); !errors.Is(err, ErrDamaged) {
+		if err := f.RaiseSent(credit, 9); !errors.Is(err, ErrDamaged) {
 			t.Errorf("Raise after %d bytes of a record: %v, want ErrDamaged", cut, err)
 		}
-		if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
+		if _, err := Open(path, "test", "db"); !errors.Is(err, ErrDamaged) {
 			t.Errorf("Open with %d bytes of a record: %v, want ErrDamaged", cut, err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestAnIncompleteRecordIsDamage(t *testing.T) {
 		if err := os.Truncate(path, info.Size()-cut-1); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
+		if _, err := Open(path, "test", "db"); !errors.Is(err, ErrDamaged) {
 			t.Errorf("Open of a file without its last %d bytes: %v, want ErrDamaged", cut+1, err)
 		}
 	}
@@ -177,23 +177,25 @@ func TestMissingRecordsAreDamage(t *testing.T) {
 		if err := os.WriteFile(path, cutRecords(t, path, missing), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Raise(credit, 9); !errors.Is(err, ErrDamaged) {
+		if err := f.RaiseSent(credit, 9); !errors.Is(err, ErrDamaged) {
 			t.Errorf("Raise without the last %d records: %v, want ErrDamaged", missing, err)
 		}
-		if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
+		if _, err := Open(path, "test", "db"); !errors.Is(err, ErrDamaged) {
 			t.Errorf("Open without the last %d records: %v, want ErrDamaged", missing, err)
 		}
 	}
 	f, path := create(t, false)
 	raise(t, f, credit, 1)
-	if err := f.Doubt(); err != nil { // writes a new file
+	f, err := Adopt(path, "test", "other", true) // writes a new file
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = f.Close() }()
 	raise(t, f, credit, 2)
 	if err := os.WriteFile(path, cutRecords(t, path, 2), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
+	if _, err := Open(path, "test", "other"); !errors.Is(err, ErrDamaged) {
 		t.Errorf("Open of a new file that was cut: %v, want ErrDamaged", err)
 	}
 }
@@ -218,9 +220,9 @@ func TestMoreRecordsThanTheLengthAreNoDamage(t *testing.T) {
 	f, path := create(t, false)
 	raise(t, f, credit, 1)
 	add(t, path, record{verbSent, credit.key(), 5}.line())
-	want(t, reopen(t, path), credit, Mark{Number: 5})
+	want(t, reopen(t, path), credit, Mark{Seen: 5, Sent: 5})
 	raise(t, f, credit, 6)
-	want(t, reopen(t, path), credit, Mark{Number: 6})
+	want(t, reopen(t, path), credit, Mark{Seen: 6, Sent: 6})
 }
 
 // A file of an earlier program has no line with the length, or has it as a record after
@@ -236,12 +238,12 @@ func TestAFileOfAnEarlierProgramGetsItsLength(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := reopen(t, path)
-		want(t, f, credit, Mark{Number: 8})
+		want(t, f, credit, Mark{Seen: 8, Sent: 8})
 		raise(t, f, credit, 9)
 		if err := os.WriteFile(path, cutRecords(t, path, 1), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path, "test"); !errors.Is(err, ErrDamaged) {
+		if _, err := Open(path, "test", "db"); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: Open of the file after a cut: %v, want ErrDamaged", name, err)
 		}
 	}
@@ -251,28 +253,96 @@ func TestAFileOfAnEarlierProgramGetsItsLength(t *testing.T) {
 	}
 }
 
-func TestDoubtMakesEveryRangeUnknownUntilItIsSettled(t *testing.T) {
+// A number that was seen and not sent raises only the mark of seen numbers. Settle does not
+// say that something was sent.
+func TestSeenNumbersAreNotSent(t *testing.T) {
 	t.Parallel()
 	f, path := create(t, false)
-	other := reopen(t, path) // another process
+	for _, n := range []int64{5, 4} {
+		if err := f.RaiseSeen(credit, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raise(t, f, credit, 2)
+	for _, f := range []*File{f, reopen(t, path)} {
+		want(t, f, credit, Mark{Seen: 5, Sent: 2})
+	}
+	if err := f.Settle(credit, 8); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*File{f, reopen(t, path)} {
+		want(t, f, credit, Mark{Seen: 8, Sent: 2})
+		want(t, f, Range{"199000013", "31", 1, 6}, Mark{Seen: 6, Sent: 2})
+	}
+}
+
+// The file of another database is refused. Adopt keeps its numbers, because they are those
+// of an RNC, and every range is unknown until it is settled.
+func TestAFileOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	f, path := create(t, false)
 	raise(t, f, credit, 7)
 	if err := f.Settle(credit, 8); err != nil {
 		t.Fatal(err)
 	}
-	want(t, other, credit, Mark{Number: 8})
-	if err := f.Doubt(); err != nil {
+	id := f.ID()
+	if id == "" || reopen(t, path).ID() != id {
+		t.Errorf("the name of the file is %q and %q", id, reopen(t, path).ID())
+	}
+	if _, err := Open(path, "test", "other"); !errors.Is(err, ErrOtherDatabase) {
+		t.Fatalf("Open for another database: %v, want ErrOtherDatabase", err)
+	}
+	adopted, err := Adopt(path, "test", "other", true)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []*File{f, other, reopen(t, path)} {
-		want(t, f, credit, Mark{8, true})
-		want(t, f, consumer, Mark{0, true})
+	defer func() { _ = adopted.Close() }()
+	if adopted.ID() == id || adopted.ID() == "" {
+		t.Errorf("the adopted file has the name %q", adopted.ID())
 	}
-	raise(t, other, credit, 9)
-	if err := f.Settle(credit, 12); err != nil {
+	want(t, adopted, credit, Mark{Seen: 8, Sent: 7, Unknown: true})
+	want(t, adopted, consumer, Mark{Unknown: true})
+	if err := adopted.Settle(credit, 12); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []*File{f, other, reopen(t, path)} {
-		want(t, f, credit, Mark{12, false})
+	again, err := Open(path, "test", "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close() }()
+	want(t, again, credit, Mark{Seen: 12, Sent: 7})
+	if _, err := Open(path, "test", "db"); !errors.Is(err, ErrOtherDatabase) {
+		t.Errorf("Open for the database of before: %v, want ErrOtherDatabase", err)
+	}
+}
+
+// A file of an earlier release has neither seen numbers nor names. An earlier program can
+// read the records of this one.
+func TestAFileOfAnEarlierRelease(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "witness")
+	text := withLength(header("test", false), record{verbSent, credit.key(), 7}.line()+record{verbSettled, consumer.key(), 3}.line())
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := reopen(t, path)
+	want(t, f, credit, Mark{Seen: 7, Sent: 7})
+	want(t, f, consumer, Mark{Seen: 3, Sent: 3})
+	if f.ID() == "" {
+		t.Error("the file got no name")
+	}
+	if err := f.RaiseSeen(credit, 9); err != nil {
+		t.Fatal(err)
+	}
+	want(t, reopen(t, path), credit, Mark{Seen: 9, Sent: 7})
+	lines, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(strings.TrimSuffix(string(lines), "\n"), "\n")[1:] {
+		if r, err := parseRecord(line); err != nil || r.verb != verbSent && r.verb != verbSettled {
+			t.Errorf("%q is no record of the first form: %v", line, err)
+		}
 	}
 }
 
@@ -307,7 +377,7 @@ func TestDamageIsReported(t *testing.T) {
 		if err := os.WriteFile(other, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(other, "test"); !errors.Is(err, ErrDamaged) {
+		if _, err := Open(other, "test", "db"); !errors.Is(err, ErrDamaged) {
 			t.Errorf("byte %d: %v", at, err)
 		}
 	}
@@ -324,7 +394,7 @@ func TestDamageIsReported(t *testing.T) {
 				t.Errorf("%s: Mark does not report it", name)
 			}
 		}
-		if _, err := Open(path, "test"); err == nil {
+		if _, err := Open(path, "test", "db"); err == nil {
 			t.Errorf("%s: Open does not report it", name)
 		}
 	}
@@ -347,7 +417,7 @@ func TestConcurrentCallsShareAnFsync(t *testing.T) {
 	var callers sync.WaitGroup
 	call := func(n int64) {
 		callers.Go(func() {
-			if err := f.Raise(credit, n); err != nil {
+			if err := f.RaiseSent(credit, n); err != nil {
 				t.Error(err)
 			}
 			text, err := os.ReadFile(path)
@@ -376,7 +446,7 @@ func TestConcurrentCallsShareAnFsync(t *testing.T) {
 	if syncs != 2 {
 		t.Errorf("a number that is already durable costs an fsync")
 	}
-	want(t, f, credit, Mark{Number: 50})
+	want(t, f, credit, Mark{Seen: 50, Sent: 50})
 }
 
 func TestAFailedFsyncIsNeverRepeated(t *testing.T) {
@@ -384,7 +454,7 @@ func TestAFailedFsyncIsNeverRepeated(t *testing.T) {
 	f, _ := create(t, false)
 	failure := errors.New("input/output error")
 	f.sync = func(*os.File) error { return failure }
-	if err := f.Raise(credit, 1); !errors.Is(err, failure) {
+	if err := f.RaiseSent(credit, 1); !errors.Is(err, failure) {
 		t.Errorf("%v", err)
 	}
 	select {
@@ -393,7 +463,7 @@ func TestAFailedFsyncIsNeverRepeated(t *testing.T) {
 		t.Error("Broken is not closed after a failed fsync")
 	}
 	f.sync = (*os.File).Sync
-	if err := f.Raise(credit, 1); !errors.Is(err, failure) {
+	if err := f.RaiseSent(credit, 1); !errors.Is(err, failure) {
 		t.Errorf("after the failed fsync: %v", err)
 	}
 }
@@ -419,7 +489,7 @@ func TestTwoProcessesShareAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range []*File{f, second, reopen(t, path)} {
-		want(t, f, credit, Mark{Number: 300})
+		want(t, f, credit, Mark{Seen: 300, Sent: 300})
 	}
 }
 
@@ -444,8 +514,8 @@ func TestOpenCompactsALongFile(t *testing.T) {
 	raise(t, f, credit, 6)
 	raise(t, short, consumer, 3)
 	for _, f := range []*File{f, short, reopen(t, path)} {
-		want(t, f, credit, Mark{6, false})
-		want(t, f, consumer, Mark{3, true})
+		want(t, f, credit, Mark{Seen: 6, Sent: 6})
+		want(t, f, consumer, Mark{Seen: 3, Sent: 3, Unknown: true})
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
 	if err != nil || len(left) > 0 {

@@ -1,0 +1,216 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// maintain lets the authority be out of reach, or back.
+func (w *env) maintain(is bool) {
+	w.t.Helper()
+	w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = is }))
+}
+
+// pass lets time pass in steps of ten minutes, with the work and the watch of a node.
+func (w *env) pass(steps int) {
+	w.t.Helper()
+	for range steps {
+		w.drive(10 * time.Minute)
+		w.clock.Advance(10 * time.Minute)
+		w.must(w.watcher.CheckOutage(w.t.Context(), w.signals()))
+	}
+}
+
+// printed returns the numbers of invoices that have a page, and fails without one.
+func (w *env) printed(all []store.Invoice) []string {
+	w.t.Helper()
+	var numbers []string
+	for _, inv := range all {
+		now := w.read(inv)
+		if page, err := w.PDF(w.t.Context(), now); err != nil || len(page.Bytes) == 0 || now.ENCF == "" {
+			w.t.Fatalf("%s (%s, %s) has no page: %v", now.ExternalID, now.Status, now.ENCF, err)
+		}
+		numbers = append(numbers, now.ENCF)
+	}
+	return numbers
+}
+
+// A number on a page of a contingency is in the hand of a buyer although nothing was sent.
+// After a restore of an older copy no other sale gets it.
+func TestAPrintedNumberIsNotIssuedAgain(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w.guard(path)
+		w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Hour)
+		copied := backup(t, address)
+		w.maintain(true)
+		var sales []store.Invoice
+		for range 4 {
+			sales = append(sales, w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000))
+		}
+		w.pass(3)
+		seen := w.printed(sales)
+		made := w.made
+
+		w = w.from(copied)
+		w.made = made
+		w.guard(path)
+		w.equal("fenced", []string{"31 at 2", "32 at 1"}, w.fenced())
+		w.maintain(false)
+		w.pass(1)
+		w.equal("released", []string{"31 2–5: 0 found, 4 absent, 0 unknown", "32 1–4: 0 found, 4 absent, 0 unknown"}, w.release())
+		for range 5 {
+			for _, inv := range []store.Invoice{w.create(fiscal.FiscalCredit, 2000), w.create(fiscal.Consumer, 2000)} {
+				w.drive(time.Hour)
+				if got := w.read(inv); slices.Contains(seen, got.ENCF) || got.Status != fiscal.Accepted {
+					t.Errorf("%s is %s with the number %s", got.ExternalID, got.Status, got.ENCF)
+				}
+			}
+		}
+		w.ledger()
+		w.clean()
+	})
+}
+
+// A number is invisible until the witness knows it: after a restore of a copy from before,
+// it may be issued again.
+func TestANumberIsHiddenUntilTheWitnessKnowsIt(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w.guard(path)
+		worker := w.otherNode()
+		fail := true
+		worker.options.Point = func(point string) error {
+			if fail && (point == "before witnessing" || point == "before witnessing the number") {
+				return errors.New("the disk of the witness is full")
+			}
+			return nil
+		}
+		worker.start()
+		inv := w.create(fiscal.FiscalCredit, 1000)
+		worker.drive(10 * time.Second)
+		issued, err := w.store().IssuedDocument(t.Context(), w.scope, inv.DocumentID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.read(inv); got.ENCF != "" || got.Status != fiscal.Queued {
+			t.Errorf("the number %s is visible, the witness does not know it", got.ENCF)
+		}
+		if n := len(w.sim.Documents(simulator.Filter{})); n != 0 {
+			t.Errorf("%d documents were sent", n)
+		}
+		fail = false
+		worker.drive(time.Hour)
+		if got := w.read(inv); got.ENCF != issued.ENCF || got.Status != fiscal.Accepted {
+			t.Errorf("%s %s, want %s accepted", got.ENCF, got.Status, issued.ENCF)
+		}
+	})
+}
+
+// Documents that waited for the authority go before those that came later, so that the
+// authority has no gap but for what is under way.
+func TestDocumentsAreSentInTheOrderOfTheirNumbers(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		for range 2 {
+			w.create(fiscal.FiscalCredit, 1000)
+			w.create(fiscal.Consumer, 1000)
+		}
+		w.drive(time.Hour)
+		w.maintain(true)
+		for range 60 {
+			w.create(fiscal.FiscalCredit, 1000)
+			w.create(fiscal.Consumer, 1000)
+		}
+		w.pass(2)
+		w.maintain(false)
+		var late []store.Invoice
+		for range 3 {
+			late = append(late, w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000))
+		}
+		// The workers of the new ones act first.
+		for range 3 {
+			jobs, err := w.Claim(t.Context(), maxClaim)
+			w.must(err)
+			slices.SortFunc(jobs, func(a, b store.Job) int { return b.CreatedAt.Compare(a.CreatedAt) })
+			for _, job := range jobs {
+				w.RunJob(t.Context(), job)
+			}
+		}
+		w.pass(6)
+		last := map[string]string{}
+		for _, d := range w.sim.Documents(simulator.Filter{}) {
+			issued, err := w.store().IssuedUnder(t.Context(), w.options.Env, d.RNC, d.ENCF)
+			w.must(err)
+			attempts, err := w.store().Attempts(t.Context(), w.scope, issued.DocumentID)
+			w.must(err)
+			if slices.ContainsFunc(attempts, func(a store.Attempt) bool { return a.Class == store.Inconclusive }) {
+				continue // it was sent at the beginning of the outage, in its turn
+			}
+			if kind := d.ENCF[:3]; d.ENCF < last[kind] {
+				t.Errorf("%s was sent after %s", d.ENCF, last[kind])
+			} else {
+				last[kind] = d.ENCF
+			}
+		}
+		for _, inv := range late {
+			if got := w.read(inv); got.Status != fiscal.Accepted {
+				t.Errorf("%s is %s", got.ENCF, got.Status)
+			}
+		}
+		if got := fmt.Sprint(last); got != "map[E31:E310000000065 E32:E320000000065]" {
+			t.Errorf("the authority has %s", got)
+		}
+		w.clean()
+	})
+}
+
+// With the database and the witness lost, a search at the authority would end in the gap
+// that a contingency leaves. The release asks for the last number instead.
+func TestAReleaseDoesNotGuess(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "sqlite")
+	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	w.guard(filepath.Join(dir, "a"))
+	w.create(fiscal.FiscalCredit, 1000)
+	w.drive(time.Hour)
+	copied := backup(t, address)
+	w.maintain(true)
+	for range 60 {
+		w.create(fiscal.FiscalCredit, 1000)
+	}
+	w.pass(2)
+	w = w.from(copied)
+	w.guard(filepath.Join(dir, "b"))
+	w.maintain(false)
+	w.pass(1)
+	if released, err := w.releaser().Release(t.Context(), w.scope); !errors.Is(err, fence.ErrNotStated) || len(released) != 0 {
+		t.Errorf("%+v, %v", released, err)
+	}
+	w.equal("fenced", []string{"31 at 2", "32 at 1"}, w.fenced())
+	for _, tt := range []struct {
+		stated fence.Stated
+		ok     bool
+	}{{fence.Stated{Type: fiscal.FiscalCredit, Number: 1001}, false}, {fence.Stated{Type: fiscal.FiscalCredit, Number: 61}, true}} {
+		stating := w.releaser()
+		stating.Stated = []fence.Stated{tt.stated, {Type: fiscal.Consumer}}
+		if released, err := stating.Release(t.Context(), w.scope); (err == nil) != tt.ok || tt.ok && (len(released) != 2 || released[0].To != 61) {
+			t.Errorf("%+v: %+v, %v", tt.stated, released, err)
+		}
+	}
+	w.ledger()
+}
