@@ -76,6 +76,7 @@ func (d *doctor) checks() []doctorCheck {
 		{"Files", "folders", d.folders},
 		{"Files", "permissions", d.permissions},
 		{"Files", "disk space", d.diskSpace},
+		{"Files", "witness", d.withLive(d.witness)},
 		{"Files", "TLS certificate", d.tlsCertificate},
 		{"Database", "connection", d.connect},
 		{"Database", "settings", d.withStore(d.settings)},

@@ -34,7 +34,7 @@ func (d *doctor) sqlitePath() (string, bool) {
 
 // dataFolders returns the folders of the database, the master key and the witness.
 func (d *doctor) dataFolders() []string {
-	all := []string{filepath.Clean(d.t.cli.Data), filepath.Dir(d.keys.File())}
+	all := []string{filepath.Clean(d.t.cli.Data), filepath.Dir(d.keys.File()), filepath.Clean(d.flags.witnessFolder(d.t))}
 	if path, ok := d.sqlitePath(); ok {
 		all = append(all, filepath.Dir(path))
 	}
@@ -107,7 +107,7 @@ func (d *doctor) permissions(context.Context) []checkOutcome {
 // privateFiles returns the files that only the owner may open. They need not exist.
 func (d *doctor) privateFiles() []string {
 	var files []string
-	for _, prefix := range []string{d.keys.File(), filepath.Join(d.t.cli.Data, "witness-")} {
+	for _, prefix := range []string{d.keys.File(), filepath.Join(d.flags.witnessFolder(d.t), "witness-")} {
 		entries, _ := os.ReadDir(filepath.Dir(prefix)) // the check of the folders reports the error
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), filepath.Base(prefix)) && e.Type().IsRegular() {
@@ -152,6 +152,30 @@ func (d *doctor) diskSpace(context.Context) []checkOutcome {
 			"Revise el disco."))
 	}
 	return orPassed(found, lang.Messagef("%s.", "%s.", lang.Join(free, ", ")))
+}
+
+// witness checks where the witness is. On the disk of the database it is lost together with
+// it, and then only people know which numbers were used.
+func (d *doctor) witness(context.Context) []checkOutcome {
+	folder := d.flags.witnessFolder(d.t)
+	file := d.flags.witnessFile(d.t, d.env)
+	advice := lang.Messagef("Put it on another disk with --witness DIR: move the file while the service is stopped.",
+		"Póngalo en otro disco con --witness DIR: mueva el archivo con el servicio detenido.")
+	if d.flags.NoWitness {
+		return warned(lang.Messagef("The service runs without a witness (--no-witness): after a restore of the database it may issue numbers a second time.",
+			"El servicio funciona sin testigo (--no-witness): después de restaurar la base de datos puede emitir secuencias por segunda vez."),
+			lang.Messagef("Use a witness outside of development.", "Use un testigo fuera del desarrollo."))
+	}
+	if _, err := os.Stat(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return failed(lang.Messagef("The witness %s cannot be read: %s.", "El testigo %s no se puede leer: %s.", file, err), asTheService())
+	}
+	if path, ok := d.sqlitePath(); ok {
+		if same, known := sameDisk(folder, filepath.Dir(path)); known && same {
+			return warned(lang.Messagef("The witness shares the disk of the database (%s): who loses one loses both.",
+				"El testigo está en el disco de la base de datos (%s): quien pierde uno pierde los dos.", folder), advice)
+		}
+	}
+	return passed(lang.Messagef("The witness is in %s, apart from the database.", "El testigo está en %s, aparte de la base de datos.", folder))
 }
 
 // tlsCertificate checks the certificate of --tls-cert, if there is one.

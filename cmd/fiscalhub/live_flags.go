@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/x509"
 	"log/slog"
 	"net"
@@ -25,6 +26,7 @@ type liveFlags struct {
 	Authority            string  `help:"Base address of a simulator that replaces the hosts of the tax authority. The sandbox does not use it." placeholder:"URL"`
 	AuthorityEnvironment string  `help:"Environment of the authority: testecf, certecf or ecf. By default certecf in certification and ecf in production." placeholder:"AMB"`
 	Trust                string  `help:"PEM file of the roots that signatures of other parties must chain to: seeds and documents received under /fe/, acknowledgements (ARECF), commercial responses (ACECF). Without it the service trusts none of them, and nobody gets a token under /fe/." placeholder:"FILE"`
+	Witness              string  `help:"Folder of the witness, which remembers the numbers that anybody may have seen. Put it on another disk than the database (default: the folder of --data)." placeholder:"DIR"`
 	NoWitness            bool    `help:"Run without the witness file, which detects a restored database. For development."`
 	Pace                 float64 `help:"Divide every background wait by N. For development and tests, refused in production (default 1)." default:"1" placeholder:"N"`
 }
@@ -142,9 +144,19 @@ func (c liveFlags) openFence(t *terminal, env fiscal.Environment, s *store.Store
 		log.Warn("The service runs without a witness (--no-witness). After a restore of the database it may issue numbers a second time.")
 		return nil, nil
 	}
+	if err := os.MkdirAll(c.witnessFolder(t), 0o700); err != nil {
+		return nil, err
+	}
 	return fence.Open(t.ctx, fence.Options{
-		Store: s, Env: env, Path: filepath.Join(t.cli.Data, "witness-"+string(env)), Now: s.Now, Log: log,
+		Store: s, Env: env, Path: c.witnessFile(t, env), Now: s.Now, Log: log,
 	})
+}
+
+// witnessFolder returns the folder of --witness.
+func (c liveFlags) witnessFolder(t *terminal) string { return cmp.Or(c.Witness, t.cli.Data) }
+
+func (c liveFlags) witnessFile(t *terminal, env fiscal.Environment) string {
+	return filepath.Join(c.witnessFolder(t), "witness-"+string(env))
 }
 
 // liveEnvironment reads the flag --environment of commands that the sandbox has

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
@@ -16,7 +18,7 @@ import (
 type reconcileCmd struct {
 	Taxpayer    string   `required:"" help:"Id of the taxpayer." placeholder:"ID"`
 	Environment string   `required:"" help:"certification or production; the sandbox uses no numbers." placeholder:"E"`
-	SentUpTo    []string `help:"Highest number of a range that you know was sent, like E310000000120; may be repeated." placeholder:"ENCF"`
+	SentUpTo    []string `help:"Last number of a type that anybody may have seen: printed, answered by the API, or sent. Needed when the witness was lost; like E310000000120, or E310000000000 for none; repeat it for each type." placeholder:"ENCF"`
 	liveFlags
 }
 
@@ -43,14 +45,14 @@ func (c reconcileCmd) Run(t *terminal) error {
 	if err := c.check(env); err != nil {
 		return err
 	}
-	var stated []fiscal.ENCF
+	var stated []fence.Stated
 	for _, text := range c.SentUpTo {
-		encf, err := fiscal.ParseENCF(text)
-		if err != nil {
+		one, ok := fence.ParseStated(text)
+		if !ok {
 			return wrongUsage("--sent-up-to must be a number like E310000000120",
 				"--sent-up-to debe ser una secuencia como E310000000120")
 		}
-		stated = append(stated, encf)
+		stated = append(stated, one)
 	}
 	return t.withKeys(func(s *store.Store, keys *seal.Keys, _ *access.Keyring) (err error) {
 		if _, err := s.Taxpayer(t.ctx, c.Taxpayer); err != nil {
@@ -68,6 +70,9 @@ func (c reconcileCmd) Run(t *terminal) error {
 			return err
 		}
 		defer client.Close()
+		if err := c.findWitness(t, env, s); err != nil {
+			return err
+		}
 		opened, err := c.openFence(t, env, s, log)
 		if err != nil {
 			return err
@@ -90,6 +95,21 @@ func (c reconcileCmd) Run(t *terminal) error {
 		}
 		return t.answerReleased(released)
 	})
+}
+
+// findWitness fails when a SQLite database that has issued numbers has no witness in its
+// folder, and the operator states none: the folder may be the wrong one, and a new witness would fence every
+// range. Nodes of a server have witnesses of their own.
+func (c reconcileCmd) findWitness(t *terminal, env fiscal.Environment, s *store.Store) error {
+	file := c.witnessFile(t, env)
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) || c.NoWitness || s.Shared() || len(c.SentUpTo) > 0 {
+		return nil
+	}
+	if issued, err := s.HasIssued(t.ctx, env); err != nil || !issued {
+		return err
+	}
+	return lang.Errorf("there is no witness %s; name its folder with --witness, or, if it was lost: %s",
+		"no existe el testigo %s; indique su carpeta con --witness o, si se perdió: %s", file, fence.ErrNotStated)
 }
 
 // answerReleased prints the released ranges.
