@@ -159,7 +159,10 @@ func (r reader) DocumentsOfRequest(ctx context.Context, env fiscal.Environment, 
 	return r.appendIDs(ctx, nil, `
 		SELECT i.document_id FROM history h CROSS JOIN invoices i
 		WHERE h.environment = $1 AND h.request_id = $2 AND h.request_id <> ''
-			AND i.environment = h.environment AND i.taxpayer_id = h.taxpayer_id AND i.id = h.invoice_id`+fewHits, []any{env, requestID})
+			AND i.environment = h.environment AND i.taxpayer_id = h.taxpayer_id AND i.id = h.invoice_id
+		UNION
+		SELECT i.document_id FROM taxpayers t CROSS JOIN invoices i
+		WHERE i.environment = $1 AND i.taxpayer_id = t.id AND i.id = $3`+fewHits, []any{env, requestID, invoiceOfAnswer(requestID)})
 }
 
 // DocumentsByID returns the ids of the documents with an id, or whose invoice has it.
