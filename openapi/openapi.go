@@ -21,6 +21,23 @@ var source []byte
 // file. All callers get the same bytes and must not change them.
 func JSON() ([]byte, error) { return converted() }
 
+// JSONAt returns the document as JSON for a service whose public address has a path.
+func JSONAt(path string) ([]byte, error) {
+	document, err := JSON()
+	if err != nil || path == "" {
+		return document, err
+	}
+	var server bytes.Buffer
+	server.WriteString(rootServer)
+	if err := writeString(&server, path); err != nil {
+		return nil, err
+	}
+	return bytes.Replace(document, []byte(rootServer+`"/"`), server.Bytes(), 1), nil
+}
+
+// rootServer is how the document names the service that serves it.
+const rootServer = `"servers":[{"url":`
+
 // converted converts the document once, because the conversion is slow.
 var converted = sync.OnceValues(func() ([]byte, error) { return toJSON(source) })
 

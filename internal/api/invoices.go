@@ -51,7 +51,7 @@ func (a *API) createInvoice(x *exchange) error {
 		return err
 	}
 	x.invoiceID, x.replayed = done.ObjectID, done.Replayed
-	x.w.Header().Set("Location", done.Location)
+	x.w.Header().Set("Location", a.basePath+done.Location)
 	if done.Replayed {
 		x.w.Header().Set("Idempotency-Replayed", "true")
 		return x.write(done.HTTPStatus, done.Body)

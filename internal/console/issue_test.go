@@ -16,8 +16,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
-	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
 // invoiceFields returns the fields of a valid invoice with a total of 2,360.00.
