@@ -30,12 +30,11 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 	if err != nil {
 		return pipeline.Step{}, err
 	}
-	inv, err := pipeline.ParseRequest(w.Invoice, w.Request)
 	var problems fiscal.Problems
-	switch {
-	case errors.As(err, &problems):
+	inv, err := pipeline.ParseRequest(w.Invoice, w.Request)
+	if errors.As(err, &problems) {
 		return refused(w.Invoice, problems, "the rules of this release refuse the request; no number was taken"), nil
-	case err != nil:
+	} else if err != nil {
 		return pipeline.Step{}, err
 	}
 	if missing := facts.Missing(inv.Type, p.now()); len(missing) > 0 {
@@ -71,16 +70,14 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 	return pipeline.Step{Committed: true, Change: pipeline.Change{Next: stageSubmit}, Issued: &request.issued}, nil
 }
 
-// refused returns the step for an invoice that cannot be issued. No number was spent on
-// it.
+// refused returns the step for an invoice that cannot be issued. It takes no number.
 func refused(inv store.Invoice, problems fiscal.Problems, cause string) pipeline.Step {
 	messages := make([]string, 0, len(problems)+len(inv.Messages))
 	for _, p := range problems {
 		messages = append(messages, p.Field+": "+p.Message.String())
 	}
 	return pipeline.Step{Change: pipeline.Change{
-		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...),
-		Cause: cause,
+		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...), Cause: cause,
 	}}
 }
 
