@@ -34,7 +34,8 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 	inv, err := pipeline.ParseRequest(w.Invoice, w.Request)
 	if errors.As(err, &problems) {
 		return refused(w.Invoice, problems, "the rules of this release refuse the request; no number was taken"), nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return pipeline.Step{}, err
 	}
 	if missing := facts.Missing(inv.Type, p.now()); len(missing) > 0 {
@@ -62,7 +63,6 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 	if err := id.Check(signedAt); err != nil {
 		return pipeline.Step{}, p.waitForTaxpayer(err.Error())
 	}
-
 	request := &numberRequest{job: w.Job, invoiceID: w.Invoice.ID, invoice: inv, issuer: issuer, identity: id, signedAt: signedAt}
 	if err := p.queue(queueKey{w.Job.Scope, inv.Type}).issue(ctx, request); err != nil {
 		return pipeline.Step{}, err
