@@ -120,8 +120,8 @@ func (c *Client) String() string { return "client of " + c.base }
 type Meta struct {
 	// RequestID identifies this request. Log it: support needs it.
 	RequestID string
-	// OriginRequestID identifies the request that produced the answer. It differs
-	// from RequestID when the answer was replayed.
+	// OriginRequestID identifies the answer: answers with the same one have the same
+	// body. It differs from RequestID when the answer was replayed.
 	OriginRequestID string
 	// IdempotencyKey is the key of a creation.
 	IdempotencyKey string

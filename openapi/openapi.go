@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"sync"
 
 	yaml "github.com/oasdiff/yaml3"
@@ -20,6 +21,27 @@ var source []byte
 // JSON returns the document as JSON, with its members in the order of the YAML
 // file. All callers get the same bytes and must not change them.
 func JSON() ([]byte, error) { return converted() }
+
+// JSONAt returns the document as JSON for a service whose public address has a path: the
+// address of the service and the patterns of Location begin with it.
+func JSONAt(path string) ([]byte, error) {
+	document, err := JSON()
+	if err != nil || path == "" {
+		return document, err
+	}
+	server, err := json.Marshal(path)
+	if err != nil {
+		return nil, fmt.Errorf("openapi: encode path: %w", err)
+	}
+	pattern, err := json.Marshal("^" + regexp.QuoteMeta(path) + "/v1/")
+	if err != nil {
+		return nil, fmt.Errorf("openapi: encode path: %w", err)
+	}
+	document = bytes.Replace(document, []byte(`"servers":[{"url":"/"`), append([]byte(`"servers":[{"url":`), server...), 1)
+	pattern = append([]byte(`"pattern":`), bytes.TrimSuffix(pattern, []byte(`"`))...)
+	document = bytes.ReplaceAll(document, []byte(`"pattern":"^/v1/`), pattern)
+	return document, nil
+}
 
 // converted converts the document once, because the conversion is slow.
 var converted = sync.OnceValues(func() ([]byte, error) { return toJSON(source) })

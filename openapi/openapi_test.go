@@ -74,6 +74,27 @@ func TestDocumentIsValid(t *testing.T) {
 }
 
 // TestDocumentIsValid is worth something only if the validation checks examples.
+// Below a path, the address of the service and every Location begin with the path.
+func TestDocumentBelowAPath(t *testing.T) {
+	t.Parallel()
+	whole, err := JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := JSONAt("/a.b")
+	if err != nil || !json.Valid(below) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"servers":[{"url":"/a.b",`, `"pattern":"^/a\\.b/v1/taxpayers/[0-9a-f-]{36}/invoices/`, `"pattern":"^/a\\.b/v1/taxpayers/[0-9a-f-]{36}/webhook-endpoints/`} {
+		if !strings.Contains(string(below), want) {
+			t.Errorf("the document has no %s", want)
+		}
+	}
+	if same, err := JSONAt(""); err != nil || !bytes.Equal(same, whole) {
+		t.Errorf("another document without a path: %v", err)
+	}
+}
+
 func TestValidationChecksExamples(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ old, text string }{

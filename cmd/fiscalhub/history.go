@@ -27,15 +27,24 @@ type historyCmd struct {
 	RequestID      string `help:"Request id of the creation, or of a repetition of it." xor:"which" placeholder:"ID"`
 }
 
+// historyView is the history of an invoice. A request id that a client used more than once
+// has several invoices: the view then names the last one, Invoices has all of them, and
+// Events those of all.
 type historyView struct {
-	InvoiceID  string             `json:"invoice_id"`
-	DocumentID string             `json:"fiscal_document_id"`
-	ExternalID string             `json:"external_id"`
-	Status     fiscal.Status      `json:"status"`
-	Events     []historyEventView `json:"events"`
+	historyInvoiceView
+	Invoices []historyInvoiceView `json:"invoices,omitempty"`
+	Events   []historyEventView   `json:"events"`
+}
+
+type historyInvoiceView struct {
+	InvoiceID  string        `json:"invoice_id"`
+	DocumentID string        `json:"fiscal_document_id"`
+	ExternalID string        `json:"external_id"`
+	Status     fiscal.Status `json:"status"`
 }
 
 type historyEventView struct {
+	InvoiceID string        `json:"invoice_id,omitempty"` // when there are several
 	At        string        `json:"at"`
 	Kind      string        `json:"kind"`
 	Status    fiscal.Status `json:"status"`
@@ -43,7 +52,7 @@ type historyEventView struct {
 	Detail    string        `json:"detail"`
 }
 
-// Run prints the history of one invoice.
+// Run prints the history of one invoice, or of those that share a request id.
 func (c historyCmd) Run(t *terminal) error {
 	if c.ExternalID+c.IdempotencyKey+c.Invoice+c.Document+c.RequestID == "" {
 		return wrongUsage("say which invoice: give one of --external-id, --idempotency-key, --invoice, --document and --request-id",
@@ -51,7 +60,7 @@ func (c historyCmd) Run(t *terminal) error {
 	}
 	return t.withStore(func(s *store.Store) error {
 		scope := store.Scope{Environment: fiscal.Environment(c.Environment), TaxpayerID: c.Taxpayer}
-		inv, err := c.find(t, s, scope)
+		found, err := c.find(t, s, scope)
 		if errors.Is(err, store.ErrNotFound) {
 			if _, err := s.Taxpayer(t.ctx, c.Taxpayer); err != nil {
 				return missing(err, "taxpayer", c.Taxpayer)
@@ -62,29 +71,56 @@ func (c historyCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		events, err := everythingThatHappened(t, s, inv)
-		if err != nil {
-			return err
-		}
-		v := historyView{InvoiceID: inv.ID, DocumentID: inv.DocumentID, ExternalID: inv.ExternalID, Status: inv.Status, Events: events}
-		if err := t.answer(v, func(w io.Writer) {
-			line(w, "invoice", v.InvoiceID)
-			line(w, "document", v.DocumentID)
-			line(w, "external id", v.ExternalID)
-			line(w, "status", string(v.Status))
-			for _, m := range rejection.Explained(inv.Status, inv.Messages, t.language) {
-				line(w, "message", m)
+		var v historyView
+		for i, inv := range found {
+			events, err := everythingThatHappened(t, s, inv)
+			if err != nil {
+				return err
 			}
-			line(w, "")
-		}); err != nil || t.cli.JSON {
-			return err
+			v.historyInvoiceView = historyInvoiceView{inv.ID, inv.DocumentID, inv.ExternalID, inv.Status}
+			if len(found) > 1 {
+				v.Invoices = append(v.Invoices, v.historyInvoiceView)
+				for i := range events {
+					events[i].InvoiceID = inv.ID
+				}
+			}
+			v.Events = append(v.Events, events...)
+			if t.cli.JSON {
+				continue
+			}
+			if err := printHistory(t, inv, events, i > 0); err != nil {
+				return err
+			}
 		}
-		b := newTable("TIME", "KIND", "STATUS", "REQUEST ID", "DETAIL")
-		for _, e := range v.Events {
-			b.add(e.At, e.Kind, string(e.Status), textOf(e.RequestID), e.Detail)
+		if !t.cli.JSON {
+			return nil
 		}
-		return t.list(v, b)
+		return t.answer(v, nil)
 	})
+}
+
+// printHistory prints the history of one invoice, after an empty line if it follows another.
+func printHistory(t *terminal, inv store.Invoice, events []historyEventView, follows bool) error {
+	if err := t.answer(nil, func(w io.Writer) {
+		if follows {
+			line(w, "")
+		}
+		line(w, "invoice", inv.ID)
+		line(w, "document", inv.DocumentID)
+		line(w, "external id", inv.ExternalID)
+		line(w, "status", string(inv.Status))
+		for _, m := range rejection.Explained(inv.Status, inv.Messages, t.language) {
+			line(w, "message", m)
+		}
+		line(w, "")
+	}); err != nil {
+		return err
+	}
+	b := newTable("TIME", "KIND", "STATUS", "REQUEST ID", "DETAIL")
+	for _, e := range events {
+		b.add(e.At, e.Kind, string(e.Status), textOf(e.RequestID), e.Detail)
+	}
+	return t.list(nil, b)
 }
 
 // A moment is when something happened, and what.
@@ -150,25 +186,35 @@ func (m moment) rank() int {
 	return map[string]int{"created": -4, "issued": -3, "attempt": -2, "evidence": -1}[m.event.Kind]
 }
 
-// find reads the invoice by the one identifier that was given.
-func (c historyCmd) find(t *terminal, s *store.Store, scope store.Scope) (store.Invoice, error) {
+// find reads the invoices by the one identifier that was given. Only a request id may have
+// several.
+func (c historyCmd) find(t *terminal, s *store.Store, scope store.Scope) ([]store.Invoice, error) {
+	var (
+		ids = []string{c.Invoice}
+		err error
+	)
 	switch {
 	case c.ExternalID != "":
-		return s.InvoiceByExternalID(t.ctx, scope, c.ExternalID)
+		inv, err := s.InvoiceByExternalID(t.ctx, scope, c.ExternalID)
+		return []store.Invoice{inv}, err
 	case c.Document != "":
-		return s.InvoiceOfDocument(t.ctx, scope, c.Document)
+		inv, err := s.InvoiceOfDocument(t.ctx, scope, c.Document)
+		return []store.Invoice{inv}, err
 	case c.IdempotencyKey != "":
-		answer, err := s.Answer(t.ctx, scope, pipeline.CreateInvoice, c.IdempotencyKey)
-		if err != nil {
-			return store.Invoice{}, err
-		}
-		return s.Invoice(t.ctx, scope, answer.ObjectID)
+		var answer store.Answer
+		answer, err = s.Answer(t.ctx, scope, pipeline.CreateInvoice, c.IdempotencyKey)
+		ids = []string{answer.ObjectID}
 	case c.RequestID != "":
-		id, err := s.InvoiceOfRequest(t.ctx, scope, c.RequestID)
-		if err != nil {
-			return store.Invoice{}, err
-		}
-		return s.Invoice(t.ctx, scope, id)
+		ids, err = s.InvoicesOfRequest(t.ctx, scope, c.RequestID)
 	}
-	return s.Invoice(t.ctx, scope, c.Invoice)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]store.Invoice, len(ids))
+	for i, id := range ids {
+		if found[i], err = s.Invoice(t.ctx, scope, id); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 	_ "time/tzdata" // America/Santo_Domingo on machines without zone files
@@ -110,11 +111,16 @@ func (c serveConfig) scheme() string {
 
 // checkBaseURL returns a usageError when an address cannot be the public address
 // of the service.
-func checkBaseURL(address string) error {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return wrongUsage("--base-url must be an address like https://invoices.example",
-			"--base-url debe ser una dirección como https://invoices.example")
+func checkBaseURL(address string) error { return checkPublicURL("--base-url", address) }
+
+// checkPublicURL returns a usageError when the address of a flag cannot be a public one. It
+// may have a path, under which a proxy serves the service. Links go on after it.
+func checkPublicURL(flag, address string) error {
+	u, err := url.Parse(strings.TrimRight(address, "/"))
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || isUnspecified(u.Hostname()) || u.User != nil ||
+		strings.ContainsAny(address, "?#") || u.Path != "" && path.Clean(u.Path) != u.Path {
+		return wrongUsage("%s must be an address like https://invoices.example or https://example.com/invoices, without user, query and fragment",
+			"%s debe ser una dirección como https://invoices.example o https://example.com/invoices, sin usuario, parámetros ni fragmento", flag)
 	}
 	return nil
 }

@@ -45,10 +45,7 @@ func (f consoleFlags) check() error {
 // checkConsoleURL returns a usageError when an address cannot be the public address of the
 // console.
 func checkConsoleURL(address string) error {
-	if checkBaseURL(address) != nil {
-		return wrongUsage("--console-base-url must be an address like https://invoices.example", "--console-base-url debe ser una dirección como https://invoices.example")
-	}
-	return nil
+	return checkPublicURL("--console-base-url", address)
 }
 
 // servedConsole is the console of the process.
@@ -131,12 +128,12 @@ func (s *servedConsole) mount(all *listeners, config serveConfig, next http.Hand
 		return next
 	}
 	if s.listener != nil {
-		all.add(config.tls.wrap(all.limit(s.listener), false), s.handler, log)
+		all.add(config.tls.wrap(all.limit(s.listener), false), below(s.baseURL, s.handler), log)
 		return next
 	}
 	mounted := api.Mount(next, console.Serves, s.handler)
 	if config.env == fiscal.Sandbox {
-		mounted = console.Home(mounted)
+		mounted = console.Home(s.baseURL, mounted)
 	}
 	return mounted
 }

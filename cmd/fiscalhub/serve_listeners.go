@@ -6,6 +6,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -136,7 +140,7 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 	} else {
 		all.add(config.tls.wrap(all.limit(own), false), api.Mount(http.NotFoundHandler(), receiver.Serves, received), log)
 	}
-	handler = pages.mount(all, config, handler, log)
+	handler = below(config.baseURL, pages.mount(all, config, handler, log))
 	all.add(config.tls.wrap(all.limit(main), c.TLSClientCertificates), handler, log)
 	if c.MetricsListen != "" {
 		own, err := all.open(ctx, c.MetricsListen)
@@ -151,15 +155,40 @@ func (c serveCmd) listen(ctx context.Context, all *listeners, main net.Listener,
 }
 
 // reachable returns the host that the operator asked for with the port that the
-// listener has. They differ when the operator asked for port 0.
+// listener has. They differ when the operator asked for port 0. A listener of all addresses
+// is reached at localhost.
 func reachable(asked string, got net.Addr) string {
 	host, _, err := net.SplitHostPort(asked)
 	_, port, errGot := net.SplitHostPort(got.String())
 	if err != nil || errGot != nil {
 		return got.String()
 	}
-	if host == "" {
+	if isUnspecified(host) {
 		host = "localhost"
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// isUnspecified reports whether a host means all addresses of the machine, like 0.0.0.0.
+func isUnspecified(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "" || err == nil && address.Unmap().WithZone("").IsUnspecified()
+}
+
+// below returns a handler that serves the API, its reference, the console and the receiver
+// also below the path of the public address, for a proxy that passes the path on.
+func below(baseURL string, next http.Handler) http.Handler {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Path == "" {
+		return next
+	}
+	stripped := http.StripPrefix(u.Path, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rest, ok := strings.CutPrefix(r.URL.Path, u.Path)
+		if ok && slices.ContainsFunc([]string{"/v1/", "/docs", "/console", "/fe/"}, func(known string) bool { return strings.HasPrefix(rest, known) }) {
+			stripped.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -55,6 +55,9 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	}
 	if config.baseURL == "" {
 		config.baseURL = config.scheme() + "://" + reachable(c.Listen, listener.Addr())
+		if host, _, err := net.SplitHostPort(c.Listen); config.env == fiscal.Production || config.env != fiscal.Sandbox && err == nil && isUnspecified(host) {
+			log.Warn("The links in answers and events lead to an address that others may not reach. Name the public address of the service with --base-url.", "address", config.baseURL)
+		}
 	}
 	witness, err := c.openFence(t, config.env, s, log)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -102,6 +103,7 @@ type API struct {
 	pipeline    *pipeline.Pipeline
 	environment fiscal.Environment
 	baseURL     string
+	basePath    string // of baseURL, without a slash at the end; often empty
 	rateLimit   int64
 	capacity    *capacity.Capacity
 	clients     *capacity.ClientFinder
@@ -137,12 +139,16 @@ func New(opt Options) (*API, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	document, err := openapi.JSON()
+	base, err := url.Parse(opt.BaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("api: options: BaseURL: %w", err)
+	}
+	document, err := openapi.JSONAt(base.EscapedPath())
 	if err != nil {
 		return nil, err
 	}
 	a := &API{
-		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL,
+		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL, basePath: base.EscapedPath(),
 		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, now: opt.Now, log: opt.Log, tracer: opt.Tracer,
 		securityContacts: opt.SecurityContacts, requestLog: opt.RequestLog,
 		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,

@@ -91,7 +91,7 @@ func checkMediaType(h http.Header) error {
 		return unsupportedMedia(lang.Messagef("send Content-Type: application/json", "envíe Content-Type: application/json"))
 	}
 	for name, value := range params {
-		if name == "charset" && !strings.EqualFold(value, "utf-8") {
+		if name == "charset" && !strings.EqualFold(value, "utf-8") && !strings.EqualFold(value, "utf8") {
 			return unsupportedMedia(lang.Messagef("the charset of Content-Type must be utf-8", "el charset de Content-Type debe ser utf-8"))
 		}
 	}

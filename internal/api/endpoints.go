@@ -39,7 +39,7 @@ func (a *API) createEndpoint(x *exchange) error {
 		return err
 	}
 	x.replayed = created.Replayed
-	x.w.Header().Set("Location", created.Answer.Location)
+	x.w.Header().Set("Location", a.basePath+created.Answer.Location)
 	if created.Replayed {
 		x.w.Header().Set("Idempotency-Replayed", "true")
 	}

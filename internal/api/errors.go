@@ -270,9 +270,9 @@ func (a *API) respondError(x *exchange, err error) {
 	for name, value := range e.headers {
 		x.w.Header().Set(name, value)
 	}
-	x.linkTo("</docs#error-" + e.code + `>; rel="help"`)
+	x.linkTo("<" + a.basePath + "/docs#error-" + e.code + `>; rel="help"`)
 	if e.invoice != "" && x.hasScope(apikey.InvoicesRead) {
-		x.w.Header().Set("Location", pipeline.InvoicePath(store.Invoice{Scope: x.scope, ID: e.invoice}))
+		x.w.Header().Set("Location", a.basePath+pipeline.InvoicePath(store.Invoice{Scope: x.scope, ID: e.invoice}))
 	}
 	details := make([]detail, len(e.details))
 	for i, p := range e.details {

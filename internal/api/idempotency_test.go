@@ -20,6 +20,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
 // wantReplay checks that an answer is the stored answer of an earlier creation.
@@ -345,6 +346,33 @@ func TestReplayUnderStricterRules(t *testing.T) {
 			if a := later.create("new", invoiceBody("S-2")); a.status == http.StatusAccepted {
 				t.Errorf("%s: a new invoice gets %s", name, a)
 			}
+		}
+	})
+}
+
+// A request that an earlier release has registered has its answer, although the rules of
+// today refuse it.
+func TestReplayOfARequestThatIsRefusedToday(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		raw := invoiceBody("O-1", setField("lines.0.taxes.0.code", "OTRO"), setField("due_date", "2100-01-01"))
+		document, err := strictjson.Parse(raw)
+		e.must(err)
+		command, err := pipeline.NewCommand(raw, document, "")
+		if err == nil {
+			t.Fatal("the request is valid today")
+		}
+		command.Invoice, err = fiscal.New(fiscal.DecodeRegistered(document))
+		e.must(err)
+		command.Scope, command.Key, command.Request, command.RequestID = e.scope(), "k", document.Canonical(), "req_"+strings.Repeat("a", 32)
+		done, err := e.pipeline.Register(t.Context(), command)
+		e.must(err)
+		first := response{status: done.HTTPStatus, body: done.Body, header: http.Header{
+			"Location": {done.Location}, "Content-Type": {"application/json; charset=utf-8"}, "X-Request-Id": {command.RequestID},
+		}}
+		wantReplay(t, "the same key", first, e.create("k", raw))
+		wantInvalid(t, "another key", e.create("new", raw), "due_date invalid_date", "lines.0.taxes.0.code unknown_tax")
+		if a := e.send(request{path: "invoices/" + done.ObjectID}); a.status != http.StatusOK {
+			t.Error(a)
 		}
 	})
 }

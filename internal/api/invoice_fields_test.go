@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
 // stringPaths lists the dotted paths of all strings of a value.
@@ -48,6 +49,14 @@ func textFields() map[string]int {
 		"lines.0.line_id": 100, "lines.0.description": 500, "lines.0.sku": 100, "lines.0.unit": 80,
 		"lines.0.taxes.0.code": 40, "lines.0.taxes.0.label": 120,
 	}
+}
+
+// fieldText returns a text that a field may have: the code of a tax must name ITBIS.
+func fieldText(field, text string) string {
+	if field == "lines.0.taxes.0.code" {
+		return "ITBIS " + text
+	}
+	return text
 }
 
 func TestUnknownMembersAreRefusedAtEachLevel(t *testing.T) {
@@ -191,7 +200,8 @@ func TestInvoiceFieldsHaveLimits(t *testing.T) {
 				continue
 			}
 			wantInvalid(t, field, e.create("long", invoiceBody("long", allFields, setField(field, strings.Repeat("ñ", limit+1)))), field+" too_long")
-			e.created(e.create("fits "+field, invoiceBody("fits "+field, allFields, setField(field, strings.Repeat("ñ", limit)))))
+			longest := string([]rune(fieldText(field, strings.Repeat("ñ", limit)))[:limit])
+			e.created(e.create("fits "+field, invoiceBody("fits "+field, allFields, setField(field, longest))))
 		}
 	})
 }
@@ -244,10 +254,38 @@ func TestDatesMustExist(t *testing.T) {
 		wantInvalid(t, "due before issue", e.create("date", invoiceBody("date", setField("due_date", "2026-11-13"))), "due_date date_order")
 		e.created(e.create("same", invoiceBody("same", setField("due_date", "2026-11-14"))))
 		e.created(e.create("leap", invoiceBody("leap", setField("issue_date", "2024-02-29"))))
-		// The sandbox accepts every existing date.
-		e.created(e.create("future", invoiceBody("future", setField("issue_date", "9999-12-31"))))
-		e.created(e.create("past", invoiceBody("past", setField("issue_date", "0001-01-01"))))
+		// The sandbox accepts every date that a document can have.
+		e.created(e.create("future", invoiceBody("future", setField("issue_date", "2099-12-31"))))
+		e.created(e.create("past", invoiceBody("past", setField("issue_date", "1900-01-01"))))
 	})
+}
+
+// What is wrong with a body has the same answer in every environment, in plain words.
+func TestABodyIsRefusedAlikeInEveryEnvironment(t *testing.T) {
+	t.Parallel()
+	sandbox := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
+	production := newEnv(t, storetest.Address(t, "sqlite"), envOptions{environment: fiscal.Production})
+	credit := setField("payment_type", "credit")
+	for name, body := range map[string][]byte{
+		"due on credit after the years":  invoiceBody("A", credit, setField("due_date", "2100-01-01")),
+		"due on cash after the years":    invoiceBody("A", setField("due_date", "2100-01-01")),
+		"due at the end of the calendar": invoiceBody("A", credit, setField("due_date", "9999-12-31")),
+		"issued before the years":        invoiceBody("A", setField("issue_date", "1899-12-31")),
+		"issued in the first year":       invoiceBody("A", setField("issue_date", "0001-01-01")),
+		"issued after the years":         invoiceBody("A", setField("issue_date", "2100-01-01"), setField("due_date", "2100-01-01")),
+		"an unknown tax":                 invoiceBody("A", setField("lines.0.taxes.0.code", "OTRO")),
+		"a unit that does not exist":     invoiceBody("A", setField("lines.0.unit_code", 59)),
+	} {
+		here, there := sandbox.create(name, body), production.create(name, body)
+		if here.status != http.StatusUnprocessableEntity || !cmp.Equal(here.details(t), there.details(t)) {
+			t.Errorf("%s:\n%s\nin production\n%s", name, here, there)
+		}
+		for _, d := range here.details(t) {
+			if d.Code == "invalid_date" && (!strings.Contains(d.Message, "1900 to 2099") || strings.Contains(here.String(), "dd-MM-yyyy")) {
+				t.Errorf("%s: %s", name, d.Message)
+			}
+		}
+	}
 }
 
 // The day changes at 04:00 UTC, midnight in Santo Domingo. A valid date reaches the
@@ -340,7 +378,7 @@ func TestTextsAreStoredVerbatim(t *testing.T) {
 			sent := newInvoice("")
 			allFields(sent)
 			for field, limit := range textFields() {
-				text := payload
+				text := fieldText(field, payload)
 				for utf8.RuneCountInString(text) < 5 {
 					text += payload // a phone has at least five characters
 				}

@@ -75,7 +75,7 @@ func TestInvalidQueriesAreRefused(t *testing.T) {
 		"limit=5;status=accepted": "invalid_format", "external_id=a;b": "invalid_format",
 		"external_id=%ff": "external_id invalid_format", "external_id=%00": "external_id invalid_format", "external_id=a%0ab": "external_id invalid_format",
 		"external_id=%c3%28": "external_id invalid_format", "external_id=%zz": "external_id invalid_format", "external_id=%": "external_id invalid_format",
-		"%ff=1": "invalid_format", "%zz=1": "invalid_format", "&": "unknown_parameter|unknown_parameter", "limit=5&": "unknown_parameter", "=": "unknown_parameter",
+		"%ff=1": "invalid_format", "%zz=1": "invalid_format", "=": "unknown_parameter",
 		"status=done": "status invalid_enum", "status=Accepted": "status invalid_enum", "status=accepted,rejected": "status invalid_enum",
 		"external_id=" + strings.Repeat("x", 201): "external_id too_long", "external_id=" + strings.Repeat("%F0%9F%A7%BE", 201): "external_id too_long",
 		"cursor=" + strings.Repeat("A", 501): "cursor invalid_cursor", "cursor=x": "cursor invalid_cursor",

@@ -32,6 +32,7 @@ func (a *API) createInvoice(x *exchange) error {
 	command, err := newCommand(raw, document, scenario)
 	command.Scope, command.Key, command.RequestID = x.scope, key, x.id
 	command.Language, command.Trace = x.language, x.trace.String()
+	_, command.Waits = preferredWait(x.r.Header)
 	ctx, cancel := x.deadline()
 	defer cancel()
 	var done pipeline.Registered
@@ -50,15 +51,20 @@ func (a *API) createInvoice(x *exchange) error {
 		return err
 	}
 	x.invoiceID, x.replayed = done.ObjectID, done.Replayed
-	x.w.Header().Set("Location", done.Location)
+	x.w.Header().Set("Location", a.basePath+done.Location)
 	if done.Replayed {
 		x.w.Header().Set("Idempotency-Replayed", "true")
 		return x.write(done.HTTPStatus, done.Body)
 	}
-	if inv, ok := a.awaitInvoice(x, done.ObjectID); ok {
-		return x.respondAs(done.HTTPStatus, pipeline.NewInvoiceResource(inv), answer.Meta{RequestID: x.id})
+	inv, ok := a.awaitInvoice(x, done.ObjectID)
+	if done.RequestID == x.id {
+		return x.write(done.HTTPStatus, done.Body)
 	}
-	return x.write(done.HTTPStatus, done.Body)
+	// The stored answer is another one, with an id of its own.
+	if !ok {
+		inv = done.Invoice
+	}
+	return x.respondAs(done.HTTPStatus, pipeline.NewInvoiceResource(inv), answer.Meta{RequestID: x.id})
 }
 
 // newCommand validates an invoice and returns the command that registers it, as

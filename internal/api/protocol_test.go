@@ -222,6 +222,8 @@ func TestMediaTypes(t *testing.T) {
 			{"none", nil, false},
 			{"empty", []string{""}, false},
 			{"text", []string{"text/plain"}, false},
+			{"without the hyphen", []string{"application/json; charset=utf8"}, true},
+			{"without the hyphen, in capitals and quotes", []string{`application/json; charset="UTF8"`}, true},
 			{"another charset", []string{"application/json; charset=iso-8859-1"}, false},
 			{"utf-16", []string{"application/json; charset=utf-16"}, false},
 			{"two charsets", []string{"application/json; charset=utf-8; charset=iso-8859-1"}, false},

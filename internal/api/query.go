@@ -54,8 +54,8 @@ func readQuery(r *http.Request, allowed ...string) (query, error) {
 		raw = ""
 	}
 	for part := range strings.SplitSeq(raw, "&") {
-		if raw == "" {
-			break
+		if part == "" { // as after a last &
+			continue
 		}
 		if len(problems.list) == maxProblems { // a short query must not cause a long answer
 			problems.add("", fiscal.CodeTooManyErrors, onlyFirstProblems())

@@ -38,6 +38,7 @@ func TestReadQueryDecodesOnce(t *testing.T) {
 		{"external_id=a=b", query{"external_id": "a=b"}},
 		{"%65xternal_id=a", query{"external_id": "a"}},
 		{"external_id=%F0%9F%A7%BE&limit=5", query{"external_id": "🧾", "limit": "5"}},
+		{"limit=5&", query{"limit": "5"}}, {"&&limit=5&&status=accepted&", query{"limit": "5", "status": "accepted"}}, {"&", query{}},
 	} {
 		got, err := listQuery(tt.raw)
 		if err != nil || !maps.Equal(got, tt.want) {

@@ -92,8 +92,8 @@ func TestTotalsOfTheWorkedExamples(t *testing.T) {
 		{"I: free line", "1000.00 1000.00 0.00 0.00", []item{{"2", "500.00", "100", full}}, "0.00", nil},
 	}
 	oneEngine(t, envOptions{}, func(t *testing.T, e *env) {
-		for _, tt := range tests {
-			a := e.create(tt.name, invoiceBody(tt.name, itemised(tt.totals, tt.items...)))
+		for i, tt := range tests {
+			a := e.create(tt.name, invoiceBody(fmt.Sprint("T-", i), itemised(tt.totals, tt.items...)))
 			if tt.document == "" {
 				wantInvalid(t, tt.name, a, tt.problems...)
 				continue

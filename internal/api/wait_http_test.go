@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -83,6 +84,68 @@ func TestWaitEndsWithTheVerdict(t *testing.T) {
 		if later := e.send(creation); !bytes.Equal(later.body, again.body) {
 			t.Errorf("a replay after the verdict: %s", later)
 		}
+	})
+}
+
+// Answers with one request id are one body: an answer that waited is another one than the
+// stored answer, which a repetition gets, also while the first still waits.
+func TestOneRequestIDIsOneBody(t *testing.T) {
+	eachEngine(t, envOptions{}, func(t *testing.T, e *env) {
+		bodies := map[string]string{} // by request id
+		add := func(name string, a response) string {
+			var body struct {
+				Meta struct {
+					RequestID string `json:"request_id"`
+				} `json:"meta"`
+			}
+			if err := json.Unmarshal(a.body, &body); err != nil || a.status != http.StatusAccepted {
+				t.Fatal(name, a, err)
+			}
+			id := body.Meta.RequestID
+			if before, known := bodies[id]; known && before != string(a.body) {
+				t.Errorf("%s: two bodies have the id %s:\n%s\n%s", name, id, before, a.body)
+			}
+			bodies[id] = string(a.body)
+			return id
+		}
+		for _, wait := range []string{"wait=20", "wait=0"} {
+			id := fmt.Sprintf("req_%032x", len(wait))
+			header := scenarioHeader("accepted")
+			header.Set("Prefer", wait)
+			header.Set("X-Request-Id", id)
+			creation := request{method: http.MethodPost, path: "invoices", idem: wait, body: invoiceBody(wait), header: header}
+			var first response
+			if wait == "wait=0" {
+				first = e.send(creation)
+				found, err := e.store.InvoiceByExternalID(t.Context(), e.scope(), wait)
+				e.must(err)
+				e.awaitVerdict(found.ID)
+			} else {
+				creating := e.sendAsync(creation)
+				e.awaitWaits(t, 1)
+				add("during the wait", e.send(creation))
+				found, err := e.store.InvoiceByExternalID(t.Context(), e.scope(), wait)
+				e.must(err)
+				e.awaitVerdict(found.ID)
+				first = receive(t, "the creation", creating)
+			}
+			if got := add("the first answer", first); got != id || first.header.Get("X-Request-Id") != id {
+				t.Errorf("%s: the first answer has the id %s, and %s in its header", wait, got, first.header.Get("X-Request-Id"))
+			}
+			stored := add("after the verdict", e.send(creation))
+			for _, name := range []string{id, stored} { // each leads to the invoice
+				if ids, err := e.store.InvoicesOfRequest(t.Context(), e.scope(), name); err != nil || len(ids) != 1 {
+					t.Errorf("%s: request %s is about %v, %v", wait, name, ids, err)
+				}
+			}
+		}
+		// Without anything to wait for, the first answer is the stored one.
+		final := request{method: http.MethodPost, path: "invoices", idem: "final", body: invoiceBody("final"), header: prefer("wait=20")}
+		first := e.send(final)
+		wantReplay(t, "a final invoice", first, e.send(final))
+		plain := request{method: http.MethodPost, path: "invoices", idem: "plain", body: invoiceBody("plain"), header: scenarioHeader("accepted")}
+		first = e.send(plain)
+		wantReplay(t, "no wait", first, e.send(plain))
 	})
 }
 

@@ -110,6 +110,7 @@ type Console struct {
 	keyring      *access.Keyring
 	environment  fiscal.Environment
 	baseURL      string
+	basePath     string // of baseURL
 	clients      *capacity.ClientFinder
 	capacity     *capacity.Capacity
 	limit        func(*http.Request) bool
@@ -151,7 +152,7 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	c := &Console{
-		store: o.Store, people: o.People, keyring: o.Keyring, environment: o.Environment, baseURL: o.BaseURL,
+		store: o.Store, people: o.People, keyring: o.Keyring, environment: o.Environment, baseURL: o.BaseURL, basePath: pathOf(o.BaseURL),
 		clients: o.Clients, capacity: o.Capacity, limit: o.Limit, now: o.Now, log: o.Log, requireSecondFactor: o.RequireSecondFactor,
 		certificates: o.Certificates, endpoints: o.Endpoints, pipeline: o.Pipeline, exports: o.Exports,
 		trusted: o.Trusted, receiverURL: o.ReceiverURL,
@@ -229,12 +230,14 @@ func allTexts() []texts {
 // Serves reports whether the console serves a path.
 func Serves(path string) bool { return path == "/console" || strings.HasPrefix(path, "/console/") }
 
-// Home sends a browser that opens / to the console, and leaves every other request to next.
-func Home(next http.Handler) http.Handler {
+// Home sends a browser that opens / to the console at the public address baseURL, and leaves
+// every other request to next.
+func Home(baseURL string, next http.Handler) http.Handler {
+	address := pathOf(baseURL) + "/console/"
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) && acceptsHTML(r) {
 			setSecurityHeaders(w.Header())
-			http.Redirect(w, r, "/console/", http.StatusSeeOther)
+			http.Redirect(w, r, address, http.StatusSeeOther)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -232,6 +232,7 @@ func knownCauses() map[string]string {
 		"the authority is processing the document":                                              "cause.processing",
 		"the document may have reached the authority; the service asks":                         "cause.unknown",
 		"the document does not fit the authority's format; no number was taken":                 "cause.format",
+		"the rules of this release refuse the request; no number was taken":                     "cause.rules",
 		"the authority does not have the document; the same bytes are sent again":               "cause.again",
 		"an operator sends it again: ":                                                          "cause.resent",
 		"decided by an operator: ":                                                              "cause.decided",

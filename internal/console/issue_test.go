@@ -17,6 +17,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
 // invoiceFields returns the fields of a valid invoice with a total of 2,360.00.
@@ -272,6 +273,35 @@ func TestAnInvoiceIsCopied(t *testing.T) {
 	}
 	if a, b := *requests[0].Buyer.Address, *requests[1].Buyer.Address; a != b || requests[1].Notes != "Gracias" || requests[1].Lines[0].ID != "A" || requests[1].Lines[0].UnitCode != 43 {
 		t.Errorf("the copy differs: %+v", requests[1])
+	}
+}
+
+// A document of an earlier release, whose tax has a code that is not known any more, is
+// shown and copied with the tax that it was issued with.
+func TestADocumentOfAnEarlierReleaseIsShownAndCopied(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	raw := []byte(`{"external_id":"O-1","ecf_type":"32","issue_date":"2026-11-14","currency":"DOP","payment_type":"cash","buyer":{"legal_name":"Ana"},
+		"lines":[{"line_id":"1","description":"Servicio de antes","item_kind":"service","quantity":"1","unit_price":"100.00","discount":null,
+			"taxes":[{"code":"OTRO","label":"x","rate_percent":"18"}]}],
+		"declared_totals":{"subtotal":"100.00","discount_total":"0","tax_total":"18.00","total":"118.00"}}`)
+	document, err := strictjson.Parse(raw)
+	e.must(err)
+	command, _ := pipeline.NewCommand(raw, document, "")
+	command.Invoice, err = fiscal.New(fiscal.DecodeRegistered(document))
+	e.must(err)
+	command.Request, command.Key, command.RequestID = document.Canonical(), "k", "req_"+strings.Repeat("0", 32)
+	command.Scope = store.Scope{Environment: fiscal.Sandbox, TaxpayerID: e.taxpayer}
+	_, err = e.pipeline.Register(t.Context(), command)
+	e.must(err)
+	b, _ := e.signedIn(store.RoleAccountant, e.taxpayer)
+	inv := e.onlyInvoices()[0]
+	if page := b.get(documentsAddress + "/" + inv.DocumentID); page.StatusCode != http.StatusOK || !strings.Contains(page.body, "Servicio de antes") {
+		t.Errorf("the page answered %d", page.StatusCode)
+	}
+	page := b.get(issueAddress + "?copy=" + inv.DocumentID)
+	if form := formOf(page.body); page.StatusCode != http.StatusOK || form.Get("lines.0.description") != "Servicio de antes" || form.Get("lines.0.billing_indicator") != "1" {
+		t.Errorf("the copy answered %d with %v", page.StatusCode, form)
 	}
 }
 

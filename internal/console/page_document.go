@@ -127,12 +127,11 @@ func (x *request) liveWhile(changing bool, address, name string, data any) (temp
 // content reads the amounts and lines of a document. It returns nil when the stored
 // request cannot be read, and logs why: the page shows the rest.
 func (x *request) content(inv store.Invoice) (*fiscal.Invoice, error) {
-	request, err := x.console.store.Request(x.Context(), inv.Scope, inv.ID)
-	if err != nil {
+	content, err := x.console.pipeline.Requested(x.Context(), inv)
+	switch {
+	case errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) || x.Context().Err() != nil:
 		return nil, err
-	}
-	content, err := pipeline.ParseRequest(inv, request)
-	if err != nil {
+	case err != nil:
 		x.console.log.Error("The stored request of a document cannot be read. Its page shows no lines.", "document_id", inv.DocumentID, "error", err.Error())
 		return nil, nil //nolint:nilnil // no content is a state of the page
 	}

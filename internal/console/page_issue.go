@@ -69,11 +69,7 @@ func (x *request) startInvoice() (f *invoiceForm, from *store.Invoice, err error
 		if err := x.viewer.Check(inv.Scope); err != nil {
 			return nil, nil, err
 		}
-		raw, err := x.console.store.Request(x.Context(), inv.Scope, inv.ID)
-		if err != nil {
-			return nil, nil, err
-		}
-		request, err := pipeline.ParseRequest(inv, raw)
+		request, err := x.console.pipeline.Requested(x.Context(), inv)
 		if err != nil {
 			return nil, nil, err
 		}

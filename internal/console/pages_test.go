@@ -171,7 +171,7 @@ func TestHomeRedirectsBrowsersOnly(t *testing.T) {
 		{"GET", "/v1/openapi.json", "text/html", 418},
 	} {
 		b := e.browser()
-		b.handler = Home(next)
+		b.handler = Home("http://console.example", next)
 		b.header.Set("Accept", test.accept)
 		if got := b.send(test.method, test.path, nil); got.StatusCode != test.want {
 			t.Errorf("%s %s with Accept %q answered %d, want %d", test.method, test.path, test.accept, got.StatusCode, test.want)

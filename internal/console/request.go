@@ -189,7 +189,7 @@ func (x *request) text(key string, args ...any) string {
 
 // redirect sends the browser to another page of the console.
 func (x *request) redirect(address string) error {
-	http.Redirect(x.w, x.Request, address, http.StatusSeeOther) //nolint:gosec // afterSignIn has checked what a client names
+	http.Redirect(x.w, x.Request, x.console.basePath+address, http.StatusSeeOther) //nolint:gosec // afterSignIn has checked what a client names
 	return nil
 }
 
@@ -221,7 +221,7 @@ func (x *request) renderStatus(status int, name, title string, data any) error {
 	}
 	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write([]byte(whole)) // if it fails, the browser has left
+	_, _ = x.w.Write([]byte(x.console.below(whole))) // if it fails, the browser has left
 	return nil
 }
 
@@ -257,7 +257,7 @@ func (x *request) writeFragment(f rendered) {
 		return
 	}
 	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = x.w.Write([]byte(f.content)) // if it fails, the browser has left
+	_, _ = x.w.Write([]byte(x.console.below(f.content))) // if it fails, the browser has left
 }
 
 // live returns an element whose content is a template, and which the browser fetches again

@@ -33,7 +33,7 @@ func TestEveryAnswerHasTheSecurityHeaders(t *testing.T) {
 		answers["asset "+name] = e.browser().get(address)
 	}
 	home := e.browser()
-	home.handler = Home(http.NotFoundHandler())
+	home.handler = Home("http://console.example", http.NotFoundHandler())
 	answers["home"] = home.get("/")
 	for name, got := range answers {
 		for header, want := range map[string]string{

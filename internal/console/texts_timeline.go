@@ -68,6 +68,7 @@ func timelineTexts() texts {
 		"cause.track":         {"La DGII dio un trackId.", "The authority gave a track id."},
 		"cause.processing":    {"La DGII está procesando el comprobante.", "The authority is processing the document."},
 		"cause.unknown":       {"Pudo haber llegado a la DGII; el servicio pregunta.", "It may have reached the authority; the service asks."},
+		"cause.rules":         {"Las reglas de esta versión no aceptan la solicitud; no se gastó secuencia.", "The rules of this release refuse the request; no number was taken."},
 		"cause.format":        {"No cumple el formato de la DGII; no se gastó secuencia.", "It does not fit the authority's format; no number was taken."},
 		"cause.again":         {"La DGII no lo tiene; se envían los mismos bytes otra vez.", "The authority does not have it; the same bytes are sent again."},
 		"cause.resent":        {"Un operador lo envía otra vez: %s", "An operator sends it again: %s"},

@@ -9,12 +9,17 @@ import (
 )
 
 // Lost describes what the XML of an invoice cannot carry as it was sent: texts that
-// are cut or left out, and line breaks that become spaces. Each message starts with
-// the field and says whether the printed page has the text in full. It returns nil
-// for most invoices.
+// are cut or left out, a unit that is left out or is not the one that its words name, and
+// line breaks that become spaces. Each message starts with the field and says whether the
+// printed page has the text in full. It returns nil for most invoices.
 func Lost(inv *fiscal.Invoice) []lang.Message {
 	var list []lang.Message
 	add := func(field string, lost lang.Message) { list = append(list, named(field, lost)) }
+	if !fits(clean(inv.ExternalID), maxInternal) {
+		add("external_id", lang.Messagef(
+			"has more than %d characters; the fiscal document and the printed page omit it",
+			"tiene más de %d caracteres; el comprobante y la representación impresa lo omiten", maxInternal))
+	}
 	if a := inv.Buyer.Address; a != nil {
 		_, province := locate(a)
 		if full := fullAddress(a, province); !fits(full, maxAddress) {
@@ -59,7 +64,8 @@ func Lost(inv *fiscal.Invoice) []lang.Message {
 // lostOfLines describes the losses of all lines, with one message for each field.
 func lostOfLines(lines []fiscal.Line) []lang.Message {
 	var list []lang.Message
-	add := func(field string, message lang.Message, lost func(*fiscal.Line) bool) {
+	// add adds one message, that of the first line that has lost something.
+	add := func(field string, lost func(*fiscal.Line) bool, message func(first *fiscal.Line) lang.Message) {
 		first, count := 0, 0
 		for i := range lines {
 			if lost(&lines[i]) {
@@ -75,17 +81,42 @@ func lostOfLines(lines []fiscal.Line) []lang.Message {
 		if count > 1 {
 			at = lang.Messagef("%s (and %d other lines)", "%s (y %d líneas más)", at, count-1)
 		}
-		list = append(list, lang.Messagef("%s: %s", "%s: %s", at, message))
+		list = append(list, lang.Messagef("%s: %s", "%s: %s", at, message(&lines[first])))
 	}
-	add("description", lang.Messagef(
-		"the fiscal document and the printed page have spaces in the place of line breaks and tabs",
-		"el comprobante y la representación impresa llevan espacios en lugar de saltos de línea y tabuladores"),
-		func(l *fiscal.Line) bool { return isFlattened(l.Description) })
-	add("sku", lang.Messagef(
-		"has more than %d characters; the fiscal document omits it", "tiene más de %d caracteres; el comprobante lo omite", maxSKU),
-		func(l *fiscal.Line) bool { return !fits(clean(l.SKU), maxSKU) })
+	add("description", func(l *fiscal.Line) bool { return isFlattened(l.Description) }, func(*fiscal.Line) lang.Message {
+		return lang.Messagef(
+			"the fiscal document and the printed page have spaces in the place of line breaks and tabs",
+			"el comprobante y la representación impresa llevan espacios en lugar de saltos de línea y tabuladores")
+	})
+	add("sku", func(l *fiscal.Line) bool { return !fits(clean(l.SKU), maxSKU) }, func(*fiscal.Line) lang.Message {
+		return lang.Messagef("has more than %d characters; the fiscal document omits it", "tiene más de %d caracteres; el comprobante lo omite", maxSKU)
+	})
+	add("unit", func(l *fiscal.Line) bool { return l.Unit != "" && l.UnitCode == 0 && unitCode(0, l.Unit) == 0 }, func(*fiscal.Line) lang.Message {
+		return lang.Messagef(
+			"the tax authority's table has no such unit; the fiscal document omits it, and the printed page shows it; unit_code can name one of the table",
+			"la tabla de la DGII no tiene esa unidad; el comprobante la omite y la representación impresa la muestra; unit_code puede indicar una de la tabla")
+	})
+	add("unit_code", contradictsUnit, func(l *fiscal.Line) lang.Message {
+		sent, meant := unitText(l.UnitCode), unitText(unitCode(0, l.Unit))
+		return lang.Messagef(
+			"%s is not the unit that unit names, %s; the fiscal document and the printed page carry %s",
+			"%s no es la unidad que unit indica, %s; el comprobante y la representación impresa llevan %s", sent, meant, sent)
+	})
 	return list
 }
+
+// contradictsUnit reports whether the words of a unit name another unit than its code. A
+// code that is not in the authority's table is a warning of its own.
+func contradictsUnit(l *fiscal.Line) bool {
+	if l.Unit == "" || UnitName(l.UnitCode) == "" {
+		return false
+	}
+	meant := unitCode(0, l.Unit)
+	return meant != 0 && meant != l.UnitCode
+}
+
+// unitText names a unit of the authority's table.
+func unitText(code int) string { return fmt.Sprintf("%d (%s)", code, UnitName(code)) }
 
 // isFlattened reports whether clean replaces line breaks or tabs of a text.
 func isFlattened(s string) bool { return strings.ContainsAny(strings.TrimSpace(s), "\t\r\n") }

@@ -38,7 +38,7 @@ func New(issuer Issuer, number Number, inv *fiscal.Invoice, signedAt time.Time) 
 		PaymentType:    inv.PaymentType,
 		PaymentTerm:    paymentTerm(inv.PaymentTerms),
 		Issuer:         issuer.clean(),
-		InternalNumber: whole(clean(inv.ExternalID), 20),
+		InternalNumber: whole(clean(inv.ExternalID), maxInternal),
 		Notes:          cutMarked(clean(inv.Notes), maxNotes),
 		IssueDate:      inv.IssueDate,
 		Buyer:          newBuyer(inv),
@@ -116,9 +116,10 @@ func newLine(from *fiscal.Line) Line {
 
 // The longest texts of the format, in characters.
 const (
-	maxName    = 80 // of an item; an item with a longer text has a description as well
-	maxSKU     = 35
-	maxNotes   = 250
-	maxTerm    = 15
-	maxAddress = 100
+	maxInternal = 20 // of the integrator's own number
+	maxName     = 80 // of an item; an item with a longer text has a description as well
+	maxSKU      = 35
+	maxNotes    = 250
+	maxTerm     = 15
+	maxAddress  = 100
 )

@@ -69,16 +69,24 @@ func (e *env) day(n int) fiscal.Date { return fiscal.DateOf(e.clock.Now().AddDat
 // add creates an invoice of a day, and signs it unless status is queued.
 func (e *env) add(day fiscal.Date, status fiscal.Status, buyer string) store.Invoice {
 	e.t.Helper()
+	return e.addTaxed(day, status, buyer, `"billing_indicator":1,"taxes":[]`, 18, fiscal.DecodeRequest)
+}
+
+// addTaxed is add for a line of 100.00 with other taxes, which a release reads with decode.
+func (e *env) addTaxed(day fiscal.Date, status fiscal.Status, buyer, taxes string, percent int, decode func(*strictjson.Document) fiscal.Request) store.Invoice {
+	e.t.Helper()
 	ctx := e.t.Context()
 	e.made++
 	name := fmt.Sprintf("F-%03d", e.made)
 	raw := fmt.Appendf(nil, `{"external_id":%q,"ecf_type":"32","issue_date":%q,"currency":"DOP","payment_type":"cash","buyer":{"legal_name":%q},
-		"lines":[{"line_id":"1","description":"Servicio","item_kind":"service","billing_indicator":1,"quantity":"1","unit_price":"100.00","discount":null,"taxes":[]}],
-		"declared_totals":{"subtotal":"100.00","discount_total":"0","tax_total":"18.00","total":"118.00"}}`, name, day.String(), buyer)
+		"lines":[{"line_id":"1","description":"Servicio","item_kind":"service","quantity":"1","unit_price":"100.00","discount":null,%s}],
+		"declared_totals":{"subtotal":"100.00","discount_total":"0","tax_total":"%d.00","total":"%d.00"}}`, name, day.String(), buyer, taxes, percent, 100+percent)
 	document, err := strictjson.Parse(raw)
 	e.must(err)
-	command, err := pipeline.NewCommand(raw, document, "")
+	command, _ := pipeline.NewCommand(raw, document, "")
+	command.Invoice, err = fiscal.New(decode(document))
 	e.must(err)
+	command.Request = document.Canonical()
 	command.Scope, command.Key, command.RequestID = e.scope, name, "req_"+strings.Repeat("0", 32)
 	done, err := e.pipeline.Register(ctx, command)
 	e.must(err)

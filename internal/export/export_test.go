@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
 // An export has every document of the span, its tables, and is as Verify wants it.
@@ -60,6 +62,41 @@ func TestAnExportIsCompleteAndValid(t *testing.T) {
 
 // An export that is interrupted goes on where it stopped, and documents that were created
 // meanwhile do not get into it.
+// A document of an earlier release keeps its page, and counts for the rate that was signed.
+func TestDocumentsOfAnEarlierReleaseAreExportedAsTheyWereSigned(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		exempt := `"taxes":[{"code":"ITBIS","label":"Exento","rate_percent":"0"}]`
+		tests := []struct {
+			taxes   string
+			percent int
+			decode  func(*strictjson.Document) fiscal.Request
+			want    string
+		}{
+			{`"taxes":[{"code":"OTRO","label":"x","rate_percent":"18"}]`, 18, fiscal.DecodeRegistered, "18,1,100.00,18.00"},
+			{`"taxes":[{"code":"N/A","label":"x","rate_percent":"0"}]`, 0, fiscal.DecodeRegistered, "0,1,100.00,0.00"},
+			{exempt, 0, fiscal.DecodeRegistered, "exento,1,100.00,0.00"},
+			{exempt, 0, fiscal.DecodeRequest, "0,1,100.00,0.00"},
+		}
+		e := newEnv(t, address)
+		for i, tt := range tests {
+			e.addTaxed(e.day(i), fiscal.Accepted, "Ana", tt.taxes, tt.percent, tt.decode)
+		}
+		o := e.options()
+		o.PDF, o.To = true, e.day(len(tests))
+		e.write(o)
+		files := e.files(e.path())
+		for i, tt := range tests {
+			if summary := files["summary.csv"]; !strings.Contains(summary, e.day(i).String()+",32,aceptado,DOP,"+tt.want) {
+				t.Errorf("%s: summary.csv is %s", tt.taxes, summary)
+			}
+			if files[fmt.Sprintf("pdf/199000013E32%010d.pdf", i+1)] == "" {
+				t.Errorf("%s: no page", tt.taxes)
+			}
+		}
+	})
+}
+
 func TestAnInterruptedExportGoesOn(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, storetest.Address(t, "sqlite"))

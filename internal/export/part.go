@@ -208,11 +208,7 @@ func (w *writer) addDocument(ctx context.Context, archive *zip.Writer, p *part, 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	raw, err := w.o.Store.Request(ctx, inv.Scope, inv.ID)
-	if err != nil {
-		return err
-	}
-	request, err := pipeline.ParseRequest(inv, raw)
+	request, err := w.o.Pipeline.Requested(ctx, inv)
 	if err != nil {
 		return err
 	}

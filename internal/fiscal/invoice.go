@@ -77,7 +77,7 @@ func SentAsSummary(t Type, total Decimal) bool {
 // New returns the invoice of a request. Its error is of type Problems and lists
 // every problem of the request, in the order of the paths.
 func New(r Request) (*Invoice, error) {
-	c := checker{report: report{slices.Clone(r.problems.list), r.problems.dropped}}
+	c := checker{report{slices.Clone(r.problems.list), r.problems.dropped}, r.registered}
 	if !r.object {
 		if len(c.list) == 0 {
 			c.add("", CodeInvalidType, lang.Messagef("must be an object", "debe ser un objeto"))
@@ -110,7 +110,10 @@ func New(r Request) (*Invoice, error) {
 // A checker applies the rules that compare values of a request with one another.
 // A rule runs only when all the values that it compares are valid, so that one
 // mistake is reported once.
-type checker struct{ report }
+type checker struct {
+	report
+	registered bool // the rules of earlier releases apply
+}
 
 func (c *checker) dates(r *Request) {
 	switch {

@@ -112,6 +112,16 @@ func TestDatesOfAnInvoice(t *testing.T) {
 		check(t, with(t, base, map[string]any{"due_date": s}), "due_date invalid_date")
 	}
 	check(t, with(t, base, map[string]any{"issue_date": "2024-02-29"}))
+	for _, payment := range []string{"cash", "credit"} {
+		// The authority's format has no other years.
+		check(t, with(t, base, map[string]any{"payment_type": payment, "issue_date": "1900-01-01", "due_date": "2099-12-31"}))
+		check(t, with(t, base, map[string]any{"payment_type": payment, "issue_date": "1899-12-31"}), "issue_date invalid_date")
+		check(t, with(t, base, map[string]any{"payment_type": payment, "due_date": "2100-01-01"}), "due_date invalid_date")
+		_, problems := build(t, with(t, base, map[string]any{"payment_type": payment, "due_date": "2100-01-01"}))
+		if message := problems[0].Message.String(); !strings.Contains(message, "1900") || !strings.Contains(message, "2099") {
+			t.Errorf("message %q does not name the years", message)
+		}
+	}
 	check(t, with(t, base, map[string]any{"due_date": "2026-03-04"}), "due_date date_order")
 	check(t, with(t, base, map[string]any{"due_date": "2026-03-04", "payment_type": "cash"}), "due_date date_order")
 	check(t, with(t, base, map[string]any{"due_date": "2026-03-05"}))

@@ -6,6 +6,8 @@ package fiscal
 type Request struct {
 	problems report
 	object   bool // the body is a JSON object
+	// registered says that the rules of earlier releases apply, see DecodeRegistered.
+	registered bool
 
 	head         content // the fields that no rule compares with others
 	kind         opt[Type]

@@ -7,10 +7,12 @@ import (
 
 // DecodeRequest reads an invoice creation request. It never fails: the Request
 // keeps the problems, and New reports them together with its own.
-func DecodeRequest(doc *strictjson.Document) Request {
+func DecodeRequest(doc *strictjson.Document) Request { return decodeRequest(doc, false) }
+
+func decodeRequest(doc *strictjson.Document, registered bool) Request {
 	var (
-		d    = decoder{truncated: doc.Truncated()}
-		r    Request
+		d    = decoder{truncated: doc.Truncated(), registered: registered}
+		r    = Request{registered: registered}
 		root = doc.Root()
 	)
 	if r.object = d.is(root, path{index: -1}, strictjson.Object); r.object {

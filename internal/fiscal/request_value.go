@@ -12,7 +12,8 @@ import (
 // A decoder reads the values of a request and reports the invalid ones.
 type decoder struct {
 	report
-	truncated bool // the document does not show all members
+	truncated  bool // the document does not show all members
+	registered bool // the rules of earlier releases apply
 }
 
 func (d *decoder) fail(p path, code string, message lang.Message) { d.add(p.String(), code, message) }
@@ -115,6 +116,12 @@ func enum[T ~string](d *decoder, n strictjson.Node, p path, allowed ...T) opt[T]
 	return bad[T]()
 }
 
+// The years of the dates that a document can have (e-CF format).
+const (
+	firstYear = 1900
+	lastYear  = 2099
+)
+
 func (d *decoder) date(n strictjson.Node, p path) opt[Date] {
 	s, ok := d.str(n, p)
 	if !ok {
@@ -123,6 +130,11 @@ func (d *decoder) date(n strictjson.Node, p path) opt[Date] {
 	date, err := ParseDate(s)
 	if err != nil {
 		d.fail(p, CodeInvalidDate, lang.OfError(err))
+		return bad[Date]()
+	}
+	if !d.registered && (date.Year() < firstYear || date.Year() > lastYear) {
+		d.fail(p, CodeInvalidDate, lang.Messagef(
+			"must be a date of the years %d to %d: YYYY-MM-DD", "debe ser una fecha de los años %d a %d: AAAA-MM-DD", firstYear, lastYear))
 		return bad[Date]()
 	}
 	return good(date)

@@ -57,26 +57,25 @@ type taxKind int
 
 const (
 	unknownTax taxKind = iota
-	itbisTax
+	itbisTax           // also the entry that says that a line is exempt
 	additionalTax
 	selectiveTax // codes 006 to 039, which need data that a request does not have
 )
 
 func understoodTaxes() lang.Message {
 	return lang.Messagef(
-		"is not a known tax; use ITBIS (18, 16 or 0), 001 legal tip (10), 002 CDT (2), 003 insurance (16), 004 telecommunications (10) or 005 first plate (17)",
-		"no es un impuesto conocido; use ITBIS (18, 16 o 0), 001 propina legal (10), 002 CDT (2), 003 seguros (16), 004 telecomunicaciones (10) o 005 primera placa (17)")
+		"is not the code of a known tax; use ITBIS (18, 16 or 0), EXENTO (0), 001 legal tip (10), 002 CDT (2), 003 insurance (16), 004 telecommunications (10) or 005 first plate (17); an exempt line may also have no tax",
+		"no es el código de un impuesto conocido; use ITBIS (18, 16 o 0), EXENTO (0), 001 propina legal (10), 002 CDT (2), 003 seguros (16), 004 telecomunicaciones (10) o 005 primera placa (17); una línea exenta puede también no llevar impuestos")
 }
 
-// classify returns the kind of a tax entry and, for a tax of Table I, its code.
-// The API has no list of codes, so the code decides first, then the label, and
-// last the rate.
+// classify returns the kind of a tax entry and, for a tax of Table I, its code. Only the
+// code of the entry decides: a tax that is guessed from a label or a rate is a false
+// declaration.
 func classify(t Tax) (kind taxKind, code string) {
 	code = bare(t.Code)
-	if strings.Contains(code, "ITBIS") || code == "IVA" || code == "VAT" {
-		return itbisTax, ""
-	}
 	switch code {
+	case "IVA", "VAT", "EXENTO", "EXENTA", "EXEMPT":
+		return itbisTax, ""
 	case "PROPINA", "PROPINALEGAL", "LEGALTIP":
 		code = "001"
 	case "CDT":
@@ -88,17 +87,15 @@ func classify(t Tax) (kind taxKind, code string) {
 	case "PRIMERAPLACA":
 		code = "005"
 	}
-	if len(code) == 3 && isDigits(code) && code >= "001" && code <= "039" {
-		if code <= "005" {
-			return additionalTax, code
-		}
-		return selectiveTax, code
-	}
 	switch {
-	case strings.Contains(bare(t.Label), "ITBIS"), t.Rate.IsZero(), t.Rate.Equal(number(18, 0)):
+	case strings.Contains(code, "ITBIS"):
 		return itbisTax, ""
+	case len(code) != 3 || !isDigits(code) || code < "001" || code > "039":
+		return unknownTax, ""
+	case code <= "005":
+		return additionalTax, code
 	}
-	return unknownTax, ""
+	return selectiveTax, code
 }
 
 // bare returns the ASCII letters, in upper case, and digits of s.
@@ -133,12 +130,12 @@ func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
 		if req.goodTaxes&(1<<j) == 0 {
 			continue
 		}
-		switch kind, code := classify(t); kind {
+		switch kind, code := c.classify(t); kind {
 		case itbisTax:
 			if itbis >= 0 {
 				c.add(taxField(i, j, "code"), CodeTaxConflict, lang.Messagef(
-					"the line already has an ITBIS entry; a line can have one",
-					"la línea ya tiene un ITBIS; una línea puede tener solo uno"))
+					"the line already has an entry for ITBIS or for its exemption; a line can have one",
+					"la línea ya tiene un ITBIS o su exención; una línea puede tener solo uno"))
 				ok, sure = false, false
 				continue
 			}
@@ -155,9 +152,12 @@ func (c *checker) taxes(i int, req *lineRequest, line *Line) bool {
 			ok, sure = false, false
 		}
 	}
-	if itbis >= 0 && indicatorOf(req.taxes[itbis]) == 0 {
-		c.add(taxField(i, itbis, "rate_percent"), CodeOutOfRange, lang.Messagef(
-			"must be 18, 16 or 0 for ITBIS", "debe ser 18, 16 o 0 para el ITBIS"))
+	if itbis >= 0 && c.indicatorOf(req.taxes[itbis]) == 0 {
+		rates := lang.Messagef("must be 18, 16 or 0 for ITBIS", "debe ser 18, 16 o 0 para el ITBIS")
+		if saysExempt(req.taxes[itbis].Code) {
+			rates = lang.Messagef("must be 0 for an exempt line", "debe ser 0 para una línea exenta")
+		}
+		c.add(taxField(i, itbis, "rate_percent"), CodeOutOfRange, rates)
 		return false
 	}
 	return sure && c.indicator(i, req, itbis, line) && ok
@@ -188,20 +188,26 @@ func (c *checker) additional(i, j int, code string, t Tax, line *Line) bool {
 // indicatorOf returns the indicator of an ITBIS entry, and zero when no indicator
 // has its rate.
 func indicatorOf(t Tax) Indicator {
+	exempt := saysExempt(t.Code)
 	switch {
+	case t.Rate.IsZero() && exempt:
+		return Exempt
+	case t.Rate.IsZero():
+		return ZeroRated
+	case exempt:
+		return 0
 	case t.Rate.Equal(number(18, 0)):
 		return Taxed18
 	case t.Rate.Equal(number(16, 0)):
 		return Taxed16
-	case !t.Rate.IsZero():
-		return 0
 	}
-	for _, s := range [2]string{bare(t.Code), bare(t.Label)} {
-		if strings.Contains(s, "EXENT") || strings.Contains(s, "EXEMPT") {
-			return Exempt
-		}
-	}
-	return ZeroRated
+	return 0
+}
+
+// saysExempt reports whether the code or the label of an ITBIS entry names the exemption.
+func saysExempt(s string) bool {
+	s = bare(s)
+	return strings.Contains(s, "EXENT") || strings.Contains(s, "EXEMPT")
 }
 
 // indicator sets the indicator of a line. An explicit indicator decides, but must
@@ -210,7 +216,7 @@ func indicatorOf(t Tax) Indicator {
 func (c *checker) indicator(i int, req *lineRequest, itbis int, line *Line) bool {
 	line.Indicator = Exempt
 	if itbis >= 0 {
-		line.Indicator = indicatorOf(req.taxes[itbis])
+		line.Indicator = c.indicatorOf(req.taxes[itbis])
 	}
 	switch req.indicator.state {
 	case absent:

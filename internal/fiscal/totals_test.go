@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
 // An item is the short form of a line: quantity, price, discount and taxes as
@@ -208,12 +209,16 @@ func TestTaxRules(t *testing.T) {
 	}{
 		{"ITBIS by code", "ITBIS=18", 0, "1"}, {"at 16", "itbis-16=16.00", 0, "2"}, {"at zero", "ITBIS=0.0", 0, "3"}, {"no entry is exempt", "", 0, "4"},
 		{"ITBIS within a code", "DO_ITBIS_18=18", 0, "1"}, {"IVA", "iva=18", 0, "1"}, {"VAT", "V.A.T.=16", 0, "2"},
-		{"ITBIS by label", "T1/I.T.B.I.S.=16", 0, "2"}, {"18 percent is ITBIS", "whatever=18.0", 0, "1"}, {"0 percent is ITBIS", "whatever=0", 0, "3"},
-		{"exempt by code", "EXENTO=0", 0, "4"}, {"exempt by label", "T0/Exempt=0", 0, "4"}, {"exempt ITBIS", "ITBIS/ITBIS-Exento=0", 0, "4"},
+		{"a label is no code", "T1/I.T.B.I.S.=16", 0, "lines.0.taxes.0.code unknown_tax"}, {"18 percent is no code", "whatever=18.0", 0, "lines.0.taxes.0.code unknown_tax"},
+		{"0 percent is no code", "whatever=0", 0, "lines.0.taxes.0.code unknown_tax"}, {"an unknown tax with an indicator", "OTRO/ITBIS=18", 1, "lines.0.taxes.0.code unknown_tax"},
+		{"exempt by code", "EXENTO=0", 0, "4"}, {"exempt, feminine", "exenta=0.00", 0, "4"}, {"exempt in English", "Exempt=0", 0, "4"},
+		{"a label does not exempt", "T0/Exempt=0", 0, "lines.0.taxes.0.code unknown_tax"}, {"an exempt ITBIS", "ITBIS-Exento=0", 0, "4"}, {"an exempt label of ITBIS", "ITBIS/ITBIS-Exento=0", 0, "3"},
+		{"exempt with a rate", "EXENTO=18", 0, "lines.0.taxes.0.rate_percent out_of_range"}, {"exempt ITBIS with a rate", "ITBIS_EXENTO=16", 0, "lines.0.taxes.0.rate_percent out_of_range"},
+		{"ITBIS and exempt", "ITBIS=18 EXENTO=0", 0, "lines.0.taxes.1.code tax_conflict"},
 		{"a rate that ITBIS lacks", "ITBIS=17", 0, "lines.0.taxes.0.rate_percent out_of_range"},
 		{"unknown", "FOO=5", 0, "lines.0.taxes.0.code unknown_tax"}, {"VAT in a longer code is not VAT", "XVAT=5", 0, "lines.0.taxes.0.code unknown_tax"},
 		{"two digits are no code", "01=10", 0, "lines.0.taxes.0.code unknown_tax"}, {"000 is no code", "000=10", 0, "lines.0.taxes.0.code unknown_tax"}, {"040 is no code", "040=10", 0, "lines.0.taxes.0.code unknown_tax"},
-		{"two ITBIS", "ITBIS=18 ITBIS=18", 0, "lines.0.taxes.1.code tax_conflict"}, {"two ITBIS, one by rate", "foo=18 ITBIS=18", 0, "lines.0.taxes.1.code tax_conflict"},
+		{"two ITBIS", "ITBIS=18 ITBIS=18", 0, "lines.0.taxes.1.code tax_conflict"}, {"two ITBIS, one as VAT", "vat=18 ITBIS=18", 0, "lines.0.taxes.1.code tax_conflict"},
 		{"legal tip", "001=10.00", 0, "4 001"}, {"aliases", "Propina-Legal=10 cdt=2", 0, "4 001 002"}, {"insurance", "ISC.SEGUROS=16", 0, "4 003"},
 		{"telecom", "ISC_TELECOM=10 CDT=2 ITBIS=18", 0, "1 004 002"}, {"first plate", "primera-placa=17", 0, "4 005"},
 		{"the code decides before the label", "001/ITBIS=10", 0, "4 001"}, {"a code of Table I at 18 percent", "001=18", 0, "lines.0.taxes.0.rate_percent out_of_range"},
@@ -242,8 +247,32 @@ func TestTaxRules(t *testing.T) {
 		})
 	}
 	_, problems := build(t, invoice("32", "0 0 0 0", item{"1", "0", "", "FOO=5", 0}))
-	if !strings.Contains(problems[0].Message.String(), "ITBIS") || !strings.Contains(problems[0].Message.String(), "005") {
-		t.Errorf("message %q does not list the known taxes", problems[0].Message)
+	for _, known := range []string{"ITBIS", "EXENTO", "001", "005"} {
+		if !strings.Contains(problems[0].Message.String(), known) {
+			t.Errorf("message %q does not name %s", problems[0].Message, known)
+		}
+	}
+}
+
+// A request that an earlier release has registered is read as that release has read it.
+func TestARegisteredRequestIsReadByTheRulesOfItsRelease(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		taxes string
+		want  fiscal.Indicator
+	}{
+		{"OTRO=18", fiscal.Taxed18}, {"T1/I.T.B.I.S.=16", fiscal.Taxed16}, {"N/A=0", fiscal.ZeroRated}, {"T0/Exempt=0", fiscal.Exempt}, {"ITBIS/Exento=0", fiscal.Exempt},
+		{"EXENTO=18", fiscal.Taxed18}, {"ITBIS=18", fiscal.Taxed18}, {"EXENTO=0", fiscal.Exempt}, {"", fiscal.Exempt},
+	} {
+		body := with(t, invoice("32", "0 0 0 0", item{"1", "0", "", tt.taxes, 0}), map[string]any{"issue_date": "1812-02-03", "due_date": "2100-01-01"})
+		parsed, err := strictjson.Parse([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inv, err := fiscal.New(fiscal.DecodeRegistered(parsed))
+		if err != nil || inv.Lines[0].Indicator != tt.want || inv.IssueDate.String() != "1812-02-03" {
+			t.Errorf("%q: %v, %v", tt.taxes, inv, err)
+		}
 	}
 }
 

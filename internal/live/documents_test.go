@@ -45,6 +45,32 @@ func TestDocumentThatFailsValidationTakesNoNumber(t *testing.T) {
 	})
 }
 
+// A request that an earlier release has registered, and that the rules of today refuse,
+// ends with the reason, and the documents behind it go on.
+func TestARequestThatTheRulesOfTodayRefuseTakesNoNumber(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		old := w.register(map[string]any{
+			"ecf_type": "32", "issue_date": "2026-11-14", "currency": "DOP", "payment_type": "cash", "buyer": map[string]any{"legal_name": "Comprador, SRL"},
+			"lines": []any{map[string]any{
+				"line_id": "1", "description": "Cosa", "item_kind": "product", "quantity": "1", "unit_price": "100", "discount": nil,
+				"taxes": []any{map[string]any{"code": "OTRO", "label": "ITBIS", "rate_percent": "18"}},
+			}},
+			"declared_totals": map[string]any{"subtotal": "100", "discount_total": "0", "tax_total": "18", "total": "118"},
+		})
+		good := w.create(fiscal.Consumer, 1000)
+		w.drive(time.Hour)
+		w.want(old, "queued validation_failed")
+		if got := w.read(old); got.ENCF != "" || len(got.Messages) == 0 || !strings.HasPrefix(got.Messages[0], "lines.0.taxes.0.code: ") {
+			t.Errorf("%+v", got)
+		}
+		if got := w.read(good).ENCF; got != "E320000000001" {
+			t.Errorf("the next document has %s", got)
+		}
+	})
+}
+
 // The answer was lost, and the document had been rejected.
 func TestLostAnswerOfARejectionEndsRejected(t *testing.T) {
 	t.Parallel()

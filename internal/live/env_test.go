@@ -245,7 +245,7 @@ func (w *env) register(request map[string]any) store.Invoice {
 	w.must(err)
 	parsed, err := strictjson.Parse(body)
 	w.must(err)
-	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
+	inv, err := fiscal.New(fiscal.DecodeRegistered(parsed)) // an earlier release may have registered it
 	w.must(err)
 	key := fmt.Sprintf("key-%d", w.made)
 	_, err = w.Register(w.t.Context(), pipeline.Command{

@@ -30,7 +30,11 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 	if err != nil {
 		return pipeline.Step{}, err
 	}
+	var problems fiscal.Problems
 	inv, err := pipeline.ParseRequest(w.Invoice, w.Request)
+	if errors.As(err, &problems) {
+		return refused(w.Invoice, problems, "the rules of this release refuse the request; no number was taken"), nil
+	}
 	if err != nil {
 		return pipeline.Step{}, err
 	}
@@ -43,11 +47,10 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 		return pipeline.Step{}, p.waitForTaxpayer("taxpayer: " + err.Error())
 	}
 	if err := ecf.Check(issuer, inv); err != nil {
-		var problems fiscal.Problems
 		if !errors.As(err, &problems) {
 			return pipeline.Step{}, err
 		}
-		return refused(w.Invoice, problems), nil
+		return refused(w.Invoice, problems, "the document does not fit the authority's format; no number was taken"), nil
 	}
 	id, err := p.identity(ctx, w.Job.Scope)
 	if err != nil {
@@ -60,7 +63,6 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 	if err := id.Check(signedAt); err != nil {
 		return pipeline.Step{}, p.waitForTaxpayer(err.Error())
 	}
-
 	request := &numberRequest{job: w.Job, invoice: inv, issuer: issuer, identity: id, signedAt: signedAt}
 	if err := p.queue(queueKey{w.Job.Scope, inv.Type}).issue(ctx, request); err != nil {
 		return pipeline.Step{}, err
@@ -68,16 +70,14 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 	return pipeline.Step{Committed: true, Change: pipeline.Change{Next: stageSubmit}, Issued: &request.issued}, nil
 }
 
-// refused returns the step for an invoice that the authority's format cannot carry.
-// No number was spent on it.
-func refused(inv store.Invoice, problems fiscal.Problems) pipeline.Step {
+// refused returns the step for an invoice that cannot be issued. It takes no number.
+func refused(inv store.Invoice, problems fiscal.Problems, cause string) pipeline.Step {
 	messages := make([]string, 0, len(problems)+len(inv.Messages))
 	for _, p := range problems {
 		messages = append(messages, p.Field+": "+p.Message.String())
 	}
 	return pipeline.Step{Change: pipeline.Change{
-		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...),
-		Cause: "the document does not fit the authority's format; no number was taken",
+		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...), Cause: cause,
 	}}
 }
 

@@ -134,7 +134,7 @@ func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.I
 	if err != nil {
 		return nil, err
 	}
-	request, err := p.requested(ctx, inv)
+	request, err := p.Requested(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
@@ -150,15 +150,6 @@ func (p *Pipeline) render(ctx context.Context, inv store.Invoice, issued store.I
 		Document: document, Code: code, Stamp: stamp, Language: request.Language, Logo: taxpayer.Logo,
 		Contingency: contingent, Extra: printed.ExtraOf(request),
 	}.Render(format)
-}
-
-// requested returns the invoice of a stored request.
-func (p *Pipeline) requested(ctx context.Context, inv store.Invoice) (*fiscal.Invoice, error) {
-	request, err := p.store.Request(ctx, inv.Scope, inv.ID)
-	if err != nil {
-		return nil, err
-	}
-	return ParseRequest(inv, request)
 }
 
 // contingent reports whether a signed document without a verdict is printed with

@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
-	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
-	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
 // prepare reads what is known of the documents of claimed jobs, all at once. What
@@ -63,18 +61,4 @@ func DecodeEvidence(stored []store.Evidence) ([]evidence.Item, error) {
 		all[i] = item
 	}
 	return all, nil
-}
-
-// ParseRequest returns the invoice of a stored request. A stored request was
-// valid when it was registered, so an error means that it was altered.
-func ParseRequest(stored store.Invoice, request []byte) (*fiscal.Invoice, error) {
-	parsed, err := strictjson.Parse(request)
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: stored request of %s: %w", stored.ID, err)
-	}
-	inv, err := fiscal.New(fiscal.DecodeRequest(parsed))
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: stored request of %s: %w", stored.ID, err)
-	}
-	return inv, nil
 }

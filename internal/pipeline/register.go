@@ -50,6 +50,10 @@ type Command struct {
 	Scenario Scenario
 	Language lang.Language // of the notes that are stored with the document
 	Trace    string        // traceparent of the request; empty: it has none
+	// Waits says that the client waits for the verdict. Its answer is then another one than
+	// the stored answer, which has a request id of its own: answers with one request id are
+	// one body. It means nothing for an invoice that is final at once.
+	Waits bool
 	// Audited says that a person issues the invoice by hand: the audit log names the
 	// caller of the context.
 	Audited bool
@@ -59,6 +63,7 @@ type Command struct {
 type Registered struct {
 	store.Answer
 	Replayed bool
+	Invoice  store.Invoice // as it was registered; zero when the answer is replayed
 }
 
 // Recall returns the stored answer of an earlier equal request. It writes nothing.
@@ -132,7 +137,7 @@ func (p *Pipeline) Register(ctx context.Context, c Command) (Registered, error) 
 	if start.Stage != "" {
 		p.notifyQueue(start.Stage)
 	}
-	return Registered{Answer: registration.Answer}, nil
+	return Registered{Answer: registration.Answer, Invoice: registration.Invoice}, nil
 }
 
 // withLosses returns an invoice whose warnings also describe what the fiscal
@@ -160,7 +165,11 @@ func (p *Pipeline) conflict(ctx context.Context, c Command) error {
 
 func newRegistration(c Command, start Start, now time.Time) (store.Registration, error) {
 	inv := newInvoice(c, start, now)
-	body, err := answer.Encode(NewInvoiceResource(inv), answer.Meta{RequestID: c.RequestID})
+	answerID := c.RequestID
+	if c.Waits && start.Stage != "" {
+		answerID = store.AnswerID(inv.ID)
+	}
+	body, err := answer.Encode(NewInvoiceResource(inv), answer.Meta{RequestID: answerID})
 	if err != nil {
 		return store.Registration{}, err
 	}
@@ -168,7 +177,7 @@ func newRegistration(c Command, start Start, now time.Time) (store.Registration,
 		Invoice: inv, Request: c.Request,
 		Answer: store.Answer{
 			Scope: c.Scope, Operation: CreateInvoice, Key: c.Key, Fingerprint: c.Fingerprint, RawDigest: c.RawDigest,
-			ObjectID: inv.ID, HTTPStatus: http.StatusAccepted, Location: InvoicePath(inv), RequestID: c.RequestID,
+			ObjectID: inv.ID, HTTPStatus: http.StatusAccepted, Location: InvoicePath(inv), RequestID: answerID,
 			CreatedAt: now, Body: body,
 		},
 		Entry: store.HistoryEntry{

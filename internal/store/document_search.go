@@ -154,12 +154,18 @@ func (r reader) DocumentsByTrackID(ctx context.Context, env fiscal.Environment, 
 }
 
 // DocumentsOfRequest returns the ids of the documents of an environment that an HTTP
-// request was about.
+// request was about, or whose stored answer has the id.
 func (r reader) DocumentsOfRequest(ctx context.Context, env fiscal.Environment, requestID string) ([]string, error) {
-	return r.appendIDs(ctx, nil, `
+	ids, err := r.appendIDs(ctx, nil, `
 		SELECT i.document_id FROM history h CROSS JOIN invoices i
 		WHERE h.environment = $1 AND h.request_id = $2 AND h.request_id <> ''
 			AND i.environment = h.environment AND i.taxpayer_id = h.taxpayer_id AND i.id = h.invoice_id`+fewHits, []any{env, requestID})
+	if err != nil {
+		return nil, err
+	}
+	return r.appendIDs(ctx, ids, `
+		SELECT i.document_id FROM taxpayers t CROSS JOIN invoices i
+		WHERE i.environment = $1 AND i.taxpayer_id = t.id AND i.id = $2`+fewHits, []any{env, invoiceOfAnswer(requestID)})
 }
 
 // DocumentsByID returns the ids of the documents with an id, or whose invoice has it.

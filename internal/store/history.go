@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -46,15 +47,46 @@ func (r reader) History(ctx context.Context, scope Scope, invoiceID string) ([]H
 	})
 }
 
-// InvoiceOfRequest returns the id of the invoice that an HTTP request was about. When
-// a client used a request id twice, it returns the invoice of the later request.
-func (r reader) InvoiceOfRequest(ctx context.Context, scope Scope, requestID string) (string, error) {
-	var id string
-	err := r.q.QueryRowContext(ctx, `
+// InvoicesOfRequest returns the ids of the invoices that an HTTP request was about, the
+// oldest first. There are several when a client used a request id more than once. The id of
+// a stored answer, see AnswerID, leads to its invoice too. The error is ErrNotFound when
+// there is none.
+func (r reader) InvoicesOfRequest(ctx context.Context, scope Scope, requestID string) ([]string, error) {
+	rows, err := r.q.QueryContext(ctx, `
 		SELECT invoice_id FROM history
 		WHERE request_id = $3 AND request_id <> '' AND environment = $1 AND taxpayer_id = $2
-		ORDER BY at DESC LIMIT 1`, scope.Environment, scope.TaxpayerID, requestID).Scan(&id)
-	return id, r.d.wrap("find request", err)
+		UNION
+		SELECT id FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $4
+		ORDER BY 1 LIMIT 100`, scope.Environment, scope.TaxpayerID, requestID, invoiceOfAnswer(requestID))
+	if err != nil {
+		return nil, r.d.wrap("find request", err)
+	}
+	ids, err := collect(r.d, "find request", rows, func(row row) (id string, err error) {
+		err = row.Scan(&id)
+		return id, err
+	})
+	if err == nil && len(ids) == 0 {
+		return nil, ErrNotFound
+	}
+	return ids, err
+}
+
+// AnswerID returns the request id of a stored answer that nobody has got yet, because the
+// client of the creation waits for the verdict: the id of the invoice, in the form of a
+// request id.
+func AnswerID(invoiceID string) string {
+	return answerPrefix + strings.ReplaceAll(invoiceID, "-", "")
+}
+
+const answerPrefix = "req_"
+
+// invoiceOfAnswer returns the invoice id that a request id would be AnswerID of.
+func invoiceOfAnswer(requestID string) string {
+	digits := strings.TrimPrefix(requestID, answerPrefix)
+	if len(digits) != 32 {
+		return ""
+	}
+	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
 }
 
 // AddHistoryEntry adds an entry to the history of an invoice.

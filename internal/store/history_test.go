@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func TestHistoryIsReadInOrderOfTime(t *testing.T) {
 	})
 }
 
-func TestARequestIDFindsItsInvoice(t *testing.T) {
+func TestARequestIDFindsItsInvoices(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		scope := addScope(t, s)
@@ -49,16 +50,23 @@ func TestARequestIDFindsItsInvoice(t *testing.T) {
 			return errors.Join(
 				tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "one", ID: "1", At: noon, Kind: "created", RequestID: "req_1"})),
 				tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "one", ID: "2", At: noon, Kind: "status_changed"})),
-				// A client may send the same request id twice. The later request counts.
+				// A client may send the same request id twice.
 				tx.Do(ctx, new(store.Batch).AddHistoryEntry(store.HistoryEntry{Scope: scope, InvoiceID: "two", ID: "3", At: noon.Add(time.Second), Kind: "created", RequestID: "req_1"})),
 			)
 		})
-		if id, err := s.InvoiceOfRequest(t.Context(), scope, "req_1"); err != nil || id != "two" {
-			t.Errorf("req_1 leads to %q, %v; want two", id, err)
+		if ids, err := s.InvoicesOfRequest(t.Context(), scope, "req_1"); err != nil || !slices.Equal(ids, []string{"one", "two"}) {
+			t.Errorf("req_1 leads to %q, %v; want both", ids, err)
 		}
-		for _, unknown := range []string{"", "req_2"} {
-			if id, err := s.InvoiceOfRequest(t.Context(), scope, unknown); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("request %q leads to %q, %v; want ErrNotFound", unknown, id, err)
+		inv := addInvoice(t, s, scope, "X-1")
+		if ids, err := s.InvoicesOfRequest(t.Context(), scope, store.AnswerID(inv.ID)); err != nil || !slices.Equal(ids, []string{inv.ID}) {
+			t.Errorf("%s leads to %q, %v", store.AnswerID(inv.ID), ids, err)
+		}
+		if ids, err := s.DocumentsOfRequest(t.Context(), scope.Environment, store.AnswerID(inv.ID)); err != nil || !slices.Equal(ids, []string{inv.DocumentID}) {
+			t.Errorf("%s leads to the documents %q, %v", store.AnswerID(inv.ID), ids, err)
+		}
+		for _, unknown := range []string{"", "req_2", store.AnswerID(store.NewID())} {
+			if ids, err := s.InvoicesOfRequest(t.Context(), scope, unknown); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("request %q leads to %q, %v; want ErrNotFound", unknown, ids, err)
 			}
 		}
 	})

@@ -60,7 +60,7 @@ func TestAnInvoiceIsInvisibleOutsideItsScope(t *testing.T) {
 			_, byID := s.Invoice(t.Context(), foreign, inv.ID)
 			_, byDocument := s.InvoiceOfDocument(t.Context(), foreign, inv.DocumentID)
 			_, byExternalID := s.InvoiceByExternalID(t.Context(), foreign, inv.ExternalID)
-			_, byRequest := s.InvoiceOfRequest(t.Context(), foreign, "req_"+inv.ID)
+			_, byRequest := s.InvoicesOfRequest(t.Context(), foreign, store.AnswerID(inv.ID))
 			stolen := inv
 			stolen.Scope = foreign
 			moved := stolen

@@ -46,9 +46,9 @@ export type TrackId = string | null;
 export interface InvoiceRequest {
   external_id: ExternalId;
   ecf_type: EcfType;
-  /** Not after today in Santo Domingo, except in the sandbox. */
+  /** A date of the years 1900 to 2099. Not after today in Santo Domingo, except in the sandbox. */
   issue_date: string;
-  /** Not before `issue_date`. */
+  /** A date of the years 1900 to 2099. Not before `issue_date`. */
   due_date?: string | null;
   currency: Currency;
   /** Language of the printed representation. */
@@ -87,16 +87,19 @@ export interface Line {
   line_id: string;
   description: string;
   sku?: string;
-  /** Free text. The service infers the unit code from it. */
+  /** Free text. The service infers the unit code from it, unless `unit_code` is there. A note tells when it cannot. */
   unit?: string;
   /** `product` is indicator 1 of the authority, `service` 2. */
   item_kind: "product" | "service";
   /**
    * The authority's billing indicator, when it should not be inferred from the taxes: 1 is 18 %,
-   * 2 is 16 %, 3 is 0 %, 4 is exempt.
+   * 2 is 16 %, 3 is 0 %, 4 is exempt. It must agree with the ITBIS entry of the line, if there is one.
    */
   billing_indicator?: 1 | 2 | 3 | 4;
-  /** The authority's unit of measure, when it cannot be inferred from `unit`. An integer from 1 to 68, but not 59. */
+  /**
+   * The authority's unit of measure, when it cannot be inferred from `unit`. An integer from 1 to 68, but not 59.
+   * It counts more than `unit`; a note tells when the two contradict each other.
+   */
   unit_code?: number;
   /** More than 0, at most 2 decimals. */
   quantity: Decimal;
@@ -104,7 +107,7 @@ export interface Line {
   unit_price: Decimal;
   /** The member must be present; null when there is none. */
   discount: Discount | null;
-  /** Empty for an exempt line. */
+  /** Empty for an exempt line. The `code` alone says which tax an entry is. */
   taxes: Tax[];
 }
 
@@ -115,7 +118,12 @@ export interface Discount {
 }
 
 export interface Tax {
-  /** `ITBIS`, or the code of an additional tax of the authority (`001` is the legal tip). */
+  /**
+   * `ITBIS` (or a code that contains it, `IVA`, `VAT`) at 18, 16 or 0; `EXENTO` (or `EXENTA`, `EXEMPT`) at 0;
+   * or an additional tax of the authority: `001` (`PROPINA`) 10, `002` (`CDT`) 2, `003` (`ISC SEGUROS`) 16,
+   * `004` (`ISC TELECOM`) 10, `005` (`PRIMERA PLACA`) 17. Case, spaces and punctuation do not matter. Any other
+   * code is refused with `unknown_tax`: neither the label nor the rate says which tax it is.
+   */
   code: string;
   label: string;
   rate_percent: Decimal;
@@ -183,8 +191,9 @@ export interface FiscalDocument {
    * Messages of the authority as `[code] text`, then what each known code means and what to do,
    * in the language of `Accept-Language`, then notes of the service without a code. A
    * note starts with its field. Notes describe, among others, everything that the fiscal
-   * document or the printed page cannot show as it was sent: texts that were cut or omitted,
-   * line breaks that became spaces, characters that were replaced.
+   * document or the printed page cannot show as it was sent: texts and identifiers that were cut
+   * or omitted, units that are not in the authority's table or contradict their code, line breaks
+   * that became spaces, characters that were replaced.
    */
   status_messages: string[];
   /** Absolute addresses of the document, its XML and its PDF. */

@@ -24,7 +24,7 @@ export interface ClientOptions {
 export interface AnswerMeta {
   /** Identifies this request. Store it: support needs it. */
   requestId: string;
-  /** The request that produced the answer. It differs from requestId in a replayed answer. */
+  /** Identifies the answer: answers with the same one have the same body. It differs from requestId in a replayed answer. */
   originRequestId: string;
   /** The answer is that of an earlier request with the same key and body. */
   replayed: boolean;
