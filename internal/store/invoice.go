@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
 // Invoice is an invoice together with its fiscal document. They share one row, so that
@@ -142,18 +143,26 @@ func encodeMessages(messages []string) (string, error) {
 // ErrInvoiceChanged means that another transaction changed the invoice after it was read.
 var ErrInvoiceChanged = errors.New("another transaction changed the invoice")
 
-// maxInvoiceUpdates is how often RetryInvoiceChanged calls its function.
-const maxInvoiceUpdates = 5
+const (
+	// changedAtOnce is how often RetryInvoiceChanged calls its function without a pause.
+	changedAtOnce = 5
+	// The pauses after that.
+	changedPauseFirst = 5 * time.Millisecond
+	changedPauseMost  = time.Second
+)
 
-// RetryInvoiceChanged calls update again, at most five times, while it returns
-// ErrInvoiceChanged. It returns the last error. update must read the invoice again.
-func RetryInvoiceChanged(update func() error) (err error) {
-	for range maxInvoiceUpdates {
-		if err = update(); !errors.Is(err, ErrInvoiceChanged) {
-			break
+// RetryInvoiceChanged calls update again for as long as it returns ErrInvoiceChanged: what
+// update has to store must not be lost because of another change. update must read the
+// invoice again. When ctx has ended, it gives up after a few calls. It returns the last
+// error.
+func RetryInvoiceChanged(ctx context.Context, update func() error) (err error) {
+	changed := func(err error) bool { return errors.Is(err, ErrInvoiceChanged) }
+	for range changedAtOnce {
+		if err = update(); !changed(err) {
+			return err
 		}
 	}
-	return err
+	return wake.Retry(ctx, changedPauseFirst, changedPauseMost, changed, update)
 }
 
 // ChangeStatus replaces the invoice before by after, which has the next status. The
