@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
 // Invoice is an invoice together with its fiscal document. They share one row, so that
@@ -156,13 +155,20 @@ const (
 // invoice again. When ctx has ended, it gives up after a few calls. It returns the last
 // error.
 func RetryInvoiceChanged(ctx context.Context, update func() error) (err error) {
-	changed := func(err error) bool { return errors.Is(err, ErrInvoiceChanged) }
 	for range changedAtOnce {
-		if err = update(); !changed(err) {
+		if err = update(); !errors.Is(err, ErrInvoiceChanged) {
 			return err
 		}
 	}
-	return wake.Retry(ctx, changedPauseFirst, changedPauseMost, changed, update)
+	for pause := changedPauseFirst; errors.Is(err, ErrInvoiceChanged); pause = min(2*pause, changedPauseMost) {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		err = update()
+	}
+	return err
 }
 
 // ChangeStatus replaces the invoice before by after, which has the next status. The
