@@ -235,7 +235,7 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
 	back := new(store.Batch)
 	if outSince.IsZero() {
-		back.RetryJob(job, p.now().Add(delay), reason)
+		back.RetryJob(job, pauseUntil(p.now(), delay, job.Stage), reason)
 	} else {
 		back.SuspendJob(job, outSince, p.now().Add(rest), reason)
 	}
@@ -390,12 +390,18 @@ func (p *Pipeline) moveJob(rows *store.Batch, job store.Job, c Change, now time.
 	case c.Again && !c.OutSince.IsZero():
 		rows.SuspendJob(job, c.OutSince, now, c.Cause)
 	case c.Again:
-		rows.RetryJob(job, now.Add(c.After), c.Cause)
+		rows.RetryJob(job, pauseUntil(now, c.After, job.Stage), c.Cause)
 	case c.After == 0 && store.QueueOf(c.Next) == store.QueueOf(job.Stage):
 		rows.CarryJob(job, c.Next, now.Add(p.pace.Lease()))
 		return c.Next
 	default:
-		rows.MoveJob(job, c.Next, now.Add(c.After))
+		rows.MoveJob(job, c.Next, pauseUntil(now, c.After, c.Next))
 	}
 	return ""
+}
+
+// pauseUntil returns when a job is due that waits at a stage. No job waits for longer than
+// the store expects: the store takes a later instant for that of a wrong clock.
+func pauseUntil(now time.Time, pause time.Duration, stage string) time.Time {
+	return now.Add(min(pause, store.LongestPause(store.QueueOf(stage))))
 }
