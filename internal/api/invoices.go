@@ -3,14 +3,12 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"net/http"
 
 	"github.com/fiscalhub/fiscalhub/internal/answer"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
-	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
@@ -29,24 +27,13 @@ func (a *API) createInvoice(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	command, err := newCommand(raw, document, scenario)
+	command := newCommand(raw, document, scenario)
 	command.Scope, command.Key, command.RequestID = x.scope, key, x.id
 	command.Language, command.Trace = x.language, x.trace.String()
 	_, command.Waits = preferredWait(x.r.Header)
 	ctx, cancel := x.deadline()
 	defer cancel()
-	var done pipeline.Registered
-	if err == nil {
-		done, err = a.pipeline.Register(ctx, command)
-	}
-	if mayBeReplay(err) {
-		// The stored answer of a known key counts more than any rule: the same
-		// request may have been accepted before. Reading it needs no write.
-		known, recallErr := a.pipeline.Recall(ctx, command.Intent)
-		if !errors.Is(recallErr, store.ErrNotFound) {
-			done, err = known, recallErr
-		}
-	}
+	done, err := a.pipeline.Register(ctx, command)
 	if err != nil {
 		return err
 	}
@@ -67,24 +54,17 @@ func (a *API) createInvoice(x *exchange) error {
 	return x.respondAs(done.HTTPStatus, pipeline.NewInvoiceResource(inv), answer.Meta{RequestID: x.id})
 }
 
-// newCommand validates an invoice and returns the command that registers it, as
-// pipeline.NewCommand does. It also refuses a scenario that the type does not have.
-func newCommand(raw []byte, document *strictjson.Document, scenario pipeline.Scenario) (pipeline.Command, error) {
+// newCommand validates an invoice and returns the command that registers it or says why it
+// is refused. It also refuses a scenario that the type does not have.
+func newCommand(raw []byte, document *strictjson.Document, scenario pipeline.Scenario) pipeline.Command {
 	c, err := pipeline.NewCommand(raw, document, scenario)
 	if err == nil && !scenario.Fits(c.Invoice.Type) {
-		refused := badRequest(lang.Messagef(
+		err = badRequest(lang.Messagef(
 			"Sandbox-Scenario: an invoice of type %s never has the status %s",
 			"Sandbox-Scenario: una factura del tipo %s nunca tiene el estado %s", c.Invoice.Type, scenario))
-		return pipeline.Command{Intent: c.Intent}, refused
 	}
-	return c, err
-}
-
-// mayBeReplay reports whether the idempotency key may be known although err was
-// returned: the rule that refused the invoice may have been different before.
-func mayBeReplay(err error) bool {
-	var refused *apiError
-	return errors.As(err, &refused) || pipeline.MayBeReplay(err)
+	c.Refusal = err
+	return c
 }
 
 func digest(b []byte) []byte {

@@ -77,7 +77,7 @@ func (b *Responses) Commercial(ctx context.Context, r reply.Response) error {
 func (b *Responses) update(ctx context.Context, write func(*store.Tx) (store.Invoice, bool, error)) (err error) {
 	var after store.Invoice
 	var notified bool
-	err = store.RetryInvoiceChanged(func() error {
+	err = store.RetryInvoiceChanged(ctx, func() error {
 		return b.store.Update(ctx, func(tx *store.Tx) (err error) {
 			after, notified, err = write(tx)
 			return err

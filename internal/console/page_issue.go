@@ -169,19 +169,13 @@ func (x *request) register(f *invoiceForm) (inv store.Invoice, conflict string, 
 		return inv, "", errBadRequest
 	}
 	command, err := f.command()
+	if err != nil && command.Fingerprint == nil {
+		return inv, "", err // the form could not be read
+	}
+	command.Refusal = err
 	command.Scope, command.Key, command.Audited, command.Language = scope, key, true, x.language
 	command.RequestID = "req_" + strings.ReplaceAll(x.id, "-", "")
-	var done pipeline.Registered
-	if err == nil {
-		done, err = x.console.pipeline.Register(x.Context(), command)
-	}
-	if pipeline.MayBeReplay(err) {
-		// The form may have been sent before, when the rule was different.
-		known, recallErr := x.console.pipeline.Recall(x.Context(), command.Intent)
-		if !errors.Is(recallErr, store.ErrNotFound) {
-			done, err = known, recallErr
-		}
-	}
+	done, err := x.console.pipeline.Register(x.Context(), command)
 	if err != nil {
 		return x.refused(f, scope, key, err)
 	}

@@ -93,9 +93,9 @@ func NewInbox(o InboxOptions) (*Inbox, error) {
 // known yet, and how many receipts and refusals about one document.
 const maxMessages = 8
 
-// update changes an invoice. It tries again when the invoice was changed meanwhile.
+// update changes an invoice. It tries again for as long as others change it meanwhile.
 func (b *Inbox) update(ctx context.Context, write func(context.Context, *store.Tx) (store.Invoice, bool, error)) error {
-	return store.RetryInvoiceChanged(func() error { return b.pipeline.Update(ctx, write) })
+	return store.RetryInvoiceChanged(ctx, func() error { return b.pipeline.Update(ctx, write) })
 }
 
 // Receive takes in a message of a source, once: the effect is committed together

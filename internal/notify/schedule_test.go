@@ -183,3 +183,18 @@ func TestPaceDividesTheWaits(t *testing.T) {
 		t.Errorf("asked for an hour, at pace 60: %s", wait)
 	}
 }
+
+// The store takes an instant that lies further ahead than any pause for that of a wrong
+// clock.
+func TestTheStoreKnowsTheLongestPause(t *testing.T) {
+	t.Parallel()
+	most := func(n int64) int64 { return n - 1 } // the largest jitter, and never early
+	var longest time.Duration
+	for n := range steps {
+		wait, _ := backOff(int64(n)+1, 1, 24*time.Hour, most)
+		longest = max(longest, wait)
+	}
+	if got := store.LongestDeliveryPause; longest > got || longest < got-time.Second {
+		t.Errorf("the store expects deliveries to wait for %s, they wait for %s", got, longest)
+	}
+}

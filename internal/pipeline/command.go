@@ -2,11 +2,9 @@ package pipeline
 
 import (
 	"crypto/sha256"
-	"errors"
 	"sync"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
 )
 
@@ -18,7 +16,7 @@ const digestApart = 64 << 10
 // NewCommand validates an invoice and returns the command that registers it, without
 // the taxpayer and the key. When the invoice is not valid, the error is fiscal.Problems,
 // and the command has only what identifies the request: the pipeline may have registered
-// it before.
+// it before. Register then expects the error as the refusal of the command.
 func NewCommand(raw []byte, document *strictjson.Document, scenario Scenario) (Command, error) {
 	var (
 		raw256 [sha256.Size]byte
@@ -56,17 +54,4 @@ func fingerprint(canonical []byte, s Scenario) []byte {
 		_, _ = h.Write([]byte("\x00" + string(s)))
 	}
 	return h.Sum(nil)
-}
-
-// MayBeReplay reports whether the idempotency key may be known although Register or
-// NewCommand returned err. That is so when a rule refused the invoice, because the rule
-// may have been different before, and when the database takes no writes. It is not so
-// when the outcome of a commit is unknown: a retry of the client finds out.
-func MayBeReplay(err error) bool {
-	var (
-		problems fiscal.Problems
-		notReady *NotReadyError
-	)
-	return errors.As(err, &problems) || errors.As(err, &notReady) ||
-		(errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrOutcomeUnknown))
 }

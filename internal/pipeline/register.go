@@ -45,6 +45,9 @@ type Intent struct {
 // Command is an invoice to be registered.
 type Command struct {
 	Intent
+	// Refusal is why the request is not valid; nil: it is. Without a valid request there is
+	// no invoice.
+	Refusal  error
 	Invoice  *fiscal.Invoice
 	Request  []byte // the canonical request
 	Scenario Scenario
@@ -66,12 +69,10 @@ type Registered struct {
 	Invoice  store.Invoice // as it was registered; zero when the answer is replayed
 }
 
-// Recall returns the stored answer of an earlier equal request. It writes nothing.
-// It stands above every rule whose answer may change with time, so that the
-// repetition of an accepted request never fails by one. It returns
-// store.ErrNotFound when the key is new, and ErrMismatch when the key was used
+// recall returns the stored answer of an earlier equal request. It writes nothing. It
+// returns store.ErrNotFound when the key is new, and ErrMismatch when the key was used
 // with another request.
-func (p *Pipeline) Recall(ctx context.Context, in Intent) (Registered, error) {
+func (p *Pipeline) recall(ctx context.Context, in Intent) (Registered, error) {
 	known, err := p.store.Answer(ctx, in.Scope, CreateInvoice, in.Key)
 	if err != nil {
 		return Registered{}, err
@@ -105,11 +106,28 @@ func (p *Pipeline) addHistoryNote(in Intent, invoiceID, kind, detail string) {
 }
 
 // Register stores an invoice, its document, its first job and the answer in one
-// transaction. The unique indexes of that transaction detect repetitions. It
-// returns fiscal.Problems when the invoice breaks a rule, *NotReadyError when the
-// taxpayer cannot issue, *ConflictError when the external id is taken, and
-// ErrMismatch when the key was used with another request.
+// transaction. It returns the refusal of the command when it has one, fiscal.Problems
+// when the invoice breaks a rule, *NotReadyError when the taxpayer cannot issue,
+// *ConflictError when the external id is taken, and ErrMismatch when the key was used
+// with another request.
+//
+// It looks the key up first. The stored answer of a known key stands above every rule
+// whose answer may change with time, and needs no write: the repetition of an accepted
+// request never fails by a rule, and delays no other creation. Of equal requests that
+// come at the same moment, the unique indexes of the transaction let one pass.
 func (p *Pipeline) Register(ctx context.Context, c Command) (Registered, error) {
+	known, err := p.recall(ctx, c.Intent)
+	if !errors.Is(err, store.ErrNotFound) {
+		return known, err
+	}
+	if c.Refusal != nil {
+		return Registered{}, c.Refusal
+	}
+	return p.registerNew(ctx, c)
+}
+
+// registerNew registers an invoice whose key was not known a moment ago.
+func (p *Pipeline) registerNew(ctx context.Context, c Command) (Registered, error) {
 	if err := p.plan.Check(ctx, c.Scope, c.Invoice); err != nil {
 		return Registered{}, err
 	}

@@ -240,19 +240,15 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	case later != nil && later.Behind:
 		back.QueueJob(job, reason)
 	case later == nil && !errors.Is(failure, store.ErrNumbersTaken), later != nil && later.Held:
-		back.SetAsideJob(job, p.now().Add(delay), reason)
+		back.SetAsideJob(job, pauseUntil(p.now(), delay, job.Stage), reason)
 	default:
-		back.RetryJob(job, p.now().Add(delay), reason)
+		back.RetryJob(job, pauseUntil(p.now(), delay, job.Stage), reason)
 	}
 	err := p.commit("giving back "+job.Stage, func() error { return p.store.Commit(ctx, back) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
 		p.log.Warn("Cannot give a job back. It is claimed again when its lease ends.", "document_id", job.DocumentID, "error", err.Error())
 	}
 }
-
-// maxDecisions is how often a change is decided again because the invoice changed
-// between the decision and its commit.
-const maxDecisions = 5
 
 // step does one stage and commits it. It returns the stage to continue with at
 // once, if there is one, and what was committed, and updates w to what is known then.
@@ -288,54 +284,82 @@ func (p *Pipeline) step(ctx context.Context, w *Work) (next string, change Chang
 	return next, change, nil
 }
 
-// finish commits the result of a stage.
+// finish commits the result of a stage. It decides again for as long as other
+// transactions change the invoice between the decision and its commit.
 func (p *Pipeline) finish(ctx context.Context, w *Work, step Step) (next string, change Change, err error) {
-	for range maxDecisions {
-		decided := new(store.Batch)
-		change = step.Change
-		if step.Decide != nil {
-			if change, err = step.Decide(decided, w.Invoice); err != nil {
-				return "", change, err
+	stale := false
+	err = store.RetryInvoiceChanged(ctx, func() error {
+		if stale {
+			if err := p.readInvoice(ctx, w); err != nil {
+				return err
 			}
 		}
-		// The job's row comes first: it is the row that nodes lock in common.
-		now, rows := p.now(), new(store.Batch)
-		next = p.moveJob(rows, w.Job, change, now)
-		rows.Append(decided)
-		after, notified := change.Apply(rows, w.Invoice, p.plan.Notifies(), now)
-		err = p.commitResult(ctx, "the end of "+w.Job.Stage, func(ctx context.Context) error { return p.store.Commit(ctx, rows) })
-		if err == nil {
-			w.Invoice = after
-			p.Publish(after, notified)
-			if next == "" && change.Next != "" && change.After == 0 {
-				p.notifyQueue(change.Next)
-			}
-			return next, change, nil
-		}
-		if !errors.Is(err, store.ErrInvoiceChanged) {
-			break
-		}
-		err = p.persist(ctx, "reading the invoice", func(ctx context.Context) error {
-			changed, err := p.store.Invoice(ctx, w.Invoice.Scope, w.Invoice.ID)
-			if err == nil {
-				w.Invoice = changed
-			}
-			return err
-		})
-		if err != nil {
+		stale = true
+		next, change, err = p.commitStep(ctx, w, step)
+		return err
+	})
+	if err == nil {
+		return next, change, nil
+	}
+	if errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil {
+		err = errors.Join(err, p.commitLate(ctx, w, step))
+	}
+	return "", change, err
+}
+
+// commitStep commits the result of a stage for the invoice as it is in w.
+func (p *Pipeline) commitStep(ctx context.Context, w *Work, step Step) (next string, change Change, err error) {
+	decided := new(store.Batch)
+	change = step.Change
+	if step.Decide != nil {
+		if change, err = step.Decide(decided, w.Invoice); err != nil {
 			return "", change, err
 		}
 	}
-	if errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil {
-		err = errors.Join(err, p.commitResult(ctx, "late "+w.Job.Stage, func(ctx context.Context) error {
-			return p.Update(ctx, func(ctx context.Context, tx *store.Tx) (after store.Invoice, notified bool, err error) {
+	// The job's row comes first: it is the row that nodes lock in common.
+	now, rows := p.now(), new(store.Batch)
+	next = p.moveJob(rows, w.Job, change, now)
+	rows.Append(decided)
+	after, notified := change.Apply(rows, w.Invoice, p.plan.Notifies(), now)
+	err = p.commitResult(ctx, "the end of "+w.Job.Stage, func(ctx context.Context) error { return p.store.Commit(ctx, rows) })
+	if err != nil {
+		return "", change, err
+	}
+	w.Invoice = after
+	p.Publish(after, notified)
+	if next == "" && change.Next != "" && change.After == 0 {
+		p.notifyQueue(change.Next)
+	}
+	return next, change, nil
+}
+
+// readInvoice reads the invoice again that another transaction has changed.
+func (p *Pipeline) readInvoice(ctx context.Context, w *Work) error {
+	return p.persist(ctx, "reading the invoice", func(ctx context.Context) error {
+		changed, err := p.store.Invoice(ctx, w.Invoice.Scope, w.Invoice.ID)
+		if err == nil {
+			w.Invoice = changed
+		}
+		return err
+	})
+}
+
+// commitLate commits what must not be lost although another worker has the job. Other
+// transactions may change the invoice meanwhile: then it is committed again.
+func (p *Pipeline) commitLate(ctx context.Context, w *Work, step Step) error {
+	var after store.Invoice
+	err := store.RetryInvoiceChanged(ctx, func() error {
+		return p.commitResult(ctx, "late "+w.Job.Stage, func(ctx context.Context) error {
+			return p.Update(ctx, func(ctx context.Context, tx *store.Tx) (_ store.Invoice, notified bool, err error) {
 				after, notified, err = step.CommitLate(ctx, tx)
-				w.Invoice = after
 				return after, notified, err
 			})
-		}))
+		})
+	})
+	if err == nil {
+		w.Invoice = after
 	}
-	return "", change, err
+	return err
 }
 
 // Update commits a change of an invoice and publishes it.
@@ -374,12 +398,18 @@ func (p *Pipeline) moveJob(rows *store.Batch, job store.Job, c Change, now time.
 	case c.Again && !c.OutSince.IsZero():
 		rows.SuspendJob(job, c.OutSince, now, c.Cause)
 	case c.Again:
-		rows.RetryJob(job, now.Add(c.After), c.Cause)
+		rows.RetryJob(job, pauseUntil(now, c.After, job.Stage), c.Cause)
 	case c.After == 0 && store.QueueOf(c.Next) == store.QueueOf(job.Stage):
 		rows.CarryJob(job, c.Next, now.Add(p.pace.Lease()))
 		return c.Next
 	default:
-		rows.MoveJob(job, c.Next, now.Add(c.After))
+		rows.MoveJob(job, c.Next, pauseUntil(now, c.After, c.Next))
 	}
 	return ""
+}
+
+// pauseUntil returns when a job is due that waits at a stage. No job waits for longer than
+// the store expects: the store takes a later instant for that of a wrong clock.
+func pauseUntil(now time.Time, pause time.Duration, stage string) time.Time {
+	return now.Add(min(pause, store.LongestPause(store.QueueOf(stage))))
 }

@@ -224,17 +224,8 @@ func (n *node) create(scope store.Scope, key string, body []byte) (done pipeline
 		return done, err
 	}
 	command, err := pipeline.NewCommand(body, document, "")
-	command.Scope, command.Key, command.RequestID = scope, key, "req"
-	if err == nil {
-		done, err = n.pipeline.Register(ctx, command)
-	}
-	if pipeline.MayBeReplay(err) {
-		known, recallErr := n.pipeline.Recall(ctx, command.Intent)
-		if !errors.Is(recallErr, store.ErrNotFound) {
-			return known, recallErr
-		}
-	}
-	return done, err
+	command.Scope, command.Key, command.RequestID, command.Refusal = scope, key, "req", err
+	return n.pipeline.Register(ctx, command)
 }
 
 func externalID(body []byte) string {

@@ -55,6 +55,17 @@ func (tx *Tx) ReportFailure(ctx context.Context, env fiscal.Environment, since t
 	return tx.d.wrap("report a failure of the authority", err)
 }
 
+// CorrectContact replaces instants that a clock stored which was ahead by now: otherwise no
+// answer would end the failures, and no failure would count, before they have passed.
+func (tx *Tx) CorrectContact(ctx context.Context, env fiscal.Environment, now time.Time) error {
+	_, err := tx.change(ctx, "correct the contact with the authority", statement{`
+		UPDATE authority_contact SET
+			answered_at = CASE WHEN answered_at > $3 THEN cast($2 AS bigint) ELSE answered_at END,
+			failing_since = CASE WHEN failing_since > $3 THEN cast($2 AS bigint) ELSE failing_since END
+		WHERE environment = $1`, []any{string(env), micros(now), farAhead(now, 0)}})
+	return err
+}
+
 func reportFailure(env fiscal.Environment, since time.Time) statement {
 	// Without NOT EXISTS, PostgreSQL would lock the row for every job that is suspended.
 	return statement{`

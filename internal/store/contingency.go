@@ -24,15 +24,15 @@ func (c Contingency) Deadline(status fiscal.Status, createdAt time.Time) time.Ti
 	return c.EndedAt.Add(fiscal.ContingencyTime)
 }
 
-// Contingency reads the last contingency of an environment. The error is ErrNotFound
-// when there was none.
+// Contingency reads the contingency of an environment that has not ended, or the last one.
+// The error is ErrNotFound when there was none.
 func (r reader) Contingency(ctx context.Context, env fiscal.Environment) (Contingency, error) {
 	c := Contingency{Environment: env}
 	var started int64
 	var ended sql.NullInt64
 	err := r.q.QueryRowContext(ctx, `
 		SELECT started_at, ended_at FROM contingencies WHERE environment = $1
-		ORDER BY started_at DESC LIMIT 1`, env).Scan(&started, &ended)
+		ORDER BY CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END, started_at DESC LIMIT 1`, env).Scan(&started, &ended)
 	c.StartedAt, c.EndedAt = fromMicros(started), fromOptionalMicros(ended)
 	return c, r.d.wrap("read contingency", err)
 }

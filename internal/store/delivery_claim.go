@@ -39,6 +39,7 @@ type candidate struct {
 	held                  int64 // deliveries under a lease
 	others                int64 // how many of them other senders hold
 	idle                  bool  // no delivery is both due and free
+	far                   bool  // a clock that was ahead has stored a delivery
 	share                 int   // how many deliveries this claim takes for it
 	ahead                 int   // how many it may take above its share
 }
@@ -68,6 +69,13 @@ func (s *Store) ClaimDeliveries(ctx context.Context, c DeliveryClaim) ([]Deliver
 	waiting, err := s.candidates(ctx, c)
 	if err != nil {
 		return nil, err
+	}
+	if recalled, err := s.recall(ctx, c, waiting); err != nil {
+		return nil, err
+	} else if recalled {
+		if waiting, err = s.candidates(ctx, c); err != nil {
+			return nil, err
+		}
 	}
 	chosen := append(share(waiting, c.Limit, c.Failing), refillable(waiting)...)
 	chosen = shareAhead(chosen, c.Ahead)
@@ -118,18 +126,27 @@ func (s *Store) candidates(ctx context.Context, c DeliveryClaim) ([]*candidate, 
 				ORDER BY d.run_at, d.sequence, d.notice_id LIMIT 1) AS due,
 			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4) AS held,
 			(SELECT count(*) FROM deliveries h WHERE h.endpoint_id = e.id AND h.lease <> '' AND h.lease_until > $2 AND h.lease_until <= $4
-				AND substr(h.lease, 1, length(cast($5 AS text))) <> $5) AS others
+				AND substr(h.lease, 1, length(cast($5 AS text))) <> $5) AS others,
+			coalesce(
+				(SELECT 1 FROM deliveries d WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.attempt = 0 AND d.run_at > $6
+					AND (d.lease_until <= $2 OR d.lease_until > $4)
+					ORDER BY d.endpoint_id, d.run_at, d.sequence, d.notice_id LIMIT 1),
+				(SELECT 1 FROM deliveries d WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.run_at > $7
+					AND (d.lease_until <= $2 OR d.lease_until > $4)
+					ORDER BY d.endpoint_id, d.run_at, d.sequence, d.notice_id LIMIT 1), 0) AS far
 		FROM waiting JOIN endpoints e ON e.id = waiting.id
 		WHERE e.environment = $1 AND e.status = 'enabled' AND (e.failures < $3 OR e.rest_until <= $2 OR e.rest_until > $4)`,
-		c.Environment, micros(c.Now), FailureThreshold, micros(c.Now.Add(longestLease)), c.Sender)
+		c.Environment, micros(c.Now), FailureThreshold, micros(c.Now.Add(longestLease)), c.Sender,
+		farAhead(c.Now, 0), farAhead(c.Now, LongestDeliveryPause))
 	if err != nil {
 		return nil, s.d.wrap("find due deliveries", err)
 	}
 	return collect(s.d, "find due deliveries", rows, func(row row) (*candidate, error) {
 		one := new(candidate)
 		var due sql.NullInt64
-		err := row.Scan(&one.Environment, &one.TaxpayerID, &one.id, &one.failures, &one.concurrency, &due, &one.held, &one.others)
-		one.due, one.idle = due.Int64, !due.Valid
+		var far int64
+		err := row.Scan(&one.Environment, &one.TaxpayerID, &one.id, &one.failures, &one.concurrency, &due, &one.held, &one.others, &far)
+		one.due, one.idle, one.far = due.Int64, !due.Valid, far == 1
 		return one, err
 	})
 }

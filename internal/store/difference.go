@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"math"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -79,13 +81,18 @@ func (tx *Tx) SaveDifference(ctx context.Context, d Difference) error {
 }
 
 // DifferentDocument returns the document with an open difference that is to be compared
-// again first, if it is due at now and was found since the given moment. The error is
-// ErrNotFound when there is none.
+// again first, if it is due at now and was found since the given moment. A difference that
+// a clock stored which was ahead is due. The error is ErrNotFound when there is none.
 func (r reader) DifferentDocument(ctx context.Context, env fiscal.Environment, since, now time.Time) (documentID string, err error) {
-	err = r.q.QueryRowContext(ctx, `
-		SELECT document_id FROM differences
-		WHERE environment = $1 AND ended_at IS NULL AND check_at <= $2 AND found_at >= $3
-		ORDER BY check_at LIMIT 1`, env, micros(now), micros(since)).Scan(&documentID)
+	for _, due := range []span{{0, micros(now)}, {farAhead(now, longestCheckPause) + 1, math.MaxInt64}} {
+		err = r.q.QueryRowContext(ctx, `
+			SELECT document_id FROM differences
+			WHERE environment = $1 AND ended_at IS NULL AND check_at >= $2 AND check_at <= $3 AND found_at >= $4
+			ORDER BY check_at LIMIT 1`, env, due.first, due.last, micros(since)).Scan(&documentID)
+		if !errors.Is(err, sql.ErrNoRows) {
+			break
+		}
+	}
 	return documentID, r.d.wrap("find different document", err)
 }
 

@@ -116,15 +116,16 @@ func (s *Store) ClaimExport(ctx context.Context, env fiscal.Environment, holder 
 	err = s.Update(ctx, func(tx *Tx) error {
 		e, err = scanExport(tx.q.QueryRowContext(ctx, `
 			SELECT `+exportColumns+` FROM exports
-			WHERE environment = $1 AND state IN ('waiting', 'running') AND held_until <= $2 ORDER BY state DESC, id LIMIT 1`, env, micros(now)))
+			WHERE environment = $1 AND state IN ('waiting', 'running') AND (held_until <= $2 OR held_until > $3) ORDER BY state DESC, id LIMIT 1`,
+			env, micros(now), micros(now.Add(longestLease))))
 		if err != nil {
 			return tx.d.wrap("claim export", err)
 		}
 		// Another node may have claimed it since it was read.
 		return tx.changeOne(ctx, "claim export", ErrNotFound, statement{`
 			UPDATE exports SET state = 'running', holder = $4, held_until = $5
-			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND state IN ('waiting', 'running') AND held_until <= $6`, []any{
-			string(e.Environment), e.TaxpayerID, e.ID, holder, micros(until), micros(now),
+			WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND state IN ('waiting', 'running') AND (held_until <= $6 OR held_until > $7)`, []any{
+			string(e.Environment), e.TaxpayerID, e.ID, holder, micros(until), micros(now), micros(now.Add(longestLease)),
 		}})
 	})
 	e.State = ExportRunning

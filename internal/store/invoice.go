@@ -142,16 +142,31 @@ func encodeMessages(messages []string) (string, error) {
 // ErrInvoiceChanged means that another transaction changed the invoice after it was read.
 var ErrInvoiceChanged = errors.New("another transaction changed the invoice")
 
-// maxInvoiceUpdates is how often RetryInvoiceChanged calls its function.
-const maxInvoiceUpdates = 5
+const (
+	// changedAtOnce is how often RetryInvoiceChanged calls its function without a pause.
+	changedAtOnce = 5
+	// The pauses after that.
+	changedPauseFirst = 5 * time.Millisecond
+	changedPauseMost  = time.Second
+)
 
-// RetryInvoiceChanged calls update again, at most five times, while it returns
-// ErrInvoiceChanged. It returns the last error. update must read the invoice again.
-func RetryInvoiceChanged(update func() error) (err error) {
-	for range maxInvoiceUpdates {
+// RetryInvoiceChanged calls update again for as long as it returns ErrInvoiceChanged: what
+// update has to store must not be lost because of another change. update must read the
+// invoice again. When ctx has ended, it gives up after a few calls. It returns the last
+// error.
+func RetryInvoiceChanged(ctx context.Context, update func() error) (err error) {
+	for range changedAtOnce {
 		if err = update(); !errors.Is(err, ErrInvoiceChanged) {
-			break
+			return err
 		}
+	}
+	for pause := changedPauseFirst; errors.Is(err, ErrInvoiceChanged); pause = min(2*pause, changedPauseMost) {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		err = update()
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim, docume
 }
 
 // lockFree locks the oldest jobs of the given documents that are still due or
-// suspended and that no worker holds, at most the limit. It skips jobs that another
+// suspended, or that a clock stored which was ahead, and that no worker holds, at most the limit. It skips jobs that another
 // transaction has locked.
 //
 // The condition has only the ids: with the environment the planner could choose an
@@ -114,13 +114,16 @@ func (tx *Tx) lockFree(ctx context.Context, c Claim, documentIDs []string, limit
 	}
 	ids, args := placeholders(documentIDs)
 	n := len(args)
-	now, far, suspended, most := "$"+strconv.Itoa(n+1), "$"+strconv.Itoa(n+2), "$"+strconv.Itoa(n+3), "$"+strconv.Itoa(n+4)
+	now, lease, most := "$"+strconv.Itoa(n+1), "$"+strconv.Itoa(n+2), "$"+strconv.Itoa(n+3)
+	far, farDeliver := "$"+strconv.Itoa(n+4), "$"+strconv.Itoa(n+5) // suspended jobs lie beyond
 	rows, err := tx.q.QueryContext(ctx, `
 		SELECT document_id FROM jobs
-		WHERE document_id IN (`+ids+`) AND (run_at <= `+now+` OR run_at >= `+suspended+`)
-			AND (lease_until <= `+now+` OR lease_until > `+far+`)
+		WHERE document_id IN (`+ids+`)
+			AND (run_at <= `+now+` OR run_at > `+far+` AND (queue <> '`+string(QueueDeliver)+`' OR run_at > `+farDeliver+`))
+			AND (lease_until <= `+now+` OR lease_until > `+lease+`)
 		ORDER BY run_at, document_id LIMIT `+most+` `+tx.d.skipLocked,
-		append(args, micros(c.Now), micros(c.Now.Add(longestLease)), int64(suspendedFrom), limit)...)
+		append(args, micros(c.Now), micros(c.Now.Add(longestLease)), limit,
+			farAhead(c.Now, LongestPause(QueueMain)), farAhead(c.Now, LongestPause(QueueDeliver)))...)
 	if err != nil {
 		return nil, err
 	}

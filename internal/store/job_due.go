@@ -37,6 +37,11 @@ func (c Claim) dueSpan() span { return span{0, micros(c.Now)} }
 
 func suspendedSpan() span { return span{suspendedFrom, math.MaxInt64} }
 
+// farSpan is the span of the jobs that a clock stored which was ahead. They are due.
+func (c Claim) farSpan(q Queue) span {
+	return span{farAhead(c.Now, LongestPause(q)) + 1, suspendedFrom - 1}
+}
+
 // NextJob returns when the next job without a lease becomes due, in the given queues
 // of an environment, or in all queues when none is given. Suspended jobs do not count.
 // The error is ErrNotFound when there is none.
@@ -71,6 +76,16 @@ func (r reader) nextJob(ctx context.Context, env fiscal.Environment, c Claim, qu
 			next = sql.NullInt64{Int64: at, Valid: true}
 		}
 	}
+	if now := micros(c.Now); c.Front == nil && (!next.Valid || next.Int64 > now) {
+		// With a Front, the claims themselves look for them once a second.
+		far, err := r.farJobs(ctx, env, c, queues)
+		if err != nil {
+			return time.Time{}, r.d.wrap("read the next job", err)
+		}
+		if len(far) > 0 {
+			return c.Now, nil
+		}
+	}
 	if !next.Valid {
 		return time.Time{}, r.d.wrap("read the next job", sql.ErrNoRows)
 	}
@@ -79,10 +94,14 @@ func (r reader) nextJob(ctx context.Context, env fiscal.Environment, c Claim, qu
 
 // DueJobs returns the documents whose jobs a claim can take, the oldest first. Due
 // jobs and suspended jobs take turns, so that a long backlog of suspended jobs does
-// not delay new documents. It returns more documents than the limit of the claim, so
+// not delay new documents. So do the jobs that a clock stored which was ahead. It returns more documents than the limit of the claim, so
 // that nodes that claim at the same moment do not compete for the same jobs. What it
 // reads does not grow with the number of waiting jobs.
 func (r reader) DueJobs(ctx context.Context, env fiscal.Environment, c Claim) (documentIDs []string, err error) {
+	far, err := r.farJobs(ctx, env, c, c.queuesFromStart(env))
+	if err != nil {
+		return nil, r.d.wrap("find due jobs", err)
+	}
 	due, err := r.dueInSpan(ctx, env, c.dueSpan(), c)
 	if err != nil {
 		return nil, r.d.wrap("find due jobs", err)
@@ -94,12 +113,11 @@ func (r reader) DueJobs(ctx context.Context, env fiscal.Environment, c Claim) (d
 		}
 		suspended = suspended[:min(len(suspended), c.Suspended)]
 	}
-	for i := range max(len(due), len(suspended)) {
-		if i < len(suspended) {
-			documentIDs = append(documentIDs, suspended[i].documentID)
-		}
-		if i < len(due) {
-			documentIDs = append(documentIDs, due[i].documentID)
+	for i := range max(len(due), len(suspended), len(far)) {
+		for _, some := range [][]dueJob{suspended, due, far} {
+			if i < len(some) {
+				documentIDs = append(documentIDs, some[i].documentID)
+			}
 		}
 	}
 	return documentIDs[:min(len(documentIDs), frontSize, 4*c.Limit)], nil
@@ -116,6 +134,32 @@ func (r reader) dueInSpan(ctx context.Context, env fiscal.Environment, s span, c
 	}
 	slices.SortFunc(due, compareDueJobs)
 	return due, nil
+}
+
+// farJobs returns the jobs of queues that a clock stored which was ahead. There are hardly
+// ever any, so it remembers no front.
+func (r reader) farJobs(ctx context.Context, env fiscal.Environment, c Claim, queues []Queue) (far []dueJob, err error) {
+	c.Front = nil
+	for _, queue := range queues {
+		some, err := r.dueIn(ctx, env, queue, c.farSpan(queue), c)
+		if err != nil {
+			return nil, err
+		}
+		far = append(far, some...)
+	}
+	slices.SortFunc(far, compareDueJobs)
+	return far, nil
+}
+
+// queuesFromStart returns the queues of the claim of which it reads the due jobs from the
+// beginning, which it does once a second.
+func (c Claim) queuesFromStart(env fiscal.Environment) (queues []Queue) {
+	for _, queue := range c.queues() {
+		if _, fromStart := c.Front.head(frontKey{env, queue, c.dueSpan().first}, c.Now); fromStart {
+			queues = append(queues, queue)
+		}
+	}
+	return queues
 }
 
 // frontSize is how many jobs at the front of a span a claim looks at.

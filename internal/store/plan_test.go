@@ -22,7 +22,6 @@ import (
 // statistics, and why this does no harm.
 func otherPlans() map[string]string {
 	return map[string]string{
-		"Store.ClaimExport":           "an environment has few open exports",
 		"Tx.RevokeCertificate":        "a taxpayer has few certificates",
 		"Tx.RewrapCertificate":        "a taxpayer has few certificates",
 		"Tx.Unpark":                   "a taxpayer has few parked messages",

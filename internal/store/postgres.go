@@ -126,16 +126,17 @@ func openPostgresConfig(ctx context.Context, config *pgx.ConnConfig) (*engine, e
 	config.ConnectTimeout = connectionWait
 	limited := config.Copy()
 	limitConnection(limited)
-	db := stdlib.OpenDB(*limited, stdlib.OptionAfterConnect(chooseCompression), stdlib.OptionResetSession(renewPlans))
+	p := &postgres{config: config}
+	db := sql.OpenDB(wholeConnector{stdlib.GetConnector(*limited, stdlib.OptionAfterConnect(chooseCompression), p.lost.resetSession())})
 	db.SetMaxOpenConns(postgresConns)
 	db.SetMaxIdleConns(postgresConns)
 	if err := assertPostgresSettings(ctx, db); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	p := &postgres{db: db, config: config}
+	p.db = db
 	shared := &sharedBatches{run: p.batch}
 	return &engine{
-		read:      db,
+		read:      readsAgain{db, &p.lost},
 		update:    p.update,
 		batch:     p.batch,
 		insert:    shared.batch,
@@ -198,6 +199,7 @@ type postgres struct {
 	db     *sql.DB
 	config *pgx.ConnConfig
 	busy   sync.RWMutex // transactions hold it for reading, so that close waits for them
+	lost   lostConnections
 
 	commits atomic.Int64
 }
@@ -254,21 +256,29 @@ func runTransaction(ctx context.Context, conn *sql.Conn, fn func(querier) error)
 		}
 		return err
 	}
-	if err := tx.Commit(); err != nil {
-		return unknownCommit(err)
+	return sentCommit(tx.Commit())
+}
+
+// sentCommit returns the error of a commit. A commit that was never sent has not happened.
+func sentCommit(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case pgconn.SafeToRetry(err) || errors.Is(err, driver.ErrBadConn):
+		return fmt.Errorf("store: commit: %w: %w", ErrUnavailable, err)
 	}
-	return nil
+	return unknownCommit(err)
 }
 
 // batch sends all statements in one round trip and the commit in a second one.
 func (p *postgres) batch(ctx context.Context, statements []statement, check func([]int64) error) error {
 	return p.retry(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		return conn.Raw(func(driver any) error {
-			c, ok := driver.(*stdlib.Conn)
+			c, ok := driver.(wholeConn)
 			if !ok {
 				return errors.New("store: the driver is not pgx")
 			}
-			return runBatch(ctx, c.Conn(), statements, check)
+			return runBatch(ctx, c.Conn.Conn(), statements, check)
 		})
 	})
 }
@@ -293,14 +303,13 @@ func runBatch(ctx context.Context, c *pgx.Conn, statements []statement, check fu
 		}
 		return err
 	}
-	if _, err := c.Exec(ctx, "commit"); err != nil {
-		return unknownCommit(err)
-	}
-	return nil
+	_, err = c.Exec(ctx, "commit")
+	return sentCommit(err)
 }
 
-// retry runs a transaction on its own connection, and runs it again when it collides
-// with another one. The caller can cancel only the wait for the connection.
+// retry runs a transaction on its own connection. It runs it again when it collides with
+// another one, and when its connection has died before the commit was sent. The caller can
+// cancel only the wait for the connection.
 func (p *postgres) retry(ctx context.Context, transaction func(context.Context, *sql.Conn) error) error {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
@@ -309,7 +318,9 @@ func (p *postgres) retry(ctx context.Context, transaction func(context.Context, 
 		if err == nil {
 			p.commits.Add(1)
 		}
-		if !postgresCollision(err) || attempt == updateAttempts {
+		again := postgresCollision(err) && attempt < updateAttempts ||
+			!errors.Is(err, ErrOutcomeUnknown) && p.lost.again(err, attempt)
+		if !again {
 			return err
 		}
 	}

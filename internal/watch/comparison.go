@@ -90,7 +90,7 @@ func (c *Comparer) choose(ctx context.Context, state store.Comparison, now time.
 func (c *Comparer) chooseAgain(ctx context.Context, t *task, now time.Time) error {
 	s := &t.after
 	next, err := c.acceptedAfter(ctx, s.Again, s.AgainUntil, now)
-	if err == nil && next.DocumentID == "" && now.Sub(s.AgainSince) >= c.pace.Scale(againEvery) {
+	if err == nil && next.DocumentID == "" && (now.Sub(s.AgainSince) >= c.pace.Scale(againEvery) || store.WrongClock(s.AgainSince, now)) {
 		s.AgainSince, s.AgainUntil = now, s.First.At
 		next, err = c.acceptedAfter(ctx, store.Position{}, s.AgainUntil, now)
 	}

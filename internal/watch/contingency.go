@@ -45,8 +45,10 @@ func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
 		s.Wake()
 	}
 	now := w.now()
+	// A contingency that a clock recorded which was ahead began before every answer.
+	answered := contact.AnsweredAt.After(last.StartedAt) || store.WrongClock(last.StartedAt, now)
 	begins := !active && !contact.FailingSince.IsZero() && now.Sub(contact.FailingSince) >= w.pace.Scale(contingencyAfter)
-	ends := active && contact.FailingSince.IsZero() && contact.AnsweredAt.After(last.StartedAt)
+	ends := active && contact.FailingSince.IsZero() && answered
 	if begins || ends {
 		if err := w.changeContingency(ctx, s, begins, contact, last, now); err != nil {
 			return err
@@ -62,14 +64,14 @@ func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
 // While a node fails, or a contingency lasts, a node without a fresh answer asks the
 // authority itself. So an outage is noticed however few calls there are.
 func (w *Watcher) reportContact(ctx context.Context, active bool, started time.Time) (contact store.AuthorityContact, back bool, err error) {
-	if contact, err = w.store.AuthorityContact(ctx, w.env); err != nil {
+	if contact, err = w.readContact(ctx); err != nil {
 		return contact, false, err
 	}
-	answered, _ := w.authority.LastAnswer()
+	answered := w.lastAnswer()
 	failing := !contact.FailingSince.IsZero()
 	if failing && !answered.After(contact.FailingSince) || active && !answered.After(started) || w.failing() != nil {
 		_ = w.authority.Probe(ctx) // an answer shows in LastAnswer, a failure in Failing
-		answered, _ = w.authority.LastAnswer()
+		answered = w.lastAnswer()
 	}
 	since := w.failing()
 	var report func(tx *store.Tx) error
@@ -88,10 +90,37 @@ func (w *Watcher) reportContact(ctx context.Context, active bool, started time.T
 	return contact, failing && contact.FailingSince.IsZero(), err
 }
 
+// readContact reads what the nodes know together. It corrects what a clock recorded which
+// was ahead.
+func (w *Watcher) readContact(ctx context.Context) (store.AuthorityContact, error) {
+	contact, err := w.store.AuthorityContact(ctx, w.env)
+	now := w.now()
+	if err != nil || !store.WrongClock(contact.AnsweredAt, now) && !store.WrongClock(contact.FailingSince, now) {
+		return contact, err
+	}
+	if err := w.store.Update(ctx, func(tx *store.Tx) error { return tx.CorrectContact(ctx, w.env, now) }); err != nil {
+		return contact, err
+	}
+	return w.store.AuthorityContact(ctx, w.env)
+}
+
+// lastAnswer returns when the authority last answered this process. It is zero when it never
+// did, or when the clock was ahead then.
+func (w *Watcher) lastAnswer() time.Time {
+	at, _ := w.authority.LastAnswer()
+	if store.WrongClock(at, w.now()) {
+		return time.Time{}
+	}
+	return at
+}
+
 // failing returns since when the calls of this node have failed; nil when they do not,
-// or only for a moment.
+// or only for a moment. The time runs from now on when the clock was ahead then.
 func (w *Watcher) failing() *time.Time {
 	since, failing := w.authority.Failing()
+	if now := w.now(); failing && store.WrongClock(since, now) {
+		return &now
+	}
 	if !failing || w.now().Sub(since) < w.pace.Scale(failingTime) {
 		return nil
 	}

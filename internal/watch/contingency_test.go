@@ -220,3 +220,50 @@ func TestTheEndOfAContingencyChangesNoJob(t *testing.T) {
 		}
 	})
 }
+
+// The clock is a day ahead, and is then corrected. Contingencies begin and end as if it had
+// been right all the time.
+func TestContingencyAfterAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines() {
+		for name, restart := range map[string]bool{"the process goes on": false, "the process is new": true} {
+			e := newEnv(t, storetest.Address(t, engine), 1)
+			right := e.clock.Now()
+			correct := func() {
+				e.clock.Set(right.Add(time.Hour))
+				if restart {
+					cut := e.lines[0].cut
+					e.nodes, e.lines = nil, nil
+					e.start()
+					e.lines[0].cut = cut
+				}
+			}
+			e.clock.Advance(24 * time.Hour)
+			e.pass(time.Minute, true)
+			e.lines[0].cut = true
+			e.pass(5*time.Minute, true)
+			correct()
+			e.pass(12*time.Minute, true)
+			e.want(name+": the authority stays out of reach", 1, true)
+			e.lines[0].cut = false
+			e.pass(time.Minute, true)
+			e.want(name+": it answers", 1, false)
+
+			right = e.clock.Now()
+			e.clock.Advance(24 * time.Hour)
+			e.lines[0].cut = true
+			e.pass(12*time.Minute, true)
+			e.want(name+": another one begins", 2, true)
+			correct()
+			e.lines[0].cut = false
+			e.pass(time.Minute, true)
+			e.want(name+": it ends", 2, false)
+			e.lines[0].cut = true
+			e.pass(12*time.Minute, true)
+			e.want(name+": a third one begins", 3, true)
+			e.lines[0].cut = false
+			e.pass(time.Minute, true)
+			e.want(name+": it ends too", 3, false)
+		}
+	}
+}
