@@ -104,8 +104,7 @@ func TestPackageTable(t *testing.T) {
 	}
 }
 
-// The engine does not ask which plan it has, and neither package of the pipeline grows
-// until it has two subjects.
+// The engine does not ask which plan it has.
 func TestPackagesOfThePipeline(t *testing.T) {
 	t.Parallel()
 	downcast := regexp.MustCompile(`[pP]lan\.\(\*?[\w.]+\)`)
@@ -114,19 +113,17 @@ func TestPackagesOfThePipeline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := 0
+		if len(files) == 0 {
+			t.Errorf("internal/%s has no files", name)
+		}
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
 			text := read(t, file)
-			lines += strings.Count(text, "\n")
 			if found := downcast.FindString(text); found != "" {
 				t.Errorf("%s has a downcast of the plan: %s", file, found)
 			}
-		}
-		if lines == 0 || lines >= 2500 {
-			t.Errorf("internal/%s has %d lines, want fewer than 2,500", name, lines)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func (c liveFlags) openFence(t *terminal, env fiscal.Environment, s *store.Store
 		return nil, nil
 	}
 	return fence.Open(t.ctx, fence.Options{
-		Store: s, Env: env, Path: filepath.Join(t.cli.Data, "witness-"+string(env)), Now: s.Now, Log: log,
+		Store: s, Env: env, Path: filepath.Join(t.cli.Data, "witness-"+string(env)), Now: s.Now, Log: log, Pace: wake.Pace(c.Pace),
 	})
 }
 
