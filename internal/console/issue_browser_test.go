@@ -66,7 +66,7 @@ func TestAnAccountantInABrowser(t *testing.T) {
 	e.must(e.people.SetPreferences(t.Context(), u.ID, "", "dark"))
 	b.open(exportsAddress)
 	b.picture("exports-dark")
-	b.open(issueAddress + "?copy=" + e.onlyInvoices()[0].DocumentID)
+	b.open(issueAddress + "?template=" + e.onlyInvoices()[0].DocumentID)
 	b.picture("issue-dark")
 }
 

@@ -105,15 +105,8 @@ func (p *Pipeline) addHistoryNote(in Intent, invoiceID, kind, detail string) {
 // taxpayer cannot issue, *ConflictError when the external id is taken, and
 // ErrMismatch when the key was used with another request.
 func (p *Pipeline) Register(ctx context.Context, c Command) (Registered, error) {
-	if err := p.plan.Check(ctx, c.Scope, c.Invoice); err != nil {
+	if err := p.checkRules(ctx, c); err != nil {
 		return Registered{}, err
-	}
-	missing, err := p.plan.Ready(ctx, c.Scope, c.Invoice.Type)
-	if err != nil {
-		return Registered{}, err
-	}
-	if len(missing) > 0 {
-		return Registered{}, &NotReadyError{missing}
 	}
 	start := p.plan.Start(withLosses(c.Invoice), c.Scenario)
 	registration, err := newRegistration(c, start, p.now().UTC().Truncate(time.Millisecond))
@@ -133,6 +126,44 @@ func (p *Pipeline) Register(ctx context.Context, c Command) (Registered, error) 
 		p.notifyQueue(start.Stage)
 	}
 	return Registered{Answer: registration.Answer}, nil
+}
+
+// checkRules returns fiscal.Problems when the invoice breaks a rule, and *NotReadyError
+// when the taxpayer cannot issue.
+func (p *Pipeline) checkRules(ctx context.Context, c Command) error {
+	if err := p.plan.Check(ctx, c.Scope, c.Invoice); err != nil {
+		return err
+	}
+	missing, err := p.plan.Ready(ctx, c.Scope, c.Invoice.Type)
+	if err == nil && len(missing) > 0 {
+		err = &NotReadyError{missing}
+	}
+	return err
+}
+
+// Check returns what Register would return now, and writes nothing. It returns a zero
+// Registered when Register would store a new invoice.
+func (p *Pipeline) Check(ctx context.Context, c Command) (Registered, error) {
+	known, err := p.store.Answer(ctx, c.Scope, CreateInvoice, c.Key)
+	switch {
+	case err == nil && bytes.Equal(known.Fingerprint, c.Fingerprint):
+		return Registered{Answer: known, Replayed: true}, nil
+	case err == nil:
+		return Registered{}, ErrMismatch
+	case !errors.Is(err, store.ErrNotFound):
+		return Registered{}, err
+	}
+	if err := p.checkRules(ctx, c); err != nil {
+		return Registered{}, err
+	}
+	other, err := p.store.InvoiceByExternalID(ctx, c.Scope, c.Invoice.ExternalID)
+	if errors.Is(err, store.ErrNotFound) {
+		return Registered{}, nil
+	}
+	if err != nil {
+		return Registered{}, err
+	}
+	return Registered{}, &ConflictError{other.ID}
 }
 
 // withLosses returns an invoice whose warnings also describe what the fiscal
