@@ -148,7 +148,7 @@ func (c liveFlags) openFence(t *terminal, env fiscal.Environment, s *store.Store
 		return nil, err
 	}
 	return fence.Open(t.ctx, fence.Options{
-		Store: s, Env: env, Path: c.witnessFile(t, env), Now: s.Now, Log: log,
+		Store: s, Env: env, Path: c.witnessFile(t, env), Now: s.Now, Log: log, Pace: wake.Pace(c.Pace),
 	})
 }
 

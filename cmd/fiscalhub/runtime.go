@@ -72,7 +72,7 @@ func (c liveFlags) newRuntime(o runtimeOptions) (*envRuntime, error) {
 func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 	pace := wake.Pace(c.Pace)
 	engine := pipeline.Options{
-		Store: o.store, Plan: pipeline.Sandbox{}, Env: o.env, Now: o.store.Now, Log: o.log, Pace: pace, OnCommit: o.onCommit,
+		Store: o.store, Plan: pipeline.Sandbox{Pace: pace}, Env: o.env, Now: o.store.Now, Log: o.log, Pace: pace, OnCommit: o.onCommit,
 		OnStage: stageMetrics(o.metrics, o.env), Tracer: o.tracer,
 	}
 	if o.env != fiscal.Sandbox {

@@ -8,13 +8,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
-// newExports returns the exports of the console. Their files are in the folder exports of
-// the data folder.
-func (t *terminal) newExports(env fiscal.Environment, s *store.Store, p *pipeline.Pipeline, log *slog.Logger) (*export.Jobs, error) {
+// newExports returns the exports of the console. While a file is made, it is in the folder
+// exports of the data folder.
+func (t *terminal) newExports(env fiscal.Environment, s *store.Store, p *pipeline.Pipeline, pace wake.Pace, log *slog.Logger) (*export.Jobs, error) {
 	return export.NewJobs(export.JobsOptions{
-		Store: s, Pipeline: p, Environment: env, Dir: filepath.Join(t.cli.Data, "exports"), Now: s.Now, Log: log,
+		Store: s, Pipeline: p, Environment: env, Dir: filepath.Join(t.cli.Data, "exports"), Now: s.Now, Log: log, Pace: pace,
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
 const (
@@ -87,7 +88,7 @@ func (c serveCmd) serve(t *terminal, config serveConfig, s *store.Store, keys *s
 	if err != nil {
 		return err
 	}
-	exports, err := t.newExports(config.env, s, runtime.pipeline, log)
+	exports, err := t.newExports(config.env, s, runtime.pipeline, wake.Pace(c.Pace), log)
 	if err != nil {
 		return err
 	}

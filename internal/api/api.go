@@ -129,8 +129,9 @@ type API struct {
 	metrics     *metrics
 	routes      []route
 	openapi     []byte
-	stopping    atomic.Bool // /readyz answers 503; requests are still served
-	draining    atomic.Bool // new requests are refused
+	stopping    atomic.Bool  // /readyz answers 503; requests are still served
+	draining    atomic.Bool  // new requests are refused
+	unready     atomic.Value // why /readyz last answered 503 and logged it; a string
 }
 
 // New returns an API. It fails when an option is missing or not valid, or when

@@ -110,13 +110,18 @@ func (a *API) ready(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := a.store.Ready(ctx); err != nil {
-		a.log.Warn("The database does not answer. /readyz answers 503.", "error", err.Error())
+		if a.unready.Swap("database") != "database" { // a balancer asks every few seconds
+			a.log.Warn("The database does not answer. /readyz answers 503.", "error", err.Error())
+		}
 		return "database unavailable"
 	}
 	if skew, known := a.store.ClockSkew(); known && skew.Abs() > store.MaxClockSkew {
-		a.log.Error("The clock of this node differs from the database's. /readyz answers 503: set the clock of this machine.", "ahead", skew.String())
+		if a.unready.Swap("clock") != "clock" {
+			a.log.Error("The clock of this node differs from the database's. /readyz answers 503: set the clock of this machine.", "ahead", skew.String())
+		}
 		return "clock skew"
 	}
+	a.unready.Store("")
 	return ""
 }
 

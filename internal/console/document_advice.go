@@ -18,7 +18,8 @@ type advice struct {
 	Reasons []reason
 	Steps   []string
 	Notes   []string        // other messages of the document
-	Retry   bool            // the sale must be issued again
+	Retry   bool            // the sale may be issued again
+	NoCopy  string          // why not, where a person might want to
 	Again   []store.Invoice // documents that issue the sale again already
 	Decide  bool            // an operator may have to decide
 }
@@ -34,14 +35,12 @@ func (x *request) advise(f documentFacts) advice {
 	a := advice{Tone: statusTone(inv.Status), Title: x.text(key + ".title")}
 	switch inv.Status {
 	case fiscal.Rejected:
-		a.Retry = true
 		x.explain(&a, inv.Status, inv.Messages)
 		x.explainDecision(&a, f.Evidence)
 	case fiscal.AcceptedConditional:
 		a.Steps = []string{x.text(key + ".do")}
 		x.explain(&a, inv.Status, inv.Messages)
 	case fiscal.ValidationFailed:
-		a.Retry = true
 		for _, m := range inv.Messages {
 			a.Reasons = append(a.Reasons, reason{Meaning: m})
 		}
@@ -68,8 +67,12 @@ func (x *request) advise(f documentFacts) advice {
 	if len(a.Steps) == 0 {
 		a.Steps = []string{x.text(key + ".do")}
 	}
-	if a.Again = f.Again; a.Retry && len(a.Again) > 0 {
+	a.Retry, a.Again = f.Reissue.Blocked == "", f.Reissue.Again
+	switch {
+	case len(a.Again) > 0:
 		a.Steps = []string{x.text("advice.again.do")}
+	case !a.Retry && !isTemplate(inv.Status):
+		a.NoCopy = x.text(f.Reissue.Blocked)
 	}
 	x.warn(&a, f)
 	return a

@@ -2,15 +2,79 @@ package console
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
 // maxCopies is how many copies of an invoice the page of a document looks for.
 const maxCopies = 20
+
+// A reissue says whether the sale of a document may be issued again.
+type reissue struct {
+	// Blocked is the key of the text that says why not; empty when it may.
+	Blocked string
+	Again   []store.Invoice // documents that issue the sale again already
+	// Key is the idempotency key of the copy. A document has one copy: a second one gets
+	// the same key, whatever its external id is.
+	Key string
+}
+
+// reissue decides whether the sale of a document may be issued again.
+func (x *request) reissue(inv store.Invoice) (r reissue, err error) {
+	last := inv
+	if refusedStatus(inv.Status) {
+		if r.Again, last, err = x.issuedAgain(inv); err != nil {
+			return r, err
+		}
+	}
+	differences, err := x.console.store.DifferencesOf(x.Context(), inv.Scope, inv.DocumentID)
+	if err != nil {
+		return r, err
+	}
+	differs := false
+	for _, d := range differences {
+		differs = differs || d.EndedAt.IsZero()
+	}
+	r.Blocked, r.Key = whyNotAgain(inv.Status, differs, len(r.Again) > 0), copyKey(last)
+	return r, nil
+}
+
+// whyNotAgain returns the key of the text that says why the sale of a document with this
+// status must not be issued again; empty when it may be. differs says that the authority
+// shows the document differently, again that the sale was issued again already.
+func whyNotAgain(s fiscal.Status, differs, again bool) string {
+	switch s {
+	case fiscal.Rejected, fiscal.ValidationFailed:
+		switch {
+		case again:
+			return "copy.again"
+		case differs:
+			return "copy.differs"
+		}
+		return ""
+	case fiscal.Accepted, fiscal.AcceptedConditional, fiscal.Delivered:
+		return "copy.counts"
+	case fiscal.OutcomeUnknown:
+		return "copy.unknown"
+	case fiscal.Queued, fiscal.Submitted, fiscal.Processing:
+		return "copy.under_way"
+	}
+	return "copy.under_way"
+}
+
+// copyKey returns the idempotency key of the copy of an invoice.
+func copyKey(inv store.Invoice) string { return "console-copy-" + inv.DocumentID }
+
+// isTemplate reports whether another sale may be written with a document as its template:
+// the sale of the document counts, and no one needs to issue it again.
+func isTemplate(s fiscal.Status) bool {
+	return s == fiscal.Accepted || s == fiscal.AcceptedConditional || s == fiscal.Delivered
+}
 
 // copyFamily is an invoice and the copies of it that the form has suggested ids for: the
 // copies of X are and so on.
@@ -39,6 +103,12 @@ func (x *request) copyFamily(inv store.Invoice, most int) (f copyFamily, err err
 	return f, err
 }
 
+// freeID returns an external id for a copy of an invoice.
+func (x *request) freeID(inv store.Invoice) (string, error) {
+	family, err := x.copyFamily(inv, math.MaxInt)
+	return family.FreeID, err
+}
+
 // originalOf reads the invoice that an invoice is a copy of. The error is
 // store.ErrNotFound when it is no copy.
 func (x *request) originalOf(inv store.Invoice) (store.Invoice, error) {
@@ -51,18 +121,37 @@ func (x *request) originalOf(inv store.Invoice) (store.Invoice, error) {
 }
 
 // issuedAgain returns the other documents of the sale of a refused invoice that are not
-// refused themselves. It returns none for an invoice that is not refused.
-func (x *request) issuedAgain(inv store.Invoice) (again []store.Invoice, err error) {
-	if !refusedStatus(inv.Status) {
-		return nil, nil
-	}
+// refused themselves: those with the ids of copies, and those that copies of copies led
+// to. last is the refused invoice that the next copy is made of.
+func (x *request) issuedAgain(inv store.Invoice) (again []store.Invoice, last store.Invoice, err error) {
 	family, err := x.copyFamily(inv, maxCopies)
-	for _, one := range append(family.Copies, family.Original) {
-		if one.ID != inv.ID && !refusedStatus(one.Status) {
+	if err != nil {
+		return nil, inv, err
+	}
+	seen := map[string]bool{inv.ID: true}
+	add := func(one store.Invoice) {
+		if !seen[one.ID] && !refusedStatus(one.Status) {
 			again = append(again, one)
 		}
+		seen[one.ID] = true
 	}
-	return again, err
+	for _, one := range append(family.Copies, family.Original) {
+		add(one)
+	}
+	for last = inv; refusedStatus(last.Status); {
+		known, err := x.console.store.Answer(x.Context(), inv.Scope, pipeline.CreateInvoice, copyKey(last))
+		if errors.Is(err, store.ErrNotFound) {
+			return again, last, nil
+		}
+		if err != nil {
+			return nil, inv, err
+		}
+		if last, err = x.console.store.Invoice(x.Context(), inv.Scope, known.ObjectID); err != nil {
+			return nil, inv, err
+		}
+		add(last)
+	}
+	return again, last, nil
 }
 
 // refusedOriginal returns the refused invoice that an invoice issues again; nil when there

@@ -166,14 +166,14 @@ func TestARejectedSaleThatWasIssuedAgain(t *testing.T) {
 		t.Fatalf("the copy was answered with %d: %.500s", sent.StatusCode, sent.body)
 	}
 	got := b.get(page)
-	got.want(t, "ya se emitió otra vez", `href="`+address+`"`, rejected.ExternalID+"-2", "Abra ese comprobante", "Emitir una vez más")
-	if strings.Contains(got.body, "Corregir y emitir otra vez") {
+	got.want(t, "ya se emitió otra vez", `href="`+address+`"`, rejected.ExternalID+"-2", "Abra ese comprobante")
+	if strings.Contains(got.body, "Corregir y emitir otra vez") || strings.Contains(got.body, "?copy=") {
 		t.Error("the page still offers to issue the sale again")
 	}
-	b.get(form).want(t, "ya se emitió otra vez", `href="`+address+`"`, `value="`+rejected.ExternalID+`-3"`)
+	b.get(form).want(t, "ya se emitió otra vez", `href="`+address+`"`)
 	b.get(address).want(t, "Vuelve a emitir", `href="`+page+`"`, rejected.ENCF)
 	w.must(w.people.SetPreferences(t.Context(), u.ID, "en", ""))
-	b.get(page).want(t, "already issued again", "Issue once more")
+	b.get(page).want(t, "already issued again")
 	copied, err := w.store.AnyDocument(t.Context(), strings.TrimPrefix(address, documentsAddress+"/"))
 	w.must(err)
 	x := &request{Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, page, nil), console: w.Console}

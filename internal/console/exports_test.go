@@ -100,6 +100,49 @@ func TestAPersonExportsAMonth(t *testing.T) {
 	})
 }
 
+// With two nodes, an export is downloaded from the one that did not make it, whole and in
+// parts; who does not see the taxpayer does not find it there either.
+func TestEveryNodeServesAnExport(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		clock, keys := storetest.NewClock(), seal.NewKeys(filepath.Join(t.TempDir(), "master.key"))
+		one := newNode(t, address, clock, keys)
+		one.taxpayer = one.addTaxpayer("199000013", "Palma Clara, SRL")
+		other := one.addTaxpayer("199000102", "Otra, SRL")
+		two := newNode(t, address, clock, keys) // with a folder of its own
+		b, _ := one.signedIn(store.RoleAccountant, one.taxpayer)
+		stranger, _ := one.signedIn(store.RoleAccountant, other)
+		if got := b.send(http.MethodPost, issueAddress, one.invoiceFields()); got.StatusCode != http.StatusSeeOther {
+			t.Fatalf("issue answered %d", got.StatusCode)
+		}
+		if got := b.post(exportsAddress, "from", "2026-11-01", "to", "2026-11-30"); got.StatusCode != http.StatusSeeOther {
+			t.Fatalf("the export answered %d", got.StatusCode)
+		}
+		link := fileLink.FindStringSubmatch(one.runExports(b, "/file"))[1]
+		here := b.get(link)
+		b.handler, stranger.handler = two.Console, two.Console
+		there := b.get(link)
+		if there.StatusCode != http.StatusOK || there.body != here.body || there.body == "" {
+			t.Errorf("the other node answers %d with %d bytes, want %d", there.StatusCode, len(there.body), len(here.body))
+		}
+		b.header.Set("Range", "bytes=10-19")
+		if part := b.get(link); part.StatusCode != http.StatusPartialContent || part.body != here.body[10:20] {
+			t.Errorf("a part of the file: %d %q", part.StatusCode, part.body)
+		}
+		b.header.Del("Range")
+		if got := stranger.get(link).StatusCode; got != http.StatusNotFound {
+			t.Errorf("a stranger gets %d", got)
+		}
+		if got := b.post(strings.TrimSuffix(link, "/file") + "/delete").StatusCode; got != http.StatusSeeOther {
+			t.Errorf("delete answered %d", got)
+		}
+		b.handler = one.Console
+		if got := b.get(link).StatusCode; got != http.StatusNotFound {
+			t.Errorf("the first node still serves a deleted export: %d", got)
+		}
+	})
+}
+
 var exportToken = regexp.MustCompile(`name="form_token" value="([^"]+)"`)
 
 // A form that a browser sends several times creates one export. The same page with another

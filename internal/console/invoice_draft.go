@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -25,6 +26,15 @@ type draftView struct {
 	Blocks   []issueBlock // what keeps the taxpayer from issuing
 	TaxID    string       // none, good, warn or bad: the check of the buyer's RNC or cédula
 	Complete bool
+	Question *issueQuestion // nil: nothing is asked
+}
+
+// issueQuestion is what a person is asked before an invoice is issued. It names what the
+// person must get right.
+type issueQuestion struct {
+	Type         fiscal.Type
+	Buyer, TaxID string
+	Total        fiscal.Decimal
 }
 
 // draftLine is a line of the preview.
@@ -90,7 +100,25 @@ func (x *request) draft(f *invoiceForm) (d draftView, err error) {
 	}
 	x.failFields(missing, computed.Problems)
 	d.Missing = missing.errors
-	return d, nil
+	d.Question, err = x.question(f, d)
+	return d, err
+}
+
+// question returns what is asked before the invoice of a form is issued. It returns nil in
+// the sandbox, and when nothing would be issued: the form has an error, the taxpayer cannot
+// issue, or the form has made its invoice already.
+func (x *request) question(f *invoiceForm, d draftView) (*issueQuestion, error) {
+	if x.console.environment == fiscal.Sandbox || d.Taxpayer.ID == "" || len(d.Blocks) > 0 {
+		return nil, nil //nolint:nilnil // no question is a state of the page
+	}
+	checked := newInvoiceForm(maps.Clone(f.values)) // the form itself keeps its lines and has no errors
+	checked.dropEmptyLines()
+	done, err := x.register(checked, checkOnly)
+	if err != nil || !checked.ok() || done.blocked != nil || done.invoice.ID != "" {
+		return nil, err
+	}
+	inv := done.command.Invoice
+	return &issueQuestion{inv.Type, inv.Buyer.LegalName, inv.Buyer.TaxID, inv.Totals.Total}, nil
 }
 
 // issueBlocks returns what keeps a taxpayer from issuing: suspensions, and what it lacks.
@@ -270,6 +298,8 @@ func (f *invoiceForm) Hidden() (all []hiddenField) {
 		}
 	}
 	keep("currency")
+	keep("copy")
+	keep("template")
 	for n := range f.Lines {
 		keep(lineName(n, "line_id"))
 		keep(lineName(n, "unit_code"))

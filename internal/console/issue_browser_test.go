@@ -66,7 +66,7 @@ func TestAnAccountantInABrowser(t *testing.T) {
 	e.must(e.people.SetPreferences(t.Context(), u.ID, "", "dark"))
 	b.open(exportsAddress)
 	b.picture("exports-dark")
-	b.open(issueAddress + "?copy=" + e.onlyInvoices()[0].DocumentID)
+	b.open(issueAddress + "?template=" + e.onlyInvoices()[0].DocumentID)
 	b.picture("issue-dark")
 }
 
@@ -81,7 +81,7 @@ func TestThePreviewAfterBack(t *testing.T) {
 	b.fill(`[name="lines.0.unit_price"]`, "450.00")
 	b.wait(`document.querySelector('#issue-total').innerText === 'RD$\u00a0531.00'`)
 	b.open(exportsAddress)
-	b.evaluate(`(history.back(), true)`)
+	b.evaluate(`(setTimeout(() => history.back()), true)`) // after the answer
 	b.wait(`location.pathname === '` + issueAddress + `' && document.querySelector('#issue-total').innerText ===
 		(document.getElementsByName('lines.0.unit_price')[0].value ? 'RD$\u00a0531.00' : 'RD$\u00a00.00')`)
 	// A page from the memory of the browser, with a value that the server has not seen.

@@ -36,6 +36,9 @@ type decisionForm struct {
 	Blocked string // why it cannot be sent now; empty: it can
 }
 
+// IsTemplate reports whether another sale may be written with the document as its template.
+func (p documentPage) IsTemplate() bool { return isTemplate(p.Invoice.Status) }
+
 func documentAddress(id string) string { return documentsAddress + "/" + id }
 
 // document reads the document that the address names. The error is store.ErrNotFound when
@@ -287,8 +290,8 @@ type documentFacts struct {
 	Attempts    []store.Attempt
 	Responses   []store.UnconfirmedResponse
 	Differences []store.Difference
-	Again       []store.Invoice // documents that issue a refused one again
-	Job         *store.Job      // nil: no worker continues with the document
+	Reissue     reissue    // whether the sale may be issued again
+	Job         *store.Job // nil: no worker continues with the document
 	Deliveries  []deliveryView
 }
 
@@ -324,7 +327,7 @@ func (x *request) documentFacts(inv store.Invoice) (f documentFacts, err error) 
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return f, err
 	}
-	if f.Again, err = x.issuedAgain(f.Invoice); err != nil {
+	if f.Reissue, err = x.reissue(f.Invoice); err != nil {
 		return f, err
 	}
 	f.Deliveries, err = x.deliveries(ctx, inv)

@@ -62,6 +62,9 @@ func (v exportView) Percent() int64 {
 // PDF reports whether the export has printed pages.
 func (v exportView) PDF() bool { return strings.Contains(strings.Join(v.Include, ","), "pdf") }
 
+// TooLarge reports whether the export failed because its file is too large.
+func (v exportView) TooLarge() bool { return v.Problem == export.TooLarge }
+
 // Again returns the address of the form with the values of the export.
 func (v exportView) Again() string {
 	q := url.Values{"taxpayer": {v.TaxpayerID}, "from": {v.From.String()}, "to": {v.To.String()}}
@@ -236,7 +239,7 @@ func (c *Console) downloadExport(x *request) error {
 	if err != nil {
 		return err
 	}
-	f, err := c.exports.Open(e)
+	f, err := c.exports.Open(x.Context(), e)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoFile
 	}
@@ -254,7 +257,8 @@ func (c *Console) downloadExport(x *request) error {
 	return nil
 }
 
-// errNoFile is the answer when the file of an export is not on this node.
+// errNoFile is the answer when an export is not ready, or an earlier release has made its
+// file on another node.
 var errNoFile = &pageError{http.StatusNotFound, "no_file"}
 
 func (c *Console) deleteExport(x *request) error {

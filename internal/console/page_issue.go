@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -44,56 +43,95 @@ type issueView struct {
 	Form      *invoiceForm
 	Taxpayers []option
 	Draft     draftView
-	CopyOf    *store.Invoice  // the document that the form was filled from
-	Again     []store.Invoice // documents that issue the refused one again
-	Conflict  string          // the document that already has the external id or the key
+	CopyOf    *store.Invoice // the document that the form issues again
+	Template  *store.Invoice // the document of another sale that the form was filled from
+	Conflict  string         // the document that already has the external id or the key
 }
 
-// showIssue shows an empty form, or one that is filled from the document ?copy=ID.
+// blockedView is the data of the page that says why a sale must not be issued again.
+type blockedView struct {
+	reissue
+	Document store.Invoice
+	Template bool // the document may be the template of another sale
+}
+
+// showIssue shows an empty form; one that issues the sale of the document ?copy=ID again,
+// or why that must not be; or one of another sale, filled from the document ?template=ID.
 func (c *Console) showIssue(x *request) error {
-	f, from, err := x.startInvoice()
-	if err != nil {
-		return err
+	f := emptyInvoiceForm()
+	query := x.URL.Query()
+	f.set("taxpayer", query.Get("taxpayer"))
+	source := query.Get("copy")
+	if source == "" {
+		source = query.Get("template")
 	}
-	return x.renderIssue(http.StatusOK, f, from, "")
-}
-
-// startInvoice returns the form to begin with.
-func (x *request) startInvoice() (f *invoiceForm, from *store.Invoice, err error) {
-	taxpayer := x.URL.Query().Get("taxpayer")
-	if id := x.URL.Query().Get("copy"); id != "" {
-		inv, err := x.console.store.AnyDocument(x.Context(), id)
+	key, external := store.NewID(), ""
+	if source != "" {
+		inv, err := x.source(source)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		if err := x.viewer.Check(inv.Scope); err != nil {
-			return nil, nil, err
-		}
-		request, err := x.console.pipeline.Requested(x.Context(), inv)
+		again, err := x.reissue(inv)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		f = copiedForm(request)
-		from, taxpayer = &inv, inv.TaxpayerID
-		family, err := x.copyFamily(inv, math.MaxInt)
-		if err != nil {
-			return nil, nil, err
+		template := query.Get("copy") == ""
+		switch {
+		case template && !isTemplate(inv.Status):
+			return x.redirectInstead(issueAddress + "?copy=" + inv.DocumentID)
+		case !template && again.Blocked != "":
+			return x.renderBlocked(http.StatusOK, inv, again)
 		}
-		f.set("external_id", family.FreeID)
-	} else {
-		f = emptyInvoiceForm()
+		if f, err = x.copied(inv); err != nil {
+			return err
+		}
+		if template {
+			f.set("template", inv.DocumentID)
+		} else {
+			f.set("copy", inv.DocumentID)
+			if external, err = x.freeID(inv); err != nil {
+				return err
+			}
+			key = again.Key
+		}
 	}
-	key := store.NewID()
-	f.set("taxpayer", taxpayer)
+	today := fiscal.DateOf(x.console.now()).String()
+	if external == "" {
+		external = "M-" + today + "-" + key[len(key)-6:]
+	}
 	f.set("idempotency_key", key)
-	f.set("issue_date", fiscal.DateOf(x.console.now()).String())
-	if f.Value("external_id") == "" {
-		f.set("external_id", "M-"+fiscal.DateOf(x.console.now()).String()+"-"+key[len(key)-6:])
-	}
-	return f, from, nil
+	f.set("issue_date", today)
+	f.set("external_id", external)
+	return x.renderIssue(http.StatusOK, f, "")
 }
 
-func (x *request) renderIssue(status int, f *invoiceForm, from *store.Invoice, conflict string) error {
+// source reads the document that a form is filled from. The error is store.ErrNotFound when
+// the viewer may not see it.
+func (x *request) source(id string) (store.Invoice, error) {
+	inv, err := x.console.store.AnyDocument(x.Context(), id)
+	if err == nil {
+		err = x.viewer.Check(inv.Scope)
+	}
+	return inv, err
+}
+
+// copied returns a form with the contents of a document.
+func (x *request) copied(inv store.Invoice) (*invoiceForm, error) {
+	request, err := x.console.pipeline.Requested(x.Context(), inv)
+	if err != nil {
+		return nil, err
+	}
+	f := copiedForm(request)
+	f.set("taxpayer", inv.TaxpayerID)
+	return f, nil
+}
+
+// renderBlocked says why the sale of a document must not be issued again.
+func (x *request) renderBlocked(status int, inv store.Invoice, why reissue) error {
+	return x.renderStatus(status, "issue-blocked", x.text("issue.title"), blockedView{why, inv, isTemplate(inv.Status)})
+}
+
+func (x *request) renderIssue(status int, f *invoiceForm, conflict string) error {
 	taxpayers, _, err := x.taxpayerOptions()
 	if err != nil {
 		return err
@@ -104,21 +142,25 @@ func (x *request) renderIssue(status int, f *invoiceForm, from *store.Invoice, c
 	if len(taxpayers) > 1 {
 		taxpayers = append([]option{{"", x.text("issue.choose")}}, taxpayers...)
 	}
-	draft, err := x.draft(f)
-	if err != nil {
-		return err
-	}
-	view := issueView{Form: f, Taxpayers: taxpayers, Draft: draft, CopyOf: from, Conflict: conflict}
-	if from != nil {
-		if view.Again, err = x.issuedAgain(*from); err != nil {
-			return err
+	view := issueView{Form: f, Taxpayers: taxpayers, Conflict: conflict}
+	for name, to := range map[string]**store.Invoice{"copy": &view.CopyOf, "template": &view.Template} {
+		if id := f.Value(name); id != "" {
+			inv, err := x.source(id)
+			if err != nil {
+				return err
+			}
+			*to = &inv
 		}
+	}
+	if view.Draft, err = x.draft(f); err != nil {
+		return err
 	}
 	return x.renderStatus(status, "issue", x.text("issue.title"), view)
 }
 
 // showDraft answers the totals, the problems and the preview of a form that a person is
-// writing. It stores nothing.
+// writing, and the question that the button asks when the form is complete. It stores
+// nothing.
 func (c *Console) showDraft(x *request) error {
 	draft, err := x.draft(newInvoiceForm(x.PostForm))
 	if err != nil {
@@ -128,36 +170,59 @@ func (c *Console) showDraft(x *request) error {
 }
 
 // sendInvoice registers the invoice of a form. Buttons that add or remove lines, and the
-// button of the preview, only show the form again.
+// button of the preview, only show the form again; so does a check, with all errors.
 func (c *Console) sendInvoice(x *request) error {
 	f := newInvoiceForm(x.PostForm)
+	effect := issueNow
 	switch action := f.Value("action"); {
 	case action == "add_line":
 		f.addLine()
-		return x.renderIssue(http.StatusOK, f, nil, "")
+		return x.renderIssue(http.StatusOK, f, "")
 	case strings.HasPrefix(action, "remove_line."):
 		f.removeLine(strings.TrimPrefix(action, "remove_line."))
-		return x.renderIssue(http.StatusOK, f, nil, "")
+		return x.renderIssue(http.StatusOK, f, "")
 	case action == "preview":
-		return x.renderIssue(http.StatusOK, f, nil, "")
+		return x.renderIssue(http.StatusOK, f, "")
+	case action == "check":
+		effect = checkOnly
 	}
 	f.dropEmptyLines()
-	inv, conflict, err := x.register(f)
+	done, err := x.register(f, effect)
 	switch {
 	case err != nil:
 		return err
+	case done.blocked != nil:
+		return x.renderBlocked(http.StatusUnprocessableEntity, done.invoice, *done.blocked)
 	case !f.ok():
-		return x.renderIssue(http.StatusUnprocessableEntity, f, nil, conflict)
+		return x.renderIssue(http.StatusUnprocessableEntity, f, done.conflict)
+	case done.invoice.ID == "": // checked, and complete
+		return x.renderIssue(http.StatusOK, f, "")
 	}
-	return x.done("/console/documents/"+inv.DocumentID, "issue.sent")
+	return x.done("/console/documents/"+done.invoice.DocumentID, "issue.sent")
 }
 
-// register registers the invoice of a form. When it is refused, the form has the errors,
-// and conflict is the document that stands in the way, if there is one.
-func (x *request) register(f *invoiceForm) (inv store.Invoice, conflict string, err error) {
+// registered is what became of a form.
+type registered struct {
+	command  pipeline.Command
+	invoice  store.Invoice // zero: none
+	conflict string        // the document that stands in the way, if there is one
+	blocked  *reissue      // why the sale of invoice must not be issued again, if that is so
+}
+
+// An effect is what register does with a form that has no error.
+type effect bool
+
+const (
+	issueNow  effect = true
+	checkOnly effect = false // and nothing is written
+)
+
+// register registers the invoice of a form, or only checks that it could. When the invoice
+// is refused, the form has the errors.
+func (x *request) register(f *invoiceForm, e effect) (r registered, err error) {
 	scope, ok, err := x.issueScope(f)
 	if err != nil || !ok {
-		return inv, "", err
+		return r, err
 	}
 	key := f.Value("idempotency_key")
 	if key == "" {
@@ -166,55 +231,105 @@ func (x *request) register(f *invoiceForm) (inv store.Invoice, conflict string, 
 		key = "console-" + hex.EncodeToString(sum[:])
 	}
 	if len(key) > 200 || strings.ContainsFunc(key, func(c rune) bool { return c < 0x20 || c > 0x7e }) {
-		return inv, "", errBadRequest
+		return r, errBadRequest
 	}
 	command, err := f.command()
 	if err != nil && command.Fingerprint == nil {
-		return inv, "", err // the form could not be read
+		return r, err // the form could not be read
 	}
 	command.Refusal = err
 	command.Scope, command.Key, command.Audited, command.Language = scope, key, true, x.language
 	command.RequestID = "req_" + strings.ReplaceAll(x.id, "-", "")
-	done, err := x.console.pipeline.Register(x.Context(), command)
-	if err != nil {
-		return x.refused(f, scope, key, err)
+	var done pipeline.Registered
+	err = nil
+	if id := f.Value("copy"); command.Refusal == nil && id != "" {
+		var ended bool
+		if r, done, ended, err = x.copyAgain(f, &command, id, e); ended || err != nil {
+			return r, err
+		}
 	}
-	inv, err = x.console.store.Invoice(x.Context(), scope, done.ObjectID)
-	return inv, "", err
+	r.command = command
+	switch {
+	case err != nil || done.ObjectID != "":
+	case e == issueNow:
+		done, err = x.console.pipeline.Register(x.Context(), command)
+	default:
+		done, err = x.console.pipeline.Check(x.Context(), command)
+	}
+	if err != nil {
+		return x.refused(f, command, err)
+	}
+	if done.ObjectID != "" {
+		r.invoice, err = x.console.store.Invoice(x.Context(), scope, done.ObjectID)
+	}
+	return r, err
+}
+
+// copyAgain checks that the sale of a document may be issued again by a form, and gives
+// the command the key that the document has one of. done is the answer to a form that was
+// sent before. ended says that nothing may be registered: the result or the form says why.
+func (x *request) copyAgain(f *invoiceForm, command *pipeline.Command, id string, e effect) (r registered, done pipeline.Registered, ended bool, err error) {
+	inv, err := x.source(id)
+	if err != nil {
+		return r, done, true, err
+	}
+	if inv.Scope != command.Scope {
+		f.fail("taxpayer", x.text("copy.taxpayer"))
+		return r, done, true, nil
+	}
+	if done, err = x.console.pipeline.Known(x.Context(), command.Intent); err == nil {
+		return r, done, false, nil
+	}
+	again, err := x.reissue(inv)
+	if err != nil {
+		return r, done, true, err
+	}
+	if again.Blocked != "" {
+		return registered{invoice: inv, blocked: &again}, pipeline.Registered{}, true, nil
+	}
+	command.Key = again.Key
+	return r, pipeline.Registered{}, false, nil
 }
 
 // refused puts an error of a registration at the fields of the form. It returns every
 // other error.
-func (x *request) refused(f *invoiceForm, scope store.Scope, key string, err error) (inv store.Invoice, conflict string, _ error) {
+func (x *request) refused(f *invoiceForm, c pipeline.Command, err error) (r registered, _ error) {
 	var (
 		problems fiscal.Problems
 		notReady *pipeline.NotReadyError
 		taken    *pipeline.ConflictError
+		other    store.Invoice
 	)
 	switch {
 	case errors.As(err, &problems):
 		x.failFields(f, problems)
-		return inv, "", nil
+		return r, nil
 	case errors.As(err, &notReady):
 		for _, p := range notReady.Problems {
 			f.fail("", x.text("issue.not_ready", x.readinessText(p)))
 		}
-		return inv, "", nil
+		return r, nil
 	case errors.As(err, &taken):
 		f.fail("external_id", x.text("issue.taken"))
-		inv, err = x.console.store.Invoice(x.Context(), scope, taken.InvoiceID)
-		return inv, inv.DocumentID, err
+		other, err = x.console.store.Invoice(x.Context(), c.Scope, taken.InvoiceID)
+		return registered{conflict: other.DocumentID}, err
 	case errors.Is(err, pipeline.ErrMismatch):
-		f.fail("", x.text("issue.mismatch"))
-		known, err := x.console.store.Answer(x.Context(), scope, pipeline.CreateInvoice, key)
+		known, err := x.console.store.Answer(x.Context(), c.Scope, pipeline.CreateInvoice, c.Key)
 		if err != nil {
-			return inv, "", err
+			return r, err
 		}
-		inv, err = x.console.store.Invoice(x.Context(), scope, known.ObjectID)
+		if other, err = x.console.store.Invoice(x.Context(), c.Scope, known.ObjectID); err != nil {
+			return r, err
+		}
+		if f.Value("copy") != "" { // another person has issued the sale again at this moment
+			inv, err := x.source(f.Value("copy"))
+			return registered{invoice: inv, blocked: &reissue{Blocked: "copy.again", Again: []store.Invoice{other}}}, err
+		}
+		f.fail("", x.text("issue.mismatch"))
 		f.set("idempotency_key", store.NewID()) // what is in the form now is another invoice
-		return inv, inv.DocumentID, err
+		return registered{conflict: other.DocumentID}, nil
 	}
-	return inv, "", err
+	return r, err
 }
 
 // issueScope returns the taxpayer of the form. It records an error of the form and

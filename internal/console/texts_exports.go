@@ -47,8 +47,9 @@ func exportTexts() texts {
 		"done.exports.created": {"La exportación está en preparación. Puede salir de esta página.", "The export is being made. You may leave this page."},
 		"done.exports.deleted": {"La exportación se borró.", "The export was deleted."},
 
+		"exports.too_large":   {"El archivo supera los 2 GiB. Exporte un período más corto, o sin PDF.", "The file is larger than 2 GiB. Export a shorter span, or without PDF."},
 		"error.no_file.title": {"El archivo no está disponible aquí", "The file is not available here"},
-		"error.no_file.text":  {"La exportación aún no está lista, o su archivo está en otro nodo del servicio.", "The export is not ready yet, or its file is on another node of the service."},
+		"error.no_file.text":  {"La exportación aún no está lista, o la hizo una versión anterior en otro nodo del servicio.", "The export is not ready yet, or an earlier release has made it on another node of the service."},
 		"error.no_file.next":  {"Vuelva a la página de exportaciones. Si está lista y no se descarga, bórrela y repítala.", "Go back to the page of exports. If it is ready and cannot be downloaded, delete it and make it again."},
 	}
 }

@@ -1,6 +1,7 @@
 package dgii
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -67,9 +68,49 @@ func TestPageConfirmsADocumentedAbsence(t *testing.T) {
 		s.respond(answer(503, htmlPage))
 		wantError(t, ask(), fiscal.ErrUnavailable)
 	}
-	s.respond(answer(200, `[{"trackId":"a","estado":"Aceptado"}]`))
-	if list, err := c.TrackIDs(testContext(t), signer(t), query()); err != nil || len(list) != 1 {
-		t.Errorf("a service that answers exists: %v, %v", list, err)
+}
+
+// What has answered exists, whatever the documentation says: from then on a page is an
+// outage, however many of them arrive.
+func TestAServiceThatHasAnsweredExists(t *testing.T) {
+	t.Parallel()
+	answers := map[string]string{
+		"result":       `{"trackId":"t","estado":"Aceptado"}`,
+		"state":        `{"codigo":1,"estado":"Aceptado"}`,
+		"trackids":     `[{"trackId":"a","estado":"Aceptado"}]`,
+		"consultarfce": `{"codigo":"1","estado":"Aceptado"}`,
+		"directory":    `{"rnc":"101010101","urlRecepcion":"https://buyer.example"}`,
+	}
+	for _, environment := range []string{"certecf", "testecf"} {
+		s := newEnv(t, nil)
+		c := s.client(t, func(o *Options) { o.Hosts.Environment = environment })
+		for name, ask := range lookups(t, c) {
+			s.respond(answer(200, answers[name]))
+			if err := ask(); err != nil {
+				t.Fatalf("%s, %s: %v", environment, name, err)
+			}
+			for n := range 2 * failureThreshold {
+				s.respond(answer(404, unknownPages[n%len(unknownPages)]))
+				s.clock.advance(time.Minute)
+				wantError(t, ask(), fiscal.ErrUnavailable)
+			}
+		}
+	}
+}
+
+// The directory has also answered when it says nothing about a taxpayer.
+func TestADirectoryThatHasAnsweredExists(t *testing.T) {
+	t.Parallel()
+	for _, first := range []http.HandlerFunc{answer(200, ""), answer(200, "[]"), answer(404, `{"mensaje":"RNC no encontrado"}`)} {
+		s := newEnv(t, nil)
+		c := s.client(t, func(o *Options) { o.Hosts.Environment = "certecf" })
+		s.respond(first)
+		if _, listed, err := c.Receiver(testContext(t), signer(t), "101010101"); listed || err != nil {
+			t.Fatalf("%v, %v", listed, err)
+		}
+		s.respond(answer(404, htmlPage))
+		_, _, err := c.Receiver(testContext(t), signer(t), "101010101")
+		wantError(t, err, fiscal.ErrUnavailable)
 	}
 }
 

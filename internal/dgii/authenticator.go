@@ -94,8 +94,8 @@ func (c *Client) requestToken(ctx context.Context, id *xmlsig.Identity, signer s
 			break
 		}
 		reason := messages[0].Text
-		c.log.Warn("The tax authority gives a signer no token. Calls of this signer wait and are tried again.", "signer", id, "reason", reason)
-		return token{}, c.addRefusal(auth, key, reason, saysNotDelegated(messages))
+		return token{}, c.addRefusal(auth, key, reason, saysNotDelegated(messages),
+			"The tax authority gives a signer no token. Calls of this signer wait and are tried again.", "signer", id, "reason", reason)
 	}
 	return token{}, auth.outagef(fiscal.ErrNotReceived, "no token: HTTP %d: %v", res.status, err)
 }

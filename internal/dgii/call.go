@@ -48,8 +48,8 @@ func (c *Client) doWithPermit(ctx context.Context, id *xmlsig.Identity, p *permi
 		c.tokens.invalidate(key, p.token)
 		if retried {
 			// The service refuses a new token too, so another one would not help.
-			c.log.Warn("A service of the tax authority refuses a new token. Calls of this signer wait and are tried again.", "service", s.name, "signer", id)
-			return c.addRefusal(s, scope, "the service refuses a new token", false)
+			return c.addRefusal(s, scope, "the service refuses a new token", false,
+				"A service of the tax authority refuses a new token. Calls of this signer wait and are tried again.", "service", s.name, "signer", id)
 		}
 		if !c.retries.takeRetry() {
 			return s.errorf(fiscal.ErrNotReceived, "the service refuses the token, and the retry budget is used up")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
 const (
@@ -25,6 +26,8 @@ const (
 	maxClockStep = time.Second
 	// clockCheckInterval is the shortest time between two requests of CheckClock.
 	clockCheckInterval = time.Second
+	// minWait is the shortest wait that a pace leaves.
+	minWait = 100 * time.Millisecond
 )
 
 // A reading is one instant on both clocks of this machine.
@@ -55,8 +58,9 @@ func newReader(now func() time.Time, monotonic func() time.Duration) func() read
 // other offset counts when it agrees with the offset that counts already, or with
 // that of the preceding response. So one wrong header changes nothing.
 type authorityClock struct {
-	read func() reading
-	log  *slog.Logger
+	read      func() reading
+	log       *slog.Logger
+	remeasure time.Duration // a large offset is measured again after this time
 
 	mu         sync.Mutex
 	confirmed  bool          // offset counts
@@ -67,8 +71,8 @@ type authorityClock struct {
 	lastAt     reading
 }
 
-func newAuthorityClock(read func() reading, log *slog.Logger) *authorityClock {
-	return &authorityClock{read: read, log: log}
+func newAuthorityClock(read func() reading, log *slog.Logger, pace wake.Pace) *authorityClock {
+	return &authorityClock{read: read, log: log, remeasure: pace.Of(remeasureAfter, minWait)}
 }
 
 // observe takes the Date header of a response that arrived at the given instant.
@@ -125,7 +129,7 @@ func (c *authorityClock) state() clockState {
 	valid := c.confirmed && age <= clockLife
 	return clockState{
 		offset: c.offset, confirmed: c.confirmed, valid: valid,
-		due: !valid || c.offset.Abs() > largeOffset && age > remeasureAfter,
+		due: !valid || c.offset.Abs() > largeOffset && age > c.remeasure,
 	}
 }
 
@@ -171,10 +175,13 @@ func (c *Client) CheckClock(ctx context.Context) error {
 		return c.clockError("", check.err)
 	}
 	if c.clock.state().due {
-		return c.clockError("the response and our clock differ, and a second response has to confirm it", &RetryAfterError{clockCheckInterval})
+		return c.clockError("the response and our clock differ, and a second response has to confirm it", &RetryAfterError{c.clockCheckEvery()})
 	}
 	return nil
 }
+
+// clockCheckEvery returns the shortest time between two requests of CheckClock.
+func (c *Client) clockCheckEvery() time.Duration { return c.pace.Of(clockCheckInterval, minWait) }
 
 func (c *Client) clockError(text string, cause error) error {
 	return &callError{kind: fiscal.ErrUnavailable, service: c.auth.name, text: text, cause: cause}
@@ -207,7 +214,7 @@ func (c *Client) joinClockCheck() (*clockCheck, time.Duration) {
 		if last.isRunning() {
 			return last, 0
 		}
-		if left := last.startedAt + clockCheckInterval - at; left > 0 {
+		if left := last.startedAt + c.clockCheckEvery() - at; left > 0 {
 			return nil, left
 		}
 	}

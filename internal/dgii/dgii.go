@@ -53,7 +53,8 @@ type Options struct {
 	// MaxInFlight is how many calls one host of the authority receives at the same
 	// time; 8 by default.
 	MaxInFlight int
-	// Pace divides the waits after failures and refusals; 1 by default.
+	// Pace divides the waits after failures and refusals, and those for the clock; 1 by
+	// default.
 	Pace wake.Pace
 	// AllowOrigin is the one origin (scheme, host and port) that may be called as
 	// a receiver although its address is not public. It is for the simulator.
@@ -143,7 +144,7 @@ func New(o Options) (*Client, error) {
 		timeouts: o.Timeouts.orDefault(), allowedOrigin: allowedOrigin, guard: netguard.Guard{Refuse: o.BlockedPrefixes},
 		tokens: newTokenCache(o.Now), refusals: newRefusalCache(o.Now, o.Pace.Scale(refusalWait)),
 		retries: newRetryBudget(float64(max(10, o.MaxInFlight))),
-		clock:   newAuthorityClock(newReader(o.Now, o.Monotonic), o.Log), background: newBackground(),
+		clock:   newAuthorityClock(newReader(o.Now, o.Monotonic), o.Log, o.Pace), background: newBackground(),
 	}
 	c.receivers = newReceiverPool(maxReceivers, c.newReceiver)
 	c.authorityTransport = c.newTransport(o, nil)

@@ -26,6 +26,7 @@ func (c *Client) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) 
 	err := asUnavailable(c.do(ctx, id, s, call{query: query.Encode(), parse: func(res *response) error {
 		if res.bodyErr == nil && res.status >= 200 && res.status < 300 && len(bytes.TrimSpace(res.body)) == 0 {
 			s.absence.clear()
+			s.absence.addAnswer()
 			return nil // an empty response: the taxpayer is not listed
 		}
 		v, err := s.parseLookup(res)
@@ -36,6 +37,7 @@ func (c *Client) Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) 
 		if found, listed, ok = readDirectory(res.status, v, rnc); !ok {
 			return s.errorf(fiscal.ErrUnavailable, "HTTP %d: the response is not an entry of this taxpayer", res.status)
 		}
+		s.absence.addAnswer()
 		return nil
 	}}))
 	if err != nil {

@@ -127,7 +127,11 @@ func (c *Client) lookUp(ctx context.Context, id *xmlsig.Identity, s *service, qu
 		if err != nil {
 			return err
 		}
-		return parse(res, v)
+		if err := parse(res, v); err != nil {
+			return err
+		}
+		s.absence.addAnswer()
+		return nil
 	}}))
 }
 
@@ -163,7 +167,7 @@ func (s *service) parseLookup(res *response) (jsonValue, error) {
 func (s *service) unknownPage() *callError {
 	e := &callError{kind: fiscal.ErrUnavailable, service: s.name, text: "HTTP 404 with an unknown page"}
 	switch {
-	case s.absence.production:
+	case s.absence.exists():
 		e.outage = true
 	case s.absence.addPage():
 		e.kind, e.neutral = fiscal.ErrAbsent, true

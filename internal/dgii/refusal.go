@@ -20,7 +20,12 @@ type refusal struct {
 	delegation bool // the taxpayer has not delegated the signer
 	since      time.Time
 	until      time.Time // when one call tries again
+	loggedAt   time.Time
 }
+
+// refusalLogEvery is how often a refusal that lasts is logged. Each call that tries again
+// meets it.
+const refusalLogEvery = time.Hour
 
 // A refusalCache remembers refusals. A refusal stays until a call succeeds. After
 // each wait the cache lets one call try again.
@@ -41,8 +46,9 @@ func newRefusalCache(now func() time.Time, wait time.Duration) *refusalCache {
 	return &refusalCache{now: now, wait: wait, entries: make(map[refusalKey]refusal)}
 }
 
-// add stores a refusal, or prolongs the one that is there.
-func (c *refusalCache) add(k refusalKey, reason string, delegation bool) refusal {
+// add stores a refusal, or prolongs the one that is there. It reports whether the refusal
+// is to be logged.
+func (c *refusalCache) add(k refusalKey, reason string, delegation bool) (r refusal, log bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -50,9 +56,12 @@ func (c *refusalCache) add(k refusalKey, reason string, delegation bool) refusal
 	if !exists {
 		r.since = now
 	}
+	if age := now.Sub(r.loggedAt); !exists || r.reason != reason || age < 0 || age >= refusalLogEvery {
+		log, r.loggedAt = true, now
+	}
 	r.reason, r.delegation, r.until = reason, delegation, now.Add(c.wait)
 	c.entries[k] = r
-	return r
+	return r, log
 }
 
 // check returns the refusal and the time to wait when a call must not be made. It
@@ -96,9 +105,13 @@ func (c *Client) refusedError(s *service, r refusal, wait *RetryAfterError) erro
 	return &callError{kind: kind, service: s.name, text: r.reason, cause: wait}
 }
 
-// addRefusal stores a refusal and returns the error of the call that met it.
-func (c *Client) addRefusal(s *service, k refusalKey, reason string, delegation bool) error {
-	r := c.refusals.add(k, reason, delegation)
+// addRefusal stores a refusal, logs it with a message unless that is done, and returns the
+// error of the call that met it.
+func (c *Client) addRefusal(s *service, k refusalKey, reason string, delegation bool, message string, attributes ...any) error {
+	r, log := c.refusals.add(k, reason, delegation)
+	if log {
+		c.log.Warn(message, attributes...)
+	}
 	return c.refusedError(s, r, &RetryAfterError{r.until.Sub(c.now())})
 }
 

@@ -81,8 +81,8 @@ func (r *reservation) send(ctx context.Context, shipment fiscal.Shipment) (fisca
 		a = res.newAnswer()
 		err := readSubmission(res, shipment, r.read, &a)
 		if errors.Is(err, errDelegation) {
-			c.log.Warn("The tax authority says that the taxpayer has not delegated the signer. Its documents wait and are tried again.", "signer", r.id, "rnc", r.rnc)
-			return c.addRefusal(s, r.refusalKey(), a.Messages[0].Text, true)
+			return c.addRefusal(s, r.refusalKey(), a.Messages[0].Text, true,
+				"The tax authority says that the taxpayer has not delegated the signer. Its documents wait and are tried again.", "signer", r.id, "rnc", r.rnc)
 		}
 		if err != nil {
 			return s.outagef(fiscal.ErrInconclusive, "HTTP %d: %v", res.status, err)

@@ -2,18 +2,21 @@ package dgii
 
 import (
 	"context"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
 // A service is one web service of the authority, with its own circuit breaker.
 type service struct {
-	name    string
-	base    string // its URL
-	slots   slots  // of its host; several services share a host
-	spare   bool   // calls take only slots that other calls do not need
-	breaker *circuitBreaker
-	absence *absence
+	name  string
+	base  string // its URL
+	slots slots  // of its host; several services share a host
+	spare bool   // calls take only slots that other calls do not need
+	// spareWait is how soon a spare call that found no slot may try again.
+	spareWait time.Duration
+	breaker   *circuitBreaker
+	absence   *absence
 }
 
 // acquireSlot waits for a slot of the host. For a spare call it does not wait: it
@@ -34,7 +37,7 @@ func (s *service) acquireSlot(ctx context.Context) (free func(), err error) {
 
 // busyError returns the error of a spare call that other calls leave no slot.
 func (s *service) busyError() error {
-	return &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "other calls need the slots", cause: &RetryAfterError{spareWait}, uncalled: true}
+	return &callError{kind: fiscal.ErrNotReceived, service: s.name, text: "other calls need the slots", cause: &RetryAfterError{s.spareWait}, uncalled: true}
 }
 
 // initServices sets the services of the client. A host receives at most

@@ -28,6 +28,7 @@ type Spare struct {
 func (c *Client) Spare() Spare {
 	state, rfceLookup := *c.state, *c.rfceLookup // they share circuit, slots and absence
 	state.spare, rfceLookup.spare = true, true
+	state.spareWait, rfceLookup.spareWait = c.pace.Of(spareWait, minWait), c.pace.Of(spareWait, minWait)
 	return Spare{c, &state, &rfceLookup}
 }
 

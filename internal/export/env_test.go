@@ -38,12 +38,13 @@ type env struct {
 	scope    store.Scope
 	leaf     *xmlsigtest.Leaf
 	dir      string
+	address  string
 	made     int
 }
 
 func newEnv(t *testing.T, address string) *env {
 	t.Helper()
-	e := &env{t: t, clock: storetest.NewClock(), dir: t.TempDir(), leaf: xmlsigtest.Must(t, xmlsigtest.Options{})}
+	e := &env{t: t, address: address, clock: storetest.NewClock(), dir: t.TempDir(), leaf: xmlsigtest.Must(t, xmlsigtest.Options{})}
 	e.store = storetest.Open(t, address, e.clock.Now)
 	var err error
 	e.pipeline, err = pipeline.New(pipeline.Options{Store: e.store, Plan: queuedPlan{}, Env: fiscal.Certification, Now: e.clock.Now, Log: slog.New(slog.DiscardHandler)})

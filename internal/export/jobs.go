@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -23,8 +24,9 @@ const (
 	// saveEvery is the shortest time between two saves of the progress.
 	saveEvery = time.Second
 	// lookEvery is how often a node looks for exports that another node or an earlier
-	// process has left.
+	// process has left, and for chunks of deleted ones.
 	lookEvery = 10 * time.Second
+	minLook   = 100 * time.Millisecond // with a pace
 	// purgeEvery is how often old exports are removed.
 	purgeEvery = time.Hour
 
@@ -38,22 +40,25 @@ var ErrTooMany = errors.New("export: the taxpayer has too many exports")
 // ErrSpan says that the last day of a span is before the first one.
 var ErrSpan = errors.New("export: the last day is before the first")
 
-// JobsOptions configure Jobs. All fields are required.
+// JobsOptions configure Jobs. All fields but Pace are required.
 type JobsOptions struct {
 	Store       *store.Store
 	Pipeline    *pipeline.Pipeline
 	Environment fiscal.Environment
-	Dir         string // for the files; it is made with the first export
+	Dir         string // for files that are not complete; it is made with the first export
 	Now         func() time.Time
 	Log         *slog.Logger
+	Pace        wake.Pace // divides the time between two looks for exports
 }
 
 // Jobs makes exports in the background, one at a time on each node, and removes them
-// when their time is over.
+// when their time is over. The complete files are in the database, in chunks, so that
+// every node can serve them.
 type Jobs struct {
 	o      JobsOptions
 	holder string // of the claims of this process
 	added  wake.Signal
+	limit  wake.LogLimit
 }
 
 // NewJobs returns the jobs of a node. It fails when an option is missing.
@@ -114,8 +119,8 @@ func (j *Jobs) CreateOnce(ctx context.Context, form store.Form, scope store.Scop
 	return e, err
 }
 
-// Delete removes an export and its file. An export that runs ends with the next save of
-// its progress. The error is store.ErrNotFound when there is none.
+// Delete removes an export. A node deletes its file soon. An export that runs ends with the
+// next save of its progress. The error is store.ErrNotFound when there is none.
 func (j *Jobs) Delete(ctx context.Context, e store.Export) error {
 	err := j.o.Store.Update(ctx, func(tx *store.Tx) error {
 		if _, err := tx.Export(ctx, e.Scope, e.ID); err != nil {
@@ -131,16 +136,21 @@ func (j *Jobs) Delete(ctx context.Context, e store.Export) error {
 	if err != nil {
 		return err
 	}
+	j.added.Notify()
 	return os.RemoveAll(j.path(e.ID))
 }
 
 // Open opens the file of an export that is done. The error is fs.ErrNotExist when the
-// export is not done, or another node has its file.
-func (j *Jobs) Open(e store.Export) (*os.File, error) {
-	if e.State != store.ExportDone {
+// export is not done, or an earlier release has made its file on another node. Reads end
+// with ctx.
+func (j *Jobs) Open(ctx context.Context, e store.Export) (io.ReadSeekCloser, error) {
+	switch {
+	case e.State != store.ExportDone:
 		return nil, fs.ErrNotExist
+	case e.Size == 0:
+		return os.Open(j.path(e.ID))
 	}
-	return os.Open(j.path(e.ID))
+	return &storedFile{ctx: ctx, store: j.o.Store, export: e, loaded: -1}, nil
 }
 
 func (j *Jobs) path(id string) string { return filepath.Join(j.o.Dir, id+".zip") }
@@ -157,11 +167,14 @@ func (j *Jobs) Run(ctx context.Context) {
 			}
 		}
 		made, err := j.next(ctx)
-		if err != nil && ctx.Err() == nil {
+		err = errors.Join(err, j.purgeChunks(ctx))
+		if err == nil {
+			j.limit.End("exports")
+		} else if ctx.Err() == nil && j.limit.Allow("exports", j.o.Now()) {
 			j.o.Log.Warn("Cannot continue with the exports. The next try is in 10 seconds.", "error", err.Error())
 		}
 		if !made || err != nil {
-			j.added.Wait(ctx, lookEvery)
+			j.added.Wait(ctx, j.o.Pace.Of(lookEvery, minLook))
 		}
 	}
 }
@@ -182,15 +195,19 @@ func (j *Jobs) next(ctx context.Context) (made bool, err error) {
 	working, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	manifest, err := j.write(working, &e, stop)
+	var size int64
+	if err == nil {
+		size, err = j.upload(working, e)
+	}
 	uncancelled := context.WithoutCancel(ctx)
 	cause := context.Cause(working)
 	switch {
 	case err == nil:
-		e.State, e.Done, e.Total, e.File = store.ExportDone, manifest.Documents, manifest.Documents, filepath.Base(j.path(e.ID))
-		return true, j.save(uncancelled, e, 0)
-	case errors.Is(cause, store.ErrLeaseLost):
+		e.State, e.Done, e.Total, e.File, e.Size = store.ExportDone, manifest.Documents, manifest.Documents, filepath.Base(j.path(e.ID)), size
+		return true, errors.Join(j.save(uncancelled, e, 0), os.RemoveAll(j.path(e.ID)))
+	case errors.Is(cause, store.ErrLeaseLost), errors.Is(err, store.ErrLeaseLost):
 		// Another node has the export, or it was deleted.
-		return true, os.RemoveAll(j.path(e.ID) + partialEnding)
+		return true, errors.Join(os.RemoveAll(j.path(e.ID)), os.RemoveAll(j.path(e.ID)+partialEnding))
 	case ctx.Err() != nil || errors.Is(err, store.ErrUnavailable):
 		// Without a claim the next process goes on at once.
 		return true, errors.Join(err, j.save(uncancelled, e, 0))
@@ -198,7 +215,10 @@ func (j *Jobs) next(ctx context.Context) (made bool, err error) {
 	j.o.Log.Error("An export failed. The person who asked for it sees it and may start it again.",
 		"export", e.ID, "taxpayer", e.TaxpayerID, "error", err.Error())
 	e.State, e.Problem = store.ExportFailed, err.Error()
-	return true, errors.Join(j.save(uncancelled, e, 0), os.RemoveAll(j.path(e.ID)+partialEnding))
+	if errors.Is(err, errTooLarge) {
+		e.Problem = TooLarge
+	}
+	return true, errors.Join(j.save(uncancelled, e, 0), os.RemoveAll(j.path(e.ID)), os.RemoveAll(j.path(e.ID)+partialEnding))
 }
 
 // write writes the file of an export and saves its progress. It calls stop when the
@@ -255,7 +275,22 @@ func (j *Jobs) Purge(ctx context.Context) error {
 			}
 		}
 		if len(expired) == 0 {
-			return j.purgeFiles(now)
+			return errors.Join(j.purgeChunks(ctx), j.purgeFiles(now))
+		}
+	}
+}
+
+// purgeChunks deletes the chunks of exports that were deleted.
+func (j *Jobs) purgeChunks(ctx context.Context) error {
+	for {
+		deleted, err := j.o.Store.DeletedExports(ctx)
+		if err != nil || len(deleted) == 0 {
+			return err
+		}
+		for _, e := range deleted {
+			if err := j.o.Store.DeleteExportChunks(ctx, e); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -2,10 +2,14 @@ package export
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -40,7 +44,7 @@ func TestAnExportIsMadeKeptAndRemoved(t *testing.T) {
 		j := e.jobs()
 		made, err := j.Create(t.Context(), e.scope, e.day(0), e.day(0), false, "Ana Pérez")
 		e.must(err)
-		if _, err := j.Open(made); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := j.Open(t.Context(), made); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("an export that waits can be opened: %v", err)
 		}
 		if !e.work(t.Context(), j) || e.work(t.Context(), j) {
@@ -50,25 +54,115 @@ func TestAnExportIsMadeKeptAndRemoved(t *testing.T) {
 		if got.State != store.ExportDone || got.Done != 1 || got.Total != 1 || got.CreatedBy != "Ana Pérez" {
 			t.Fatalf("the export is %+v", got)
 		}
-		f, err := j.Open(got)
-		e.must(err)
-		e.must(f.Close())
-		if r := e.verify(j.path(made.ID)); len(r.Problems) > 0 {
-			t.Errorf("Verify reports %v", r.Problems)
+		if _, err := os.Stat(j.path(made.ID)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the file of a complete export is on the node: %v", err)
 		}
 		e.must(j.Purge(t.Context()))
-		if _, err := j.Open(got); err != nil {
-			t.Errorf("a new export was removed: %v", err)
+		if r := e.verify(e.download(e.otherNode(), got)); len(r.Problems) > 0 {
+			t.Errorf("Verify reports %v", r.Problems)
 		}
 		e.clock.Advance(store.ExportKept)
 		e.must(j.Purge(t.Context()))
 		if _, err := e.store.Export(t.Context(), e.scope, made.ID); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("the row of an old export: %v", err)
 		}
-		if _, err := os.Stat(j.path(made.ID)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("the file of an old export: %v", err)
+		e.wantNoChunks()
+	})
+}
+
+// otherNode returns the exports of another node on the database, with a folder of its own.
+func (e *env) otherNode() *Jobs {
+	e.t.Helper()
+	o := e.jobs().o
+	o.Dir = e.t.TempDir()
+	j, err := NewJobs(o)
+	e.must(err)
+	return j
+}
+
+// download returns the path of a copy of the file of an export.
+func (e *env) download(j *Jobs, from store.Export) string {
+	e.t.Helper()
+	in, err := j.Open(e.t.Context(), from)
+	e.must(err)
+	path := filepath.Join(e.t.TempDir(), "download.zip")
+	out, err := os.Create(path)
+	e.must(err)
+	_, err = io.Copy(out, in)
+	e.must(errors.Join(err, in.Close(), out.Close()))
+	return path
+}
+
+// wantNoChunks fails the test when the database has a chunk of a file.
+func (e *env) wantNoChunks() {
+	e.t.Helper()
+	var n int
+	e.must(storetest.OpenSQL(e.t, e.address).QueryRowContext(e.t.Context(), "SELECT count(*) FROM export_chunks").Scan(&n))
+	if n != 0 {
+		e.t.Errorf("%d chunks are left", n)
+	}
+}
+
+// stored stores content as the file of a new export, as upload does, and ends the export.
+func (e *env) stored(j *Jobs, content []byte) store.Export {
+	e.t.Helper()
+	ctx := e.t.Context()
+	_, err := j.Create(ctx, e.scope, e.day(0), e.day(0), false, "Ana")
+	e.must(err)
+	claimed, err := e.store.ClaimExport(ctx, fiscal.Certification, j.holder, e.clock.Now(), e.clock.Now().Add(lease))
+	e.must(err)
+	e.must(os.MkdirAll(j.o.Dir, 0o700))
+	e.must(os.WriteFile(j.path(claimed.ID), content, 0o600))
+	claimed.Size, err = j.upload(ctx, claimed)
+	e.must(err)
+	claimed.State = store.ExportDone
+	e.must(j.save(ctx, claimed, 0))
+	return e.state(claimed.ID)
+}
+
+// Every node reads the file of an export, from every position, and holds one chunk of it.
+func TestEveryNodeReadsAFile(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		e := newEnv(t, address)
+		j, other := e.jobs(), e.otherNode()
+		for _, size := range []int{1, chunkSize - 1, chunkSize, chunkSize + 1, 3*chunkSize + 100} {
+			content := make([]byte, size)
+			_, _ = rand.Read(content) // it never fails
+			made := e.stored(j, content)
+			if made.Size != int64(size) {
+				t.Errorf("the size is %d, want %d", made.Size, size)
+			}
+			f, err := other.Open(t.Context(), made)
+			e.must(err)
+			if err := iotest.TestReader(f, content); err != nil {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+			if _, err := f.Seek(-2, io.SeekStart); err == nil {
+				t.Error("a negative position")
+			}
+			e.must(f.Close())
+			e.must(j.Delete(t.Context(), made))
+			e.must(other.purgeChunks(t.Context()))
+			e.wantNoChunks()
 		}
 	})
+}
+
+// A node that has lost an export stores no further chunk of it.
+func TestALostExportIsNotStored(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, storetest.Address(t, "sqlite"))
+	j := e.jobs()
+	made := e.stored(j, []byte("x"))
+	e.must(os.WriteFile(j.path(made.ID), []byte("y"), 0o600))
+	e.must(j.Delete(t.Context(), made))
+	e.must(os.WriteFile(j.path(made.ID), []byte("y"), 0o600))
+	if _, err := j.upload(t.Context(), made); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("a deleted export is stored: %v", err)
+	}
+	e.must(j.purgeChunks(t.Context()))
+	e.wantNoChunks()
 }
 
 // An export that the end of the process interrupts goes on with the next process at once;

@@ -269,10 +269,12 @@ func (f *Fence) Run(ctx context.Context) {
 	}
 	working := context.WithoutCancel(ctx)
 	for ctx.Err() == nil {
-		if err := f.Beat(working); err != nil {
+		if err := f.Beat(working); err == nil {
+			f.limit.End("heartbeat")
+		} else if f.limit.Allow("heartbeat", f.now()) {
 			f.log.Warn("Cannot complete the heartbeat of this node. It is repeated within seconds.", "error", err.Error())
 		}
-		wake.Sleep(ctx, nodeBeat)
+		wake.Sleep(ctx, f.pace.Of(nodeBeat, nodePoll))
 	}
 	err := f.store.Update(working, func(tx *store.Tx) error { return tx.DeleteNodes(working, f.node, f.now().Add(-nodeMemory)) })
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 	"github.com/fiscalhub/fiscalhub/internal/witness"
 )
 
@@ -32,6 +33,9 @@ type Options struct {
 	Wait time.Duration
 	Now  func() time.Time
 	Log  *slog.Logger
+	// Pace divides the time between two heartbeats. It does not divide Wait: another
+	// node may have another pace.
+	Pace wake.Pace
 }
 
 // A Fence compares number ranges with the witness. A nil Fence fences nothing; it
@@ -45,7 +49,9 @@ type Fence struct {
 	witness *witness.File
 	node    string
 	wait    time.Duration
-	ranges  sync.Map // by range id: the range's name in the witness
+	pace    wake.Pace
+	limit   wake.LogLimit // of lines that each heartbeat would repeat
+	ranges  sync.Map      // by range id: the range's name in the witness
 
 	historyMu sync.Mutex
 	history   history
@@ -64,7 +70,7 @@ func Open(ctx context.Context, o Options) (*Fence, error) {
 	if o.Wait == 0 {
 		o.Wait = nodeWait
 	}
-	f := &Fence{wait: o.Wait, store: o.Store, env: o.Env, path: o.Path, now: o.Now, log: o.Log, node: store.NewID()}
+	f := &Fence{wait: o.Wait, pace: o.Pace, store: o.Store, env: o.Env, path: o.Path, now: o.Now, log: o.Log, node: store.NewID()}
 	var err error
 	if f.history, err = f.readHistory(); err != nil {
 		return nil, fmt.Errorf("fence: %w", err)

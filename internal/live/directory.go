@@ -18,10 +18,20 @@ const (
 	maxReceivers   = 10_000
 )
 
+// The environment has no directory when so many questions in a row, over so long, found
+// that it lacks the service. One page of a gateway must not end a delivery for good.
+const (
+	noDirectoryTimes = 3
+	noDirectorySpan  = time.Minute
+)
+
 // A directory caches where buyers receive documents.
 type directory struct {
 	mu      sync.Mutex
 	entries map[string]directoryEntry
+
+	absences    int       // questions in a row that found no directory
+	absentSince time.Time // when the first of them was asked
 }
 
 type directoryEntry struct {
@@ -38,7 +48,7 @@ func (p *Plan) receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (f
 		return entry.receiver, entry.found, nil
 	}
 	receiver, found, err := p.authority.Receiver(ctx, id, rnc)
-	if errors.Is(err, fiscal.ErrAbsent) {
+	if p.directory.isAbsent(err, p.now(), p.pace.Scale(noDirectorySpan)) {
 		found, err = false, nil // without a directory no buyer has a receiver
 	}
 	if err != nil {
@@ -50,6 +60,22 @@ func (p *Plan) receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (f
 	}
 	p.directory.put(rnc, directoryEntry{receiver, found, p.now().Add(p.pace.Of(life, time.Second))})
 	return receiver, found, nil
+}
+
+// isAbsent counts the result of a question and reports whether the environment has no
+// directory.
+func (d *directory) isAbsent(err error, now time.Time, span time.Duration) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !errors.Is(err, fiscal.ErrAbsent) {
+		d.absences = 0
+		return false
+	}
+	if d.absences == 0 || now.Before(d.absentSince) {
+		d.absences, d.absentSince = 0, now
+	}
+	d.absences++
+	return d.absences >= noDirectoryTimes && now.Sub(d.absentSince) >= span
 }
 
 func (d *directory) get(rnc string, now time.Time) (directoryEntry, bool) {

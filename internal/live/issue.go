@@ -96,9 +96,12 @@ func (p *Plan) signingTime(ctx context.Context) (time.Time, error) {
 	}
 	ahead, _ := p.authority.Clock()
 	if ahead.Abs() > maxSkew {
-		p.log.Error("The authority's clock and ours differ too much. Nothing is signed until they agree: set the clock of this machine.", "ahead", ahead.String())
+		if p.limit.Allow(authorityClock, p.now()) {
+			p.log.Error("The authority's clock and ours differ too much. Nothing is signed until they agree: set the clock of this machine.", "ahead", ahead.String())
+		}
 		return time.Time{}, p.waitForTaxpayer("the authority's clock is " + ahead.String() + " ahead of ours: set the clock of this machine")
 	}
+	p.limit.End(authorityClock)
 	return p.now().Add(min(ahead, 0) - signingMargin), nil
 }
 
@@ -111,7 +114,9 @@ func (p *Plan) signUnconfirmed(ctx context.Context, cause error) error {
 		return err
 	}
 	if err == nil && last.EndedAt.IsZero() {
-		p.log.Warn("A document is signed during a contingency with a clock that the authority has not confirmed. Make sure that the clock of this machine is right.")
+		if p.limit.Allow(unconfirmedClock, p.now()) {
+			p.log.Warn("Documents are signed during a contingency with a clock that the authority has not confirmed. Make sure that the clock of this machine is right.")
+		}
 		return nil
 	}
 	pause := p.pace.Of(clockPause, 100*time.Millisecond)

@@ -108,6 +108,7 @@ type Plan struct {
 	facts  map[store.Scope]cacheEntry[pipeline.Facts]
 	ids    map[store.Scope]cacheEntry[*xmlsig.Identity]
 	trials map[store.Queue]time.Time // when a suspended job of a queue was last tried
+	limit  wake.LogLimit             // of lines that every document that waits would repeat
 }
 
 // cacheEntry is a value that was read a moment ago. Many documents of one taxpayer come
@@ -292,14 +293,24 @@ func (p *Plan) effect(what string, do func() error) error {
 	return p.onPoint("after " + what)
 }
 
+// The conditions of the plan that keep documents waiting and are logged once.
+const (
+	nodeClock        = "clock of the node"
+	authorityClock   = "clock of the authority"
+	unconfirmedClock = "unconfirmed clock"
+)
+
 // checkNodeClock returns a *pipeline.LaterError while the clock of this node differs
 // from the database's, which all nodes share: then this node signs and sends nothing.
 func (p *Plan) checkNodeClock() error {
 	skew, known := p.store.ClockSkew()
 	if !known || skew.Abs() <= store.MaxClockSkew {
+		p.limit.End(nodeClock)
 		return nil
 	}
-	p.log.Error("The clock of this node differs from the database's. This node signs and sends nothing until they agree: set the clock of this machine.", "ahead", skew.String())
+	if p.limit.Allow(nodeClock, p.now()) {
+		p.log.Error("The clock of this node differs from the database's. This node signs and sends nothing until they agree: set the clock of this machine.", "ahead", skew.String())
+	}
 	return &pipeline.LaterError{
 		After:  p.pace.Of(clockPause, 100*time.Millisecond),
 		Reason: "the clock of this node is " + skew.String() + " ahead of the database's: set the clock of this machine", Uncounted: true,

@@ -72,7 +72,8 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 		}
 		tally = evidence.NewTally(append(slices.Clone(w.Evidence), items(findings)...))
 		attempts = slices.DeleteFunc(attempts, func(a store.Attempt) bool { return a.Class == store.NotReceived })
-		resend = w.Job.Attempt >= blindRound && len(attempts) < 2 && len(tally.OpenTracks()) == len(tally.LostTracks())
+		// One page is no proof: an earlier round must have found no look-up, too.
+		resend = tally.NoLookUp() && w.Job.Attempt >= blindRound && len(attempts) < 2 && len(tally.OpenTracks()) == len(tally.LostTracks())
 		if !tally.NoLookUp() {
 			findings = append(findings, finding{Item: evidence.Item{Kind: evidence.NoLookUp, At: p.now()}})
 		}

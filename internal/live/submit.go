@@ -65,7 +65,9 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 		}
 	}
 	if reason := alteredBytes(issued, attempts); reason != "" {
-		p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason)
+		if p.limit.Allow("altered "+issued.DocumentID, p.now()) {
+			p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason)
+		}
 		return pipeline.Step{}, &pipeline.LaterError{After: p.pace.Of(sendMax, time.Second), Reason: reason, Held: true}
 	}
 	if err := p.checkNodeClock(); err != nil {

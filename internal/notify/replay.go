@@ -97,17 +97,15 @@ func (s *Sender) runReplays(ctx context.Context) {
 // replay of another. It reports whether there was work to do.
 func (s *Sender) replayRound(ctx context.Context) (worked bool) {
 	replays, err := s.store.Replays(ctx, s.env)
-	if err != nil && ctx.Err() == nil {
-		s.log.Warn("Cannot read the replays of webhook events. The sender retries.", "error", err.Error())
-	}
+	s.warn(ctx, err, "Cannot read the replays of webhook events. The sender retries.")
 	for _, r := range replays {
 		if ctx.Err() != nil {
 			return worked
 		}
 		done, err := s.store.RunReplayBatch(ctx, r, s.now())
 		switch {
-		case err != nil && ctx.Err() == nil:
-			s.log.Warn("Cannot prepare the next events of a replay. The sender retries.", "endpoint_id", r.EndpointID, "replay", r.What, "error", err.Error())
+		case err != nil:
+			s.warn(ctx, err, "Cannot prepare the next events of a replay. The sender retries.", "endpoint_id", r.EndpointID, "replay", r.What)
 		case done.Ended:
 			worked = true
 			s.log.Info("A replay of webhook events is complete: all its deliveries are due, or the endpoint was deleted.", "endpoint_id", r.EndpointID, "taxpayer_id", r.TaxpayerID, "replay", r.What, "deliveries", done.Total)

@@ -80,6 +80,7 @@ type Sender struct {
 	log           *slog.Logger
 	baseURL       string
 	pace          wake.Pace
+	limit         wake.LogLimit
 	onCommit      func(store.Scope)
 	onAttempt     func(state store.DeliveryState, took time.Duration)
 	tracer        *trace.Tracer
@@ -142,9 +143,7 @@ func (s *Sender) Run(ctx context.Context) {
 			continue
 		}
 		claimed, err := s.claim(ctx, maxAhead-s.ahead.len())
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn("Cannot claim webhook deliveries. The sender retries.", "error", err.Error())
-		}
+		s.warn(ctx, err, "Cannot claim webhook deliveries. The sender retries.")
 		start, back := s.ahead.add(claimed)
 		for _, d := range start {
 			s.count(d, 1)
@@ -159,6 +158,17 @@ func (s *Sender) Run(ctx context.Context) {
 		if s.busy.Load() > 0 {
 			wake.Sleep(ctx, gatherTime) // a claim is a commit
 		}
+	}
+}
+
+// warn logs the error of a loop when it begins, and from time to time while it lasts. A
+// nil error ends it.
+func (s *Sender) warn(ctx context.Context, err error, message string, attributes ...any) {
+	switch {
+	case err == nil:
+		s.limit.End(message)
+	case ctx.Err() == nil && s.limit.Allow(message, s.now()):
+		s.log.Warn(message, append(attributes, "error", err.Error())...)
 	}
 }
 
@@ -270,7 +280,9 @@ func (s *Sender) attempt(ctx context.Context, d store.Delivery) (record func(), 
 	case errors.Is(err, store.ErrNotFound):
 		return nothing, false // the endpoint and its deliveries were deleted
 	case err != nil:
-		s.log.Warn("Cannot prepare a webhook delivery. The sender retries.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+		if s.limit.Allow("prepare "+d.EndpointID+err.Error(), s.now()) {
+			s.log.Warn("Cannot prepare a webhook delivery. The sender retries.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+		}
 		s.release(ctx, d, s.now().Add(s.pace.Of(retryDelay, minWait)))
 		return nothing, false
 	case endpoint.Status != store.EndpointEnabled:
@@ -386,8 +398,10 @@ func (s *Sender) commitOutcome(ctx context.Context, d store.Delivery, o store.De
 		if retry && !failed {
 			failed = true
 			s.unrecorded.Add(1)
-			s.log.Warn("Cannot record the outcome of a webhook attempt, because the database is unavailable. The sender retries, and sends nothing until then.",
-				"endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+			if s.limit.Allow("record", s.now()) {
+				s.log.Warn("Cannot record the outcome of a webhook attempt, because the database is unavailable. The sender retries, and sends nothing until then.",
+					"endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+			}
 		}
 		return retry
 	}, func() error {

@@ -56,6 +56,7 @@ type Indexer struct {
 	hurry  bool
 	batch  int
 	holder string
+	limit  wake.LogLimit
 
 	leasedUntil time.Time
 	positions   map[store.Walk]string
@@ -83,7 +84,9 @@ func (x *Indexer) Run(ctx context.Context) {
 		case errors.Is(err, store.ErrIndexerReplaced):
 			pause = leaseTime / 3 // another node indexes
 		case err != nil && ctx.Err() == nil:
-			x.log.Warn("Cannot index documents for the console. The indexer tries again within seconds.", "error", err.Error())
+			if x.limit.Allow("index", x.now()) {
+				x.log.Warn("Cannot index documents for the console. The indexer tries again within seconds.", "error", err.Error())
+			}
 			pause = 5 * time.Second
 		case more && x.hurry:
 			pause = 0

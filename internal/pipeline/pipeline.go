@@ -81,6 +81,7 @@ type Pipeline struct {
 	subscriptions subscriptions
 	signals       map[store.Queue]wake.Signal // wake the workers of a queue
 	printers      chan struct{}
+	limit         wake.LogLimit // of lines that many documents and tries would repeat
 }
 
 // New returns a pipeline. Run does its background work. New fails when an option

@@ -69,9 +69,21 @@ type Registered struct {
 	Invoice  store.Invoice // as it was registered; zero when the answer is replayed
 }
 
-// recall returns the stored answer of an earlier equal request. It writes nothing. It
+// Known returns the stored answer of an earlier equal request. It writes nothing. It
 // returns store.ErrNotFound when the key is new, and ErrMismatch when the key was used
 // with another request.
+func (p *Pipeline) Known(ctx context.Context, in Intent) (Registered, error) {
+	known, err := p.store.Answer(ctx, in.Scope, CreateInvoice, in.Key)
+	switch {
+	case err != nil:
+		return Registered{}, err
+	case !bytes.Equal(known.Fingerprint, in.Fingerprint):
+		return Registered{}, ErrMismatch
+	}
+	return Registered{Answer: known, Replayed: true}, nil
+}
+
+// recall is Known, and records the repetition in the history of the invoice.
 func (p *Pipeline) recall(ctx context.Context, in Intent) (Registered, error) {
 	known, err := p.store.Answer(ctx, in.Scope, CreateInvoice, in.Key)
 	if err != nil {
@@ -128,15 +140,8 @@ func (p *Pipeline) Register(ctx context.Context, c Command) (Registered, error) 
 
 // registerNew registers an invoice whose key was not known a moment ago.
 func (p *Pipeline) registerNew(ctx context.Context, c Command) (Registered, error) {
-	if err := p.plan.Check(ctx, c.Scope, c.Invoice); err != nil {
+	if err := p.checkRules(ctx, c); err != nil {
 		return Registered{}, err
-	}
-	missing, err := p.plan.Ready(ctx, c.Scope, c.Invoice.Type)
-	if err != nil {
-		return Registered{}, err
-	}
-	if len(missing) > 0 {
-		return Registered{}, &NotReadyError{missing}
 	}
 	start := p.plan.Start(withLosses(c.Invoice), c.Scenario)
 	registration, err := newRegistration(c, start, p.now().UTC().Truncate(time.Millisecond))
@@ -156,6 +161,42 @@ func (p *Pipeline) registerNew(ctx context.Context, c Command) (Registered, erro
 		p.notifyQueue(start.Stage)
 	}
 	return Registered{Answer: registration.Answer, Invoice: registration.Invoice}, nil
+}
+
+// checkRules returns fiscal.Problems when the invoice breaks a rule, and *NotReadyError
+// when the taxpayer cannot issue.
+func (p *Pipeline) checkRules(ctx context.Context, c Command) error {
+	if err := p.plan.Check(ctx, c.Scope, c.Invoice); err != nil {
+		return err
+	}
+	missing, err := p.plan.Ready(ctx, c.Scope, c.Invoice.Type)
+	if err == nil && len(missing) > 0 {
+		err = &NotReadyError{missing}
+	}
+	return err
+}
+
+// Check returns what Register would return now, and writes nothing. It returns a zero
+// Registered when Register would store a new invoice.
+func (p *Pipeline) Check(ctx context.Context, c Command) (Registered, error) {
+	known, err := p.Known(ctx, c.Intent)
+	if !errors.Is(err, store.ErrNotFound) {
+		return known, err
+	}
+	if c.Refusal != nil {
+		return Registered{}, c.Refusal
+	}
+	if err := p.checkRules(ctx, c); err != nil {
+		return Registered{}, err
+	}
+	other, err := p.store.InvoiceByExternalID(ctx, c.Scope, c.Invoice.ExternalID)
+	if errors.Is(err, store.ErrNotFound) {
+		return Registered{}, nil
+	}
+	if err != nil {
+		return Registered{}, err
+	}
+	return Registered{}, &ConflictError{other.ID}
 }
 
 // withLosses returns an invoice whose warnings also describe what the fiscal

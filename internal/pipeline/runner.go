@@ -20,6 +20,7 @@ const (
 	deliverers = 64 // for deliveries to buyers
 	gatherTime = 5 * time.Millisecond
 	retryBase  = time.Second
+	retryLeast = 100 * time.Millisecond // with a pace
 	retryMax   = 5 * time.Minute
 
 	// The pauses between attempts to commit a result while the database stalls, and
@@ -79,7 +80,11 @@ func (p *Pipeline) workQueue(ctx, life context.Context, q store.Queue) {
 		limit, except := shares.offer()
 		jobs, err := p.claim(ctx, store.Claim{Queue: q, Limit: limit, Front: front}, except)
 		if err != nil && ctx.Err() == nil {
-			p.log.Warn("Cannot claim jobs. The runner tries again within a second.", "queue", string(q), "error", err.Error())
+			if p.limit.Allow("claim "+string(q), p.now()) {
+				p.log.Warn("Cannot claim jobs. The runner tries again within a second.", "queue", string(q), "error", err.Error())
+			}
+		} else if err == nil {
+			p.limit.End("claim " + string(q))
 		}
 		shares.take(jobs)
 		for _, w := range p.prepare(ctx, jobs) {
@@ -165,11 +170,13 @@ func (p *Pipeline) commitResult(ctx context.Context, what string, write func(con
 // answer that comes when ctx has ended, because the process stops, is committed too.
 func (p *Pipeline) persist(ctx context.Context, what string, do func(context.Context) error) error {
 	failed := false
-	return wake.Retry(ctx, commitRetryFirst, commitRetryMost, func(err error) bool {
+	return wake.Retry(ctx, p.pace.Of(commitRetryFirst, gatherTime), p.pace.Of(commitRetryMost, retryLeast), func(err error) bool {
 		retry := errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBroken)
 		if retry && !failed {
 			failed = true
-			p.log.Warn("The database is unavailable. The result of a stage is committed as soon as it answers.", "commit", what, "error", err.Error())
+			if p.limit.Allow("commit", p.now()) {
+				p.log.Warn("The database is unavailable. The result of a stage is committed as soon as it answers.", "commit", what, "error", err.Error())
+			}
 		}
 		return retry
 	}, func() error { return do(context.WithoutCancel(ctx)) })
@@ -186,7 +193,7 @@ func (p *Pipeline) runStages(ctx context.Context, w Work) {
 	for {
 		job := w.Job
 		stop := wake.Heartbeat(ctx, p.pace.Lease(), func(ctx context.Context) {
-			if err := p.hold(ctx, job, new(store.Batch)); err != nil && ctx.Err() == nil {
+			if err := p.hold(ctx, job, new(store.Batch)); err != nil && ctx.Err() == nil && p.limit.Allow("lease "+err.Error(), p.now()) {
 				p.log.Warn("Cannot extend the lease of a job.", "document_id", job.DocumentID, "error", err.Error())
 			}
 		})
@@ -218,7 +225,7 @@ func (p *Pipeline) hold(ctx context.Context, job store.Job, rows *store.Batch) e
 // numbers, when the stage says so, or with growing pauses after failures. It suspends
 // the job when the authority is out of reach.
 func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
-	delay, outSince, rest := min(retryBase<<min(job.Attempt, 16), retryMax), time.Time{}, time.Duration(0)
+	delay, outSince, rest := p.pace.Of(min(retryBase<<min(job.Attempt, 16), retryMax), retryLeast), time.Time{}, time.Duration(0)
 	var later *LaterError
 	switch {
 	case errors.As(failure, &later):
@@ -228,7 +235,7 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 		}
 	case errors.Is(failure, store.ErrNumbersTaken):
 		delay = 0
-	default:
+	case p.limit.Allow("stage "+job.Stage+" "+failure.Error(), p.now()):
 		p.log.Warn("A stage failed. It is tried again.", "document_id", job.DocumentID, "stage", job.Stage,
 			"attempt", job.Attempt, "retry_in", delay.String(), "error", failure.Error())
 	}
@@ -245,7 +252,7 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 		back.RetryJob(job, pauseUntil(p.now(), delay, job.Stage), reason)
 	}
 	err := p.commit("giving back "+job.Stage, func() error { return p.store.Commit(ctx, back) })
-	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
+	if err != nil && !errors.Is(err, store.ErrLeaseLost) && p.limit.Allow("give back "+err.Error(), p.now()) {
 		p.log.Warn("Cannot give a job back. It is claimed again when its lease ends.", "document_id", job.DocumentID, "error", err.Error())
 	}
 }

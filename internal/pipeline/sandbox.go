@@ -11,12 +11,15 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
 // Sandbox is the plan of the sandbox: a synthetic result at once and no stages,
 // so that no number is taken, nothing is signed or sent, and no event is
 // emitted. A scenario adds stages that do nothing but move the status.
-type Sandbox struct{}
+type Sandbox struct {
+	Pace wake.Pace // divides the pauses of scenarios
+}
 
 const (
 	scenarioPrefix = "sandbox-scenario/"
@@ -36,7 +39,7 @@ func (Sandbox) Ready(context.Context, store.Scope, fiscal.Type) (fiscal.Problems
 }
 
 // Start returns the synthetic result, or the first stage of a scenario.
-func (Sandbox) Start(inv *fiscal.Invoice, scenario Scenario) Start {
+func (s Sandbox) Start(inv *fiscal.Invoice, scenario Scenario) Start {
 	if scenario == "" {
 		return Start{
 			Status:   fiscal.Accepted,
@@ -50,7 +53,7 @@ func (Sandbox) Start(inv *fiscal.Invoice, scenario Scenario) Start {
 		Cause:    "registered by the sandbox; scenario " + string(scenario),
 		Plan:     scenarioPrefix + string(scenario),
 		Stage:    string(scenarioPaths[scenario][0]),
-		After:    scenarioPause,
+		After:    s.Pace.Scale(scenarioPause),
 	}
 }
 
@@ -73,7 +76,7 @@ func (Sandbox) Notifies() bool { return false }
 func (Sandbox) Resumes(store.Queue) int { return 0 }
 
 // Step moves a synthetic document to its next status.
-func (Sandbox) Step(_ context.Context, w Work) (Step, error) {
+func (s Sandbox) Step(_ context.Context, w Work) (Step, error) {
 	name, ok := strings.CutPrefix(w.Job.Plan, scenarioPrefix)
 	path := scenarioPaths[Scenario(name)]
 	at := slices.Index(path, fiscal.Status(w.Job.Stage))
@@ -90,7 +93,7 @@ func (Sandbox) Step(_ context.Context, w Work) (Step, error) {
 		step.Messages = slices.Insert(step.Messages, 0, fiscal.ConditionalMessage)
 	}
 	if at+1 < len(path) {
-		step.Next, step.After = string(path[at+1]), scenarioPause
+		step.Next, step.After = string(path[at+1]), s.Pace.Scale(scenarioPause)
 	}
 	return step, nil
 }

@@ -46,7 +46,8 @@ func (r StageResult) Verdict() bool {
 	return r.After != r.Before && r.After.Final() && !r.Before.Final()
 }
 
-// report logs the result of a stage in one line, and passes it to OnStage. job is the job
+// report logs the result of a stage in one line, and passes it to OnStage. While a
+// document only waits, for example for a certificate, the repetitions have the level debug. job is the job
 // at the stage, and w what is known after it.
 func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job store.Job, change Change, failure error) {
 	ended := p.now()
@@ -69,7 +70,11 @@ func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job stor
 	if w.trace != "" {
 		attrs = append(attrs, slog.String("trace_id", w.trace))
 	}
-	p.log.LogAttrs(ctx, slog.LevelInfo, "A stage of a document has ended.", attrs...)
+	level := slog.LevelInfo
+	if later, ok := errors.AsType[*LaterError](failure); ok && later.Uncounted && job.LastError != "" {
+		level = slog.LevelDebug // nothing was tried, and an earlier line says what the document waits for
+	}
+	p.log.LogAttrs(ctx, level, "A stage of a document has ended.", attrs...)
 	endSpan(w.span, w.Invoice.ID, r)
 	p.onStage(r)
 }

@@ -34,6 +34,7 @@ type Export struct {
 	Done      int64 // documents that are in the file
 	Total     int64 // documents that will be in it; 0: not counted yet
 	File      string
+	Size      int64  // of the file in bytes; 0: not ready, or on the node of an earlier release
 	Problem   string // why a failed export failed
 	CreatedBy string
 	CreatedAt time.Time
@@ -41,14 +42,14 @@ type Export struct {
 	ExpiresAt time.Time
 }
 
-const exportColumns = `environment, taxpayer_id, id, from_day, to_day, include, state, done, total, file, problem,
+const exportColumns = `environment, taxpayer_id, id, from_day, to_day, include, state, done, total, file, size, problem,
 	created_by, created_at, updated_at, expires_at`
 
 // CreateExport stores the request for an export.
 func (tx *Tx) CreateExport(ctx context.Context, e Export) error {
 	_, err := tx.q.ExecContext(ctx, `
 		INSERT INTO exports (`+exportColumns+`, holder, held_until)
-		VALUES ($1, $2, $3, $4, $5, $6, 'waiting', 0, 0, '', '', $7, $8, $8, $9, '', 0)`,
+		VALUES ($1, $2, $3, $4, $5, $6, 'waiting', 0, 0, '', 0, '', $7, $8, $8, $9, '', 0)`,
 		e.Environment, e.TaxpayerID, e.ID, e.From.String(), e.To.String(), strings.Join(e.Include, ","), e.CreatedBy, micros(e.CreatedAt), micros(e.ExpiresAt))
 	return tx.d.wrap("create export", err)
 }
@@ -56,7 +57,7 @@ func (tx *Tx) CreateExport(ctx context.Context, e Export) error {
 func scanExport(r row) (e Export, err error) {
 	var from, to, include string
 	var created, updated, expires int64
-	err = r.Scan(&e.Environment, &e.TaxpayerID, &e.ID, &from, &to, &include, &e.State, &e.Done, &e.Total, &e.File, &e.Problem,
+	err = r.Scan(&e.Environment, &e.TaxpayerID, &e.ID, &from, &to, &include, &e.State, &e.Done, &e.Total, &e.File, &e.Size, &e.Problem,
 		&e.CreatedBy, &created, &updated, &expires)
 	if err != nil {
 		return e, err
@@ -136,9 +137,9 @@ func (s *Store) ClaimExport(ctx context.Context, env fiscal.Environment, holder 
 // holder. The error is ErrLeaseLost when the holder's claim is over.
 func (tx *Tx) SaveExport(ctx context.Context, e Export, holder string, now, until time.Time) error {
 	return tx.changeOne(ctx, "save export", ErrLeaseLost, statement{`
-		UPDATE exports SET state = $5, done = $6, total = $7, file = $8, problem = $9, held_until = $10, updated_at = $11
+		UPDATE exports SET state = $5, done = $6, total = $7, file = $8, size = $9, problem = $10, held_until = $11, updated_at = $12
 		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND holder = $4`, []any{
-		string(e.Environment), e.TaxpayerID, e.ID, holder, string(e.State), e.Done, e.Total, e.File, e.Problem, micros(until), micros(now),
+		string(e.Environment), e.TaxpayerID, e.ID, holder, string(e.State), e.Done, e.Total, e.File, e.Size, e.Problem, micros(until), micros(now),
 	}})
 }
 
@@ -152,7 +153,8 @@ func (r reader) ExpiredExports(ctx context.Context, now time.Time) ([]Export, er
 	return collect(r.d, "list expired exports", rows, scanExport)
 }
 
-// DeleteExport deletes the row of an export.
+// DeleteExport deletes the row of an export. Its chunks are then to be deleted with
+// DeleteExportChunks.
 func (tx *Tx) DeleteExport(ctx context.Context, scope Scope, id string) error {
 	_, err := tx.q.ExecContext(ctx, `DELETE FROM exports WHERE environment = $1 AND taxpayer_id = $2 AND id = $3`, scope.Environment, scope.TaxpayerID, id)
 	return tx.d.wrap("delete export", err)

@@ -141,6 +141,7 @@ func unscopedFunctions() map[string]unscoped {
 		"Store.ClaimExport":     {true, "exporter: finds the open exports of all taxpayers"},
 		"reader.RecentExports":  {true, "console: limited by its argument within"},
 		"reader.ExportWithin":   {true, "console: limited by its argument within"},
+		"reader.DeletedExports": {false, "exporter: finds the deleted exports of all taxpayers that still have chunks"},
 		"reader.ExpiredExports": {false, "exporter: finds the exports of all taxpayers whose time is over"},
 
 		// Metrics show sums over all taxpayers of an environment.

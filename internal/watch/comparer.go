@@ -61,6 +61,7 @@ type Comparer struct {
 	now        func() time.Time
 	log        *slog.Logger
 	pace       wake.Pace
+	limit      wake.LogLimit
 	interval   time.Duration // between two questions of all nodes
 	metrics    *comparerMetrics
 	warned     map[string]time.Time // by taxpayer: when the log last said that its documents cannot be compared
@@ -100,9 +101,14 @@ var failurePauses = []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minut
 func (c *Comparer) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := c.interval
-		if err := c.Compare(ctx); err != nil && ctx.Err() == nil {
-			c.log.Warn("Cannot compare accepted documents with the tax authority. The comparison is tried again within a minute.", "error", err.Error())
+		err := c.Compare(ctx)
+		if err != nil && ctx.Err() == nil {
+			if c.limit.Allow("compare", c.now()) {
+				c.log.Warn("Cannot compare accepted documents with the tax authority. The comparison is tried again within a minute.", "error", err.Error())
+			}
 			pause = c.pace.Of(time.Minute, time.Second)
+		} else if err == nil {
+			c.limit.End("compare")
 		}
 		wake.Sleep(ctx, pause)
 	}

@@ -76,7 +76,7 @@ func (w *Watcher) reportContact(ctx context.Context, active bool, started time.T
 	since := w.failing()
 	var report func(tx *store.Tx) error
 	switch fresh := answered.Sub(contact.AnsweredAt); {
-	case fresh > 0 && (failing || active || fresh >= answerEvery):
+	case fresh > 0 && (failing || active || fresh >= w.pace.Scale(answerEvery)):
 		report = func(tx *store.Tx) error { return tx.ReportAnswer(ctx, w.env, answered) }
 	case since != nil && !failing:
 		report = func(tx *store.Tx) error { return tx.ReportFailure(ctx, w.env, *since) }

@@ -60,6 +60,7 @@ type Watcher struct {
 	log       *slog.Logger
 	pace      wake.Pace
 	metrics   *metrics
+	limit     wake.LogLimit
 
 	comparer    *Comparer // nil: nothing is compared
 	applyParked func(context.Context) error
@@ -115,7 +116,11 @@ func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
 				continue
 			}
 			c.next = w.now().Add(w.pace.Of(c.every, c.floor))
-			if err := c.check(ctx, s); err != nil && ctx.Err() == nil {
+			err := c.check(ctx, s)
+			switch {
+			case err == nil:
+				w.limit.End(c.warn)
+			case ctx.Err() == nil && w.limit.Allow(c.warn, w.now()):
 				w.log.Warn(c.warn, "error", err.Error())
 			}
 		}

@@ -62,18 +62,19 @@ document.addEventListener("click", async (event) => {
 // it names the action on its button, and the focus starts on the other one and returns to
 // where it was. Live elements are not replaced while it is open.
 const question = document.getElementById("question");
+const questionTitle = document.getElementById("question-title").textContent;
 const agreed = new WeakSet();
 
-function ask(form, button) {
+// ask shows a question about the action of a button, and calls agree when the answer is yes.
+function ask(button, title, content, agree) {
   const yes = document.getElementById("question-yes");
-  document.getElementById("question-text").textContent = button.dataset.confirm;
+  document.getElementById("question-title").textContent = title;
+  document.getElementById("question-text").replaceChildren(content);
   yes.textContent = button.textContent.trim();
   yes.className = button.classList.contains("danger") ? "danger" : "primary";
   question.returnValue = "";
   question.onclose = () => {
-    if (question.returnValue !== "yes") return;
-    agreed.add(button);
-    form.requestSubmit(button);
+    if (question.returnValue === "yes") agree();
   };
   question.showModal();
 }
@@ -82,7 +83,12 @@ document.addEventListener("submit", (event) => {
   const button = event.submitter;
   if (button?.dataset.confirm && !agreed.has(button)) {
     event.preventDefault();
-    ask(event.target, button);
+    const text = document.createElement("p");
+    text.textContent = button.dataset.confirm;
+    ask(button, questionTitle, text, () => {
+      agreed.add(button);
+      event.target.requestSubmit(button);
+    });
     return;
   }
   agreed.delete(button);
@@ -147,21 +153,38 @@ async function draft(form) {
 
 // An invoice is sent after the server has taken its form. When the session has ended, the
 // page for signing in would replace what the person has written.
+//
+// A button with data-question asks once, when the server has found the form complete: the
+// question, with buyer and total, comes with the draft. Without a question the form is
+// only checked, so that its errors appear.
 const sendable = new WeakSet();
+
+const contents = (form) => new URLSearchParams(new FormData(form)).toString();
 
 document.addEventListener("submit", async (event) => {
   const form = event.target, button = event.submitter;
   if (event.defaultPrevented || !form.dataset.draft || button?.hasAttribute("data-inplace") || sendable.delete(form)) return;
   event.preventDefault();
-  clearTimeout(draftTimer);
-  const ok = await draft(form);
+  let ok, sent;
+  do { // again when a person has written meanwhile
+    clearTimeout(draftTimer);
+    sent = contents(form);
+    ok = await draft(form);
+  } while (ok && sent !== contents(form));
   if (button) button.disabled = false;
   if (!ok) {
     form.querySelector("[data-unsent]").scrollIntoView({block: "center"});
     return;
   }
-  sendable.add(form);
-  form.requestSubmit(button);
+  const send = (submitter) => {
+    sendable.add(form);
+    form.requestSubmit(submitter);
+  };
+  if (!button?.hasAttribute("data-question")) return send(button);
+  const asked = document.getElementById("issue-question");
+  if (!asked) return send(document.getElementById("issue-check"));
+  button.focus({preventScroll: true}); // where the focus returns to
+  ask(button, asked.dataset.title, asked.content.cloneNode(true), () => send(button));
 });
 
 document.addEventListener("input", (event) => {
