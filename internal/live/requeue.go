@@ -34,9 +34,8 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 		if err != nil {
 			return after, err
 		}
-		now := r.now()
-		learnt := report{issued: issued, findings: r.settled(evidence.NewTally(known))}
-		learnt.findings = append(learnt.findings, finding{Item: evidence.Item{Kind: evidence.Note, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}})
+		sent := evidence.Item{Kind: evidence.Note, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: r.now()}
+		learnt := report{issued: issued, findings: []finding{{Item: sent}}}
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
 			if err := MayResend(before.Status, known); err != nil {
 				return err
