@@ -35,7 +35,9 @@ const (
 func (i Item) settles() proof {
 	switch i.Kind {
 	case Operator:
-		return everyAttempt
+		if judgement(i.Verdict) {
+			return everyAttempt
+		}
 	case State:
 		if i.Foreign || i.Ours && judgement(i.Verdict) {
 			return everyAttempt
