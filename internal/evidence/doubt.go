@@ -53,7 +53,7 @@ func (i Item) settles() proof {
 
 // judgement reports whether a verdict is one that ends the authority's work on a document.
 func judgement(v fiscal.Verdict) bool {
-	return v == fiscal.VerdictAccepted || v == fiscal.VerdictConditional || v == fiscal.VerdictRejected
+	return v.Accepted() || v == fiscal.VerdictRejected
 }
 
 // endDoubt takes every attempt out of doubt that was sent before.

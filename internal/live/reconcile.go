@@ -257,7 +257,7 @@ func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued st
 	switch {
 	case err == nil && held && theirs.Foreign:
 		return append(findings, theirs), false, nil
-	case err == nil && held && theirs.Verdict != fiscal.VerdictRejected:
+	case err == nil && held && theirs.Verdict.Accepted():
 		return []finding{theirs}, false, nil
 	case err != nil && !errors.Is(err, fiscal.ErrAbsent) && tally.Judged():
 		return nil, false, err
@@ -302,9 +302,8 @@ func (p *Plan) state(ctx context.Context, id *xmlsig.Identity, q fiscal.Query, i
 // too little or contradicts itself. An answer about a summary that was asked for by
 // our security code is about our bytes.
 func compare(issued store.Issued, q fiscal.Query, a fiscal.Answer) (ours, foreign bool) {
-	accepted := a.Verdict == fiscal.VerdictAccepted || a.Verdict == fiscal.VerdictConditional
 	if a.SecurityCode != "" && a.SecurityCode != issued.SecurityCode {
-		return false, accepted
+		return false, a.Verdict.Accepted()
 	}
 	if a.SecurityCode == "" && (!issued.Summarized || q.SecurityCode == "") {
 		return false, false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
@@ -123,4 +124,21 @@ func (r *Resolver) requeueUnnumbered(ctx context.Context, tx *store.Tx, job stor
 		Scope: job.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: job.RunAt, Kind: "requeued", Status: inv.Status, Detail: note,
 	})
 	return inv, tx.Do(ctx, rows)
+}
+
+// AskAgain lets a worker ask the authority about a rejected document again: the authority
+// has shown it as accepted. It does nothing about a document that is not rejected any more.
+func AskAgain(ctx context.Context, tx *store.Tx, scope store.Scope, documentID string, now time.Time) error {
+	job := store.Job{
+		Scope: scope, DocumentID: documentID, Plan: planName, Stage: stageReconcile, RunAt: now,
+		Lease: store.NewID(), LeaseUntil: now, CreatedAt: now,
+	}
+	inv, err := tx.InvoiceOfDocument(ctx, scope, documentID)
+	if err != nil || inv.Status != fiscal.Rejected {
+		return err
+	}
+	if err := tx.TakeOverJob(ctx, job); err != nil {
+		return err
+	}
+	return tx.Do(ctx, new(store.Batch).MoveJob(job, stageReconcile, now))
 }
