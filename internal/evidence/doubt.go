@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
@@ -85,6 +86,35 @@ func (t *Tally) MayRepeat() bool {
 		shown = 1 // nothing else of ours can be meant
 	}
 	return t.doubts() > shown
+}
+
+// ProvenAbsent reports whether the authority has said so many times, so far apart, that it
+// has no such document, since the last attempt that may have arrived. Then the same bytes may
+// be sent again. It ends no doubt, and it proves nothing when the authority has rejected a
+// submission of ours: it would say so again.
+func ProvenAbsent(items []Item, times int, apart time.Duration) bool {
+	return !NewTally(items).Judged() && AbsentSinceDoubt(items, apart) >= times
+}
+
+// AbsentSinceDoubt counts the answers, so far apart, that the authority has no such document,
+// since it was last sent without a clear end: the answer was lost, the authority lost the
+// document, or it rejected it. Only what it said after that is about all submissions of ours.
+func AbsentSinceDoubt(items []Item, apart time.Duration) (times int) {
+	var last time.Time
+	for _, i := range items {
+		refused := i.Kind == Verdict && i.Verdict == fiscal.VerdictRejected && !i.Found
+		if (i.Kind == Inconclusive || i.Kind == Lost || refused) && i.At.After(last) {
+			last = i.At
+		}
+	}
+	absences := slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return i.Kind != Absent || i.TrackID != "" || !i.At.After(last) })
+	slices.SortFunc(absences, func(a, b Item) int { return a.At.Compare(b.At) })
+	for n, i := range absences {
+		if n == 0 || i.At.Sub(last) >= apart {
+			times, last = times+1, i.At
+		}
+	}
+	return times
 }
 
 // Submissions returns what is known of the submissions of a document without anything that

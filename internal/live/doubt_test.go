@@ -80,16 +80,21 @@ func (d *doubt) unknown() {
 	wantNumber(store.NumberIssued)(d.t, d.env, d.inv)
 }
 
-// everyDoubt runs a test for both ways to the authority, for every rejection and engine.
+// everyDoubt runs a test for both ways to the authority and for every rejection, one of
+// them on every engine.
 func everyDoubt(t *testing.T, amb string, test func(*testing.T, *doubt, simulator.Verdict)) {
+	t.Helper()
 	for kind, reception := range map[string]simulator.Service{"31": simulator.Reception, "summary": simulator.RFCE} {
 		for reason, verdict := range rejections() {
-			t.Run(kind+" "+reason, func(t *testing.T) {
-				t.Parallel()
-				storetest.EachAddress(t, func(t *testing.T, address string) {
-					test(t, &doubt{env: newEnv(t, address, envOptions{amb: amb}), reception: reception}, verdict)
+			for _, engine := range storetest.Engines() {
+				if engine != "sqlite" && reason != "145" {
+					continue
+				}
+				t.Run(kind+" "+reason+" "+engine, func(t *testing.T) {
+					t.Parallel()
+					test(t, &doubt{env: newEnv(t, storetest.Address(t, engine), envOptions{amb: amb}), reception: reception}, verdict)
 				})
-			})
+			}
 		}
 	}
 }
@@ -202,24 +207,22 @@ func TestARejectedCopyDoesNotRejectALostDocument(t *testing.T) {
 	for reason, verdict := range rejections() {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			storetest.EachAddress(t, func(t *testing.T, address string) {
-				d := &doubt{env: newEnv(t, address, envOptions{}), reception: simulator.Reception}
-				d.rule(1, d.reception, simulator.Action{Fault: "F12", Delay: simulator.Duration(12 * time.Hour)})
-				d.rejectsTheSecond(verdict)
-				for _, service := range []simulator.Service{simulator.TrackIDs, simulator.StateLookup} {
-					d.rule(0, service, simulator.Action{Fault: "F12"})
-				}
-				d.send()
-				d.drive(8 * time.Hour)
-				d.unknown()
-				wantPosts(2)(t, d.env, d.inv)
-				d.sim.ClearRules()
-				d.clock.Advance(8 * time.Hour)
-				d.drive(2 * time.Hour)
-				if got := d.read(d.inv).Status; got != fiscal.Accepted {
-					t.Errorf("the document is %s: %s", got, d.story(d.inv))
-				}
-			})
+			d := &doubt{env: newEnv(t, storetest.Address(t, "sqlite"), envOptions{}), reception: simulator.Reception}
+			d.rule(1, d.reception, simulator.Action{Fault: "F12", Delay: simulator.Duration(12 * time.Hour)})
+			d.rejectsTheSecond(verdict)
+			for _, service := range []simulator.Service{simulator.TrackIDs, simulator.StateLookup} {
+				d.rule(0, service, simulator.Action{Fault: "F12"})
+			}
+			d.send()
+			d.drive(8 * time.Hour)
+			d.unknown()
+			wantPosts(2)(t, d.env, d.inv)
+			d.sim.ClearRules()
+			d.clock.Advance(8 * time.Hour)
+			d.drive(2 * time.Hour)
+			if got := d.read(d.inv).Status; got != fiscal.Accepted {
+				t.Errorf("the document is %s: %s", got, d.story(d.inv))
+			}
 		})
 	}
 }

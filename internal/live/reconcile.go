@@ -89,35 +89,10 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	}), nil
 }
 
-// provenAbsent reports whether the authority has said often enough, since the last
-// attempt that may have arrived, that it has no such document, so that the same bytes may be
-// sent again. They are not when the authority has rejected a submission of ours: it would say
-// so again.
+// provenAbsent reports whether the same bytes may be sent again: the authority has said
+// often enough that it has no such document.
 func (p *Plan) provenAbsent(known []evidence.Item, now time.Time) bool {
-	if evidence.NewTally(known).Judged() {
-		return false
-	}
-	span, since := p.pace.Scale(absentSpan), lastDoubt(known)
-	times, last := 0, time.Time{}
-	for _, i := range append(known, evidence.Item{Kind: evidence.Absent, At: now}) {
-		if i.Kind == evidence.Absent && i.TrackID == "" && i.At.After(since) && i.At.Sub(last) >= span {
-			times, last = times+1, i.At
-		}
-	}
-	return times >= absentTimes
-}
-
-// lastDoubt returns when the document was last sent without a clear end: the answer was
-// lost, the authority lost the document, or it said that the number is used. Only what
-// it said after that is about all submissions of ours.
-func lastDoubt(known []evidence.Item) (last time.Time) {
-	for _, i := range known {
-		refused := i.Kind == evidence.Verdict && i.Verdict == fiscal.VerdictRejected && !i.Found
-		if (i.Kind == evidence.Inconclusive || i.Kind == evidence.Lost || refused) && i.At.After(last) {
-			last = i.At
-		}
-	}
-	return last
+	return evidence.ProvenAbsent(append(slices.Clone(known), evidence.Item{Kind: evidence.Absent, At: now}), absentTimes, p.pace.Scale(absentSpan))
 }
 
 // showsSubmission reports whether a finding is about a submission that the authority has.

@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
@@ -61,10 +60,7 @@ func MayResend(status fiscal.Status, known []evidence.Item) error {
 	if tally.NoLookUp() {
 		return nil // the operator's reason is all the evidence that there can be
 	}
-	since := lastDoubt(known)
-	if !slices.ContainsFunc(known, func(i evidence.Item) bool {
-		return i.Kind == evidence.Absent && i.TrackID == "" && i.At.After(since)
-	}) {
+	if evidence.AbsentSinceDoubt(known, 0) == 0 {
 		return lang.Errorf("%s: no look-up has shown since the last attempt that the authority does not have the document", "%s: desde el último intento ninguna consulta mostró que la DGII no tiene el documento", ErrUndecidable)
 	}
 	return nil
