@@ -162,6 +162,9 @@ func buildWatcher(r *envRuntime, o runtimeOptions, pace wake.Pace) (*watch.Watch
 		comparer, err = watch.NewComparer(watch.ComparerOptions{
 			Store: o.store, Env: o.env, Authority: r.authority, Lookups: r.authority.Spare(), Identities: r.certificates, PerMinute: o.compareRate,
 			Now: o.store.Now, Log: o.log, Pace: pace, Metrics: o.metrics,
+			AskAgain: func(ctx context.Context, tx *store.Tx, scope store.Scope, documentID string) error {
+				return live.AskAgain(ctx, tx, scope, documentID, o.store.Now())
+			},
 		})
 		if err != nil {
 			return nil, err

@@ -11,7 +11,7 @@ import (
 
 type workResolveCmd struct {
 	ID       string `arg:"" help:"Id of the fiscal document, or of its invoice."`
-	As       string `required:"" help:"accepted or rejected." enum:"accepted,rejected" placeholder:"VERDICT"`
+	As       string `required:"" help:"accepted, accepted_conditional or rejected." enum:"accepted,accepted_conditional,rejected" placeholder:"VERDICT"`
 	Evidence string `required:"" help:"Reason for the decision, at most 1000 characters. It stays in the history." placeholder:"TEXT"`
 }
 
@@ -20,7 +20,10 @@ type workResolveCmd struct {
 func (c workResolveCmd) Run(t *terminal) error {
 	return t.changeDocument(c.ID, func(r *live.Resolver, inv store.Invoice) (store.Invoice, error) {
 		d := live.Decision{DocumentID: inv.DocumentID, Verdict: fiscal.VerdictAccepted, Note: c.Evidence}
-		if c.As == "rejected" {
+		switch c.As {
+		case "accepted_conditional":
+			d.Verdict = fiscal.VerdictConditional
+		case "rejected":
 			d.Verdict = fiscal.VerdictRejected
 		}
 		return r.Resolve(t.ctx, inv.Scope, d)

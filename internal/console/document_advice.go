@@ -39,6 +39,7 @@ func (x *request) advise(f documentFacts) advice {
 		x.explainDecision(&a, f.Evidence)
 	case fiscal.AcceptedConditional:
 		a.Steps = []string{x.text(key + ".do")}
+		x.explainDecision(&a, f.Evidence)
 		x.explain(&a, inv.Status, inv.Messages)
 	case fiscal.ValidationFailed:
 		for _, m := range inv.Messages {
@@ -119,16 +120,21 @@ func (x *request) explainDecision(a *advice, known []evidence.Item) {
 	status := evidence.Fold(known).Status
 	// What the authority alone has said.
 	alone := evidence.Fold(slices.DeleteFunc(slices.Clone(known), isDecision)).Status
-	verdict, key := fiscal.VerdictRejected, "advice.decided"
-	if status != fiscal.Rejected {
-		verdict, key = fiscal.VerdictAccepted, "advice.decided_accepted"
-	}
-	if status == alone && verdict == fiscal.VerdictAccepted {
+	rejected := status == fiscal.Rejected
+	if status == alone && !rejected {
 		return
 	}
 	for _, i := range known {
-		if !isDecision(i) || i.Verdict != verdict {
+		if !isDecision(i) || (i.Verdict == fiscal.VerdictRejected) != rejected {
 			continue
+		}
+		key := "advice.decided"
+		switch i.Verdict {
+		case fiscal.VerdictAccepted:
+			key = "advice.decided_accepted"
+		case fiscal.VerdictConditional:
+			key = "advice.decided_conditional"
+		case fiscal.VerdictRejected, fiscal.VerdictInProcess, fiscal.VerdictNotFound:
 		}
 		if status != alone {
 			a.Title = x.text(key + ".title")

@@ -321,6 +321,8 @@ func TestADecisionIsNotTheVerdictOfTheAuthority(t *testing.T) {
 	for verdict, want := range map[string][3]string{
 		"accepted": {"Aceptado por decisión de un operador", " decidió que la DGII lo aceptó", "La DGII lo aceptó."},
 		"rejected": {"Un operador decidió que este comprobante está rechazado", " decidió que está rechazado", "La DGII rechazó este comprobante"},
+
+		"accepted_conditional": {"Aceptado con observaciones por decisión de un operador", " decidió que la DGII lo aceptó con observaciones", "La DGII hizo observaciones."},
 	} {
 		page := documentAddress(w.unknown("Ferretería Pérez, SRL", 1000).DocumentID)
 		if got := operator.post(page+"/resolve", "as", verdict, "evidence", "Oficina Virtual, hoy"); got.StatusCode != http.StatusSeeOther {

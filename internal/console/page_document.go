@@ -192,7 +192,7 @@ func (x *request) decisions(facts documentFacts, resolve, resend *form) (decide,
 	for _, one := range []struct {
 		verdict fiscal.Verdict
 		value   string
-	}{{fiscal.VerdictAccepted, "accepted"}, {fiscal.VerdictRejected, "rejected"}} {
+	}{{fiscal.VerdictAccepted, "accepted"}, {fiscal.VerdictConditional, "accepted_conditional"}, {fiscal.VerdictRejected, "rejected"}} {
 		if liveplan.MayDecide(inv.Status, one.verdict) == nil {
 			verdicts = append(verdicts, option{one.value, x.text("decision." + one.value)})
 		}
@@ -220,6 +220,8 @@ func (c *Console) resolveDocument(x *request) error {
 	switch f.Value("as") {
 	case "accepted":
 		d.Verdict = fiscal.VerdictAccepted
+	case "accepted_conditional":
+		d.Verdict = fiscal.VerdictConditional
 	case "rejected":
 		d.Verdict = fiscal.VerdictRejected
 	default:

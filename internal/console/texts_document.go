@@ -87,13 +87,17 @@ func documentTexts() texts {
 		"document.reason":          {"Motivo", "Reason"},
 		"document.resend_do":       {"Enviar otra vez", "Send again"},
 		"document.resend_confirm":  {"¿Enviar el comprobante otra vez?", "Send the document again?"},
-		"document.wrong_verdict":   {"Elija aceptado o rechazado.", "Choose accepted or rejected."},
+		"document.wrong_verdict":   {"Elija aceptado, aceptado condicional o rechazado.", "Choose accepted, conditionally accepted or rejected."},
 		"document.wrong_evidence":  {"Escriba en qué se basa la decisión.", "Enter what the decision is based on."},
 		"document.wrong_reason":    {"Escriba por qué se envía otra vez.", "Enter why it is sent again."},
 		"document.refused":         {"No se cambió nada. %s", "Nothing was changed. %s"},
 		"document.changed":         {"Otro proceso cambió el comprobante en este momento. Revise su estado y envíe el formulario otra vez.", "Another process changed the document at this moment. Check its status and send the form again."},
 		"done.document.resolved":   {"La decisión quedó guardada con su nombre.", "The decision is recorded with your name."},
 		"done.document.resent":     {"El servicio envía el comprobante otra vez.", "The service sends the document again."},
+
+		"decision.accepted_conditional":    {"Aceptado condicional por la DGII", "Accepted conditionally by the authority"},
+		"advice.decided_conditional":       {"%s decidió que la DGII lo aceptó con observaciones; el servicio no tiene esa respuesta de la DGII. Evidencia:", "%s decided that the authority accepted it with remarks; the service has no such answer of the authority. Evidence:"},
+		"advice.decided_conditional.title": {"Aceptado con observaciones por decisión de un operador. El comprobante se trata como válido.", "Accepted with remarks by decision of an operator. The document is treated as valid."},
 
 		"xml.title":             {"XML firmado", "Signed XML"},
 		"xml.checks":            {"Verificación", "Verification"},

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,8 +30,7 @@ const (
 	// number returned.
 	Verdict Kind = "verdict"
 	// State is the answer to a look-up by number. Ours says that security code,
-	// total and date are those of our bytes; Foreign says that they are not. A State of
-	// our bytes explains every earlier attempt and every track id that was lost before.
+	// total and date are those of our bytes; Foreign says that they are not.
 	State Kind = "state"
 	// Absent is a well-formed answer that the authority has no such document.
 	Absent Kind = "absent"
@@ -38,8 +38,8 @@ const (
 	Lost Kind = "lost"
 	// Inconclusive is an attempt that may or may not have arrived.
 	Inconclusive Kind = "inconclusive"
-	// Settled explains an inconclusive attempt, or a lost track id: its document was
-	// found at the authority, or proven not to be there.
+	// Settled is of earlier versions, which wrote it when look-ups had found nothing and
+	// the document was sent again. It confirms nothing.
 	Settled Kind = "settled"
 	// NoOther is a well-formed list of all submissions of our number in which every
 	// one is ours.
@@ -78,8 +78,8 @@ type Item struct {
 	Messages []fiscal.Message `json:"messages,omitempty"`
 	// SequenceFree says that the authority lets the number be used again.
 	SequenceFree bool `json:"sequence_free,omitempty"`
-	// Attempt is the number of the attempt that an inconclusive or settled item
-	// is about.
+	// Attempt is the number of the attempt that an inconclusive item is about, or that
+	// the authority answered with a track id or a verdict.
 	Attempt int64 `json:"attempt,omitempty"`
 	// Note is for people.
 	Note string `json:"note,omitempty"`
@@ -94,8 +94,9 @@ type Item struct {
 	// By is the person who decided, or who wrote the note.
 	By string `json:"by,omitempty"`
 
-	// At is when the item was learnt. It orders items. Several absences at
-	// different times each count, so for them it is part of what they say.
+	// At is when the item was learnt. It orders items. Several absences at different
+	// times each count, and the answer to a look-up is about what was sent before it, so
+	// for both it is part of what they say.
 	At time.Time `json:"-"`
 }
 
@@ -107,7 +108,7 @@ func (i Item) Encode() (body, digest []byte, err error) {
 		return nil, nil, fmt.Errorf("evidence: encode: %w", err)
 	}
 	same := body
-	if i.Kind == Absent {
+	if i.Kind == Absent || i.Kind == State {
 		same = strconv.AppendInt(append(body[:len(body):len(body)], ' '), i.At.UnixMicro(), 10)
 	}
 	sum := sha256.Sum256(same)
@@ -123,31 +124,24 @@ func Decode(body []byte, at time.Time) (Item, error) {
 	return item, nil
 }
 
-// duplicate reports whether a rejection only says that the number is known
-// already. After an attempt of ours whose answer was lost that is no rejection.
+// duplicate reports whether a rejection says that the number is known already. The
+// authority may have registered one submission under two track ids, so that of a track id
+// one such message beside others is enough.
 func (i Item) duplicate() bool {
-	if i.SequenceFree || len(i.Messages) == 0 {
+	if i.SequenceFree || !slices.ContainsFunc(i.Messages, saysUsed) {
 		return false
 	}
-	for _, m := range i.Messages {
-		if !duplicateMessage(m) {
-			return false
-		}
-	}
-	return true
+	return i.TrackID != "" || !slices.ContainsFunc(i.Messages, func(m fiscal.Message) bool { return !saysUsed(m) })
 }
 
-func duplicateMessage(m fiscal.Message) bool {
-	if m.Code == "75" || m.Code == "135" {
+// saysUsed reports whether a message says that the number was used before. The
+// authority has several codes for it, and publishes none.
+func saysUsed(m fiscal.Message) bool {
+	if m.Code == "75" || m.Code == "135" || m.Code == "1209" {
 		return true
 	}
 	text := strings.ToLower(m.Text)
-	for _, word := range [...]string{"utilizad", "duplicad", "anulad"} {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"utilizad", "duplicad", "anulad"}, func(word string) bool { return strings.Contains(text, word) })
 }
 
 // Absences returns how often the authority did not know a track id, and when first.

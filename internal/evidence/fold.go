@@ -17,6 +17,9 @@ type Outcome struct {
 	// Freeze says that the number range must not be used before an operator has
 	// looked.
 	Freeze bool
+	// NumberFree says that the document is rejected and that the authority lets its number
+	// be used again. Every rejection must say so.
+	NumberFree bool
 }
 
 // Fold decides where a document stands. An acceptance counts only if it is of our
@@ -32,6 +35,8 @@ func Fold(items []Item) Outcome {
 	} else {
 		o.TrackID = t.likelyTrack()
 	}
+	o.NumberFree = o.Status == fiscal.Rejected && o.Verdict.SequenceFree &&
+		!slices.ContainsFunc(slices.Concat(t.rejected, t.duplicates, t.found), func(i Item) bool { return !i.SequenceFree })
 	if t.received && (o.Status == fiscal.Accepted || o.Status == fiscal.AcceptedConditional) {
 		o.Status = fiscal.Delivered
 	}
@@ -70,14 +75,14 @@ func (t *Tally) outcome() Outcome {
 		return Outcome{Status: fiscal.Processing}
 	case t.rejection() != nil && !t.undecided(): // 5
 		return Outcome{Status: fiscal.Rejected, Verdict: t.rejection()}
-	case len(t.duplicates) > 0 && !t.undecided() && t.lookedUp && (t.usedByOthers || !t.inconclusive): // 6
+	case len(t.duplicates) > 0 && !t.undecided() && t.lookedUp && (t.usedByOthers || !t.doubted): // 6
 		return Outcome{Status: fiscal.Rejected, Verdict: &t.duplicates[0],
 			Alarm: "The authority says that the number was used, and no attempt of ours can have used it."}
 	case len(t.duplicates) == 0 && t.any(func(t *track) bool { return !t.closed && !t.lost }): // 7
 		return Outcome{Status: fiscal.Submitted}
-	case t.inconclusive || len(t.tracks) > 0 || len(t.duplicates) > 0: // 8
-		// A document that may have arrived never goes back to the queue. When it
-		// is proven absent, it is sent again from this status.
+	case t.doubted || len(t.tracks) > 0 || len(t.duplicates) > 0: // 8
+		// A document that may have arrived never goes back to the queue. When look-ups
+		// do not find it for long enough, it is sent again from this status.
 		return Outcome{Status: fiscal.OutcomeUnknown}
 	}
 	return Outcome{Status: fiscal.Queued} // 9
@@ -86,7 +91,7 @@ func (t *Tally) outcome() Outcome {
 // undecided reports whether a submission that may be ours could still turn out to be
 // accepted.
 func (t *Tally) undecided() bool {
-	return len(t.open) > 0 || t.FoundAcceptance() || t.any(func(t *track) bool { return !t.closed })
+	return t.InDoubt() || t.FoundAcceptance() || t.any(func(t *track) bool { return !t.closed })
 }
 
 // first returns the first item of the first list that has one.
@@ -134,8 +139,11 @@ func (t *Tally) rejection() *Item {
 				return &t.found[j]
 			}
 		}
-		if t.repeats(t.ours[i]) && !t.noOther {
+		switch {
+		case t.repeats(t.ours[i]) && !t.noOther && len(t.found) == 0:
 			continue
+		case len(t.ours[i].Messages) == 0 && len(t.duplicates) > 0:
+			return &t.duplicates[0] // it has the authority's reasons
 		}
 		return &t.ours[i]
 	}
@@ -144,7 +152,10 @@ func (t *Tally) rejection() *Item {
 
 // repeats reports whether a look-up that shows our bytes rejected, without a reason, may
 // only repeat a rejection that says that the number is used. When the authority got one
-// submission twice, the other one can still be accepted: the list of track ids has it.
+// submission twice, the other one can still be accepted: the list of track ids has it, so
+// that it counts once the list was read.
+// There is no list of summaries, which have no track ids.
 func (t *Tally) repeats(i Item) bool {
-	return i.Verdict == fiscal.VerdictRejected && len(i.Messages) == 0 && len(t.duplicates) > 0
+	return i.Verdict == fiscal.VerdictRejected && len(i.Messages) == 0 &&
+		slices.ContainsFunc(t.duplicates, func(d Item) bool { return d.TrackID != "" })
 }

@@ -19,8 +19,9 @@ type Tally struct {
 
 	tracks       map[string]*track
 	order        []string       // of the tracks, oldest first
-	open         map[int64]bool // inconclusive attempts that nothing explains yet
-	inconclusive bool           // there was an inconclusive attempt, settled or not
+	answered     map[int64]bool // attempts that the authority has answered, however late
+	open         map[int64]bool // attempts without an answer that are still in doubt
+	doubted      bool           // an attempt was in doubt, or still is
 	lookedUp     bool           // a look-up by number showed no acceptance of our bytes
 	noLookUp     bool           // the environment offers no look-up by number
 	noOther      bool           // a list of all track ids of our number had only ours
@@ -39,41 +40,55 @@ type track struct {
 
 // NewTally sorts evidence. The order of the items does not matter.
 func NewTally(items []Item) *Tally {
-	t := &Tally{tracks: make(map[string]*track), open: make(map[int64]bool)}
+	t := &Tally{tracks: make(map[string]*track), answered: make(map[int64]bool), open: make(map[int64]bool)}
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b Item) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.TrackID, b.TrackID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Verdict, b.Verdict))
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.TrackID, b.TrackID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Verdict, b.Verdict),
+			falseFirst(a.SequenceFree, b.SequenceFree), slices.CompareFunc(a.Messages, b.Messages, compareMessages))
 	})
-	for _, i := range items { // first which track ids are ours
+	for _, i := range items { // first which track ids are ours, and which attempts were answered
 		if i.TrackID != "" {
 			one := t.track(i.TrackID)
 			one.own = one.own || !i.Found && (i.Kind == Track || i.Kind == Verdict)
 		}
-	}
-	for _, i := range items {
-		t.add(i)
-	}
-	for _, i := range items {
-		if i.Kind == Settled && i.TrackID == "" {
-			delete(t.open, i.Attempt)
+		if i.settles() == oneAttempt {
+			t.answered[i.Attempt] = true
 		}
+	}
+	for _, i := range items {
+		if i.settles() == everyAttempt {
+			t.endDoubt()
+		}
+		t.add(i)
 	}
 	return t
 }
 
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func compareMessages(a, b fiscal.Message) int {
+	return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Text, b.Text))
+}
+
 func (t *Tally) add(i Item) {
 	switch i.Kind {
-	case Track, DeliveryFailed, Commercial, Note:
+	case Track, DeliveryFailed, Commercial, Note, Settled:
 	case NoLookUp:
 		t.noLookUp = true
-	case Settled:
-		if i.TrackID != "" {
-			t.track(i.TrackID).closed = true
-		}
 	case Lost:
-		t.track(i.TrackID).lost = true
+		t.track(i.TrackID).lost, t.doubted = true, true
 	case Inconclusive:
-		t.inconclusive, t.open[i.Attempt] = true, true
+		if !t.answered[i.Attempt] {
+			t.open[i.Attempt], t.doubted = true, true
+		}
 	case Absent:
 		t.lookedUp = t.lookedUp || i.TrackID == ""
 	case NoOther:
@@ -100,9 +115,6 @@ func (t *Tally) track(id string) *track {
 // addState sorts in the answer to a look-up by number. It counts only when it is
 // about our bytes.
 func (t *Tally) addState(i Item) {
-	if i.Ours {
-		t.explain()
-	}
 	switch {
 	case i.Ours && i.Verdict == fiscal.VerdictRejected && i.duplicate():
 		t.lookedUp, t.usedByOthers, t.duplicates = true, true, append(t.duplicates, i)
@@ -112,15 +124,6 @@ func (t *Tally) addState(i Item) {
 		t.lookedUp, t.foreign = true, append(t.foreign, i)
 	default:
 		t.lookedUp = true
-	}
-}
-
-// explain closes what was open when a look-up by number showed our bytes: they have
-// arrived.
-func (t *Tally) explain() {
-	clear(t.open)
-	for _, one := range t.tracks {
-		one.closed = one.closed || one.lost
 	}
 }
 
@@ -181,37 +184,33 @@ func (t *Tally) LostTracks() []string {
 	return slices.DeleteFunc(t.OpenTracks(), func(id string) bool { return !t.tracks[id].lost })
 }
 
-// OpenAttempts returns the inconclusive attempts that nothing explains yet, in
-// ascending order.
-func (t *Tally) OpenAttempts() []int64 {
-	var all []int64
-	for attempt := range t.open {
-		all = append(all, attempt)
-	}
-	slices.Sort(all)
-	return all
-}
-
-// MustConfirm reports whether the authority has judged a submission of our number
-// and it is not known yet whether the submission was ours: a look-up that shows the
-// security code has to tell. That is so for a verdict on a found track id, and for a
-// rejection that says that the number is used. A look-up that showed our bytes rejected
-// says nothing about a submission that was accepted since.
+// MustConfirm reports whether the authority has judged a submission of our number and it
+// is not known yet what that says about all of ours: a look-up that shows the security
+// code has to tell. That is so for a verdict on a found track id, for a rejection that says
+// that the number is used, and for every rejection while an attempt is in doubt. A look-up
+// that showed our bytes rejected says nothing about a submission that was accepted since.
 func (t *Tally) MustConfirm() bool {
 	switch {
 	case len(t.accepted)+len(t.conditional)+len(t.foreign) > 0 || slices.ContainsFunc(t.ours, func(i Item) bool { return i.Verdict != fiscal.VerdictRejected }):
 		return false
 	case t.FoundAcceptance():
 		return true
-	case len(t.operator) > 0 || slices.ContainsFunc(t.ours, func(i Item) bool { return !t.repeats(i) }):
+	case len(t.operator) > 0:
+		return false
+	case t.InDoubt():
+		return len(t.found)+len(t.duplicates)+len(t.rejected) > 0
+	case slices.ContainsFunc(t.ours, func(i Item) bool { return !t.repeats(i) }):
 		return false
 	}
 	return len(t.found) > 0 || len(t.duplicates) > 0
 }
 
-// HeldByAnother reports whether a document seems to hold our number that may not be
-// ours, so that the service asks whose it is.
-func (t *Tally) HeldByAnother() bool { return t.FoundAcceptance() || len(t.duplicates) > 0 }
+// Judged reports whether the authority has rejected a submission of ours, or accepted one
+// that may not be ours. Then the same bytes are not sent again without an operator: the
+// authority would say the same, and nothing would be learnt.
+func (t *Tally) Judged() bool {
+	return t.FoundAcceptance() || len(t.duplicates) > 0 || len(t.rejected) > 0
+}
 
 // OthersRejected reports whether the authority has judged every submission of our
 // number that a look-up returned, has accepted none of them, and has none that it gave

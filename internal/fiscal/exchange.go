@@ -19,6 +19,9 @@ const (
 	VerdictConditional Verdict = 4
 )
 
+// Accepted reports whether the verdict makes a document valid, with remarks or without.
+func (v Verdict) Accepted() bool { return v == VerdictAccepted || v == VerdictConditional }
+
 // Word returns the verdict as a word, like a status of a document. It returns the number
 // of a code that the authority does not document.
 func (v Verdict) Word() string {

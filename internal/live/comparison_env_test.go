@@ -49,6 +49,9 @@ func (c *compareEnv) restart(identities watch.Identities) {
 	c.Comparer, err = watch.NewComparer(watch.ComparerOptions{
 		Store: c.store(), Env: c.options.Env, Authority: c.client, Lookups: c.client.Spare(), Identities: identities, PerMinute: perMinute,
 		Now: c.now, Log: slog.New(slog.NewTextHandler(c.logged, nil)),
+		AskAgain: func(ctx context.Context, tx *store.Tx, scope store.Scope, documentID string) error {
+			return AskAgain(ctx, tx, scope, documentID, c.now())
+		},
 	})
 	c.must(err)
 }

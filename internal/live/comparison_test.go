@@ -396,3 +396,102 @@ func TestComparisonSkipsATaxpayerWithoutACertificate(t *testing.T) {
 		t.Errorf("%d warnings, want one:\n%s", n, c.logged)
 	}
 }
+
+// The authority shows a document as accepted that we call rejected, by its verdict or by
+// the mistake of an operator. The comparison finds it, and the document becomes accepted,
+// with an alarm. A rejected document that the authority rejected too, or does not have, or
+// has another document for, stays as it is.
+func TestComparisonFindsAnAcceptedDocumentThatIsRejected(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		c := newCompareEnv(t, address)
+		c.must(c.Compare(t.Context()))
+		cases := []struct {
+			kind  fiscal.Type
+			net   int
+			wrong wrong
+			want  fiscal.Status
+		}{
+			{fiscal.FiscalCredit, 1000, judged(1), fiscal.Accepted},
+			{fiscal.FiscalCredit, 1000, judged(4), fiscal.AcceptedConditional},
+			{fiscal.Consumer, 1000, judged(1), fiscal.Accepted},
+			{fiscal.Consumer, 1000, judged(4), fiscal.AcceptedConditional},
+			{fiscal.Consumer, 300_000, judged(1), fiscal.Accepted},
+			{fiscal.FiscalCredit, 1000, judged(2), fiscal.Rejected},
+			{fiscal.FiscalCredit, 1000, shows([]simulator.Service{simulator.StateLookup}, simulator.Action{Fault: "F12"}), fiscal.Rejected},
+			{fiscal.FiscalCredit, 1000, func(c *compareEnv, inv store.Invoice) {
+				judged(1)(c, inv)
+				shows([]simulator.Service{simulator.StateLookup}, simulator.Action{Fault: "F15", Variant: "other-code"})(c, inv)
+			}, fiscal.Rejected},
+		}
+		for _, service := range []simulator.Service{simulator.Reception, simulator.RFCE} {
+			c.rule(0, service, forced(2, true, "no"))
+		}
+		made := make([]store.Invoice, len(cases))
+		for i, tt := range cases {
+			made[i] = c.create(tt.kind, tt.net)
+		}
+		c.drive(time.Hour)
+		c.sim.ClearRules()
+		for i, tt := range cases {
+			if made[i] = c.read(made[i]); made[i].Status != fiscal.Rejected {
+				t.Fatalf("%s is %s", made[i].ENCF, made[i].Status)
+			}
+			tt.wrong(c, made[i])
+		}
+		work := func() {
+			c.rounds(1, 25*time.Hour)
+			for range 4 * len(cases) {
+				c.rounds(1, 10*time.Second)
+				c.drive(0)
+			}
+		}
+		work()
+		for i, tt := range cases {
+			if got := c.read(made[i]).Status; got != tt.want {
+				t.Errorf("%s is %s, want %s: %s", made[i].ExternalID, got, tt.want, c.story(made[i]))
+			}
+			if got := slices.ContainsFunc(c.differences(), func(d string) bool { return strings.HasPrefix(d, made[i].ExternalID+" state: accepted") }); got != (tt.want != fiscal.Rejected) {
+				t.Errorf("%s: differences %q", made[i].ExternalID, c.differences())
+			}
+		}
+		if n := strings.Count(c.logged.String(), "level=ERROR msg=\"The tax authority shows a rejected document as accepted."); n != 5 {
+			t.Errorf("%d alarms, want 5:\n%s", n, c.logged)
+		}
+		work()
+		work()
+		if got := c.differences(); len(got) > 0 {
+			t.Errorf("the differences did not end: %q", got)
+		}
+		c.drive(time.Hour)
+		if waiting, err := c.store().WaitingDocuments(t.Context(), c.scope); err != nil || len(waiting) > 0 {
+			t.Errorf("still waiting: %+v, %v", waiting, err)
+		}
+	})
+}
+
+// An operator took an accepted document for a rejected one.
+func TestComparisonCorrectsTheMistakeOfAnOperator(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, func(t *testing.T, address string) {
+				c := newCompareEnv(t, address)
+				c.must(c.Compare(t.Context()))
+				for _, service := range []simulator.Service{simulator.Reception, simulator.RFCE} {
+					c.rule(1, service, simulator.Action{Fault: "F02"})
+				}
+				inv := c.create(kind, 1000)
+				c.drive(0)
+				_, err := c.resolve(inv, fiscal.VerdictRejected, "the portal does not show it")
+				c.must(err)
+				c.rounds(1, 25*time.Hour)
+				c.rounds(5, 10*time.Second)
+				c.drive(time.Hour)
+				c.want(inv, "queued outcome_unknown rejected accepted")
+				wantNumber(store.NumberUsed)(t, c.env, inv)
+			})
+		})
+	}
+}

@@ -51,6 +51,9 @@ func mutations() []mutation {
 		}},
 		{"a lost lease does not matter", []edit{{"../store/batch.go", "if rows[i] == 0 && w.idle != nil {", "if rows[i] == 0 && w.idle == ErrInvoiceChanged {"}}},
 		{"a late answer is dropped", []edit{{"../pipeline/runner.go", "errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil", "errors.Is(err, store.ErrLeaseLost) && step.CommitLate == nil"}}},
+		{"look-ups that find nothing end a doubt", []edit{
+			{"../evidence/doubt.go", "	case Operator:\n", "	case Operator, Absent:\n"}, {"../evidence/doubt.go", "	case Absent, Lost,", "	case Lost,"},
+		}},
 		{"a duplicate is a rejection like any other", []edit{{"../evidence/tally.go", "case i.duplicate():", "case false:"}}},
 	}
 }

@@ -60,7 +60,7 @@ func (p *Plan) verdicts(ctx context.Context, id *xmlsig.Identity, w pipeline.Wor
 	if err != nil {
 		return findings, err
 	}
-	listed, _, err := p.lookUpECF(ctx, id, issued, known, 1)
+	listed, _, err := p.lookUp(ctx, id, issued, known, 1)
 	if err != nil && !errors.Is(err, fiscal.ErrAbsent) {
 		findings = withoutUnconfirmed(findings)
 	}

@@ -19,9 +19,9 @@ import (
 // arrived.
 var reconcilePauses = []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
 
-// A document is proven absent by so many well-formed answers that say so, so far
-// apart. After so many rounds, a document is sent once more where no look-up by number
-// exists, and a list of track ids is no longer taken for an old one.
+// The same bytes are sent again after so many well-formed answers that the authority does
+// not have the document, so far apart. After so many rounds, a document is sent once more
+// where no look-up by number exists, and what a look-up shows is no longer taken for old.
 const (
 	absentTimes = 3
 	absentSpan  = time.Minute
@@ -29,7 +29,9 @@ const (
 )
 
 // reconcile finds out, by number and by track id, what became of a document that may have
-// arrived. It sends the same bytes again only when the document is proven absent.
+// arrived. It sends the same bytes again only when look-ups have not found the document for
+// long enough, and the authority has rejected none of its submissions. About a document that
+// is rejected it asks everything again: the authority has shown that it may be accepted.
 func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, error) {
 	issued, err := p.issued(ctx, w)
 	if err != nil {
@@ -42,25 +44,22 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	if err := p.holdForLookUps(ctx, w); err != nil {
 		return pipeline.Step{}, err
 	}
-	lookUp := p.lookUpECF
-	if issued.Summarized {
-		lookUp = p.lookUpSummary
+	known := w.Evidence
+	if w.Invoice.Status == fiscal.Rejected {
+		known = evidence.Submissions(known)
 	}
-	findings, absent, err := lookUp(ctx, id, issued, w.Evidence, w.Job.Attempt)
+	findings, absent, err := p.lookUp(ctx, id, issued, known, w.Job.Attempt)
 	pause := p.pause(reconcilePauses, w.Job.Attempt)
 	if err != nil && len(findings) == 0 && !errors.Is(err, fiscal.ErrAbsent) {
 		return pipeline.Step{}, p.askLater(pause, err)
 	}
-	tally := evidence.NewTally(w.Evidence)
-	if arrived(findings) {
-		findings = append(findings, p.settled(tally)...)
-	}
+	tally := evidence.NewTally(append(slices.Clone(w.Evidence), items(findings)...))
 	resend := false
 	switch {
 	case absent:
 		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Absent, At: p.now()}})
 		resend = p.provenAbsent(w.Evidence, p.now())
-		if !tally.HeldByAnother() { // further answers prove the absence
+		if !tally.Judged() { // further answers prove the absence
 			pause = min(pause, p.pause(reconcilePauses, 2))
 		}
 	case errors.Is(err, fiscal.ErrAbsent) && !slices.ContainsFunc(findings, showsSubmission):
@@ -70,19 +69,15 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 		if err != nil {
 			return pipeline.Step{}, err
 		}
-		tally = evidence.NewTally(append(slices.Clone(w.Evidence), items(findings)...))
 		attempts = slices.DeleteFunc(attempts, func(a store.Attempt) bool { return a.Class == store.NotReceived })
 		// One page is no proof: an earlier round must have found no look-up, too.
-		resend = tally.NoLookUp() && w.Job.Attempt >= blindRound && len(attempts) < 2 && len(tally.OpenTracks()) == len(tally.LostTracks())
+		resend = tally.NoLookUp() && w.Job.Attempt >= blindRound && len(attempts) < 2 && !tally.Judged() && len(tally.OpenTracks()) == len(tally.LostTracks())
 		if !tally.NoLookUp() {
 			findings = append(findings, finding{Item: evidence.Item{Kind: evidence.NoLookUp, At: p.now()}})
 		}
-		if !resend && len(findings) == 0 {
+		if !resend && len(findings) == 0 && w.Invoice.Status != fiscal.Rejected {
 			return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: "no look-up by number exists in this environment"}
 		}
-	}
-	if resend {
-		findings = append(findings, p.settled(tally)...)
 	}
 	step := lookUpLater(p.step(w.Evidence, report{issued: issued, findings: findings}), stageReconcile, pause)
 	if !resend {
@@ -95,34 +90,10 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	}), nil
 }
 
-// provenAbsent reports whether the authority has said often enough, since the last
-// attempt that may have arrived, that it has no such document. Nothing proves it when the
-// authority has also said that the number is used: it would say so again.
+// provenAbsent reports whether the same bytes may be sent again: the authority has said
+// often enough that it has no such document.
 func (p *Plan) provenAbsent(known []evidence.Item, now time.Time) bool {
-	if evidence.NewTally(known).HeldByAnother() {
-		return false
-	}
-	span, since := p.pace.Scale(absentSpan), lastDoubt(known)
-	times, last := 0, time.Time{}
-	for _, i := range append(known, evidence.Item{Kind: evidence.Absent, At: now}) {
-		if i.Kind == evidence.Absent && i.TrackID == "" && i.At.After(since) && i.At.Sub(last) >= span {
-			times, last = times+1, i.At
-		}
-	}
-	return times >= absentTimes
-}
-
-// lastDoubt returns when the document was last sent without a clear end: the answer was
-// lost, the authority lost the document, or it said that the number is used. Only what
-// it said after that is about all submissions of ours.
-func lastDoubt(known []evidence.Item) (last time.Time) {
-	for _, i := range known {
-		refused := i.Kind == evidence.Verdict && i.Verdict == fiscal.VerdictRejected && !i.Found
-		if (i.Kind == evidence.Inconclusive || i.Kind == evidence.Lost || refused) && i.At.After(last) {
-			last = i.At
-		}
-	}
-	return last
+	return evidence.ProvenAbsent(append(slices.Clone(known), evidence.Item{Kind: evidence.Absent, At: now}), absentTimes, p.pace.Scale(absentSpan))
 }
 
 // showsSubmission reports whether a finding is about a submission that the authority has.
@@ -133,12 +104,28 @@ func showsAcceptance(f finding) bool {
 	return f.Kind == evidence.State && f.Ours && f.Verdict == fiscal.VerdictAccepted
 }
 
-// arrived reports whether the findings show that a submission of ours is at the authority: a
-// look-up that shows our security code, or a verdict on our own track id.
-func arrived(findings []finding) bool {
-	return slices.ContainsFunc(findings, func(f finding) bool {
-		return f.Kind == evidence.State && f.Ours || f.Kind == evidence.Verdict && !f.Found
-	})
+// showsRejection reports whether a look-up by number shows that our document is rejected.
+func showsRejection(f finding) bool {
+	return f.Kind == evidence.State && f.Ours && f.Verdict == fiscal.VerdictRejected
+}
+
+// lookUp asks the authority by number what it has of a document. absent says that it has
+// none. In the first rounds it leaves out a rejection that may be the one of another
+// submission that is known already: the authority may not show yet what it accepted.
+func (p *Plan) lookUp(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, round int64) (findings []finding, absent bool, err error) {
+	ask := p.lookUpECF
+	if issued.Summarized {
+		ask = p.lookUpSummary
+	}
+	findings, absent, err = ask(ctx, id, issued, known, round)
+	if round >= blindRound || !slices.ContainsFunc(findings, showsRejection) {
+		return findings, absent, err
+	}
+	rest := slices.DeleteFunc(slices.Clone(findings), showsRejection)
+	if evidence.NewTally(append(slices.Clone(known), items(rest)...)).MayRepeat() {
+		return rest, false, errOldAnswer
+	}
+	return findings, absent, err
 }
 
 // lookUpECF asks for the track ids of the number and for the verdict of each. Track ids that
@@ -178,6 +165,10 @@ func (p *Plan) lookUpECF(ctx context.Context, id *xmlsig.Identity, issued store.
 // what it has accepted. Only the list says whether that is conditional.
 var errOldList = fmt.Errorf("%w: the list of track ids lacks the accepted submission", fiscal.ErrUnavailable)
 
+// errOldAnswer means that a look-up showed a rejection that was known before, and the
+// submission whose answer was lost may not be shown yet.
+var errOldAnswer = fmt.Errorf("%w: the look-up shows a rejection that is known, and an attempt has no answer yet", fiscal.ErrUnavailable)
+
 // listed returns the findings in a list of all track ids of our number.
 func (p *Plan) listed(answers []fiscal.Answer, t *evidence.Tally) []finding {
 	var findings []finding
@@ -210,7 +201,7 @@ func (p *Plan) confirm(ctx context.Context, id *xmlsig.Identity, issued store.Is
 	if found {
 		return []finding{ours}, nil
 	}
-	if !t.HeldByAnother() {
+	if !t.Judged() {
 		return nil, nil
 	}
 	theirs, found, err := p.state(ctx, id, fiscal.Query{RNC: issued.RNC, ENCF: issued.ENCF}, issued, p.authority.State)
@@ -221,8 +212,8 @@ func (p *Plan) confirm(ctx context.Context, id *xmlsig.Identity, issued store.Is
 }
 
 // lookUpSummary asks for the summary by number and code, and for the state of the
-// number when there is no such service or when another document seems to hold the
-// number.
+// number when there is no such service or when the summary is not shown as accepted:
+// nothing may be accepted under the number then.
 func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued store.Issued, known []evidence.Item, _ int64) ([]finding, bool, error) {
 	state, found, err := p.state(ctx, id, query(issued), issued, p.authority.SummaryState)
 	if err != nil {
@@ -242,7 +233,9 @@ func (p *Plan) lookUpSummary(ctx context.Context, id *xmlsig.Identity, issued st
 	switch {
 	case err == nil && held && theirs.Foreign:
 		return append(findings, theirs), false, nil
-	case err != nil && !errors.Is(err, fiscal.ErrAbsent) && tally.HeldByAnother():
+	case err == nil && held && theirs.Verdict.Accepted():
+		return []finding{theirs}, false, nil
+	case err != nil && !errors.Is(err, fiscal.ErrAbsent) && tally.Judged():
 		return nil, false, err
 	}
 	return findings, !found, nil
@@ -285,9 +278,8 @@ func (p *Plan) state(ctx context.Context, id *xmlsig.Identity, q fiscal.Query, i
 // too little or contradicts itself. An answer about a summary that was asked for by
 // our security code is about our bytes.
 func compare(issued store.Issued, q fiscal.Query, a fiscal.Answer) (ours, foreign bool) {
-	accepted := a.Verdict == fiscal.VerdictAccepted || a.Verdict == fiscal.VerdictConditional
 	if a.SecurityCode != "" && a.SecurityCode != issued.SecurityCode {
-		return false, accepted
+		return false, a.Verdict.Accepted()
 	}
 	if a.SecurityCode == "" && (!issued.Summarized || q.SecurityCode == "") {
 		return false, false

@@ -3,7 +3,7 @@ package live
 import (
 	"context"
 	"errors"
-	"slices"
+	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
@@ -34,9 +34,8 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 		if err != nil {
 			return after, err
 		}
-		now := r.now()
-		learnt := report{issued: issued, findings: r.settled(evidence.NewTally(known))}
-		learnt.findings = append(learnt.findings, finding{Item: evidence.Item{Kind: evidence.Note, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}})
+		sent := evidence.Item{Kind: evidence.Note, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: r.now()}
+		learnt := report{issued: issued, findings: []finding{{Item: sent}}}
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
 			if err := MayResend(before.Status, known); err != nil {
 				return err
@@ -61,10 +60,7 @@ func MayResend(status fiscal.Status, known []evidence.Item) error {
 	if tally.NoLookUp() {
 		return nil // the operator's reason is all the evidence that there can be
 	}
-	since := lastDoubt(known)
-	if !slices.ContainsFunc(known, func(i evidence.Item) bool {
-		return i.Kind == evidence.Absent && i.TrackID == "" && i.At.After(since)
-	}) {
+	if evidence.AbsentSinceDoubt(known, 0) == 0 {
 		return lang.Errorf("%s: no look-up has shown since the last attempt that the authority does not have the document", "%s: desde el último intento ninguna consulta mostró que la DGII no tiene el documento", ErrUndecidable)
 	}
 	return nil
@@ -79,20 +75,29 @@ func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, r
 	if err != nil {
 		return store.Invoice{}, err
 	}
-	issued, err := r.store.IssuedDocument(ctx, scope, documentID)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return store.Invoice{}, err
-	}
-	unnumbered := err != nil
+	now := r.now()
 	return r.change(ctx, "document.requeue", scope, documentID, note, func(tx *store.Tx) (after store.Invoice, err error) {
-		if unnumbered {
-			return r.requeueUnnumbered(ctx, tx, scope, documentID, note)
+		job := store.Job{
+			Scope: scope, DocumentID: documentID, Plan: planName, Stage: stageIssue, RunAt: now,
+			Lease: store.NewID(), LeaseUntil: now, CreatedAt: now,
 		}
-		requeued := evidence.Item{Kind: evidence.Note, Note: "requeued: " + note, By: audit.CallerOf(ctx).Actor, At: r.now()}
+		// First the job: no worker numbers the document from here on, and what one has
+		// committed is read below.
+		if err := tx.TakeOverJob(ctx, job); err != nil {
+			return after, err
+		}
+		issued, err := tx.IssuedDocument(ctx, scope, documentID)
+		if errors.Is(err, store.ErrNotFound) {
+			return r.requeueUnnumbered(ctx, tx, job, note)
+		}
+		if err != nil {
+			return after, err
+		}
+		requeued := evidence.Item{Kind: evidence.Note, Note: "requeued: " + note, By: audit.CallerOf(ctx).Actor, At: now}
 		learnt := report{issued: issued, findings: []finding{{Item: requeued}}}
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
 			if before.Status.Final() && c.Next == "" {
-				return lang.Errorf("%s: the document is %s, which is final", "%s: el documento está %s, que es un estado final", ErrUndecidable, before.Status)
+				return errFinal(before.Status)
 			}
 			c.After = 0
 			return nil
@@ -101,25 +106,35 @@ func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, r
 	})
 }
 
-// requeueUnnumbered gives a document that has no number yet a job at the first stage.
-func (r *Resolver) requeueUnnumbered(ctx context.Context, tx *store.Tx, scope store.Scope, documentID, note string) (store.Invoice, error) {
-	inv, err := tx.InvoiceOfDocument(ctx, scope, documentID)
+// requeueUnnumbered lets the job of a document that has no number yet begin at the first
+// stage.
+func (r *Resolver) requeueUnnumbered(ctx context.Context, tx *store.Tx, job store.Job, note string) (store.Invoice, error) {
+	inv, err := tx.InvoiceOfDocument(ctx, job.Scope, job.DocumentID)
 	if err != nil {
 		return inv, err
 	}
 	if inv.Status != fiscal.Queued {
-		return inv, lang.Errorf("%s: the document is %s, which is final", "%s: el documento está %s, que es un estado final", ErrUndecidable, inv.Status)
+		return inv, errFinal(inv.Status)
 	}
-	now := r.now()
-	job := store.Job{
-		Scope: scope, DocumentID: documentID, Plan: planName, Stage: stageIssue, RunAt: now,
-		Lease: store.NewID(), LeaseUntil: now, CreatedAt: now,
-	}
-	if err := tx.TakeOverJob(ctx, job); err != nil {
-		return inv, err
-	}
-	rows := new(store.Batch).MoveJob(job, stageIssue, now).AddHistoryEntry(store.HistoryEntry{
-		Scope: scope, InvoiceID: inv.ID, ID: store.NewID(), At: now, Kind: "requeued", Status: inv.Status, Detail: note,
+	rows := new(store.Batch).MoveJob(job, stageIssue, job.RunAt).AddHistoryEntry(store.HistoryEntry{
+		Scope: job.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: job.RunAt, Kind: "requeued", Status: inv.Status, Detail: note,
 	})
 	return inv, tx.Do(ctx, rows)
+}
+
+// AskAgain lets a worker ask the authority about a rejected document again: the authority
+// has shown it as accepted. It does nothing about a document that is not rejected any more.
+func AskAgain(ctx context.Context, tx *store.Tx, scope store.Scope, documentID string, now time.Time) error {
+	job := store.Job{
+		Scope: scope, DocumentID: documentID, Plan: planName, Stage: stageReconcile, RunAt: now,
+		Lease: store.NewID(), LeaseUntil: now, CreatedAt: now,
+	}
+	inv, err := tx.InvoiceOfDocument(ctx, scope, documentID)
+	if err != nil || inv.Status != fiscal.Rejected {
+		return err
+	}
+	if err := tx.TakeOverJob(ctx, job); err != nil {
+		return err
+	}
+	return tx.Do(ctx, new(store.Batch).MoveJob(job, stageReconcile, now))
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,4 +89,59 @@ func TestRequeueGoesOnWithTheStageOfTheEvidence(t *testing.T) {
 		}
 		w.clean()
 	})
+}
+
+// A worker numbers the document while an operator requeues it. The document goes on from
+// where it is then, and is not numbered again.
+func TestRequeueThatRacesWithNumbering(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kind  fiscal.Type
+		late  bool // the document is sent before the requeue, too
+		story string
+	}{
+		"a 31 is numbered":      {fiscal.FiscalCredit, false, "queued submitted accepted"},
+		"a 31 is sent":          {fiscal.FiscalCredit, true, "queued submitted accepted"},
+		"a summary is numbered": {fiscal.Consumer, false, "queued accepted"},
+		"a summary is sent":     {fiscal.Consumer, true, "queued accepted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachAddress(t, func(t *testing.T, address string) {
+				w := newEnv(t, address, envOptions{})
+				if !tt.late {
+					for _, service := range []simulator.Service{simulator.Reception, simulator.RFCE} {
+						w.rule(1, service, simulator.Action{Fault: "F10", Delay: simulator.Duration(time.Second)})
+					}
+				}
+				inv := w.create(tt.kind, 1000)
+				raced := false
+				s := storetest.OpenPoints(t, address, w.now, func(point string) error {
+					if raced || !strings.HasPrefix(point, "before ") {
+						return nil
+					}
+					raced = true
+					jobs, err := w.Claim(t.Context(), maxClaim)
+					if err != nil || len(jobs) != 1 {
+						t.Errorf("claimed %v, %v", jobs, err)
+					}
+					w.RunJob(t.Context(), jobs[0])
+					return nil
+				})
+				_, err := NewResolver(s, w.clock.Now, w.options.Log).Requeue(t.Context(), w.scope, inv.DocumentID, "it does not go on")
+				if err != nil && !errors.Is(err, ErrUndecidable) {
+					t.Fatal(err)
+				}
+				if got := w.read(inv); !raced || got.ENCF == "" || (got.Status == fiscal.Queued) == tt.late {
+					t.Fatalf("raced: %v, %+v", raced, got)
+				}
+				w.drive(time.Hour)
+				w.want(inv, tt.story)
+				if waiting, err := w.store().WaitingDocuments(t.Context(), w.scope); err != nil || len(waiting) > 0 {
+					t.Errorf("still waiting: %+v, %v", waiting, err)
+				}
+				w.clean()
+			})
+		})
+	}
 }

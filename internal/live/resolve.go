@@ -28,14 +28,14 @@ const maxNote = 1000
 // the verdict, and what it is based on.
 type Decision struct {
 	DocumentID string
-	Verdict    fiscal.Verdict // accepted or rejected
+	Verdict    fiscal.Verdict // accepted, accepted conditionally or rejected
 	Note       string
 }
 
 // item returns the decision as evidence.
 func (d Decision) item(at time.Time) (evidence.Item, error) {
-	if d.Verdict != fiscal.VerdictAccepted && d.Verdict != fiscal.VerdictRejected {
-		return evidence.Item{}, lang.Errorf("%s: a document is accepted or rejected", "%s: un documento se acepta o se rechaza", ErrUndecidable)
+	if d.Verdict != fiscal.VerdictAccepted && d.Verdict != fiscal.VerdictConditional && d.Verdict != fiscal.VerdictRejected {
+		return evidence.Item{}, lang.Errorf("%s: a document is accepted, accepted conditionally or rejected", "%s: un documento está aceptado, aceptado condicional o rechazado", ErrUndecidable)
 	}
 	note, err := oneLine(d.Note)
 	return evidence.Item{Kind: evidence.Operator, Verdict: d.Verdict, Note: note, At: at}, err
@@ -127,7 +127,7 @@ func MayDecide(status fiscal.Status, verdict fiscal.Verdict) error {
 	case fiscal.Submitted, fiscal.Processing, fiscal.OutcomeUnknown:
 		return nil
 	case fiscal.Rejected:
-		if verdict == fiscal.VerdictAccepted { // a valid fiscal document must not stay hidden
+		if verdict != fiscal.VerdictRejected { // a valid fiscal document must not stay hidden
 			return nil
 		}
 		return lang.Errorf("%s: the document is rejected already", "%s: el documento ya está rechazado", ErrUndecidable)
@@ -135,6 +135,11 @@ func MayDecide(status fiscal.Status, verdict fiscal.Verdict) error {
 		return lang.Errorf("%s: the document is queued, and will be sent", "%s: el documento está en cola y se enviará", ErrUndecidable)
 	case fiscal.ValidationFailed, fiscal.Accepted, fiscal.AcceptedConditional, fiscal.Delivered:
 	}
+	return errFinal(status)
+}
+
+// errFinal returns ErrUndecidable for a document that has its final status.
+func errFinal(status fiscal.Status) error {
 	return lang.Errorf("%s: the document is %s, which is final", "%s: el documento está %s, que es un estado final", ErrUndecidable, status)
 }
 

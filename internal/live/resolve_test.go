@@ -40,7 +40,7 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	rejected := func(w *env) { w.rule(1, simulator.Reception, forced(2, true, "no")) }
-	const accept, reject = fiscal.VerdictAccepted, fiscal.VerdictRejected
+	const accept, conditional, reject = fiscal.VerdictAccepted, fiscal.VerdictConditional, fiscal.VerdictRejected
 	for _, tt := range []struct {
 		name    string
 		kind    fiscal.Type
@@ -65,7 +65,11 @@ func TestResolve(t *testing.T) {
 		{name: "one without a number was not sent", idle: true, verdict: accept, refused: "never sent", story: "queued submitted accepted delivered"},
 		{name: "without evidence", prepare: rejected, within: time.Hour, verdict: accept, note: " \n", refused: "say what the decision is based on", story: "queued submitted rejected"},
 		{name: "with too much", prepare: rejected, within: time.Hour, verdict: accept, note: strings.Repeat("ñ", 1001), refused: "at most 1000", story: "queued submitted rejected"},
-		{name: "nor in between", prepare: rejected, within: time.Hour, verdict: fiscal.VerdictConditional, refused: "accepted or rejected", story: "queued submitted rejected"},
+		{name: "an unknown 31 is accepted conditionally", prepare: kept, verdict: conditional, story: "queued outcome_unknown accepted_conditional delivered"},
+		{name: "an unknown summary is accepted conditionally", kind: fiscal.Consumer, prepare: kept, verdict: conditional, story: "queued outcome_unknown accepted_conditional"},
+		{name: "a rejected one turns out conditional", prepare: rejected, within: time.Hour, then: settle, verdict: conditional, story: "queued submitted rejected accepted_conditional delivered"},
+		{name: "an accepted one is not made conditional", within: time.Hour, verdict: conditional, refused: "delivered, which is final", story: "queued submitted accepted delivered"},
+		{name: "nor in between", prepare: rejected, within: time.Hour, verdict: fiscal.VerdictInProcess, refused: "accepted, accepted conditionally or rejected", story: "queued submitted rejected"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -116,12 +120,15 @@ func wantDecision(t *testing.T, w *env, before, after store.Invoice) {
 	if o := evidence.Fold(known); o.Status != after.Status || o.Verdict == nil || o.Verdict.Kind != evidence.Operator {
 		t.Errorf("the document is %s and the evidence comes to %+v", after.Status, o)
 	}
+	if first := append(after.Messages, "")[0]; (first == fiscal.ConditionalMessage) != (after.Status == fiscal.AcceptedConditional) {
+		t.Errorf("%s with the messages %q", after.Status, after.Messages)
+	}
 	issued, err := w.store().IssuedDocument(t.Context(), w.scope, after.DocumentID)
 	if err != nil || issued.State != store.NumberUsed {
 		t.Errorf("the number is %s, %v", issued.State, err)
 	}
 	job, err := w.store().JobOf(t.Context(), w.scope, after.DocumentID)
-	if after.Status == fiscal.Accepted && after.Type == fiscal.FiscalCredit {
+	if after.Status != fiscal.Rejected && after.Type == fiscal.FiscalCredit {
 		if err != nil || job.Stage != stageDeliver || job.Lease != "" || job.RunAt.After(w.now()) {
 			t.Errorf("the job is %+v, %v", job, err)
 		}

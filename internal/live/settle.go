@@ -106,11 +106,6 @@ func (s *settler) commitLate(ctx context.Context, tx *store.Tx, r report, agree 
 	if err != nil {
 		return store.Invoice{}, false, err
 	}
-	if r.attempt != nil && r.attempt.Class == store.Conclusive && slices.Contains(evidence.NewTally(known).OpenAttempts(), r.attempt.Number) {
-		// The worker that took the job over took the attempt for one without an answer.
-		answered := finding{Item: evidence.Item{Kind: evidence.Settled, Attempt: r.attempt.Number, At: now}}
-		r.findings = append(slices.Clone(r.findings), answered)
-	}
 	rows := new(store.Batch)
 	if before.ENCF == "" && r.attempt != nil { // a failover has lost that the number was shown
 		rows.ShowNumber(r.issued)
@@ -178,17 +173,17 @@ func (s *settler) settle(rows *store.Batch, issued store.Issued, known []evidenc
 	if issued.Summarized {
 		change.TrackID = ""
 	}
-	settleNumber(rows, issued, status, outcome.Verdict)
+	settleNumber(rows, issued, status, outcome)
 	return s.schedule(change, issued, known)
 }
 
 // settleNumber records whether the number of a judged document is used up.
-func settleNumber(rows *store.Batch, issued store.Issued, status fiscal.Status, verdict *evidence.Item) {
-	if verdict == nil || !status.Final() {
+func settleNumber(rows *store.Batch, issued store.Issued, status fiscal.Status, outcome evidence.Outcome) {
+	if outcome.Verdict == nil || !status.Final() {
 		return
 	}
 	state := store.NumberUsed
-	if status == fiscal.Rejected && verdict.SequenceFree {
+	if status == fiscal.Rejected && outcome.NumberFree {
 		state = store.NumberReusable
 	}
 	if state != issued.State {
@@ -298,16 +293,4 @@ func adjust(s pipeline.Step, fn func(*pipeline.Change)) pipeline.Step {
 		return c, err
 	}
 	return s
-}
-
-// settled explains every inconclusive attempt and every lost track id that is still open.
-func (s *settler) settled(t *evidence.Tally) []finding {
-	var findings []finding
-	for _, attempt := range t.OpenAttempts() {
-		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Settled, Attempt: attempt, At: s.now()}})
-	}
-	for _, trackID := range t.LostTracks() {
-		findings = append(findings, finding{Item: evidence.Item{Kind: evidence.Settled, TrackID: trackID, At: s.now()}})
-	}
-	return findings
 }

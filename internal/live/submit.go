@@ -121,7 +121,9 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 	now := p.now()
 	switch {
 	case err == nil:
-		return p.step(w.Evidence, report{issued, closed(attempt, store.Conclusive, now), []finding{conclusion(answer, now)}}), nil
+		found := conclusion(answer, now)
+		found.Attempt = attempt.Number // it has its answer, also for a worker that took it for one without
+		return p.step(w.Evidence, report{issued, closed(attempt, store.Conclusive, now), []finding{found}}), nil
 	case errors.Is(err, fiscal.ErrNotReceived), errors.Is(err, fiscal.ErrNotDelegated):
 		attempt.Detail = err.Error()
 		return p.notReceived(w, closed(attempt, store.NotReceived, now), err), nil

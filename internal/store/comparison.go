@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"time"
@@ -8,8 +9,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
-// Comparison is how far an environment has come with comparing its accepted documents
-// with what the tax authority shows. All nodes share it: the node that has claimed it
+// Comparison is how far an environment has come with comparing its accepted and rejected
+// documents with what the tax authority shows. All nodes share it: the node that has claimed it
 // compares one document.
 type Comparison struct {
 	Environment fiscal.Environment
@@ -25,11 +26,16 @@ type Comparison struct {
 	ComparedAt             time.Time // the last answer of the authority; zero: none yet
 }
 
-// Position is the place of an accepted document in the order of the walks: when the
+// Position is the place of a document in the order of the walks: when the
 // document changed last, and its id. The zero position is before all documents.
 type Position struct {
 	At         time.Time
 	DocumentID string
+}
+
+// Before reports whether a position comes before another one in the order of the walks.
+func (p Position) Before(other Position) bool {
+	return cmp.Or(cmp.Compare(p.micros(), other.micros()), cmp.Compare(p.DocumentID, other.DocumentID)) < 0
 }
 
 // micros returns the stored form of the time of a position.
@@ -92,14 +98,23 @@ func (tx *Tx) FinishComparison(ctx context.Context, c Comparison, holder string)
 // position, and did not change after until. The error is ErrNotFound when there is
 // none. It costs the same however many documents there are.
 func (r reader) AcceptedAfter(ctx context.Context, env fiscal.Environment, after Position, until time.Time) (Position, error) {
+	return r.documentAfter(ctx, `status IN ('accepted', 'accepted_conditional', 'delivered')`, env, after, until)
+}
+
+// RejectedAfter is AcceptedAfter for documents that were sent and rejected.
+func (r reader) RejectedAfter(ctx context.Context, env fiscal.Environment, after Position, until time.Time) (Position, error) {
+	return r.documentAfter(ctx, `status = 'rejected'`, env, after, until)
+}
+
+func (r reader) documentAfter(ctx context.Context, status string, env fiscal.Environment, after Position, until time.Time) (Position, error) {
 	var next Position
 	var at int64
-	// The condition on encf and status is that of the index.
+	// The condition on encf and status is that of an index.
 	err := r.q.QueryRowContext(ctx, `
 		SELECT updated_at, document_id FROM invoices
-		WHERE environment = $1 AND encf IS NOT NULL AND status IN ('accepted', 'accepted_conditional', 'delivered')
+		WHERE environment = $1 AND encf IS NOT NULL AND `+status+`
 			AND (updated_at, document_id) > ($2, $3) AND updated_at <= $4
 		ORDER BY updated_at, document_id LIMIT 1`, env, after.micros(), after.DocumentID, micros(until)).Scan(&at, &next.DocumentID)
 	next.At = fromMicros(at)
-	return next, r.d.wrap("find accepted document", err)
+	return next, r.d.wrap("find judged document", err)
 }

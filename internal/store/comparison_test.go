@@ -133,12 +133,13 @@ func TestDifferencesOfADocument(t *testing.T) {
 }
 
 // fillAccepted adds documents that change one second after the other. Of four, one is
-// accepted, one is queued, one has no number, and one belongs to another environment.
+// accepted, one is queued or rejected, one has no number, and one belongs to another
+// environment.
 const fillAccepted = `
 	INSERT INTO invoices (id, document_id, environment, taxpayer_id, external_id, ecf_type, status, sequence, currency, issue_date,
 		amounts, document_total, encf, track_id, messages, created_at, updated_at, request)
 	SELECT 'i' || n, 'd' || n, CASE n % 4 WHEN 3 THEN 'certification' ELSE 'production' END, 't', 'x' || n, '31',
-		CASE WHEN n % 4 = 1 THEN 'queued' WHEN n % 8 = 0 THEN 'delivered' ELSE 'accepted' END, 1, 'DOP', '2026-11-15',
+		CASE WHEN n % 8 = 1 THEN 'queued' WHEN n % 8 = 5 THEN 'rejected' WHEN n % 8 = 0 THEN 'delivered' ELSE 'accepted' END, 1, 'DOP', '2026-11-15',
 		'', '', CASE n % 4 WHEN 2 THEN NULL ELSE 'e' || n END, NULL, '[]', 0, n * 1000000, $3
 	FROM (WITH RECURSIVE numbers (n) AS (SELECT cast($1 AS bigint) UNION ALL SELECT n + 1 FROM numbers WHERE n < $2) SELECT n FROM numbers) AS filled`
 
@@ -168,8 +169,11 @@ func TestAcceptedDocumentsAreFoundOneByOne(t *testing.T) {
 			if got, want := walk(12), []string{"d4", "d8", "d12"}; !slices.Equal(got, want) {
 				t.Errorf("found %q, want %q", got, want)
 			}
+			if next, err := tx.RejectedAfter(t.Context(), fiscal.Production, store.Position{At: time.Unix(5, 0), DocumentID: "d5"}, time.Unix(13, 0)); err != nil || next.DocumentID != "d13" {
+				t.Errorf("found the rejected %+v, %v; want d13", next, err)
+			}
 			for _, plan := range explained.Plans {
-				if engine == "sqlite" && (!strings.Contains(plan, "invoices_accepted") || strings.Contains(plan, "TEMP B-TREE")) {
+				if engine == "sqlite" && (!strings.Contains(plan, "invoices_accepted") && !strings.Contains(plan, "invoices_rejected") || strings.Contains(plan, "TEMP B-TREE")) {
 					t.Errorf("the plan does not follow the index:\n%s", plan)
 				}
 			}
@@ -179,13 +183,15 @@ func TestAcceptedDocumentsAreFoundOneByOne(t *testing.T) {
 			execute(t, tx, fillAccepted, 17, 20_000, []byte{})
 			explained.Reset()
 			for _, after := range []int64{0, 10_000, 19_990} {
-				_, err := tx.AcceptedAfter(t.Context(), fiscal.Production, store.Position{At: time.Unix(after, 0)}, noon)
-				if err != nil {
+				position := store.Position{At: time.Unix(after, 0)}
+				_, err := tx.AcceptedAfter(t.Context(), fiscal.Production, position, noon)
+				_, errRejected := tx.RejectedAfter(t.Context(), fiscal.Production, position, noon)
+				if err := errors.Join(err, errRejected); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if explained.Blocks > 30 {
-				t.Errorf("three questions read %d blocks", explained.Blocks)
+			if explained.Blocks > 60 {
+				t.Errorf("six questions read %d blocks", explained.Blocks)
 			}
 		})
 	}

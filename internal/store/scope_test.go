@@ -89,7 +89,7 @@ func unscopedFunctions() map[string]unscoped {
 		"reader.TaxpayerByRNC": {true, "third parties: they know only the RNC of the receiver"},
 
 		// Workers serve all taxpayers of an environment.
-		"reader.AcceptedAfter":       {true, "comparer: walks over the accepted documents of all taxpayers"},
+		"reader.documentAfter":       {true, "comparer: walks over the documents of all taxpayers"},
 		"reader.DifferentDocument":   {true, "comparer: finds the documents of all taxpayers with an open difference"},
 		"reader.DocumentsWithStatus": {true, "watcher: walks over the documents of all taxpayers that have no verdict"},
 		"Tx.Claim":                   {false, "worker: claims jobs of all taxpayers by their ids, and refuses those of another environment"},

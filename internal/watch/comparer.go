@@ -43,12 +43,16 @@ type ComparerOptions struct {
 	Pace wake.Pace
 	// Metrics, if set, is where the figures of the comparer are registered.
 	Metrics prometheus.Registerer
+	// AskAgain, if set, lets a worker ask the authority again about a rejected document
+	// that it shows as accepted.
+	AskAgain func(ctx context.Context, tx *store.Tx, scope store.Scope, documentID string) error
 }
 
-// A Comparer compares accepted documents with what the authority shows under their
-// numbers, slowly and for as long as the service runs. A difference raises an alarm: an
-// error in the log, a metric and a row that operators see. Nothing else changes: no
-// status, no evidence, no event.
+// A Comparer compares accepted and rejected documents with what the authority shows under
+// their numbers, slowly and for as long as the service runs. A difference raises an alarm:
+// an error in the log, a metric and a row that operators see. Nothing else changes: no
+// status, no evidence, no event. Only a rejected document that the authority shows as
+// accepted goes back to a worker, which finds out what is true.
 //
 // All nodes of an environment share one budget of questions and one position, which are
 // a row of the database. A node that compares holds the row.
@@ -64,6 +68,7 @@ type Comparer struct {
 	limit      wake.LogLimit
 	interval   time.Duration // between two questions of all nodes
 	metrics    *comparerMetrics
+	askAgain   func(ctx context.Context, tx *store.Tx, scope store.Scope, documentID string) error
 	warned     map[string]time.Time // by taxpayer: when the log last said that its documents cannot be compared
 }
 
@@ -72,10 +77,13 @@ func NewComparer(o ComparerOptions) (*Comparer, error) {
 	if o.Store == nil || o.Env == "" || o.Authority == nil || o.Lookups == nil || o.Identities == nil || o.Now == nil || o.Log == nil || o.PerMinute < 1 {
 		return nil, errors.New("watch: ComparerOptions are incomplete")
 	}
+	if o.AskAgain == nil {
+		o.AskAgain = func(context.Context, *store.Tx, store.Scope, string) error { return nil }
+	}
 	return &Comparer{
 		store: o.Store, env: o.Env, authority: o.Authority, lookups: o.Lookups, identities: o.Identities, now: o.Now, log: o.Log, pace: o.Pace,
 		interval: o.Pace.Of(time.Minute/time.Duration(o.PerMinute), 100*time.Millisecond), metrics: newComparerMetrics(o.Metrics),
-		warned: make(map[string]time.Time),
+		askAgain: o.AskAgain, warned: make(map[string]time.Time),
 	}, nil
 }
 
@@ -104,7 +112,7 @@ func (c *Comparer) run(ctx context.Context) {
 		err := c.Compare(ctx)
 		if err != nil && ctx.Err() == nil {
 			if c.limit.Allow("compare", c.now()) {
-				c.log.Warn("Cannot compare accepted documents with the tax authority. The comparison is tried again within a minute.", "error", err.Error())
+				c.log.Warn("Cannot compare documents with the tax authority. The comparison is tried again within a minute.", "error", err.Error())
 			}
 			pause = c.pace.Of(time.Minute, time.Second)
 		} else if err == nil {
@@ -152,7 +160,7 @@ func (c *Comparer) Compare(ctx context.Context) error {
 }
 
 // read reads the state of the comparison, and starts it on the first call. Documents
-// that were accepted before are older documents, which are compared again and again.
+// that were judged before are older documents, which are compared again and again.
 func (c *Comparer) read(ctx context.Context) (store.Comparison, error) {
 	state, err := c.store.Comparison(ctx, c.env)
 	if !errors.Is(err, store.ErrNotFound) {
@@ -209,8 +217,10 @@ func (c *Comparer) finish(ctx context.Context, holder string, r result) error {
 		if held, err = tx.FinishComparison(ctx, r.after, holder); err != nil || !held {
 			return err
 		}
-		found, ended, err = c.record(ctx, tx, r, now)
-		return err
+		if found, ended, err = c.record(ctx, tx, r, now); err != nil || len(r.differences) == 0 || accepted(r.document.Invoice.Status) {
+			return err
+		}
+		return c.askAgain(ctx, tx, r.document.Invoice.Scope, r.document.Invoice.DocumentID)
 	})
 	if err != nil || !held {
 		return err

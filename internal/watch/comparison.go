@@ -59,7 +59,7 @@ type task struct {
 // on the number of documents.
 func (c *Comparer) choose(ctx context.Context, state store.Comparison, now time.Time) (*task, error) {
 	due := now.Add(-c.pace.Scale(firstAfter))
-	next, err := c.acceptedAfter(ctx, state.First, due, now)
+	next, err := c.judgedAfter(ctx, state.First, due, now)
 	if err != nil {
 		return nil, err
 	}
@@ -89,26 +89,32 @@ func (c *Comparer) choose(ctx context.Context, state store.Comparison, now time.
 // begins again, but not more often than every againEvery.
 func (c *Comparer) chooseAgain(ctx context.Context, t *task, now time.Time) error {
 	s := &t.after
-	next, err := c.acceptedAfter(ctx, s.Again, s.AgainUntil, now)
+	next, err := c.judgedAfter(ctx, s.Again, s.AgainUntil, now)
 	if err == nil && next.DocumentID == "" && (now.Sub(s.AgainSince) >= c.pace.Scale(againEvery) || store.WrongClock(s.AgainSince, now)) {
 		s.AgainSince, s.AgainUntil = now, s.First.At
-		next, err = c.acceptedAfter(ctx, store.Position{}, s.AgainUntil, now)
+		next, err = c.judgedAfter(ctx, store.Position{}, s.AgainUntil, now)
 	}
 	t.documentID, s.Again = next.DocumentID, next
 	return err
 }
 
-// acceptedAfter returns the next accepted document; the zero position when there is
-// none.
-func (c *Comparer) acceptedAfter(ctx context.Context, after store.Position, until, now time.Time) (store.Position, error) {
+// judgedAfter returns the next accepted or rejected document; the zero position when there
+// is none.
+func (c *Comparer) judgedAfter(ctx context.Context, after store.Position, until, now time.Time) (next store.Position, err error) {
 	if oldest := c.oldest(now); after.At.Before(oldest) {
 		after = store.Position{At: oldest}
 	}
-	next, err := c.store.AcceptedAfter(ctx, c.env, after, until)
-	if errors.Is(err, store.ErrNotFound) {
-		return store.Position{}, nil
+	for _, find := range []func(context.Context, fiscal.Environment, store.Position, time.Time) (store.Position, error){c.store.AcceptedAfter, c.store.RejectedAfter} {
+		found, err := find(ctx, c.env, after, until)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return store.Position{}, err
+		case next.DocumentID == "" || found.Before(next):
+			next = found
+		}
 	}
-	return next, err
+	return next, nil
 }
 
 // oldest returns the age up to which documents are compared; the zero time in
@@ -127,7 +133,7 @@ func (c *Comparer) load(ctx context.Context, t *task, now time.Time) error {
 		return err
 	}
 	found := states[t.documentID]
-	if found == nil || found.Issued == nil || !accepted(found.Invoice.Status) {
+	if found == nil || found.Issued == nil || !accepted(found.Invoice.Status) && found.Invoice.Status != fiscal.Rejected {
 		return nil
 	}
 	t.document = found
@@ -224,7 +230,7 @@ func (c *Comparer) warnSkipped(t *task, cause error) {
 		clear(c.warned)
 	}
 	c.warned[taxpayer] = now
-	c.log.Warn("Accepted documents of a taxpayer cannot be compared with the tax authority. They are skipped, and compared again in a later round.",
+	c.log.Warn("Documents of a taxpayer cannot be compared with the tax authority. They are skipped, and compared again in a later round.",
 		"taxpayer_id", taxpayer, "document_id", t.documentID, "error", cause.Error())
 }
 

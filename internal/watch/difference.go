@@ -51,13 +51,21 @@ func (q *questions) about(ctx context.Context, issued store.Issued) (fiscal.Answ
 }
 
 // compare returns the differences between a document and the authority's answer about
-// its number. What the answer does not show is not compared.
+// its number. What the answer does not show is not compared. A rejected document differs
+// only when it is shown as accepted: the authority need not have it, and another document
+// may have its number.
 func compare(d store.DocumentState, a fiscal.Answer) []store.Difference {
 	var all []store.Difference
 	add := func(kind store.DifferenceKind, ours, theirs string) {
 		all = append(all, store.Difference{Scope: d.Invoice.Scope, DocumentID: d.Invoice.DocumentID, Kind: kind, Ours: ours, Theirs: theirs})
 	}
 	ours := string(d.Invoice.Status)
+	if !accepted(d.Invoice.Status) {
+		if a.Verdict.Accepted() && (a.SecurityCode == "" || a.SecurityCode == d.Issued.SecurityCode) {
+			add(store.DifferenceState, ours, a.Verdict.Word())
+		}
+		return all
+	}
 	if a.Verdict == fiscal.VerdictNotFound {
 		add(store.DifferenceNotFound, ours, "not_found")
 		return all
@@ -136,6 +144,10 @@ func (c *Comparer) raise(d store.Difference, encf string) {
 	words := []any{"document_id", d.DocumentID, "encf", encf, "taxpayer_id", d.TaxpayerID, "difference", d.Kind}
 	if d.Kind != store.DifferenceSecurityCode {
 		words = append(words, "ours", d.Ours, "theirs", d.Theirs)
+	}
+	if d.Ours == string(fiscal.Rejected) {
+		c.log.Error("The tax authority shows a rejected document as accepted. A worker asks again, and the document becomes accepted when it is ours. See `fiscalhub work show`, and check it with the taxpayer.", words...)
+		return
 	}
 	c.log.Error("The tax authority shows an accepted document differently. Nothing was changed. See `fiscalhub work show`, and ask the authority which document it has under the number.", words...)
 }
