@@ -106,11 +106,11 @@ func (p *Plan) signingTime(ctx context.Context) (time.Time, error) {
 // in this process, only during a contingency, and says so in the log. Otherwise the
 // document waits for the authority's first answer.
 func (p *Plan) signUnconfirmed(ctx context.Context, cause error) error {
-	last, err := p.store.Contingency(ctx, p.env)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	lasts, err := p.contingency(ctx)
+	if err != nil {
 		return err
 	}
-	if err == nil && last.EndedAt.IsZero() {
+	if lasts {
 		p.log.Warn("A document is signed during a contingency with a clock that the authority has not confirmed. Make sure that the clock of this machine is right.")
 		return nil
 	}

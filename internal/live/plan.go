@@ -107,6 +107,7 @@ type Plan struct {
 	facts  map[store.Scope]cacheEntry[pipeline.Facts]
 	ids    map[store.Scope]cacheEntry[*xmlsig.Identity]
 	trials map[store.Queue]time.Time // when a suspended job of a queue was last tried
+	held   map[string]bool           // number ranges that ended before their documents were sent
 }
 
 // cacheEntry is a value that was read a moment ago. Many documents of one taxpayer come
@@ -145,6 +146,7 @@ func New(o Options) (*Plan, error) {
 		facts:  make(map[store.Scope]cacheEntry[pipeline.Facts]),
 		ids:    make(map[store.Scope]cacheEntry[*xmlsig.Identity]),
 		trials: make(map[store.Queue]time.Time),
+		held:   make(map[string]bool),
 	}, nil
 }
 

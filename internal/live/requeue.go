@@ -16,7 +16,8 @@ import (
 // Resend sends the same stored bytes once more, although no worker would. It is
 // refused with ErrUndecidable unless a look-up by number has shown, after the last
 // attempt that may have arrived, that the authority does not have the document, or the
-// environment offers no look-up by number. The reason becomes part of the evidence.
+// environment offers no look-up by number, or the document is held because its number
+// range has ended. The reason becomes part of the evidence.
 func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, reason string) (store.Invoice, error) {
 	note, err := oneLine(reason)
 	if err != nil {
@@ -36,9 +37,13 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 		}
 		now := r.now()
 		learnt := report{issued: issued, findings: r.settled(evidence.NewTally(known))}
-		learnt.findings = append(learnt.findings, finding{Item: evidence.Item{Kind: evidence.Note, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}})
+		learnt.findings = append(learnt.findings, finding{Item: evidence.Item{Kind: evidence.Note, ENCF: issued.ENCF, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}})
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
-			if err := MayResend(before.Status, known); err != nil {
+			err := MayResend(before.Status, known)
+			if before.Status == fiscal.Queued {
+				_, err = mayBeHeld(ctx, tx, before, issued, fiscal.DateOf(now))
+			}
+			if err != nil {
 				return err
 			}
 			c.Next, c.After, c.Cause = stageSubmit, 0, "an operator sends it again: "+note

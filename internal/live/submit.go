@@ -49,6 +49,9 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 		p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason)
 		return pipeline.Step{}, &pipeline.LaterError{After: p.pace.Of(sendMax, time.Second), Reason: reason}
 	}
+	if err := p.holdEnded(ctx, w, issued, attempts); err != nil {
+		return pipeline.Step{}, err
+	}
 	if err := p.checkNodeClock(); err != nil {
 		return pipeline.Step{}, err
 	}
@@ -69,6 +72,9 @@ func (p *Plan) submit(ctx context.Context, w pipeline.Work) (pipeline.Step, erro
 	}
 	defer release()
 	if err := p.checkSignedAt(issued); err != nil {
+		return pipeline.Step{}, err
+	}
+	if err := p.holdEnded(ctx, w, issued, attempts); err != nil { // the waits were long enough for a new day
 		return pipeline.Step{}, err
 	}
 	attempt := store.Attempt{
@@ -136,7 +142,7 @@ func alteredBytes(issued store.Issued, attempts []store.Attempt) string {
 		return "the stored bytes are not those that were signed"
 	}
 	for _, a := range attempts {
-		if !bytes.Equal(a.Digest, issued.SentDigest) {
+		if !a.Replaced && !bytes.Equal(a.Digest, issued.SentDigest) {
 			return "other bytes were sent before"
 		}
 	}

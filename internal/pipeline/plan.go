@@ -148,6 +148,9 @@ type LaterError struct {
 	Rest     time.Duration
 	// Uncounted says that the attempt does not count, because nothing was tried.
 	Uncounted bool
+	// Held says that the stage does not go on by itself: a person must decide. It is tried
+	// again all the same, seldom.
+	Held bool
 }
 
 func (e *LaterError) Error() string { return e.Reason }

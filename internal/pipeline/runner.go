@@ -233,6 +233,9 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 			"attempt", job.Attempt, "retry_in", delay.String(), "error", failure.Error())
 	}
 	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
+	if later != nil && later.Held {
+		reason = store.HeldJob + reason
+	}
 	back := new(store.Batch)
 	if outSince.IsZero() {
 		back.RetryJob(job, p.now().Add(delay), reason)

@@ -186,7 +186,7 @@ func (r reader) HighestSent(ctx context.Context, env fiscal.Environment, rnc, fr
 	err := r.q.QueryRowContext(ctx, `
 		SELECT i.encf FROM issued i
 		WHERE i.environment = $1 AND i.rnc = $2 AND i.encf >= $3 AND i.encf <= $4
-			AND EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.document_id AND a.kind = 'submit')
+			AND EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.document_id AND a.kind = 'submit' AND NOT `+ofReplacedNumber+`)
 		ORDER BY i.encf DESC LIMIT 1`, env, rnc, from, to).Scan(&encf)
 	_, err = r.rowExists("find the highest sent number", err)
 	return encf, err
