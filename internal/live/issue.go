@@ -106,7 +106,7 @@ func (p *Plan) signingTime(ctx context.Context) (time.Time, error) {
 // in this process, only during a contingency, and says so in the log. Otherwise the
 // document waits for the authority's first answer.
 func (p *Plan) signUnconfirmed(ctx context.Context, cause error) error {
-	lasts, err := p.contingency(ctx)
+	lasts, err := pipeline.InContingency(ctx, p.store, p.env)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 	}
 	// A range that has not expired for the last signature has not for the others.
 	last := slices.MaxFunc(*batch, func(a, b *numberRequest) int { return a.signedAt.Compare(b.signedAt) })
-	numbers, problem, err := p.usableRange(ctx, ranges, fiscal.DateOf(last.signedAt))
+	numbers, problem, err := pipeline.NextRange(ctx, p.store, ranges, fiscal.DateOf(last.signedAt), !p.outSince().IsZero())
 	if err != nil {
 		return err
 	}
@@ -169,37 +169,6 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 		r.issued = signed[i].Issued // only read after success
 	}
 	return err
-}
-
-// usableRange returns the range that gives the next numbers, or what is wrong. While the
-// authority is out of reach it is the one that ends last: the documents wait, and a number
-// whose range has ended meanwhile is rejected.
-func (p *Plan) usableRange(ctx context.Context, ranges []store.NumberRange, day fiscal.Date) (store.NumberRange, string, error) {
-	first, problem := pipeline.UsableRange(ranges, day)
-	lasting, _ := pipeline.LastingRange(ranges, day)
-	if lasting.ID == first.ID {
-		return first, problem, nil
-	}
-	out := !p.outSince().IsZero()
-	if !out { // after a restart this node does not know it yet
-		var err error
-		if out, err = p.contingency(ctx); err != nil {
-			return first, problem, err
-		}
-	}
-	if out {
-		return lasting, "", nil
-	}
-	return first, "", nil
-}
-
-// contingency reports whether a contingency lasts.
-func (p *Plan) contingency(ctx context.Context) (bool, error) {
-	last, err := p.store.Contingency(ctx, p.env)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && last.EndedAt.IsZero(), err
 }
 
 // signAll signs a batch with consecutive numbers, in parallel. It returns a

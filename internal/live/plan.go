@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -99,6 +100,7 @@ type Plan struct {
 	authority  Authority
 	identities Identities
 	fence      *fence.Fence
+	guard      *decision.Guard
 	onPoint    func(name string) error
 	random     func(n int64) int64
 
@@ -107,7 +109,6 @@ type Plan struct {
 	facts  map[store.Scope]cacheEntry[pipeline.Facts]
 	ids    map[store.Scope]cacheEntry[*xmlsig.Identity]
 	trials map[store.Queue]time.Time // when a suspended job of a queue was last tried
-	held   map[string]bool           // number ranges that ended before their documents were sent
 }
 
 // cacheEntry is a value that was read a moment ago. Many documents of one taxpayer come
@@ -141,12 +142,11 @@ func New(o Options) (*Plan, error) {
 	}
 	return &Plan{
 		settler: settler{store: o.Store, now: o.Now, log: o.Log, pace: o.Pace, directory: newDirectory()},
-		env:     o.Env, authority: o.Authority, identities: o.Identities, fence: o.Fence, onPoint: o.Point, random: o.Random,
+		env:     o.Env, authority: o.Authority, identities: o.Identities, fence: o.Fence, guard: decision.NewGuard(o.Store, o.Log), onPoint: o.Point, random: o.Random,
 		queues: make(map[queueKey]*numberer),
 		facts:  make(map[store.Scope]cacheEntry[pipeline.Facts]),
 		ids:    make(map[store.Scope]cacheEntry[*xmlsig.Identity]),
 		trials: make(map[store.Queue]time.Time),
-		held:   make(map[string]bool),
 	}, nil
 }
 

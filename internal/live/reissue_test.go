@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -85,6 +87,10 @@ func (w yearEnv) waiting(documents int) (made []store.Invoice) {
 	w.clock.Set(time.Date(2027, 1, 1, 4, 0, 0, 0, time.UTC)) // midnight in Santo Domingo
 	w.down(false)
 	return made
+}
+
+func (w yearEnv) reissue(ctx context.Context, documentID, reason string) (store.Invoice, error) {
+	return decision.Reissue(ctx, w.store(), w.now(), w.scope, documentID, reason)
 }
 
 // number returns the number that a document has, and "" without one.
@@ -186,7 +192,7 @@ func TestADocumentThatMayHaveArrivedIsNotHeld(t *testing.T) {
 		inv := w.create(fiscal.FiscalCredit, 1000)
 		w.drive(0)
 		w.want(inv, "queued outcome_unknown")
-		if _, err := w.resolver().Reissue(t.Context(), w.scope, inv.DocumentID, "no"); !errors.Is(err, ErrUndecidable) {
+		if _, err := w.reissue(t.Context(), inv.DocumentID, "no"); !errors.Is(err, ErrUndecidable) {
 			t.Errorf("it took another number: %v", err)
 		}
 		w.drive(time.Hour)
@@ -201,12 +207,12 @@ func TestAHeldDocumentTakesANewNumber(t *testing.T) {
 		w := newYearEnv(t, address)
 		made := w.waiting(2)
 		inv, old := made[0], w.bytes(made[0])
-		if _, err := w.resolver().Reissue(t.Context(), w.scope, inv.DocumentID, " "); !errors.Is(err, ErrUndecidable) {
+		if _, err := w.reissue(t.Context(), inv.DocumentID, " "); !errors.Is(err, ErrUndecidable) {
 			t.Errorf("without a reason: %v", err)
 		}
 		ctx := audit.WithCaller(t.Context(), audit.Caller{Actor: "Ana"})
 		before := w.read(inv)
-		after, err := w.resolver().Reissue(ctx, w.scope, inv.DocumentID, "the year is over")
+		after, err := w.reissue(ctx, inv.DocumentID, "the year is over")
 		w.must(err)
 		if after.ENCF != "" || after.Status != fiscal.Queued || !cmp.Equal(after, w.read(inv)) || after.ID != before.ID || after.Revision != before.Revision {
 			t.Errorf("after: %+v", after)
@@ -219,7 +225,7 @@ func TestAHeldDocumentTakesANewNumber(t *testing.T) {
 		}
 		w.drive(2 * time.Hour)
 		w.want(inv, "queued queued") // it waits for a range
-		if _, err := w.resolver().Reissue(ctx, w.scope, inv.DocumentID, "again"); !errors.Is(err, ErrUndecidable) {
+		if _, err := w.reissue(ctx, inv.DocumentID, "again"); !errors.Is(err, ErrUndecidable) {
 			t.Errorf("a document without a number: %v", err)
 		}
 		w.addLater()
@@ -234,7 +240,7 @@ func TestAHeldDocumentTakesANewNumber(t *testing.T) {
 			t.Errorf("messages %q", got.Messages)
 		}
 		w.replaced(inv, old)
-		if _, err := w.resolver().Reissue(ctx, w.scope, inv.DocumentID, "again"); !errors.Is(err, ErrUndecidable) {
+		if _, err := w.reissue(ctx, inv.DocumentID, "again"); !errors.Is(err, ErrUndecidable) {
 			t.Errorf("an accepted document: %v", err)
 		}
 		w.want(made[1], "queued")
@@ -270,7 +276,7 @@ func (w yearEnv) replaced(inv store.Invoice, old string) {
 	}
 	entries, err := w.store().History(ctx, w.scope, inv.ID)
 	w.must(err)
-	if e := entries[1]; e.Kind != "reissued" || e.Detail != "the number E310000000001 is replaced: the year is over" {
+	if e := entries[1]; e.Kind != "reissued" || e.Detail != "number replaced: E310000000001: the year is over" {
 		w.t.Errorf("history: %+v", e)
 	}
 	if _, err := w.store().IssuedUnder(ctx, w.scope.Environment, issuerRNC, "E310000000001"); !errors.Is(err, store.ErrNotFound) {
@@ -285,10 +291,11 @@ func TestAnOperatorSendsAHeldDocumentAllTheSame(t *testing.T) {
 		made := w.waiting(2)
 		_, err := w.resolver().Resend(t.Context(), w.scope, made[0].DocumentID, "the authority has granted more time")
 		w.must(err)
-		w.rule(1, simulator.Reception, simulator.Action{Fault: "F01"}) // it does not arrive
+		w.rule(2, simulator.Reception, simulator.Action{Fault: "F09"}) // refused, with a new token too, before it is read
 		w.drive(2 * time.Hour)
 		w.want(made[0], "queued submitted rejected")
 		w.want(made[1], "queued")
+		wantPosts(2)(t, w.env, made[0])
 		if w.arrived("E310000000001") != 1 || w.arrived("E310000000002") != 0 {
 			t.Error("the authority did not get the document that was sent")
 		}
@@ -304,7 +311,7 @@ func TestReissueIsRefusedForOtherDocuments(t *testing.T) {
 			t.Helper()
 			job, jobErr := w.store().JobOf(t.Context(), w.scope, inv.DocumentID)
 			before := w.read(inv)
-			_, err := w.resolver().Reissue(t.Context(), w.scope, inv.DocumentID, "please")
+			_, err := w.reissue(t.Context(), inv.DocumentID, "please")
 			if !errors.Is(err, ErrUndecidable) || !strings.Contains(lang.ErrorText(err, lang.English), want) {
 				t.Errorf("%v, want %s", err, want)
 			}
@@ -324,7 +331,7 @@ func TestReissueIsRefusedForOtherDocuments(t *testing.T) {
 		w.down(false)
 		w.clock.Set(time.Date(2027, 1, 1, 4, 0, 0, 0, time.UTC))
 		refused(valid, "accepted")
-		if _, err := w.resolver().Reissue(t.Context(), w.scope, store.NewID(), "please"); !errors.Is(err, store.ErrNotFound) {
+		if _, err := w.reissue(t.Context(), store.NewID(), "please"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("no document: %v", err)
 		}
 		w.clean()
@@ -349,7 +356,7 @@ func TestReissueWhileTheDocumentIsBeingSent(t *testing.T) {
 				w.engine.Point = func(name string) error {
 					if name == point {
 						once.Do(func() {
-							_, refusal = w.resolver().Reissue(t.Context(), w.scope, inv.DocumentID, "no, another number")
+							_, refusal = w.reissue(t.Context(), inv.DocumentID, "no, another number")
 						})
 					}
 					return nil
@@ -394,7 +401,7 @@ func TestReissueRacesWithWorkers(t *testing.T) {
 		}
 		for _, inv := range made {
 			all.Go(func() {
-				if _, err := w.resolver().Reissue(t.Context(), w.scope, inv.DocumentID, "another number"); err != nil && !errors.Is(err, ErrUndecidable) {
+				if _, err := w.reissue(t.Context(), inv.DocumentID, "another number"); err != nil && !errors.Is(err, ErrUndecidable) {
 					t.Error(err)
 				}
 			})

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -19,7 +20,7 @@ import (
 // environment offers no look-up by number, or the document is held because its number
 // range has ended. The reason becomes part of the evidence.
 func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, reason string) (store.Invoice, error) {
-	note, err := oneLine(reason)
+	note, err := decision.Note(reason)
 	if err != nil {
 		return store.Invoice{}, err
 	}
@@ -41,7 +42,7 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
 			err := MayResend(before.Status, known)
 			if before.Status == fiscal.Queued {
-				_, err = mayBeHeld(ctx, tx, before, issued, fiscal.DateOf(now))
+				_, err = decision.Ended(ctx, tx, before, issued, now)
 			}
 			if err != nil {
 				return err
@@ -80,7 +81,7 @@ func MayResend(status fiscal.Status, known []evidence.Item) error {
 // the status is final. The reason becomes part of the evidence, or of the history when
 // the document has no number yet.
 func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, reason string) (store.Invoice, error) {
-	note, err := oneLine(reason)
+	note, err := decision.Note(reason)
 	if err != nil {
 		return store.Invoice{}, err
 	}

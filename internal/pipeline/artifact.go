@@ -169,9 +169,5 @@ func (p *Pipeline) contingent(ctx context.Context, inv store.Invoice) (bool, err
 	default:
 		return false, nil
 	}
-	last, err := p.store.Contingency(ctx, p.env)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && last.EndedAt.IsZero(), err
+	return InContingency(ctx, p.store, p.env)
 }

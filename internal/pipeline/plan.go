@@ -129,11 +129,7 @@ func (c Change) Apply(rows *store.Batch, before store.Invoice, notifies bool, no
 // NextUpdate returns the instant of a change that follows one at before.
 // Integrators see milliseconds, and no two changes of an invoice show the same.
 func NextUpdate(before, now time.Time) time.Time {
-	now = now.UTC().Truncate(time.Millisecond)
-	if next := before.Add(time.Millisecond); now.Before(next) {
-		return next
-	}
-	return now
+	return store.Invoice{UpdatedAt: before}.NextUpdate(now)
 }
 
 // LaterError says that a stage cannot be done now although nothing failed: what

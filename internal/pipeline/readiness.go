@@ -119,16 +119,3 @@ func UsableRange(ranges []store.NumberRange, day fiscal.Date) (store.NumberRange
 	}
 	return store.NumberRange{}, problem
 }
-
-// LastingRange is UsableRange for documents that may wait long before they are sent: of
-// the ranges whose numbers may be used it returns the one that ends last.
-func LastingRange(ranges []store.NumberRange, day fiscal.Date) (store.NumberRange, string) {
-	last, problem := UsableRange(ranges, day)
-	for _, r := range ranges {
-		later := !last.Expires.IsZero() && (r.Expires.IsZero() || last.Expires.Before(r.Expires))
-		if _, unusable := UsableRange([]store.NumberRange{r}, day); unusable == "" && later {
-			last = r
-		}
-	}
-	return last, problem
-}
