@@ -37,7 +37,7 @@ type Attempt struct {
 
 // ofReplacedNumber selects the attempts a that sent a document under a number that was
 // replaced since.
-const ofReplacedNumber = `EXISTS (SELECT 1 FROM reissued r WHERE r.document_id = a.document_id AND r.sent_sha256 = a.sha256)`
+const ofReplacedNumber = `EXISTS (SELECT 1 FROM issued r WHERE r.former_document_id = a.document_id AND r.sent_sha256 = a.sha256)`
 
 // Attempts lists the attempts to send a document, the first one first.
 func (r reader) Attempts(ctx context.Context, scope Scope, documentID string) ([]Attempt, error) {

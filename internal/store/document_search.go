@@ -136,9 +136,7 @@ func (r reader) DocumentsByValue(ctx context.Context, within Within, value strin
 			AND i.environment = $1 AND i.taxpayer_id = k.taxpayer_id AND i.id = k.object_id` + and + fewHits}
 	if fiscal.IsENCF(value) {
 		texts = append(texts, `
-		SELECT n.document_id FROM taxpayers t CROSS JOIN issued n
-		WHERE n.environment = $1 AND n.rnc = t.rnc AND n.encf = $2 AND n.taxpayer_id = t.id`+and+fewHits, `
-		SELECT n.document_id FROM taxpayers t CROSS JOIN reissued n
+		SELECT coalesce(n.former_document_id, n.document_id) FROM taxpayers t CROSS JOIN issued n
 		WHERE n.environment = $1 AND n.rnc = t.rnc AND n.encf = $2 AND n.taxpayer_id = t.id`+and+fewHits)
 	}
 	for _, text := range texts {

@@ -111,7 +111,7 @@ func TestTheServiceCannotChangeWhatIsAppendOnly(t *testing.T) {
 	service := as(t, address, storetest.Service)
 	fixed := map[string][]string{ // table: rights that the service does not have
 		"history": {"UPDATE", "DELETE"}, "idempotency": {"UPDATE", "DELETE"}, "evidence": {"UPDATE", "DELETE"}, "pages": {"UPDATE", "DELETE"}, "receipts": {"UPDATE", "DELETE"},
-		"burned": {"UPDATE", "DELETE"}, "audit_entries": {"UPDATE", "DELETE"}, "audit_checkpoints": {"UPDATE", "DELETE"}, "reissued": {"UPDATE", "DELETE"},
+		"burned": {"UPDATE", "DELETE"}, "audit_entries": {"UPDATE", "DELETE"}, "audit_checkpoints": {"UPDATE", "DELETE"},
 		"attempts": {"DELETE"}, "issued": {"DELETE"}, "notices": {"DELETE"},
 		"schema_versions": {"INSERT", "UPDATE", "DELETE"}, "schema_migrations": {"INSERT", "UPDATE", "DELETE"}, "database_identity": {"INSERT", "UPDATE", "DELETE"},
 	}

@@ -3,13 +3,10 @@ package store_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -80,8 +77,8 @@ func TestAReplacedNumberIsKeptAndNeverIssuedAgain(t *testing.T) {
 	})
 }
 
-// What was signed stays as it was, and no row of issued disappears unless it is kept.
-func TestReplacedNumbersAreAppendOnly(t *testing.T) {
+// What was signed stays as it was, and a number is replaced once.
+func TestAReplacedNumberNeverChanges(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		ctx, numbers := t.Context(), addNumberRange(t, s)
@@ -90,37 +87,17 @@ func TestReplacedNumbersAreAppendOnly(t *testing.T) {
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return tx.ReplaceNumber(ctx, store.ReplacedNumber{Issued: old, Reason: "r", By: "ana", At: noon})
 		})
-		const columns = `environment, rnc, encf, taxpayer_id, document_id, sequence_id, certificate, security_code, buyer_rnc, signed_at, created_at, xml_sha256, sent_sha256`
 		for _, statement := range []string{
-			`UPDATE reissued SET reason = 'x'`, `DELETE FROM reissued`, `DELETE FROM issued`,
-			`INSERT INTO reissued (` + columns + `, xml, reason, replaced_by, replaced_at) SELECT ` + columns + `, xml_sha256, '', '', 0 FROM issued`,
-			`INSERT INTO reissued (` + columns + `, xml, reason, replaced_by, replaced_at) SELECT environment, rnc, 'E320000000009', taxpayer_id, document_id, sequence_id, certificate, security_code, buyer_rnc, signed_at, created_at, xml_sha256, sent_sha256, xml, '', '', 0 FROM issued`,
+			`DELETE FROM issued`, `UPDATE issued SET replaced_reason = 'x'`, `UPDATE issued SET document_id = 'x' WHERE former_document_id IS NULL`,
+			`UPDATE issued SET former_document_id = NULL WHERE former_document_id IS NOT NULL`,
+			`UPDATE issued SET document_id = former_document_id, former_document_id = NULL WHERE former_document_id IS NOT NULL`,
+			`UPDATE issued SET document_id = 'x', former_document_id = document_id WHERE former_document_id IS NOT NULL`,
+			`UPDATE issued SET document_id = 'x', former_document_id = 'y' WHERE former_document_id IS NULL`,
+			`UPDATE issued SET document_id = 'x', former_document_id = document_id, xml = xml_sha256 WHERE former_document_id IS NULL`,
 		} {
 			if err := s.Update(ctx, func(tx *store.Tx) error { return tx.Exec(ctx, statement) }); err == nil {
 				t.Errorf("allowed: %s", statement)
 			}
 		}
 	})
-}
-
-// The service may not delete rows of issued, and replaces a number all the same.
-func TestTheServiceReplacesANumber(t *testing.T) {
-	t.Parallel()
-	address := storetest.Address(t, "postgres")
-	owner := storetest.Open(t, address, func() time.Time { return noon })
-	old := addIssued(t, owner, addNumberRange(t, owner), "E320000000001")
-	s, err := store.Open(t.Context(), storetest.As(address, storetest.Service), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler), NoMigrate: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	err = s.Update(t.Context(), func(tx *store.Tx) error {
-		return tx.ReplaceNumber(t.Context(), store.ReplacedNumber{Issued: old, Reason: "r", By: "ana", At: noon})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.IssuedUnder(t.Context(), fiscal.Production, old.RNC, old.ENCF); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the number is still issued: %v", err)
-	}
 }
