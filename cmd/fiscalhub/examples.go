@@ -58,6 +58,7 @@ func examples() map[string][]string {
 		"work show":      {"fiscalhub work show DOCUMENT"},
 		"work resolve":   {"fiscalhub work resolve DOCUMENT --as accepted --evidence 'the portal shows it as accepted, ticket 4711'"},
 		"work resend":    {"fiscalhub work resend DOCUMENT --reason 'the authority has lost it, ticket 4711'"},
+		"work reissue":   {"fiscalhub work reissue DOCUMENT --reason 'signed on 31 December, and the authority was down until January'"},
 		"work requeue":   {"fiscalhub work requeue DOCUMENT --reason 'the certificate was replaced'"},
 		"reconcile":      {"fiscalhub reconcile --taxpayer ID --environment production --trust roots.pem"},
 		"webhook create": {"fiscalhub webhook create --taxpayer ID --environment production --url https://erp.example/hooks --event '*'"},

@@ -153,6 +153,13 @@ func everythingThatHappened(t *terminal, s *store.Store, inv store.Invoice) ([]h
 	if err == nil {
 		add(issued.CreatedAt, historyEventView{Kind: "issued", Detail: issued.ENCF + ", security code " + issued.SecurityCode})
 	}
+	replaced, err := s.ReplacedNumbers(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range replaced {
+		add(n.CreatedAt, historyEventView{Kind: "issued", Detail: n.ENCF + ", security code " + n.SecurityCode})
+	}
 	for _, a := range attempts {
 		class := string(a.Class)
 		if class == "" {

@@ -70,6 +70,7 @@ func labels() []lang.Message {
 		lang.Messagef("range", "rango"),
 		lang.Messagef("reason", "motivo"),
 		lang.Messagef("request id", "id de la solicitud"),
+		lang.Messagef("replaced", "sustituido"),
 		lang.Messagef("response", "respuesta"),
 		lang.Messagef("rewrapped", "reencriptados"),
 		lang.Literal("RNC"),

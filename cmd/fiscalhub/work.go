@@ -14,7 +14,8 @@ type workCmd struct {
 	List    workListCmd    `cmd:"" help:"List the documents that are not final, that still have a job, or that the tax authority shows differently."`
 	Show    workShowCmd    `cmd:"" help:"Show one document with its attempts, its evidence and its job."`
 	Resolve workResolveCmd `cmd:"" help:"Record an operator's decision about a document that was sent."`
-	Resend  workResendCmd  `cmd:"" help:"Send the same bytes again, after look-ups have shown that the authority does not have them."`
+	Resend  workResendCmd  `cmd:"" help:"Send the same bytes again, after look-ups have shown that the authority does not have them, or although the number range has ended."`
+	Reissue workReissueCmd `cmd:"" help:"Give a document a new number that is held because its number range has ended."`
 	Requeue workRequeueCmd `cmd:"" help:"Give a document without a job a new one, so that a worker continues with it."`
 }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -42,6 +43,20 @@ func (c workResendCmd) Run(t *terminal) error {
 	})
 }
 
+type workReissueCmd struct {
+	ID     string `arg:"" help:"Id of the fiscal document, or of its invoice."`
+	Reason string `required:"" help:"Why the document takes a new number, at most 1000 characters. It stays in the history." placeholder:"TEXT"`
+}
+
+// Run takes the number away from a document. A server then gives it a new one.
+func (c workReissueCmd) Run(t *terminal) error {
+	return t.withStore(func(s *store.Store) error {
+		return t.changeDocumentIn(s, c.ID, func(inv store.Invoice) (store.Invoice, error) {
+			return decision.Reissue(t.ctx, s, s.Now(), inv.Scope, inv.DocumentID, c.Reason)
+		})
+	})
+}
+
 type workRequeueCmd struct {
 	ID     string `arg:"" help:"Id of the fiscal document, or of its invoice."`
 	Reason string `required:"" help:"Why a worker continues with the document, at most 1000 characters. It stays in the history." placeholder:"TEXT"`
@@ -57,23 +72,30 @@ func (c workRequeueCmd) Run(t *terminal) error {
 // changeDocument finds a document, changes it, and answers what it is then.
 func (t *terminal) changeDocument(id string, change func(*live.Resolver, store.Invoice) (store.Invoice, error)) error {
 	return t.withStore(func(s *store.Store) error {
-		inv, err := findDocument(t, s, id)
-		if err != nil {
-			return err
-		}
-		if inv, err = change(live.NewResolver(s, s.Now, t.log(slog.LevelWarn)), inv); err != nil {
-			return err
-		}
-		v, err := newWorkShow(t, s, inv)
-		if err != nil {
-			return err
-		}
-		return t.answer(v, func(w io.Writer) {
-			line(w, "document", v.Document.ID)
-			line(w, "status", string(v.Document.Status))
-			if v.Job != nil {
-				line(w, "next", v.Job.Stage)
-			}
+		return t.changeDocumentIn(s, id, func(inv store.Invoice) (store.Invoice, error) {
+			return change(live.NewResolver(s, s.Now, t.log(slog.LevelWarn)), inv)
 		})
+	})
+}
+
+// changeDocumentIn is changeDocument in an open store.
+func (t *terminal) changeDocumentIn(s *store.Store, id string, change func(store.Invoice) (store.Invoice, error)) error {
+	inv, err := findDocument(t, s, id)
+	if err != nil {
+		return err
+	}
+	if inv, err = change(inv); err != nil {
+		return err
+	}
+	v, err := newWorkShow(t, s, inv)
+	if err != nil {
+		return err
+	}
+	return t.answer(v, func(w io.Writer) {
+		line(w, "document", v.Document.ID)
+		line(w, "status", string(v.Document.Status))
+		if v.Job != nil {
+			line(w, "next", v.Job.Stage)
+		}
 	})
 }

@@ -33,6 +33,9 @@ func (c workShowCmd) Run(t *terminal) error {
 func (v workShowView) print(w io.Writer) {
 	in := func(m lang.Message) string { return m.In(languageOfWriter(w)) }
 	v.Document.print(w)
+	for _, n := range v.Replaced {
+		line(w, "replaced", n.ReplacedAt, n.ENCF, in(lang.Messagef("security code %s: %s (by %s)", "código de seguridad %s: %s (por %s)", n.SecurityCode, n.Reason, n.By)))
+	}
 	for _, a := range v.Attempts {
 		class := textOf(a.Class)
 		if class == "" {

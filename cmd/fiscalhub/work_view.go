@@ -24,6 +24,26 @@ type workShowView struct {
 	Differences []differenceView `json:"differences,omitempty"`
 	// Unconfirmed are commercial responses whose signer is not known to act for the buyer.
 	Unconfirmed []responseView `json:"unconfirmed_responses,omitempty"`
+	// Replaced are the numbers that the document had before. Most documents had none.
+	Replaced []replacedView `json:"replaced_numbers,omitempty"`
+}
+
+// replacedView is a number that a document had before, in JSON.
+type replacedView struct {
+	ENCF         string `json:"encf"`
+	SecurityCode string `json:"security_code"`
+	SHA256       string `json:"sha256"` // of what was signed with it
+	SignedAt     string `json:"signed_at"`
+	ReplacedAt   string `json:"replaced_at"`
+	Reason       string `json:"reason"`
+	By           string `json:"by"`
+}
+
+func newReplacedView(n store.ReplacedNumber) replacedView {
+	return replacedView{
+		ENCF: n.ENCF, SecurityCode: n.SecurityCode, SHA256: hex.EncodeToString(n.XMLDigest), SignedAt: formatTime(n.SignedAt),
+		ReplacedAt: formatTime(n.At), Reason: n.Reason, By: n.By,
+	}
 }
 
 // differenceView is a difference between a document and what the tax authority
@@ -150,6 +170,11 @@ func newWorkShow(t *terminal, s *store.Store, inv store.Invoice) (v workShowView
 		return v, err
 	}
 	v.Unconfirmed = mapEach(unconfirmed, newResponseView)
+	replaced, err := s.ReplacedNumbers(t.ctx, inv.Scope, inv.DocumentID)
+	if err != nil {
+		return v, err
+	}
+	v.Replaced = mapEach(replaced, newReplacedView)
 	if signed { // a document without a number has no evidence
 		v.Outcome = newDocumentResult(evidence.Fold(known))
 	}

@@ -173,6 +173,11 @@ func (x *request) warn(a *advice, f documentFacts) {
 		a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.no_job")})
 		a.Steps = append(a.Steps, x.text("advice.no_job_do"))
 	}
+	if f.Job != nil && f.Job.Held() {
+		a.Tone, a.Title, a.Steps = warn, x.text("advice.held.title"), []string{x.text("advice.held.do")}
+		a.Reasons = []reason{{Meaning: x.translated(f.Job.LastError)}}
+		return
+	}
 	if f.Job != nil && f.Job.LastError != "" && !f.Invoice.Status.Final() && f.Invoice.Status == fiscal.Queued {
 		a.Reasons = append(a.Reasons, reason{Meaning: x.text("advice.waits"), Detail: x.translated(f.Job.LastError)})
 	}
@@ -199,6 +204,10 @@ func (x *request) translated(cause string) string {
 		case strings.HasSuffix(english, ".") && strings.HasPrefix(cause, english+" "): // the authority's words follow
 			return x.text(key) + cause[len(english):]
 		}
+	}
+	if rest, ok := strings.CutPrefix(cause, store.HeldJob+"the number range ended on "); ok {
+		day, _, _ := strings.Cut(rest, ",")
+		return x.text("cause.held", day)
 	}
 	code, rest, _ := strings.Cut(cause, ": ")
 	if code == "dgii" {
@@ -244,6 +253,7 @@ func knownCauses() map[string]string {
 		"the rules of this release refuse the request; no number was taken":                     "cause.rules",
 		"the authority does not have the document; the same bytes are sent again":               "cause.again",
 		"an operator sends it again: ":                                                          "cause.resent",
+		"number replaced: ":                                                                     "cause.replaced",
 		"decided by an operator: ":                                                              "cause.decided",
 		"The authority holds another document under our number. The number range is fenced.":    "cause.foreign",
 		"The authority says that the number was used, and no attempt of ours can have used it.": "cause.used",

@@ -65,6 +65,9 @@ func (x *request) progress(f documentFacts) progressView {
 	if f.Issued != nil {
 		all = append(all, x.issuedEntry(*f.Issued))
 	}
+	for _, n := range f.Replaced {
+		all = append(all, x.issuedEntry(n.Issued))
+	}
 	for _, a := range f.Attempts {
 		all = append(all, x.attemptEntry(a))
 	}
@@ -105,6 +108,8 @@ func (x *request) historyEntry(h store.HistoryEntry) []timelineEntry {
 		}
 	case "status_changed":
 		e.Title, e.Status = x.text("timeline.status"), h.Status
+	case "reissued":
+		e.Title, e.Tone = x.text("timeline.reissued"), warn
 	case "requeued":
 		e.Title, e.Tone = x.text("timeline.requeued"), neutral
 	case "commercial_response", "commercial_response_unconfirmed":

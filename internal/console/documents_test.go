@@ -507,3 +507,57 @@ func TestShortDurations(t *testing.T) {
 		t.Errorf("amounts: %s", got)
 	}
 }
+
+// A document whose number range ended before it was sent is held. An operator gives it a
+// new number in the console.
+func TestAnOperatorGivesAHeldDocumentANewNumber(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "sqlite")
+	w := newLiveEnv(t, address)
+	_, err := w.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.Reception}, Action: simulator.Action{Fault: "F09"}, Count: 4})
+	w.must(err)
+	inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
+	w.drive(0)
+	today := fiscal.DateOf(w.clock.Now()).String()
+	_, err = storetest.OpenSQL(t, address).ExecContext(t.Context(), `UPDATE sequences SET expires = $1, last_number = 100 WHERE ecf_type = '31'`, today)
+	w.must(err)
+	w.clock.Advance(24 * time.Hour)
+	w.drive(time.Minute)
+	later, err := fiscal.ParseDate(w.clock.Now().AddDate(0, 6, 0).Format(time.DateOnly))
+	w.must(err)
+	w.must(w.store.Update(t.Context(), func(tx *store.Tx) error {
+		return tx.AddNumberRange(t.Context(), store.NumberRange{
+			Scope: w.scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 101, Last: 200, Next: 101, Expires: later, CreatedAt: w.clock.Now(),
+		})
+	}))
+	w.must(w.sim.UpdateTaxpayer(liveRNC, func(t *simulator.Taxpayer) error {
+		t.Ranges = []simulator.Range{{Type: "31", From: 101, To: 200, Expires: later.String()}}
+		return nil
+	}))
+	page := documentAddress(inv.DocumentID)
+	operator, u := w.signedIn(store.RoleOperator)
+	why := "La secuencia venció el " + today
+	operator.get(workAddress).want(t, inv.ExternalID, "Retenido: ábralo y decida qué hacer.", why)
+	operator.get(page).want(t, "Retenido: su secuencia venció antes del envío.", why, "Tomar una secuencia nueva", "Enviarlo de todos modos")
+	w.must(w.people.SetPreferences(t.Context(), u.ID, "en", ""))
+	operator.get(page).want(t, "Held: its number range ended before it was sent.", "The number range ended on "+today, "Take a new number")
+	operator.get(workAddress).want(t, "Held: open it and decide what to do.")
+	w.must(w.people.SetPreferences(t.Context(), u.ID, "es", ""))
+	if got := operator.post(page+"/resend", "number", "new", "reason", ""); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("without a reason: %d", got.StatusCode)
+	}
+	if got := operator.post(page+"/resend", "number", "new", "reason", "venció el rango"); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("reissue answered %d", got.StatusCode)
+	}
+	w.drive(time.Hour)
+	if got := w.read(inv); got.Status != fiscal.Accepted || got.ENCF != "E310000000101" {
+		t.Errorf("the document is %s, with the number %s", got.Status, got.ENCF)
+	}
+	operator.get(page).want(t, "E310000000101", "El e-NCF E310000000001 fue sustituido", "Un operador le dio una secuencia nueva", "Se sustituyó la secuencia E310000000001: venció el rango")
+	if found, err := w.store.DocumentsByValue(t.Context(), store.Within{Environment: w.scope.Environment, All: true}, "E310000000001"); err != nil || len(found) != 1 {
+		t.Errorf("the old number finds %v, %v", found, err)
+	}
+	if got := operator.post(page+"/resend", "number", "new", "reason", "otra vez"); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("an accepted document took another number: %d", got.StatusCode)
+	}
+}

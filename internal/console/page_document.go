@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -200,6 +201,9 @@ func (x *request) decisions(facts documentFacts, resolve, resend *form) (decide,
 	if len(verdicts) > 0 {
 		decide = &decisionForm{Form: resolve, Options: verdicts}
 	}
+	if facts.Job != nil && facts.Job.Held() {
+		return decide, &decisionForm{Form: resend, Options: []option{{newNumber, x.text("decision.new_number")}, {sameNumber, x.text("decision.same_number")}}}
+	}
 	if inv.Status == fiscal.OutcomeUnknown || inv.Status == fiscal.Submitted || inv.Status == fiscal.Processing {
 		again = &decisionForm{Form: resend}
 		if liveplan.MayResend(inv.Status, facts.Evidence) != nil {
@@ -243,7 +247,14 @@ func (c *Console) resolveDocument(x *request) error {
 	return x.done(documentAddress(inv.DocumentID), "document.resolved")
 }
 
-// resendDocument lets a worker send the same bytes once more.
+// What an operator can do with a document that is held because its number range has ended.
+const (
+	newNumber  = "new"
+	sameNumber = "same"
+)
+
+// resendDocument lets a worker send the same bytes once more. A document that is held takes
+// a new number instead, if the operator wants it.
 func (c *Console) resendDocument(x *request) error {
 	inv, err := x.document()
 	if err != nil {
@@ -253,8 +264,14 @@ func (c *Console) resendDocument(x *request) error {
 	if f.Value("reason") == "" {
 		f.fail("reason", x.text("document.wrong_reason"))
 	}
-	err = x.decide(f, "reason", func() error {
-		_, err := c.resolver.Resend(x.Context(), inv.Scope, inv.DocumentID, f.Value("reason"))
+	done := "document.resent"
+	err = x.decide(f, "reason", func() (err error) {
+		if f.Value("number") == newNumber {
+			done = "document.reissued"
+			_, err = decision.Reissue(x.Context(), c.store, c.now(), inv.Scope, inv.DocumentID, f.Value("reason"))
+		} else {
+			_, err = c.resolver.Resend(x.Context(), inv.Scope, inv.DocumentID, f.Value("reason"))
+		}
 		return err
 	})
 	switch {
@@ -263,7 +280,7 @@ func (c *Console) resendDocument(x *request) error {
 	case !f.ok():
 		return x.renderDocument(http.StatusUnprocessableEntity, nil, f)
 	}
-	return x.done(documentAddress(inv.DocumentID), "document.resent")
+	return x.done(documentAddress(inv.DocumentID), done)
 }
 
 // decide makes a decision when the form has no error. A refusal by the rules of decisions
@@ -292,8 +309,9 @@ type documentFacts struct {
 	Attempts    []store.Attempt
 	Responses   []store.UnconfirmedResponse
 	Differences []store.Difference
-	Reissue     reissue    // whether the sale may be issued again
-	Job         *store.Job // nil: no worker continues with the document
+	Replaced    []store.ReplacedNumber // numbers that the document had before
+	Reissue     reissue                // whether the sale may be issued again
+	Job         *store.Job             // nil: no worker continues with the document
 	Deliveries  []deliveryView
 }
 
@@ -321,6 +339,9 @@ func (x *request) documentFacts(inv store.Invoice) (f documentFacts, err error) 
 		return f, err
 	}
 	if f.Differences, err = s.DifferencesOf(ctx, inv.Scope, inv.DocumentID); err != nil {
+		return f, err
+	}
+	if f.Replaced, err = s.ReplacedNumbers(ctx, inv.Scope, inv.DocumentID); err != nil {
 		return f, err
 	}
 	job, err := s.JobOf(ctx, inv.Scope, inv.DocumentID)

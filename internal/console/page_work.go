@@ -184,6 +184,9 @@ func (x *request) workRow(item store.WorkItem, taxpayer string, last store.Conti
 	}
 	r.Running, r.Suspended = item.Job.LeaseUntil.After(now), item.Job.Suspended
 	r.Cause = x.translated(item.Job.LastError)
+	if item.Job.Held() {
+		r.Why = x.text("work.why_held")
+	}
 	if r.Suspended {
 		r.Why = x.text("work.why_suspended")
 	}

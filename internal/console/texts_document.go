@@ -88,11 +88,19 @@ func documentTexts() texts {
 		"document.resend_do":       {"Enviar otra vez", "Send again"},
 		"document.resend_confirm":  {"¿Enviar el comprobante otra vez?", "Send the document again?"},
 		"document.wrong_verdict":   {"Elija aceptado, aceptado condicional o rechazado.", "Choose accepted, conditionally accepted or rejected."},
+		"document.held":            {"Retenido: la secuencia venció", "Held: the number range has ended"},
+		"document.held_lead":       {"La DGII rechazaría esta secuencia y todavía no tiene nada de este comprobante. Lo habitual es que tome una secuencia nueva: es el mismo comprobante, se firma otra vez y se envía; la secuencia anterior queda descartada para siempre. Si el comprador tiene una página con la secuencia anterior, entréguele la nueva.", "The authority would reject this number, and it has nothing of this document yet. Usually the document takes a new number: it is the same document, it is signed again and sent; the old number is given up for ever. If the buyer has a page with the old number, hand out the new one."},
+		"document.held_number":     {"Qué hacer", "What to do"},
+		"document.held_do":         {"Continuar", "Continue"},
+		"document.held_confirm":    {"¿Continuar? No se puede deshacer.", "Continue? It cannot be undone."},
+		"decision.new_number":      {"Tomar una secuencia nueva", "Take a new number"},
+		"decision.same_number":     {"Enviarlo de todos modos con la misma secuencia", "Send it all the same, with the same number"},
 		"document.wrong_evidence":  {"Escriba en qué se basa la decisión.", "Enter what the decision is based on."},
 		"document.wrong_reason":    {"Escriba por qué se envía otra vez.", "Enter why it is sent again."},
 		"document.refused":         {"No se cambió nada. %s", "Nothing was changed. %s"},
 		"document.changed":         {"Otro proceso cambió el comprobante en este momento. Revise su estado y envíe el formulario otra vez.", "Another process changed the document at this moment. Check its status and send the form again."},
 		"done.document.resolved":   {"La decisión quedó guardada con su nombre.", "The decision is recorded with your name."},
+		"done.document.reissued":   {"El comprobante toma una secuencia nueva, se firma y se envía.", "The document takes a new number, is signed and sent."},
 		"done.document.resent":     {"El servicio envía el comprobante otra vez.", "The service sends the document again."},
 
 		"decision.accepted_conditional":    {"Aceptado condicional por la DGII", "Accepted conditionally by the authority"},
@@ -166,6 +174,8 @@ func documentTexts() texts {
 		"advice.difference":                 {"Compare el comprobante con lo que muestra la DGII y consulte a la DGII si no coincide.", "Compare the document with what the authority shows, and ask the authority if it differs."},
 		"advice.no_job":                     {"Ningún proceso continúa con este comprobante.", "No worker continues with this document."},
 		"advice.no_job_do":                  {"Un operador lo pone de nuevo en trabajo: fiscalhub work requeue.", "An operator puts it back to work: fiscalhub work requeue."},
+		"advice.held.title":                 {"Retenido: su secuencia venció antes del envío. Decida qué hacer.", "Held: its number range ended before it was sent. Decide what to do."},
+		"advice.held.do":                    {"Un operador le da aquí una secuencia nueva, o lo envía de todos modos. No emita la venta otra vez.", "An operator gives it a new number here, or sends it all the same. Do not issue the sale again."},
 		"advice.waits":                      {"El último intento no pudo continuar:", "The last attempt could not continue:"},
 	}
 }

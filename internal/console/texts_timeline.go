@@ -5,6 +5,7 @@ func timelineTexts() texts {
 	return texts{
 		"timeline.created":         {"Solicitud recibida", "Request received"},
 		"timeline.status":          {"Nuevo estado", "New status"},
+		"timeline.reissued":        {"Un operador le dio una secuencia nueva", "An operator gave it a new number"},
 		"timeline.requeued":        {"Un operador lo puso de nuevo en trabajo", "An operator put it back to work"},
 		"timeline.issued":          {"Secuencia %s asignada y comprobante firmado", "Number %s taken and document signed"},
 		"timeline.signed_at":       {"Firmado", "Signed"},
@@ -78,6 +79,8 @@ func timelineTexts() texts {
 		"cause.lost_attempt":  {"La base de datos pudo perder el registro de este envío.", "The database may have lost the record of this attempt."},
 		"cause.worker_ended":  {"El proceso terminó antes de recibir la respuesta.", "The worker ended before the answer."},
 		"cause.exhausted":     {"La secuencia de e-NCF se agotó: agregue otra.", "The number range is exhausted: add another one."},
+		"cause.held":          {"La secuencia venció el %s y la DGII la rechazaría. Un operador le da una secuencia nueva, o lo envía de todos modos.", "The number range ended on %s, and the authority would reject the number. An operator gives the document a new one, or sends it all the same."},
+		"cause.replaced":      {"Se sustituyó la secuencia %s", "The number was replaced: %s"},
 		"cause.no_lookup":     {"En este ambiente no se puede consultar por número.", "This environment has no look-up by number."},
 
 		"cause.clock_unconfirmed":   {"La DGII todavía no confirmó la hora de este servidor: %s", "The authority has not confirmed the clock of this machine yet: %s"},

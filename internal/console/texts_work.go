@@ -32,6 +32,7 @@ func workTexts() texts {
 		"work.why_deliver":   {"Aceptado; espera la entrega al comprador.", "Accepted; waits for the delivery to the buyer."},
 		"work.why_other":     {"El servicio continúa a la hora indicada.", "The service continues at the time shown."},
 		"work.why_none":      {"Ningún proceso continúa con él. Un operador puede ponerlo de nuevo en cola.", "No worker continues with it. An operator can put it back to work."},
+		"work.why_held":      {"Retenido: ábralo y decida qué hacer.", "Held: open it and decide what to do."},
 		"work.why_suspended": {"La DGII no responde; se envía automáticamente cuando vuelva.", "The tax authority does not answer; it is sent automatically when that is over."},
 		"work.document":      {"Comprobante", "Document"},
 		"work.status":        {"Estado", "Status"},

@@ -81,6 +81,8 @@ type Item struct {
 	// Attempt is the number of the attempt that an inconclusive item is about, or that
 	// the authority answered with a track id or a verdict.
 	Attempt int64 `json:"attempt,omitempty"`
+	// ENCF is the number with which an operator has decided to send the document.
+	ENCF string `json:"encf,omitempty"`
 	// Note is for people.
 	Note string `json:"note,omitempty"`
 	// Signer is the person that the certificate of a signed message names.

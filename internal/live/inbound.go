@@ -207,25 +207,13 @@ func (b *Inbox) verify(in Inbound, came time.Time) (verifiedMessage, error) {
 		}
 	}
 	if err != nil {
-		return m, invalidXML(whyRefused(err))
+		return m, invalidXML(reply.Explain(err))
 	}
 	if encf != in.ENCF {
 		return m, &InvalidMessageError{fiscal.Problem{Field: "data.encf", Code: fiscal.CodeInvalidFormat, Message: lang.Messagef(
 			"must be the eNCF that the message names", "debe ser el eNCF que el mensaje nombra")}}
 	}
 	return m, nil
-}
-
-// whyRefused explains why a signed message was not believed. The technical cause has
-// only an English text.
-func whyRefused(err error) lang.Message {
-	switch {
-	case errors.Is(err, reply.ErrSignature):
-		return lang.Messagef("the signature of the message is not valid: %s", "la firma del mensaje no es válida (detalle técnico: %s)", err)
-	case errors.Is(err, reply.ErrUntrusted):
-		return lang.Messagef("the signer of the message is not trusted: %s", "el firmante del mensaje no es de confianza (detalle técnico: %s)", err)
-	}
-	return lang.Messagef("the message is malformed: %s", "el mensaje no tiene el formato correcto (detalle técnico: %s)", err)
 }
 
 // receipt takes in a buyer's acknowledgement that did not come as the answer to a

@@ -109,11 +109,11 @@ func (p *Plan) signingTime(ctx context.Context) (time.Time, error) {
 // in this process, only during a contingency, and says so in the log. Otherwise the
 // document waits for the authority's first answer.
 func (p *Plan) signUnconfirmed(ctx context.Context, cause error) error {
-	last, err := p.store.Contingency(ctx, p.env)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	lasts, err := pipeline.InContingency(ctx, p.store, p.env)
+	if err != nil {
 		return err
 	}
-	if err == nil && last.EndedAt.IsZero() {
+	if lasts {
 		if p.limit.Allow(unconfirmedClock, p.now()) {
 			p.log.Warn("Documents are signed during a contingency with a clock that the authority has not confirmed. Make sure that the clock of this machine is right.")
 		}

@@ -143,7 +143,10 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 	}
 	// A range that has not expired for the last signature has not for the others.
 	last := slices.MaxFunc(*batch, func(a, b *numberRequest) int { return a.signedAt.Compare(b.signedAt) })
-	numbers, problem := pipeline.UsableRange(ranges, fiscal.DateOf(last.signedAt))
+	numbers, problem, err := pipeline.NextRange(ctx, p.store, ranges, fiscal.DateOf(last.signedAt), !p.outSince().IsZero())
+	if err != nil {
+		return err
+	}
 	if problem != "" {
 		answerAll(*batch, p.waitForTaxpayer(problem))
 		*batch = nil

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -99,6 +100,7 @@ type Plan struct {
 	authority  Authority
 	identities Identities
 	fence      *fence.Fence
+	guard      *decision.Guard
 	onPoint    func(name string) error
 	random     func(n int64) int64
 
@@ -142,7 +144,7 @@ func New(o Options) (*Plan, error) {
 	}
 	return &Plan{
 		settler: settler{store: o.Store, now: o.Now, log: o.Log, pace: o.Pace, directory: newDirectory()},
-		env:     o.Env, authority: o.Authority, identities: o.Identities, fence: o.Fence, onPoint: o.Point, random: o.Random,
+		env:     o.Env, authority: o.Authority, identities: o.Identities, fence: o.Fence, guard: decision.NewGuard(o.Store, o.Log), onPoint: o.Point, random: o.Random,
 		queues: make(map[queueKey]*numberer),
 		lines:  make(map[queueKey]*line),
 		facts:  make(map[store.Scope]cacheEntry[pipeline.Facts]),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -16,9 +17,10 @@ import (
 // Resend sends the same stored bytes once more, although no worker would. It is
 // refused with ErrUndecidable unless a look-up by number has shown, after the last
 // attempt that may have arrived, that the authority does not have the document, or the
-// environment offers no look-up by number. The reason becomes part of the evidence.
+// environment offers no look-up by number, or the document is held because its number
+// range has ended. The reason becomes part of the evidence.
 func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, reason string) (store.Invoice, error) {
-	note, err := oneLine(reason)
+	note, err := decision.Note(reason)
 	if err != nil {
 		return store.Invoice{}, err
 	}
@@ -34,10 +36,15 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 		if err != nil {
 			return after, err
 		}
-		sent := evidence.Item{Kind: evidence.Note, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: r.now()}
+		now := r.now()
+		sent := evidence.Item{Kind: evidence.Note, ENCF: issued.ENCF, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}
 		learnt := report{issued: issued, findings: []finding{{Item: sent}}}
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
-			if err := MayResend(before.Status, known); err != nil {
+			err := MayResend(before.Status, known)
+			if before.Status == fiscal.Queued {
+				_, err = decision.Ended(ctx, tx, before, issued, now)
+			}
+			if err != nil {
 				return err
 			}
 			c.Next, c.After, c.Cause = stageSubmit, 0, "an operator sends it again: "+note
@@ -71,7 +78,7 @@ func MayResend(status fiscal.Status, known []evidence.Item) error {
 // the status is final. The reason becomes part of the evidence, or of the history when
 // the document has no number yet.
 func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, reason string) (store.Invoice, error) {
-	note, err := oneLine(reason)
+	note, err := decision.Note(reason)
 	if err != nil {
 		return store.Invoice{}, err
 	}

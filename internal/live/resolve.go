@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
+	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -19,10 +17,7 @@ import (
 
 // ErrUndecidable says that an operator cannot decide what became of a document. The
 // reason follows.
-var ErrUndecidable = lang.Errorf("nothing was decided", "no se decidió nada")
-
-// maxNote is how many characters an operator may write about a decision.
-const maxNote = 1000
+var ErrUndecidable = decision.ErrUndecidable
 
 // Decision is what an operator knows of a document and the service cannot find out:
 // the verdict, and what it is based on.
@@ -37,26 +32,8 @@ func (d Decision) item(at time.Time) (evidence.Item, error) {
 	if d.Verdict != fiscal.VerdictAccepted && d.Verdict != fiscal.VerdictConditional && d.Verdict != fiscal.VerdictRejected {
 		return evidence.Item{}, lang.Errorf("%s: a document is accepted, accepted conditionally or rejected", "%s: un documento está aceptado, aceptado condicional o rechazado", ErrUndecidable)
 	}
-	note, err := oneLine(d.Note)
+	note, err := decision.Note(d.Note)
 	return evidence.Item{Kind: evidence.Operator, Verdict: d.Verdict, Note: note, At: at}, err
-}
-
-// oneLine returns what an operator wrote as one line of the history. It fails when
-// there is nothing or too much.
-func oneLine(note string) (string, error) {
-	note = strings.TrimSpace(note)
-	switch {
-	case note == "":
-		return "", lang.Errorf("%s: say what the decision is based on", "%s: indique en qué se basa la decisión", ErrUndecidable)
-	case !utf8.ValidString(note) || utf8.RuneCountInString(note) > maxNote:
-		return "", lang.Errorf("%s: say what the decision is based on in at most %d characters", "%s: indique en qué se basa la decisión en un máximo de %d caracteres", ErrUndecidable, maxNote)
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, note), nil
 }
 
 // Resolver records the decisions of operators. It does not call the authority, and

@@ -70,6 +70,9 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 		}
 		return pipeline.Step{}, &pipeline.LaterError{After: p.pace.Of(sendMax, time.Second), Reason: reason, Held: true}
 	}
+	if err := p.holdEnded(ctx, w, issued, attempts); err != nil {
+		return pipeline.Step{}, err
+	}
 	if err := p.checkNodeClock(); err != nil {
 		return pipeline.Step{}, err
 	}
@@ -95,6 +98,9 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 	}
 	defer release()
 	if err := p.checkSignedAt(issued); err != nil {
+		return pipeline.Step{}, err
+	}
+	if err := p.holdEnded(ctx, w, issued, attempts); err != nil { // the waits were long enough for a new day
 		return pipeline.Step{}, err
 	}
 	turn.begin()
@@ -145,7 +151,7 @@ func (p *Plan) checkSignedAt(issued store.Issued) error {
 	if wait <= 0 {
 		return nil
 	}
-	return &pipeline.LaterError{After: wait, Reason: "by the authority's clock the document is signed in the future: it is sent in " + wait.String(), Held: true}
+	return &pipeline.LaterError{After: wait, Reason: "by the authority's clock the document is signed in the future: it is sent in " + wait.String(), Aside: true}
 }
 
 // inconclusive records an attempt that may have arrived.
@@ -170,7 +176,7 @@ func alteredBytes(issued store.Issued, attempts []store.Attempt) string {
 		return "the stored bytes are not those that were signed"
 	}
 	for _, a := range attempts {
-		if !bytes.Equal(a.Digest, issued.SentDigest) {
+		if !a.Replaced && !bytes.Equal(a.Digest, issued.SentDigest) {
 			return "other bytes were sent before"
 		}
 	}

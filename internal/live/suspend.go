@@ -1,9 +1,11 @@
 package live
 
 import (
+	"context"
 	"math"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -49,4 +51,18 @@ const failedPause = 10 * time.Minute
 // another call a moment later: the job waits for the shortest time between two look-ups.
 func (p *Plan) askLater(pause time.Duration, cause error) error {
 	return &pipeline.LaterError{After: min(pause, p.pace.Of(failedPause, lookUpPause)), Reason: cause.Error(), OutSince: p.outSince(), Rest: lookUpPause}
+}
+
+// heldPause is how soon a document that is held is looked at again.
+const heldPause = time.Hour
+
+// holdEnded returns a *pipeline.LaterError for a document whose number range has ended, by
+// whichever clock is ahead, and of which the authority certainly has nothing.
+func (p *Plan) holdEnded(ctx context.Context, w pipeline.Work, issued store.Issued, attempts []store.Attempt) error {
+	ahead, _ := p.authority.Clock()
+	reason, err := p.guard.Hold(ctx, decision.Document{Job: w.Job, Issued: issued, Attempts: attempts, Evidence: w.Evidence}, p.now().Add(max(ahead, 0)))
+	if err != nil || reason == "" {
+		return err
+	}
+	return &pipeline.LaterError{After: p.pace.Of(heldPause, time.Second), Reason: reason, Uncounted: true, Held: true}
 }

@@ -163,9 +163,5 @@ func (p *Pipeline) contingent(ctx context.Context, inv store.Invoice) (bool, err
 	if inv.ENCF == "" {
 		return false, nil // the number is not shown yet
 	}
-	last, err := p.store.Contingency(ctx, p.env)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && last.EndedAt.IsZero(), err
+	return InContingency(ctx, p.store, p.env)
 }

@@ -129,11 +129,7 @@ func (c Change) Apply(rows *store.Batch, before store.Invoice, notifies bool, no
 // NextUpdate returns the instant of a change that follows one at before.
 // Integrators see milliseconds, and no two changes of an invoice show the same.
 func NextUpdate(before, now time.Time) time.Time {
-	now = now.UTC().Truncate(time.Millisecond)
-	if next := before.Add(time.Millisecond); now.Before(next) {
-		return next
-	}
-	return now
+	return store.Invoice{UpdatedAt: before}.NextUpdate(now)
 }
 
 // LaterError says that a stage cannot be done now although nothing failed: what
@@ -151,8 +147,11 @@ type LaterError struct {
 	// Behind says that the document waits for others with lower numbers, which wait for
 	// the authority's answer: it waits where they do, whatever After is.
 	Behind bool
-	// Held says that the document has a reason of its own to wait: others with higher
+	// Aside says that the document has a reason of its own to wait: others with higher
 	// numbers do not wait for it.
+	Aside bool
+	// Held is Aside for a document that does not go on by itself: a person must decide. It
+	// is tried again all the same, seldom.
 	Held bool
 }
 

@@ -240,13 +240,16 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 			"attempt", job.Attempt, "retry_in", delay.String(), "error", failure.Error())
 	}
 	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
+	if later != nil && later.Held {
+		reason = store.HeldJob + reason
+	}
 	back := new(store.Batch)
 	switch {
 	case !outSince.IsZero():
 		back.SuspendJob(job, outSince, p.now().Add(rest), reason)
 	case later != nil && later.Behind:
 		back.QueueJob(job, reason)
-	case later == nil && !errors.Is(failure, store.ErrNumbersTaken), later != nil && later.Held:
+	case later == nil && !errors.Is(failure, store.ErrNumbersTaken), later != nil && (later.Aside || later.Held):
 		back.SetAsideJob(job, pauseUntil(p.now(), delay, job.Stage), reason)
 	default:
 		back.RetryJob(job, pauseUntil(p.now(), delay, job.Stage), reason)

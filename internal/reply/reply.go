@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
@@ -76,4 +77,16 @@ func verify(raw []byte, limits xmlsig.Limits, roots *x509.CertPool, now time.Tim
 		return nil, fmt.Errorf("%w: %w", ErrUntrusted, err)
 	}
 	return v, nil
+}
+
+// Explain says why a signed message was not believed. The technical cause has only an
+// English text.
+func Explain(err error) lang.Message {
+	switch {
+	case errors.Is(err, ErrSignature):
+		return lang.Messagef("the signature of the message is not valid: %s", "la firma del mensaje no es válida (detalle técnico: %s)", err)
+	case errors.Is(err, ErrUntrusted):
+		return lang.Messagef("the signer of the message is not trusted: %s", "el firmante del mensaje no es de confianza (detalle técnico: %s)", err)
+	}
+	return lang.Messagef("the message is malformed: %s", "el mensaje no tiene el formato correcto (detalle técnico: %s)", err)
 }

@@ -104,7 +104,7 @@ func (w *world) collect() oracle.Run {
 		r.History = append(r.History, h)
 		return err
 	})
-	w.each(`SELECT rnc, encf, document_id, sequence_id, number_state, xml_sha256, sent_sha256 FROM issued ORDER BY encf`, func(row *sql.Rows) error {
+	w.each(`SELECT rnc, encf, document_id, sequence_id, number_state, xml_sha256, sent_sha256 FROM issued WHERE former_document_id IS NULL ORDER BY encf`, func(row *sql.Rows) error {
 		var i oracle.Issued
 		var xml, sent []byte
 		err := row.Scan(&i.RNC, &i.ENCF, &i.DocumentID, &i.RangeID, &i.State, &xml, &sent)

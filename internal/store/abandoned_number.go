@@ -16,8 +16,8 @@ const (
 	NumberUnknown NumberPresence = "unknown"
 )
 
-// AbandonedNumber is a number that the service never issues again, because a document
-// that a restored database does not have may use it.
+// AbandonedNumber is a number that the service never issues again: a document that a
+// restored database does not have may use it, or its document took another number.
 type AbandonedNumber struct {
 	Scope
 	RNC, ENCF string

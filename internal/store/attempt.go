@@ -30,12 +30,19 @@ type Attempt struct {
 	ClosedAt   time.Time // zero: open
 	Class      Class
 	Detail     string
+	Replaced   bool // it sent the document under a number that was replaced since
 }
+
+// ofReplacedNumber selects the attempts a that sent a document under a number that was
+// replaced since.
+const ofReplacedNumber = `EXISTS (SELECT 1 FROM issued r WHERE r.former_document_id = a.document_id AND r.sent_sha256 = a.sha256)`
 
 // Attempts lists the attempts to send a document, the first one first.
 func (r reader) Attempts(ctx context.Context, scope Scope, documentID string) ([]Attempt, error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT number, kind, sha256, opened_at, closed_at, class, detail FROM attempts
+		SELECT number, kind, sha256, opened_at, closed_at, class, detail,
+			`+ofReplacedNumber+`
+		FROM attempts a
 		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3 ORDER BY number`,
 		scope.Environment, scope.TaxpayerID, documentID)
 	if err != nil {
@@ -45,7 +52,7 @@ func (r reader) Attempts(ctx context.Context, scope Scope, documentID string) ([
 		a := Attempt{Scope: scope, DocumentID: documentID}
 		var opened int64
 		var closed sql.NullInt64
-		err := row.Scan(&a.Number, &a.Kind, &a.Digest, &opened, &closed, &a.Class, &a.Detail)
+		err := row.Scan(&a.Number, &a.Kind, &a.Digest, &opened, &closed, &a.Class, &a.Detail, &a.Replaced)
 		a.OpenedAt, a.ClosedAt = fromMicros(opened), fromOptionalMicros(closed)
 		return a, err
 	})

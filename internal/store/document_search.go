@@ -122,7 +122,7 @@ func (r reader) candidates(rows *sql.Rows, err error, scan func(row) (Candidate,
 const fewHits = ` LIMIT 100`
 
 // DocumentsByValue returns the ids of the documents with an external id, an idempotency
-// key, or an e-NCF. It asks once for each taxpayer, from the index that keeps the value
+// key, or an e-NCF that they have or had. It asks once for each taxpayer, from the index that keeps the value
 // unique.
 func (r reader) DocumentsByValue(ctx context.Context, within Within, value string) (ids []string, err error) {
 	and, more := within.and(`t.id`, 3)
@@ -136,7 +136,7 @@ func (r reader) DocumentsByValue(ctx context.Context, within Within, value strin
 			AND i.environment = $1 AND i.taxpayer_id = k.taxpayer_id AND i.id = k.object_id` + and + fewHits}
 	if fiscal.IsENCF(value) {
 		texts = append(texts, `
-		SELECT n.document_id FROM taxpayers t CROSS JOIN issued n
+		SELECT coalesce(n.former_document_id, n.document_id) FROM taxpayers t CROSS JOIN issued n
 		WHERE n.environment = $1 AND n.rnc = t.rnc AND n.encf = $2 AND n.taxpayer_id = t.id`+and+fewHits)
 	}
 	for _, text := range texts {

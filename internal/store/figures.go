@@ -12,7 +12,7 @@ import (
 type JobFigure struct {
 	Queue   Queue
 	Stage   string
-	State   string // waiting, running or suspended
+	State   string // waiting, running, suspended or held
 	Jobs    int64
 	Created time.Time // of the oldest document
 	DueAt   time.Time // of the first job; zero for suspended ones
@@ -37,21 +37,24 @@ func (r reader) JobFigures(ctx context.Context, env fiscal.Environment, now time
 func (r reader) jobFigures(ctx context.Context, env fiscal.Environment, queue Queue, s span, now time.Time, most int) ([]JobFigure, error) {
 	// The limit is part of the statement, as in readFront.
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT stage, running, count(*), min(created_at), min(run_at) FROM (
-			SELECT stage, created_at, run_at, CASE WHEN lease_until > $5 AND lease_until <= $6 THEN 1 ELSE 0 END AS running FROM jobs
+		SELECT stage, running, held, count(*), min(created_at), min(run_at) FROM (
+			SELECT stage, created_at, run_at, CASE WHEN lease_until > $5 AND lease_until <= $6 THEN 1 ELSE 0 END AS running,
+				CASE WHEN last_error LIKE $7 THEN 1 ELSE 0 END AS held FROM jobs
 			WHERE environment = $1 AND queue = $2 AND run_at >= $3 AND run_at <= $4
 			ORDER BY run_at, document_id LIMIT `+strconv.Itoa(most)+`) AS front
-		GROUP BY stage, running ORDER BY stage, running`,
-		env, queue, s.first, s.last, micros(now), micros(now.Add(longestLease)))
+		GROUP BY stage, running, held ORDER BY stage, running, held`,
+		env, queue, s.first, s.last, micros(now), micros(now.Add(longestLease)), HeldJob+"%")
 	if err != nil {
 		return nil, r.d.wrap("count jobs", err)
 	}
 	return collect(r.d, "count jobs", rows, func(row row) (JobFigure, error) {
 		f := JobFigure{Queue: queue, State: "waiting"}
-		var running, created, due int64
-		err := row.Scan(&f.Stage, &running, &f.Jobs, &created, &due)
+		var running, held, created, due int64
+		err := row.Scan(&f.Stage, &running, &held, &f.Jobs, &created, &due)
 		f.Created = fromMicros(created)
 		switch {
+		case held == 1: // also for the moment in which a worker looks whether that has changed
+			f.State = "held"
 		case running == 1:
 			f.State = "running"
 		case due >= suspendedFrom:

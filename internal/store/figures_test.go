@@ -36,11 +36,18 @@ func TestFiguresOfJobs(t *testing.T) {
 					return err
 				}
 			}
+			if err := fill(ctx, tx, 10, 11, 1, "submit", noon.Add(time.Hour)); err != nil {
+				return err
+			}
+			if err := tx.Exec(ctx, `UPDATE jobs SET last_error = $1 WHERE document_id >= 'd10000010'`, store.HeldJob+"the range has ended"); err != nil {
+				return err
+			}
 			return tx.Exec(ctx, `UPDATE jobs SET lease_until = $1 WHERE document_id = 'd10000001'`, noon.Add(2*time.Minute).UnixMicro())
 		})
 		got, err := s.JobFigures(t.Context(), fiscal.Sandbox, noon.Add(time.Minute), 100)
 		want := []store.JobFigure{
 			{Queue: store.QueueMain, Stage: "submit", State: "waiting", Jobs: 2, Created: noon, DueAt: noon.Add(2 * time.Microsecond)},
+			{Queue: store.QueueMain, Stage: "submit", State: "held", Jobs: 2, Created: noon.Add(time.Hour), DueAt: noon.Add(time.Hour + 10*time.Microsecond)},
 			{Queue: store.QueueMain, Stage: "submit", State: "running", Jobs: 1, Created: noon, DueAt: noon.Add(time.Microsecond)},
 			{Queue: store.QueueMain, Stage: "poll", State: "suspended", Jobs: 4, Created: time.UnixMicro(store.SuspendedFrom).UTC()},
 			{Queue: store.QueueDeliver, Stage: "deliver", State: "waiting", Jobs: 2, Created: noon.Add(time.Minute), DueAt: noon.Add(time.Minute + 4*time.Microsecond)},

@@ -39,6 +39,16 @@ type Invoice struct {
 	UpdatedAt     time.Time
 }
 
+// NextUpdate returns the instant of a change that follows the last one. Integrators see
+// milliseconds, and no two changes of an invoice show the same.
+func (inv Invoice) NextUpdate(now time.Time) time.Time {
+	now = now.UTC().Truncate(time.Millisecond)
+	if next := inv.UpdatedAt.Add(time.Millisecond); now.Before(next) {
+		return next
+	}
+	return now
+}
+
 // listColumns are the columns of an invoice in a list. invoiceColumns has all columns
 // but the request, which is large and seldom needed.
 const (

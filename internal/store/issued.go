@@ -165,11 +165,11 @@ func scanIssued(r row) (Issued, error) {
 }
 
 // IssuedUnder reads the document with a number of an RNC. It searches all taxpayers, because
-// several may have the same RNC. Requests of third parties, which name only the number, use it.
+// several may have the same RNC. A number that was replaced has none. Requests of third parties, which name only the number, use it.
 func (r reader) IssuedUnder(ctx context.Context, env fiscal.Environment, rnc, encf string) (Issued, error) {
 	i, err := scanIssued(r.q.QueryRowContext(ctx, `
 		SELECT `+issuedHead+`, xml, summary FROM issued
-		WHERE environment = $1 AND rnc = $2 AND encf = $3`, env, rnc, encf))
+		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND former_document_id IS NULL`, env, rnc, encf))
 	return i, r.d.wrap("read issued document", err)
 }
 
@@ -198,7 +198,7 @@ func (r reader) HighestSent(ctx context.Context, env fiscal.Environment, rnc, fr
 	err := r.q.QueryRowContext(ctx, `
 		SELECT i.encf FROM issued i
 		WHERE i.environment = $1 AND i.rnc = $2 AND i.encf >= $3 AND i.encf <= $4
-			AND EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.document_id AND a.kind = 'submit')
+			AND EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.document_id AND a.kind = 'submit' AND NOT `+ofReplacedNumber+`)
 		ORDER BY i.encf DESC LIMIT 1`, env, rnc, from, to).Scan(&encf)
 	_, err = r.rowExists("find the highest sent number", err)
 	return encf, err

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -88,6 +89,12 @@ func (b *Batch) RetryJob(j Job, runAt time.Time, lastError string) *Batch {
 		UPDATE jobs SET run_at = $6, attempt = $7, lease = '', lease_until = 0, last_error = $8 ` + whereJobHeld,
 		j.heldArgs(micros(runAt), j.Attempt, lastError)}, ErrLeaseLost)
 }
+
+// HeldJob begins the last error of a job that does not go on before a person has decided.
+const HeldJob = "held: "
+
+// Held reports whether the job does not go on before a person has decided.
+func (j Job) Held() bool { return strings.HasPrefix(j.LastError, HeldJob) }
 
 // WaitingDocument is a document that has a job, or has no final status.
 type WaitingDocument struct {

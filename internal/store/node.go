@@ -98,7 +98,8 @@ const sentChunk = 512
 // moment when it makes the plan, may join all documents.
 func (r reader) SentSince(ctx context.Context, env fiscal.Environment, since time.Time) (sent []SentNumbers, err error) {
 	rows, err := r.q.QueryContext(ctx, `
-		SELECT document_id FROM attempts WHERE environment = $1 AND opened_at >= $2 AND kind = 'submit' ORDER BY opened_at`, env, micros(since))
+		SELECT document_id FROM attempts a WHERE environment = $1 AND opened_at >= $2 AND kind = 'submit' AND NOT `+ofReplacedNumber+`
+		ORDER BY opened_at`, env, micros(since))
 	if err != nil {
 		return nil, r.d.wrap("read sent numbers", err)
 	}

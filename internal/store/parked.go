@@ -56,7 +56,7 @@ func (r reader) ParkedWithDocument(ctx context.Context, env fiscal.Environment, 
 	rows, err := r.q.QueryContext(ctx, `
 		SELECT p.taxpayer_id, p.id, p.source_id, p.message_id, p.kind, p.encf, p.body, p.at, p.expires_at
 		FROM parked p JOIN taxpayers t ON t.id = p.taxpayer_id
-			JOIN issued i ON i.environment = p.environment AND i.rnc = t.rnc AND i.encf = p.encf AND i.taxpayer_id = p.taxpayer_id
+			JOIN issued i ON i.environment = p.environment AND i.rnc = t.rnc AND i.encf = p.encf AND i.taxpayer_id = p.taxpayer_id AND i.former_document_id IS NULL
 		WHERE p.environment = $1 AND p.expires_at > $2 AND (p.expires_at, p.id) > ($3, $4)
 		ORDER BY p.expires_at, p.id LIMIT $5`, env, micros(now), micros(after.ExpiresAt), after.ID, limit)
 	if err != nil {

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// ReplacedNumber is a number that a document had, with what was signed under it. The tax
+// authority never got it, and the document takes another number. Its row stays in the
+// table issued, under a document id that no document has.
+type ReplacedNumber struct {
+	Issued // DocumentID is the document that had the number
+	Reason string
+	By     string // who replaced it
+	At     time.Time
+}
+
+// ReplaceNumber takes the number away from a document, so that the document can take
+// another one. What was signed with the number is kept, and the number is abandoned. The
+// error is ErrNotFound when the document does not have the number any more.
+func (tx *Tx) ReplaceNumber(ctx context.Context, n ReplacedNumber) error {
+	err := tx.changeOne(ctx, "replace number", ErrNotFound, statement{`
+		UPDATE issued SET document_id = $6, former_document_id = $5, replaced_reason = $7, replaced_by = $8, replaced_at = $9
+		WHERE environment = $1 AND rnc = $2 AND encf = $3 AND taxpayer_id = $4 AND document_id = $5`, []any{
+		string(n.Environment), n.RNC, n.ENCF, n.TaxpayerID, n.DocumentID, NewID(), n.Reason, n.By, micros(n.At),
+	}})
+	if err != nil {
+		return err
+	}
+	err = tx.AbandonNumbers(ctx, []AbandonedNumber{{
+		Scope: n.Scope, RNC: n.RNC, ENCF: n.ENCF, Presence: NumberAbsent, At: n.At,
+		Detail: "replaced before it was sent; document " + n.DocumentID,
+	}})
+	if err != nil {
+		return err
+	}
+	return tx.changeOne(ctx, "replace number", ErrNotFound, statement{`
+		UPDATE invoices SET encf = NULL
+		WHERE environment = $1 AND taxpayer_id = $2 AND document_id = $3`, []any{string(n.Environment), n.TaxpayerID, n.DocumentID}})
+}
+
+// ReplacedNumbers lists the numbers that a document had before, the first one first.
+func (r reader) ReplacedNumbers(ctx context.Context, scope Scope, documentID string) ([]ReplacedNumber, error) {
+	rows, err := r.q.QueryContext(ctx, `
+		SELECT replaced_reason, replaced_by, replaced_at, `+issuedHead+`, xml, summary FROM issued
+		WHERE former_document_id = $3 AND environment = $1 AND taxpayer_id = $2 ORDER BY replaced_at, encf`,
+		scope.Environment, scope.TaxpayerID, documentID)
+	if err != nil {
+		return nil, r.d.wrap("read replaced numbers", err)
+	}
+	return collect(r.d, "read replaced numbers", rows, func(row row) (n ReplacedNumber, err error) {
+		var at int64
+		n.Issued, err = scanIssued(afterScan{row, []any{&n.Reason, &n.By, &at}})
+		n.DocumentID, n.At = documentID, fromMicros(at)
+		return n, err
+	})
+}
