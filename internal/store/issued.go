@@ -165,7 +165,8 @@ func scanIssued(r row) (Issued, error) {
 }
 
 // IssuedUnder reads the document with a number of an RNC. It searches all taxpayers, because
-// several may have the same RNC. A number that was replaced has none. Requests of third parties, which name only the number, use it.
+// several may have the same RNC. A number that was replaced has none. Requests of third
+// parties, which name only the number, use it.
 func (r reader) IssuedUnder(ctx context.Context, env fiscal.Environment, rnc, encf string) (Issued, error) {
 	i, err := scanIssued(r.q.QueryRowContext(ctx, `
 		SELECT `+issuedHead+`, xml, summary FROM issued

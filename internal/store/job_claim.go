@@ -101,8 +101,8 @@ func (tx *Tx) Claim(ctx context.Context, env fiscal.Environment, c Claim, docume
 }
 
 // lockFree locks the oldest jobs of the given documents that are still due or
-// suspended, or that a clock stored which was ahead, and that no worker holds, at most the limit. It skips jobs that another
-// transaction has locked.
+// suspended, or that a clock stored which was ahead, and that no worker holds, at most the
+// limit. It skips jobs that another transaction has locked.
 //
 // The condition has only the ids: with the environment the planner could choose an
 // index that reads the whole environment. For the same reason the statement that
