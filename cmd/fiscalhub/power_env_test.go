@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,8 +28,7 @@ type powerEnv struct {
 	pg      *storetest.Server // nil on SQLite
 	server  *serverProcess
 	clients *clients
-	torn    bool // the last cut has damaged the witness
-	damaged int  // cuts that have damaged it
+	torn    int  // cuts that have interrupted a write of the witness
 	unsafe  bool // makeUnsafe has changed the server
 }
 
@@ -117,26 +115,16 @@ func (p *powerEnv) startAgain(t *testing.T) error {
 	return nil
 }
 
-// restart starts everything again. If the witness is damaged, the service must have fenced
-// its ranges, and the operator releases them; if not, it must not have.
+// restart starts everything again. The service must not have fenced its ranges: a write of
+// the witness that was interrupted is no damage.
 func (p *powerEnv) restart(t *testing.T) {
 	t.Helper()
 	if err := p.startAgain(t); err != nil {
 		t.Fatal(err)
 	}
-	fenced := func() bool { return strings.Contains(p.server.log.String(), "fenced") }
-	if !p.torn {
-		if fenced() { // the ledger finds a fence that is logged later
-			t.Errorf("the witness is not damaged, and the ranges are fenced:\n%s", p.server.log)
-		}
-		return
+	if strings.Contains(p.server.log.String(), "fenced") { // the ledger finds a fence that is logged later
+		t.Errorf("the ranges are fenced:\n%s", p.server.log)
 	}
-	eventually(t, time.Minute, "the log says that the ranges are fenced", fenced)
-	if shown := fmt.Sprint(p.operate(t, "taxpayer", "show", p.client.taxpayer)); !strings.Contains(shown, "sequence.fenced") {
-		t.Errorf("the readiness of the taxpayer does not name the fence: %s", shown)
-	}
-	flags := slices.Clone(p.args[:slices.Index(p.args, "--rate-limit")])
-	runJSON(t, new(any), append([]string{"reconcile", "--taxpayer", p.client.taxpayer}, flags...)...)
 }
 
 // lost counts the acknowledged invoices that the database does not have. The clients send
@@ -163,13 +151,13 @@ func (p *powerEnv) checkWitness(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	p.torn = !strings.HasSuffix(string(text), "\n")
+	torn := false
 	highest := map[string]int{} // by type
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		at := max(strings.LastIndexByte(line, ' '), 0)
 		if len(words) < 2 || fmt.Sprintf(" %08x\n", crc32.ChecksumIEEE([]byte(line[:at]))) != line[at:] {
-			p.torn = true
+			torn = true
 			break
 		}
 		if len(words) == 6 {
@@ -180,9 +168,8 @@ func (p *powerEnv) checkWitness(t *testing.T, seed uint64) {
 			highest[words[2]] = max(highest[words[2]], number)
 		}
 	}
-	if p.torn {
-		p.damaged++
-		return // every range must be fenced
+	if torn {
+		p.torn++
 	}
 	for _, d := range p.sim.Documents(simulator.Filter{}) {
 		if number, err := strconv.Atoi(d.ENCF[3:]); err != nil || number > highest[d.ENCF[1:3]] {

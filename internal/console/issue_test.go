@@ -301,7 +301,7 @@ func TestADocumentOfAnEarlierReleaseIsShownAndCopied(t *testing.T) {
 	if page := b.get(documentsAddress + "/" + inv.DocumentID); page.StatusCode != http.StatusOK || !strings.Contains(page.body, "Servicio de antes") {
 		t.Errorf("the page answered %d", page.StatusCode)
 	}
-	page := b.get(issueAddress + "?copy=" + inv.DocumentID)
+	page := b.get(issueAddress + "?template=" + inv.DocumentID)
 	if form := formOf(page.body); page.StatusCode != http.StatusOK || form.Get("lines.0.description") != "Servicio de antes" || form.Get("lines.0.billing_indicator") != "1" {
 		t.Errorf("the copy answered %d with %v", page.StatusCode, form)
 	}

@@ -25,8 +25,8 @@ import (
 )
 
 // ErrDamaged means that the file cannot be trusted: a record of it was changed, is
-// incomplete or is missing at the end. An incomplete record at the end may be the trace of
-// a crash or of a file that was cut; only the first is harmless, and they look the same.
+// incomplete or is missing at the end. Only what follows the recorded length may be
+// incomplete: a power cut has interrupted a write that nobody has relied on.
 var ErrDamaged = errors.New("witness: the file is damaged")
 
 // ErrOtherDatabase means that the file belongs to another database: its marks say nothing
@@ -401,16 +401,7 @@ func (f *File) checkTail() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	last := make([]byte, 1)
-	if info.Size() == 0 {
-		return 0, ErrDamaged
-	}
-	if _, err := f.file.ReadAt(last, info.Size()-1); err != nil {
-		return 0, err
-	}
-	if last[0] != '\n' {
-		return 0, fmt.Errorf("%w: its last record is incomplete", ErrDamaged)
-	}
+	size := info.Size()
 	head := make([]byte, 512)
 	n, err := f.file.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -419,13 +410,42 @@ func (f *File) checkTail() (int64, error) {
 	first, rest, _ := bytes.Cut(head[:n], []byte("\n"))
 	second, _, _ := bytes.Cut(rest, []byte("\n"))
 	length, ok, err := parseLength(string(second))
-	if err == nil && ok && info.Size() < length {
-		err = fmt.Errorf("%w: it has %d bytes and had %d", ErrDamaged, info.Size(), length)
+	if err != nil {
+		return 0, err
 	}
-	if f.lengthAt = 0; ok {
-		f.lengthAt = int64(len(first)) + 1
+	f.lengthAt = int64(len(first)) + 1
+	if !ok { // a file of an earlier release does not say how long it was
+		f.lengthAt, length = 0, 0
 	}
-	return info.Size(), err
+	if size < length {
+		return 0, fmt.Errorf("%w: it has %d bytes and had %d", ErrDamaged, size, length)
+	}
+	return f.dropTail(size, length)
+}
+
+// dropTail removes what was written after the recorded length and is incomplete: a write
+// that was not synced. It returns the size of the file then.
+func (f *File) dropTail(size, length int64) (int64, error) {
+	tail := make([]byte, size-length)
+	if _, err := f.file.ReadAt(tail, length); err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	whole := length
+	for rest := tail; len(rest) > 0; {
+		line, after, found := bytes.Cut(rest, []byte("\n"))
+		torn := !found || bytes.IndexByte(line, 0) >= 0 // zeros are where nothing was written
+		if torn && length == 0 {
+			return 0, fmt.Errorf("%w: its last record is incomplete", ErrDamaged)
+		}
+		if torn {
+			return whole, f.file.Truncate(whole)
+		}
+		whole, rest = whole+int64(len(line))+1, after
+	}
+	if whole == 0 {
+		return 0, ErrDamaged
+	}
+	return whole, nil
 }
 
 // Mark returns the knowledge about a range, including the records of other processes.

@@ -134,20 +134,24 @@ func TestSettleEndsTheDoubt(t *testing.T) {
 	want(t, again, consumer, Mark{Unknown: true})
 }
 
-// A file that was cut looks like one whose last write was interrupted. Neither is
-// trusted.
-func TestAnIncompleteRecordIsDamage(t *testing.T) {
+// What a power cut leaves of a write that was not synced is dropped, and the records before
+// it count. A record that was durable before is missed.
+func TestAnInterruptedWriteIsDropped(t *testing.T) {
 	t.Parallel()
 	whole := record{verbSent, credit.key(), 8}.line()
 	for cut := 1; cut < len(whole); cut++ {
-		f, path := create(t, false)
-		raise(t, f, credit, 7)
-		add(t, path, whole[:cut])
-		if err := f.RaiseSent(credit, 9); !errors.Is(err, ErrDamaged) {
-			t.Errorf("Raise after %d bytes of a record: %v, want ErrDamaged", cut, err)
-		}
-		if _, err := Open(path, "test", "db"); !errors.Is(err, ErrDamaged) {
-			t.Errorf("Open with %d bytes of a record: %v, want ErrDamaged", cut, err)
+		for name, rest := range map[string]string{"a part": whole[:cut], "zeros": strings.Repeat("\x00", cut+1), "zeros in between": whole[:cut] + "\x00\x00\n" + whole} {
+			f, path := create(t, false)
+			raise(t, f, credit, 7)
+			add(t, path, rest)
+			again := reopen(t, path)
+			want(t, again, credit, Mark{Seen: 7, Sent: 7})
+			raise(t, again, credit, 9)
+			raise(t, f, credit, 10)
+			want(t, reopen(t, path), credit, Mark{Seen: 10, Sent: 10})
+			if t.Failed() {
+				t.Fatalf("after %d bytes: %s", cut, name)
+			}
 		}
 	}
 	for cut := range int64(len(whole) - 1) {
@@ -162,6 +166,9 @@ func TestAnIncompleteRecordIsDamage(t *testing.T) {
 		}
 		if _, err := Open(path, "test", "db"); !errors.Is(err, ErrDamaged) {
 			t.Errorf("Open of a file without its last %d bytes: %v, want ErrDamaged", cut+1, err)
+		}
+		if err := f.RaiseSent(credit, 9); !errors.Is(err, ErrDamaged) {
+			t.Errorf("RaiseSent without the last %d bytes: %v, want ErrDamaged", cut+1, err)
 		}
 	}
 }
