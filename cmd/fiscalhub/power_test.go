@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store/powertest"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )

@@ -229,7 +229,7 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	var later *LaterError
 	switch {
 	case errors.As(failure, &later):
-		delay, outSince, rest = later.After, later.OutSince, later.Rest
+		delay, outSince, rest = boundedPause(later.After, job.Stage), later.OutSince, later.Rest
 		if later.Uncounted {
 			job.Attempt--
 		}
@@ -250,9 +250,9 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 	case later != nil && later.Behind:
 		back.QueueJob(job, reason)
 	case later == nil && !errors.Is(failure, store.ErrNumbersTaken), later != nil && (later.Aside || later.Held):
-		back.SetAsideJob(job, pauseUntil(p.now(), delay, job.Stage), reason)
+		back.SetAsideJob(job, p.now().Add(delay), reason)
 	default:
-		back.RetryJob(job, pauseUntil(p.now(), delay, job.Stage), reason)
+		back.RetryJob(job, p.now().Add(delay), reason)
 	}
 	err := p.commit("giving back "+job.Stage, func() error { return p.store.Commit(ctx, back) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) && p.limit.Allow("give back "+err.Error(), p.now()) {
@@ -408,18 +408,19 @@ func (p *Pipeline) moveJob(rows *store.Batch, job store.Job, c Change, now time.
 	case c.Again && !c.OutSince.IsZero():
 		rows.SuspendJob(job, c.OutSince, now, c.Cause)
 	case c.Again:
-		rows.RetryJob(job, pauseUntil(now, c.After, job.Stage), c.Cause)
+		rows.RetryJob(job, now.Add(boundedPause(c.After, job.Stage)), c.Cause)
 	case c.After == 0 && store.QueueOf(c.Next) == store.QueueOf(job.Stage):
 		rows.CarryJob(job, c.Next, now.Add(p.pace.Lease()))
 		return c.Next
 	default:
-		rows.MoveJob(job, c.Next, pauseUntil(now, c.After, c.Next))
+		rows.MoveJob(job, c.Next, now.Add(boundedPause(c.After, c.Next)))
 	}
 	return ""
 }
 
-// pauseUntil returns when a job is due that waits at a stage. No job waits for longer than
-// the store expects: the store takes a later instant for that of a wrong clock.
-func pauseUntil(now time.Time, pause time.Duration, stage string) time.Time {
-	return now.Add(min(pause, store.LongestPause(store.QueueOf(stage))))
+// boundedPause returns how long a job waits at a stage that asks for a pause. No job waits
+// for longer than the store expects: the store takes a later instant for that of a wrong
+// clock.
+func boundedPause(pause time.Duration, stage string) time.Duration {
+	return min(pause, store.LongestPause(store.QueueOf(stage)))
 }

@@ -114,13 +114,13 @@ func (tx *Tx) lockFree(ctx context.Context, c Claim, documentIDs []string, limit
 	}
 	ids, args := placeholders(documentIDs)
 	n := len(args)
-	now, lease, most := "$"+strconv.Itoa(n+1), "$"+strconv.Itoa(n+2), "$"+strconv.Itoa(n+3)
-	far, farDeliver := "$"+strconv.Itoa(n+4), "$"+strconv.Itoa(n+5) // suspended jobs lie beyond
+	now, far, most := "$"+strconv.Itoa(n+1), "$"+strconv.Itoa(n+2), "$"+strconv.Itoa(n+3)
+	pause, deliverPause := "$"+strconv.Itoa(n+4), "$"+strconv.Itoa(n+5) // suspended jobs lie beyond
 	rows, err := tx.q.QueryContext(ctx, `
 		SELECT document_id FROM jobs
 		WHERE document_id IN (`+ids+`)
-			AND (run_at <= `+now+` OR run_at > `+far+` AND (queue <> '`+string(QueueDeliver)+`' OR run_at > `+farDeliver+`))
-			AND (lease_until <= `+now+` OR lease_until > `+lease+`)
+			AND (run_at <= `+now+` OR run_at > `+pause+` AND (queue <> '`+string(QueueDeliver)+`' OR run_at > `+deliverPause+`))
+			AND (lease_until <= `+now+` OR lease_until > `+far+`)
 		ORDER BY run_at, document_id LIMIT `+most+` `+tx.d.skipLocked,
 		append(args, micros(c.Now), micros(c.Now.Add(longestLease)), limit,
 			farAhead(c.Now, LongestPause(QueueMain)), farAhead(c.Now, LongestPause(QueueDeliver)))...)
