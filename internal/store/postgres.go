@@ -256,18 +256,10 @@ func runTransaction(ctx context.Context, conn *sql.Conn, fn func(querier) error)
 		}
 		return err
 	}
-	return sentCommit(tx.Commit())
-}
-
-// sentCommit returns the error of a commit. A commit that was never sent has not happened.
-func sentCommit(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case pgconn.SafeToRetry(err) || errors.Is(err, driver.ErrBadConn):
-		return fmt.Errorf("store: commit: %w: %w", ErrUnavailable, err)
+	if err := tx.Commit(); err != nil {
+		return unknownCommit(err) // whatever the driver says: it may have been sent
 	}
-	return unknownCommit(err)
+	return nil
 }
 
 // batch sends all statements in one round trip and the commit in a second one.
@@ -303,8 +295,10 @@ func runBatch(ctx context.Context, c *pgx.Conn, statements []statement, check fu
 		}
 		return err
 	}
-	_, err = c.Exec(ctx, "commit")
-	return sentCommit(err)
+	if _, err := c.Exec(ctx, "commit"); err != nil {
+		return unknownCommit(err)
+	}
+	return nil
 }
 
 // retry runs a transaction on its own connection. It runs it again when it collides with
