@@ -244,7 +244,7 @@ func (x *request) register(f *invoiceForm, e effect) (r registered, err error) {
 	err = nil
 	if id := f.Value("copy"); command.Refusal == nil && id != "" {
 		var ended bool
-		if r, done, ended, err = x.copyAgain(f, &command, id, e); ended || err != nil {
+		if r, done, ended, err = x.copyAgain(f, &command, id); ended || err != nil {
 			return r, err
 		}
 	}
@@ -268,7 +268,7 @@ func (x *request) register(f *invoiceForm, e effect) (r registered, err error) {
 // copyAgain checks that the sale of a document may be issued again by a form, and gives
 // the command the key that the document has one of. done is the answer to a form that was
 // sent before. ended says that nothing may be registered: the result or the form says why.
-func (x *request) copyAgain(f *invoiceForm, command *pipeline.Command, id string, e effect) (r registered, done pipeline.Registered, ended bool, err error) {
+func (x *request) copyAgain(f *invoiceForm, command *pipeline.Command, id string) (r registered, done pipeline.Registered, ended bool, err error) {
 	inv, err := x.source(id)
 	if err != nil {
 		return r, done, true, err

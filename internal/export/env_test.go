@@ -68,9 +68,9 @@ func (e *env) must(err error) {
 func (e *env) day(n int) fiscal.Date { return fiscal.DateOf(e.clock.Now().AddDate(0, 0, n)) }
 
 // add creates an invoice of a day, and signs it unless status is queued.
-func (e *env) add(day fiscal.Date, status fiscal.Status, buyer string) store.Invoice {
+func (e *env) add(day fiscal.Date, status fiscal.Status, buyer string) {
 	e.t.Helper()
-	return e.addTaxed(day, status, buyer, `"billing_indicator":1,"taxes":[]`, 18, fiscal.DecodeRequest)
+	e.addTaxed(day, status, buyer, `"billing_indicator":1,"taxes":[]`, 18, fiscal.DecodeRequest)
 }
 
 // addTaxed is add for a line of 100.00 with other taxes, which a release reads with decode.

@@ -68,7 +68,7 @@ func TestAnAnswerIsCommittedAlthoughTheInvoiceChanges(t *testing.T) {
 		var b *env
 		var inv store.Invoice
 		tries := 0
-		decide := func(*store.Batch, store.Invoice) (Change, error) {
+		decide := func(*store.Batch, store.Invoice) (Change, error) { //nolint:unparam // the type of Step.Decide
 			if tries++; tries <= conflicts {
 				b.clock.Advance(1e6)
 				b.note(inv)
