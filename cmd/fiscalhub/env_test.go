@@ -57,7 +57,6 @@ type envOptions struct {
 
 func newEnvWith(t *testing.T, o envOptions) *env {
 	t.Helper()
-	program, address, profile := o.program, o.address, o.profile
 	sim, err := simulator.New(simulator.Options{Now: time.Now, Seed: 1, Config: simulator.Quick()})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +65,7 @@ func newEnvWith(t *testing.T, o envOptions) *env {
 	if err := sim.AddTaxpayer(simulator.Baseline("199000013", "00112345678", "2027-12-31")); err != nil {
 		t.Fatal(err)
 	}
-	if err := sim.SetProfile(profile); err != nil {
+	if err := sim.SetProfile(o.profile); err != nil {
 		t.Fatal(err)
 	}
 	handler := sim.Handler()
@@ -85,10 +84,20 @@ func newEnvWith(t *testing.T, o envOptions) *env {
 			t.Fatal(err)
 		}
 	}
-	shared := []string{"--data", cmp.Or(o.data, filepath.Join(dir, "data")), "--database", address}
-	e := &env{sim: sim, program: program, dir: dir, address: address, shared: shared, args: append(slices.Clone(shared),
-		"--environment", "certification", "--authority", authority.URL, "--authority-environment", "testecf", "--trust", filepath.Join(dir, "roots.pem"),
-		"--pace", "20", "--rate-limit", "0", "--no-bootstrap", "--no-migrate", "--log-level", "error")}
+	e := &env{sim: sim, program: o.program, dir: dir, address: o.address}
+	e.register(t, authority.URL, o.data, "20")
+	return e
+}
+
+// register creates the taxpayer with its certificate, its ranges and its key. The files of
+// the certificate are in the folder of the env.
+func (e *env) register(t *testing.T, authority, data, pace string) {
+	t.Helper()
+	dir := e.dir
+	e.shared = []string{"--data", cmp.Or(data, filepath.Join(dir, "data")), "--database", e.address}
+	e.args = append(slices.Clone(e.shared),
+		"--environment", "certification", "--authority", authority, "--authority-environment", "testecf", "--trust", filepath.Join(dir, "roots.pem"),
+		"--pace", pace, "--rate-limit", "0", "--no-bootstrap", "--no-migrate", "--log-level", "error")
 	do := func(field string, args ...string) string { return fmt.Sprint(e.operate(t, args...)[field]) }
 	taxpayer := do("id", "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Prueba, SRL", "--address", "Calle 1")
 	scope := []string{"--taxpayer", taxpayer, "--environment", "certification"}
@@ -99,7 +108,6 @@ func newEnvWith(t *testing.T, o envOptions) *env {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
 	e.client = &integrator{taxpayer: taxpayer, key: key, http: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
-	return e
 }
 
 // nodeArgs returns the flags of a node: those of the env, with a data folder of its own.
@@ -143,12 +151,22 @@ func (e *env) createInvoice(ctx context.Context, t *testing.T, base *atomic.Poin
 
 // postInvoice posts invoice number n once. Headers come in pairs of name and value.
 func (e *env) postInvoice(ctx context.Context, base string, n int, header ...string) (answer, error) {
+	return e.postBody(ctx, base, n, invoiceBody(n), header...)
+}
+
+// invoiceBody returns the request for invoice number n.
+func invoiceBody(n int) string {
 	body := fmt.Sprintf(demonstrationRequest, "2026-11-14")
 	body = strings.Replace(body, "DEMO-0001", "ext-"+strconv.Itoa(n), 1)
 	if n%2 == 0 {
 		body = strings.Replace(body, `"32"`, `"31"`, 1)
 		body = strings.Replace(body, `"legal_name"`, `"tax_id": "199000021", "legal_name"`, 1)
 	}
+	return body
+}
+
+// postBody posts the request for invoice number n once.
+func (e *env) postBody(ctx context.Context, base string, n int, body string, header ...string) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/taxpayers/"+e.client.taxpayer+"/invoices", strings.NewReader(body))
 	if err != nil {
 		return answer{}, err

@@ -23,12 +23,22 @@ type cluster struct {
 	clients          *clients
 }
 
-// startCluster starts the servers, the nodes and the clients. With a virtual address, the
-// nodes know only that; a server that ends then leaves its connections open. Without it,
-// they know both servers and use the one that accepts writes.
+// startCluster starts the servers, the nodes and the clients.
 func startCluster(t *testing.T, synchronous, virtual bool) *cluster {
 	t.Helper()
-	c := &cluster{primary: storetest.PrivatePostgres(t)}
+	c, address := startServers(t, synchronous, virtual)
+	c.env = newEnv(t, address, "flaky")
+	c.startNodes(t, synchronous)
+	c.clients = startClients(t, c.env, c.nodes[:]...)
+	return c
+}
+
+// startServers starts the servers, and returns the address of their database. With a
+// virtual address, the nodes know only that; a server that ends then leaves its connections
+// open. Without it, they know both servers and use the one that accepts writes.
+func startServers(t *testing.T, synchronous, virtual bool) (c *cluster, address string) {
+	t.Helper()
+	c = &cluster{primary: storetest.PrivatePostgres(t)}
 	if _, err := c.primary.Create("fiscalhub"); err != nil {
 		t.Fatal(err)
 	}
@@ -38,18 +48,21 @@ func startCluster(t *testing.T, synchronous, virtual bool) *cluster {
 			t.Fatal(err)
 		}
 	}
-	address := c.primary.URLWith(c.standby, "fiscalhub")
+	address = c.primary.URLWith(c.standby, "fiscalhub")
 	if virtual {
 		c.virtual = newForwarder(t, c.primary)
 		address = c.virtual.url("fiscalhub")
 	}
-	c.env = newEnv(t, address, "flaky")
+	return c, address
+}
+
+// startNodes starts the nodes, and returns when they know their standby.
+func (c *cluster) startNodes(t *testing.T, synchronous bool) {
+	t.Helper()
 	for i := range c.nodes {
 		c.nodes[i] = serve(t, c.nodeArgs(i)...)
 	}
 	c.waitForReplication(t, synchronous)
-	c.clients = startClients(t, c.env, c.nodes[:]...)
-	return c
 }
 
 // waitForReplication waits until both nodes have recorded whether commits wait for the

@@ -22,9 +22,9 @@ type simulatorProcess struct {
 	done      chan struct{} // closed once it has ended
 }
 
-// startSimulator starts a simulator without delays that begins with a fixture.
-// The test ends it if nothing else does.
-func startSimulator(t *testing.T, fixture any) *simulatorProcess {
+// startSimulator starts a simulator without delays that begins with a fixture, with more
+// flags. The test ends it if nothing else does.
+func startSimulator(t *testing.T, fixture any, args ...string) *simulatorProcess {
 	t.Helper()
 	content, err := json.Marshal(fixture)
 	if err != nil {
@@ -33,8 +33,8 @@ func startSimulator(t *testing.T, fixture any) *simulatorProcess {
 	file := filepath.Join(t.TempDir(), "fixture.json")
 	writeFile(t, file, content)
 	s := &simulatorProcess{log: &output{}, done: make(chan struct{})}
-	s.cmd = exec.CommandContext(t.Context(), program(t), "simulator", "--json", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0",
-		"--latency", "0s", "--validation-delay", "0s", "--fixture", file)
+	s.cmd = exec.CommandContext(t.Context(), program(t), append([]string{"simulator", "--json", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0",
+		"--latency", "0s", "--validation-delay", "0s", "--fixture", file}, args...)...)
 	s.cmd.Env, s.cmd.Stderr = environment(), s.log
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {

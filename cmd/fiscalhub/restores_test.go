@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// shopFigures are the columns of the proofs with a shop.
+func shopFigures(columns ...string) *figureTable {
+	return newFigureTable(append(append([]string{"run"}, columns...), "sales", "lost in the copy", "pages", "with the legend", "at the authority", "numbers", "sights", "time", "violations")...)
+}
+
+// figures checks that no number has two sales or two contents, and returns the cells of a
+// run.
+func (s *shop) figures(t *testing.T, begun time.Time) []string {
+	t.Helper()
+	received := s.readAuthority(t)
+	sold, _, gone, pages := s.counts()
+	violations := s.check(t)
+	return []string{strconv.Itoa(sold), strconv.Itoa(gone), strconv.Itoa(pages), strconv.Itoa(s.legends[0] + s.legends[1]), strconv.Itoa(received),
+		strconv.Itoa(len(s.sales)), strconv.Itoa(s.sights), seconds(time.Since(begun)), strconv.Itoa(violations)}
+}
+
+// A backup is restored after a contingency in which buyers got pages with numbers that were
+// not sent. Whoever has a number in the hand, no other sale may get it: neither with the
+// witness, nor, when the witness is lost too, with the last numbers that the operator
+// states. RESTORE_RUNS makes the test longer; `make restores` does.
+func TestRestoresInAContingency(t *testing.T) {
+	t.Parallel()
+	runs := setting(t, "RESTORE_RUNS", 1)
+	program(t) // before the time counts
+	figures := shopFigures("engine", "witness")
+	for run := range runs {
+		engine, witness := storetest.Engines()[run%2], "elsewhere"
+		if run%8 >= 4 {
+			witness = "data folder"
+		}
+		lost := run%4 >= 2
+		t.Run(strconv.Itoa(run+1), func(t *testing.T) {
+			begun := time.Now()
+			s := restoreInAContingency(t, engine, witness == "elsewhere", lost)
+			if lost {
+				witness += ", lost"
+			}
+			figures.row(append([]string{strconv.Itoa(run + 1), engine, witness}, s.figures(t, begun)...)...)
+		})
+		if t.Failed() {
+			break
+		}
+	}
+	t.Logf("%d restores in a contingency\n%s", runs, figures)
+}
+
+// restoreInAContingency restores a backup that was taken under load after a contingency,
+// and returns the shop with everything that is in the hands of anybody.
+func restoreInAContingency(t *testing.T, engine string, elsewhere, lost bool) *shop {
+	t.Helper()
+	s := newShop(t, storetest.Address(t, engine))
+	witness := filepath.Join(s.dir, "data")
+	if elsewhere {
+		witness = t.TempDir()
+		s.args = append(s.args, "--witness", witness)
+	}
+	node := serve(t, s.args...)
+	s.open(t, node)
+	s.awaitSettled(t, 4+rand.IntN(8))
+	restore := s.backup(t, engine)
+	s.awaitSettled(t, func() int { _, settled, _, _ := s.counts(); return settled + rand.IntN(6) }())
+
+	s.maintain(t, true)
+	s.awaitLegends(t, 2+rand.IntN(5))
+	if rand.IntN(3) == 0 {
+		s.maintain(t, false) // some of the documents that wait are sent
+	}
+	time.Sleep(rand.N(500 * time.Millisecond)) // the kill meets any point of the work
+	node.signal(t, syscall.SIGKILL)
+	node.ended(t)
+	restore()
+	if lost {
+		files, err := filepath.Glob(filepath.Join(witness, "witness-certification*"))
+		for _, file := range files {
+			err = errors.Join(err, os.Remove(file))
+		}
+		if err != nil || len(files) == 0 {
+			t.Fatalf("the witness is lost: %v, %v", files, err)
+		}
+	}
+	node = serve(t, s.args...)
+	s.reach(node)
+	s.awaitFence(t)
+	s.maintain(t, false)
+	s.release(t, s.args, lost)
+	s.finish(t, 6)
+	return s
+}
+
+// backup copies the database of the running service, and returns a function that replaces
+// the database with the copy.
+func (s *shop) backup(t *testing.T, engine string) (restore func()) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "backup")
+	if engine == "postgres" {
+		server := storetest.Postgres(t)
+		server.Dump(t, s.address, file)
+		return func() { s.moveTo(server.Load(t, file)) }
+	}
+	command(t, "file", "backup", file, "--database", s.address)
+	return func() {
+		database := strings.TrimPrefix(s.address, "sqlite:")
+		for _, end := range []string{"-wal", "-shm"} {
+			_ = os.Remove(database + end) // files of the replaced database
+		}
+		writeFile(t, database, readFile(t, file))
+	}
+}
+
+// moveTo changes the address of the database.
+func (e *env) moveTo(address string) {
+	e.address = address
+	for _, args := range [][]string{e.shared, e.args} {
+		args[slices.Index(args, "--database")+1] = address
+	}
+}
