@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills bench-peers performance simulate planted
+.PHONY: help run test lint oldest bench soak failover restores contingency-failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills bench-peers performance simulate planted
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -9,7 +9,7 @@ SEEDS    ?= 10
 PREVIOUS ?= 4d3cc36
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## start a sandbox (ARGS="--listen 127.0.0.1:8081" adds flags)
 	bin/fiscalhub serve $(ARGS)
@@ -47,6 +47,12 @@ soak: ## run the long tests: every guard removed, every crash point, SEEDS seeds
 
 failover: ## kill PostgreSQL under load and promote its standby, RUNS times (default 10) for each kind of standby
 	FAILOVER_RUNS=$(or $(RUNS),10) go test -count=1 -timeout 3h -run '^TestFailoverTo' -v ./cmd/fiscalhub
+
+restores: ## restore an older backup after a contingency with printed pages, RUNS times (default 20), and look for a number with two sales
+	RESTORE_RUNS=$(or $(RUNS),20) go test -count=1 -timeout 6h -run '^TestRestoresInAContingency$$' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
+
+contingency-failover: ## promote a standby that missed a contingency with printed pages, RUNS times (default 20), and look for a number with two sales
+	FAILOVER_RUNS=$(or $(RUNS),20) go test -count=1 -timeout 6h -run '^TestFailoversInAContingency$$' -v ./cmd/fiscalhub | grep --line-buffered -vE '^ *=== '
 
 upgrade-proof: ## replace nodes of the commit PREVIOUS under load, RUNS times (default 5)
 	UPGRADE_RUNS=$(or $(RUNS),5) UPGRADE_PREVIOUS=$(PREVIOUS) go test -count=1 -timeout 3h -run '^TestRollingUpgrade$$' -v ./cmd/fiscalhub

@@ -92,7 +92,7 @@ func notRun() map[string]string {
 		allRotated = "is refused while credentials need the pepper, as the page says"
 	)
 	return map[string]string{
-		"make run": takesLong, "make test": takesLong, "make build": takesLong, "make failover": takesLong, "make upgrade-proof": takesLong, "make check-release": takesLong, "make dashboards-check": takesLong, "make simulate": takesLong, "make planted": takesLong, "make histories": takesLong, "make kills": takesLong, "make power": takesLong, "make partitions": takesLong, "make generated-clients": network, "make bench-peers": network, "go get ": network,
+		"make run": takesLong, "make test": takesLong, "make build": takesLong, "make failover": takesLong, "make restores": takesLong, "make contingency-failover": takesLong, "make upgrade-proof": takesLong, "make check-release": takesLong, "make dashboards-check": takesLong, "make simulate": takesLong, "make planted": takesLong, "make histories": takesLong, "make kills": takesLong, "make power": takesLong, "make partitions": takesLong, "make generated-clients": network, "make bench-peers": network, "go get ": network,
 		`psql "$ADMIN_URL"`: server, `fiscalhub migrate --database "$MIGRATOR_URL"`: server,
 		`fiscalhub serve --no-migrate --database "$SERVICE_URL"`: server, `fiscalhub serve --database 'postgres://`: server,
 		"fiscalhub serve --environment production": authority, "fiscalhub reconcile ": authority, "fiscalhub doctor ": authority,

@@ -33,26 +33,24 @@ func (s *shop) figures(t *testing.T, begun time.Time) []string {
 
 // A backup is restored after a contingency in which buyers got pages with numbers that were
 // not sent. Whoever has a number in the hand, no other sale may get it: neither with the
-// witness, nor, when the witness is lost too, with the last numbers that the operator
-// states. RESTORE_RUNS makes the test longer; `make restores` does.
+// witnesses, nor, when one or all of them are lost too, with the last numbers that the
+// operator states. RESTORE_RUNS makes the test longer; `make restores` does.
 func TestRestoresInAContingency(t *testing.T) {
 	t.Parallel()
 	runs := setting(t, "RESTORE_RUNS", 1)
 	program(t) // before the time counts
-	figures := shopFigures("engine", "witness")
+	figures := shopFigures("engine", "nodes", "witness folder", "witnesses lost")
 	for run := range runs {
-		engine, witness := storetest.Engines()[run%2], "elsewhere"
-		if run%8 >= 4 {
-			witness = "data folder"
-		}
-		lost := run%4 >= 2
+		r := restoreRun{engine: storetest.Engines()[run%2], nodes: 1 + run%2, elsewhere: run/2%2 == 0}
+		r.lost = run / 4 % (r.nodes + 1)
 		t.Run(strconv.Itoa(run+1), func(t *testing.T) {
 			begun := time.Now()
-			s := restoreInAContingency(t, engine, witness == "elsewhere", lost)
-			if lost {
-				witness += ", lost"
+			s := r.restore(t)
+			folder := "of the data"
+			if r.elsewhere {
+				folder = "another"
 			}
-			figures.row(append([]string{strconv.Itoa(run + 1), engine, witness}, s.figures(t, begun)...)...)
+			figures.row(append([]string{strconv.Itoa(run + 1), r.engine, strconv.Itoa(r.nodes), folder, strconv.Itoa(r.lost)}, s.figures(t, begun)...)...)
 		})
 		if t.Failed() {
 			break
@@ -61,21 +59,41 @@ func TestRestoresInAContingency(t *testing.T) {
 	t.Logf("%d restores in a contingency\n%s", runs, figures)
 }
 
-// restoreInAContingency restores a backup that was taken under load after a contingency,
-// and returns the shop with everything that is in the hands of anybody.
-func restoreInAContingency(t *testing.T, engine string, elsewhere, lost bool) *shop {
-	t.Helper()
-	s := newShop(t, storetest.Address(t, engine))
-	witness := filepath.Join(s.dir, "data")
-	if elsewhere {
-		witness = t.TempDir()
-		s.args = append(s.args, "--witness", witness)
+// A restoreRun is what happens in one restore.
+type restoreRun struct {
+	engine    string
+	nodes     int
+	elsewhere bool // the witness is not in the data folder
+	lost      int  // so many nodes lose their witnesses; if another one keeps its own, they do not start again
+}
+
+// args returns the flags of a node, and the folder of its witness.
+func (r restoreRun) args(s *shop, i int) (args []string, witness string) {
+	args = s.nodeArgs(i)
+	if !r.elsewhere {
+		return args, s.nodeDir(i)
 	}
-	node := serve(t, s.args...)
-	s.open(t, node)
+	witness = s.nodeDir(i) + "-witness"
+	return append(args, "--witness", witness), witness
+}
+
+// restore restores a backup that was taken under load after a contingency, and returns the
+// shop with everything that is in the hands of anybody.
+func (r restoreRun) restore(t *testing.T) *shop {
+	t.Helper()
+	s := newShop(t, storetest.Address(t, r.engine))
+	start := func(count int) (nodes []*serverProcess) {
+		for i := range count {
+			args, _ := r.args(s, i)
+			nodes = append(nodes, serve(t, args...))
+		}
+		return nodes
+	}
+	nodes := start(r.nodes)
+	s.open(t, nodes...)
 	s.awaitSettled(t, 4+rand.IntN(8))
-	restore := s.backup(t, engine)
-	s.awaitSettled(t, func() int { _, settled, _, _ := s.counts(); return settled + rand.IntN(6) }())
+	restore := s.backup(t, r.engine)
+	s.awaitMore(t, rand.IntN(6))
 
 	s.maintain(t, true)
 	s.awaitLegends(t, 2+rand.IntN(5))
@@ -83,23 +101,33 @@ func restoreInAContingency(t *testing.T, engine string, elsewhere, lost bool) *s
 		s.maintain(t, false) // some of the documents that wait are sent
 	}
 	time.Sleep(rand.N(500 * time.Millisecond)) // the kill meets any point of the work
-	node.signal(t, syscall.SIGKILL)
-	node.ended(t)
+	for _, node := range nodes {
+		node.signal(t, syscall.SIGKILL)
+	}
+	for _, node := range nodes {
+		node.ended(t)
+	}
 	restore()
-	if lost {
+	for i := r.nodes - r.lost; i < r.nodes; i++ {
+		_, witness := r.args(s, i)
 		files, err := filepath.Glob(filepath.Join(witness, "witness-certification*"))
 		for _, file := range files {
 			err = errors.Join(err, os.Remove(file))
 		}
 		if err != nil || len(files) == 0 {
-			t.Fatalf("the witness is lost: %v, %v", files, err)
+			t.Fatalf("the witness cannot be lost: %v, %v", files, err)
 		}
 	}
-	node = serve(t, s.args...)
-	s.reach(node)
+	if r.lost == r.nodes {
+		nodes = start(r.nodes)
+	} else {
+		nodes = start(r.nodes - r.lost)
+	}
+	s.reach(nodes...)
 	s.awaitFence(t)
 	s.maintain(t, false)
-	s.release(t, s.args, lost)
+	args, _ := r.args(s, 0)
+	s.release(t, args, r.lost > 0)
 	s.finish(t, 6)
 	return s
 }

@@ -335,6 +335,13 @@ func (s *shop) awaitSettled(t *testing.T, count int) {
 	})
 }
 
+// awaitMore waits until so many more sales are accepted and have their pages.
+func (s *shop) awaitMore(t *testing.T, count int) {
+	t.Helper()
+	_, settled, _, _ := s.counts()
+	s.awaitSettled(t, settled+count)
+}
+
 // awaitLegends waits until buyers have so many pages of each type with the legend, of sales
 // that began after the contingency.
 func (s *shop) awaitLegends(t *testing.T, count int) {
@@ -416,8 +423,7 @@ func (s *shop) finish(t *testing.T, more int) {
 	for _, n := range again {
 		s.sell(t.Context(), t, n)
 	}
-	_, settled, _, _ := s.counts()
-	s.awaitSettled(t, settled+more)
+	s.awaitMore(t, more)
 	s.closeShop()
 	eventually(t, shopLimit, "every document has its final status", func() bool { return s.isSettled(t, *s.bases[0].Load()) })
 	s.lookAgain(t)

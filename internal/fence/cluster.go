@@ -184,8 +184,9 @@ func (f *Fence) fenceAll(ctx context.Context) error {
 // unreported waits until every node of the database has reported what its witness knows on
 // the present timeline. It returns the nodes that did not in time: what they have shown and
 // sent last is unknown. It also waits for a heartbeat of a node that is not in the database:
-// it may have started after the copy was made.
-func (f *Fence) unreported(ctx context.Context) (missing []store.Node, err error) {
+// it may have started after the copy was made. A heartbeat from before the fence proves
+// nothing: the database may be a restored copy. fencedAt is zero when it is none.
+func (f *Fence) unreported(ctx context.Context, fencedAt time.Time) (missing []store.Node, err error) {
 	if f == nil || !f.store.Shared() {
 		return nil, nil
 	}
@@ -193,6 +194,7 @@ func (f *Fence) unreported(ctx context.Context) (missing []store.Node, err error
 	if err != nil {
 		return nil, err
 	}
+	hasReported := func(n store.Node) bool { return n.Timeline == timeline && !n.SeenAt.Before(fencedAt) }
 	for waited := time.Duration(0); ; waited += nodePoll {
 		nodes, err := f.store.Nodes(ctx, f.env)
 		if err != nil {
@@ -200,11 +202,11 @@ func (f *Fence) unreported(ctx context.Context) (missing []store.Node, err error
 		}
 		reported := map[string]bool{f.witness.ID(): true}
 		for _, n := range nodes {
-			if n.Timeline == timeline {
+			if hasReported(n) {
 				reported[n.Witness] = true
 			}
 		}
-		missing = slices.DeleteFunc(nodes, func(n store.Node) bool { return n.Timeline == timeline || n.Witness != "" && reported[n.Witness] })
+		missing = slices.DeleteFunc(nodes, func(n store.Node) bool { return hasReported(n) || n.Witness != "" && reported[n.Witness] })
 		if len(missing) == 0 && waited >= f.wait/2 || waited >= f.wait {
 			return missing, nil
 		}
@@ -289,6 +291,10 @@ func (f *Fence) Beat(ctx context.Context) error {
 		return err
 	}
 	started := f.now()
+	// The heartbeat comes after the report of what the witness knows, see Unreported.
+	if err := f.followAll(ctx); err != nil {
+		return err
+	}
 	beat := store.Node{ID: f.node, Environment: f.env, HasWitness: true, SeenAt: started, Witness: f.witness.ID(), Timeline: timeline}
 	err = f.store.Update(ctx, func(tx *store.Tx) error { return tx.RecordHeartbeat(ctx, beat) })
 	if err != nil {
@@ -302,9 +308,6 @@ func (f *Fence) Beat(ctx context.Context) error {
 		if err := f.raise(one.RNC, one.Range, one.Highest); err != nil {
 			return err
 		}
-	}
-	if err := f.followAll(ctx); err != nil {
-		return err
 	}
 	f.lastBeat = started
 	return f.recordReplication(ctx)

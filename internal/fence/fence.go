@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,29 +141,48 @@ func (f *Fence) open(ctx context.Context) (*witness.File, error) {
 }
 
 // compareAll compares the witness with what the database has sent, and inspects every
-// range of the environment.
+// range of the environment. A database that has lost numbers of one range may have lost some
+// of every other one: another node may have used numbers that this witness does not know.
+// Then every range is fenced.
 func (f *Fence) compareAll(ctx context.Context) error {
-	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
+	older := false
+	err := f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
 		if err := f.compareSent(ctx, rnc, s); err != nil {
 			return err
 		}
-		return f.follow(ctx, rnc, s)
+		fenced, err := f.follow(ctx, rnc, s)
+		older = older || fenced && s.FencedAt.IsZero()
+		return err
 	})
+	if err != nil || !older {
+		return err
+	}
+	nodes, err := f.store.Nodes(ctx, f.env)
+	if err != nil || !slices.ContainsFunc(nodes, func(n store.Node) bool { return n.Witness != f.witness.ID() }) {
+		return err
+	}
+	return f.fenceAll(ctx)
 }
 
 // followAll follows every range of the environment.
 func (f *Fence) followAll(ctx context.Context) error {
-	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error { return f.follow(ctx, rnc, s) })
+	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
+		_, err := f.follow(ctx, rnc, s)
+		return err
+	})
 }
 
 // follow inspects a range, and raises its mark to the numbers that any node has issued from
-// it: they are visible, or will be in a moment.
-func (f *Fence) follow(ctx context.Context, rnc string, s store.NumberRange) error {
+// it: they are visible, or will be in a moment. It reports whether the range is fenced.
+func (f *Fence) follow(ctx context.Context, rnc string, s store.NumberRange) (fenced bool, err error) {
 	inspected, err := f.Inspect(ctx, rnc, []store.NumberRange{s})
-	if err != nil || !inspected[0].FencedAt.IsZero() || s.Next == s.First {
-		return err
+	if err != nil {
+		return false, err
 	}
-	return f.witness.RaiseSeen(rangeOf(rnc, s), s.Next-1)
+	if fenced = !inspected[0].FencedAt.IsZero(); fenced || s.Next == s.First {
+		return fenced, nil
+	}
+	return false, f.witness.RaiseSeen(rangeOf(rnc, s), s.Next-1)
 }
 
 // eachRange calls fn with every range of the environment and the RNC of its taxpayer.
@@ -248,6 +268,10 @@ func (f *Fence) Inspect(ctx context.Context, rnc string, ranges []store.NumberRa
 	}
 	for i, s := range ranges {
 		if !s.FencedAt.IsZero() {
+			var err error
+			if ranges[i], err = f.report(ctx, rnc, s); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		b := breach{behind: math.MaxInt64, seen: store.UnknownSeen}
@@ -271,8 +295,29 @@ func (f *Fence) Inspect(ctx context.Context, rnc string, ranges []store.NumberRa
 		if err != nil {
 			return nil, err
 		}
+		if !ranges[i].FencedAt.IsZero() {
+			ranges[i].Seen = max(s.Seen, b.seen)
+		}
 	}
 	return ranges, nil
+}
+
+// report reports what the witness knows of a range that is fenced already: another node has
+// fenced it, and its witness may know less. It returns the range as it is then.
+func (f *Fence) report(ctx context.Context, rnc string, s store.NumberRange) (store.NumberRange, error) {
+	mark, err := f.Mark(rnc, s)
+	if err != nil && !errors.Is(err, witness.ErrDamaged) {
+		return s, err
+	}
+	seen := mark.Seen
+	if err != nil || mark.Unknown {
+		seen = store.UnknownSeen
+	}
+	if seen <= s.Seen || seen < s.Next {
+		return s, nil
+	}
+	s.Seen, s.FencedAt = seen, f.now().UTC().Truncate(time.Microsecond)
+	return s, f.store.Update(ctx, func(tx *store.Tx) error { return tx.FenceAgain(ctx, s, seen, s.FencedAt) })
 }
 
 // A breach is why a range is fenced.
@@ -313,7 +358,7 @@ func (f *Fence) fence(ctx context.Context, s store.NumberRange, b breach) (time.
 	}
 	err := f.store.Update(ctx, func(tx *store.Tx) error {
 		var err error
-		if fenced, err = tx.FenceBehind(ctx, s, b.behind, at); err != nil || !fenced && b.behind != math.MaxInt64 {
+		if fenced, err = tx.FenceBehind(ctx, s, b.behind, at); err != nil {
 			return err
 		}
 		return tx.ReportSeen(ctx, s, b.seen)

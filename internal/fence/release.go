@@ -112,7 +112,11 @@ func (r Releaser) Release(ctx context.Context, scope store.Scope) ([]Released, e
 				if id, err = r.Identities.Identity(ctx, scope, r.Now()); err != nil {
 					return released, err
 				}
-				if missing, err = r.Fence.unreported(ctx); err != nil {
+				behind, err := r.behindSince(ctx, scope, taxpayer.RNC)
+				if err != nil {
+					return released, err
+				}
+				if missing, err = r.Fence.unreported(ctx, behind); err != nil {
 					return released, err
 				}
 			}
@@ -136,6 +140,26 @@ func (r Releaser) Release(ctx context.Context, scope store.Scope) ([]Released, e
 		}
 	}
 	return released, failure
+}
+
+// behindSince returns when the last range was fenced of which a witness knows more than the
+// database; zero when there is none. The database may be a restored copy then.
+func (r Releaser) behindSince(ctx context.Context, scope store.Scope, rnc string) (last time.Time, err error) {
+	for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
+		ranges, err := r.Store.NumberRangesOf(ctx, scope, kind)
+		if err == nil {
+			ranges, err = r.Fence.Inspect(ctx, rnc, ranges)
+		}
+		if err != nil {
+			return last, err
+		}
+		for _, s := range ranges {
+			if !s.FencedAt.IsZero() && s.Seen >= s.Next && s.FencedAt.After(last) {
+				last = s.FencedAt
+			}
+		}
+	}
+	return last, nil
 }
 
 // A search asks about the numbers of one range.
@@ -312,6 +336,13 @@ func (s *search) unsaved() []store.AbandonedNumber { return s.answers[s.saved : 
 // them.
 func (s *search) release(ctx context.Context) error {
 	if s.Fence != nil {
+		// A node with the same witness must find that the database knows the number too.
+		if s.to >= s.numbers.Next && s.to > s.numbers.Seen {
+			if err := s.Store.Update(ctx, func(tx *store.Tx) error { return tx.ReportSeen(ctx, s.numbers, s.to) }); err != nil {
+				return err
+			}
+			s.numbers.Seen = s.to
+		}
 		// Before the database, so that a node that sees the range released finds that
 		// the witness agrees.
 		if err := s.Fence.witness.Settle(rangeOf(s.rnc, s.numbers), s.to); err != nil {

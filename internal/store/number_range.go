@@ -188,6 +188,17 @@ func (tx *Tx) ReportSeen(ctx context.Context, n NumberRange, seen int64) error {
 	return err
 }
 
+// FenceAgain is ReportSeen for a range that is fenced: the fence begins at the given moment,
+// because reports of other nodes from before do not explain it.
+func (tx *Tx) FenceAgain(ctx context.Context, n NumberRange, seen int64, at time.Time) error {
+	_, err := tx.change(ctx, "report seen numbers", statement{`
+		UPDATE sequences SET seen_number = $4, fenced_at = $5
+		WHERE environment = $1 AND taxpayer_id = $2 AND id = $3 AND seen_number < $4 AND next_number <= $4 AND fenced_at IS NOT NULL`, []any{
+		string(n.Environment), n.TaxpayerID, n.ID, seen, micros(at),
+	}})
+	return err
+}
+
 // ReleaseNumberRange releases a fenced range and sets its next number. The error is
 // ErrNumbersTaken when another transaction released or fenced it after it was read, or a
 // witness has reported a number since.

@@ -1,0 +1,112 @@
+package live
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/fence"
+	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
+)
+
+// A copy is restored on the same server, so its timeline is the same, and the rows of its
+// nodes look like those of nodes that run. The witness of each node may know numbers that
+// the others do not: a release needs all of them.
+func TestARestoreNeedsTheWitnessOfEveryNode(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, "postgres")
+	a, dir := newEnv(t, address, envOptions{}), t.TempDir()
+	a.guard(filepath.Join(dir, "a"))
+	b := a.from(address)
+	a.create(fiscal.FiscalCredit, 1000)
+	a.drive(time.Hour)
+	a.must(a.options.Fence.Beat(t.Context()))
+	stop := a.beat(a)
+	b.guard(filepath.Join(dir, "b"))
+	stop()
+	b.must(b.options.Fence.Beat(t.Context()))
+	copied := backup(t, address)
+	a.create(fiscal.FiscalCredit, 1000)
+	a.drive(time.Hour)
+	a.maintain(true)
+	var sales []store.Invoice
+	for range 3 {
+		sales = append(sales, a.create(fiscal.FiscalCredit, 1000))
+	}
+	b.pass(3)
+	b.equal("printed", []string{"E310000000003", "E310000000004", "E310000000005"}, b.printed(sales))
+
+	a = a.from(copied)
+	a.guard(filepath.Join(dir, "a"))
+	a.equal("fenced", []string{"31 at 2", "32 at 1"}, a.fenced()) // the other node may have used numbers of both
+	a.maintain(false)
+	a.pass(1)
+	if released, err := a.releaser().Release(t.Context(), a.scope); !errors.Is(err, fence.ErrNotStated) || len(released) != 0 {
+		t.Errorf("without the other node: %+v, %v", released, err)
+	}
+	b = b.from(copied)
+	b.guard(filepath.Join(dir, "b"))
+	defer a.beat(b)()
+	a.equal("released", []string{"31 2–5: 1 found, 3 absent, 0 unknown", "32 1–0: 0 found, 0 absent, 0 unknown"}, a.release())
+}
+
+// A node with the same witness inspects its ranges while a release writes to the witness. That
+// does not disturb the release.
+func TestANodeDoesNotDisturbARelease(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w.guard(path)
+		w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Hour)
+		copied := backup(t, address)
+		w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Hour)
+		w = w.from(copied)
+		w.guard(path)
+		node := w.from(copied)
+		node.guard(path)
+		stating := w.releaser()
+		stating.Stated = []fence.Stated{{Type: fiscal.FiscalCredit, Number: 7}}
+		inspect := false
+		stating.Store = storetest.OpenPoints(t, copied, w.now, func(string) error {
+			if !inspect {
+				return nil
+			}
+			inspect = false
+			defer func() { inspect = true }()
+			ranges, err := node.store().NumberRangesOf(t.Context(), w.scope, fiscal.FiscalCredit)
+			if err == nil {
+				_, err = node.options.Fence.Inspect(t.Context(), issuerRNC, ranges)
+			}
+			return err
+		})
+		inspect = true
+		if released, err := stating.Release(t.Context(), w.scope); err != nil || len(released) == 0 || released[0].To != 7 {
+			t.Errorf("%+v, %v", released, err)
+		}
+	})
+}
+
+// beat lets a node report that it is alive until the returned function is called.
+func (w *env) beat(node *env) (end func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				w.clock.Advance(time.Millisecond)
+				if err := node.options.Fence.Beat(w.t.Context()); err != nil {
+					w.t.Errorf("heartbeat: %v", err)
+				}
+			}
+		}
+	}()
+	return func() { close(stop); <-done }
+}
