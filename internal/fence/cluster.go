@@ -291,7 +291,7 @@ func (f *Fence) Beat(ctx context.Context) error {
 		return err
 	}
 	started := f.now()
-	// The heartbeat comes after the report of what the witness knows, see Unreported.
+	// The heartbeat comes after the report of what the witness knows, see unreported.
 	if err := f.followAll(ctx); err != nil {
 		return err
 	}
