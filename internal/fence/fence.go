@@ -348,6 +348,13 @@ func (f *Fence) unsent(s store.NumberRange, mark witness.Mark) (*store.Unsent, e
 // this for a range that is fenced.
 func (f *Fence) fence(ctx context.Context, s store.NumberRange, b breach) (time.Time, error) {
 	at, fenced := f.now().UTC().Truncate(time.Microsecond), false
+	if b.behind != math.MaxInt64 {
+		// A number is in the database before it is in the witness, so a row that is read now
+		// is behind only if the database has lost numbers.
+		if now, err := f.store.NumberRange(ctx, s.Scope, s.ID); err != nil || now.Next > b.behind {
+			return time.Time{}, err
+		}
+	}
 	if b.seen == store.UnknownSeen {
 		b.unsent = &store.Unsent{}
 	}

@@ -548,3 +548,38 @@ func TestFenceOfARangeThatIsAddedAgain(t *testing.T) {
 	w.must(err)
 	w.equal("added again", []string{"32 at 2001"}, w.fenced())
 }
+
+// A heartbeat reads the ranges, and documents are numbered and shown before it reads the
+// witness. The range is not behind, and nothing of it is in doubt.
+func TestNumbersThatAreTakenMeanwhileAreNotInDoubt(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		w.guard(filepath.Join(t.TempDir(), "witness"))
+		w.create(fiscal.FiscalCredit, 1000)
+		w.drive(time.Hour)
+		before, err := w.store().NumberRangesOf(t.Context(), w.scope, fiscal.FiscalCredit)
+		w.must(err)
+		w.maintain(true)
+		var sales []store.Invoice
+		for range 12 {
+			sales = append(sales, w.create(fiscal.FiscalCredit, 1000))
+		}
+		w.pass(1)
+		attempts := func() (n int) {
+			for _, inv := range sales {
+				all, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID)
+				w.must(err)
+				n += len(all)
+			}
+			return n
+		}
+		sent := attempts()
+		_, err = w.options.Fence.Inspect(t.Context(), issuerRNC, before)
+		w.must(err)
+		w.equal("fenced", []string{}, w.fenced())
+		if n := attempts(); n != sent {
+			t.Errorf("%d documents that wait are said to have been sent", n-sent)
+		}
+	})
+}
