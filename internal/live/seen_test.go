@@ -214,3 +214,47 @@ func TestAReleaseDoesNotGuess(t *testing.T) {
 	}
 	w.ledger()
 }
+
+// A copy has a document whose number was not visible yet, and the document was sent
+// afterwards. After the restore the number becomes visible, as that of every document.
+func TestAHiddenNumberIsShownAfterARestore(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w.guard(path)
+		all := []store.Invoice{w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000), w.create(fiscal.Consumer, 300_000)}
+		worker := w.otherNode()
+		worker.options.Point = func(point string) error {
+			if point == "before witnessing" || point == "before witnessing the number" {
+				return errors.New("the worker ends before it shows the number")
+			}
+			return nil
+		}
+		worker.start()
+		worker.drive(0)
+		copied := backup(t, address)
+		w.drive(time.Hour)
+
+		w = w.from(copied)
+		w.guard(path)
+		w.drive(0)
+		for _, inv := range all { // the event of this status has the number
+			if got := w.read(inv); got.ENCF == "" || got.Status != fiscal.OutcomeUnknown {
+				t.Errorf("%s is %s with the number %q", got.ExternalID, got.Status, got.ENCF)
+			}
+		}
+		w.drive(time.Hour)
+		for _, inv := range all {
+			issued, err := w.store().IssuedDocument(t.Context(), w.scope, inv.DocumentID)
+			w.must(err)
+			if got := w.read(inv); got.ENCF != issued.ENCF || got.Status != fiscal.Accepted {
+				t.Errorf("%s is %s with the number %q, want %s", got.ExternalID, got.Status, got.ENCF, issued.ENCF)
+			}
+		}
+		if sent := w.sim.Documents(simulator.Filter{}); len(sent) != len(all) {
+			t.Errorf("the authority got %d documents, want %d", len(sent), len(all))
+		}
+		w.release()
+		w.clean()
+	})
+}

@@ -61,6 +61,11 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 			if a.Detail == "" { // the worker that opened it is gone, and with it the answer
 				a.Detail = "the worker ended before the answer"
 			}
+			if w.Invoice.ENCF == "" { // the database has lost that the number was shown, or it was not
+				if err := p.show(ctx, w, issued); err != nil {
+					return pipeline.Step{}, err
+				}
+			}
 			return p.inconclusive(issued, w, a, p.now()), nil
 		}
 	}
