@@ -57,11 +57,33 @@ func judgement(v fiscal.Verdict) bool {
 	return v.Accepted() || v == fiscal.VerdictRejected
 }
 
-// endDoubt takes every attempt out of doubt that was sent before.
-func (t *Tally) endDoubt() {
-	clear(t.open)
+// Learnt returns an item with the number of the last attempt that was known when it was
+// learnt, if it is the answer to a look-up by number. Such an answer is about the attempts
+// before it. Their times do not tell which these are: the clock may have been set between.
+func (i Item) Learnt(known []Item) Item {
+	if i.Kind != State && (i.Kind != Absent || i.TrackID != "") || i.After > 0 {
+		return i
+	}
+	for _, k := range known {
+		if k.sent() {
+			i.After = max(i.After, k.Attempt)
+		}
+	}
+	return i
+}
+
+// sent reports whether an item is about an attempt itself.
+func (i Item) sent() bool {
+	return i.Kind == Inconclusive || (i.Kind == Track || i.Kind == Verdict) && !i.Found
+}
+
+// endDoubt takes every attempt out of doubt that was sent before an item.
+func (t *Tally) endDoubt(i Item) {
+	if i.After == 0 { // of an earlier version, or an operator's: by its time
+		clear(t.open)
+	}
 	for _, one := range t.tracks {
-		one.closed = one.closed || one.lost
+		one.closed = one.closed || one.lost && (i.After == 0 || one.attempt <= i.After)
 	}
 }
 
@@ -100,14 +122,24 @@ func ProvenAbsent(items []Item, times int, apart time.Duration) bool {
 // since it was last sent without a clear end: the answer was lost, the authority lost the
 // document, or it rejected it. Only what it said after that is about all submissions of ours.
 func AbsentSinceDoubt(items []Item, apart time.Duration) (times int) {
-	var last time.Time
+	var sent, last time.Time
+	attempt := int64(0)
 	for _, i := range items {
 		refused := i.Kind == Verdict && i.Verdict == fiscal.VerdictRejected && !i.Found
-		if (i.Kind == Inconclusive || i.Kind == Lost || refused) && i.At.After(last) {
+		switch {
+		case i.Kind == Inconclusive:
+			attempt = max(attempt, i.Attempt)
+			if i.At.After(sent) {
+				sent = i.At
+			}
+		case (i.Kind == Lost || refused) && i.At.After(last):
 			last = i.At
 		}
 	}
-	absences := slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return i.Kind != Absent || i.TrackID != "" || !i.At.After(last) })
+	absences := slices.DeleteFunc(slices.Clone(items), func(i Item) bool {
+		since := i.At.After(last) && (i.After > 0 && i.After >= attempt || i.After == 0 && i.At.After(sent))
+		return i.Kind != Absent || i.TrackID != "" || !since
+	})
 	slices.SortFunc(absences, func(a, b Item) int { return a.At.Compare(b.At) })
 	for n, i := range absences {
 		if n == 0 || i.At.Sub(last) >= apart {

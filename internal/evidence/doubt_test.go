@@ -95,3 +95,36 @@ func TestMayRepeat(t *testing.T) {
 		}
 	}
 }
+
+// Which attempts the answer to a look-up is about is a matter of what was known then, and
+// not of the times: a clock may have been set between.
+func TestALookUpIsAboutTheAttemptsBeforeIt(t *testing.T) {
+	t.Parallel()
+	lost := func(n int64, at time.Time) Item { return Item{Kind: Inconclusive, Attempt: n, At: at} }
+	rejected := func(at time.Time, known ...Item) Item {
+		return Item{Kind: State, Ours: true, Verdict: fiscal.VerdictRejected, At: at}.Learnt(known)
+	}
+	absent := func(at time.Time, known ...Item) Item { return Item{Kind: Absent, At: at}.Learnt(known) }
+	ahead, first := noon.Add(24*time.Hour), lost(1, noon)
+	track := Item{Kind: Track, TrackID: "T1", Attempt: 1, At: ahead}
+	for name, tt := range map[string]struct {
+		items   []Item
+		inDoubt bool
+		absent  int
+	}{
+		"the attempt was ahead":         {[]Item{lost(1, ahead), rejected(noon, lost(1, ahead))}, false, 0},
+		"the look-up was ahead":         {[]Item{first, rejected(ahead, first), lost(2, noon.Add(time.Minute))}, true, 0},
+		"the lost track was ahead":      {[]Item{track, {Kind: Lost, TrackID: "T1", At: ahead}, rejected(noon, track)}, false, 0},
+		"nothing found, attempt ahead":  {[]Item{lost(1, ahead), absent(noon, lost(1, ahead))}, true, 1},
+		"nothing found, look-up ahead":  {[]Item{first, absent(ahead, first), lost(2, noon.Add(time.Minute))}, true, 0},
+		"nothing found, as before":      {[]Item{first, {Kind: Absent, At: ahead}}, true, 1},
+		"nothing found before, earlier": {[]Item{lost(1, ahead), {Kind: Absent, At: noon}}, true, 0},
+	} {
+		if got := NewTally(tt.items).InDoubt(); got != tt.inDoubt {
+			t.Errorf("%s: in doubt %t", name, got)
+		}
+		if got := AbsentSinceDoubt(tt.items, 0); got != tt.absent {
+			t.Errorf("%s: absent %d times, want %d", name, got, tt.absent)
+		}
+	}
+}

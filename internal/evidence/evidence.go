@@ -81,6 +81,9 @@ type Item struct {
 	// Attempt is the number of the attempt that an inconclusive item is about, or that
 	// the authority answered with a track id or a verdict.
 	Attempt int64 `json:"attempt,omitempty"`
+	// After is the number of the last attempt before the answer to a look-up by number; see
+	// Learnt. Evidence of earlier versions does not have it.
+	After int64 `json:"after_attempt,omitempty"`
 	// ENCF is the number with which an operator has decided to send the document.
 	ENCF string `json:"encf,omitempty"`
 	// Note is for people.

@@ -21,6 +21,7 @@ type Tally struct {
 	order        []string       // of the tracks, oldest first
 	answered     map[int64]bool // attempts that the authority has answered, however late
 	open         map[int64]bool // attempts without an answer that are still in doubt
+	settled      int64          // the attempts up to this one are not in doubt
 	doubted      bool           // an attempt was in doubt, or still is
 	lookedUp     bool           // a look-up by number showed no acceptance of our bytes
 	noLookUp     bool           // the environment offers no look-up by number
@@ -32,6 +33,7 @@ type Tally struct {
 // A track is one submission as the authority knows it.
 type track struct {
 	own        bool // the authority gave the track id to our submission
+	attempt    int64
 	judged     bool // there is a verdict
 	closed     bool // there is a verdict, or the submission is explained otherwise
 	processing bool
@@ -50,14 +52,21 @@ func NewTally(items []Item) *Tally {
 		if i.TrackID != "" {
 			one := t.track(i.TrackID)
 			one.own = one.own || !i.Found && (i.Kind == Track || i.Kind == Verdict)
+			if i.sent() {
+				one.attempt = max(one.attempt, i.Attempt)
+			}
 		}
-		if i.settles() == oneAttempt {
+		switch i.settles() {
+		case oneAttempt:
 			t.answered[i.Attempt] = true
+		case everyAttempt:
+			t.settled = max(t.settled, i.After)
+		case noAttempt:
 		}
 	}
 	for _, i := range items {
 		if i.settles() == everyAttempt {
-			t.endDoubt()
+			t.endDoubt(i)
 		}
 		t.add(i)
 	}
@@ -84,10 +93,16 @@ func (t *Tally) add(i Item) {
 	case NoLookUp:
 		t.noLookUp = true
 	case Lost:
-		t.track(i.TrackID).lost, t.doubted = true, true
+		one := t.track(i.TrackID)
+		one.lost, t.doubted = true, true
+		one.closed = one.closed || one.attempt > 0 && one.attempt <= t.settled
 	case Inconclusive:
-		if !t.answered[i.Attempt] {
-			t.open[i.Attempt], t.doubted = true, true
+		if t.answered[i.Attempt] {
+			return
+		}
+		t.doubted = true
+		if i.Attempt > t.settled {
+			t.open[i.Attempt] = true
 		}
 	case Absent:
 		t.lookedUp = t.lookedUp || i.TrackID == ""

@@ -93,7 +93,8 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 // provenAbsent reports whether the same bytes may be sent again: the authority has said
 // often enough that it has no such document.
 func (p *Plan) provenAbsent(known []evidence.Item, now time.Time) bool {
-	return evidence.ProvenAbsent(append(slices.Clone(known), evidence.Item{Kind: evidence.Absent, At: now}), absentTimes, p.pace.Scale(absentSpan))
+	absent := evidence.Item{Kind: evidence.Absent, At: now}.Learnt(known)
+	return evidence.ProvenAbsent(append(slices.Clone(known), absent), absentTimes, p.pace.Scale(absentSpan))
 }
 
 // showsSubmission reports whether a finding is about a submission that the authority has.

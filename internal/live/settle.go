@@ -53,8 +53,10 @@ type report struct {
 // job over meanwhile, the report is committed all the same.
 func (s *settler) step(known []evidence.Item, r report) pipeline.Step {
 	all := slices.Clone(known)
-	for _, f := range r.findings {
-		all = append(all, f.Item)
+	r.findings = slices.Clone(r.findings)
+	for i := range r.findings {
+		r.findings[i].Item = r.findings[i].Learnt(known)
+		all = append(all, r.findings[i].Item)
 	}
 	return pipeline.Step{
 		Evidence: all,
