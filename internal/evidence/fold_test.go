@@ -115,6 +115,7 @@ func TestMustConfirm(t *testing.T) {
 	seen := Item{Kind: State, Verdict: fiscal.VerdictRejected, Ours: true, At: noon}
 	accepted := Item{Kind: State, Verdict: fiscal.VerdictAccepted, Ours: true, At: noon}
 	decided := Item{Kind: Operator, Verdict: fiscal.VerdictRejected, At: noon}
+	working := Item{Kind: State, Verdict: fiscal.VerdictInProcess, Ours: true, At: noon}
 	for name, tt := range map[string]struct {
 		evidence []Item
 		want     bool
@@ -125,6 +126,8 @@ func TestMustConfirm(t *testing.T) {
 		"a found acceptance":                   {[]Item{foundWord(fiscal.VerdictAccepted)}, true},
 		"a found acceptance after a rejection": {[]Item{seen, foundWord(fiscal.VerdictAccepted)}, true},
 		"a found acceptance, seen as ours":     {[]Item{seen, foundWord(fiscal.VerdictAccepted), accepted}, false},
+		"a found acceptance after no verdict":  {[]Item{lostAttempt(), working, foundWord(fiscal.VerdictAccepted)}, true},
+		"a used number after no verdict":       {[]Item{working, word("T2", fiscal.VerdictRejected, fiscal.Message{Code: "135"})}, true},
 		"an operator decided":                  {[]Item{decided, foundWord(fiscal.VerdictRejected)}, false},
 		"an operator may have been wrong":      {[]Item{decided, foundWord(fiscal.VerdictAccepted)}, true},
 		"a rejection":                          {[]Item{word("T1", fiscal.VerdictRejected)}, false},

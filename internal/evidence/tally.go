@@ -133,6 +133,7 @@ func (t *Tally) addState(i Item) {
 	switch {
 	case i.Ours && i.Verdict == fiscal.VerdictRejected && i.duplicate():
 		t.lookedUp, t.usedByOthers, t.duplicates = true, true, append(t.duplicates, i)
+	case i.Ours && i.Verdict == fiscal.VerdictInProcess: // it says nothing yet, and is asked again
 	case i.Ours:
 		t.ours = append(t.ours, i)
 	case i.Foreign:
