@@ -49,6 +49,9 @@ func TestPublicAddressesAreChecked(t *testing.T) {
 		"https://invoices.example?a=b": false, "https://invoices.example/?": false, "https://invoices.example#a": false, "https://invoices.example/#": false,
 		"https://ana@invoices.example": false, "https://ana:secret@invoices.example": false, "https://example.com/a//b": false, "https://example.com/a/../b": false,
 		"http://0.0.0.0:8080": false, "http://[::]:8080": false,
+		"https://example.com/a%20b": true, "https://example.com/a b": false, "https://example.com/facturación": false, `https://example.com/"a`: false,
+		"https://example.com/<a>": false, `https://example.com/a\b`: false, "https://example.com/{a}": false, "https://example.com/a%2Fb": false,
+		"https://example.com:65535": true, "https://example.com:65536": false, "https://example.com:0": false,
 	} {
 		if err := checkBaseURL(address); (err == nil) != want {
 			t.Errorf("%q: %v", address, err)
@@ -135,8 +138,10 @@ func TestPathOfThePublicAddressIsEverywhere(t *testing.T) {
 	if a := get(s.base + "/console/"); a.header.Get("Location") != "/facturas/console/sign-in" {
 		t.Errorf("the console answers %d at %s", a.status, a.header.Get("Location"))
 	}
-	if a := get("http://" + address + "/"); a.header.Get("Location") != "/facturas/console/" {
-		t.Errorf("/ answers %d at %s", a.status, a.header.Get("Location"))
+	for _, home := range []string{"http://" + address + "/", s.base, s.base + "/"} {
+		if a := get(home); a.header.Get("Location") != "/facturas/console/" {
+			t.Errorf("%s answers %d at %s", home, a.status, a.header.Get("Location"))
+		}
 	}
 	page := get(s.base + "/console/sign-in")
 	addresses := regexp.MustCompile(`(?:href|src|action)="(/[^"]*)"`).FindAllStringSubmatch(page.body, -1)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // America/Santo_Domingo on machines without zone files
@@ -114,15 +115,23 @@ func (c serveConfig) scheme() string {
 func checkBaseURL(address string) error { return checkPublicURL("--base-url", address) }
 
 // checkPublicURL returns a usageError when the address of a flag cannot be a public one. It
-// may have a path, under which a proxy serves the service. Links go on after it.
+// may have a path, under which a proxy serves the service. Links go on after it, so it has
+// only the characters of a URI: others are percent-encoded.
 func checkPublicURL(flag, address string) error {
 	u, err := url.Parse(strings.TrimRight(address, "/"))
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || isUnspecified(u.Hostname()) || u.User != nil ||
-		strings.ContainsAny(address, "?#") || u.Path != "" && path.Clean(u.Path) != u.Path {
+	foreign := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r) }
+	if err != nil || strings.ContainsFunc(address, foreign) || !isPort(u.Port()) || (u.Scheme != "http" && u.Scheme != "https") || isUnspecified(u.Hostname()) || u.User != nil ||
+		strings.ContainsAny(address, "?#") || u.Path != "" && path.Clean(u.Path) != u.Path || u.RawPath != "" && u.RawPath != u.Path {
 		return wrongUsage("%s must be an address like https://invoices.example or https://example.com/invoices, without user, query and fragment",
 			"%s debe ser una dirección como https://invoices.example o https://example.com/invoices, sin usuario, parámetros ni fragmento", flag)
 	}
 	return nil
+}
+
+// isPort reports whether the port of an address is one, or is left out.
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return s == "" || err == nil && n > 0
 }
 
 // checkZone fails when the zone data of this machine contradict fiscal.Zone,

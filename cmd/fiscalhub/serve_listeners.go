@@ -176,7 +176,8 @@ func isUnspecified(host string) bool {
 }
 
 // below returns a handler that serves the API, its reference, the console and the receiver
-// also below the path of the public address, for a proxy that passes the path on.
+// also below the path of the public address, for a proxy that passes the path on. The path
+// itself is then what / is otherwise.
 func below(baseURL string, next http.Handler) http.Handler {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Path == "" {
@@ -185,6 +186,12 @@ func below(baseURL string, next http.Handler) http.Handler {
 	stripped := http.StripPrefix(u.Path, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rest, ok := strings.CutPrefix(r.URL.Path, u.Path)
+		if ok && (rest == "" || rest == "/") {
+			home, address := *r, *r.URL
+			home.URL, address.Path, address.RawPath = &address, "/", ""
+			next.ServeHTTP(w, &home)
+			return
+		}
 		if ok && slices.ContainsFunc([]string{"/v1/", "/docs", "/console", "/fe/"}, func(known string) bool { return strings.HasPrefix(rest, known) }) {
 			stripped.ServeHTTP(w, r)
 			return
