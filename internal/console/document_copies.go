@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,16 +33,18 @@ func (x *request) reissue(inv store.Invoice) (r reissue, err error) {
 			return r, err
 		}
 	}
-	differences, err := x.console.store.DifferencesOf(x.Context(), inv.Scope, inv.DocumentID)
+	differs, err := x.differs(inv)
 	if err != nil {
 		return r, err
 	}
-	differs := false
-	for _, d := range differences {
-		differs = differs || d.EndedAt.IsZero()
-	}
 	r.Blocked, r.Key = whyNotAgain(inv.Status, differs, len(r.Again) > 0), copyKey(last)
 	return r, nil
+}
+
+// differs reports whether the authority shows a document differently.
+func (x *request) differs(inv store.Invoice) (bool, error) {
+	all, err := x.console.store.DifferencesOf(x.Context(), inv.Scope, inv.DocumentID)
+	return slices.ContainsFunc(all, func(d store.Difference) bool { return d.EndedAt.IsZero() }), err
 }
 
 // whyNotAgain returns the key of the text that says why the sale of a document with this
@@ -121,7 +124,7 @@ func (x *request) originalOf(inv store.Invoice) (store.Invoice, error) {
 }
 
 // issuedAgain returns the other documents of the sale of a refused invoice that are not
-// refused themselves: those with the ids of copies, and those that copies of copies led
+// refused themselves, or that the authority shows differently and may count: those with the ids of copies, and those that copies of copies led
 // to. last is the refused invoice that the next copy is made of.
 func (x *request) issuedAgain(inv store.Invoice) (again []store.Invoice, last store.Invoice, err error) {
 	family, err := x.copyFamily(inv, maxCopies)
@@ -129,14 +132,26 @@ func (x *request) issuedAgain(inv store.Invoice) (again []store.Invoice, last st
 		return nil, inv, err
 	}
 	seen := map[string]bool{inv.ID: true}
-	add := func(one store.Invoice) {
-		if !seen[one.ID] && !refusedStatus(one.Status) {
-			again = append(again, one)
+	add := func(one store.Invoice) error {
+		if seen[one.ID] {
+			return nil
 		}
 		seen[one.ID] = true
+		counts := !refusedStatus(one.Status)
+		if !counts {
+			if counts, err = x.differs(one); err != nil {
+				return err
+			}
+		}
+		if counts {
+			again = append(again, one)
+		}
+		return nil
 	}
 	for _, one := range append(family.Copies, family.Original) {
-		add(one)
+		if err := add(one); err != nil {
+			return nil, inv, err
+		}
 	}
 	for last = inv; refusedStatus(last.Status); {
 		known, err := x.console.store.Answer(x.Context(), inv.Scope, pipeline.CreateInvoice, copyKey(last))
@@ -149,7 +164,9 @@ func (x *request) issuedAgain(inv store.Invoice) (again []store.Invoice, last st
 		if last, err = x.console.store.Invoice(x.Context(), inv.Scope, known.ObjectID); err != nil {
 			return nil, inv, err
 		}
-		add(last)
+		if err := add(last); err != nil {
+			return nil, inv, err
+		}
 	}
 	return again, last, nil
 }

@@ -196,3 +196,34 @@ func TestADifferenceKeepsASaleFromBeingIssuedAgain(t *testing.T) {
 		t.Error("the page offers the copy")
 	}
 }
+
+// So may a copy of it, whichever of the two a person opens.
+func TestACopyThatDiffersKeepsASaleFromBeingIssuedAgain(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newLiveEnv(t, address)
+		inv := w.judged(2, simulator.Message{Code: 145, Text: "Fecha de vencimiento no válida"}, "Ferretería Pérez, SRL", 1000)
+		b, _ := w.signedIn(store.RoleAccountant, w.scope.TaxpayerID)
+		form := formOf(b.get(issueAddress + "?copy=" + inv.DocumentID).body)
+		form.Set("external_id", "OTRA-1")
+		made := b.send(http.MethodPost, issueAddress, form)
+		id, _, _ := strings.Cut(strings.TrimPrefix(made.Header.Get("Location"), documentsAddress+"/"), "?")
+		copied, err := w.store.AnyDocument(t.Context(), id)
+		w.must(err)
+		w.setStatus(copied, fiscal.Rejected)
+		form = formOf(b.get(issueAddress + "?copy=" + inv.DocumentID).body)
+		difference := store.Difference{
+			Scope: copied.Scope, DocumentID: copied.DocumentID, Kind: store.DifferenceState, Ours: "rejected", Theirs: "accepted", FoundAt: w.clock.Now(),
+		}
+		w.must(w.store.Update(t.Context(), func(tx *store.Tx) error { return tx.SaveDifference(t.Context(), difference) }))
+		b.get(issueAddress+"?copy="+inv.DocumentID).want(t, "ya se emitió otra vez", documentAddress(copied.DocumentID))
+		b.get(issueAddress+"?copy="+copied.DocumentID).want(t, "La DGII muestra este comprobante de otra forma")
+		if page := b.get(documentAddress(inv.DocumentID)); strings.Contains(page.body, "?copy=") {
+			t.Error("the page offers the copy")
+		}
+		before := w.invoices()
+		if got := b.send(http.MethodPost, issueAddress, form); got.StatusCode != http.StatusUnprocessableEntity || w.invoices() != before {
+			t.Errorf("a form that was opened before answers %d", got.StatusCode)
+		}
+	})
+}
