@@ -218,6 +218,9 @@ func (f *invoiceForm) taxes(n int) []any {
 			tax["rate_percent"] = decimalText(rate)
 		}
 		code, _ := tax["code"].(string)
+		if f.values.Has(prefix+"code") && code == "" {
+			continue // a person has chosen no tax
+		}
 		if rate, ok := fiscal.AdditionalTaxRate(code); ok && len(tax) == 1 {
 			tax["label"], tax["rate_percent"] = code, rate.String()
 		}
@@ -298,6 +301,28 @@ func (f *invoiceForm) copyLine(prefix string, l fiscal.Line) {
 	}
 	for i, code := range l.AdditionalTaxes {
 		f.set(prefix+"taxes."+strconv.Itoa(i)+".code", code)
+	}
+}
+
+// restoreUnknownTaxes puts the taxes of a copied invoice that are not known into the form as
+// they were sent. The form is then refused until a person has said what they are.
+func (f *invoiceForm) restoreUnknownTaxes(inv *fiscal.Invoice) {
+	for n, l := range inv.Lines {
+		var all []map[string]string
+		for _, t := range l.Taxes {
+			if !fiscal.KnownTax(t.Code) {
+				all = append(all, map[string]string{"code": t.Code, "label": t.Label, "rate_percent": t.Rate.String()})
+			}
+		}
+		if len(all) == 0 {
+			continue
+		}
+		for _, code := range l.AdditionalTaxes {
+			all = append(all, map[string]string{"code": code})
+		}
+		for i, fields := range all {
+			f.setAll(lineName(n, "taxes."+strconv.Itoa(i)+"."), fields)
+		}
 	}
 }
 

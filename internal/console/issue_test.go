@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -304,6 +305,50 @@ func TestADocumentOfAnEarlierReleaseIsShownAndCopied(t *testing.T) {
 	page := b.get(issueAddress + "?template=" + inv.DocumentID)
 	if form := formOf(page.body); page.StatusCode != http.StatusOK || form.Get("lines.0.description") != "Servicio de antes" || form.Get("lines.0.billing_indicator") != "1" {
 		t.Errorf("the copy answered %d with %v", page.StatusCode, form)
+	}
+}
+
+// A request of an earlier release that was never issued, because its tax is not known any
+// more, is copied with this tax: a person says what it is.
+func TestAnUnknownTaxIsNotGuessedInACopy(t *testing.T) {
+	t.Parallel()
+	w := newLiveEnv(t, storetest.Address(t, "sqlite"))
+	raw := []byte(`{"external_id":"O-1","ecf_type":"32","issue_date":"` + fiscal.DateOf(w.clock.Now()).String() + `","currency":"DOP","payment_type":"cash","buyer":{"legal_name":"Ana"},
+		"lines":[{"line_id":"1","description":"Servicio de antes","item_kind":"service","quantity":"1","unit_price":"100.00","discount":null,
+			"taxes":[{"code":"001","label":"Propina","rate_percent":"10"},{"code":"ISC","label":"x","rate_percent":"18"}]}],
+		"declared_totals":{"subtotal":"100.00","discount_total":"0","tax_total":"28.00","total":"128.00"}}`)
+	document, err := strictjson.Parse(raw)
+	w.must(err)
+	command, _ := pipeline.NewCommand(raw, document, "")
+	command.Invoice, err = fiscal.New(fiscal.DecodeRegistered(document))
+	w.must(err)
+	command.Request, command.Key, command.RequestID, command.Scope = document.Canonical(), "k", "req_"+strings.Repeat("0", 32), w.scope
+	_, err = w.pipeline.Register(t.Context(), command)
+	w.must(err)
+	w.drive(time.Minute)
+	inv, err := w.store.InvoiceByExternalID(t.Context(), w.scope, "O-1")
+	w.must(err)
+	b, _ := w.signedIn(store.RoleAccountant, w.taxpayer)
+	form := formOf(b.get(issueAddress + "?copy=" + inv.DocumentID).body)
+	if inv.Status != fiscal.ValidationFailed || form.Get("lines.0.taxes.0.code") != "ISC" || form.Get("lines.0.taxes.1.code") != "001" {
+		t.Fatalf("%s is copied as %v", inv.Status, form)
+	}
+	if draft := b.send(http.MethodPost, issueAddress+"/draft", form); strings.Contains(draft.body, "issue-question") {
+		t.Error("the draft asks a question")
+	}
+	refused := b.send(http.MethodPost, issueAddress, form)
+	if refused.want(t, "no es un impuesto conocido"); refused.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("the copy answers %d", refused.StatusCode)
+	}
+	form.Set("lines.0.taxes.0.code", "") // the person chooses none, and ITBIS at 18 %
+	form.Set("lines.0.billing_indicator", "1")
+	if got := b.send(http.MethodPost, issueAddress, form); got.StatusCode != http.StatusSeeOther {
+		t.Errorf("the form without the tax answers %d: %s", got.StatusCode, got.body)
+	}
+	made, err := w.store.InvoiceByExternalID(t.Context(), w.scope, "O-1-2")
+	w.must(err)
+	if made.Total != "128.00" {
+		t.Errorf("the total is %s", made.Total)
 	}
 }
 

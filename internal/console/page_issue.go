@@ -122,6 +122,9 @@ func (x *request) copied(inv store.Invoice) (*invoiceForm, error) {
 		return nil, err
 	}
 	f := copiedForm(request)
+	if inv.Status == fiscal.ValidationFailed { // it was never issued, so nobody has said what its taxes are
+		f.restoreUnknownTaxes(request)
+	}
 	f.set("taxpayer", inv.TaxpayerID)
 	return f, nil
 }

@@ -98,6 +98,12 @@ func classify(t Tax) (kind taxKind, code string) {
 	return selectiveTax, code
 }
 
+// KnownTax reports whether a code names a tax, also one that a request cannot express.
+func KnownTax(code string) bool {
+	kind, _ := classify(Tax{Code: code})
+	return kind != unknownTax
+}
+
 // bare returns the ASCII letters, in upper case, and digits of s.
 func bare(s string) string {
 	clean := true
