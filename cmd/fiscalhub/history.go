@@ -150,7 +150,7 @@ func everythingThatHappened(t *terminal, s *store.Store, inv store.Invoice) ([]h
 	}
 	var all []moment
 	add := func(at time.Time, e historyEventView) { all = append(all, moment{at, e}) }
-	if err == nil {
+	if err == nil && inv.ENCF != "" { // the number may be seen
 		add(issued.CreatedAt, historyEventView{Kind: "issued", Detail: issued.ENCF + ", security code " + issued.SecurityCode})
 	}
 	replaced, err := s.ReplacedNumbers(t.ctx, inv.Scope, inv.DocumentID)

@@ -71,6 +71,16 @@ func TestWorkReissue(t *testing.T) {
 		scope := store.Scope{Environment: fiscal.Certification, TaxpayerID: made.ID}
 		inv := addHeld(t, s, scope)
 
+		hidden := func(events []historyEventView) bool {
+			return !slices.ContainsFunc(events, func(e historyEventView) bool { return strings.Contains(e.Detail, "E310000000001") })
+		}
+		for _, encf := range []string{"", "E310000000001"} { // before and after the number was shown
+			inv.ENCF = encf
+			if events, err := everythingThatHappened(term, s, inv); err != nil || hidden(events) != (encf == "") {
+				t.Errorf("the history of a document with the number %q: %+v, %v", encf, events, err)
+			}
+		}
+
 		var list []workView
 		if err := run(workListCmd{}, &list); err != nil || len(list) != 1 || !strings.HasPrefix(textOf(list[0].LastError), "held: ") || *list[0].Stage != "submit" {
 			t.Errorf("work list: %+v, %v", list, err)

@@ -72,6 +72,38 @@ func TestDocumentsAreFoundByEveryIdentifier(t *testing.T) {
 	})
 }
 
+// A number that the witness may not know yet is on no page, and no search finds it.
+func TestAHiddenNumberIsOnNoPage(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newLiveEnv(t, address)
+		inv := w.create(fiscal.FiscalCredit, "Ferretería Pérez, SRL", 1000)
+		jobs, err := w.pipeline.Claim(t.Context(), 32)
+		w.must(err)
+		ranges, err := w.store.NumberRangesOf(t.Context(), w.scope, fiscal.FiscalCredit)
+		w.must(err)
+		now := w.clock.Now()
+		signed := store.Issued{
+			Scope: w.scope, RNC: liveRNC, ENCF: "E310000000001", DocumentID: inv.DocumentID, NumberRangeID: ranges[0].ID, SecurityCode: "AbC123",
+			SignedAt: now, CreatedAt: now, XMLDigest: []byte{1}, SentDigest: []byte{2}, XML: []byte("<x/>"),
+		}
+		w.must(w.store.IssueAll(t.Context(), "", ranges[0], []store.Issuance{{Issued: signed, Job: jobs[0]}}, "submit", now.Add(time.Minute)))
+		w.index()
+		operator, _ := w.signedIn(store.RoleOperator)
+		for _, page := range []string{"/console/documents/" + inv.DocumentID, "/console/documents", "/console/work"} {
+			if got := operator.get(page); got.StatusCode != http.StatusOK || strings.Contains(got.body, signed.ENCF) {
+				t.Errorf("%s (%d) shows the number", page, got.StatusCode)
+			}
+		}
+		if got := operator.get("/console/documents?q=" + signed.ENCF); strings.Contains(got.body, inv.DocumentID) {
+			t.Error("a search for the number finds the document")
+		}
+		w.must(w.store.Commit(t.Context(), new(store.Batch).ShowNumber(signed)))
+		operator.get("/console/documents/"+inv.DocumentID).want(t, signed.ENCF)
+		operator.get("/console/documents?q="+signed.ENCF).want(t, inv.DocumentID)
+	})
+}
+
 // A filter that is not valid is an error at its field, and the others keep their values.
 func TestFiltersThatAreNotValid(t *testing.T) {
 	t.Parallel()

@@ -326,6 +326,9 @@ func (x *request) documentFacts(inv store.Invoice) (f documentFacts, err error) 
 		return f, store.ErrNotFound
 	}
 	f.DocumentState = *states[inv.DocumentID]
+	if f.Invoice.ENCF == "" {
+		f.Issued = nil // the number may not be seen yet
+	}
 	if f.Evidence, err = pipeline.DecodeEvidence(f.DocumentState.Evidence); err != nil {
 		return f, err
 	}

@@ -122,7 +122,7 @@ func (r reader) candidates(rows *sql.Rows, err error, scan func(row) (Candidate,
 const fewHits = ` LIMIT 100`
 
 // DocumentsByValue returns the ids of the documents with an external id, an idempotency
-// key, or an e-NCF that they have or had. It asks once for each taxpayer, from the index that keeps the value
+// key, or an e-NCF that they show or had. It asks once for each taxpayer, from the index that keeps the value
 // unique.
 func (r reader) DocumentsByValue(ctx context.Context, within Within, value string) (ids []string, err error) {
 	and, more := within.and(`t.id`, 3)
@@ -137,7 +137,8 @@ func (r reader) DocumentsByValue(ctx context.Context, within Within, value strin
 	if fiscal.IsENCF(value) {
 		texts = append(texts, `
 		SELECT coalesce(n.former_document_id, n.document_id) FROM taxpayers t CROSS JOIN issued n
-		WHERE n.environment = $1 AND n.rnc = t.rnc AND n.encf = $2 AND n.taxpayer_id = t.id`+and+fewHits)
+		WHERE n.environment = $1 AND n.rnc = t.rnc AND n.encf = $2 AND n.taxpayer_id = t.id`+and+`
+			AND (n.former_document_id IS NOT NULL OR EXISTS (SELECT 1 FROM invoices i WHERE i.document_id = n.document_id AND i.encf IS NOT NULL))`+fewHits)
 	}
 	for _, text := range texts {
 		if ids, err = r.appendIDs(ctx, ids, text, args); err != nil {
