@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
@@ -13,6 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/witness"
 )
 
 type reconcileCmd struct {
@@ -97,19 +97,35 @@ func (c reconcileCmd) Run(t *terminal) error {
 	})
 }
 
-// findWitness fails when a SQLite database that has issued numbers has no witness in its
-// folder, and the operator states none: the folder may be the wrong one, and a new witness would fence every
-// range. Nodes of a server have witnesses of their own.
+// findWitness fails when a database that has issued numbers has not its witness in the
+// folder, and the operator states no number: the folder may be the wrong one. A new witness
+// would fence every range, and that of another database would be taken away from it. Nodes
+// of a server have witnesses of their own, and a new one may have none.
 func (c reconcileCmd) findWitness(t *terminal, env fiscal.Environment, s *store.Store) error {
-	file := c.witnessFile(t, env)
-	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) || c.NoWitness || s.Shared() || len(c.SentUpTo) > 0 {
+	if c.NoWitness || len(c.SentUpTo) > 0 {
 		return nil
 	}
-	if issued, err := s.HasIssued(t.ctx, env); err != nil || !issued {
+	issued, err := s.HasIssued(t.ctx, env)
+	if err != nil || !issued {
 		return err
 	}
-	return lang.Errorf("there is no witness %s; name its folder with --witness, or, if it was lost: %s",
-		"no existe el testigo %s; indique su carpeta con --witness o, si se perdió: %s", file, fence.ErrNotStated)
+	database, err := s.DatabaseID(t.ctx)
+	if err != nil {
+		return err
+	}
+	path := c.witnessFile(t, env)
+	file, err := witness.Open(path, string(env), database)
+	switch {
+	case err == nil:
+		return file.Close()
+	case errors.Is(err, witness.ErrOtherDatabase):
+		return lang.Errorf("the witness %s belongs to another database; name the folder of the right one with --witness, or, if it was lost: %s",
+			"el testigo %s es de otra base de datos; indique la carpeta del correcto con --witness o, si se perdió: %s", path, fence.ErrNotStated)
+	case errors.Is(err, fs.ErrNotExist) && !s.Shared():
+		return lang.Errorf("there is no witness %s; name its folder with --witness, or, if it was lost: %s",
+			"no existe el testigo %s; indique su carpeta con --witness o, si se perdió: %s", path, fence.ErrNotStated)
+	}
+	return nil // a damaged one is reported where it is opened
 }
 
 // answerReleased prints the released ranges.
