@@ -179,6 +179,7 @@ const SchemaOfTheFirstRelease = firstCompatible
 var (
 	LimitedDial         = limitedDial
 	PostgresUnavailable = postgresUnavailable
+	PostgresLost        = postgresLost
 )
 
 // ClosePostgres closes a store on PostgreSQL that has these connections.

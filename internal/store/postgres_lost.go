@@ -29,7 +29,7 @@ func postgresLost(err error) bool {
 	case err == nil, errors.As(err, &connect), isContextError(err):
 		return false
 	case code != "":
-		return code == "57P01" || code == "57P02" || code[:2] == "08" // the server ended it, or lost it
+		return code == "57P01" || code == "57P02" || code == "57P05" || code[:2] == "08" // the server ended it, or lost it
 	case errors.As(err, &network) && network.Timeout():
 		return false
 	}

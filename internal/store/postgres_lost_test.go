@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -164,5 +166,20 @@ func TestConnectionsThatDieUnderLoad(t *testing.T) {
 	clients.Wait()
 	if done.Load() < 100 {
 		t.Errorf("only %d operations were done", done.Load())
+	}
+}
+
+// The server says why it ended a session. Only then another connection may work; a failure
+// of the statement itself would come again.
+func TestASessionThatTheServerEndedIsLost(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]bool{
+		"57P01": true, "57P02": true, "08006": true,
+		"57P05": true, // it was idle for too long
+		"57014": false, "53300": false, "40001": false, "23505": false, "55P03": false,
+	} {
+		if got := store.PostgresLost(fmt.Errorf("x: %w", &pgconn.PgError{Code: code})); got != want {
+			t.Errorf("%s: %t", code, got)
+		}
 	}
 }
