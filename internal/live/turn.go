@@ -140,7 +140,7 @@ func (p *Plan) takeTurn(ctx context.Context, w pipeline.Work, issued store.Issue
 				if passed[one.ENCF] != one.Lease {
 					working = append(working, one)
 				}
-			case one.Summarized != issued.Summarized && one.RunAt.After(now):
+			case one.Summarized != issued.Summarized && one.Wait(now) > 0:
 				// The authority receives summaries elsewhere, and was just tried there.
 			default:
 				return nil, p.letFirst(ctx, issued.Scope, lower, one, now)
@@ -173,7 +173,7 @@ func (p *Plan) takeTurn(ctx context.Context, w pipeline.Work, issued store.Issue
 func (p *Plan) letFirst(ctx context.Context, scope store.Scope, lower []store.ToSend, first store.ToSend, now time.Time) error {
 	later := &pipeline.LaterError{After: turnPause, Reason: "documents with lower numbers are sent first", Uncounted: true}
 	if !first.Suspended {
-		later.After = max(later.After, first.RunAt.Sub(now))
+		later.After = max(later.After, first.Wait(now))
 		return later
 	}
 	var ids []string

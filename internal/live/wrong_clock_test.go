@@ -94,3 +94,34 @@ func TestADocumentFromTheFutureWaits(t *testing.T) {
 		}
 	})
 }
+
+// A document with a lower number was to be tried again by a clock that was a day ahead. It
+// goes first as soon as the clock is right, and the next one follows at once.
+func TestADocumentOfAClockThatWasAheadHoldsNoOther(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		right := w.now()
+		w.options.Authority = neverSends{w.client}
+		w.start()
+		first := w.create(fiscal.Consumer, 100)
+		w.drive(time.Millisecond)
+		w.clock.Advance(24 * time.Hour)
+		w.drive(time.Millisecond) // it is tried again, in vain
+		w.clock.Set(right.Add(time.Minute))
+		w.options.Authority = w.client
+		w.start()
+		second := w.create(fiscal.Consumer, 100)
+		jobs, err := w.Claim(t.Context(), 1) // the second comes first: it is new
+		w.must(err)
+		for _, job := range jobs {
+			w.RunJob(t.Context(), job)
+		}
+		w.drive(time.Minute)
+		for _, inv := range []store.Invoice{first, second} {
+			if got := w.read(inv); got.Status != fiscal.Accepted {
+				t.Errorf("a minute after the correction %s is %s", got.ENCF, got.Status)
+			}
+		}
+	})
+}

@@ -25,6 +25,15 @@ func (t ToSend) Leased(now time.Time) bool {
 	return t.Lease != "" && t.LeaseUntil.After(now) && !t.LeaseUntil.After(now.Add(longestLease))
 }
 
+// Wait returns how long it is until the document is due. One that lies further ahead than
+// any pause is due: a clock stored it which was ahead.
+func (t ToSend) Wait(now time.Time) time.Duration {
+	if micros(t.RunAt) > farAhead(now, LongestPause(QueueMain)) {
+		return 0
+	}
+	return t.RunAt.Sub(now)
+}
+
 // ToSendBefore lists the documents of a taxpayer with the lowest numbers of a type below
 // the given one that wait to be sent: nothing of them is under way. Documents that were set
 // aside are left out.
