@@ -77,22 +77,25 @@ func (r *Resolver) Resolve(ctx context.Context, scope store.Scope, d Decision) (
 }
 
 // change changes a document in a transaction, and records the change in the audit log
-// with the operator's note. It returns the document after the change.
+// with the operator's note. It returns the document after the change. Others may change the
+// document meanwhile, for example the response of a buyer: then it decides again.
 func (r *Resolver) change(ctx context.Context, action string, scope store.Scope, documentID, note string,
 	fn func(*store.Tx) (store.Invoice, error),
 ) (after store.Invoice, err error) {
 	ctx = audit.WithReason(ctx, note)
-	err = r.store.Update(ctx, func(tx *store.Tx) error {
-		before, err := tx.InvoiceOfDocument(ctx, scope, documentID)
-		if err != nil {
-			return err
-		}
-		if after, err = fn(tx); err != nil {
-			return err
-		}
-		return tx.Audit(ctx, store.Change{
-			Scope: scope, Action: action, Object: "document:" + documentID,
-			Before: map[string]any{"status": before.Status}, After: map[string]any{"status": after.Status},
+	err = store.RetryInvoiceChanged(ctx, func() error {
+		return r.store.Update(ctx, func(tx *store.Tx) error {
+			before, err := tx.InvoiceOfDocument(ctx, scope, documentID)
+			if err != nil {
+				return err
+			}
+			if after, err = fn(tx); err != nil {
+				return err
+			}
+			return tx.Audit(ctx, store.Change{
+				Scope: scope, Action: action, Object: "document:" + documentID,
+				Before: map[string]any{"status": before.Status}, After: map[string]any{"status": after.Status},
+			})
 		})
 	})
 	return after, err

@@ -233,3 +233,26 @@ func TestConcurrentResolves(t *testing.T) {
 		w.clean()
 	})
 }
+
+// A buyer's response changes the document while an operator decides. The decision is taken
+// again on the document as it is then.
+func TestADecisionIsRepeatedWhenTheDocumentChanges(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, envOptions{})
+		inv := w.create(fiscal.Consumer, 100)
+		w.drive(time.Minute)
+		runs := 0
+		after, err := w.resolver().change(t.Context(), "document.resolve", w.scope, inv.DocumentID, "portal", func(tx *store.Tx) (store.Invoice, error) {
+			if runs++; runs == 1 {
+				stale := w.read(inv)
+				stale.Revision--
+				return stale, tx.Do(t.Context(), new(store.Batch).UpdateInvoice(stale, stale))
+			}
+			return tx.InvoiceOfDocument(t.Context(), w.scope, inv.DocumentID)
+		})
+		if err != nil || runs != 2 || after.ID != inv.ID {
+			t.Errorf("%d runs: %+v, %v", runs, after, err)
+		}
+	})
+}
