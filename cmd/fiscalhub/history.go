@@ -212,7 +212,10 @@ func (c historyCmd) find(t *terminal, s *store.Store, scope store.Scope) ([]stor
 		answer, err = s.Answer(t.ctx, scope, pipeline.CreateInvoice, c.IdempotencyKey)
 		ids = []string{answer.ObjectID}
 	case c.RequestID != "":
-		ids, err = s.InvoicesOfRequest(t.ctx, scope, c.RequestID)
+		if ids, err = s.InvoicesOfRequest(t.ctx, scope, c.RequestID); len(ids) == store.MaxOfRequest {
+			t.warn(lang.Messagef("the client has used this request id very often: these are the first %d invoices",
+				"el cliente usó este request id muchas veces: estas son las primeras %d facturas", len(ids)))
+		}
 	}
 	if err != nil {
 		return nil, err

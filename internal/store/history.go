@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,6 +48,9 @@ func (r reader) History(ctx context.Context, scope Scope, invoiceID string) ([]H
 	})
 }
 
+// MaxOfRequest is how many invoices InvoicesOfRequest returns at most.
+const MaxOfRequest = 100
+
 // InvoicesOfRequest returns the ids of the invoices that an HTTP request was about, the
 // oldest first. There are several when a client used a request id more than once. The id of
 // a stored answer, see AnswerID, leads to its invoice too. The error is ErrNotFound when
@@ -57,7 +61,7 @@ func (r reader) InvoicesOfRequest(ctx context.Context, scope Scope, requestID st
 		WHERE request_id = $3 AND request_id <> '' AND environment = $1 AND taxpayer_id = $2
 		UNION
 		SELECT id FROM invoices WHERE environment = $1 AND taxpayer_id = $2 AND id = $4
-		ORDER BY 1 LIMIT 100`, scope.Environment, scope.TaxpayerID, requestID, invoiceOfAnswer(requestID))
+		ORDER BY 1 LIMIT `+strconv.Itoa(MaxOfRequest), scope.Environment, scope.TaxpayerID, requestID, invoiceOfAnswer(requestID))
 	if err != nil {
 		return nil, r.d.wrap("find request", err)
 	}
@@ -80,10 +84,11 @@ func AnswerID(invoiceID string) string {
 
 const answerPrefix = "req_"
 
-// invoiceOfAnswer returns the invoice id that a request id would be AnswerID of.
+// invoiceOfAnswer returns the invoice id that a request id would be AnswerID of; empty when
+// there is none. Other text must not be cut: a half of a letter is no text for PostgreSQL.
 func invoiceOfAnswer(requestID string) string {
-	digits := strings.TrimPrefix(requestID, answerPrefix)
-	if len(digits) != 32 {
+	digits, ok := strings.CutPrefix(requestID, answerPrefix)
+	if !ok || len(digits) != 32 || strings.Trim(digits, "0123456789abcdef") != "" {
 		return ""
 	}
 	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,9 +65,12 @@ func TestARequestIDFindsItsInvoices(t *testing.T) {
 		if ids, err := s.DocumentsOfRequest(t.Context(), scope.Environment, store.AnswerID(inv.ID)); err != nil || !slices.Equal(ids, []string{inv.DocumentID}) {
 			t.Errorf("%s leads to the documents %q, %v", store.AnswerID(inv.ID), ids, err)
 		}
-		for _, unknown := range []string{"", "req_2", store.AnswerID(store.NewID())} {
+		for _, unknown := range []string{"", "req_2", store.AnswerID(store.NewID()), "req_Cafetería Colonial de la Zona 1", strings.ReplaceAll(inv.ID, "-", "")} {
 			if ids, err := s.InvoicesOfRequest(t.Context(), scope, unknown); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("request %q leads to %q, %v; want ErrNotFound", unknown, ids, err)
+			}
+			if ids, err := s.DocumentsOfRequest(t.Context(), scope.Environment, unknown); err != nil || len(ids) > 0 {
+				t.Errorf("request %q leads to the documents %q, %v; want none", unknown, ids, err)
 			}
 		}
 	})
