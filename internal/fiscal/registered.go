@@ -30,6 +30,8 @@ func (c *checker) indicatorOf(t Tax) Indicator {
 		return indicatorOf(t)
 	case t.Rate.Equal(number(18, 0)):
 		return Taxed18
+	case t.Rate.Equal(number(16, 0)):
+		return Taxed16
 	case t.Rate.IsZero() && saysExempt(t.Label):
 		return Exempt
 	}

@@ -263,6 +263,7 @@ func TestARegisteredRequestIsReadByTheRulesOfItsRelease(t *testing.T) {
 	}{
 		{"OTRO=18", fiscal.Taxed18}, {"T1/I.T.B.I.S.=16", fiscal.Taxed16}, {"N/A=0", fiscal.ZeroRated}, {"T0/Exempt=0", fiscal.Exempt}, {"ITBIS/Exento=0", fiscal.Exempt},
 		{"EXENTO=18", fiscal.Taxed18}, {"ITBIS=18", fiscal.Taxed18}, {"EXENTO=0", fiscal.Exempt}, {"", fiscal.Exempt},
+		{"ITBIS-EXENTO=16", fiscal.Taxed16}, {"EXENTO/ITBIS=16", fiscal.Taxed16},
 	} {
 		body := with(t, invoice("32", "0 0 0 0", item{"1", "0", "", tt.taxes, 0}), map[string]any{"issue_date": "1812-02-03", "due_date": "2100-01-01"})
 		parsed, err := strictjson.Parse([]byte(body))
