@@ -118,8 +118,8 @@ func enum[T ~string](d *decoder, n strictjson.Node, p path, allowed ...T) opt[T]
 
 // The years of the dates that a document can have (e-CF format).
 const (
-	firstYear = 1900
-	lastYear  = 2099
+	FirstYear = 1900
+	LastYear  = 2099
 )
 
 func (d *decoder) date(n strictjson.Node, p path) opt[Date] {
@@ -132,9 +132,9 @@ func (d *decoder) date(n strictjson.Node, p path) opt[Date] {
 		d.fail(p, CodeInvalidDate, lang.OfError(err))
 		return bad[Date]()
 	}
-	if !d.registered && (date.Year() < firstYear || date.Year() > lastYear) {
+	if !d.registered && (date.Year() < FirstYear || date.Year() > LastYear) {
 		d.fail(p, CodeInvalidDate, lang.Messagef(
-			"must be a date of the years %d to %d: YYYY-MM-DD", "debe ser una fecha de los años %d a %d: AAAA-MM-DD", firstYear, lastYear))
+			"must be a date of the years %d to %d: YYYY-MM-DD", "debe ser una fecha de los años %d a %d: AAAA-MM-DD", FirstYear, LastYear))
 		return bad[Date]()
 	}
 	return good(date)

@@ -57,6 +57,8 @@ func AddRange(ctx context.Context, s *store.Store, scope store.Scope, spec Range
 		add("expires", fiscal.CodeInvalidDate, lang.OfError(err))
 	case day.Before(fiscal.DateOf(now)):
 		add("expires", fiscal.CodeOutOfRange, lang.Messagef("%s is in the past", "%s está en el pasado", spec.Expires))
+	case day.Year() > fiscal.LastYear: // documents state the day
+		add("expires", fiscal.CodeInvalidDate, lang.Messagef("must be a date of the years %d to %d", "debe ser una fecha de los años %d a %d", fiscal.FirstYear, fiscal.LastYear))
 	default:
 		made.Expires = day
 	}

@@ -55,6 +55,7 @@ func TestAddRangeChecksTheRange(t *testing.T) {
 		want []string
 	}{
 		"31 without a day": {taxpayer.RangeSpec{Type: "31", From: 1, To: 9}, []string{"expires"}},
+		"day after 2099":   {taxpayer.RangeSpec{Type: "31", From: 1, To: 9, Expires: "2100-01-01"}, []string{"expires"}},
 		"day in the past":  {taxpayer.RangeSpec{Type: "32", From: 1, To: 9, Expires: "2026-11-14"}, []string{"expires"}},
 		"wrong type":       {taxpayer.RangeSpec{Type: "33", From: 1, To: 9}, []string{"type"}},
 		"from 0":           {taxpayer.RangeSpec{Type: "32", From: 0, To: 9}, []string{"from"}},
