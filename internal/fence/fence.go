@@ -140,16 +140,22 @@ func (f *Fence) open(ctx context.Context) (*witness.File, error) {
 	return witness.Create(f.path, string(f.env), database, inDoubt)
 }
 
-// compareAll compares the witness with what the database has sent, and inspects every
-// range of the environment. A database that has lost numbers of one range may have lost some
-// of every other one: another node may have used numbers that this witness does not know.
-// Then every range is fenced.
+// compareAll compares the witness with what the database has sent, and follows every range
+// of the environment.
 func (f *Fence) compareAll(ctx context.Context) error {
+	err := f.eachRange(ctx, func(rnc string, s store.NumberRange) error { return f.compareSent(ctx, rnc, s) })
+	if err != nil {
+		return err
+	}
+	return f.followAll(ctx)
+}
+
+// followAll follows every range of the environment. A database that has lost numbers of one
+// range may have lost some of every other one, and another node may have used numbers that
+// this witness does not know. Then every range is fenced.
+func (f *Fence) followAll(ctx context.Context) error {
 	older := false
 	err := f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
-		if err := f.compareSent(ctx, rnc, s); err != nil {
-			return err
-		}
 		fenced, err := f.follow(ctx, rnc, s)
 		older = older || fenced && s.FencedAt.IsZero()
 		return err
@@ -162,14 +168,6 @@ func (f *Fence) compareAll(ctx context.Context) error {
 		return err
 	}
 	return f.fenceAll(ctx)
-}
-
-// followAll follows every range of the environment.
-func (f *Fence) followAll(ctx context.Context) error {
-	return f.eachRange(ctx, func(rnc string, s store.NumberRange) error {
-		_, err := f.follow(ctx, rnc, s)
-		return err
-	})
 }
 
 // follow inspects a range, and raises its mark to the numbers that any node has issued from
