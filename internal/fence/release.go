@@ -184,10 +184,10 @@ func (s *search) run(ctx context.Context) error {
 		return err
 	}
 	// Numbers that do not explain the fence are not the reason for it: the authority has
-	// shown the document of another issuer, which may have used later numbers too. And on
-	// PostgreSQL a node may have sent more that has no witness.
+	// shown the document of another issuer, which may have used later numbers too. On
+	// PostgreSQL a node may have sent more that has no witness. And an operator may be wrong.
 	explained := stated || seen >= s.numbers.Next
-	beyond := !explained || s.Store.Shared()
+	beyond := !explained || stated || s.Store.Shared()
 	quiet := 0
 	for n := s.numbers.Next; n <= s.numbers.Last; n++ {
 		if n > seen && (!beyond || quiet == maxAbsentRun) {

@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -256,5 +257,33 @@ func TestAHiddenNumberIsShownAfterARestore(t *testing.T) {
 		}
 		w.release()
 		w.clean()
+	})
+}
+
+// An operator who states too low a number is corrected by what the authority has.
+func TestAStatedNumberIsNotBelowWhatTheAuthorityHas(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w, dir := newEnv(t, address, envOptions{}), t.TempDir()
+		w.guard(filepath.Join(dir, "a"))
+		copied := backup(t, address)
+		for range 5 {
+			w.create(fiscal.FiscalCredit, 1000)
+		}
+		w.drive(time.Hour)
+		made := w.made
+		w = w.from(copied)
+		w.made = made
+		lost, err := os.Create(filepath.Join(dir, "b")) // damaged: nobody knows the numbers
+		w.must(err)
+		w.must(lost.Close())
+		w.guard(filepath.Join(dir, "b"))
+		stating := w.releaser()
+		stating.Stated = []fence.Stated{{Type: fiscal.FiscalCredit, Number: 2}, {Type: fiscal.Consumer}}
+		released, err := stating.Release(t.Context(), w.scope)
+		if err != nil || len(released) != 2 || released[0].To != 5 || released[1].To != 0 {
+			t.Errorf("%+v, %v", released, err)
+		}
+		w.ledger()
 	})
 }
