@@ -27,7 +27,7 @@ const maxFile = 1 << 20
 // file.
 func (x *request) parseUpload() error {
 	err := x.ParseMultipartForm(maxUpload) //nolint:gosec // request.run limits the body
-	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
+	if err != nil && !errors.Is(err, http.ErrNotMultipart) || !isText(x.PostForm) {
 		return errBadRequest
 	}
 	return nil

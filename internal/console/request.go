@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
@@ -141,10 +142,22 @@ func (x *request) readForm() (err error) {
 		}
 	}
 	x.Body = io.NopCloser(bytes.NewReader(x.body.Bytes))
-	if x.ParseForm() != nil {
+	if x.ParseForm() != nil || !isText(x.PostForm) {
 		return errBadRequest
 	}
 	return nil
+}
+
+// isText reports whether values are text that every engine can store and compare.
+func isText(values url.Values) bool {
+	for name, all := range values {
+		for _, one := range append([]string{name}, all...) {
+			if !utf8.ValidString(one) || strings.ContainsRune(one, 0) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // recheck finds the session of the request again, and checks the role.
@@ -164,6 +177,9 @@ func (x *request) recheck() error {
 
 // run calls the handler of the page.
 func (x *request) run() error {
+	if !isText(x.URL.Query()) {
+		return errBadRequest
+	}
 	if x.signedIn() && !x.page.fragment {
 		if err := x.console.people.RecordUse(x.Context(), x.session); err != nil {
 			return err

@@ -252,3 +252,29 @@ func TestALinkIsNotLoggedWhenThePageFails(t *testing.T) {
 		t.Errorf("the log is %s", text)
 	}
 }
+
+// What is no text is refused on every engine, in a query and in a form. PostgreSQL stores
+// and compares neither the character 0 nor bytes that are not UTF-8.
+func TestOnlyTextIsTaken(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newLiveEnv(t, address)
+		b, _ := w.signedIn(store.RoleOperator)
+		for _, bad := range []string{"\xff", "\x00", "a\xed\xa0\x80"} {
+			for _, page := range []string{issueAddress + "?copy=", issueAddress + "?template=", issueAddress + "?taxpayer=", documentsAddress + "?q=", documentsAddress + "?taxpayer=", "/console/audit?object="} {
+				if got := b.get(page + url.QueryEscape(bad)); got.StatusCode != http.StatusBadRequest {
+					t.Errorf("%s%q: %d", page, bad, got.StatusCode)
+				}
+			}
+			for _, name := range []string{"copy", "taxpayer", "external_id"} {
+				fields := w.liveFields(name, bad)
+				if got := b.send(http.MethodPost, issueAddress, fields); got.StatusCode != http.StatusBadRequest {
+					t.Errorf("%s %q: %d", name, bad, got.StatusCode)
+				}
+			}
+			if got := w.browser().send(http.MethodPost, "/console/sign-in", url.Values{"email": {bad}, "password": {"x"}}); got.StatusCode != http.StatusBadRequest {
+				t.Errorf("the email %q: %d", bad, got.StatusCode)
+			}
+		}
+	})
+}
