@@ -127,7 +127,13 @@ func (r Releaser) Release(ctx context.Context, scope store.Scope) ([]Released, e
 				continue // another process has released it
 			}
 			search := search{Releaser: r, rnc: taxpayer.RNC, id: id, numbers: s, missing: missing, to: s.Next - 1}
-			if err := search.run(ctx); err != nil {
+			err = search.run(ctx)
+			if errors.Is(err, store.ErrNumbersTaken) {
+				if now, errRead := r.Store.NumberRange(ctx, scope, s.ID); errRead == nil && now.FencedAt.IsZero() {
+					continue // another process has released it meanwhile
+				}
+			}
+			if err != nil {
 				failure = errors.Join(failure, lang.Errorf("range %d–%d of type %s stays fenced, with %d numbers answered from %d on: %s",
 					"el rango %d–%d del tipo %s sigue bloqueado, con %d secuencias respondidas a partir de %d: %s",
 					s.First, s.Last, s.Type, len(search.answers), s.Next, err))

@@ -287,3 +287,33 @@ func TestAStatedNumberIsNotBelowWhatTheAuthorityHas(t *testing.T) {
 		w.ledger()
 	})
 }
+
+// Of two releases at once one releases the range. The other one does not say that it stays
+// fenced.
+func TestTwoReleasesAtOnce(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
+		w.guard(path)
+		copied := backup(t, address)
+		for range 3 {
+			w.create(fiscal.FiscalCredit, 1000)
+		}
+		w.drive(time.Hour)
+		w = w.from(copied)
+		w.guard(path)
+		var other []string
+		slow := w.releaser()
+		slow.Progress = func(store.NumberRange, int64, int64) {
+			if other == nil {
+				other = w.release()
+			}
+		}
+		if released, err := slow.Release(t.Context(), w.scope); err != nil || len(released) > len(other) {
+			t.Errorf("%+v, %v", released, err)
+		}
+		w.equal("the other one", []string{"31 1–3: 3 found, 0 absent, 0 unknown"}, other[:1])
+		w.equal("fenced", []string{}, w.fenced())
+		w.ledger()
+	})
+}
