@@ -249,6 +249,24 @@ func TestReadCSVGroupsRowsIntoInvoices(t *testing.T) {
 	}
 }
 
+// Only what its author can mend is said of an invoice whose totals cannot be computed.
+func TestReadCSVNamesAnUnknownTaxAlone(t *testing.T) {
+	t.Parallel()
+	m, err := bulk.ParseMap([]byte(`{"columns": {"external_id": "Factura"}, "values": {"ecf_type": "32", "issue_date": "2026-11-14", "currency": "DOP", "payment_type": "cash",
+		"buyer.legal_name": "Ana", "lines.description": "Café", "lines.item_kind": "product", "lines.quantity": "1", "lines.unit_price": "50.00", "lines.discount": null,
+		"lines.taxes": [{"code": "ISC", "label": "ITBIS", "rate_percent": "18"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := bulk.ReadCSV(strings.NewReader("Factura\nF-1\n"), m)
+	if err != nil || len(lines) != 1 {
+		t.Fatal(lines, err)
+	}
+	if got := lines[0].Problem.String(); !strings.HasPrefix(got, "lines.0.taxes.0.code: ") || strings.Contains(got, "declared_totals") {
+		t.Errorf("the problem is %s", got)
+	}
+}
+
 // A spreadsheet saves Windows-1252 unless it is told.
 func TestReadCSVRefusesOtherEncodings(t *testing.T) {
 	t.Parallel()

@@ -214,13 +214,13 @@ func encode(v any) string {
 }
 
 // withTotals encodes a request. When it declares no totals, the totals of its lines are
-// added. A request whose lines have problems gets none; the check names the problems.
+// added. For a request whose lines have problems these are zero: the check refuses it for
+// its lines, and not for totals that its author need not declare.
 func withTotals(request object) []byte {
 	if _, ok := request["declared_totals"]; !ok {
 		if document, err := strictjson.Parse([]byte(encode(request))); err == nil {
-			if totals, ok := fiscal.ComputeTotals(fiscal.DecodeRequest(document)); ok {
-				request["declared_totals"] = totals.Declared()
-			}
+			totals, _ := fiscal.ComputeTotals(fiscal.DecodeRequest(document))
+			request["declared_totals"] = totals.Declared()
 		}
 	}
 	return []byte(encode(request))
