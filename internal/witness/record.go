@@ -27,21 +27,6 @@ const (
 // in the file. Earlier programs take it for another type and keep it.
 func seenKind(kind string) string { return kind + "-seen" }
 
-// The labels of a file: its own random name, and that of its database. They have the form
-// of a record of an RNC that does not exist, with the value as its type, so that earlier
-// programs can read the file.
-const (
-	labelWitness  = "witness"
-	labelDatabase = "database"
-)
-
-func newLabel(name, value string) record { return record{verbSent, key{name, value, 0}, 1} }
-
-// label returns the label that a record is. ok is false for another record.
-func (r record) label() (name, value string, ok bool) {
-	return r.rnc, r.kind, r.rnc == labelWitness || r.rnc == labelDatabase
-}
-
 // lengthPrefix is how the line with the length of the file begins. It has the form of a
 // record of an RNC that does not exist, so that earlier programs can read the file.
 const lengthPrefix = verbSent + " length 00 0 "
