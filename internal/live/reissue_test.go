@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -417,5 +418,31 @@ func TestReissueRacesWithWorkers(t *testing.T) {
 			}
 		}
 		w.ledger()
+	})
+}
+
+// A number that was tried, did not arrive and was replaced explains what the witness knows.
+// After a restart the other documents of the range are held as before.
+func TestAReplacedNumberPutsNoOtherInDoubt(t *testing.T) {
+	t.Parallel()
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w, path := newYearEnv(t, address), filepath.Join(t.TempDir(), "witness")
+		w.guard(path)
+		made := w.waiting(3)
+		last, err := w.store().IssuedDocument(t.Context(), w.scope, made[2].DocumentID)
+		w.must(err)
+		w.must(w.options.Fence.BeforeSend(t.Context(), last))
+		tried := store.Attempt{Scope: w.scope, DocumentID: last.DocumentID, Number: 1, Kind: stageSubmit, Digest: last.SentDigest, OpenedAt: w.now()}
+		w.must(w.store().Commit(t.Context(), new(store.Batch).OpenAttempt(tried).CloseAttempt(*closed(tried, store.NotReceived, w.now()))))
+		w.addLater()
+		_, err = w.reissue(t.Context(), last.DocumentID, "signed on the last day")
+		w.must(err)
+		w.guard(path)
+		w.drive(2 * heldPause)
+		for _, inv := range made[:2] {
+			if got := w.read(inv); got.Status != fiscal.Queued || !w.job(inv).Held() {
+				t.Errorf("%s is %s: %q", got.ENCF, got.Status, w.job(inv).LastError)
+			}
+		}
 	})
 }

@@ -191,15 +191,17 @@ func (r reader) HasIssued(ctx context.Context, env fiscal.Environment) (bool, er
 }
 
 // HighestSent returns the highest number of an RNC between from and to for which there
-// is an attempt to send the document to the tax authority. It returns an empty string
-// when there is none.
+// is an attempt to send the document to the tax authority, also one that was replaced
+// since. It returns an empty string when there is none.
 func (r reader) HighestSent(ctx context.Context, env fiscal.Environment, rnc, from, to string) (string, error) {
 	var encf string
 	// The query reads the primary key downwards and stops at the first match.
 	err := r.q.QueryRowContext(ctx, `
 		SELECT i.encf FROM issued i
 		WHERE i.environment = $1 AND i.rnc = $2 AND i.encf >= $3 AND i.encf <= $4
-			AND EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.document_id AND a.kind = 'submit' AND NOT `+ofReplacedNumber+`)
+			AND (EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.document_id AND a.kind = 'submit' AND NOT `+ofReplacedNumber+`)
+				OR i.former_document_id IS NOT NULL
+					AND EXISTS (SELECT 1 FROM attempts a WHERE a.document_id = i.former_document_id AND a.kind = 'submit' AND a.sha256 = i.sent_sha256))
 		ORDER BY i.encf DESC LIMIT 1`, env, rnc, from, to).Scan(&encf)
 	_, err = r.rowExists("find the highest sent number", err)
 	return encf, err
