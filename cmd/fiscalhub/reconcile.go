@@ -18,7 +18,7 @@ import (
 type reconcileCmd struct {
 	Taxpayer    string   `required:"" help:"Id of the taxpayer." placeholder:"ID"`
 	Environment string   `required:"" help:"certification or production; the sandbox uses no numbers." placeholder:"E"`
-	SentUpTo    []string `help:"Last number of a type that anybody may have seen: printed, answered by the API, or sent. Needed when the witness was lost; like E310000000120, or E310000000000 for none; repeat it for each type." placeholder:"ENCF"`
+	SentUpTo    []string `help:"Highest number of a range that anybody may have seen: printed, answered by the API, or sent. Needed when the witness was lost; like E310000000120, or E310000000000 for none; repeat it for each type and range." placeholder:"ENCF"`
 	liveFlags
 }
 

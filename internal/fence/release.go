@@ -26,8 +26,8 @@ const (
 
 // ErrNotStated says that nobody knows the highest number that was used, so that an operator
 // has to state it. The reason comes before it.
-var ErrNotStated = lang.Errorf("state the last number of this type that anybody may have seen (printed, answered or sent) with --sent-up-to, or the number 0 if there is none",
-	"indique con --sent-up-to la última secuencia de este tipo que alguien pudo ver (impresa, respondida o enviada), o la secuencia 0 si no hay ninguna")
+var ErrNotStated = lang.Errorf("state the highest number of this range that anybody may have seen (printed, answered or sent) with --sent-up-to, or the number before its first one if there is none",
+	"indique con --sent-up-to la secuencia más alta de este rango que alguien pudo ver (impresa, respondida o enviada), o la anterior a la primera si no hay ninguna")
 
 // errLostMark, errNoLookUp and errMissingNodes are the reasons.
 var (

@@ -9,8 +9,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// Stated is the last number of a type that anybody may have seen, as an operator knows it.
-// The number 0 says that nobody has seen any.
+// Stated is the highest number of a range that anybody may have seen, as an operator knows
+// it. The number 0 says that nobody has seen any number of the type.
 type Stated struct {
 	Type   fiscal.Type
 	Number int64
@@ -29,24 +29,24 @@ func ParseStated(text string) (Stated, bool) {
 	return Stated{encf.Type(), encf.Number()}, err == nil
 }
 
-// statedOf returns the last number of a range that an operator says was seen: one of its
-// own numbers, or, because the statement is about all numbers up to one, none or all of them.
+// statedOf returns the highest number of a range that an operator says was seen. The number
+// before the first one says that none was. A number of a later range says that all of this
+// one were. A number of an earlier range says nothing, because in an outage documents take
+// numbers of the range that ends last.
 func statedOf(all []Stated, s store.NumberRange) (highest int64, ok bool) {
 	within := false
 	for _, n := range all {
-		if n.Type != s.Type {
-			continue
-		}
-		ok = true
 		switch {
-		case n.Number < s.First:
-		case n.Number <= s.Last:
+		case n.Type != s.Type:
+		case n.Number >= s.First && n.Number <= s.Last:
 			if !within {
-				highest, within = 0, true
+				highest = 0
 			}
-			highest = max(highest, n.Number)
-		case !within:
-			highest = s.Last
+			highest, within, ok = max(highest, n.Number), true, true
+		case n.Number > s.Last && !within:
+			highest, ok = s.Last, true
+		case n.Number == 0, n.Number == s.First-1:
+			ok = true
 		}
 	}
 	return highest, ok
