@@ -95,15 +95,15 @@ func (c *crashEnv) batch(t *testing.T, f batchFault) []string {
 	p := &points{}
 	fault := f.watch(p)
 	c.runBatch(t, p, fault)
-	if f.name != "" && !fault.reached {
-		t.Fatalf("%s was never reached: %q", f, p.names)
+	if f.name != "" && !fault.wasReached() {
+		t.Fatalf("%s was never reached: %q", f, p.reached())
 	}
 	c.clock.Advance(wake.MaxLease + time.Second)
 	last := c.service(t, c.store, &points{})
 	last.drive(12 * time.Hour)
 	c.auditBatch(t, last, made)
 	c.made = w.made
-	return p.names
+	return p.reached()
 }
 
 // watchedFault is a fault and what became of it.
@@ -112,6 +112,12 @@ type watchedFault struct {
 	seen    int
 	reached bool
 	dead    chan struct{} // closed when the service has ended
+}
+
+func (w *watchedFault) wasReached() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reached
 }
 
 // watch sets up a fault. A service that has ended does nothing at any later point.
