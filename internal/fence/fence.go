@@ -264,40 +264,42 @@ func (f *Fence) Inspect(ctx context.Context, rnc string, ranges []store.NumberRa
 	if f == nil {
 		return ranges, nil
 	}
-	for i, s := range ranges {
-		if !s.FencedAt.IsZero() {
-			var err error
-			if ranges[i], err = f.report(ctx, rnc, s); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		b := breach{behind: math.MaxInt64, seen: store.UnknownSeen}
-		mark, err := f.Mark(rnc, s)
-		switch {
-		case errors.Is(err, witness.ErrDamaged):
-			b.reason = err.Error()
-		case err != nil:
-			return nil, err // it could not be read now; nothing is issued, and the caller tries again
-		case mark.Unknown:
-			b.reason = "the witness does not know which numbers were used"
-		case mark.Seen < s.Next:
-			continue
-		default:
-			b.behind, b.seen, b.reason = mark.Seen, mark.Seen, "more numbers were used than the database knows"
-			b.unsent, err = f.unsent(s, mark)
-		}
-		if err == nil {
-			ranges[i].FencedAt, err = f.fence(ctx, s, b)
-		}
+	inspected := make([]store.NumberRange, 0, len(ranges))
+	for _, s := range ranges {
+		s, err := f.inspect(ctx, rnc, s)
 		if err != nil {
 			return nil, err
 		}
-		if !ranges[i].FencedAt.IsZero() {
-			ranges[i].Seen = max(s.Seen, b.seen)
+		inspected = append(inspected, s)
+	}
+	return inspected, nil
+}
+
+func (f *Fence) inspect(ctx context.Context, rnc string, s store.NumberRange) (store.NumberRange, error) {
+	if !s.FencedAt.IsZero() {
+		return f.report(ctx, rnc, s)
+	}
+	b := breach{behind: math.MaxInt64, seen: store.UnknownSeen}
+	mark, err := f.Mark(rnc, s)
+	switch {
+	case errors.Is(err, witness.ErrDamaged):
+		b.reason = err.Error()
+	case err != nil:
+		return s, err // it could not be read now; nothing is issued, and the caller tries again
+	case mark.Unknown:
+		b.reason = "the witness does not know which numbers were used"
+	case mark.Seen < s.Next:
+		return s, nil
+	default:
+		b.behind, b.seen, b.reason = mark.Seen, mark.Seen, "more numbers were used than the database knows"
+		if b.unsent, err = f.unsent(s, mark); err != nil {
+			return s, err
 		}
 	}
-	return ranges, nil
+	if s.FencedAt, err = f.fence(ctx, s, b); !s.FencedAt.IsZero() {
+		s.Seen = max(s.Seen, b.seen)
+	}
+	return s, err
 }
 
 // report reports what the witness knows of a range that is fenced already: another node has

@@ -316,6 +316,24 @@ func TestFenceWithoutAWitness(t *testing.T) {
 	}
 }
 
+// A witness that is damaged while the service runs fences the ranges.
+func TestAWitnessThatIsDamagedMeanwhileFences(t *testing.T) {
+	t.Parallel()
+	w, path := newEnv(t, storetest.Address(t, "sqlite"), envOptions{}), filepath.Join(t.TempDir(), "witness")
+	w.guard(path)
+	w.create(fiscal.FiscalCredit, 1000)
+	w.drive(time.Hour)
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	w.must(err)
+	_, err = file.WriteString("no record\n")
+	w.must(errors.Join(err, file.Close()))
+	w.refused(fiscal.FiscalCredit)
+	w.equal("fenced", []string{"31 at 2"}, w.fenced())
+	if _, err := w.releaser().Release(t.Context(), w.scope); err == nil {
+		t.Error("a damaged witness released a range")
+	}
+}
+
 // A number is in the file before the authority gets its document.
 func TestWitnessIsWrittenBeforeSending(t *testing.T) {
 	t.Parallel()
