@@ -32,8 +32,7 @@ func (s *shop) figures(t *testing.T, begun time.Time) []string {
 }
 
 // A backup is restored after a contingency in which buyers got pages with numbers that were
-// not sent. Whoever has a number in the hand, no other sale may get it: neither with the
-// witnesses, nor, when one or all of them are lost too, with the last numbers that the
+// not sent. No other sale may get a number of these pages: neither with the witnesses, nor, when one or all of them are lost too, with the last numbers that the
 // operator states. RESTORE_RUNS makes the test longer; `make restores` does.
 func TestRestoresInAContingency(t *testing.T) {
 	t.Parallel()
