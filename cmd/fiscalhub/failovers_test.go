@@ -11,8 +11,8 @@ import (
 
 // An asynchronous standby is promoted after a contingency of which it has missed
 // everything, and in which buyers got pages with numbers that were not sent. No other
-// sale may get a number of these pages: neither with the witnesses of both nodes, nor, when a node is dead and its folder gone, with the last numbers that the operator
-// states.
+// sale may get a number of these pages: neither with the witnesses of both nodes, nor, when a
+// node is dead and its folder gone, with the last numbers that the operator states.
 func TestFailoversInAContingency(t *testing.T) {
 	runs, _ := failoverSettings(t)
 	figures := shopFigures("address", "nodes")
