@@ -170,7 +170,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decisions, err := filepath.Glob("decisions/*.md")
+	decisions, err := filepath.Glob("decisions/[0-9]*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
