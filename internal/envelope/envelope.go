@@ -1,7 +1,7 @@
-// Package answer encodes the body of a successful answer of the API. It lies below the
+// Package envelope encodes the body of a successful answer of the API. It lies below the
 // packages that store an answer together with what the request created, so that they
 // render the answer themselves.
-package answer
+package envelope
 
 import "github.com/fiscalhub/fiscalhub/internal/strictjson"
 

@@ -12,13 +12,13 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
 )
 
-type sequenceCmd struct {
-	Add  sequenceAddCmd  `cmd:"" help:"Add a range of numbers that the authority has authorized."`
-	List sequenceListCmd `cmd:"" help:"List the ranges, and the next number of each."`
+type rangeCmd struct {
+	Add  rangeAddCmd  `cmd:"" help:"Add a range of numbers that the authority has authorized."`
+	List rangeListCmd `cmd:"" help:"List the ranges, and the next number of each."`
 }
 
-// sequenceView is a range of numbers in JSON.
-type sequenceView struct {
+// rangeView is a range of numbers in JSON.
+type rangeView struct {
 	ID          string             `json:"id"`
 	TaxpayerID  string             `json:"taxpayer_id"`
 	Environment fiscal.Environment `json:"environment"`
@@ -31,8 +31,8 @@ type sequenceView struct {
 	Fenced      bool               `json:"fenced"`
 }
 
-func newSequenceView(s store.NumberRange) sequenceView {
-	v := sequenceView{
+func newRangeView(s store.NumberRange) rangeView {
+	v := rangeView{
 		ID: s.ID, TaxpayerID: s.TaxpayerID, Environment: s.Environment, Type: s.Type,
 		From: s.First, To: s.Last, Next: s.Next, Left: s.Left(), Fenced: !s.FencedAt.IsZero(),
 	}
@@ -43,7 +43,7 @@ func newSequenceView(s store.NumberRange) sequenceView {
 	return v
 }
 
-type sequenceAddCmd struct {
+type rangeAddCmd struct {
 	Taxpayer    string `required:"" help:"Id of the taxpayer." placeholder:"ID"`
 	Environment string `required:"" help:"certification or production; the sandbox uses no numbers." placeholder:"E"`
 	Type        string `required:"" help:"Type of document, 31 or 32." enum:"31,32"`
@@ -53,7 +53,7 @@ type sequenceAddCmd struct {
 }
 
 // Run adds a range.
-func (c sequenceAddCmd) Run(t *terminal) error {
+func (c rangeAddCmd) Run(t *terminal) error {
 	env, err := liveEnvironment(c.Environment, lang.Messagef("the sandbox uses no numbers", "el sandbox no usa secuencias"))
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c sequenceAddCmd) Run(t *terminal) error {
 		case err != nil:
 			return missing(err, "taxpayer", c.Taxpayer)
 		}
-		return t.answer(newSequenceView(made), func(w io.Writer) { line(w, made.ID) })
+		return t.answer(newRangeView(made), func(w io.Writer) { line(w, made.ID) })
 	})
 }
 
@@ -88,20 +88,20 @@ func rangeError(p fiscal.Problem) error {
 
 // explainOverlap returns the error of a range that overlaps with another one.
 func explainOverlap(from, to int64, t fiscal.Type) error {
-	return lang.Errorf("some numbers from %d to %d of type %s are in another range of this RNC already: see fiscalhub sequence list",
-		"algunas secuencias de %d a %d del tipo %s ya están en otro rango de este RNC: vea fiscalhub sequence list", from, to, t)
+	return lang.Errorf("some numbers from %d to %d of type %s are in another range of this RNC already: see fiscalhub range list",
+		"algunas secuencias de %d a %d del tipo %s ya están en otro rango de este RNC: vea fiscalhub range list", from, to, t)
 }
 
-type sequenceListCmd struct{}
+type rangeListCmd struct{}
 
 // Run lists the ranges of all taxpayers.
-func (sequenceListCmd) Run(t *terminal) error {
+func (rangeListCmd) Run(t *terminal) error {
 	return t.withStore(func(s *store.Store) error {
 		all, err := s.NumberRanges(t.ctx)
 		if err != nil {
 			return err
 		}
-		views := mapEach(all, newSequenceView)
+		views := mapEach(all, newRangeView)
 		b := newTable("RANGE", "ENVIRONMENT", "TAXPAYER", "TYPE", "NUMBERS", "NEXT", "LEFT", "EXPIRES")
 		for i, v := range views {
 			left := lang.Literal(strconv.FormatInt(v.Left, 10))
