@@ -319,7 +319,7 @@ func TestKeysOfOneTaxpayerCannotStarveAnother(t *testing.T) {
 	})
 }
 
-// The tests of cmd/fiscalhub cover signals and the whole process.
+// The tests of systemtest cover signals and the whole process.
 func TestStoppingAndDraining(t *testing.T) {
 	eachEngineBlocking(t, envOptions{}, func(t *testing.T, e *env, h *blockingPlan) {
 		probe := func(path string, status int, state string) {

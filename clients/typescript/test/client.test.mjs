@@ -1,5 +1,5 @@
 // Tests of the client against answers that a function makes. The tests against the real
-// service are in cmd/fiscalhub/typescript_client_test.go.
+// service are in systemtest/typescript_client_test.go.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { describe, test } from "node:test";
