@@ -84,7 +84,7 @@ pictures: ## take the pictures of the page /docs in docs/pictures
 generated-clients: ## generate clients from the OpenAPI document with oapi-codegen and openapi-typescript, and compile them (needs the network)
 	scripts/generated-clients
 
-typescript-client: ## build the TypeScript client, check its types, and install it as its users do (npm downloads the compiler once)
+typescript-client: ## build the TypeScript client, check its types, and install it as its users do (npm downloads its tools once)
 	scripts/typescript-client
 
 metrics: ## write docs/metrics.md from the catalogue of metrics
