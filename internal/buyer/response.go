@@ -229,7 +229,7 @@ func (b *Responses) keep(ctx context.Context, tx *store.Tx, d document, s statem
 func (b *Responses) record(ctx context.Context, tx *store.Tx, d document, s statement, outcome Outcome) (store.Invoice, bool, error) {
 	now := b.now()
 	item := evidence.Item{Kind: evidence.Commercial, Verdict: s.verdict(), Note: s.reason, Signer: s.signer, Confirmed: true, At: now}
-	body, digest, err := item.Encode()
+	row, err := pipeline.Finding{Item: item, Raw: s.xml}.Row(d.issued.Scope, d.issued.DocumentID)
 	if err != nil {
 		return d.invoice, false, err
 	}
@@ -242,10 +242,7 @@ func (b *Responses) record(ctx context.Context, tx *store.Tx, d document, s stat
 	after := d.invoice
 	after.Messages = append(slices.Clone(d.invoice.Messages), message)
 	after.UpdatedAt = pipeline.NextUpdate(d.invoice.UpdatedAt, now)
-	rows := new(store.Batch).AddEvidence(store.Evidence{
-		Scope: d.issued.Scope, DocumentID: d.issued.DocumentID, ID: store.NewID(), At: now, Kind: string(item.Kind),
-		Verdict: item.Verdict, Body: string(body), Digest: digest, Raw: s.xml,
-	}).UpdateInvoice(d.invoice, after).AddHistoryEntry(store.HistoryEntry{
+	rows := new(store.Batch).AddEvidence(row).UpdateInvoice(d.invoice, after).AddHistoryEntry(store.HistoryEntry{
 		Scope: d.issued.Scope, InvoiceID: d.invoice.ID, ID: store.NewID(), At: after.UpdatedAt,
 		Kind: "commercial_response", Status: after.Status, Detail: message + " (signer " + s.signer + ", " + detail + ")",
 	})

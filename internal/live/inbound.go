@@ -236,7 +236,7 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 	if !r.Received && !repeated {
 		item.Kind, item.Note = evidence.DeliveryFailed, refusal(r.Reason)
 	}
-	before, known, err := readDocument(ctx, tx, issued)
+	before, known, err := pipeline.ReadDocument(ctx, tx, issued)
 	if err != nil {
 		return before, false, err
 	}
@@ -247,21 +247,14 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 	case len(known) >= maxMessages:
 		return before, false, reply.ErrTooMany
 	}
-	learnt := report{issued: issued, findings: []finding{{item, r.XML}}}
-	return b.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
-		switch before.Status {
-		case fiscal.Accepted, fiscal.AcceptedConditional:
-		case fiscal.Delivered:
-			c.Next = ""
-			return nil // it is known already
-		default:
-			return reply.ErrMismatch
-		}
-		if item.Kind == evidence.DeliveryFailed {
-			c.Notices = append(c.Notices, pipeline.Notice{Kind: event.DeliveryFailed, Reason: item.Note})
-		}
-		return nil
-	})
+	t, err := pipeline.TakeOver(ctx, tx, issued, b.now(), pipeline.Finding{Item: item, Raw: r.XML})
+	if err != nil {
+		return before, false, err
+	}
+	if s := t.Invoice.Status; s != fiscal.Accepted && s != fiscal.AcceptedConditional && s != fiscal.Delivered {
+		return before, false, reply.ErrMismatch
+	}
+	return t.Commit(ctx, tx, b.Settle(t.Document))
 }
 
 // parkedPage is how many parked messages are read at a time.

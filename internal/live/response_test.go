@@ -16,6 +16,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -136,8 +137,8 @@ func TestAStoredResponseOfAStrangerDoesNotStand(t *testing.T) {
 		w := newEnv(t, address, envOptions{receiver: true})
 		inv := w.create(fiscal.FiscalCredit, 1000)
 		w.drive(time.Hour)
-		old := finding{Item: evidence.Item{Kind: evidence.Commercial, Verdict: fiscal.VerdictRejected, Signer: stranger, At: w.now()}}
-		row, err := old.row(w.scope, inv.DocumentID)
+		old := pipeline.Finding{Item: evidence.Item{Kind: evidence.Commercial, Verdict: fiscal.VerdictRejected, Signer: stranger, At: w.now()}}
+		row, err := old.Row(w.scope, inv.DocumentID)
 		w.must(err)
 		w.must(w.store().Commit(t.Context(), new(store.Batch).AddEvidence(row)))
 		w.must(w.approve(w.respond(inv, nil)))
