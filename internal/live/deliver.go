@@ -32,7 +32,7 @@ func (p *Plan) deliver(ctx context.Context, w pipeline.Work) (pipeline.Result, e
 		return pipeline.Result{}, err
 	}
 	buyer := w.Issued.BuyerRNC
-	to, found, err := p.receiver(ctx, id, buyer)
+	to, found, err := p.endpoint(ctx, id, buyer)
 	if err != nil && !p.outSince().IsZero() {
 		return pipeline.Result{}, p.tryLater(0, err) // the directory is a service of the authority
 	}
@@ -66,7 +66,7 @@ func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Acknowledg
 		p.directory.forget(issued.BuyerRNC)
 	}
 	p.log.Warn("A buyer refused a document. The document stays accepted.", "document_id", issued.DocumentID, "reason", r.Reason)
-	return p.deliveryFailed(refusal(r.Reason), &r)
+	return p.deliveryFailed(reply.Refusal(r.Reason), &r)
 }
 
 // deliverLater schedules the next attempt, or ends the attempts when the address
@@ -117,6 +117,3 @@ func (p *Plan) deliveryFailed(reason string, refused *fiscal.Acknowledgement) pi
 func delivered(f pipeline.Finding) pipeline.Result {
 	return pipeline.Result{Findings: []pipeline.Finding{f}, Stay: &pipeline.Move{}}
 }
-
-// refusal explains that a buyer has refused a document.
-func refusal(reason string) string { return "the buyer refused it, reason " + reason }

@@ -36,8 +36,8 @@ type Authority interface {
 	TrackIDs(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) ([]fiscal.Answer, error)
 	State(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
 	SummaryState(ctx context.Context, id *xmlsig.Identity, q fiscal.Query) (fiscal.Answer, error)
-	Receiver(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.Receiver, bool, error)
-	Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Receiver, s fiscal.Shipment) (fiscal.Acknowledgement, error)
+	BuyerEndpoint(ctx context.Context, id *xmlsig.Identity, rnc string) (fiscal.BuyerEndpoint, bool, error)
+	Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.BuyerEndpoint, s fiscal.Shipment) (fiscal.Acknowledgement, error)
 	// Clock returns how far the authority's clock is ahead of ours.
 	Clock() (ahead time.Duration, known bool)
 	// CheckClock makes sure that Clock is known and confirmed. It fails with
