@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -56,9 +57,7 @@ func startClients(t *testing.T, e *env, nodes ...*harness.Server) *clients {
 func startClientsEvery(t *testing.T, e *env, pause time.Duration, nodes ...*harness.Server) *clients {
 	t.Helper()
 	c := &clients{env: e, acks: map[int]harness.Answer{}, last: time.Now()}
-	for i := range c.nodes {
-		c.nodes[i].Store(&nodes[i%len(nodes)].Base)
-	}
+	c.pointAt(nodes...)
 	var ctx context.Context
 	ctx, c.stop = context.WithCancel(t.Context())
 	for range clientCount {
@@ -74,6 +73,13 @@ func startClientsEvery(t *testing.T, e *env, pause time.Duration, nodes ...*harn
 	}
 	t.Cleanup(c.stopAll)
 	return c
+}
+
+// pointAt tells the clients where the nodes are.
+func (c *clients) pointAt(nodes ...*harness.Server) {
+	for i := range c.nodes {
+		c.nodes[i].Store(&nodes[i%len(nodes)].Base)
+	}
 }
 
 // stopAll waits until every invoice that was begun is acknowledged.
@@ -137,6 +143,12 @@ func (c *clients) acknowledge(n int, got harness.Answer, again bool) {
 	c.count.Add(1)
 }
 
+// reachMore waits until so many more invoices are acknowledged.
+func (c *clients) reachMore(t *testing.T, more int) {
+	t.Helper()
+	c.reach(t, int(c.count.Load())+more)
+}
+
 // reach waits until so many invoices are acknowledged.
 func (c *clients) reach(t *testing.T, total int) {
 	t.Helper()
@@ -151,6 +163,37 @@ func (c *clients) checkReplays(t *testing.T) {
 		got, err := c.env.postInvoice(t.Context(), *c.nodes[n%len(c.nodes)].Load(), n)
 		if err != nil || got.Status != http.StatusAccepted || got.Header.Get("Idempotency-Replayed") != "true" || got.Body != first.Body {
 			t.Errorf("invoice %d was answered with\n%s\nand is answered again with %d %s, %v", n, first.Body, got.Status, got.Body, err)
+		}
+	}
+}
+
+// settle stops the clients and waits until every document has its final status. It returns
+// how long that took.
+func (c *clients) settle(t *testing.T) time.Duration {
+	t.Helper()
+	c.stopAll()
+	return c.env.settle(t, *c.nodes[0].Load(), *c.nodes[1].Load())
+}
+
+// finish settles, and checks that nothing is lost: every acknowledged invoice is answered
+// again with the same bytes, and the ledger has no difference.
+func (c *clients) finish(t *testing.T, allowed ...simulator.ViolationKind) (ledger, time.Duration) {
+	t.Helper()
+	settled := c.settle(t)
+	c.checkReplays(t)
+	l := c.checkLedger(t, allowed...)
+	if l.lost > 0 || l.abandoned > 0 {
+		t.Errorf("%d acknowledged invoices are lost, and %d numbers were abandoned", l.lost, l.abandoned)
+	}
+	return l, settled
+}
+
+// checkNoFence checks that no node has fenced its ranges.
+func checkNoFence(t *testing.T, nodes ...*harness.Server) {
+	t.Helper()
+	for i, n := range nodes {
+		if strings.Contains(n.Log.String(), "fenced") {
+			t.Errorf("node %d fenced its ranges:\n%s", i, n.Log)
 		}
 	}
 }

@@ -31,28 +31,24 @@ type env struct {
 	shared  []string // flags that name the data folder and the database
 	args    []string // flags of the service
 	client  *harness.Client
+	base    atomic.Pointer[string] // address of the last server
 }
 
 func newEnv(t *testing.T, address, profile string) *env {
 	t.Helper()
-	return newEnvOf(t, harness.Program(t), address, profile)
-}
-
-// newEnvOf is newEnv for another program than the one under test.
-func newEnvOf(t *testing.T, program, address, profile string) *env {
-	t.Helper()
-	return newEnvWith(t, envOptions{program: program, address: address, profile: profile})
+	return envOptions{address: address, profile: profile}.start(t)
 }
 
 // envOptions are the settings of an env.
 type envOptions struct {
-	program, address, profile string
-	data                      string                          // data folder; empty for one in the folder of the test
-	password                  string                          // of the certificate; empty for the default
-	wrap                      func(http.Handler) http.Handler // of the authority; may be nil
+	address, profile string
+	program          string                          // empty for the one under test
+	data             string                          // data folder; empty for one in the folder of the test
+	password         string                          // of the certificate; empty for the default
+	wrap             func(http.Handler) http.Handler // of the authority; may be nil
 }
 
-func newEnvWith(t *testing.T, o envOptions) *env {
+func (o envOptions) start(t *testing.T) *env {
 	t.Helper()
 	sim, err := simulator.New(simulator.Options{Now: time.Now, Seed: 1, Config: simulator.Quick()})
 	if err != nil {
@@ -80,6 +76,9 @@ func newEnvWith(t *testing.T, o envOptions) *env {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if o.program == "" {
+		o.program = harness.Program(t)
 	}
 	e := &env{sim: sim, program: o.program, dir: dir, address: o.address}
 	e.register(t, authority.URL, o.data, "20")
@@ -115,25 +114,19 @@ func (e *env) nodeArgs(i int) []string {
 // nodeDir returns the data folder of a node.
 func (e *env) nodeDir(i int) string { return filepath.Join(e.dir, fmt.Sprintf("node-%d", i)) }
 
-// command runs an operator's command and returns one field of its answer.
-func command(t *testing.T, field string, args ...string) string {
+// serve starts a server, through which createInvoice creates invoices from then on.
+func (e *env) serve(t *testing.T) *harness.Server {
 	t.Helper()
-	return fmt.Sprint(commandAnswer(t, args...)[field])
-}
-
-// commandAnswer runs an operator's command and returns its answer.
-func commandAnswer(t *testing.T, args ...string) map[string]any {
-	t.Helper()
-	var answer map[string]any
-	runJSON(t, &answer, args...)
-	return answer
+	s := harness.ServeProgram(t, e.program, e.args...)
+	e.base.Store(&s.Base)
+	return s
 }
 
 // createInvoice creates invoice number n and repeats the request until the service
 // accepts it. Even numbers are of type 31, odd numbers of type 32.
-func (e *env) createInvoice(ctx context.Context, t *testing.T, base *atomic.Pointer[string], n int) {
-	for ctx.Err() == nil {
-		switch got, err := e.postInvoice(ctx, *base.Load(), n); {
+func (e *env) createInvoice(t *testing.T, n int) {
+	for t.Context().Err() == nil {
+		switch got, err := e.postInvoice(t.Context(), *e.base.Load(), n); {
 		case err == nil && got.Status == http.StatusAccepted:
 			return
 		case err == nil && got.Status != http.StatusServiceUnavailable:
@@ -162,6 +155,20 @@ func invoiceBody(n int) string {
 // postBody posts the request for invoice number n once.
 func (e *env) postBody(ctx context.Context, base string, n int, body string, header ...string) (harness.Answer, error) {
 	return e.client.Post(ctx, base, "key-"+strconv.Itoa(n), body, header...)
+}
+
+// settle waits until every document has its final status, and returns how long that took.
+// It asks the nodes at these addresses, or the last server.
+func (e *env) settle(t *testing.T, nodes ...string) time.Duration {
+	t.Helper()
+	if len(nodes) == 0 {
+		nodes = []string{*e.base.Load()}
+	}
+	begun := time.Now()
+	for _, node := range nodes {
+		harness.Eventually(t, verdictLimit, "every document has its final status", func() bool { return e.isSettled(t, node) })
+	}
+	return time.Since(begun)
 }
 
 // isSettled reports whether no document is being processed any more.
@@ -221,7 +228,7 @@ func (e *env) checkDocuments(t *testing.T, count int) {
 func (e *env) operate(t *testing.T, args ...string) map[string]any {
 	t.Helper()
 	var answer map[string]any
-	runProgram(t, e.program, &answer, append(args, e.shared...)...)
+	harness.Run(t, e.program, &answer, append(args, e.shared...)...)
 	return answer
 }
 

@@ -1,12 +1,10 @@
 package systemtest
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -104,39 +102,3 @@ func (c *cluster) ranges(t *testing.T, s *store.Store) []store.NumberRange {
 	}
 	return all
 }
-
-// settle stops the clients and waits until every document has its final status. It
-// returns how long that took.
-func (c *cluster) settle(t *testing.T) time.Duration {
-	t.Helper()
-	c.clients.stopAll()
-	begun := time.Now()
-	for _, n := range c.nodes {
-		harness.Eventually(t, verdictLimit, "every document has its final status", func() bool { return c.isSettled(t, n.Base) })
-	}
-	return time.Since(begun)
-}
-
-// A figureTable prints the figures of several runs.
-type figureTable struct {
-	text  strings.Builder
-	lines *tabwriter.Writer
-}
-
-func newFigureTable(columns ...string) *figureTable {
-	t := &figureTable{}
-	t.lines = tabwriter.NewWriter(&t.text, 0, 8, 2, ' ', tabwriter.AlignRight)
-	t.row(columns...)
-	return t
-}
-
-func (t *figureTable) row(cells ...string) {
-	_, _ = fmt.Fprintln(t.lines, strings.Join(cells, "\t")+"\t") // a string cannot fail
-}
-
-func (t *figureTable) String() string {
-	_ = t.lines.Flush()
-	return t.text.String()
-}
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

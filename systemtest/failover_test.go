@@ -31,26 +31,16 @@ func failoverSettings(t *testing.T) (runs, documents int) {
 // promoted. Nothing that was acknowledged may be lost, and numbers go on without a gap.
 func TestFailoverToASynchronousStandby(t *testing.T) {
 	runs, documents := failoverSettings(t)
-	figures := newFigureTable("run", "address", "acknowledged", "retried", "longest silence", "settled after", "lost", "untrue status", "numbers twice", "gaps", "violations")
+	figures := newFigureTable("run", "address", clientColumns, "settled after", ledgerColumns)
 	for run := range runs {
 		t.Run(strconv.Itoa(run+1), func(t *testing.T) {
 			c := startCluster(t, true, run%2 == 1)
 			c.clients.reach(t, documents+rand.IntN(documents/2))
 			c.fail(t)
-			c.clients.reach(t, int(c.clients.count.Load())+documents)
-			settled := c.settle(t)
-			c.clients.checkReplays(t)
-			l := c.clients.checkLedger(t)
-			if l.lost > 0 || l.abandoned > 0 {
-				t.Errorf("%d acknowledged invoices are lost, and %d numbers were abandoned", l.lost, l.abandoned)
-			}
-			for i, n := range c.nodes {
-				if strings.Contains(n.Log.String(), "fenced") {
-					t.Errorf("node %d fenced its ranges:\n%s", i, n.Log)
-				}
-			}
-			figures.row(strconv.Itoa(run+1), c.addressKind(), strconv.Itoa(len(c.clients.acks)), strconv.Itoa(c.clients.retried), seconds(c.clients.silence), seconds(settled),
-				strconv.Itoa(l.lost), strconv.Itoa(l.untrue), strconv.Itoa(l.twice), strconv.Itoa(l.gaps), strconv.Itoa(l.violations))
+			c.clients.reachMore(t, documents)
+			l, settled := c.clients.finish(t)
+			checkNoFence(t, c.nodes[:]...)
+			figures.row(run+1, c.addressKind(), c.clients.figures(), settled, l.figures())
 		})
 	}
 	t.Logf("%d failovers to a synchronous standby\n%s", runs, figures)
@@ -61,25 +51,24 @@ func TestFailoverToASynchronousStandby(t *testing.T) {
 // number is issued, and no number may be used twice after the release.
 func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	runs, documents := failoverSettings(t)
-	figures := newFigureTable("run", "address", "acknowledged", "retried", "lost in the copy", "fenced after", "longest silence", "abandoned", "at the authority", "settled after", "untrue status", "numbers twice", "violations")
+	figures := newFigureTable("run", "address", clientColumns, "fenced after", "abandoned", "at the authority", "settled after", ledgerColumns)
 	for run := range runs {
 		t.Run(strconv.Itoa(run+1), func(t *testing.T) {
 			c := startCluster(t, false, run%2 == 1)
 			c.clients.reach(t, documents)
 			c.standby.Disconnect(t, c.primary)
-			c.clients.reach(t, int(c.clients.count.Load())+documents/2+rand.IntN(documents/2))
+			c.clients.reachMore(t, documents/2+rand.IntN(documents/2))
 			c.fail(t)
 			fenced := c.checkFence(t)
 			c.release(t)
-			c.clients.reach(t, int(c.clients.count.Load())+documents)
-			settled := c.settle(t)
+			c.clients.reachMore(t, documents)
+			settled := c.clients.settle(t)
 			// The copy does not know when a verdict was last asked for.
 			l := c.clients.checkLedger(t, simulator.FastPolling)
 			if l.lost == 0 || l.found == 0 {
 				t.Errorf("%d invoices are lost, and the authority has %d abandoned numbers: the standby missed nothing", l.lost, l.found)
 			}
-			figures.row(strconv.Itoa(run+1), c.addressKind(), strconv.Itoa(len(c.clients.acks)), strconv.Itoa(c.clients.retried), strconv.Itoa(l.lost), fmt.Sprintf("%d ms", fenced.Milliseconds()),
-				seconds(c.clients.silence), strconv.Itoa(l.abandoned), strconv.Itoa(l.found), seconds(settled), strconv.Itoa(l.untrue), strconv.Itoa(l.twice), strconv.Itoa(l.violations))
+			figures.row(run+1, c.addressKind(), c.clients.figures(), fmt.Sprintf("%d ms", fenced.Milliseconds()), l.abandoned, l.found, settled, l.figures())
 		})
 	}
 	t.Logf("%d failovers to an asynchronous standby\n%s", runs, figures)
@@ -133,6 +122,6 @@ func (c *cluster) release(t *testing.T) {
 	for i := range c.nodes {
 		args := c.nodeArgs(i)
 		flags := slices.Concat(args[:slices.Index(args, "--rate-limit")], args[slices.Index(args, "--master-key"):])
-		runJSON(t, new(any), append([]string{"reconcile", "--taxpayer", c.client.Taxpayer}, flags...)...)
+		harness.Run(t, harness.Program(t), new(any), append([]string{"reconcile", "--taxpayer", c.client.Taxpayer}, flags...)...)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -168,8 +167,7 @@ func hostOf(t *testing.T, base string) string {
 func (n *relayedNode) killAndRestart(t *testing.T) {
 	t.Helper()
 	n.relay.pointAt("")
-	n.process.Signal(t, syscall.SIGKILL)
-	n.process.Ended(t)
+	n.process.Kill()
 	n.process = harness.Serve(t, n.args...)
 	n.relay.pointAt(hostOf(t, n.process.Base))
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -106,8 +105,7 @@ func TestKilledServerKeepsAcknowledgedInvoices(t *testing.T) {
 			due := int64(killed*creations/kills) + rand.Int64N(creations/kills/2)
 			harness.Eventually(t, 30*time.Second, "clients create invoices", func() bool { return acks.n.Load() >= due })
 			time.Sleep(rand.N(15 * time.Millisecond)) // the kill meets any point of a commit
-			server.Signal(t, syscall.SIGKILL)
-			server.Ended(t)
+			server.Kill()
 			server = harness.Serve(t, args...)
 			base.Store(&server.Base)
 		}

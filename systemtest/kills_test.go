@@ -3,9 +3,6 @@ package systemtest
 import (
 	"math/rand/v2"
 	"os"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -54,38 +51,19 @@ func killUnderLoad(t *testing.T, engine string, kills int) {
 		}
 		time.Sleep(rand.N(500 * time.Millisecond)) // the kill meets any point of the work
 		i := rand.IntN(len(nodes))
-		nodes[i].Signal(t, syscall.SIGKILL)
-		nodes[i].Ended(t)
+		nodes[i].Kill()
 		takeViolations(t, e.sim)
 		nodes[i] = harness.Serve(t, e.nodeArgs(i)...)
-		for j := range c.nodes {
-			c.nodes[j].Store(&nodes[j%len(nodes)].Base)
-		}
+		c.pointAt(nodes...)
 		if n%50 == 0 {
 			t.Logf("%d kills in %s: %d invoices acknowledged", n, seconds(time.Since(begun)), c.count.Load())
 		}
 	}
 	killing := time.Since(begun)
-	c.stopAll()
-	settling := time.Now()
-	for _, n := range nodes {
-		harness.Eventually(t, verdictLimit, "every document has its final status", func() bool { return e.isSettled(t, n.Base) })
-	}
-	settled := time.Since(settling)
-	c.checkReplays(t)
-	takeViolations(t, e.sim)
-	l := c.checkLedger(t)
-	if l.lost > 0 || l.abandoned > 0 {
-		t.Errorf("%d acknowledged invoices are lost, and %d numbers were abandoned", l.lost, l.abandoned)
-	}
-	for i, n := range nodes {
-		if strings.Contains(n.Log.String(), "fenced") {
-			t.Errorf("node %d fenced its ranges:\n%s", i, n.Log)
-		}
-	}
-	figures := newFigureTable("engine", "nodes", "kills", "time", "acknowledged", "retried", "longest silence", "settled after", "lost", "untrue status", "numbers twice", "gaps", "violations")
-	figures.row(engine, strconv.Itoa(len(nodes)), strconv.Itoa(kills), seconds(killing), strconv.Itoa(len(c.acks)), strconv.Itoa(c.retried), seconds(c.silence), seconds(settled),
-		strconv.Itoa(l.lost), strconv.Itoa(l.untrue), strconv.Itoa(l.twice), strconv.Itoa(l.gaps), strconv.Itoa(l.violations))
+	l, settled := c.finish(t)
+	checkNoFence(t, nodes...)
+	figures := newFigureTable("engine", "nodes", "kills", "time", clientColumns, "settled after", ledgerColumns)
+	figures.row(engine, len(nodes), kills, killing, c.figures(), settled, l.figures())
 	t.Logf("\n%s", figures)
 }
 

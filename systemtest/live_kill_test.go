@@ -4,13 +4,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
-	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
 // The service is killed at random moments while it issues documents to an authority
@@ -21,25 +19,21 @@ func TestKilledServiceIssuesEachDocumentOnce(t *testing.T) {
 	kills, documents := setting(t, "LIVE_KILLS", 2), setting(t, "LIVE_DOCUMENTS", 40)
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, "flaky")
-		server := harness.Serve(t, w.args...)
-		var base atomic.Pointer[string]
-		base.Store(&server.Base)
+		server := w.serve(t)
 		created := make(chan struct{})
 		go func() {
 			defer close(created)
 			for n := range documents {
-				w.createInvoice(t.Context(), t, &base, n)
+				w.createInvoice(t, n)
 			}
 		}()
 		for range kills {
 			time.Sleep(200*time.Millisecond + rand.N(800*time.Millisecond))
-			server.Signal(t, syscall.SIGKILL)
-			server.Ended(t)
-			server = harness.Serve(t, w.args...)
-			base.Store(&server.Base)
+			server.Kill()
+			server = w.serve(t)
 		}
 		<-created
-		harness.Eventually(t, verdictLimit, "every document has its final status", func() bool { return w.isSettled(t, server.Base) })
+		w.settle(t)
 		w.checkDocuments(t, documents)
 	})
 }
@@ -64,16 +58,15 @@ func TestSurvivingNodeFinishesAllDocuments(t *testing.T) {
 	t.Parallel()
 	documents := setting(t, "LIVE_DOCUMENTS", 40)
 	w := newEnv(t, storetest.Address(t, "postgres"), "flaky")
-	first, second := harness.Serve(t, w.args...), harness.Serve(t, w.args...)
-	var base atomic.Pointer[string]
-	base.Store(&second.Base)
+	first := w.serve(t)
+	w.serve(t)
 	for n := range documents {
 		if n == documents/2 {
 			first.Signal(t, syscall.SIGKILL)
 		}
-		w.createInvoice(t.Context(), t, &base, n)
+		w.createInvoice(t, n)
 	}
 	first.Ended(t)
-	harness.Eventually(t, verdictLimit, "every document has its final status", func() bool { return w.isSettled(t, second.Base) })
+	w.settle(t)
 	w.checkDocuments(t, documents)
 }

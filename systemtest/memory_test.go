@@ -59,8 +59,8 @@ func TestMemoryStaysBelowTheLimit(t *testing.T) {
 	shared := []string{"--data", t.TempDir()}
 	s := harness.Serve(t, append(shared, "--environment", "certification", "--memory-limit", "256MiB", "--rate-limit", "0", "--no-bootstrap",
 		"--no-witness", "--log-level", "error")...)
-	taxpayer := command(t, "id", append([]string{"taxpayer", "create", "--rnc", "199000013", "--legal-name", "Prueba, SRL"}, shared...)...)
-	key := command(t, "api_key", append([]string{"credential", "create", "--taxpayer", taxpayer, "--environment", "certification",
+	taxpayer := harness.Ask(t, "id", append([]string{"taxpayer", "create", "--rnc", "199000013", "--legal-name", "Prueba, SRL"}, shared...)...)
+	key := harness.Ask(t, "api_key", append([]string{"credential", "create", "--taxpayer", taxpayer, "--environment", "certification",
 		"--scope", "invoices.write,ecf.submit"}, shared...)...)
 	idle := peakMemory(t, s.Cmd.Process.Pid)
 

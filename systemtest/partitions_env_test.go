@@ -41,7 +41,7 @@ func startPartitionedCluster(t *testing.T, profile string) *partitionedCluster {
 		t.Fatal(err)
 	}
 	// The operator and the checks of the test use the socket of the server.
-	c.env = newEnvWith(t, envOptions{program: program, address: address, profile: profile})
+	c.env = envOptions{program: program, address: address, profile: profile}.start(t)
 	authority, roots := c.startAuthority(t)
 	database := "postgres://postgres@" + c.network.Host("database").Address.String() + ":5432/fiscalhub?sslmode=disable"
 	for i, name := range nodeNames {
@@ -51,21 +51,15 @@ func startPartitionedCluster(t *testing.T, profile string) *partitionedCluster {
 		host := c.network.Host(name)
 		cmd := exec.CommandContext(t.Context(), program, append([]string{"serve", "--listen", host.Address.String() + ":8080"}, args...)...)
 		cmd.Env = append(harness.Environment(), "SSL_CERT_FILE="+roots)
+		var node *harness.Server
 		err := host.Do(func() (err error) {
-			c.nodes[i], err = harness.Launch(cmd)
+			node, err = harness.Launch(cmd)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			<-c.nodes[i].Done
-		})
+		c.nodes[i] = node.Until(t, err)
 	}
-	transport := &http.Transport{DialContext: c.network.Host("clients").Dial, MaxIdleConnsPerHost: 64}
-	t.Cleanup(transport.CloseIdleConnections)
-	c.client.HTTP = &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	transport, _ := c.client.HTTP.Transport.(*http.Transport)
+	transport.DialContext, c.client.HTTP.Timeout = c.network.Host("clients").Dial, 10*time.Second
 	c.clients = startClients(t, c.env, c.nodes[:]...)
 	return c
 }

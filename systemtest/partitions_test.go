@@ -3,14 +3,12 @@ package systemtest
 import (
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
-	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 	"github.com/fiscalhub/fiscalhub/systemtest/partition"
 )
 
@@ -84,27 +82,26 @@ func TestPartitions(t *testing.T) {
 		c := startPartitionedCluster(t, "happy")
 		c.clients.reach(t, 10)
 		c.meet(t, kinds[2], 2*time.Second)
-		c.clients.reach(t, int(c.clients.count.Load())+10)
-		c.finish(t)
+		c.clients.reachMore(t, 10)
+		c.clients.finish(t, simulator.FastPolling)
 		return
 	}
 	met := newFigureTable("run", "fault", "lasted", "acknowledged meanwhile")
-	results := newFigureTable("faults", "acknowledged", "retried", "longest silence", "settled after", "lost", "untrue status", "numbers twice", "gaps", "violations")
+	results := newFigureTable("faults", clientColumns, "settled after", ledgerColumns)
 	for first := 0; first < runs; first += faultsOfASeries {
 		last := min(first+faultsOfASeries, runs)
 		t.Run(fmt.Sprintf("%d-%d", first+1, last), func(t *testing.T) {
 			c := startPartitionedCluster(t, "flaky")
 			for run := first; run < last; run++ {
-				c.clients.reach(t, int(c.clients.count.Load())+40)
+				c.clients.reachMore(t, 40)
 				before, fault := c.clients.count.Load(), kinds[run%len(kinds)]
 				lasted := fault.least + rand.N(12*time.Second)
 				c.meet(t, fault, lasted)
-				met.row(strconv.Itoa(run+1), fault.name, seconds(lasted), strconv.FormatInt(c.clients.count.Load()-before, 10))
+				met.row(run+1, fault.name, lasted, c.clients.count.Load()-before)
 			}
-			c.clients.reach(t, int(c.clients.count.Load())+40)
-			l, settled := c.finish(t)
-			results.row(fmt.Sprintf("%d-%d", first+1, last), strconv.Itoa(len(c.clients.acks)), strconv.Itoa(c.clients.retried), seconds(c.clients.silence), seconds(settled),
-				strconv.Itoa(l.lost), strconv.Itoa(l.untrue), strconv.Itoa(l.twice), strconv.Itoa(l.gaps), strconv.Itoa(l.violations))
+			c.clients.reachMore(t, 40)
+			l, settled := c.clients.finish(t, simulator.FastPolling) // a look-up that the network has held back arrives together with a later one
+			results.row(fmt.Sprintf("%d-%d", first+1, last), c.clients.figures(), settled, l.figures())
 		})
 	}
 	t.Logf("%d faults\n%s\n%s", runs, met, results)
@@ -118,23 +115,4 @@ func (c *partitionedCluster) meet(t *testing.T, f networkFault, lasts time.Durat
 	time.Sleep(lasts)
 	c.network.Heal()
 	c.server(node).Signal(t, syscall.SIGCONT) // does nothing to a node that runs
-}
-
-// finish stops the clients, lets the nodes finish all documents, and compares these with
-// the authority.
-func (c *partitionedCluster) finish(t *testing.T) (ledger, time.Duration) {
-	t.Helper()
-	c.clients.stopAll()
-	begun := time.Now()
-	for _, n := range c.nodes {
-		harness.Eventually(t, verdictLimit, "every document has its final status", func() bool { return c.isSettled(t, n.Base) })
-	}
-	settled := time.Since(begun)
-	c.clients.checkReplays(t)
-	// A look-up that the network has held back arrives together with a later one.
-	l := c.clients.checkLedger(t, simulator.FastPolling)
-	if l.lost > 0 || l.abandoned > 0 {
-		t.Errorf("%d acknowledged invoices are lost, and %d numbers were abandoned", l.lost, l.abandoned)
-	}
-	return l, settled
 }

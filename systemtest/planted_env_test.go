@@ -64,7 +64,7 @@ func newPlantedEnv(t *testing.T, engine string) *plantedEnv {
 	if engine == "postgres" { // the server of the tests asks for no password
 		address += "&password=" + databasePass
 	}
-	e.env = newEnvWith(t, envOptions{program: harness.Program(t), address: address, profile: "happy", password: plantedPassword, wrap: e.listenTo})
+	e.env = envOptions{address: address, profile: "happy", password: plantedPassword, wrap: e.listenTo}.start(t)
 	e.args[slices.Index(e.args, "error")] = "debug"
 	e.args[slices.Index(e.args, "--pace")+1] = "1000" // failures are repeated at once
 	e.args = append(e.args, "--webhook-allow-private")

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -53,13 +52,11 @@ func (e *plantedEnv) issueDocuments() *harness.Server {
 	key := e.create("API key", "api_key", append([]string{"credential", "create", "--scope", "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage"}, scope...)...)
 	e.firstKey, e.client.Key = e.client.Key, fmt.Sprint(key["api_key"])
 	e.plantServiceKeys()
-	server := harness.Serve(e.t, e.args...)
-	var base atomic.Pointer[string]
-	base.Store(&server.Base)
+	server := e.serve(e.t)
 	for n := range 2 {
-		e.createInvoice(e.t.Context(), e.t, &base, n)
+		e.createInvoice(e.t, n)
 	}
-	harness.Eventually(e.t, time.Minute, "every document has its final status", func() bool { return e.isSettled(e.t, server.Base) })
+	e.settle(e.t)
 	harness.Eventually(e.t, time.Minute, "the receiver and the integrator have misbehaved and accepted", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()

@@ -1,14 +1,12 @@
 package systemtest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -49,14 +47,14 @@ func startPower(t *testing.T, engine, profile, program string) *powerEnv {
 			t.Fatal(err)
 		}
 	}
-	p.env = newEnvWith(t, envOptions{program: program, address: address, profile: profile, data: filepath.Join(p.disk.Dir, "data")})
+	p.env = envOptions{program: program, address: address, profile: profile, data: filepath.Join(p.disk.Dir, "data")}.start(t)
 	if p.pg != nil {
 		// initdb and the copy of its files do not sync, and the files of a new database are
 		// not all safe on this disk: docs/proof.md.
 		p.disk.Sync(t)
 	}
-	p.server = harness.ServeProgram(t, program, p.args...)
-	p.clients = startClients(t, p.env, p.server, p.server)
+	p.server = p.serve(t)
+	p.clients = startClients(t, p.env, p.server)
 	return p
 }
 
@@ -99,19 +97,12 @@ func (p *powerEnv) startAgain(t *testing.T) error {
 			return err
 		}
 	}
-	cmd := harness.Command(t.Context(), p.program, append([]string{"serve", "--listen", "127.0.0.1:0"}, p.args...)...)
-	s, err := harness.Launch(cmd)
+	s, err := harness.Launch(harness.Command(t.Context(), p.program, append([]string{"serve", "--listen", "127.0.0.1:0"}, p.args...)...))
 	if err != nil {
 		return err
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-s.Done
-	})
-	p.server = s
-	for i := range p.clients.nodes {
-		p.clients.nodes[i].Store(&s.Base)
-	}
+	p.server = s.Until(t, nil)
+	p.clients.pointAt(s)
 	return nil
 }
 
@@ -122,9 +113,7 @@ func (p *powerEnv) restart(t *testing.T) {
 	if err := p.startAgain(t); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(p.server.Log.String(), "fenced") { // the ledger finds a fence that is logged later
-		t.Errorf("the ranges are fenced:\n%s", p.server.Log)
-	}
+	checkNoFence(t, p.server) // the ledger finds a fence that is logged later
 }
 
 // lost counts the acknowledged invoices that the database does not have. The clients send
@@ -178,13 +167,6 @@ func (p *powerEnv) checkWitness(t *testing.T, seed uint64) {
 	}
 }
 
-// settle stops the clients and waits until every document has its final status.
-func (p *powerEnv) settle(t *testing.T) {
-	t.Helper()
-	p.clients.stopAll()
-	harness.Eventually(t, verdictLimit, "every document has its final status", func() bool { return p.isSettled(t, p.server.Base) })
-}
-
 // makeUnsafe gives the running PostgreSQL server a setting that the service refuses when it
 // starts.
 func (p *powerEnv) makeUnsafe(t *testing.T, setting string) {
@@ -219,10 +201,8 @@ func buildUnsafeSQLite(t *testing.T) string {
 		t.Fatal(err)
 	}
 	built := filepath.Join(dir, "fiscalhub")
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "../scripts/build", built)
-	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false -overlay="+filepath.Join(dir, "overlay.json"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("scripts/build: %v\n%s", err, out)
+	if err := harness.Build("..", built, "-overlay="+filepath.Join(dir, "overlay.json")); err != nil {
+		t.Fatal(err)
 	}
 	return built
 }

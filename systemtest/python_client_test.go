@@ -180,7 +180,7 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 	if err := os.WriteFile(secrets, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	node := harness.ServeProgram(t, e.program, e.args...)
+	node := e.serve(t)
 	want := map[string]string{}
 	for n := range 3 {
 		if got, err := e.postInvoice(t.Context(), node.Base, 2*n+1); err != nil || got.Status != http.StatusAccepted {
@@ -215,7 +215,7 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 	e.operate(t, "webhook", "replay", endpoint, "--since", "2026-01-01T00:00:00Z")
 	harness.Eventually(t, 5*time.Minute, "all events have arrived again", func() bool {
 		var attempts []any
-		runProgram(t, e.program, &attempts, append([]string{"webhook", "deliveries", endpoint}, e.shared...)...)
+		harness.Run(t, e.program, &attempts, append([]string{"webhook", "deliveries", endpoint}, e.shared...)...)
 		return len(attempts) >= 2*first
 	})
 	harness.Eventually(t, 5*time.Minute, "repeated events have no effect", complete)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,13 +38,11 @@ func newBuyerEnv(t *testing.T, address string) *buyerEnv {
 	if err := w.sim.AddTaxpayer(simulator.Baseline(buyerRNC, buyerSigner, "2027-12-31")); err != nil {
 		t.Fatal(err)
 	}
-	m := &buyerEnv{env: w, hookListener: w.listen(t), server: harness.Serve(t, w.args...)}
-	var base atomic.Pointer[string]
-	base.Store(&m.server.Base)
+	m := &buyerEnv{env: w, hookListener: w.listen(t), server: w.serve(t)}
 	for _, n := range []int{0, 2} { // even numbers are sales to the buyer
-		w.createInvoice(t.Context(), t, &base, n)
+		w.createInvoice(t, n)
 	}
-	harness.Eventually(t, time.Minute, "every document has its final status", func() bool { return w.isSettled(t, m.server.Base) })
+	w.settle(t)
 	return m
 }
 

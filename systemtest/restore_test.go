@@ -7,9 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
@@ -22,28 +20,21 @@ func TestRestoreIsFencedUntilReconciled(t *testing.T) {
 	dir := t.TempDir()
 	database := filepath.Join(dir, "live.db")
 	w := newEnv(t, "sqlite:"+database, "happy")
-	var base atomic.Pointer[string]
-	start := func() *harness.Server {
-		s := harness.Serve(t, w.args...)
-		base.Store(&s.Base)
-		return s
-	}
 	issue := func(from, to int) {
 		t.Helper()
 		for n := from; n < to; n++ {
-			w.createInvoice(t.Context(), t, &base, n)
+			w.createInvoice(t, n)
 		}
-		harness.Eventually(t, 60*time.Second, "every document has its final status", func() bool { return w.isSettled(t, *base.Load()) })
+		w.settle(t)
 	}
-	server := start()
+	server := w.serve(t)
 	issue(0, 10)
 	file := filepath.Join(dir, "backup.db")
-	if got := command(t, "file", "backup", file, "--database", w.address); got != file {
+	if got := harness.Ask(t, "file", "backup", file, "--database", w.address); got != file {
 		t.Errorf("backup: %s", got)
 	}
 	issue(10, 20)
-	_ = server.Cmd.Process.Kill()
-	<-server.Done
+	server.Kill()
 
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -55,9 +46,9 @@ func TestRestoreIsFencedUntilReconciled(t *testing.T) {
 	if err := os.WriteFile(database, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start()
+	w.serve(t)
 	for n := 20; n < 22; n++ { // one of each type
-		got, err := w.postInvoice(t.Context(), *base.Load(), n)
+		got, err := w.postInvoice(t.Context(), *w.base.Load(), n)
 		if err != nil || got.Status != http.StatusConflict || !strings.Contains(got.Body, "operational_readiness_failed") || !strings.Contains(got.Body, "sequence.fenced") {
 			t.Errorf("invoice %d: %d %s, %v", n, got.Status, got.Body, err)
 		}

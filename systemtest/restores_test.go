@@ -16,30 +16,28 @@ import (
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
-// shopFigures are the columns of the proofs with a shop.
-func shopFigures(columns ...string) *figureTable {
-	return newFigureTable(append(append([]string{"run"}, columns...), "sales", "lost in the copy", "pages", "with the legend", "at the authority", "numbers", "sights", "time", "violations")...)
-}
+// shopColumns are the columns of the figures of a shop.
+var shopColumns = []any{"sales", "lost in the copy", "pages", "with the legend", "at the authority", "numbers", "sights", "time", "violations"}
 
 // figures checks that no number has two sales or two contents, and returns the cells of a
 // run.
-func (s *shop) figures(t *testing.T, begun time.Time) []string {
+func (s *shop) figures(t *testing.T, begun time.Time) []any {
 	t.Helper()
 	received := s.readAuthority(t)
 	sold, _, gone, pages := s.counts()
 	violations := s.check(t)
-	return []string{strconv.Itoa(sold), strconv.Itoa(gone), strconv.Itoa(pages), strconv.Itoa(s.legends[0] + s.legends[1]), strconv.Itoa(received),
-		strconv.Itoa(len(s.sales)), strconv.Itoa(s.sights), seconds(time.Since(begun)), strconv.Itoa(violations)}
+	return []any{sold, gone, pages, s.legends[0] + s.legends[1], received, len(s.sales), s.sights, seconds(time.Since(begun)), violations}
 }
 
 // A backup is restored after a contingency in which buyers got pages with numbers that were
-// not sent. No other sale may get a number of these pages: neither with the witnesses, nor, when one or all of them are lost too, with the last numbers that the
+// not sent. No other sale may get a number of these pages: neither with the
+// witnesses, nor, when one or all of them are lost too, with the last numbers that the
 // operator states. RESTORE_RUNS makes the test longer; `make restores` does.
 func TestRestoresInAContingency(t *testing.T) {
 	t.Parallel()
 	runs := setting(t, "RESTORE_RUNS", 1)
 	harness.Program(t) // before the time counts
-	figures := shopFigures("engine", "nodes", "witness folder", "witnesses lost")
+	figures := newFigureTable("run", "engine", "nodes", "witness folder", "witnesses lost", shopColumns)
 	for run := range runs {
 		r := restoreRun{engine: storetest.Engines()[run%2], nodes: 1 + run%2, elsewhere: run/2%2 == 0}
 		r.lost = run / 4 % (r.nodes + 1)
@@ -50,7 +48,7 @@ func TestRestoresInAContingency(t *testing.T) {
 			if r.elsewhere {
 				folder = "another"
 			}
-			figures.row(append([]string{strconv.Itoa(run + 1), r.engine, strconv.Itoa(r.nodes), folder, strconv.Itoa(r.lost)}, s.figures(t, begun)...)...)
+			figures.row(run+1, r.engine, r.nodes, folder, r.lost, s.figures(t, begun))
 		})
 		if t.Failed() {
 			break
@@ -142,7 +140,7 @@ func (s *shop) backup(t *testing.T, engine string) (restore func()) {
 		server.Dump(t, s.address, file)
 		return func() { s.moveTo(server.Load(t, file)) }
 	}
-	command(t, "file", "backup", file, "--database", s.address)
+	harness.Ask(t, "file", "backup", file, "--database", s.address)
 	return func() {
 		database := strings.TrimPrefix(s.address, "sqlite:")
 		for _, end := range []string{"-wal", "-shm"} {

@@ -359,7 +359,7 @@ func (s *shop) awaitFence(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, shopLimit, "the ranges are fenced", func() bool {
 		var shown json.RawMessage
-		runProgram(t, s.program, &shown, append([]string{"taxpayer", "show", s.client.Taxpayer}, s.shared...)...)
+		harness.Run(t, s.program, &shown, append([]string{"taxpayer", "show", s.client.Taxpayer}, s.shared...)...)
 		return strings.Contains(string(shown), "sequence.fenced")
 	})
 }
@@ -425,7 +425,7 @@ func (s *shop) finish(t *testing.T, more int) {
 	}
 	s.awaitMore(t, more)
 	s.closeShop()
-	harness.Eventually(t, shopLimit, "every document has its final status", func() bool { return s.isSettled(t, *s.bases[0].Load()) })
+	s.settle(t, *s.bases[0].Load())
 	s.lookAgain(t)
 	for cursor, next := "-", ""; cursor != next; {
 		cursor = next

@@ -36,7 +36,7 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		var back atomic.Bool
-		e := newEnvWith(t, envOptions{program: harness.Program(t), address: address, profile: "happy", wrap: func(authority http.Handler) http.Handler {
+		e := envOptions{address: address, profile: "happy", wrap: func(authority http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if !back.Load() && strings.Contains(strings.ToLower(r.URL.Path), "/consultaresultado/") {
 					w.WriteHeader(http.StatusServiceUnavailable)
@@ -44,7 +44,7 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 				}
 				authority.ServeHTTP(w, r)
 			})
-		}})
+		}}.start(t)
 		hooks, collector := e.listen(t), otlptest.New(t)
 		args := append(slices.Clone(e.args), "--log-level", "info")
 		server := serveTraced(t, collector, args...)

@@ -139,6 +139,6 @@ func testTour(t *testing.T, program string, arguments ...string) {
 	key := e.operate(t, "credential", "create", "--taxpayer", e.client.Taxpayer, "--environment", "certification",
 		"--scope", "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage")["api_key"]
 	text, _ := key.(string)
-	node := harness.ServeProgram(t, e.program, e.args...)
+	node := e.serve(t)
 	runScript(t, serviceVariables(node.Base, text, e.client.Taxpayer), program, arguments...)
 }

@@ -267,25 +267,6 @@ func (c fixtureCredential) feed(t *testing.T, base, cursor, limit string) (ids [
 	}
 }
 
-// runJSON runs an operator's command and reads its answer.
-func runJSON(t *testing.T, into any, args ...string) {
-	t.Helper()
-	runProgram(t, harness.Program(t), into, args...)
-}
-
-// runProgram is runJSON with another program than the one under test.
-func runProgram(t *testing.T, program string, into any, args ...string) {
-	t.Helper()
-	cmd := harness.Command(t.Context(), program, append(args, "--json")...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(args[:2], " "), err, &stderr)
-	}
-	decodeJSON(t, string(out), into)
-}
-
 func decodeJSON(t *testing.T, text string, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), into); err != nil {

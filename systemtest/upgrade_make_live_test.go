@@ -181,7 +181,7 @@ func (m *fixtureMaker) stage(c fixtureCredential, externalID, stage string) {
 	m.t.Helper()
 	harness.Eventually(m.t, time.Minute, externalID+" waits at "+stage, func() bool {
 		var all []waitingDocument
-		runJSON(m.t, &all, append([]string{"work", "list", "--taxpayer", c.TaxpayerID, "--environment", "certification"}, m.shared...)...)
+		harness.Run(m.t, harness.Program(m.t), &all, append([]string{"work", "list", "--taxpayer", c.TaxpayerID, "--environment", "certification"}, m.shared...)...)
 		return slices.ContainsFunc(all, func(w waitingDocument) bool {
 			return w.ExternalID == externalID && w.Stage == stage && w.Attempt > 1
 		})
@@ -243,7 +243,7 @@ func (m *fixtureMaker) events() {
 		EventID string  `json:"event_id"`
 		Error   *string `json:"error"`
 	}
-	runJSON(t, &attempts, append([]string{"webhook", "deliveries", hook.ID}, m.shared...)...)
+	harness.Run(t, harness.Program(t), &attempts, append([]string{"webhook", "deliveries", hook.ID}, m.shared...)...)
 	for _, a := range attempts {
 		switch {
 		case a.Error == nil:

@@ -128,7 +128,9 @@ func (m *fixtureMaker) file(name string) string { return filepath.Join(m.scratch
 // operate runs an operator's command on the database.
 func (m *fixtureMaker) operate(args ...string) map[string]any {
 	m.t.Helper()
-	return commandAnswer(m.t, append(args, m.shared...)...)
+	var answer map[string]any
+	harness.Run(m.t, harness.Program(m.t), &answer, append(args, m.shared...)...)
+	return answer
 }
 
 func (m *fixtureMaker) taxpayer(rnc, name string) string {
@@ -186,7 +188,7 @@ func (m *fixtureMaker) create(c fixtureCredential, s sale, status string) docume
 func (m *fixtureMaker) note(environment string) {
 	m.t.Helper()
 	var waiting []waitingDocument
-	runJSON(m.t, &waiting, append([]string{"work", "list", "--environment", environment}, m.shared...)...)
+	harness.Run(m.t, harness.Program(m.t), &waiting, append([]string{"work", "list", "--environment", environment}, m.shared...)...)
 	stages := map[string]string{}
 	for _, w := range waiting {
 		stages[w.ID] = w.Stage
@@ -241,7 +243,7 @@ func (m *fixtureMaker) write(engine, data, address string) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	runJSON(t, &m.f.Ranges, append([]string{"sequence", "list"}, m.shared...)...)
+	harness.Run(t, harness.Program(t), &m.f.Ranges, append([]string{"sequence", "list"}, m.shared...)...)
 	for _, name := range []string{"master.key", "witness-certification"} {
 		writeFile(t, filepath.Join(dir, name), readFile(t, filepath.Join(data, name)))
 	}

@@ -219,7 +219,7 @@ func (u *upgrade) feedReads(t *testing.T) {
 func (u *upgrade) rangesRead(t *testing.T) {
 	t.Helper()
 	var got []fixtureRange
-	runJSON(t, &got, append([]string{"sequence", "list"}, u.shared...)...)
+	harness.Run(t, harness.Program(t), &got, append([]string{"sequence", "list"}, u.shared...)...)
 	if diff := cmp.Diff(u.fixture.Ranges, got); diff != "" {
 		t.Errorf("ranges (-before +after):\n%s", diff)
 	}
@@ -242,7 +242,7 @@ func (u *upgrade) sourceIsKnown(t *testing.T) {
 // the address.
 func (u *upgrade) addressReturns(t *testing.T) {
 	t.Helper()
-	commandAnswer(t, append([]string{"taxpayer", "update", u.fixture.credential(t, "fenced").TaxpayerID, "--address", "Calle 2"}, u.shared...)...)
+	harness.Run(t, harness.Program(t), new(any), append([]string{"taxpayer", "update", u.fixture.credential(t, "fenced").TaxpayerID, "--address", "Calle 2"}, u.shared...)...)
 }
 
 // documentsEnd checks that each document reaches its final status, with the same
@@ -297,7 +297,7 @@ func (u *upgrade) fenceOpens(t *testing.T, args []string) {
 	t.Helper()
 	fenced := u.fixture.credential(t, "fenced")
 	flags := args[:slices.Index(args, "--rate-limit")]
-	runJSON(t, new(any), append([]string{"reconcile", "--taxpayer", fenced.TaxpayerID}, flags...)...)
+	harness.Run(t, harness.Program(t), new(any), append([]string{"reconcile", "--taxpayer", fenced.TaxpayerID}, flags...)...)
 	u.issues(t, fenced, sale{externalID: "new-fenced", kind: "31", buyer: upgradeBuyer}, upgradeWitnessed+1)
 }
 

@@ -170,12 +170,7 @@ func TestKilledServiceDeliversEveryEvent(t *testing.T) {
 		l := w.listen(t)
 		w.args = append(w.args, "--pace", "1000") // the service soon asks about documents in doubt
 		var server atomic.Pointer[harness.Server]
-		var base atomic.Pointer[string]
-		start := func() {
-			s := harness.Serve(t, w.args...)
-			base.Store(&s.Base)
-			server.Store(s)
-		}
+		start := func() { server.Store(w.serve(t)) }
 		var unrecorded []string // events that were sent and cannot have been recorded
 		var countdown atomic.Int64
 		fired := make(chan struct{}, 1)
@@ -202,7 +197,7 @@ func TestKilledServiceDeliversEveryEvent(t *testing.T) {
 		go func() {
 			defer close(created)
 			for n := range documents {
-				w.createInvoice(t.Context(), t, &base, n)
+				w.createInvoice(t, n)
 			}
 		}()
 		for range kills {
@@ -216,7 +211,7 @@ func TestKilledServiceDeliversEveryEvent(t *testing.T) {
 			start()
 		}
 		<-created
-		harness.Eventually(t, time.Minute, "every document has its final status", func() bool { return w.isSettled(t, *base.Load()) })
+		w.settle(t)
 		w.checkDocuments(t, documents)
 		s := storetest.Open(t, address, time.Now)
 		var invoices []store.Invoice
