@@ -17,7 +17,7 @@ import (
 type cluster struct {
 	*env
 	primary, standby *storetest.Server
-	virtual          *forwarder // nil: the nodes know both servers
+	virtual          *relay // nil: the nodes know both servers
 	nodes            [2]*harness.Server
 	clients          *clients
 }
@@ -49,8 +49,8 @@ func startServers(t *testing.T, synchronous, virtual bool) (c *cluster, address 
 	}
 	address = c.primary.URLWith(c.standby, "fiscalhub")
 	if virtual {
-		c.virtual = newForwarder(t, c.primary)
-		address = c.virtual.url("fiscalhub")
+		c.virtual = newVirtualAddress(t, c.primary)
+		address = c.virtual.database("fiscalhub")
 	}
 	return c, address
 }
@@ -89,7 +89,7 @@ func (c *cluster) fail(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.virtual != nil {
-		c.virtual.pointAt(c.standby)
+		c.virtual.pointAt(socketOf(c.standby))
 	}
 }
 

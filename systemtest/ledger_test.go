@@ -43,6 +43,19 @@ func (e *env) openStore(t *testing.T) (s *store.Store) {
 	return s
 }
 
+// storedInvoices reads the first invoices from the database.
+func (e *env) storedInvoices(t *testing.T, s *store.Store, count int) (all []store.Invoice) {
+	t.Helper()
+	for n := range count {
+		inv, err := s.InvoiceByExternalID(t.Context(), e.scope(), "ext-"+strconv.Itoa(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, inv)
+	}
+	return all
+}
+
 // checkLedger compares the invoices of the clients with the authority, and reports every
 // difference as an error of the test, except for lost invoices and for the given kinds
 // of violations.

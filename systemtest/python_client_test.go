@@ -75,9 +75,9 @@ func TestPointOfSaleSurvivesKills(t *testing.T) {
 	kills, seed := setting(t, "POS_KILLS", 5), uint64(setting(t, "CLIENT_SEED", 1))
 	random := rand.New(rand.NewPCG(seed, seed))
 	server := harness.Serve(t, "--data", t.TempDir(), "--rate-limit", "0", "--log-level", "error")
-	proxy := newCutter(t, server.Base[len("http://"):], seed)
+	proxy, cuts := newCutter(t, server.Base, seed)
 	shop := filepath.Join(t.TempDir(), "shop.db")
-	throughProxy := serviceVariables("http://"+proxy.listener.Addr().String(), server.Key, server.Taxpayer)
+	throughProxy := serviceVariables(proxy, server.Key, server.Taxpayer)
 	direct := serviceVariables(server.Base, server.Key, server.Taxpayer)
 
 	receipts := map[string]int{}
@@ -120,7 +120,7 @@ func TestPointOfSaleSurvivesKills(t *testing.T) {
 	if len(receipts) < kills || len(receipts) > len(sales) {
 		t.Errorf("%d receipts were printed, and %d sales are stored", len(receipts), len(sales))
 	}
-	t.Logf("%d kills, %d connections cut, %d sales, %d receipts", kills, proxy.cuts.Load(), len(sales), len(receipts))
+	t.Logf("%d kills, %d connections cut, %d sales, %d receipts", kills, cuts.Load(), len(sales), len(receipts))
 	checkCreations(t, server, len(sales), acknowledged)
 	checkReconciliation(t, server, direct, shop)
 }
@@ -173,10 +173,7 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 	address := startReceiver(t, python("webhook_receiver.py", database, "serve", "--secrets", secrets, "--port", "0")...)
 
 	e := newEnv(t, "sqlite:"+filepath.Join(t.TempDir(), "live.db"), "happy")
-	e.args = append(e.args, "--webhook-allow-private")
-	made := e.operate(t, "webhook", "create", "--taxpayer", e.client.Taxpayer, "--environment", "certification", "--url", address, "--event", "*", "--webhook-allow-private")
-	endpoint, _ := made["id"].(string)
-	secret, _ := made["secret"].(string)
+	endpoint, secret := e.createEndpoint(t, address)
 	if err := os.WriteFile(secrets, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

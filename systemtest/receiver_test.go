@@ -112,7 +112,8 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 		// A source sends the same response: the service counts it once.
 		source := m.operate(t, "source", "create", "--taxpayer", m.client.Taxpayer, "--environment", "certification", "--base-url", base)
 		for _, duplicate := range []string{"false", "true"} {
-			if got := relay(t, source, rejection); got.Status != http.StatusAccepted || !strings.Contains(got.Body, `"duplicate":`+duplicate) {
+			got := postSigned(t, fmt.Sprint(source["url"]), fmt.Sprint(source["secret"]), "msg_1", commercialResponse(rejection.ENCF, rejection.XML))
+			if got.Status != http.StatusAccepted || !strings.Contains(got.Body, `"duplicate":`+duplicate) {
 				t.Errorf("%d %s, want duplicate %s", got.Status, got.Body, duplicate)
 			}
 		}
@@ -152,19 +153,13 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 // checkRefusedToken sends a wrong token, which must be counted.
 func (m *buyerEnv) checkRefusedToken(t *testing.T, base string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/fe/recepcion/api/ecf", http.NoBody)
+	res, err := (&harness.Client{Key: "x", HTTP: harness.HTTP}).Send(t.Context(), http.MethodPost, base+"/fe/recepcion/api/ecf", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer x")
-	res, err := harness.HTTP.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = res.Body.Close() // the status says all
 	const want = `fiscalhub_authentication_failures_total{reason="wrong_token"} 1`
-	if got := harness.Fetch(t, base+"/metrics"); res.StatusCode != http.StatusBadRequest || !strings.Contains(string(got), want) {
-		t.Errorf("%d, and the metrics lack %s", res.StatusCode, want)
+	if got := harness.Fetch(t, base+"/metrics"); res.Status != http.StatusBadRequest || !strings.Contains(string(got), want) {
+		t.Errorf("%d, and the metrics lack %s", res.Status, want)
 	}
 }
 
@@ -204,10 +199,4 @@ func (m *buyerEnv) checkOwnListener(t *testing.T) {
 	if d := m.awaitResponse(t, 3).Data; d.ENCF != "E310000000002" || d.Result != "accepted" || d.Reason != "" {
 		t.Errorf("%+v", d)
 	}
-}
-
-// relay sends a buyer's response to the service, signed with the secret of a source.
-func relay(t *testing.T, source map[string]any, sent *simulator.Pushed) harness.Answer {
-	t.Helper()
-	return postSigned(t, fmt.Sprint(source["url"]), fmt.Sprint(source["secret"]), "msg_1", commercialResponse(sent.ENCF, sent.XML))
 }

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
@@ -153,23 +152,8 @@ func (u *rollingUpgrade) finish(t *testing.T, before map[string]string) (ledger,
 	t.Helper()
 	l, took := u.clients.finish(t)
 	s := storetest.Open(t, u.address, time.Now)
-	var invoices []store.Invoice
-	for n := range int(u.clients.made.Load()) {
-		inv, err := s.InvoiceByExternalID(t.Context(), u.scope(), "ext-"+strconv.Itoa(n))
-		if err != nil {
-			t.Fatal(err)
-		}
-		invoices = append(invoices, inv)
-	}
-	var missing []string
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if missing = u.hooks.missing(s, invoices); len(missing) == 0 || time.Now().After(deadline) {
-			break
-		}
-	}
-	for _, m := range missing {
-		t.Errorf("an event has not arrived: %s", m)
-	}
+	invoices := u.storedInvoices(t, s, int(u.clients.made.Load()))
+	u.hooks.awaitAll(s, invoices)
 	for i := range u.nodes {
 		after := u.readAll(t, i)
 		for path, content := range before {

@@ -28,7 +28,7 @@ const (
 	shopPace   = "300" // a contingency begins after two seconds
 	shopLimit  = 3 * time.Minute
 	tillLimit  = 10 * time.Minute // a till repeats a request for so long
-	documentOf = "/fiscal-documents?external_id=ext-"
+	documentOf = "fiscal-documents?external_id=ext-"
 )
 
 // A shop sells through the nodes of a service, and keeps everything that it gets in the
@@ -156,11 +156,7 @@ func (s *shop) sendSale(t *testing.T, n, attempt int) (harness.Answer, error) {
 
 // get reads a resource of the taxpayer.
 func (s *shop) get(ctx context.Context, n int, path string) (harness.Answer, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, *s.bases[n%len(s.bases)].Load()+"/v1/taxpayers/"+s.client.Taxpayer+path, nil)
-	if err != nil {
-		return harness.Answer{}, err
-	}
-	return s.client.Do(r)
+	return s.client.Get(ctx, *s.bases[n%len(s.bases)].Load(), path)
 }
 
 // A seenDocument is a document in an answer or in an event.
@@ -214,7 +210,7 @@ func (s *shop) look(t *testing.T, n int) {
 	}
 	d := list.Data[0]
 	s.see(d.ENCF, n, "", "answer")
-	page, err := s.get(t.Context(), n/2, "/fiscal-documents/"+d.ID+"/pdf")
+	page, err := s.get(t.Context(), n/2, "fiscal-documents/"+d.ID+"/pdf")
 	if err != nil || page.Status != http.StatusOK {
 		return
 	}
@@ -254,7 +250,7 @@ func (s *shop) readPage(t *testing.T, n int, page string) (legend bool) {
 func (s *shop) follow(ctx context.Context, cursor string) string {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
-	path := "/events?limit=100"
+	path := "events?limit=100"
 	if cursor != "" {
 		path += "&cursor=" + url.QueryEscape(cursor)
 	}

@@ -1,13 +1,11 @@
 package systemtest
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -86,18 +84,9 @@ func (s *simulatorProcess) call(t *testing.T, method, path string, body any) str
 			t.Fatal(err)
 		}
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, s.control+path, bytes.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
+	got, err := (&harness.Client{HTTP: harness.HTTP}).Send(t.Context(), method, s.control+path, string(content))
+	if err != nil || got.Status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s, %v", method, path, got.Status, got.Body, err)
 	}
-	resp, err := harness.HTTP.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var got strings.Builder
-	if _, err := io.Copy(&got, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: %d %s, %v", method, path, resp.StatusCode, got.String(), err)
-	}
-	return got.String()
+	return got.Body
 }

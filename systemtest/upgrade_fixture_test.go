@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
@@ -176,18 +175,8 @@ func loadDump(t *testing.T, address, dump string) {
 // taxpayer. Headers come in pairs.
 func (c fixtureCredential) do(t *testing.T, base, method, resource, body string, header ...string) harness.Answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, base+"/v1/taxpayers/"+c.TaxpayerID+"/"+resource, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	client := &harness.Client{Key: c.APIKey, HTTP: &http.Client{Transport: harness.HTTP.Transport, Timeout: 30 * time.Second}}
-	got, err := client.Do(r)
+	client := &harness.Client{Taxpayer: c.TaxpayerID, Key: c.APIKey, HTTP: harness.HTTP}
+	got, err := client.Send(t.Context(), method, client.URL(base, resource), body, header...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (m *fixtureMaker) certification() {
 	m.issuer = m.ready("issuer", m.f.Credentials[0].TaxpayerID)
 	fenced := m.ready("fenced", m.taxpayer(upgradeFenced, "Comercial Roble, SRL"))
 	m.endedCredentials()
-	m.hooks = newHookServer(t, m.f.Webhook.Listen)
+	m.hooks = newHookListener(t, m.f.Webhook.Listen)
 	if m.hooks == nil {
 		t.Fatal("another program listens at the address of the fixture's webhook")
 	}
@@ -86,7 +86,7 @@ func (m *fixtureMaker) endpoints() {
 	m.f.Webhook.ID, m.f.Webhook.Secret = made.Data.ID, made.Data.Secret
 	m.hooks.trust(made.Data.Secret)
 
-	gone := newHookServer(t, "")
+	gone := newHookListener(t, "")
 	gone.answer(http.StatusGone)
 	m.operate("webhook", "create", "--taxpayer", m.issuer.TaxpayerID, "--environment", "certification", "--url", gone.url,
 		"--event", "fiscal_document.rejected", "--webhook-allow-private")

@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"flag"
 	"math/big"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -31,12 +30,6 @@ import (
 
 var makeUpgradeFixture = flag.Bool("make-upgrade-fixture", false, "write testdata/upgrade with the program of this tree")
 
-// listenAt opens a listener at an address that the fixture names.
-func listenAt(t *testing.T, address string) (net.Listener, error) {
-	t.Helper()
-	return (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
-}
-
 // A fixtureMaker creates a database with documents in every state, and records the
 // answers to clients.
 type fixtureMaker struct {
@@ -45,7 +38,7 @@ type fixtureMaker struct {
 	scratch string // signer.p12, password and roots.pem
 	sim     *simulatorProcess
 	base    string
-	hooks   *hookServer
+	hooks   *hookListener
 	final   map[string]string // status after the upgrade by external id, where it differs
 	issuer  fixtureCredential
 	f       upgradeFixture

@@ -63,7 +63,7 @@ func (u *upgrade) certification(t *testing.T, rootsFile string) {
 	trust := filepath.Join(t.TempDir(), "trust.pem")
 	writeFile(t, trust, []byte(string(roots)+sim.call(t, http.MethodGet, "/trust", nil)))
 	authority := newGatedAuthority(t, sim.authority, u.fixture.Invoices)
-	hooks := newHookServer(t, u.fixture.Webhook.Listen)
+	hooks := newHookListener(t, u.fixture.Webhook.Listen)
 	if hooks != nil {
 		hooks.trust(u.fixture.Webhook.Secret)
 	}
@@ -338,14 +338,16 @@ func (u *upgrade) authorityHasOneContent(t *testing.T, sim *simulatorProcess) {
 
 // webhookGoesOn checks that waiting events are delivered with the same secret, and
 // that delivered events are not sent again.
-func (u *upgrade) webhookGoesOn(t *testing.T, hooks *hookServer) {
+func (u *upgrade) webhookGoesOn(t *testing.T, hooks *hookListener) {
 	t.Helper()
+	received := func(id string) bool {
+		return slices.ContainsFunc(hooks.arrivals(""), func(a arrival) bool { return a.ID == id })
+	}
 	harness.Eventually(t, time.Minute, "the waiting events are delivered", func() bool {
-		got := hooks.received()
-		return !slices.ContainsFunc(u.fixture.Webhook.Pending, func(id string) bool { return !slices.Contains(got, id) })
+		return !slices.ContainsFunc(u.fixture.Webhook.Pending, func(id string) bool { return !received(id) })
 	})
-	for _, id := range hooks.received() {
-		if slices.Contains(u.fixture.Webhook.Delivered, id) {
+	for _, id := range u.fixture.Webhook.Delivered {
+		if received(id) {
 			t.Errorf("event %s was delivered before the upgrade and is sent again", id)
 		}
 	}
