@@ -42,6 +42,7 @@ type clients struct {
 	acks    map[int]harness.Answer
 	retried int // invoices that were not acknowledged by the first request
 	refused int // answers that ask for an operator
+	failed  int // answers 500
 	last    time.Time
 	silence time.Duration // the longest time without an acknowledgement
 }
@@ -125,6 +126,11 @@ func (c *clients) send(t *testing.T, n, attempt int) (harness.Answer, error) {
 	c.gate.RLock()
 	defer c.gate.RUnlock()
 	got, err := c.env.postInvoice(t.Context(), *c.nodes[(n+attempt)%len(c.nodes)].Load(), n)
+	if err == nil && got.Status == http.StatusInternalServerError {
+		c.mu.Lock()
+		c.failed++
+		c.mu.Unlock()
+	}
 	if err == nil && got.Status == http.StatusAccepted {
 		c.acknowledge(n, got, attempt > 0)
 	}
@@ -155,16 +161,30 @@ func (c *clients) reach(t *testing.T, total int) {
 	harness.Eventually(t, settleLimit, strconv.Itoa(total)+" invoices are acknowledged", func() bool { return c.count.Load() >= int64(total) || t.Failed() })
 }
 
-// checkReplays checks that every acknowledged invoice is answered again with the same
-// bytes.
+// checkReplays checks that the service has every acknowledged invoice once, and no other,
+// and answers each again with the same bytes.
 func (c *clients) checkReplays(t *testing.T) {
 	t.Helper()
+	stored := c.env.client.Invoices(t, *c.nodes[0].Load())
+	if len(stored) != len(c.acks) {
+		t.Errorf("%d invoices are stored, and %d were acknowledged", len(stored), len(c.acks))
+	}
 	for n, first := range c.acks {
+		if ids := stored["ext-"+strconv.Itoa(n)]; len(ids) != 1 || ids[0] != first.ID() {
+			t.Errorf("invoice %d is stored as %v and was acknowledged as %s", n, ids, first.ID())
+		}
 		got, err := c.env.postInvoice(t.Context(), *c.nodes[n%len(c.nodes)].Load(), n)
-		if err != nil || got.Status != http.StatusAccepted || got.Header.Get("Idempotency-Replayed") != "true" || got.Body != first.Body {
+		if err != nil || got.Status != http.StatusAccepted || got.Header.Get("Idempotency-Replayed") != "true" ||
+			got.Body != first.Body || got.Header.Get("Location") != first.Header.Get("Location") {
 			t.Errorf("invoice %d was answered with\n%s\nand is answered again with %d %s, %v", n, first.Body, got.Status, got.Body, err)
 		}
 	}
+}
+
+// checkLedger compares the invoices of the clients with the authority.
+func (c *clients) checkLedger(t *testing.T, allowed ...simulator.ViolationKind) ledger {
+	t.Helper()
+	return c.env.checkLedger(t, int(c.made.Load()), c.acks, allowed...)
 }
 
 // settle stops the clients and waits until every document has its final status. It returns

@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
-	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -73,9 +72,7 @@ func (o envOptions) start(t *testing.T) *env {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{"signer.p12": made.P12, "password": []byte(made.Password), "roots.pem": sim.RootsPEM()} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name), content)
 	}
 	if o.program == "" {
 		o.program = harness.Program(t)
@@ -185,45 +182,6 @@ func (e *env) isSettled(t *testing.T, base string) bool {
 	return true
 }
 
-// checkDocuments checks that every invoice was accepted, that the numbers have no
-// gap, and that the authority has one content for each number and no violation of
-// its rules.
-func (e *env) checkDocuments(t *testing.T, count int) {
-	t.Helper()
-	for _, v := range e.sim.Violations() {
-		if v.Kind != simulator.TokenAgain { // each process asks for a token of its own
-			t.Errorf("violation: %v", v)
-		}
-	}
-	contents := map[string]string{}
-	for _, d := range e.sim.Documents(simulator.Filter{}) {
-		if other, seen := contents[d.ENCF]; seen && other != d.SHA256 {
-			t.Errorf("two contents under %s", d.ENCF)
-		}
-		contents[d.ENCF] = d.SHA256
-	}
-	s := e.openStore(t)
-	defer func() { _ = s.Close() }()
-	scope := store.Scope{Environment: fiscal.Certification, TaxpayerID: e.client.Taxpayer}
-	taken := int64(0)
-	for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
-		sequences, err := s.NumberRangesOf(t.Context(), scope, kind)
-		if err != nil || len(sequences) != 1 {
-			t.Fatalf("%d sequences, %v", len(sequences), err)
-		}
-		taken += sequences[0].Next - sequences[0].First
-	}
-	if taken != int64(count) || len(contents) != count {
-		t.Errorf("%d invoices took %d numbers, and the authority has %d", count, taken, len(contents))
-	}
-	for n := range count {
-		inv, err := s.InvoiceByExternalID(t.Context(), scope, "ext-"+strconv.Itoa(n))
-		if err != nil || inv.Status != fiscal.Accepted || contents[inv.ENCF] == "" {
-			t.Errorf("invoice %d is %s under %s (%v)", n, inv.Status, inv.ENCF, err)
-		}
-	}
-}
-
 // operate runs an operator's command on the database and returns its answer.
 func (e *env) operate(t *testing.T, args ...string) map[string]any {
 	t.Helper()
@@ -240,4 +198,54 @@ func (e *env) read(t *testing.T, url string) string {
 		t.Fatalf("%s: %d %s, %v", url, got.Status, got.Body, err)
 	}
 	return got.Body
+}
+
+// backup copies the database of the running service, and returns a function that replaces
+// the database with the copy.
+func (e *env) backup(t *testing.T) (restore func()) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "backup")
+	database, isFile := strings.CutPrefix(e.address, "sqlite:")
+	if !isFile {
+		server := storetest.Postgres(t)
+		server.Dump(t, e.address, file)
+		return func() { e.moveTo(server.Load(t, file)) }
+	}
+	e.operate(t, "backup", file)
+	return func() {
+		for _, end := range []string{"-wal", "-shm"} {
+			_ = os.Remove(database + end) // files of the replaced database
+		}
+		writeFile(t, database, readFile(t, file))
+	}
+}
+
+// moveTo changes the address of the database.
+func (e *env) moveTo(address string) {
+	e.address = address
+	for _, args := range [][]string{e.shared, e.args} {
+		args[slices.Index(args, "--database")+1] = address
+	}
+}
+
+// reconcile runs the command that operators run after a restore or a failover, with the
+// flags of a node. It returns the exit code and what the command says.
+func (e *env) reconcile(t *testing.T, node []string, stated ...string) (code int, said string) {
+	t.Helper()
+	args := []string{"reconcile", "--taxpayer", e.client.Taxpayer}
+	for i := 0; i+1 < len(node); i++ {
+		switch node[i] {
+		case "--data", "--database", "--environment", "--authority", "--authority-environment", "--trust", "--pace", "--witness", "--master-key":
+			args = append(args, node[i], node[i+1])
+		}
+	}
+	for _, encf := range stated {
+		args = append(args, "--sent-up-to", encf)
+	}
+	cmd := harness.Command(t.Context(), e.program, args...)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
 }

@@ -120,8 +120,8 @@ func (c *cluster) checkFence(t *testing.T) time.Duration {
 func (c *cluster) release(t *testing.T) {
 	t.Helper()
 	for i := range c.nodes {
-		args := c.nodeArgs(i)
-		flags := slices.Concat(args[:slices.Index(args, "--rate-limit")], args[slices.Index(args, "--master-key"):])
-		harness.Run(t, harness.Program(t), new(any), append([]string{"reconcile", "--taxpayer", c.client.Taxpayer}, flags...)...)
+		if code, said := c.reconcile(t, c.nodeArgs(i)); code != 0 {
+			t.Fatalf("reconcile: exit code %d\n%s", code, said)
+		}
 	}
 }

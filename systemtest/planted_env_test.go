@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -344,45 +345,29 @@ func dumpDatabase(t *testing.T, address string) map[string][]byte {
 	if strings.HasPrefix(address, "postgres") {
 		list = `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`
 	}
-	read := func(query string, each func(values []any)) {
+	read := func(query string) (content []byte) {
 		rows, err := db.QueryContext(t.Context(), query)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = rows.Close() }()
 		columns, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
+		values, into := make([][]byte, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
 		}
 		for rows.Next() {
-			values := make([]any, len(columns))
-			for i := range values {
-				values[i] = new(any)
-			}
-			if err := rows.Scan(values...); err != nil {
-				t.Fatal(err)
-			}
-			each(values)
+			err = errors.Join(err, rows.Scan(into...))
+			content = append(append(content, bytes.Join(values, []byte("\n"))...), '\n')
 		}
-		if err := rows.Err(); err != nil {
+		if err := errors.Join(err, rows.Err()); err != nil {
 			t.Fatal(err)
 		}
+		return content
 	}
 	all := map[string][]byte{}
-	read(list, func(values []any) { all[fmt.Sprint(*values[0].(*any))] = nil })
-	for table := range all {
-		var content bytes.Buffer
-		read(`SELECT * FROM "`+table+`"`, func(values []any) {
-			for _, value := range values {
-				if b, ok := (*value.(*any)).([]byte); ok {
-					content.Write(b)
-				} else {
-					_, _ = fmt.Fprint(&content, *value.(*any))
-				}
-				content.WriteByte('\n')
-			}
-		})
-		all[table] = content.Bytes()
+	for _, table := range strings.Fields(string(read(list))) {
+		all[table] = read(`SELECT * FROM "` + table + `"`)
 	}
 	return all
 }

@@ -2,11 +2,8 @@ package systemtest
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -60,9 +57,7 @@ type posSale struct {
 func posSales(t *testing.T, variables []string, shop string) []posSale {
 	t.Helper()
 	var sales []posSale
-	if err := json.Unmarshal(runScript(t, variables, "python3", python("point_of_sale.py", shop, "show")...), &sales); err != nil {
-		t.Fatal(err)
-	}
+	decodeJSON(t, string(runScript(t, variables, "python3", python("point_of_sale.py", shop, "show")...)), &sales)
 	return sales
 }
 
@@ -167,16 +162,13 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 	needProgram(t, "python3")
 	dir := t.TempDir()
 	database, secrets := filepath.Join(dir, "events.db"), filepath.Join(dir, "secrets")
-	if err := os.WriteFile(secrets, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	address := startReceiver(t, python("webhook_receiver.py", database, "serve", "--secrets", secrets, "--port", "0")...)
+	writeFile(t, secrets, nil)
+	started, err := harness.Start(harness.Command(t.Context(), "python3", python("webhook_receiver.py", database, "serve", "--secrets", secrets, "--port", "0")...), "http")
+	address := strings.TrimSpace(started.Until(t, err).Greeting)
 
 	e := newEnv(t, "sqlite:"+filepath.Join(t.TempDir(), "live.db"), "happy")
 	endpoint, secret := e.createEndpoint(t, address)
-	if err := os.WriteFile(secrets, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, secrets, []byte(secret+"\n"))
 	node := e.serve(t)
 	want := map[string]string{}
 	for n := range 3 {
@@ -191,9 +183,7 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 	}
 	show := func() (s state) {
 		t.Helper()
-		if err := json.Unmarshal(runScript(t, nil, "python3", python("webhook_receiver.py", database, "show")...), &s); err != nil {
-			t.Fatal(err)
-		}
+		decodeJSON(t, string(runScript(t, nil, "python3", python("webhook_receiver.py", database, "show")...)), &s)
 		return s
 	}
 	events := func() int { // of the feed
@@ -216,36 +206,9 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 		return len(attempts) >= 2*first
 	})
 	harness.Eventually(t, 5*time.Minute, "repeated events have no effect", complete)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, bytes.NewReader([]byte(`{"id":"evt_forged"}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{"webhook-id": "evt_forged", "webhook-timestamp": strconv.FormatInt(time.Now().Unix(), 10), "webhook-signature": "v1,AAAA"} {
-		r.Header.Set(name, value)
-	}
-	if got, err := e.client.Do(r); err != nil || got.Status != http.StatusUnauthorized {
+	got, err := e.client.Send(t.Context(), http.MethodPost, address, `{"id":"evt_forged"}`,
+		"webhook-id", "evt_forged", "webhook-timestamp", strconv.FormatInt(time.Now().Unix(), 10), "webhook-signature", "v1,AAAA")
+	if err != nil || got.Status != http.StatusUnauthorized {
 		t.Errorf("a forged event: %d, %v", got.Status, err)
 	}
-}
-
-// startReceiver starts a program that prints its address, until the test ends.
-func startReceiver(t *testing.T, arguments ...string) string {
-	t.Helper()
-	cmd := harness.Command(t.Context(), "python3", arguments...)
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(line)
 }

@@ -5,9 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -90,7 +88,7 @@ func (r restoreRun) restore(t *testing.T) *shop {
 	nodes := start(r.nodes)
 	s.open(t, nodes...)
 	s.awaitSettled(t, 4+rand.IntN(8))
-	restore := s.backup(t, r.engine)
+	restore := s.backup(t)
 	s.awaitMore(t, rand.IntN(6))
 
 	s.maintain(t, true)
@@ -128,32 +126,4 @@ func (r restoreRun) restore(t *testing.T) *shop {
 	s.release(t, args, r.lost > 0)
 	s.finish(t, 6)
 	return s
-}
-
-// backup copies the database of the running service, and returns a function that replaces
-// the database with the copy.
-func (s *shop) backup(t *testing.T, engine string) (restore func()) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "backup")
-	if engine == "postgres" {
-		server := storetest.Postgres(t)
-		server.Dump(t, s.address, file)
-		return func() { s.moveTo(server.Load(t, file)) }
-	}
-	harness.Ask(t, "file", "backup", file, "--database", s.address)
-	return func() {
-		database := strings.TrimPrefix(s.address, "sqlite:")
-		for _, end := range []string{"-wal", "-shm"} {
-			_ = os.Remove(database + end) // files of the replaced database
-		}
-		writeFile(t, database, readFile(t, file))
-	}
-}
-
-// moveTo changes the address of the database.
-func (e *env) moveTo(address string) {
-	e.address = address
-	for _, args := range [][]string{e.shared, e.args} {
-		args[slices.Index(args, "--database")+1] = address
-	}
 }

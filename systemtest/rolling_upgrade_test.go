@@ -161,17 +161,11 @@ func (u *rollingUpgrade) finish(t *testing.T, before map[string]string) (ledger,
 				t.Errorf("%s of the earlier version was\n%.300s\nand is\n%.300s", path, content, after[path])
 			}
 		}
-		if got := len(u.clientInvoices(t, i)); got != len(invoices) {
+		if got := len(u.client.Invoices(t, u.nodes[i].Base)); got != len(invoices) {
 			t.Errorf("node %d lists %d invoices, want %d", i, got, len(invoices))
 		}
 	}
 	return l, took
-}
-
-// clientInvoices lists the invoices of the clients through a node.
-func (u *rollingUpgrade) clientInvoices(t *testing.T, i int) map[string][]string {
-	t.Helper()
-	return u.client.Invoices(t, u.nodes[i].Base)
 }
 
 // readAll reads through a node what does not change any more: the signed XML and the
@@ -181,13 +175,11 @@ func (u *rollingUpgrade) readAll(t *testing.T, i int) map[string]string {
 	t.Helper()
 	base := u.nodes[i].Base + "/v1/taxpayers/" + u.client.Taxpayer
 	found := map[string]string{}
-	for _, n := range slices.Sorted(maps.Keys(u.acknowledged())) {
-		var list struct {
-			Data []struct {
-				ID     string `json:"id"`
-				Status string `json:"status"`
-			} `json:"data"`
-		}
+	u.clients.mu.Lock()
+	acknowledged := slices.Sorted(maps.Keys(u.clients.acks))
+	u.clients.mu.Unlock()
+	for _, n := range acknowledged {
+		var list struct{ Data []documentRead }
 		decodeJSON(t, u.read(t, base+"/fiscal-documents?external_id=ext-"+strconv.Itoa(n)), &list)
 		if len(list.Data) != 1 {
 			t.Fatalf("invoice %d has %d documents", n, len(list.Data))
@@ -202,38 +194,11 @@ func (u *rollingUpgrade) readAll(t *testing.T, i int) map[string]string {
 			found[document+"/pdf"] = digest(u.read(t, base+document+"/pdf"))
 		}
 	}
-	u.readFeed(t, base, found)
-	return found
-}
-
-// acknowledged returns the invoices that were acknowledged so far.
-func (u *rollingUpgrade) acknowledged() map[int]harness.Answer {
-	u.clients.mu.Lock()
-	defer u.clients.mu.Unlock()
-	return maps.Clone(u.clients.acks)
-}
-
-// readFeed adds the events of the feed in their order.
-func (u *rollingUpgrade) readFeed(t *testing.T, base string, found map[string]string) {
-	t.Helper()
-	cursor := "" // begins with &cursor=
-	for position := 0; ; {
-		var page struct {
-			Data []json.RawMessage `json:"data"`
-			Meta struct {
-				NextCursor string `json:"next_cursor"`
-				HasMore    bool   `json:"has_more"`
-			} `json:"meta"`
-		}
-		decodeJSON(t, u.read(t, base+"/events?limit=100"+cursor), &page)
-		for _, event := range page.Data {
-			position++
-			found[fmt.Sprintf("event %d", position)] = servicePort.ReplaceAllString(string(event), "")
-		}
-		if cursor = "&cursor=" + page.Meta.NextCursor; !page.Meta.HasMore {
-			return
-		}
+	events, _ := readFeed(t, func(resource string) string { return u.read(t, base+"/"+resource) }, "", "100")
+	for position, event := range events {
+		found[fmt.Sprintf("event %d", position)] = servicePort.ReplaceAllString(string(event), "")
 	}
+	return found
 }
 
 // withoutRequest returns the member data of an answer: the rest names the request.

@@ -159,15 +159,8 @@ func (s *shop) get(ctx context.Context, n int, path string) (harness.Answer, err
 	return s.client.Get(ctx, *s.bases[n%len(s.bases)].Load(), path)
 }
 
-// A seenDocument is a document in an answer or in an event.
-type seenDocument struct {
-	ID         string `json:"id"`
-	ExternalID string `json:"external_id"`
-	Status     string `json:"status"`
-	ENCF       string `json:"encf"`
-}
-
-func (d seenDocument) sale() int {
+// sale returns the number of the sale that a document is for, or -1.
+func (d documentRead) sale() int {
 	n, err := strconv.Atoi(strings.TrimPrefix(d.ExternalID, "ext-"))
 	if err != nil {
 		return -1
@@ -197,7 +190,7 @@ func (s *shop) look(t *testing.T, n int) {
 	if err != nil || got.Status != http.StatusOK {
 		return
 	}
-	var list struct{ Data []seenDocument }
+	var list struct{ Data []documentRead }
 	if err := json.Unmarshal([]byte(got.Body), &list); err != nil || len(list.Data) > 1 {
 		t.Errorf("sale %d: %s, %v", n, got.Body, err)
 		return
@@ -264,7 +257,7 @@ func (s *shop) follow(ctx context.Context, cursor string) string {
 	var page struct {
 		Data []struct {
 			Type string       `json:"type"`
-			Data seenDocument `json:"data"`
+			Data documentRead `json:"data"`
 		}
 		Meta struct {
 			NextCursor string `json:"next_cursor"`
@@ -358,28 +351,6 @@ func (s *shop) awaitFence(t *testing.T) {
 		harness.Run(t, s.program, &shown, append([]string{"taxpayer", "show", s.client.Taxpayer}, s.shared...)...)
 		return strings.Contains(string(shown), "sequence.fenced")
 	})
-}
-
-// reconcile runs the command that operators run after a restore or a failover, with the
-// flags of a node. It returns the exit code and what the command says.
-func (s *shop) reconcile(t *testing.T, node []string, stated ...string) (code int, said string) {
-	t.Helper()
-	args := []string{"reconcile", "--taxpayer", s.client.Taxpayer}
-	for i := 0; i+1 < len(node); i++ {
-		switch node[i] {
-		case "--data", "--database", "--environment", "--authority", "--authority-environment", "--trust", "--pace", "--witness", "--master-key":
-			args = append(args, node[i], node[i+1])
-		}
-	}
-	for _, encf := range stated {
-		args = append(args, "--sent-up-to", encf)
-	}
-	cmd := harness.Command(t.Context(), s.program, args...)
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode(), string(out)
 }
 
 // release reconciles. When the marks are lost, the command must ask for the last numbers

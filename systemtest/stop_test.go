@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +14,20 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
+
+// acknowledged are the answers 202 that clients have received, by invoice.
+type acknowledged struct {
+	mu sync.Mutex
+	by map[string]harness.Answer
+	n  atomic.Int64
+}
+
+func (a *acknowledged) add(key string, got harness.Answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.by[key] = got
+	a.n.Add(1)
+}
 
 // outcome is the result of one request for its client.
 type outcome struct {

@@ -102,12 +102,8 @@ func TestFailingStorageEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"-c", `ulimit -f 4096; exec "$0" "$@"`, harness.Program(t), "serve", "--listen", "127.0.0.1:0", "--data", dir, "--rate-limit", "0"}
-	cmd := harness.Command(t.Context(), "sh", args...)
-	server, err := harness.Launch(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-server.Done })
+	launched, err := harness.Launch(harness.Command(t.Context(), "sh", args...))
+	server := launched.Until(t, err)
 	c := server.Client(t)
 	acks := &acknowledged{by: map[string]harness.Answer{}}
 	for i := 0; ; i++ {

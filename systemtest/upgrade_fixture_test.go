@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,24 +109,22 @@ type fixtureSource struct {
 
 func (f *upgradeFixture) credential(t *testing.T, name string) fixtureCredential {
 	t.Helper()
-	for _, c := range f.Credentials {
-		if c.Name == name {
-			return c
-		}
-	}
-	t.Fatalf("the fixture has no credential %q", name)
-	return fixtureCredential{}
+	return pick(t, f.Credentials, func(c fixtureCredential) bool { return c.Name == name }, name)
 }
 
 func (f *upgradeFixture) invoice(t *testing.T, externalID string) fixtureInvoice {
 	t.Helper()
-	for _, inv := range f.Invoices {
-		if inv.ExternalID == externalID {
-			return inv
-		}
+	return pick(t, f.Invoices, func(inv fixtureInvoice) bool { return inv.ExternalID == externalID }, externalID)
+}
+
+// pick returns the first of all that is meant by name.
+func pick[T any](t *testing.T, all []T, is func(T) bool, name string) T {
+	t.Helper()
+	i := slices.IndexFunc(all, is)
+	if i < 0 {
+		t.Fatalf("the fixture has no %T %q", *new(T), name)
 	}
-	t.Fatalf("the fixture has no invoice %q", externalID)
-	return fixtureInvoice{}
+	return all[i]
 }
 
 // upgradeDir returns the folder of an engine's fixture.
@@ -161,11 +159,7 @@ var dumpSettings = regexp.MustCompile(`(?m)^(\\|SET |SELECT pg_catalog\.set_conf
 // loadDump runs the statements of a dump.
 func loadDump(t *testing.T, address, dump string) {
 	t.Helper()
-	db, err := sql.Open("pgx", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
+	db := storetest.OpenSQL(t, address)
 	if _, err := db.ExecContext(t.Context(), dumpSettings.ReplaceAllString(dump, "")); err != nil {
 		t.Fatalf("load the dump: %v", err)
 	}
@@ -229,29 +223,38 @@ func (c fixtureCredential) data(t *testing.T, base, resource string) json.RawMes
 // cursor after the first page.
 func (c fixtureCredential) feed(t *testing.T, base, cursor, limit string) (ids []string, first string) {
 	t.Helper()
+	events, first := readFeed(t, func(resource string) string { return c.get(t, base, resource) }, cursor, limit)
+	for _, e := range events {
+		var event struct{ ID string }
+		decodeJSON(t, string(e), &event)
+		ids = append(ids, event.ID)
+	}
+	return ids, first
+}
+
+// readFeed reads all events after a cursor, in pages of limit events, and the cursor after
+// the first page.
+func readFeed(t *testing.T, read func(resource string) string, cursor, limit string) (events []json.RawMessage, first string) {
+	t.Helper()
 	for {
 		resource := "events?limit=" + limit
 		if cursor != "" {
 			resource += "&cursor=" + cursor
 		}
 		var page struct {
-			Data []struct {
-				ID string `json:"id"`
-			} `json:"data"`
+			Data []json.RawMessage `json:"data"`
 			Meta struct {
 				NextCursor string `json:"next_cursor"`
 				HasMore    bool   `json:"has_more"`
 			} `json:"meta"`
 		}
-		decodeJSON(t, c.get(t, base, resource), &page)
-		for _, e := range page.Data {
-			ids = append(ids, e.ID)
-		}
+		decodeJSON(t, read(resource), &page)
+		events = append(events, page.Data...)
 		if cursor = page.Meta.NextCursor; first == "" {
 			first = cursor
 		}
 		if !page.Meta.HasMore {
-			return ids, first
+			return events, first
 		}
 	}
 }

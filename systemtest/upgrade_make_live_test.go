@@ -222,7 +222,7 @@ func (m *fixtureMaker) waiting() {
 
 // outage stops the authority. New documents are signed and wait.
 func (m *fixtureMaker) outage() {
-	m.sim.stop(m.t)
+	m.sim.Stop(m.t)
 	m.create(m.issuer, sale{externalID: "queued-31", kind: "31", buyer: upgradeBuyer}, "queued")
 	m.create(m.issuer, sale{externalID: "queued-32", kind: "32"}, "queued")
 	m.final["queued-31"], m.final["queued-32"] = "accepted", "accepted"

@@ -264,11 +264,7 @@ func (u *upgrade) documentsEnd(t *testing.T, environment string) {
 // next returns the next number of a taxpayer before the upgrade.
 func (u *upgrade) next(t *testing.T, c fixtureCredential, kind string) int64 {
 	t.Helper()
-	i := slices.IndexFunc(u.fixture.Ranges, func(r fixtureRange) bool { return r.TaxpayerID == c.TaxpayerID && r.Type == kind })
-	if i < 0 {
-		t.Fatalf("the fixture has no range of type %s", kind)
-	}
-	return u.fixture.Ranges[i].Next
+	return pick(t, u.fixture.Ranges, func(r fixtureRange) bool { return r.TaxpayerID == c.TaxpayerID && r.Type == kind }, kind).Next
 }
 
 // issues checks that a new invoice is accepted with a number.
