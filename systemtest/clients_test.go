@@ -3,6 +3,7 @@ package systemtest
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,13 +100,12 @@ func (c *clients) create(t *testing.T, n int) {
 		case t.Context().Err() != nil, err == nil && got.Status == http.StatusAccepted:
 			return
 		case err != nil: // no answer: a node or its connection ended
-		case got.Status == http.StatusConflict && strings.Contains(got.Body, "operational_readiness_failed"):
+		case isRefused(got):
 			c.mu.Lock()
 			c.refused++
 			c.mu.Unlock()
 			pause = 200 * time.Millisecond
-		case got.Status == http.StatusRequestTimeout, got.Status == http.StatusTooManyRequests,
-			got.Status == http.StatusInternalServerError, got.Status == http.StatusServiceUnavailable:
+		case mayRepeat(got):
 			if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil {
 				pause = time.Duration(seconds) * time.Second
 			}
@@ -119,6 +119,16 @@ func (c *clients) create(t *testing.T, n int) {
 		}
 		time.Sleep(pause)
 	}
+}
+
+// mayRepeat reports whether an answer says to send the same request again.
+func mayRepeat(got harness.Answer) bool {
+	return slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}, got.Status)
+}
+
+// isRefused reports whether an answer asks for an operator.
+func isRefused(got harness.Answer) bool {
+	return got.Status == http.StatusConflict && strings.Contains(got.Body, "operational_readiness_failed")
 }
 
 // send sends one request for invoice n, and keeps its answer when the invoice is accepted.

@@ -54,12 +54,7 @@ func failOverInAContingency(t *testing.T, virtual, dead, restarted bool) (*clust
 	c.standby.Disconnect(t, c.primary)
 	s.awaitMore(t, rand.IntN(6))
 
-	s.maintain(t, true)
-	s.awaitLegends(t, 2+rand.IntN(5))
-	if rand.IntN(3) == 0 {
-		s.maintain(t, false) // some of the documents that wait are sent
-	}
-	time.Sleep(rand.N(500 * time.Millisecond)) // the failover meets any point of the work
+	s.meetContingency(t)
 	end := func(i int) {
 		c.nodes[i].Kill()
 	}

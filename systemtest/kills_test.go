@@ -3,6 +3,9 @@ package systemtest
 import (
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,4 +85,91 @@ func takeViolations(t *testing.T, sim *simulator.Simulator) {
 			t.Errorf("violation: %v", v)
 		}
 	}
+}
+
+// The service is killed at random moments while it issues documents to an authority
+// that loses answers. Each document must end with one number and one content.
+// LIVE_KILLS and LIVE_DOCUMENTS make the test longer.
+func TestKilledServiceIssuesEachDocumentOnce(t *testing.T) {
+	t.Parallel()
+	kills, documents := setting(t, "LIVE_KILLS", 2), setting(t, "LIVE_DOCUMENTS", 40)
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, "flaky")
+		server := w.serve(t)
+		created := make(chan struct{})
+		go func() {
+			defer close(created)
+			for n := range documents {
+				w.createInvoice(t, n)
+			}
+		}()
+		for range kills {
+			time.Sleep(200*time.Millisecond + rand.N(800*time.Millisecond))
+			server.Kill()
+			server = w.serve(t)
+		}
+		<-created
+		w.settle(t)
+		w.checkDocuments(t, documents)
+	})
+}
+
+// setting reads a count from an environment variable.
+func setting(t *testing.T, name string, byDefault int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return byDefault
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Two nodes share a PostgreSQL database. One is killed, and the other must finish
+// all documents.
+func TestSurvivingNodeFinishesAllDocuments(t *testing.T) {
+	t.Parallel()
+	documents := setting(t, "LIVE_DOCUMENTS", 40)
+	w := newEnv(t, storetest.Address(t, "postgres"), "flaky")
+	first := w.serve(t)
+	w.serve(t)
+	for n := range documents {
+		if n == documents/2 {
+			first.Signal(t, syscall.SIGKILL)
+		}
+		w.createInvoice(t, n)
+	}
+	first.Ended(t)
+	w.settle(t)
+	w.checkDocuments(t, documents)
+}
+
+// After many kills the server must have every invoice that it answered with 202,
+// once, and replay each answer byte for byte.
+func TestKilledServerKeepsAcknowledgedInvoices(t *testing.T) {
+	t.Parallel()
+	const kills, creations = 8, 600
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		args := []string{"--data", filepath.Join(t.TempDir(), "data"), "--database", address, "--rate-limit", "0", "--log-level", "error"}
+		server := harness.Serve(t, args...)
+		c := startClientsEvery(t, &env{client: server.Client(t)}, 0, server)
+		args = append(args, "--no-bootstrap")
+		for killed := 1; killed <= kills && !t.Failed(); killed++ {
+			c.reach(t, killed*creations/kills+rand.IntN(creations/kills/2))
+			time.Sleep(rand.N(15 * time.Millisecond)) // the kill meets any point of a commit
+			server.Kill()
+			server = harness.Serve(t, args...)
+			c.pointAt(server)
+		}
+		c.reach(t, creations+50)
+		c.stopAll()
+		if c.failed > 0 {
+			t.Errorf("%d requests were answered with 500", c.failed)
+		}
+		t.Logf("%d creations were acknowledged over %d kills", len(c.acks), kills)
+		c.checkReplays(t)
+	})
 }

@@ -10,9 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -21,10 +21,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/seal"
-	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
@@ -89,9 +87,7 @@ func (e *plantedEnv) plant(name, value string) {
 
 func (e *plantedEnv) plantPrivateKey() {
 	e.t.Helper()
-	file, err := os.ReadFile(filepath.Join(e.dir, "signer.p12"))
-	e.must(err)
-	id, err := xmlsig.OpenP12(file, plantedPassword)
+	id, err := xmlsig.OpenP12(readFile(e.t, filepath.Join(e.dir, "signer.p12")), plantedPassword)
 	e.must(err)
 	der, err := id.PKCS8()
 	e.must(err)
@@ -114,15 +110,13 @@ func (e *plantedEnv) plantPrivateKey() {
 func (e *plantedEnv) plantServiceKeys() {
 	e.t.Helper()
 	path := filepath.Join(e.dir, "data", "master.key")
-	text, err := os.ReadFile(path)
-	e.must(err)
+	text := readFile(e.t, path)
 	digits := strings.TrimSpace(string(text[bytes.IndexByte(text, '\n'):]))
 	raw, err := hex.DecodeString(digits)
 	e.must(err)
 	e.plant("master key", string(raw))
 	e.plant("master key file", digits)
-	s, err := store.Open(e.t.Context(), e.address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler), ReadOnly: true})
-	e.must(err)
+	s := e.openStore(e.t)
 	defer func() { _ = s.Close() }() // it was only read
 	stored, err := s.AllSecrets(e.t.Context())
 	e.must(err)
@@ -243,6 +237,13 @@ func (e *plantedEnv) listenTo(next http.Handler) http.Handler {
 		if token := r.Header.Get("Authorization"); token != "" && e.misbehave(w, r, token) {
 			return
 		}
+		e.learnFrom(next).ServeHTTP(w, r)
+	})
+}
+
+// learnFrom returns a handler that learns every seed and token that another one gives.
+func (e *plantedEnv) learnFrom(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
 		next.ServeHTTP(answer, r)
 		e.learn(answer.Body.String())
@@ -297,19 +298,8 @@ func (e *plantedEnv) proxy(base string) string {
 	e.t.Helper()
 	to, err := url.Parse(base)
 	e.must(err)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.URL.Scheme, r.URL.Host, r.RequestURI = to.Scheme, to.Host, ""
-		res, err := harness.HTTP.Transport.RoundTrip(r)
-		if err != nil {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		defer func() { _ = res.Body.Close() }()
-		body, _ := io.ReadAll(res.Body) // an incomplete answer fails the caller
-		e.learn(string(body))
-		w.WriteHeader(res.StatusCode)
-		_, _ = w.Write(body)
-	}))
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	server := httptest.NewServer(e.learnFrom(proxy))
 	e.t.Cleanup(server.Close)
 	return server.URL
 }
@@ -323,9 +313,7 @@ func (e *plantedEnv) keepFiles(folder string) {
 		if strings.HasPrefix(entry.Name(), "master.key") {
 			continue
 		}
-		content, err := os.ReadFile(filepath.Join(folder, entry.Name()))
-		e.must(err)
-		e.keep("file "+entry.Name(), content)
+		e.keep("file "+entry.Name(), readFile(e.t, filepath.Join(folder, entry.Name())))
 	}
 }
 

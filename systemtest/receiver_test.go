@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -185,10 +184,7 @@ func (m *buyerEnv) confirmSigner(t *testing.T) {
 // listener serves only its own paths.
 func (m *buyerEnv) checkOwnListener(t *testing.T) {
 	t.Helper()
-	m.server.Signal(t, syscall.SIGINT)
-	if code := m.server.Ended(t); code != 0 {
-		t.Errorf("exit code %d\n%s", code, m.server.Log)
-	}
+	m.server.Stop(t)
 	m.server = harness.Serve(t, append(m.args, "--receiver-listen", "127.0.0.1:0")...)
 	own := harness.Submatch(m.server.Greeting, `Receiver (\S+)/fe`)
 	m.checkStatus(t, own+"/fe/Autenticacion/api/Semilla", http.StatusOK)

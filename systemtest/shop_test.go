@@ -3,6 +3,7 @@ package systemtest
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -126,8 +127,7 @@ func (s *shop) sell(ctx context.Context, t *testing.T, n int) {
 		switch {
 		case err == nil && got.Status == http.StatusAccepted:
 			return
-		case err == nil && got.Status == http.StatusConflict && strings.Contains(got.Body, "operational_readiness_failed"):
-		case err == nil && !slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}, got.Status):
+		case err == nil && !mayRepeat(got) && !isRefused(got):
 			t.Errorf("sale %d: %d %s", n, got.Status, got.Body)
 			return
 		}
@@ -286,6 +286,18 @@ func (s *shop) follow(ctx context.Context, cursor string) string {
 func (s *shop) maintain(t *testing.T, is bool) {
 	t.Helper()
 	s.authority.call(t, http.MethodPut, "/config", map[string]bool{"maintenance": is})
+}
+
+// meetContingency lets the authority be out of reach until buyers have pages with the
+// legend.
+func (s *shop) meetContingency(t *testing.T) {
+	t.Helper()
+	s.maintain(t, true)
+	s.awaitLegends(t, 2+rand.IntN(5))
+	if rand.IntN(3) == 0 {
+		s.maintain(t, false) // some of the documents that wait are sent
+	}
+	time.Sleep(rand.N(500 * time.Millisecond)) // what comes next meets any point of the work
 }
 
 // readAuthority reads everything that the authority has received, and returns how many

@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -151,10 +150,7 @@ func (m *fixtureMaker) serve(args []string) (stop func()) {
 	server := harness.Serve(m.t, args...)
 	m.base = server.Base
 	return func() {
-		server.Signal(m.t, syscall.SIGINT)
-		if code := server.Ended(m.t); code != 0 {
-			m.t.Fatalf("exit code %d\n%s", code, server.Log)
-		}
+		server.Stop(m.t)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -49,10 +48,7 @@ func (u *upgrade) sandbox(t *testing.T) {
 	u.creationsReplay(t, "sandbox")
 	u.invoicesRead(t, "sandbox")
 	u.documentsEnd(t, "sandbox")
-	server.Signal(t, syscall.SIGINT)
-	if code := server.Ended(t); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, server.Log)
-	}
+	server.Stop(t)
 }
 
 // certification checks certification after the upgrade. The authority answers only
