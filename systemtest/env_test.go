@@ -190,16 +190,6 @@ func (e *env) operate(t *testing.T, args ...string) map[string]any {
 	return answer
 }
 
-// read reads a resource of the API.
-func (e *env) read(t *testing.T, url string) string {
-	t.Helper()
-	got, err := e.client.Send(t.Context(), http.MethodGet, url, "")
-	if err != nil || got.Status != http.StatusOK {
-		t.Fatalf("%s: %d %s, %v", url, got.Status, got.Body, err)
-	}
-	return got.Body
-}
-
 // backup copies the database of the running service, and returns a function that replaces
 // the database with the copy.
 func (e *env) backup(t *testing.T) (restore func()) {

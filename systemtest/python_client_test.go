@@ -187,7 +187,7 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 		return s
 	}
 	events := func() int { // of the feed
-		return strings.Count(e.read(t, node.Base+"/v1/taxpayers/"+e.client.Taxpayer+"/events?limit=100"), `"id":"evt_`)
+		return strings.Count(e.client.Read(t, node.Base+"/v1/taxpayers/"+e.client.Taxpayer+"/events?limit=100"), `"id":"evt_`)
 	}
 	complete := func() bool {
 		if !e.isSettled(t, node.Base) {

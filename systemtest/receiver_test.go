@@ -94,10 +94,10 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 		if d := received.Data; d.ENCF != "E310000000001" || d.Status != fiscal.Accepted || d.PreviousStatus != "" || d.Result != "rejected" || d.Reason != "Precio distinto" {
 			t.Errorf("%s", received.body)
 		}
-		if got := m.read(t, received.Data.Links.Self); !strings.Contains(got, "Rechazo comercial: Precio distinto") {
+		if got := m.client.Read(t, received.Data.Links.Self); !strings.Contains(got, "Rechazo comercial: Precio distinto") {
 			t.Errorf("%s", got)
 		}
-		if got := m.read(t, base+"/v1/taxpayers/"+m.client.Taxpayer+"/events"); !strings.Contains(got, string(received.body)) {
+		if got := m.client.Read(t, base+"/v1/taxpayers/"+m.client.Taxpayer+"/events"); !strings.Contains(got, string(received.body)) {
 			t.Errorf("the feed does not have the event of the webhook: %s", got)
 		}
 		for _, command := range [][]string{
@@ -171,7 +171,7 @@ func (m *buyerEnv) confirmSigner(t *testing.T) {
 	if d := m.arrivals(kind)[0].Data; d.Result != "rejected" || d.Signer != buyerSigner {
 		t.Errorf("%+v", d)
 	}
-	if got := m.read(t, m.arrivals(kind)[0].Data.Links.Self); strings.Contains(got, "Rechazo comercial") {
+	if got := m.client.Read(t, m.arrivals(kind)[0].Data.Links.Self); strings.Contains(got, "Rechazo comercial") {
 		t.Errorf("the document shows a response that is not confirmed: %s", got)
 	}
 	got := m.operate(t, "buyer", "confirm", "--taxpayer", m.client.Taxpayer, "--environment", "certification", "--rnc", buyerRNC, "--signer", buyerSigner)

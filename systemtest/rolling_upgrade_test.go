@@ -180,7 +180,7 @@ func (u *rollingUpgrade) readAll(t *testing.T, i int) map[string]string {
 	u.clients.mu.Unlock()
 	for _, n := range acknowledged {
 		var list struct{ Data []documentRead }
-		decodeJSON(t, u.read(t, base+"/fiscal-documents?external_id=ext-"+strconv.Itoa(n)), &list)
+		decodeJSON(t, u.client.Read(t, base+"/fiscal-documents?external_id=ext-"+strconv.Itoa(n)), &list)
 		if len(list.Data) != 1 {
 			t.Fatalf("invoice %d has %d documents", n, len(list.Data))
 		}
@@ -188,13 +188,13 @@ func (u *rollingUpgrade) readAll(t *testing.T, i int) map[string]string {
 		if list.Data[0].Status != "accepted" {
 			continue
 		}
-		found[document] = withoutRequest(t, u.read(t, base+document))
-		found[document+"/xml"] = u.read(t, base+document+"/xml")
+		found[document] = withoutRequest(t, u.client.Read(t, base+document))
+		found[document+"/xml"] = u.client.Read(t, base+document+"/xml")
 		if n%10 == 0 { // rendering a page takes long
-			found[document+"/pdf"] = digest(u.read(t, base+document+"/pdf"))
+			found[document+"/pdf"] = digest(u.client.Read(t, base+document+"/pdf"))
 		}
 	}
-	events, _ := readFeed(t, func(resource string) string { return u.read(t, base+"/"+resource) }, "", "100")
+	events, _ := readFeed(t, func(resource string) string { return u.client.Read(t, base+"/"+resource) }, "", "100")
 	for position, event := range events {
 		found[fmt.Sprintf("event %d", position)] = servicePort.ReplaceAllString(string(event), "")
 	}

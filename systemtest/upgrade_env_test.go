@@ -81,18 +81,14 @@ type sale struct {
 
 // request returns the body of the creation.
 func (s sale) request() string {
-	buyer, price, subtotal, tax, total := `"legal_name":"Consumidor final"`, "250.00", "500.00", "90.00", "590.00"
+	changes := []string{`"32"`, `"` + s.kind + `"`}
 	if s.buyer != "" {
-		buyer = fmt.Sprintf(`"tax_id":%q,"legal_name":"Comprador %s"`, s.buyer, s.buyer)
+		changes = append(changes, `"legal_name": "Consumidor final"`, `"tax_id": "`+s.buyer+`", "legal_name": "Comprador `+s.buyer+`"`)
 	}
 	if s.large {
-		price, subtotal, tax, total = "150000.00", "300000.00", "54000.00", "354000.00"
+		changes = append(changes, "250.00", "150000.00", "500.00", "300000.00", "90.00", "54000.00", "590.00", "354000.00")
 	}
-	return fmt.Sprintf(`{"external_id":%q,"ecf_type":%q,"issue_date":"2026-11-14","currency":"DOP","payment_type":"cash","buyer":{%s},`+
-		`"lines":[{"line_id":"1","description":"Café molido 1 lb","item_kind":"product","quantity":"2","unit_price":%q,"discount":null,`+
-		`"taxes":[{"code":"ITBIS","label":"ITBIS 18%%","rate_percent":"18"}]}],`+
-		`"declared_totals":{"subtotal":%q,"discount_total":"0.00","tax_total":%q,"total":%q}}`,
-		s.externalID, s.kind, buyer, price, subtotal, tax, total)
+	return strings.NewReplacer(changes...).Replace(harness.Invoice(s.externalID))
 }
 
 // create registers an invoice under an idempotency key.

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -165,12 +164,16 @@ func loadDump(t *testing.T, address, dump string) {
 	}
 }
 
+// client returns a client with the credential.
+func (c fixtureCredential) client() *harness.Client {
+	return &harness.Client{Taxpayer: c.TaxpayerID, Key: c.APIKey, HTTP: harness.HTTP}
+}
+
 // do sends a request as the holder of a credential. Resource is relative to the
 // taxpayer. Headers come in pairs.
 func (c fixtureCredential) do(t *testing.T, base, method, resource, body string, header ...string) harness.Answer {
 	t.Helper()
-	client := &harness.Client{Taxpayer: c.TaxpayerID, Key: c.APIKey, HTTP: harness.HTTP}
-	got, err := client.Send(t.Context(), method, client.URL(base, resource), body, header...)
+	got, err := c.client().Send(t.Context(), method, c.client().URL(base, resource), body, header...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,11 +183,7 @@ func (c fixtureCredential) do(t *testing.T, base, method, resource, body string,
 // get reads a resource that must exist.
 func (c fixtureCredential) get(t *testing.T, base, resource string) string {
 	t.Helper()
-	got := c.do(t, base, http.MethodGet, resource, "")
-	if got.Status != http.StatusOK {
-		t.Fatalf("%s: %d %s", resource, got.Status, got.Body)
-	}
-	return got.Body
+	return c.client().Read(t, c.client().URL(base, resource))
 }
 
 // A documentRead is a fiscal document in the API, as far as the tests need it.

@@ -88,9 +88,7 @@ func TestSandboxEmitsNoEvents(t *testing.T) {
 		shared := []string{"--data", t.TempDir(), "--database", address}
 		server := harness.Serve(t, append(shared, "--webhook-allow-private")...)
 		c := server.Client(t)
-		if got, err := c.Create(t.Context(), server.Base, "key", "ext", "Sandbox-Scenario", "rejected"); err != nil || got.Status != http.StatusAccepted {
-			t.Fatalf("%+v, %v", got, err)
-		}
+		c.Created(t, server.Base, "key", "ext", "Sandbox-Scenario", "rejected")
 		s := storetest.Open(t, address, time.Now)
 		scope := store.Scope{Environment: fiscal.Sandbox, TaxpayerID: c.Taxpayer}
 		harness.Eventually(t, 30*time.Second, "the scenario has reached its status", func() bool {
