@@ -59,7 +59,7 @@ func fillDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }) // the namespace removes it anyway
 	w := newEnv(t, "sqlite:"+filepath.Join(disk, "fiscalhub.db"), "happy")
-	server := harness.Serve(t, w.args...)
+	server := w.serve(t)
 	made := 0
 	create := func() harness.Answer {
 		t.Helper()
@@ -105,7 +105,7 @@ func fillDisk(t *testing.T) {
 		}
 		harness.Eventually(t, 30*time.Second, "a creation succeeds when the disk has room", func() bool { return create().Status == http.StatusAccepted })
 		made++
-		harness.Eventually(t, time.Minute, "every document has its final status", func() bool { return w.isSettled(t, server.Base) })
+		w.settle(t)
 	}
 	w.checkDocuments(t, made)
 }

@@ -92,8 +92,8 @@ func testCreations(t *testing.T, byDefault int, program string, arguments ...str
 	t.Helper()
 	count, seed := setting(t, "CLIENT_INVOICES", byDefault), setting(t, "CLIENT_SEED", 1)
 	server := harness.Serve(t, "--data", t.TempDir(), "--rate-limit", "0", "--log-level", "error")
-	proxy := newCutter(t, server.Base[len("http://"):], uint64(seed))
-	variables := append(serviceVariables("http://"+proxy.listener.Addr().String(), server.Key, server.Taxpayer), "COUNT="+strconv.Itoa(count))
+	proxy, cuts := newCutter(t, server.Base, uint64(seed))
+	variables := append(serviceVariables(proxy, server.Key, server.Taxpayer), "COUNT="+strconv.Itoa(count))
 	begun := time.Now()
 	out := runScript(t, variables, program, arguments...)
 	var got struct {
@@ -103,8 +103,8 @@ func testCreations(t *testing.T, byDefault int, program string, arguments ...str
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	t.Logf("%d creations, %d connections cut, %d answers lost and repeated, %.1f s", count, proxy.cuts.Load(), got.Replayed, time.Since(begun).Seconds())
-	if proxy.cuts.Load() < int64(count)/10 {
+	t.Logf("%d creations, %d connections cut, %d answers lost and repeated, %.1f s", count, cuts.Load(), got.Replayed, time.Since(begun).Seconds())
+	if cuts.Load() < int64(count)/10 {
 		t.Error("the proxy has cut too little for this test to mean something")
 	}
 	checkCreations(t, server, count, got.Acknowledged)
@@ -139,6 +139,6 @@ func testTour(t *testing.T, program string, arguments ...string) {
 	key := e.operate(t, "credential", "create", "--taxpayer", e.client.Taxpayer, "--environment", "certification",
 		"--scope", "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage")["api_key"]
 	text, _ := key.(string)
-	node := harness.ServeProgram(t, e.program, e.args...)
+	node := e.serve(t)
 	runScript(t, serviceVariables(node.Base, text, e.client.Taxpayer), program, arguments...)
 }
