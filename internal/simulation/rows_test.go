@@ -68,7 +68,7 @@ func (w *world) settled() bool {
 	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM jobs`).Scan(&jobs))
 	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`).Scan(&hooks))
 	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM notices`).Scan(&events))
-	return jobs == 0 && hooks == 0 && w.feed.epoch == w.epoch && events <= w.feed.after
+	return jobs == 0 && hooks == 0 && w.feed.epoch == w.epoch && events <= w.feed.seen
 }
 
 // each calls scan for every row of a query.

@@ -271,7 +271,7 @@ func (w *world) operate() {
 			if !n.up() {
 				return
 			}
-			r := fence.Releaser{Store: n.store, Authority: n.client, Identities: signing{w}, Fence: n.fence, Now: n.store.Now}
+			r := n.Releaser()
 			_, err := r.Release(n.ctx, w.tp.scope)
 			if errors.Is(err, fence.ErrNotStated) {
 				r.Stated = w.seen()

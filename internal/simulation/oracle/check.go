@@ -115,11 +115,12 @@ func (c *checker) reads() {
 			continue
 		}
 		switch {
-		case r.Revision < before.Revision:
-			c.fail("clients see no status twice", r.InvoiceID, "revision %d (%s) was read after %d (%s)", r.Revision, r.Status, before.Revision, before.Status)
-		case r.Revision == before.Revision && r.Status != before.Status:
-			c.fail("clients see no status twice", r.InvoiceID, "revision %d was %s and then %s", r.Revision, before.Status, r.Status)
-		case r.Revision > before.Revision && !reachable(before.Status, r.Status):
+		case r.Updated < before.Updated:
+			c.fail("clients see no status twice", r.InvoiceID, "%s of %s was read after %s of %s", r.Status, r.Updated, before.Status, before.Updated)
+		case r.Status == before.Status:
+		case r.Updated == before.Updated:
+			c.fail("clients see no status twice", r.InvoiceID, "at %s it was %s and then %s", r.Updated, before.Status, r.Status)
+		case !reachable(before.Status, r.Status):
 			c.fail("statuses follow the arrows", r.InvoiceID, "%s became %s", before.Status, r.Status)
 		}
 	}

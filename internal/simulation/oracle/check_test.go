@@ -20,7 +20,7 @@ func sound() Run {
 			{Key: "k", ExternalID: "x", Content: "c", Outcome: Created, InvoiceID: "i", Body: "b", Ended: at(2), Repeats: true},
 			{Key: "k", ExternalID: "x", Content: "c", Outcome: Replayed, InvoiceID: "i", Body: "b", Ended: at(3)},
 		},
-		Reads:    []Read{{InvoiceID: "i", Status: "queued", Revision: 1}, {InvoiceID: "i", Status: "accepted", Revision: 3}},
+		Reads:    []Read{{InvoiceID: "i", Status: "queued", Updated: "1"}, {InvoiceID: "i", Status: "accepted", Updated: "3"}},
 		Feed:     slices.Clone(events),
 		Events:   events,
 		Invoices: []Invoice{{ID: "i", DocumentID: "d", ExternalID: "x", Type: "31", Status: "delivered", ENCF: "E310000000001", TrackID: "t", Revision: 4}},

@@ -30,12 +30,11 @@ type Creation struct {
 	Repeats                  bool // the client repeats the request until it is registered
 }
 
-// A Read is an invoice as a client has read it.
+// A Read is an invoice as a client has read it. Updated is the time of its last change, in a
+// form that sorts.
 type Read struct {
-	InvoiceID, Status string
-	Revision          int64
-	At                time.Time
-	Epoch             int
+	InvoiceID, Status, Updated string
+	Epoch                      int
 }
 
 // An Event is an event in the feed, as a client has read it, or as the database has it.
