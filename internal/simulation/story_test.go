@@ -110,6 +110,9 @@ func (w *world) tell() {
 	for range p.foreigns {
 		at(w.otherProvider)
 	}
+	for range p.responses {
+		at(w.respond)
+	}
 	for range p.lostDisks {
 		at(func() {
 			n := w.nodes[w.draw(len(w.nodes))]

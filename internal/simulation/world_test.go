@@ -226,7 +226,7 @@ func newWorld(t *testing.T, tp *template, seed uint64, dir string) *world {
 		buyer.Receiver = &simulator.Receiver{RequireToken: w.plan.buyerToken}
 	}
 	var err error
-	w.sim, err = simulator.New(simulator.Options{Now: w.now, Seed: seed, Root: tp.root, Fixture: &simulator.Fixture{
+	w.sim, err = simulator.New(simulator.Options{Now: w.now, Seed: seed, Root: tp.root, Client: &http.Client{Transport: w}, Fixture: &simulator.Fixture{
 		Taxpayers: []simulator.Taxpayer{simulator.Baseline(issuerRNC, holder, "2027-12-31"), buyer}, Config: &config,
 	}})
 	w.must(err)

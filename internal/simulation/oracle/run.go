@@ -53,6 +53,15 @@ type Webhook struct {
 	Epoch         int
 }
 
+// A Response is a commercial response of the buyer to a document. Answered says that the
+// service has confirmed that it has the response.
+type Response struct {
+	ENCF              string
+	Rejects, Answered bool
+	Ended             time.Time
+	Epoch             int
+}
+
 // An Invoice is a row of an invoice.
 type Invoice struct {
 	ID, DocumentID, ExternalID, Type, Status, ENCF, TrackID string
@@ -106,6 +115,7 @@ type Run struct {
 	Reads     []Read
 	Feed      []Event // as the client has read it, in that order
 	Webhooks  []Webhook
+	Responses []Response
 
 	Invoices   []Invoice
 	History    []HistoryEntry
@@ -117,6 +127,9 @@ type Run struct {
 	Deliveries []Delivery
 	Abandoned  []string // numbers (e-NCF) that a release gave up
 	Jobs       []string // documents that still have a job
+	// Differences are documents of which the comparison has said that the authority shows
+	// them otherwise.
+	Differences []string
 
 	Authority []Document
 	Buyers    []Received
