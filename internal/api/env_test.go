@@ -59,7 +59,7 @@ type envOptions struct {
 	plan        pipeline.Plan
 	masterKey   string
 	poster      notify.Poster // posts the test events of endpoints
-	inbox       api.Inbox     // nil: a live.Inbox
+	inbox       api.Inbox     // nil: an inbox.Inbox
 	roots       *x509.CertPool
 	requests    api.RequestLog // nil: requests are not logged
 }

@@ -14,11 +14,11 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
-	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/console"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/export"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/monitor"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
@@ -40,8 +40,7 @@ type Node struct {
 	Fence     *fence.Fence
 	Authority *dgii.Client
 	Pipeline  *pipeline.Pipeline
-	Responses *buyer.Responses
-	Inbox     *live.Inbox
+	Inbox     *inbox.Inbox
 	Watcher   *watch.Watcher
 	Comparer  *watch.Comparer
 
@@ -141,8 +140,7 @@ func (n *Node) committed(scope store.Scope) {
 	n.Sender.Wake()
 }
 
-// openPipeline builds the pipeline with the plan of the environment, and what takes in
-// messages of buyers.
+// openPipeline builds the pipeline with the plan of the environment, and the inbox.
 func (n *Node) openPipeline(context.Context) (err error) {
 	s, plan := n.Store, pipeline.Plan(pipeline.Sandbox{Pace: n.Pace})
 	if n.live() {
@@ -160,14 +158,8 @@ func (n *Node) openPipeline(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n.Responses, err = buyer.New(buyer.Options{
-		Store: s, Env: n.Environment, Now: s.Now, Log: n.Log, Publish: n.Pipeline.Publish, OnResponse: responseMetrics(n.Metrics),
-	})
-	if err != nil {
-		return err
-	}
-	n.Inbox, err = live.NewInbox(live.InboxOptions{
-		Store: s, Env: n.Environment, Pipeline: n.Pipeline, Now: s.Now, Log: n.Log, Pace: n.Pace, Roots: n.Roots, Responses: n.Responses,
+	n.Inbox, err = inbox.New(inbox.Options{
+		Store: s, Env: n.Environment, Now: s.Now, Log: n.Log, Settler: plan, Roots: n.Roots, Publish: n.Pipeline.Publish, OnResponse: responseMetrics(n.Metrics),
 	})
 	return err
 }
@@ -208,7 +200,7 @@ func (n *Node) openWatcher(context.Context) (err error) {
 		Store: n.Store, Env: n.Environment, Authority: n.Authority, Now: n.Store.Now, Log: n.Log, Pace: n.Pace, Metrics: n.Metrics,
 		// Messages of buyers wait for their document, or for their signer to become known.
 		ApplyParked: func(ctx context.Context) error {
-			_, err := n.Responses.ApplyConfirmed(ctx)
+			_, err := n.Inbox.ApplyConfirmed(ctx)
 			return errors.Join(err, n.Inbox.ApplyParked(ctx))
 		},
 	})
@@ -230,7 +222,7 @@ func (n *Node) openAPI(context.Context) (err error) {
 	o := receiver.Options{Environment: n.Environment, Now: s.Now, Log: n.Log, Capacity: n.Capacity, Clients: n.Clients}
 	if n.live() {
 		o.Roots, o.Keys, o.Seeds, o.Taxpayers, o.Identities = n.Roots, n.Keyring.Receivers, s, recipients{s, n.Environment}, n.Identities
-		o.Responses, o.Limit, o.LimitCaller = n.Responses, n.API.Admit, n.API.AdmitCaller
+		o.Responses, o.Limit, o.LimitCaller = n.Inbox, n.API.Admit, n.API.AdmitCaller
 		o.OnWrongToken, o.OnWrongSeed = n.API.RefuseToken, n.API.RefuseSeed
 	}
 	n.Receiver, err = receiver.New(o)
