@@ -35,7 +35,7 @@ func newSampleRun(t *testing.T, e *env, inbox *stubInbox) *sampleRun {
 	var endpoint struct{ Data struct{ ID string } }
 	e.must(json.Unmarshal(a.body, &endpoint))
 	r.endpoint = endpoint.Data.ID
-	source, secret, err := e.sources().Create(t.Context(), e.scope())
+	source, secret, err := e.Sources.Create(t.Context(), e.scope())
 	e.must(err)
 	e.must(os.WriteFile(filepath.Join(r.dir, "response.xml"), []byte("<ACECF/>"), 0o600))
 	r.variables = []string{

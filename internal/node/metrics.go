@@ -1,47 +1,27 @@
-package main
+package node
 
 import (
 	"errors"
-	"log/slog"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/metric"
-	"github.com/fiscalhub/fiscalhub/internal/monitor"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// newRegistry returns the registry of the metrics, with those of the program and of the
-// database.
-func newRegistry(env fiscal.Environment, s *store.Store, log *slog.Logger) (*prometheus.Registry, error) {
-	registry := prometheus.NewRegistry()
-	figures, err := monitor.New(monitor.Options{Store: s, Env: env, Now: s.Now, Log: log})
-	if err != nil {
-		return nil, err
-	}
-	build := metric.NewGauges(metric.BuildInfo)
-	build.WithLabelValues(version, revision(), runtime.Version(), string(env), s.Engine()).Set(1)
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, figures)
-	s.OnCommit(commitMetrics(registry))
-	registry.MustRegister(
+// registerCommits counts and times the transactions and statements of a store.
+func registerCommits(to prometheus.Registerer, s *store.Store) {
+	commits := metric.NewHistograms(metric.CommitTime)
+	to.MustRegister(commits,
 		metric.NewCounterFunc(metric.CommitTotal, func() float64 { return float64(s.WorkCount().Commits) }),
 		metric.NewCounterFunc(metric.StatementTotal, func() float64 { return float64(s.WorkCount().Statements) }),
 	)
-	return registry, nil
-}
-
-// commitMetrics returns a function that counts and times transactions.
-func commitMetrics(to prometheus.Registerer) func(time.Duration, error) {
-	commits := metric.NewHistograms(metric.CommitTime)
-	to.MustRegister(commits)
-	return func(took time.Duration, err error) {
+	s.OnCommit(func(took time.Duration, err error) {
 		outcome := "committed"
 		switch {
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrBroken), errors.Is(err, store.ErrOutcomeUnknown):
@@ -50,7 +30,7 @@ func commitMetrics(to prometheus.Registerer) func(time.Duration, error) {
 			outcome = "rolled_back"
 		}
 		commits.WithLabelValues(outcome).Observe(took.Seconds())
-	}
+	})
 }
 
 // stageMetrics returns a function that counts and times the stages of documents, and the
