@@ -42,15 +42,12 @@ func (m *fixtureMaker) certification() {
 }
 
 func (m *fixtureMaker) live() []string {
-	return certificationArgs(m.shared, m.sim.authority, m.file("trust.pem"))
+	return append(certificationArgs(m.shared, m.sim.authority, m.file("trust.pem"), "1000"), "--webhook-allow-private")
 }
 
 // ready makes a taxpayer that issues in certification, with a credential.
 func (m *fixtureMaker) ready(name, taxpayer string) fixtureCredential {
-	scope := []string{"--taxpayer", taxpayer, "--environment", "certification"}
-	m.operate(append([]string{"certificate", "import", "--password-file", m.file("password"), m.file("signer.p12")}, scope...)...)
-	m.operate(append([]string{"sequence", "add", "--type", "31", "--from", "1", "--to", "50000", "--expires", upgradeExpires}, scope...)...)
-	m.operate(append([]string{"sequence", "add", "--type", "32", "--from", "1", "--to", "50000"}, scope...)...)
+	m.enable(m.t, taxpayer, upgradeExpires)
 	c, _ := m.credential(name, "certification", taxpayer, upgradeScopes, http.StatusOK)
 	return c
 }
