@@ -1,7 +1,7 @@
 # `make help` prints the lines with two hashes.
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-.PHONY: help run test lint oldest bench soak failover restores contingency-failover upgrade-proof power partitions fuzz picture pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills bench-peers performance simulate planted
+.PHONY: help run test lint oldest bench soak failover restores contingency-failover upgrade-proof power partitions fuzz pictures metrics generated-clients build release check-release dashboards-check clean typescript-client histories kills bench-peers performance simulate planted
 
 ARGS     ?=
 FUZZTIME ?= 1m
@@ -78,16 +78,13 @@ planted: ## build the simulation with each planted bug, or with NAME, and run up
 fuzz: ## fuzz every target for FUZZTIME (default 1m)
 	FUZZTIME=$(FUZZTIME) scripts/test fuzz
 
-picture: ## draw docs/pictures/architecture.svg from the imports and the package table
-	go run ./docs/picture
-
 pictures: ## take the pictures of the page /docs in docs/pictures
 	go test -count=1 -run '^TestDocsInABrowser$$' ./internal/api -pictures
 
 generated-clients: ## generate clients from the OpenAPI document with oapi-codegen and openapi-typescript, and compile them (needs the network)
 	scripts/generated-clients
 
-typescript-client: ## build the TypeScript client, check its types, and install it as its users do (npm downloads the compiler once)
+typescript-client: ## build the TypeScript client, check its types, and install it as its users do (npm downloads its tools once)
 	scripts/typescript-client
 
 metrics: ## write docs/metrics.md from the catalogue of metrics

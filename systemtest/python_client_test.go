@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -26,21 +27,21 @@ func python(name string, arguments ...string) []string {
 // creation must end with one invoice. CLIENT_INVOICES and CLIENT_SEED change the test.
 func TestPythonClientCreatesEachInvoiceOnce(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "python3")
+	needtest.Program(t, "python3")
 	testCreations(t, 30, "python3", python("tests/create.py")...)
 }
 
 // Every part of the Python client works with a live service.
 func TestPythonClientWithALiveService(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "python3")
+	needtest.Program(t, "python3")
 	testTour(t, "python3", python("tests/tour.py")...)
 }
 
 // The rules of the Python client, with answers that a test makes.
 func TestPythonClientRules(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "python3")
+	needtest.Program(t, "python3")
 	runScript(t, nil, "python3", python("tests/rules.py")...)
 }
 
@@ -66,7 +67,7 @@ func posSales(t *testing.T, variables []string, shop string) []posSale {
 // then finds no difference, and finds those that the test makes. POS_KILLS changes the test.
 func TestPointOfSaleSurvivesKills(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "python3")
+	needtest.Program(t, "python3")
 	kills, seed := setting(t, "POS_KILLS", 5), uint64(setting(t, "CLIENT_SEED", 1))
 	random := rand.New(rand.NewPCG(seed, seed))
 	server := harness.Serve(t, "--data", t.TempDir(), "--rate-limit", "0", "--log-level", "error")
@@ -159,7 +160,7 @@ func checkReconciliation(t *testing.T, server *harness.Server, variables []strin
 // all of them again, and refuses what the service has not signed.
 func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "python3")
+	needtest.Program(t, "python3")
 	dir := t.TempDir()
 	database, secrets := filepath.Join(dir, "events.db"), filepath.Join(dir, "secrets")
 	writeFile(t, secrets, nil)

@@ -8,11 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/client"
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -20,21 +20,21 @@ import (
 // creation must end with one invoice. CLIENT_INVOICES and CLIENT_SEED change the test.
 func TestTypeScriptClientCreatesEachInvoiceOnce(t *testing.T) {
 	t.Parallel()
-	needNode(t)
+	needClient(t)
 	testCreations(t, 30, "node", typescriptFile("test/create.mjs"))
 }
 
 // Every part of the TypeScript client works with a live service.
 func TestTypeScriptClientWithALiveService(t *testing.T) {
 	t.Parallel()
-	needNode(t)
+	needClient(t)
 	testTour(t, "node", typescriptFile("test/tour.mjs"))
 }
 
 // The rules of the TypeScript client, with answers that a test makes.
 func TestTypeScriptClientRules(t *testing.T) {
 	t.Parallel()
-	needNode(t)
+	needClient(t)
 	runScript(t, nil, "node", "--test", typescriptFile("test/client.test.mjs"))
 }
 
@@ -42,25 +42,21 @@ func typescriptFile(name string) string {
 	return filepath.Join("..", "clients", "typescript", filepath.FromSlash(name))
 }
 
-// needNode skips the test when the machine has no Node, or one that the client does not
-// support.
-func needNode(t *testing.T) {
+// needClient skips the test when the machine has no Node, or the client is not built. It reads
+// the files that Node reads, so that the go command repeats the test when they change.
+func needClient(t *testing.T) {
 	t.Helper()
-	needProgram(t, "node")
-	version := runScript(t, nil, "node", "--print", "process.versions.node.split('.')[0]")
-	if major, err := strconv.Atoi(strings.TrimSpace(string(version))); err != nil || major < 20 {
-		t.Skipf("SKIPPED: the TypeScript client needs Node 20, and this machine has Node %s", version)
-	}
-}
-
-// needProgram skips the test when the machine lacks a program, and fails it under CI.
-func needProgram(t *testing.T, name string) {
-	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is needed under CI: run scripts/setup", name)
+	needtest.Program(t, "node")
+	for _, pattern := range []string{"dist/*.js", "test/*.mjs"} {
+		files, err := filepath.Glob(typescriptFile(pattern))
+		if err != nil || len(files) == 0 {
+			needtest.Missing(t, "typescript-client", "there is no "+pattern)
 		}
-		t.Skipf("SKIPPED: %s is not installed: its client is not tested", name)
+		for _, file := range files {
+			if _, err := os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ type fixtureInvoice struct {
 	PDFSHA256  string          `json:"pdf_sha256,omitempty"`
 }
 
-// A fixtureRange is a range of numbers as `sequence list` shows it.
+// A fixtureRange is a range of numbers as `range list` shows it.
 type fixtureRange struct {
 	ID         string `json:"id"`
 	TaxpayerID string `json:"taxpayer_id"`
