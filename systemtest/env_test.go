@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -141,6 +142,17 @@ func (e *env) createInvoice(t *testing.T, n int) {
 		}
 		time.Sleep(5 * time.Millisecond) // the server is starting again
 	}
+}
+
+// createInvoices creates the first invoices, one after the other, in the background.
+func (e *env) createInvoices(t *testing.T, count int) *sync.WaitGroup {
+	var creating sync.WaitGroup
+	creating.Go(func() {
+		for n := range count {
+			e.createInvoice(t, n)
+		}
+	})
+	return &creating
 }
 
 // postInvoice posts invoice number n once. Headers come in pairs of name and value.

@@ -141,7 +141,7 @@ func (m *fixtureMaker) credential(name, environment, taxpayer, scopes string, st
 	return c, id
 }
 
-const upgradeScopes = "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage"
+const allScopes = "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage"
 
 // serve starts a service on the database; stop ends it cleanly.
 func (m *fixtureMaker) serve(args []string) (stop func()) {
@@ -209,7 +209,7 @@ func (m *fixtureMaker) note(environment string) {
 // not final when the service stops.
 func (m *fixtureMaker) sandbox() {
 	taxpayer := m.taxpayer(upgradeIssuer, "Distribuidora Palma Clara, SRL")
-	c, _ := m.credential("sandbox", "sandbox", taxpayer, upgradeScopes, http.StatusOK)
+	c, _ := m.credential("sandbox", "sandbox", taxpayer, allScopes, http.StatusOK)
 	stop := m.serve(sandboxArgs(m.shared))
 	m.create(c, sale{externalID: "sandbox-plain", kind: "32"}, "accepted")
 	for _, scenario := range []string{"submitted", "processing", "accepted", "accepted_conditional", "rejected", "outcome_unknown", "delivered", "validation_failed"} {
