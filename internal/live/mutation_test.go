@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"encoding/json"
