@@ -12,7 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// respond has the buyer write a response to a document, and returns its bytes.
+// Respond has the buyer write a response to a document, and returns its bytes.
 func (w *Env) Respond(inv store.Invoice, change func(*simulator.Push)) []byte {
 	w.T.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -27,6 +27,7 @@ func (w *Env) Respond(inv store.Invoice, change func(*simulator.Push)) []byte {
 	return []byte(pushed.XML)
 }
 
+// Approve takes a commercial response in, as the receiver does.
 func (w *Env) Approve(xml []byte) error {
 	w.T.Helper()
 	r, err := reply.ReadResponse(xml, w.Roots, w.Now())
@@ -34,11 +35,12 @@ func (w *Env) Approve(xml []byte) error {
 	return w.Inbox.Commercial(w.T.Context(), r)
 }
 
+// Rejected makes a response a rejection.
 func Rejected(reason string) func(*simulator.Push) {
 	return func(p *simulator.Push) { p.Reject, p.Reason = true, reason }
 }
 
-// receiptOf is an acknowledgement of a buyer that is not the document's.
+// ReceiptOf is an acknowledgement of a buyer that is not the document's.
 func (w *Env) ReceiptOf(t *testing.T, encf, buyer string) []byte {
 	t.Helper()
 	id, err := w.Sim.Identity(BuyerSigner)
@@ -48,7 +50,7 @@ func (w *Env) ReceiptOf(t *testing.T, encf, buyer string) []byte {
 	return xml
 }
 
-// respondAs returns a response like that of the buyer, signed by another person with a
+// RespondAs returns a response like that of the buyer, signed by another person with a
 // trusted certificate.
 func (w *Env) RespondAs(signer string, inv store.Invoice, change func(*simulator.Push)) []byte {
 	w.T.Helper()
@@ -62,6 +64,7 @@ func (w *Env) RespondAs(signer string, inv store.Invoice, change func(*simulator
 	return signed
 }
 
+// Stranger is a person who is not known to act for the buyer.
 const Stranger = "40200000001"
 
 var signatureElement = regexp.MustCompile(`(?s)<Signature .*</Signature>`)

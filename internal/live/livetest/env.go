@@ -32,6 +32,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
+// The taxpayer, the buyer, and who signs for them.
 const (
 	IssuerRNC = "199000013"
 	BuyerRNC  = "199000021"
@@ -40,14 +41,15 @@ const (
 	BuyerSigner = "00199000019"
 )
 
-// signing is an identity that every taxpayer has.
+// Identities is an identity that every taxpayer has.
 type Identities struct{ ID *xmlsig.Identity }
 
+// Identity returns the identity.
 func (s Identities) Identity(context.Context, store.Scope, time.Time) (*xmlsig.Identity, error) {
 	return s.ID, nil
 }
 
-// env is a live pipeline, the authority that it speaks to, and one clock for both.
+// Env is a live pipeline, the authority that it speaks to, and one clock for both.
 type Env struct {
 	*pipeline.Pipeline
 	T       *testing.T
@@ -65,7 +67,7 @@ type Env struct {
 	Watcher *watch.Watcher
 }
 
-// envOptions are what a test may want different.
+// Options are what a test may want different.
 type Options struct {
 	Amb      string // default: ecf
 	Receiver bool   // the buyer receives electronic documents
@@ -73,9 +75,10 @@ type Options struct {
 	Numbers  int64  // of each type; default: 1000
 }
 
-// maxClaim is how many jobs a test claims at most.
+// MaxClaim is how many jobs a test claims at most.
 const MaxClaim = 32
 
+// New returns an environment on a database, with a taxpayer that can issue.
 func New(t *testing.T, address string, o Options) *Env {
 	t.Helper()
 	c := storetest.NewClock()
@@ -123,7 +126,7 @@ func New(t *testing.T, address string, o Options) *Env {
 	return w
 }
 
-// start makes the service from the env's options. Nothing of an earlier one is left
+// Start makes the service from the env's options. Nothing of an earlier one is left
 // but the rows.
 func (w *Env) Start() {
 	w.T.Helper()
@@ -139,7 +142,7 @@ func (w *Env) Start() {
 	w.StartEngine()
 }
 
-// startEngine makes the pipeline from the env's options.
+// StartEngine makes the pipeline from the env's options.
 func (w *Env) StartEngine() {
 	w.T.Helper()
 	var err error
@@ -151,18 +154,18 @@ func (w *Env) StartEngine() {
 	w.Must(err)
 }
 
-// signals are those of a test that claims and notifies by itself.
+// Signals are those of a test that claims and notifies by itself.
 func (w *Env) Signals() pipeline.Signals {
 	return pipeline.Signals{Wake: func() {}, Notify: func(store.Scope) {}}
 }
 
-// store returns the database of the service.
+// Store returns the database of the service.
 func (w *Env) Store() *store.Store { return w.Options.Store }
 
-// now returns the instant of the service's clock.
+// Now returns the instant of the service's clock.
 func (w *Env) Now() time.Time { return w.Options.Now() }
 
-// otherNode returns another node on the same database, with the same signer.
+// OtherNode returns another node on the same database, with the same signer.
 func (w *Env) OtherNode() *Env {
 	w.T.Helper()
 	other := *w
@@ -170,7 +173,7 @@ func (w *Env) OtherNode() *Env {
 	return &other
 }
 
-// prepare gives the taxpayer all that it needs to issue so many of each type.
+// Prepare gives the taxpayer all that it needs to issue so many of each type.
 func (w *Env) Prepare(id *xmlsig.Identity, numbers int64) {
 	w.T.Helper()
 	now, ctx := w.Now(), w.T.Context()
@@ -205,6 +208,7 @@ func (w *Env) Prepare(id *xmlsig.Identity, numbers int64) {
 	}))
 }
 
+// Must ends the test with an error.
 func (w *Env) Must(err error) {
 	w.T.Helper()
 	if err != nil {
@@ -212,12 +216,13 @@ func (w *Env) Must(err error) {
 	}
 }
 
-// create registers an invoice of a type and a net amount, taxed at 18 %.
+// Create registers an invoice of a type and a net amount, taxed at 18 %.
 func (w *Env) Create(kind fiscal.Type, net int) store.Invoice {
 	w.T.Helper()
 	return w.CreateOn("2026-11-14", kind, net)
 }
 
+// CreateOn is Create for an issue date.
 func (w *Env) CreateOn(day string, kind fiscal.Type, net int) store.Invoice {
 	w.T.Helper()
 	return w.Add(map[string]any{
@@ -234,7 +239,7 @@ func (w *Env) CreateOn(day string, kind fiscal.Type, net int) store.Invoice {
 	})
 }
 
-// register registers an invoice as an integrator would send it, under an
+// Add registers an invoice as an integrator would send it, under an
 // external id of its own.
 func (w *Env) Add(request map[string]any) store.Invoice {
 	w.T.Helper()
@@ -258,7 +263,7 @@ func (w *Env) Add(request map[string]any) store.Invoice {
 	return made
 }
 
-// drive works off the queue and lets time pass until it is empty, or for as long
+// Drive works off the queue and lets time pass until it is empty, or for as long
 // as told.
 func (w *Env) Drive(most time.Duration) {
 	w.T.Helper()
@@ -285,6 +290,7 @@ func (w *Env) Drive(most time.Duration) {
 	w.T.Fatal("the queue does not come to an end")
 }
 
+// Read returns an invoice as it is in the database.
 func (w *Env) Read(inv store.Invoice) store.Invoice {
 	w.T.Helper()
 	now, err := w.Store().Invoice(w.T.Context(), w.Scope, inv.ID)
@@ -292,7 +298,7 @@ func (w *Env) Read(inv store.Invoice) store.Invoice {
 	return now
 }
 
-// story is the statuses that an invoice went through.
+// Story is the statuses that an invoice went through.
 func (w *Env) Story(inv store.Invoice) string {
 	w.T.Helper()
 	events, err := w.Store().History(w.T.Context(), w.Scope, inv.ID)
@@ -304,6 +310,7 @@ func (w *Env) Story(inv store.Invoice) string {
 	return strings.Join(words, " ")
 }
 
+// Want asserts the story of an invoice.
 func (w *Env) Want(inv store.Invoice, story string) {
 	w.T.Helper()
 	if got := w.Story(inv); got != story {
@@ -322,7 +329,7 @@ func (w *Env) Want(inv store.Invoice, story string) {
 	}
 }
 
-// clean asserts that the authority has nothing to complain about, and that it
+// Clean asserts that the authority has nothing to complain about, and that it
 // has one content under each number.
 func (w *Env) Clean() {
 	w.T.Helper()
@@ -340,7 +347,7 @@ func (w *Env) Clean() {
 	w.Audit()
 }
 
-// codes returns the codes of problems.
+// Codes returns the codes of problems.
 func Codes(problems fiscal.Problems) []string {
 	all := []string{}
 	for _, p := range problems {
@@ -349,26 +356,29 @@ func Codes(problems fiscal.Problems) []string {
 	return all
 }
 
+// Rule lets a service of the authority act so often as an action says; 0 means always.
 func (w *Env) Rule(count int, service simulator.Service, a simulator.Action) {
 	w.T.Helper()
 	_, err := w.Sim.AddRule(simulator.Rule{Match: simulator.Match{Service: service}, Action: a, Count: count})
 	w.Must(err)
 }
 
+// Verdict is an answer of the authority: a code, whether the number is used, and a message.
 func Verdict(code int, used bool, message string) simulator.Action {
 	return simulator.Action{Fault: "F17", Verdict: &simulator.Verdict{Code: code, Used: used, Messages: []simulator.Message{{Code: 176, Text: message}}}}
 }
 
+// No is false, for an action that does not keep what it got.
 func No() *bool { stored := false; return &stored }
 
-// asked are the requests that a service of the authority got, as they came.
+// Asked are the requests that a service of the authority got, as they came.
 func (w *Env) Asked(service simulator.Service) []simulator.RequestView {
 	all := slices.DeleteFunc(w.Sim.Requests(), func(r simulator.RequestView) bool { return r.Service != service })
 	slices.SortFunc(all, func(a, b simulator.RequestView) int { return int(a.Seq) - int(b.Seq) })
 	return all
 }
 
-// bytes are those of a signed document.
+// Bytes are those of a signed document.
 func (w *Env) Bytes(inv store.Invoice) string {
 	w.T.Helper()
 	issued, err := w.Store().IssuedDocument(w.T.Context(), w.Scope, inv.DocumentID)
@@ -376,12 +386,13 @@ func (w *Env) Bytes(inv store.Invoice) string {
 	return string(issued.XML)
 }
 
-// A watchedAuthority calls asked before each question for a verdict.
+// A WatchedAuthority calls Asked before each question for a verdict.
 type WatchedAuthority struct {
 	live.Authority
 	Asked func()
 }
 
+// Result calls Asked and then the authority.
 func (a WatchedAuthority) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error) {
 	a.Asked()
 	return a.Authority.Result(ctx, id, trackID)

@@ -10,7 +10,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// emitted is an event as integrators read it.
+// Emitted is an event as integrators read it.
 type Emitted struct {
 	ID, Type, Timestamp, Environment string
 	TaxpayerID                       string `json:"taxpayer_id"`
@@ -33,7 +33,7 @@ type Emitted struct {
 	}
 }
 
-// feed returns the events of the taxpayer, in order.
+// Feed returns the events of the taxpayer, in order.
 func (w *Env) Feed() []Emitted {
 	w.T.Helper()
 	var all []Emitted
@@ -54,7 +54,7 @@ func (w *Env) Feed() []Emitted {
 	}
 }
 
-// kinds returns the kinds of the events about an invoice.
+// Kinds returns the kinds of the events about an invoice.
 func (w *Env) Kinds(inv store.Invoice) string {
 	var list []string
 	for _, e := range w.Feed() {
@@ -65,7 +65,7 @@ func (w *Env) Kinds(inv store.Invoice) string {
 	return strings.Join(list, " ")
 }
 
-// audit asserts that every change of status emitted one event, with consecutive
+// Audit asserts that every change of status emitted one event, with consecutive
 // numbers, whatever has happened.
 func (w *Env) Audit() {
 	w.T.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// guard restarts the service with a witness, as a server starts.
+// Guard restarts the service with a witness, as a server starts.
 func (w *Env) Guard(path string) {
 	w.T.Helper()
 	f, err := fence.Open(w.T.Context(), fence.Options{Store: w.Store(), Env: w.Options.Env, Path: path, Now: w.Now, Log: w.Options.Log, Wait: 2 * time.Second})
@@ -22,6 +22,7 @@ func (w *Env) Guard(path string) {
 	w.Start()
 }
 
+// Fenced returns the ranges that are fenced.
 func (w *Env) Fenced() []string {
 	w.T.Helper()
 	all, err := w.Store().NumberRanges(w.T.Context())
@@ -35,10 +36,12 @@ func (w *Env) Fenced() []string {
 	return list
 }
 
+// Releaser returns what releases fenced ranges.
 func (w *Env) Releaser() fence.Releaser {
 	return fence.Releaser{Store: w.Store(), Authority: w.Options.Authority, Identities: w.Options.Identities, Fence: w.Options.Fence, Now: w.Now}
 }
 
+// Refused asserts that no invoice of a type is taken, because its range is fenced.
 func (w *Env) Refused(kind fiscal.Type) {
 	w.T.Helper()
 	missing, err := w.Plan.Ready(w.T.Context(), w.Scope, kind)
@@ -48,6 +51,7 @@ func (w *Env) Refused(kind fiscal.Type) {
 	}
 }
 
+// Equal asserts that two lists are equal.
 func (w *Env) Equal(what string, want, got []string) {
 	w.T.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -55,7 +59,7 @@ func (w *Env) Equal(what string, want, got []string) {
 	}
 }
 
-// ledger asserts that every number below the next one has a document or was
+// Ledger asserts that every number below the next one has a document or was
 // given up, and none both.
 func (w *Env) Ledger() {
 	w.T.Helper()
@@ -85,13 +89,13 @@ func (w *Env) Ledger() {
 	}
 }
 
-// maintain lets the authority be out of reach, or back.
+// Maintain lets the authority be out of reach, or back.
 func (w *Env) Maintain(is bool) {
 	w.T.Helper()
 	w.Must(w.Sim.Configure(func(c *simulator.Config) { c.Maintenance = is }))
 }
 
-// pass lets time pass in steps of ten minutes, with the work and the watch of a node.
+// Pass lets time pass in steps of ten minutes, with the work and the watch of a node.
 func (w *Env) Pass(steps int) {
 	w.T.Helper()
 	for range steps {

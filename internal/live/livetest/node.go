@@ -6,7 +6,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// otherClient returns another node on the same database, with a client of its own.
+// OtherClient returns another node on the same database, with a client of its own.
 func (w *Env) OtherClient() *Env {
 	w.T.Helper()
 	other := *w
@@ -20,7 +20,7 @@ func (w *Env) OtherClient() *Env {
 	return &other
 }
 
-// otherProvider returns an env with a database of its own, the same authority, the
+// OtherProvider returns an env with a database of its own, the same authority, the
 // same taxpayer and the same numbers: a previous provider, or a copy of a database.
 func (w *Env) OtherProvider() *Env {
 	w.T.Helper()
@@ -34,6 +34,7 @@ func (w *Env) OtherProvider() *Env {
 	return &other
 }
 
+// Resolver returns what records the decisions of operators.
 func (w *Env) Resolver() *live.Resolver {
 	return live.NewResolver(w.Store(), w.Clock.Now, w.Options.Log)
 }
