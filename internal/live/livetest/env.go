@@ -138,7 +138,7 @@ func (w *Env) Start() {
 		Store: w.Options.Store, Env: w.Options.Env, Authority: w.Client, Now: w.Options.Now, Log: w.Options.Log,
 	})
 	w.Must(err)
-	w.Engine.Plan, w.Engine.Watcher = w.Plan, w.Watcher
+	w.Engine.Plan = w.Plan
 	w.StartEngine()
 }
 
