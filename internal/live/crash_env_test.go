@@ -3,10 +3,7 @@ package live_test
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,35 +44,10 @@ type crashEnv struct {
 func newCrashEnv(t *testing.T, engine string, tr trial) *crashEnv {
 	t.Helper()
 	c := storetest.NewClock()
-	buyer := simulator.Baseline(livetest.BuyerRNC, "00199000019", "2027-12-31")
-	buyer.Receiver = &simulator.Receiver{}
-	config := simulator.Quick()
-	sim, err := simulator.New(simulator.Options{Now: c.Now, Seed: 1, Fixture: &simulator.Fixture{
-		Taxpayers: []simulator.Taxpayer{simulator.Baseline(livetest.IssuerRNC, livetest.Holder, "2027-12-31"), buyer}, Config: &config,
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sim.Close)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Date", c.Now().Format(http.TimeFormat))
-		sim.Handler().ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(sim.RootsPEM())
-	hosts, err := dgii.SimulatorHosts(server.URL, "ecf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := sim.Identity(livetest.Holder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := livetest.NewAuthority(t, c.Now, envOptions{Receiver: true})
 	country := &crashEnv{
-		clock: c, sim: sim, id: id, trial: tr, address: storetest.Address(t, engine),
-		client: dgii.Options{Hosts: hosts, Now: c.Now, Roots: roots, AllowOrigin: server.URL},
-		scope:  store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()},
+		clock: c, sim: a.Simulator, id: a.Identity, trial: tr, address: storetest.Address(t, engine), client: a.Client,
+		scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()},
 	}
 	country.log = slog.New(slog.NewTextHandler(&country.logged, nil))
 	dir := quickDir(t)
@@ -84,7 +56,7 @@ func newCrashEnv(t *testing.T, engine string, tr trial) *crashEnv {
 		country.address = storetest.SQLite(t, dir)
 	}
 	country.store = storetest.Open(t, country.address, c.Now)
-	country.service(t, country.store, &points{}).Prepare(id, 1000)
+	livetest.AddIssuer(t, country.store, country.scope, a.Identity, 1000)
 	return country
 }
 

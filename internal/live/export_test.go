@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
@@ -57,7 +58,7 @@ func (n Numberer) Issue(ctx context.Context, orders ...Order) []error {
 	for i, o := range orders {
 		batch[i] = &numberRequest{job: o.Job, invoice: o.Invoice, issuer: o.Issuer, identity: o.Identity, signedAt: o.SignedAt, done: make(chan error, 1)}
 	}
-	n.q.work(ctx, batch)
+	n.q.work(ctx, slices.Clone(batch)) // work takes out those that it answers
 	for i, r := range batch {
 		errs[i] = <-r.done
 	}

@@ -9,9 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
@@ -31,23 +29,6 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/watch"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
-
-// The taxpayer, the buyer, and who signs for them.
-const (
-	IssuerRNC = "199000013"
-	BuyerRNC  = "199000021"
-	Holder    = "00112345678"
-	// buyerSigner signs for the buyer.
-	BuyerSigner = "00199000019"
-)
-
-// Identities is an identity that every taxpayer has.
-type Identities struct{ ID *xmlsig.Identity }
-
-// Identity returns the identity.
-func (s Identities) Identity(context.Context, store.Scope, time.Time) (*xmlsig.Identity, error) {
-	return s.ID, nil
-}
 
 // Env is a live pipeline, the authority that it speaks to, and one clock for both.
 type Env struct {
@@ -82,47 +63,21 @@ const MaxClaim = 32
 func New(t *testing.T, address string, o Options) *Env {
 	t.Helper()
 	c := storetest.NewClock()
-	sim, err := simulator.New(simulator.Options{Now: c.Now, Seed: max(o.Seed, 1), Config: simulator.Quick()})
+	a := NewAuthority(t, c.Now, o)
+	client, err := dgii.New(a.Client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(sim.Close)
-	if o.Amb == "" {
-		o.Amb = "ecf"
+	w := &Env{
+		T: t, Clock: c, Sim: a.Simulator, DGII: a.Client, Client: client, Roots: a.Client.Roots,
+		Scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()},
 	}
-	receiver := simulator.Baseline(BuyerRNC, BuyerSigner, "2027-12-31")
-	if o.Receiver {
-		receiver.Receiver = &simulator.Receiver{}
-	}
-	for _, taxpayer := range []simulator.Taxpayer{simulator.Baseline(IssuerRNC, Holder, "2027-12-31"), receiver} {
-		if err := sim.AddTaxpayer(taxpayer); err != nil {
-			t.Fatal(err)
-		}
-	}
-	server := httptest.NewServer(sim.Handler())
-	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(sim.RootsPEM())
-	hosts, err := dgii.SimulatorHosts(server.URL, o.Amb)
-	if err != nil {
-		t.Fatal(err)
-	}
-	authority := dgii.Options{Hosts: hosts, Now: c.Now, Roots: roots, AllowOrigin: server.URL}
-	client, err := dgii.New(authority)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := sim.Identity(Holder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &Env{T: t, Clock: c, Sim: sim, DGII: authority, Client: client, Roots: roots, Scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}}
 	w.Options = live.Options{
-		Store: storetest.Open(t, address, c.Now), Env: fiscal.Production, Authority: client, Identities: Identities{id}, Now: c.Now,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Store: storetest.Open(t, address, c.Now), Env: fiscal.Production, Authority: client, Identities: Identities{a.Identity}, Now: c.Now,
+		Log: slog.New(slog.DiscardHandler),
 	}
 	w.Start()
-	w.Prepare(id, cmp.Or(o.Numbers, 1000))
+	AddIssuer(t, w.Store(), w.Scope, a.Identity, cmp.Or(o.Numbers, 1000))
 	return w
 }
 
@@ -171,41 +126,6 @@ func (w *Env) OtherNode() *Env {
 	other := *w
 	other.Start()
 	return &other
-}
-
-// Prepare gives the taxpayer all that it needs to issue so many of each type.
-func (w *Env) Prepare(id *xmlsig.Identity, numbers int64) {
-	w.T.Helper()
-	now, ctx := w.Now(), w.T.Context()
-	w.Must(w.Store().Update(ctx, func(tx *store.Tx) error {
-		err := tx.CreateTaxpayer(ctx, store.Taxpayer{
-			ID: w.Scope.TaxpayerID, RNC: IssuerRNC, LegalName: "Prueba, SRL", Address: "Calle 1", Phones: []string{}, IncomeType: "01", CreatedAt: now, UpdatedAt: now,
-		})
-		if err != nil {
-			return err
-		}
-		_, err = tx.AddCertificate(ctx, store.Certificate{
-			Scope: w.Scope, ID: store.NewID(), DER: id.Certificate.Raw, Sealed: []byte("elsewhere"),
-			NotBefore: id.Certificate.NotBefore, NotAfter: id.Certificate.NotAfter, CreatedAt: now,
-		})
-		if err != nil {
-			return err
-		}
-		expires, err := fiscal.ParseDate("2027-12-31")
-		if err != nil {
-			return err
-		}
-		for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
-			s := store.NumberRange{Scope: w.Scope, ID: store.NewID(), Type: kind, First: 1, Last: numbers, Next: 1, CreatedAt: now}
-			if kind == fiscal.FiscalCredit {
-				s.Expires = expires
-			}
-			if err := tx.AddNumberRange(ctx, s); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
 }
 
 // Must ends the test with an error.

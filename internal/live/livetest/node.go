@@ -30,7 +30,7 @@ func (w *Env) OtherProvider() *Env {
 	other.Start()
 	id, err := w.Sim.Identity(Holder)
 	w.Must(err)
-	other.Prepare(id, 1000)
+	AddIssuer(w.T, other.Store(), w.Scope, id, 1000)
 	return &other
 }
 
