@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/openapi"
 	"github.com/fiscalhub/fiscalhub/openapi/reference"
 )
@@ -132,12 +133,7 @@ func (r *sampleRun) check() {
 // testSamples runs the programs of one language in a new environment.
 func testSamples(t *testing.T, program string, run func(r *sampleRun)) {
 	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is needed under CI: run scripts/setup", program)
-		}
-		t.Skipf("SKIPPED: %s is not installed: its examples are not run", program)
-	}
+	needtest.Program(t, program)
 	inbox := &stubInbox{}
 	opt := liveOptions()
 	opt.inbox, opt.now = inbox, time.Now
