@@ -213,7 +213,7 @@ func (x *request) translated(cause string) string {
 	if code == "dgii" {
 		return x.translatedCall(cause, rest)
 	}
-	if key := "form.ready." + code; x.console.texts[key] != (text{}) {
+	if key := "form.ready." + code; x.has(key) {
 		return x.text(key)
 	}
 	return cause

@@ -206,7 +206,7 @@ func (x *request) evidenceTitle(i evidence.Item) string {
 // verdict returns a verdict as a word. A code that the authority does not document stays a
 // number.
 func (x *request) verdict(v fiscal.Verdict) string {
-	if key := "verdict." + v.Word(); x.console.texts[key] != (text{}) {
+	if key := "verdict." + v.Word(); x.has(key) {
 		return x.text(key)
 	}
 	return v.Word()
@@ -240,7 +240,7 @@ func (x *request) next(f documentFacts) *nextStep {
 	}
 	stage := "stage." + f.Job.Stage
 	n := &nextStep{Attempt: f.Job.Attempt, At: f.Job.RunAt, Error: x.translated(f.Job.LastError)}
-	if x.console.texts[stage] != (text{}) {
+	if x.has(stage) {
 		n.Title = x.text(stage)
 	} else { // a scenario of the sandbox
 		n.Title = x.text("stage.scenario")
