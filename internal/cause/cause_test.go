@@ -34,7 +34,7 @@ func TestCauseIsReadInEitherLanguage(t *testing.T) {
 		},
 		{
 			New(ClockUnconfirmed, New(CallUnavailable, "Recepcion", "HTTP 503")),
-			"the authority has not confirmed the clock of this machine yet: dgii: Recepcion: the tax authority does not answer: HTTP 503",
+			"the authority has not confirmed the clock of this machine yet: the tax authority does not answer (Recepcion): HTTP 503",
 			"la DGII todavía no confirmó la hora de este servidor: la DGII no responde (Recepcion): HTTP 503",
 		},
 		{

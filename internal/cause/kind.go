@@ -55,11 +55,19 @@ const (
 	ClockNode          Kind = "clock_node"       // how far ahead
 	SignedInFuture     Kind = "signed_in_future" // wait
 	NotReady           Kind = "not_ready"        // code, message
+	NoNumbers          Kind = "no_numbers"       // code
 	TaxpayerData       Kind = "taxpayer_data"    // message
 	NoCertificate      Kind = "no_certificate"
 	CertificateExpired Kind = "certificate_expired"
 	CertificateEarly   Kind = "certificate_early"
 	CertificateRevoked Kind = "certificate_revoked"
+
+	// Of differences between a document and what the authority shows: theirs, ours.
+	DifferenceNotFound     Kind = "difference_not_found" // without arguments
+	DifferenceState        Kind = "difference_state"     // theirs
+	DifferenceSecurityCode Kind = "difference_security_code"
+	DifferenceTotal        Kind = "difference_total"
+	DifferenceBuyer        Kind = "difference_buyer"
 
 	// Of calls. The first argument is the service, the last one [details].
 	CallNotReceived  Kind = "call_not_received"
@@ -149,17 +157,24 @@ var table = sync.OnceValue(func() []kindRow {
 		{kind: ClockNode, text: lang.Text("the clock of this node is %s ahead of the database's", "el reloj de este servidor adelanta %s al de la base de datos"), do: setClock},
 		{kind: SignedInFuture, text: lang.Text("by the authority's clock the document is signed in the future: it is sent in %s", "según el reloj de la DGII el comprobante está firmado en el futuro: se envía en %s")},
 		{kind: NotReady, text: lang.Text("%s: %s", "%[2]s (%[1]s)")},
+		{kind: NoNumbers, text: lang.Text("%s: there are no usable numbers of this type", "%s: no hay secuencias utilizables de este tipo")},
 		{kind: TaxpayerData, text: lang.Text("taxpayer: %s", "contribuyente: %s")},
 		{kind: NoCertificate, text: lang.Text("the taxpayer has no certificate in this environment", "el contribuyente no tiene certificado en este ambiente")},
 		{kind: CertificateExpired, text: lang.Text("the certificate has expired", "el certificado venció")},
 		{kind: CertificateEarly, text: lang.Text("the certificate is not valid yet", "el certificado todavía no está vigente")},
 		{kind: CertificateRevoked, text: lang.Text("the certificate is revoked", "el certificado está revocado")},
 
-		{kind: CallNotReceived, text: lang.Text("dgii: %s: the tax authority has not received the document", "la DGII no recibió el comprobante (%s)")},
-		{kind: CallInconclusive, text: lang.Text("dgii: %s: the tax authority may have received the document", "la DGII pudo haber recibido el comprobante (%s)")},
-		{kind: CallAbsent, text: lang.Text("dgii: %s: the tax authority does not offer this service in this environment", "la DGII no ofrece este servicio en este ambiente (%s)")},
-		{kind: CallNotDelegated, text: lang.Text("dgii: %s: the taxpayer has not delegated the signer at the tax authority", "el contribuyente no ha delegado al firmante en la Oficina Virtual de la DGII (%s)")},
-		{kind: CallUnavailable, text: lang.Text("dgii: %s: the tax authority does not answer", "la DGII no responde (%s)")},
-		{kind: CallReceiver, text: lang.Text("dgii: the buyer's receiver did not acknowledge the document", "el receptor del comprador no confirmó el comprobante")},
+		{kind: DifferenceNotFound, text: lang.Text("the tax authority does not have the document", "la DGII no tiene el documento")},
+		{kind: DifferenceState, text: lang.Text("the tax authority shows the state %s", "la DGII muestra el estado %s")},
+		{kind: DifferenceSecurityCode, text: lang.Text("the tax authority shows the security code %s instead of %s", "la DGII muestra el código de seguridad %s en lugar de %s")},
+		{kind: DifferenceTotal, text: lang.Text("the tax authority shows the total %s instead of %s", "la DGII muestra el total %s en lugar de %s")},
+		{kind: DifferenceBuyer, text: lang.Text("the tax authority shows the buyer %s instead of %s", "la DGII muestra el comprador %s en lugar de %s")},
+
+		{kind: CallNotReceived, text: lang.Text("the tax authority has not received the document (%s)", "la DGII no recibió el comprobante (%s)")},
+		{kind: CallInconclusive, text: lang.Text("the tax authority may have received the document (%s)", "la DGII pudo haber recibido el comprobante (%s)")},
+		{kind: CallAbsent, text: lang.Text("the tax authority does not offer this service in this environment (%s)", "la DGII no ofrece este servicio en este ambiente (%s)")},
+		{kind: CallNotDelegated, text: lang.Text("the taxpayer has not delegated the signer at the tax authority (%s)", "el contribuyente no ha delegado al firmante en la Oficina Virtual de la DGII (%s)")},
+		{kind: CallUnavailable, text: lang.Text("the tax authority does not answer (%s)", "la DGII no responde (%s)")},
+		{kind: CallReceiver, text: lang.Text("the buyer's receiver did not acknowledge the document", "el receptor del comprador no confirmó el comprobante")},
 	}
 })

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A Kind says what an item of evidence is.
@@ -86,7 +88,7 @@ type Item struct {
 	After int64 `json:"after_attempt,omitempty"`
 	// ENCF is the number with which an operator has decided to send the document.
 	ENCF string `json:"encf,omitempty"`
-	// Note is for people.
+	// Note is for people. In an item of the kind Note it is a cause; see Text.
 	Note string `json:"note,omitempty"`
 	// Signer is the person that the certificate of a signed message names.
 	Signer string `json:"signer,omitempty"`
@@ -103,6 +105,14 @@ type Item struct {
 	// times each count, and the answer to a look-up is about what was sent before it, so
 	// for both it is part of what they say.
 	At time.Time `json:"-"`
+}
+
+// Text returns the note in a language. What people wrote stays as it is.
+func (i Item) Text(l lang.Language) string {
+	if i.Kind == Note {
+		return cause.Cause(i.Note).In(l)
+	}
+	return i.Note
 }
 
 // Encode returns the stored form of an item, and a digest that is the same for
