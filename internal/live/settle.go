@@ -5,10 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -157,7 +156,7 @@ var errNotIssued = errors.New("live: the database does not have the signed docum
 func (s *settler) settle(rows *store.Batch, issued store.Issued, known []evidence.Item, before store.Invoice) pipeline.Change {
 	outcome := evidence.Fold(known)
 	if outcome.Alarm != "" {
-		s.log.Error(outcome.Alarm, "document_id", issued.DocumentID, "encf", issued.ENCF)
+		s.log.Error(outcome.Alarm.String(), "document_id", issued.DocumentID, "encf", issued.ENCF)
 	}
 	if outcome.Freeze {
 		rows.FenceNumberRange(store.NumberRange{Scope: issued.Scope, ID: issued.NumberRangeID}, s.now())
@@ -171,7 +170,7 @@ func (s *settler) settle(rows *store.Batch, issued store.Issued, known []evidenc
 		s.log.Error("A document that was rejected is accepted now. Look at its evidence with `fiscalhub work show`, and check it with the taxpayer.",
 			"document_id", issued.DocumentID, "encf", issued.ENCF)
 	}
-	change := pipeline.Change{Status: status, TrackID: outcome.TrackID, Messages: statusMessages(status, outcome.Verdict, before.Messages), Cause: cause(outcome)}
+	change := pipeline.Change{Status: status, TrackID: outcome.TrackID, Messages: statusMessages(status, outcome.Verdict, known, before.Messages), Cause: why(outcome)}
 	if issued.Summarized {
 		change.TrackID = ""
 	}
@@ -220,7 +219,7 @@ func deliverable(issued store.Issued) bool {
 
 // statusMessages returns what the integrator reads: for a conditional acceptance
 // first that it is one, then the authority's words, then our own notes.
-func statusMessages(status fiscal.Status, verdict *evidence.Item, before []string) []string {
+func statusMessages(status fiscal.Status, verdict *evidence.Item, known []evidence.Item, before []string) []string {
 	if status == fiscal.Delivered {
 		return before // those of the acceptance
 	}
@@ -233,50 +232,38 @@ func statusMessages(status fiscal.Status, verdict *evidence.Item, before []strin
 			messages = append(messages, m.String())
 		}
 	}
-	for _, m := range before {
-		if !strings.HasPrefix(m, "[") { // earlier words of the authority
-			messages = append(messages, m)
+	said := map[string]bool{fiscal.ConditionalMessage: true}
+	for _, item := range known {
+		for _, m := range item.Messages {
+			said[m.String()] = true
 		}
 	}
-	return messages
+	return append(messages, slices.DeleteFunc(slices.Clone(before), func(m string) bool { return said[m] })...)
 }
 
-// cause explains an outcome in the history.
-func cause(o evidence.Outcome) string {
+// why explains an outcome in the history.
+func why(o evidence.Outcome) cause.Cause {
+	var words []string
+	if o.Verdict != nil {
+		for _, m := range o.Verdict.Messages {
+			words = append(words, m.String())
+		}
+	}
 	switch {
 	case o.Alarm != "":
-		return o.Alarm + reasons(o.Verdict, " ")
+		return cause.New(o.Alarm.Kind(), cause.Words(words))
 	case o.Verdict != nil && o.Verdict.Kind == evidence.Operator:
-		return "decided by an operator: " + o.Verdict.Note
+		return cause.New(cause.OperatorDecided, o.Verdict.Note)
 	case o.Verdict != nil:
-		return "the authority's verdict" + reasons(o.Verdict, ": ")
+		return cause.New(cause.Verdict, cause.Words(words))
 	case o.Status == fiscal.Submitted:
-		return "the authority gave a track id"
+		return cause.New(cause.Track)
 	case o.Status == fiscal.Processing:
-		return "the authority is processing the document"
+		return cause.New(cause.Processing)
 	case o.Status == fiscal.OutcomeUnknown:
-		return "the document may have reached the authority; the service asks"
+		return cause.New(cause.OutcomeUnknown)
 	}
 	return ""
-}
-
-// maxReasons is how many of the authority's messages the history repeats.
-const maxReasons = 3
-
-// reasons returns the first of the authority's messages in a verdict, in one line, for
-// the history.
-func reasons(verdict *evidence.Item, before string) string {
-	if verdict == nil || len(verdict.Messages) == 0 {
-		return ""
-	}
-	var words []string
-	for _, m := range verdict.Messages[:min(len(verdict.Messages), maxReasons)] {
-		words = append(words, m.String())
-	}
-	if more := len(verdict.Messages) - len(words); more > 0 {
-		words = append(words, "and "+strconv.Itoa(more)+" more")
-	}
-	return before + strings.Join(words, "; ")
 }
 
 // finishJob ends the job of a document whatever its status.
