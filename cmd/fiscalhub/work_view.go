@@ -208,7 +208,7 @@ func newDocumentView(inv store.Invoice, issued *store.Issued) documentView {
 func newEvidenceView(e evidence.Item, l lang.Language) evidenceView {
 	v := evidenceView{
 		At: e.At.Format(time.RFC3339Nano), Kind: e.Kind, TrackID: optional(e.TrackID), Verdict: optional(verdictWord(e)),
-		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Text(l), By: optional(e.By), Signer: optional(e.Signer),
+		Ours: e.Ours, Foreign: e.Foreign, Messages: make([]string, len(e.Messages)), Note: e.Cause().In(l), By: optional(e.By), Signer: optional(e.Signer),
 	}
 	if e.Kind == evidence.Commercial {
 		v.Confirmed = &e.Confirmed

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/lang"
 )
 
 // A Kind says what an item of evidence is.
@@ -88,7 +87,7 @@ type Item struct {
 	After int64 `json:"after_attempt,omitempty"`
 	// ENCF is the number with which an operator has decided to send the document.
 	ENCF string `json:"encf,omitempty"`
-	// Note is for people. In an item of the kind Note it is a cause; see Text.
+	// Note is for people. In an item of the kind Note it is a cause; see Cause.
 	Note string `json:"note,omitempty"`
 	// Signer is the person that the certificate of a signed message names.
 	Signer string `json:"signer,omitempty"`
@@ -107,12 +106,12 @@ type Item struct {
 	At time.Time `json:"-"`
 }
 
-// Text returns the note in a language. What people wrote stays as it is.
-func (i Item) Text(l lang.Language) string {
-	if i.Kind == Note {
-		return cause.Cause(i.Note).In(l)
+// Cause returns the note as a cause. What people wrote is the argument of one.
+func (i Item) Cause() cause.Cause {
+	if i.Kind == Note || i.Note == "" {
+		return cause.Cause(i.Note)
 	}
-	return i.Note
+	return cause.New(cause.Text, i.Note)
 }
 
 // Encode returns the stored form of an item, and a digest that is the same for
