@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
 // newParser returns the parser of command lines, without the options that print.
@@ -129,7 +131,7 @@ COMP_CWORD=2
 _fiscalhub
 printf '%s\n' "${COMPREPLY[@]}"`
 	c := exec.CommandContext(t.Context(), "bash", "-c", script)
-	c.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t))+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(harness.Program(t))+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	out, err := c.CombinedOutput()
 	if err != nil || string(out) != "show\nsuspend\n" {
 		t.Errorf("%v\n%s", err, out)

@@ -25,14 +25,14 @@ type reconcileCmd struct {
 // releasedView is a released range in JSON. The numbers From to To are not used
 // again.
 type releasedView struct {
-	SequenceID string      `json:"sequence_id"`
-	Type       fiscal.Type `json:"type"`
-	From       int64       `json:"from"`
-	To         int64       `json:"to"`
-	Found      int64       `json:"found"`
-	Absent     int64       `json:"absent"`
-	Unknown    int64       `json:"unknown"`
-	Next       int64       `json:"next"`
+	RangeID string      `json:"sequence_id"`
+	Type    fiscal.Type `json:"type"`
+	From    int64       `json:"from"`
+	To      int64       `json:"to"`
+	Found   int64       `json:"found"`
+	Absent  int64       `json:"absent"`
+	Unknown int64       `json:"unknown"`
+	Next    int64       `json:"next"`
 }
 
 // Run asks the authority about the doubtful numbers of the taxpayer's fenced

@@ -210,7 +210,7 @@ func TestEndpointCreationIsIdempotent(t *testing.T) {
 		if a := create("k11", `{"url":"https://erp.example.com/11","events":["*"]}`); a.status != http.StatusCreated {
 			t.Errorf("endpoint 11 after a deletion: %s", a)
 		}
-		stored, err := e.store.Answer(t.Context(), e.scope(), "create_webhook_endpoint", "k")
+		stored, err := e.store.StoredReply(t.Context(), e.scope(), "create_webhook_endpoint", "k")
 		e.must(err)
 		if len(stored.Body) > 0 {
 			t.Errorf("the answer is stored without encryption: %s", stored.Body)

@@ -399,7 +399,7 @@ func TestReadinessFailureIsNotStoredUnderTheKey(t *testing.T) {
 			if got := problemsOf(t, a); !slices.Equal(got, expected) {
 				t.Errorf("address %q: details %q, want %q", address, got, expected)
 			}
-			if _, err := e.store.Answer(ctx, e.scope(), pipeline.CreateInvoice, "k"); !errors.Is(err, store.ErrNotFound) {
+			if _, err := e.store.StoredReply(ctx, e.scope(), pipeline.CreateInvoice, "k"); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("want nothing stored under the key, got: %v", err)
 			}
 		}

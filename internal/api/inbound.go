@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/fiscalhub/fiscalhub/internal/answer"
+	"github.com/fiscalhub/fiscalhub/internal/envelope"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
 	"github.com/fiscalhub/fiscalhub/internal/live"
@@ -64,7 +64,7 @@ func (a *API) receiveInbound(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.respondAs(http.StatusAccepted, receivedResource{received.EventID, received.Duplicate}, answer.Meta{RequestID: x.id})
+	return x.respondAs(http.StatusAccepted, receivedResource{received.EventID, received.Duplicate}, envelope.Meta{RequestID: x.id})
 }
 
 // countSource counts a message in the rate-limit window of its source.

@@ -459,7 +459,7 @@ func TestRangesAreFencedBeforeTheTimelineIsRecorded(t *testing.T) {
 	w.recordTimeline("7-00000001")
 	locked, err := storetest.OpenSQL(t, address).BeginTx(t.Context(), nil)
 	w.must(err)
-	_, err = locked.ExecContext(t.Context(), `SELECT 1 FROM sequences FOR UPDATE`)
+	_, err = locked.ExecContext(t.Context(), `SELECT 1 FROM number_ranges FOR UPDATE`)
 	w.must(err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()

@@ -47,7 +47,7 @@ func mutations() []mutation {
 	}
 	err = p.effect("issuing", func() error {
 `},
-			{"../store/issued.go", "takeNumbers(sequence, int64(len(all)))", "statement{`UPDATE sequences SET next_number = next_number WHERE id = $1`, []any{sequence.ID}}"},
+			{"../store/issued.go", "takeNumbers(numbers, int64(len(all)))", "statement{`UPDATE number_ranges SET next_number = next_number WHERE id = $1`, []any{numbers.ID}}"},
 		}},
 		{"a lost lease does not matter", []edit{{"../store/batch.go", "if rows[i] == 0 && w.idle != nil {", "if rows[i] == 0 && w.idle == ErrInvoiceChanged {"}}},
 		{"a late answer is dropped", []edit{{"../pipeline/runner.go", "errors.Is(err, store.ErrLeaseLost) && step.CommitLate != nil", "errors.Is(err, store.ErrLeaseLost) && step.CommitLate == nil"}}},

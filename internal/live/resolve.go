@@ -92,7 +92,7 @@ func (r *Resolver) change(ctx context.Context, action string, scope store.Scope,
 			if after, err = fn(tx); err != nil {
 				return err
 			}
-			return tx.Audit(ctx, store.Change{
+			return tx.Audit(ctx, store.AuditEntry{
 				Scope: scope, Action: action, Object: "document:" + documentID,
 				Before: map[string]any{"status": before.Status}, After: map[string]any{"status": after.Status},
 			})

@@ -154,7 +154,7 @@ func preparation() []Definition {
 			Bad:  "`7d` above 0: import the successors now. `0d` above 0: these taxpayers cannot issue."},
 		{Group: Preparation, Name: NumbersLeft, Type: Gauge, LiveOnly: true, Labels: []Label{kind},
 			Help: "The fewest numbers that a taxpayer with a number range of the type has left.",
-			Bad:  "0: this taxpayer cannot issue. `fiscalhub sequence list` shows whose range it is; add the next one with `fiscalhub sequence add`."},
+			Bad:  "0: this taxpayer cannot issue. `fiscalhub range list` shows whose range it is; add the next one with `fiscalhub range add`."},
 		{Group: Preparation, Name: TaxpayersLow, Type: Gauge, LiveOnly: true, Labels: []Label{kind},
 			Help: "Taxpayers that have fewer than 100 numbers of the type left.",
 			Bad:  "Above 0: ask the authority for more numbers."},

@@ -82,7 +82,7 @@ func (b *env) add(name, plan, stage string) store.Invoice {
 		DocumentTotal: "1.00", CreatedAt: now, UpdatedAt: now,
 	}
 	_, err := b.store.Register(b.t.Context(), store.Registration{
-		Answer: store.Answer{
+		Reply: store.StoredReply{
 			Scope: b.scope, Operation: CreateInvoice, Key: name, Fingerprint: []byte{1}, RawDigest: []byte{2}, ObjectID: inv.ID,
 			HTTPStatus: 202, Location: "/", RequestID: "req", CreatedAt: now, Body: []byte(`{}`),
 		},

@@ -66,8 +66,8 @@ func (w *world) settled() bool {
 	}
 	var jobs, hooks, events int64
 	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM jobs`).Scan(&jobs))
-	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`).Scan(&hooks))
-	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM notices`).Scan(&events))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM webhook_deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`).Scan(&hooks))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM events`).Scan(&events))
 	return jobs == 0 && hooks == 0 && w.feed.epoch == w.epoch && events <= w.feed.after
 }
 
@@ -90,7 +90,7 @@ func (w *world) collect() oracle.Run {
 	for _, rule := range w.plan.rules {
 		r.SplitTracks = r.SplitTracks || rule.Action.Fault == "F13"
 	}
-	w.each(`SELECT id, document_id, external_id, ecf_type, status, sequence, coalesce(encf, ''), coalesce(track_id, '') FROM invoices ORDER BY external_id`, func(row *sql.Rows) error {
+	w.each(`SELECT id, document_id, external_id, ecf_type, status, revision, coalesce(encf, ''), coalesce(track_id, '') FROM documents ORDER BY external_id`, func(row *sql.Rows) error {
 		var i oracle.Invoice
 		err := row.Scan(&i.ID, &i.DocumentID, &i.ExternalID, &i.Type, &i.Status, &i.Revision, &i.ENCF, &i.TrackID)
 		r.Invoices = append(r.Invoices, i)
@@ -104,7 +104,7 @@ func (w *world) collect() oracle.Run {
 		r.History = append(r.History, h)
 		return err
 	})
-	w.each(`SELECT rnc, encf, document_id, sequence_id, number_state, xml_sha256, sent_sha256 FROM issued WHERE former_document_id IS NULL ORDER BY encf`, func(row *sql.Rows) error {
+	w.each(`SELECT rnc, encf, document_id, range_id, number_state, xml_sha256, sent_sha256 FROM issued_documents WHERE former_document_id IS NULL ORDER BY encf`, func(row *sql.Rows) error {
 		var i oracle.Issued
 		var xml, sent []byte
 		err := row.Scan(&i.RNC, &i.ENCF, &i.DocumentID, &i.RangeID, &i.State, &xml, &sent)
@@ -118,7 +118,7 @@ func (w *world) collect() oracle.Run {
 		r.Keys = append(r.Keys, k)
 		return err
 	})
-	w.each(`SELECT id, ecf_type, first_number, last_number, next_number FROM sequences ORDER BY ecf_type, first_number`, func(row *sql.Rows) error {
+	w.each(`SELECT id, ecf_type, first_number, last_number, next_number FROM number_ranges ORDER BY ecf_type, first_number`, func(row *sql.Rows) error {
 		var s oracle.Range
 		err := row.Scan(&s.ID, &s.Type, &s.First, &s.Last, &s.Next)
 		r.Ranges = append(r.Ranges, s)
@@ -132,13 +132,13 @@ func (w *world) collect() oracle.Run {
 		r.Attempts = append(r.Attempts, a)
 		return err
 	})
-	w.each(`SELECT coalesce(number, 0), id, kind, document_id, sequence, body FROM notices ORDER BY number`, func(row *sql.Rows) error {
+	w.each(`SELECT coalesce(number, 0), id, kind, document_id, revision, body FROM events ORDER BY number`, func(row *sql.Rows) error {
 		var e oracle.Event
 		err := row.Scan(&e.Number, &e.ID, &e.Kind, &e.DocumentID, &e.Revision, &e.Body)
 		r.Events = append(r.Events, e)
 		return err
 	})
-	w.each(`SELECT notice_id, state FROM deliveries ORDER BY notice_id`, func(row *sql.Rows) error {
+	w.each(`SELECT event_id, state FROM webhook_deliveries ORDER BY event_id`, func(row *sql.Rows) error {
 		var d oracle.Delivery
 		err := row.Scan(&d.EventID, &d.State)
 		r.Deliveries = append(r.Deliveries, d)
@@ -171,7 +171,7 @@ func (w *world) collect() oracle.Run {
 
 // traceUnknown adds to the trace what is known of documents without a verdict.
 func (w *world) traceUnknown() {
-	w.each(`SELECT i.encf, e.body FROM evidence e JOIN invoices i ON i.document_id = e.document_id WHERE i.status = 'outcome_unknown' ORDER BY e.at, e.id`, func(row *sql.Rows) error {
+	w.each(`SELECT i.encf, e.body FROM evidence e JOIN documents i ON i.document_id = e.document_id WHERE i.status = 'outcome_unknown' ORDER BY e.at, e.id`, func(row *sql.Rows) error {
 		var encf, body string
 		err := row.Scan(&encf, &body)
 		w.tracef("world", "evidence of %s: %s", encf, body)

@@ -225,7 +225,7 @@ func (w *world) failover() {
 // seen returns the last number of each type that anybody has, as an operator finds it out.
 func (w *world) seen() []fence.Stated {
 	last := map[fiscal.Type]int64{}
-	w.each(`SELECT ecf_type, max(last_number) FROM sequences GROUP BY ecf_type`, func(row *sql.Rows) error {
+	w.each(`SELECT ecf_type, max(last_number) FROM number_ranges GROUP BY ecf_type`, func(row *sql.Rows) error {
 		var kind fiscal.Type
 		var number int64
 		err := row.Scan(&kind, &number)
@@ -249,9 +249,9 @@ func (w *world) seen() []fence.Stated {
 // that are fenced, with the witness of every node.
 func (w *world) operate() {
 	var fenced, problem int
-	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM sequences WHERE fenced_at IS NOT NULL`).Scan(&fenced))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM number_ranges WHERE fenced_at IS NOT NULL`).Scan(&fenced))
 	for _, kind := range []string{"31", "32"} {
-		w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM sequences WHERE ecf_type = ? AND next_number <= last_number`, kind).Scan(&problem))
+		w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM number_ranges WHERE ecf_type = ? AND next_number <= last_number`, kind).Scan(&problem))
 		if problem == 0 && (w.quiet || w.draw(6) == 0) {
 			w.tracef("world", "a range of type %s is added", kind)
 			w.addRange(kind, max(w.plan.numbers, 5))

@@ -244,19 +244,19 @@ func (w *world) openRows() {
 	w.queryJobs, err = w.rows.PrepareContext(w.ctx(), `SELECT min(CASE WHEN run_at < ?1 THEN max(run_at, lease_until) END), coalesce(sum(run_at >= ?1), 0) FROM jobs`)
 	w.must(err)
 	w.queryHooks, err = w.rows.PrepareContext(w.ctx(), `SELECT min(max(d.run_at, d.lease_until, CASE WHEN e.failures >= 10 THEN e.rest_until ELSE 0 END))
-		FROM deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`)
+		FROM webhook_deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`)
 	w.must(err)
 }
 
 // addRange adds a range of numbers after those that exist, as an operator would.
 func (w *world) addRange(kind string, numbers int) {
 	var last int64
-	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT coalesce(max(last_number), 0) FROM sequences WHERE ecf_type = ?`, kind).Scan(&last))
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT coalesce(max(last_number), 0) FROM number_ranges WHERE ecf_type = ?`, kind).Scan(&last))
 	expires := ""
 	if kind == "31" {
 		expires = "2027-12-31"
 	}
-	_, err := w.rows.ExecContext(w.ctx(), `INSERT INTO sequences (id, environment, taxpayer_id, ecf_type, first_number, last_number, next_number, expires, created_at)
+	_, err := w.rows.ExecContext(w.ctx(), `INSERT INTO number_ranges (id, environment, taxpayer_id, ecf_type, first_number, last_number, next_number, expires, created_at)
 		VALUES (?, 'production', ?, ?, ?, ?, ?, ?, ?)`, store.NewID(), w.tp.scope.TaxpayerID, kind, last+1, last+int64(numbers), last+1, expires, w.now().UnixMicro())
 	w.must(err)
 }

@@ -14,10 +14,10 @@ import (
 type dialect struct {
 	name       string // also the folder of its migrations
 	skipLocked string // ends the sub-select of a claim, so that workers skip each other's rows
-	// noticeKey is the condition that finds the notice n of a delivery: the environment is
+	// eventKey is the condition that finds the event n of a delivery: the environment is
 	// $1, the taxpayer is $2.
-	noticeKey string
-	shared    bool // several nodes may use one database at the same time
+	eventKey string
+	shared   bool // several nodes may use one database at the same time
 	// gzipWriters compress large texts. It is nil when the engine does that itself.
 	gzipWriters *sync.Pool
 

@@ -94,7 +94,7 @@ func assertBroken(t *testing.T, s *Store) {
 		t.Error("Broken is open")
 	}
 	ctx, ran := t.Context(), false
-	_, register := s.Register(ctx, Registration{Invoice: Invoice{ID: NewID()}, Answer: Answer{Key: "k"}})
+	_, register := s.Register(ctx, Registration{Invoice: Invoice{ID: NewID()}, Reply: StoredReply{Key: "k"}})
 	for what, err := range map[string]error{
 		"Update": s.Update(ctx, func(*Tx) error { ran = true; return nil }), "Commit": s.Commit(ctx, new(Batch)), "Register": register,
 	} {

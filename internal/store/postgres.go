@@ -23,7 +23,7 @@ func postgresDialect() *dialect {
 	return &dialect{
 		name:         "postgres",
 		skipLocked:   "FOR UPDATE SKIP LOCKED",
-		noticeKey:    noticeRange,
+		eventKey:     eventRange,
 		shared:       true,
 		open:         openPostgres,
 		openReadOnly: openPostgresReadOnly,
@@ -37,10 +37,10 @@ func postgresDialect() *dialect {
 	}
 }
 
-// noticeRange finds a notice with the form of a range, and with the order of the primary key.
-// With equal values, the server could read all notices of the taxpayer with another index
+// eventRange finds an event with the form of a range, and with the order of the primary key.
+// With equal values, the server could read all events of the taxpayer with another index
 // while it has no statistics.
-const noticeRange = `(n.environment, n.taxpayer_id, n.id) >= ($1, $2, notice_id) AND (n.environment, n.taxpayer_id, n.id) <= ($1, $2, notice_id)
+const eventRange = `(n.environment, n.taxpayer_id, n.id) >= ($1, $2, event_id) AND (n.environment, n.taxpayer_id, n.id) <= ($1, $2, event_id)
 			ORDER BY n.environment, n.taxpayer_id, n.id`
 
 // postgresBroken reports whether the server reports a failure of its disk (58030) or

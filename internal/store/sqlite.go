@@ -22,7 +22,7 @@ import (
 func sqliteDialect() *dialect {
 	return &dialect{
 		name:         "sqlite",
-		noticeKey:    `n.environment = $1 AND n.taxpayer_id = $2 AND n.id = notice_id`,
+		eventKey:     `n.environment = $1 AND n.taxpayer_id = $2 AND n.id = event_id`,
 		gzipWriters:  newGzipWriters(),
 		open:         openSQLite,
 		openReadOnly: openSQLiteReadOnly,
