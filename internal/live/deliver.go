@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -73,9 +72,9 @@ func (p *Plan) receipt(w pipeline.Work, issued store.Issued, r fiscal.Acknowledg
 
 // deliverLater schedules the next attempt, or ends the attempts when the address
 // must not be called or the time is over.
-func (p *Plan) deliverLater(w pipeline.Work, failure error) (pipeline.Step, error) {
+func (p *Plan) deliverLater(w pipeline.Work, cause error) (pipeline.Step, error) {
 	issued := *w.Issued
-	if errors.Is(failure, fiscal.ErrBlocked) {
+	if errors.Is(cause, fiscal.ErrBlocked) {
 		p.log.Warn("The authority's directory names an address that must not be called. The document is not delivered.",
 			"document_id", issued.DocumentID, "buyer_rnc", issued.BuyerRNC)
 		p.directory.forget(issued.BuyerRNC)
@@ -85,13 +84,13 @@ func (p *Plan) deliverLater(w pipeline.Work, failure error) (pipeline.Step, erro
 		p.log.Warn("A buyer could not be reached for 15 days. The document is not delivered.", "document_id", issued.DocumentID)
 		return p.deliveryFailed(issued, w.Evidence, "the buyer could not be reached", nil), nil
 	}
-	later := &pipeline.LaterError{After: p.pause(deliverPauses, w.Job.Attempt), Reason: cause.Of(failure)}
+	later := &pipeline.LaterError{After: p.pause(deliverPauses, w.Job.Attempt), Reason: cause.Error()}
 	var asked interface{ Wait() time.Duration }
 	var directory directoryError
 	switch { // an attempt counts when the receiver was called
-	case errors.As(failure, &asked):
+	case errors.As(cause, &asked):
 		later.After, later.Uncounted = max(asked.Wait(), p.pace.Of(time.Second, 100*time.Millisecond)), true
-	case errors.As(failure, &directory):
+	case errors.As(cause, &directory):
 		later.After, later.Uncounted = p.pause(deliverPauses, 1), true
 	default:
 		p.directory.forget(issued.BuyerRNC)

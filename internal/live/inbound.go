@@ -230,7 +230,7 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return store.Invoice{}, false, err
 		}
-		repeated = err == nil && job.Stage == stageDeliver && job.Attempt > 0 && job.Cause != ""
+		repeated = err == nil && job.Stage == stageDeliver && job.Attempt > 0 && job.LastError != ""
 	}
 	item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: b.now()}
 	if !r.Received && !repeated {

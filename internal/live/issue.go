@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -34,24 +33,24 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 	var problems fiscal.Problems
 	inv, err := pipeline.ParseRequest(w.Invoice, w.Request)
 	if errors.As(err, &problems) {
-		return refused(w.Invoice, problems, cause.Rules), nil
+		return refused(w.Invoice, problems, "the rules of this release refuse the request; no number was taken"), nil
 	}
 	if err != nil {
 		return pipeline.Step{}, err
 	}
 	if missing := facts.Missing(inv.Type, p.now()); len(missing) > 0 {
-		return pipeline.Step{}, p.waitForTaxpayer(cause.New(cause.NotReady, missing[0].Code, missing[0].Message))
+		return pipeline.Step{}, p.waitForTaxpayer(missing[0].Code + ": " + missing[0].Message.String())
 	}
 	issuer := taxpayer.IssuerOf(facts.Taxpayer)
 	if err := issuer.Check(); err != nil {
 		// The taxpayer's data are no fault of the invoice: it waits.
-		return pipeline.Step{}, p.waitForTaxpayer(cause.New(cause.TaxpayerData, err))
+		return pipeline.Step{}, p.waitForTaxpayer("taxpayer: " + err.Error())
 	}
 	if err := ecf.Check(issuer, inv); err != nil {
 		if !errors.As(err, &problems) {
 			return pipeline.Step{}, err
 		}
-		return refused(w.Invoice, problems, cause.Format), nil
+		return refused(w.Invoice, problems, "the document does not fit the authority's format; no number was taken"), nil
 	}
 	id, err := p.identity(ctx, w.Job.Scope)
 	if err != nil {
@@ -62,7 +61,7 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 		return pipeline.Step{}, err
 	}
 	if err := id.Check(signedAt); err != nil {
-		return pipeline.Step{}, p.waitForTaxpayer(cause.Of(err))
+		return pipeline.Step{}, p.waitForTaxpayer(err.Error())
 	}
 	request := &numberRequest{job: w.Job, invoice: inv, issuer: issuer, identity: id, signedAt: signedAt}
 	if err := p.queue(queueKey{w.Job.Scope, inv.Type}).issue(ctx, request); err != nil {
@@ -72,13 +71,13 @@ func (p *Plan) issue(ctx context.Context, w pipeline.Work) (pipeline.Step, error
 }
 
 // refused returns the step for an invoice that cannot be issued. It takes no number.
-func refused(inv store.Invoice, problems fiscal.Problems, why cause.Kind) pipeline.Step {
+func refused(inv store.Invoice, problems fiscal.Problems, cause string) pipeline.Step {
 	messages := make([]string, 0, len(problems)+len(inv.Messages))
 	for _, p := range problems {
 		messages = append(messages, p.Field+": "+p.Message.String())
 	}
 	return pipeline.Step{Change: pipeline.Change{
-		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...), Cause: cause.New(why),
+		Status: fiscal.ValidationFailed, Messages: append(messages, inv.Messages...), Cause: cause,
 	}}
 }
 
@@ -100,7 +99,7 @@ func (p *Plan) signingTime(ctx context.Context) (time.Time, error) {
 		if p.limit.Allow(authorityClock, p.now()) {
 			p.log.Error("The authority's clock and ours differ too much. Nothing is signed until they agree: set the clock of this machine.", "ahead", ahead.String())
 		}
-		return time.Time{}, p.waitForTaxpayer(cause.New(cause.ClockAuthority, ahead))
+		return time.Time{}, p.waitForTaxpayer("the authority's clock is " + ahead.String() + " ahead of ours: set the clock of this machine")
 	}
 	p.limit.End(authorityClock)
 	return p.now().Add(min(ahead, 0) - signingMargin), nil
@@ -109,7 +108,7 @@ func (p *Plan) signingTime(ctx context.Context) (time.Time, error) {
 // signUnconfirmed allows a signature with a clock that the authority has not confirmed
 // in this process, only during a contingency, and says so in the log. Otherwise the
 // document waits for the authority's first answer.
-func (p *Plan) signUnconfirmed(ctx context.Context, failure error) error {
+func (p *Plan) signUnconfirmed(ctx context.Context, cause error) error {
 	lasts, err := pipeline.InContingency(ctx, p.store, p.env)
 	if err != nil {
 		return err
@@ -122,10 +121,10 @@ func (p *Plan) signUnconfirmed(ctx context.Context, failure error) error {
 	}
 	pause := p.pace.Of(clockPause, 100*time.Millisecond)
 	var asked interface{ Wait() time.Duration }
-	if errors.As(failure, &asked) {
+	if errors.As(cause, &asked) {
 		pause = asked.Wait()
 	}
-	return &pipeline.LaterError{After: pause, Reason: cause.New(cause.ClockUnconfirmed, cause.Of(failure))}
+	return &pipeline.LaterError{After: pause, Reason: "the authority has not confirmed the clock of this machine yet: " + cause.Error()}
 }
 
 // clockPause is how soon a document that waits for a confirmed clock tries again.

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -149,13 +148,13 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 		return err
 	}
 	if problem != "" {
-		answerAll(*batch, p.waitForTaxpayer(cause.New(cause.NoNumbers, problem)))
+		answerAll(*batch, p.waitForTaxpayer(problem))
 		*batch = nil
 		return nil
 	}
 	if left := int(min(numbers.Left(), maxBatch)); len(*batch) > left {
 		// The others try again at once and find the next range.
-		answerAll((*batch)[left:], &pipeline.LaterError{Reason: cause.New(cause.RangeExhausted)})
+		answerAll((*batch)[left:], &pipeline.LaterError{Reason: "the number range is exhausted"})
 		*batch = (*batch)[:left]
 	}
 	signed, err := p.signAll(*batch, numbers)

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
@@ -214,7 +213,7 @@ func (p *Plan) Ready(ctx context.Context, scope store.Scope, t fiscal.Type) (fis
 
 // Start queues an invoice.
 func (*Plan) Start(inv *fiscal.Invoice, _ pipeline.Scenario) pipeline.Start {
-	return pipeline.Start{Status: fiscal.Queued, Messages: inv.Warnings, Cause: cause.New(cause.Registered), Plan: planName, Stage: stageIssue}
+	return pipeline.Start{Status: fiscal.Queued, Messages: inv.Warnings, Cause: "registered", Plan: planName, Stage: stageIssue}
 }
 
 // Notifies reports that every change becomes an event.
@@ -248,7 +247,7 @@ const readinessPause = time.Minute
 
 // waitForTaxpayer is the error of a stage that cannot go on before the taxpayer's
 // data have changed. Nothing was tried, and no attempt counts.
-func (p *Plan) waitForTaxpayer(reason cause.Cause) error {
+func (p *Plan) waitForTaxpayer(reason string) error {
 	return &pipeline.LaterError{After: p.pace.Of(readinessPause, time.Second), Reason: reason, Uncounted: true}
 }
 
@@ -257,7 +256,7 @@ func (p *Plan) waitForTaxpayer(reason cause.Cause) error {
 func (p *Plan) identity(ctx context.Context, scope store.Scope) (*xmlsig.Identity, error) {
 	id, err := cached(p, p.ids, scope, func() (*xmlsig.Identity, error) { return p.identities.Identity(ctx, scope, p.now()) })
 	if err != nil && !errors.Is(err, store.ErrUnavailable) {
-		return nil, p.waitForTaxpayer(cause.Of(err))
+		return nil, p.waitForTaxpayer(err.Error())
 	}
 	return id, err
 }
@@ -316,6 +315,6 @@ func (p *Plan) checkNodeClock() error {
 	}
 	return &pipeline.LaterError{
 		After:  p.pace.Of(clockPause, 100*time.Millisecond),
-		Reason: cause.New(cause.ClockNode, skew), Uncounted: true,
+		Reason: "the clock of this node is " + skew.String() + " ahead of the database's: set the clock of this machine", Uncounted: true,
 	}
 }

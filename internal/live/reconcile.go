@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -77,7 +76,7 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 			findings = append(findings, finding{Item: evidence.Item{Kind: evidence.NoLookUp, At: p.now()}})
 		}
 		if !resend && len(findings) == 0 && w.Invoice.Status != fiscal.Rejected {
-			return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: cause.New(cause.NoLookUp)}
+			return pipeline.Step{}, &pipeline.LaterError{After: pause, Reason: "no look-up by number exists in this environment"}
 		}
 	}
 	step := lookUpLater(p.step(w.Evidence, report{issued: issued, findings: findings}), stageReconcile, pause)
@@ -86,7 +85,7 @@ func (p *Plan) reconcile(ctx context.Context, w pipeline.Work) (pipeline.Step, e
 	}
 	return adjust(step, func(c *pipeline.Change) {
 		if c.Next == stageReconcile {
-			c.Next, c.Again, c.After, c.Cause = stageSubmit, false, 0, cause.New(cause.Absent)
+			c.Next, c.Again, c.After, c.Cause = stageSubmit, false, 0, "the authority does not have the document; the same bytes are sent again"
 		}
 	}), nil
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/audit"
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
@@ -38,7 +37,7 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 			return after, err
 		}
 		now := r.now()
-		sent := evidence.Item{Kind: evidence.Note, ENCF: issued.ENCF, Note: string(cause.New(cause.NoteResent, note)), By: audit.CallerOf(ctx).Actor, At: now}
+		sent := evidence.Item{Kind: evidence.Note, ENCF: issued.ENCF, Note: "sent again: " + note, By: audit.CallerOf(ctx).Actor, At: now}
 		learnt := report{issued: issued, findings: []finding{{Item: sent}}}
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
 			err := MayResend(before.Status, known)
@@ -48,7 +47,7 @@ func (r *Resolver) Resend(ctx context.Context, scope store.Scope, documentID, re
 			if err != nil {
 				return err
 			}
-			c.Next, c.After, c.Cause = stageSubmit, 0, cause.New(cause.OperatorResends, note)
+			c.Next, c.After, c.Cause = stageSubmit, 0, "an operator sends it again: "+note
 			return nil
 		})
 		return after, err
@@ -101,7 +100,7 @@ func (r *Resolver) Requeue(ctx context.Context, scope store.Scope, documentID, r
 		if err != nil {
 			return after, err
 		}
-		requeued := evidence.Item{Kind: evidence.Note, Note: string(cause.New(cause.NoteRequeued, note)), By: audit.CallerOf(ctx).Actor, At: now}
+		requeued := evidence.Item{Kind: evidence.Note, Note: "requeued: " + note, By: audit.CallerOf(ctx).Actor, At: now}
 		learnt := report{issued: issued, findings: []finding{{Item: requeued}}}
 		after, _, err = r.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
 			if before.Status.Final() && c.Next == "" {
@@ -125,7 +124,7 @@ func (r *Resolver) requeueUnnumbered(ctx context.Context, tx *store.Tx, job stor
 		return inv, errFinal(inv.Status)
 	}
 	rows := new(store.Batch).MoveJob(job, stageIssue, job.RunAt).AddHistoryEntry(store.HistoryEntry{
-		Scope: job.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: job.RunAt, Kind: "requeued", Status: inv.Status, Cause: cause.New(cause.Text, note),
+		Scope: job.Scope, InvoiceID: inv.ID, ID: store.NewID(), At: job.RunAt, Kind: "requeued", Status: inv.Status, Detail: note,
 	})
 	return inv, tx.Do(ctx, rows)
 }

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -156,7 +157,7 @@ var errNotIssued = errors.New("live: the database does not have the signed docum
 func (s *settler) settle(rows *store.Batch, issued store.Issued, known []evidence.Item, before store.Invoice) pipeline.Change {
 	outcome := evidence.Fold(known)
 	if outcome.Alarm != "" {
-		s.log.Error(outcome.Alarm.String(), "document_id", issued.DocumentID, "encf", issued.ENCF)
+		s.log.Error(outcome.Alarm, "document_id", issued.DocumentID, "encf", issued.ENCF)
 	}
 	if outcome.Freeze {
 		rows.FenceNumberRange(store.NumberRange{Scope: issued.Scope, ID: issued.NumberRangeID}, s.now())
@@ -170,7 +171,7 @@ func (s *settler) settle(rows *store.Batch, issued store.Issued, known []evidenc
 		s.log.Error("A document that was rejected is accepted now. Look at its evidence with `fiscalhub work show`, and check it with the taxpayer.",
 			"document_id", issued.DocumentID, "encf", issued.ENCF)
 	}
-	change := pipeline.Change{Status: status, TrackID: outcome.TrackID, Messages: statusMessages(status, outcome.Verdict, known, before.Messages), Cause: why(outcome)}
+	change := pipeline.Change{Status: status, TrackID: outcome.TrackID, Messages: statusMessages(status, outcome.Verdict, before.Messages), Cause: cause(outcome)}
 	if issued.Summarized {
 		change.TrackID = ""
 	}
@@ -219,7 +220,7 @@ func deliverable(issued store.Issued) bool {
 
 // statusMessages returns what the integrator reads: for a conditional acceptance
 // first that it is one, then the authority's words, then our own notes.
-func statusMessages(status fiscal.Status, verdict *evidence.Item, known []evidence.Item, before []string) []string {
+func statusMessages(status fiscal.Status, verdict *evidence.Item, before []string) []string {
 	if status == fiscal.Delivered {
 		return before // those of the acceptance
 	}
@@ -232,38 +233,50 @@ func statusMessages(status fiscal.Status, verdict *evidence.Item, known []eviden
 			messages = append(messages, m.String())
 		}
 	}
-	said := map[string]bool{fiscal.ConditionalMessage: true}
-	for _, item := range known {
-		for _, m := range item.Messages {
-			said[m.String()] = true
+	for _, m := range before {
+		if !strings.HasPrefix(m, "[") { // earlier words of the authority
+			messages = append(messages, m)
 		}
 	}
-	return append(messages, slices.DeleteFunc(slices.Clone(before), func(m string) bool { return said[m] })...)
+	return messages
 }
 
-// why explains an outcome in the history.
-func why(o evidence.Outcome) cause.Cause {
-	var words []string
-	if o.Verdict != nil {
-		for _, m := range o.Verdict.Messages {
-			words = append(words, m.String())
-		}
-	}
+// cause explains an outcome in the history.
+func cause(o evidence.Outcome) string {
 	switch {
 	case o.Alarm != "":
-		return cause.New(o.Alarm.Kind(), cause.Words(words))
+		return o.Alarm + reasons(o.Verdict, " ")
 	case o.Verdict != nil && o.Verdict.Kind == evidence.Operator:
-		return cause.New(cause.OperatorDecided, o.Verdict.Note)
+		return "decided by an operator: " + o.Verdict.Note
 	case o.Verdict != nil:
-		return cause.New(cause.Verdict, cause.Words(words))
+		return "the authority's verdict" + reasons(o.Verdict, ": ")
 	case o.Status == fiscal.Submitted:
-		return cause.New(cause.Track)
+		return "the authority gave a track id"
 	case o.Status == fiscal.Processing:
-		return cause.New(cause.Processing)
+		return "the authority is processing the document"
 	case o.Status == fiscal.OutcomeUnknown:
-		return cause.New(cause.OutcomeUnknown)
+		return "the document may have reached the authority; the service asks"
 	}
 	return ""
+}
+
+// maxReasons is how many of the authority's messages the history repeats.
+const maxReasons = 3
+
+// reasons returns the first of the authority's messages in a verdict, in one line, for
+// the history.
+func reasons(verdict *evidence.Item, before string) string {
+	if verdict == nil || len(verdict.Messages) == 0 {
+		return ""
+	}
+	var words []string
+	for _, m := range verdict.Messages[:min(len(verdict.Messages), maxReasons)] {
+		words = append(words, m.String())
+	}
+	if more := len(verdict.Messages) - len(words); more > 0 {
+		words = append(words, "and "+strconv.Itoa(more)+" more")
+	}
+	return before + strings.Join(words, "; ")
 }
 
 // finishJob ends the job of a document whatever its status.

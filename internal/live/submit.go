@@ -5,9 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"strings"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -58,8 +58,8 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 	}
 	for _, a := range attempts {
 		if a.ClosedAt.IsZero() {
-			if a.Cause == "" { // the worker that opened it is gone, and with it the answer
-				a.Cause = cause.New(cause.WorkerEnded)
+			if a.Detail == "" { // the worker that opened it is gone, and with it the answer
+				a.Detail = "the worker ended before the answer"
 			}
 			if w.Invoice.ENCF == "" { // the database has lost that the number was shown, or it was not
 				if err := p.show(ctx, w, issued); err != nil {
@@ -71,9 +71,9 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 	}
 	if reason := alteredBytes(issued, attempts); reason != "" {
 		if p.limit.Allow("altered "+issued.DocumentID, p.now()) {
-			p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason.String())
+			p.log.Error("A signed document was altered. It is not sent. Compare it with a backup.", "document_id", issued.DocumentID, "encf", issued.ENCF, "reason", reason)
 		}
-		return pipeline.Step{}, &pipeline.LaterError{After: p.pace.Of(sendMax, time.Second), Reason: reason, Aside: true}
+		return pipeline.Step{}, &pipeline.LaterError{After: p.pace.Of(sendMax, time.Second), Reason: reason, Held: true}
 	}
 	if err := p.holdEnded(ctx, w, issued, attempts); err != nil {
 		return pipeline.Step{}, err
@@ -136,10 +136,10 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 		found.Attempt = attempt.Number // it has its answer, also for a worker that took it for one without
 		return p.step(w.Evidence, report{issued, closed(attempt, store.Conclusive, now), []finding{found}}), nil
 	case errors.Is(err, fiscal.ErrNotReceived), errors.Is(err, fiscal.ErrNotDelegated):
-		attempt.Cause = cause.Of(err)
+		attempt.Detail = err.Error()
 		return p.notReceived(w, closed(attempt, store.NotReceived, now), err), nil
 	}
-	attempt.Cause = cause.Of(err)
+	attempt.Detail = err.Error()
 	return p.inconclusive(issued, w, attempt, now), nil
 }
 
@@ -149,14 +149,14 @@ func (p *Plan) send(ctx context.Context, w pipeline.Work, issued store.Issued) (
 // caller holds a slot of the authority's host.
 func (p *Plan) checkSignedAt(issued store.Issued) error {
 	if !p.authority.ClockConfirmed() {
-		return &pipeline.LaterError{After: p.pace.Of(sendBase, 0), Reason: cause.New(cause.ClockSet)}
+		return &pipeline.LaterError{After: p.pace.Of(sendBase, 0), Reason: "the clock of this machine was set, and the authority has not confirmed it yet"}
 	}
 	ahead, _ := p.authority.Clock()
 	wait := issued.SignedAt.Add(clockError).Sub(p.now().Add(ahead))
 	if wait <= 0 {
 		return nil
 	}
-	return &pipeline.LaterError{After: wait, Reason: cause.New(cause.SignedInFuture, wait), Aside: true}
+	return &pipeline.LaterError{After: wait, Reason: "by the authority's clock the document is signed in the future: it is sent in " + wait.String(), Aside: true}
 }
 
 // inconclusive records an attempt that may have arrived.
@@ -176,13 +176,13 @@ func (p *Plan) issued(ctx context.Context, w pipeline.Work) (store.Issued, error
 // alteredBytes says how the bytes to be sent differ from those that were signed or
 // sent before: a number never stands for two contents. It returns "" when they do
 // not.
-func alteredBytes(issued store.Issued, attempts []store.Attempt) cause.Cause {
+func alteredBytes(issued store.Issued, attempts []store.Attempt) string {
 	if sent := sha256.Sum256(issued.Sent()); !bytes.Equal(sent[:], issued.SentDigest) {
-		return cause.New(cause.Altered)
+		return "the stored bytes are not those that were signed"
 	}
 	for _, a := range attempts {
 		if !a.Replaced && !bytes.Equal(a.Digest, issued.SentDigest) {
-			return cause.New(cause.SentOtherBytes)
+			return "other bytes were sent before"
 		}
 	}
 	return ""
@@ -190,6 +190,7 @@ func alteredBytes(issued store.Issued, attempts []store.Attempt) cause.Cause {
 
 func closed(a store.Attempt, class store.Class, at time.Time) *store.Attempt {
 	a.Class, a.ClosedAt = class, at
+	a.Detail = strings.ReplaceAll(strings.ToValidUTF8(a.Detail, "�"), "\x00", "")
 	return &a
 }
 
@@ -206,22 +207,22 @@ func conclusion(a fiscal.Answer, at time.Time) finding {
 
 // notReceived keeps the document where it is, to be sent again: nothing of it can
 // have arrived. It is suspended when the authority is out of reach.
-func (p *Plan) notReceived(w pipeline.Work, attempt *store.Attempt, failure error) pipeline.Step {
-	pause, outSince := p.sendPause(w.Job.Attempt, failure), p.outSince()
+func (p *Plan) notReceived(w pipeline.Work, attempt *store.Attempt, cause error) pipeline.Step {
+	pause, outSince := p.sendPause(w.Job.Attempt, cause), p.outSince()
 	return pipeline.Step{
 		Decide: func(rows *store.Batch, _ store.Invoice) (pipeline.Change, error) {
 			rows.CloseAttempt(*attempt)
-			return pipeline.Change{Next: stageSubmit, Again: true, After: pause, OutSince: outSince, Cause: attempt.Cause}, nil
+			return pipeline.Change{Next: stageSubmit, Again: true, After: pause, OutSince: outSince, Cause: attempt.Detail}, nil
 		},
 	}
 }
 
 // sendPause returns the wait before a document is sent again that did not arrive. A
 // wait that the authority asks for is not scaled.
-func (p *Plan) sendPause(attempt int64, failure error) time.Duration {
+func (p *Plan) sendPause(attempt int64, cause error) time.Duration {
 	pause := p.pace.Of(min(sendBase<<min(attempt, 12), sendMax), time.Second)
 	var asked interface{ Wait() time.Duration }
-	if errors.As(failure, &asked) {
+	if errors.As(cause, &asked) {
 		pause = max(pause, asked.Wait())
 	}
 	return pause

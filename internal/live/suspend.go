@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -41,8 +40,8 @@ func (p *Plan) outSince() time.Time {
 
 // tryLater returns the error of a stage that the authority did not answer. The job
 // waits for pause, or until the authority answers when this node does not reach it.
-func (p *Plan) tryLater(pause time.Duration, failure error) error {
-	return &pipeline.LaterError{After: pause, Reason: cause.Of(failure), OutSince: p.outSince()}
+func (p *Plan) tryLater(pause time.Duration, cause error) error {
+	return &pipeline.LaterError{After: pause, Reason: cause.Error(), OutSince: p.outSince()}
 }
 
 // failedPause is the longest wait after a look-up that got no answer.
@@ -50,8 +49,8 @@ const failedPause = 10 * time.Minute
 
 // askLater is tryLater for a look-up. It may have arrived, and the authority may answer
 // another call a moment later: the job waits for the shortest time between two look-ups.
-func (p *Plan) askLater(pause time.Duration, failure error) error {
-	return &pipeline.LaterError{After: min(pause, p.pace.Of(failedPause, lookUpPause)), Reason: cause.Of(failure), OutSince: p.outSince(), Rest: lookUpPause}
+func (p *Plan) askLater(pause time.Duration, cause error) error {
+	return &pipeline.LaterError{After: min(pause, p.pace.Of(failedPause, lookUpPause)), Reason: cause.Error(), OutSince: p.outSince(), Rest: lookUpPause}
 }
 
 // heldPause is how soon a document that is held is looked at again.
@@ -65,5 +64,5 @@ func (p *Plan) holdEnded(ctx context.Context, w pipeline.Work, issued store.Issu
 	if err != nil || reason == "" {
 		return err
 	}
-	return &pipeline.LaterError{After: p.pace.Of(heldPause, time.Second), Reason: reason, Uncounted: true, Aside: true}
+	return &pipeline.LaterError{After: p.pace.Of(heldPause, time.Second), Reason: reason, Uncounted: true, Held: true}
 }

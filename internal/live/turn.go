@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -172,7 +171,7 @@ func (p *Plan) takeTurn(ctx context.Context, w pipeline.Work, issued store.Issue
 // letFirst returns the error of a document that waits until the first of others with lower
 // numbers was sent. Suspended ones are moved to the front.
 func (p *Plan) letFirst(ctx context.Context, scope store.Scope, lower []store.ToSend, first store.ToSend, now time.Time) error {
-	later := &pipeline.LaterError{After: turnPause, Reason: cause.New(cause.LowerNumbersFirst), Uncounted: true}
+	later := &pipeline.LaterError{After: turnPause, Reason: "documents with lower numbers are sent first", Uncounted: true}
 	if !first.Suspended {
 		later.After = max(later.After, first.Wait(now))
 		return later

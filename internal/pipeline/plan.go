@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -47,7 +46,7 @@ type Signals struct {
 type Start struct {
 	Status   fiscal.Status
 	Messages []lang.Message
-	Cause    cause.Cause // for the history
+	Cause    string // for the history
 	Plan     string
 	Stage    string        // empty: there is nothing left to do
 	After    time.Duration // when the first stage is due
@@ -98,7 +97,7 @@ type Change struct {
 	Status   fiscal.Status // the same as before, or empty: no change
 	Messages []string
 	TrackID  string // empty: as before
-	Cause    cause.Cause
+	Cause    string
 	Next     string        // the next stage; empty: the job is done
 	After    time.Duration // when the next stage is due
 	Again    bool          // the same stage continues to count its attempts
@@ -118,7 +117,7 @@ func (c Change) Apply(rows *store.Batch, before store.Invoice, notifies bool, no
 		after.UpdatedAt = NextUpdate(before.UpdatedAt, now)
 		rows.ChangeStatus(before, after).AddHistoryEntry(store.HistoryEntry{
 			Scope: before.Scope, InvoiceID: before.ID, ID: store.NewID(), At: after.UpdatedAt,
-			Kind: "status_changed", Status: after.Status, Cause: c.Cause,
+			Kind: "status_changed", Status: after.Status, Detail: c.Cause,
 		})
 	}
 	if !notifies {
@@ -137,7 +136,7 @@ func NextUpdate(before, now time.Time) time.Time {
 // is missing, and when to try again.
 type LaterError struct {
 	After  time.Duration
-	Reason cause.Cause
+	Reason string
 	// OutSince, if set, is since when the tax authority has been out of reach. The job
 	// is then suspended until the authority answers, whatever After is, and for Rest at
 	// least.
@@ -149,11 +148,11 @@ type LaterError struct {
 	// the authority's answer: it waits where they do, whatever After is.
 	Behind bool
 	// Aside says that the document has a reason of its own to wait: others with higher
-	// numbers do not wait for it. A document that is held is tried again all the same, seldom.
+	// numbers do not wait for it.
 	Aside bool
+	// Held is Aside for a document that does not go on by itself: a person must decide. It
+	// is tried again all the same, seldom.
+	Held bool
 }
 
-func (e *LaterError) Error() string { return e.Reason.String() }
-
-// Cause returns the reason.
-func (e *LaterError) Cause() cause.Cause { return e.Reason }
+func (e *LaterError) Error() string { return e.Reason }

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
@@ -206,7 +205,7 @@ func (p *Pipeline) runStages(ctx context.Context, w Work) {
 		case failure == nil && next == "":
 			return
 		case failure == nil:
-			w.Job.Stage, w.Job.Attempt, w.Job.Cause = next, 1, ""
+			w.Job.Stage, w.Job.Attempt, w.Job.LastError = next, 1, ""
 			continue
 		case !errors.Is(failure, store.ErrLeaseLost):
 			p.giveBack(ctx, w.Job, failure)
@@ -240,14 +239,17 @@ func (p *Pipeline) giveBack(ctx context.Context, job store.Job, failure error) {
 		p.log.Warn("A stage failed. It is tried again.", "document_id", job.DocumentID, "stage", job.Stage,
 			"attempt", job.Attempt, "retry_in", delay.String(), "error", failure.Error())
 	}
-	reason := cause.Of(failure)
+	reason := strings.ReplaceAll(strings.ToValidUTF8(failure.Error(), "�"), "\x00", "") // as text can be stored
+	if later != nil && later.Held {
+		reason = store.HeldJob + reason
+	}
 	back := new(store.Batch)
 	switch {
 	case !outSince.IsZero():
 		back.SuspendJob(job, outSince, p.now().Add(rest), reason)
 	case later != nil && later.Behind:
 		back.QueueJob(job, reason)
-	case later == nil && !errors.Is(failure, store.ErrNumbersTaken), later != nil && later.Aside:
+	case later == nil && !errors.Is(failure, store.ErrNumbersTaken), later != nil && (later.Aside || later.Held):
 		back.SetAsideJob(job, p.now().Add(delay), reason)
 	default:
 		back.RetryJob(job, p.now().Add(delay), reason)

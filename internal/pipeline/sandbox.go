@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/ecf"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
@@ -45,13 +44,13 @@ func (s Sandbox) Start(inv *fiscal.Invoice, scenario Scenario) Start {
 		return Start{
 			Status:   fiscal.Accepted,
 			Messages: append(slices.Clone(inv.Warnings), syntheticNote()),
-			Cause:    cause.New(cause.Sandbox),
+			Cause:    "validated by the sandbox; a synthetic result",
 		}
 	}
 	return Start{
 		Status:   fiscal.Queued,
 		Messages: append(slices.Clone(inv.Warnings), scenarioNote(scenario)),
-		Cause:    cause.New(cause.SandboxScenario, scenario),
+		Cause:    "registered by the sandbox; scenario " + string(scenario),
 		Plan:     scenarioPrefix + string(scenario),
 		Stage:    string(scenarioPaths[scenario][0]),
 		After:    s.Pace.Scale(scenarioPause),
@@ -87,7 +86,7 @@ func (s Sandbox) Step(_ context.Context, w Work) (Step, error) {
 	step := Step{Change: Change{
 		Status:   path[at],
 		Messages: slices.Clone(w.Invoice.Messages),
-		Cause:    cause.New(cause.Scenario, name),
+		Cause:    "scenario " + name,
 	}}
 	if step.Status == fiscal.AcceptedConditional {
 		// A conditional verdict leads the messages, as with the authority's.

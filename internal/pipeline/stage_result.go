@@ -71,7 +71,7 @@ func (p *Pipeline) report(ctx context.Context, w Work, began time.Time, job stor
 		attrs = append(attrs, slog.String("trace_id", w.trace))
 	}
 	level := slog.LevelInfo
-	if later, ok := errors.AsType[*LaterError](failure); ok && later.Uncounted && job.Cause != "" {
+	if later, ok := errors.AsType[*LaterError](failure); ok && later.Uncounted && job.LastError != "" {
 		level = slog.LevelDebug // nothing was tried, and an earlier line says what the document waits for
 	}
 	p.log.LogAttrs(ctx, level, "A stage of a document has ended.", attrs...)
