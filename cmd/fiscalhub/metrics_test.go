@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/event"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/metric"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
@@ -88,7 +88,7 @@ func TestLabelValuesAreThoseOfTheCode(t *testing.T) {
 	texts := func(values any) []string { return strings.Fields(strings.Trim(fmt.Sprint(values), "[]")) }
 	for name, want := range map[string][]string{
 		metric.DifferentTotal: texts(store.DifferenceKinds()),
-		metric.ResponseTotal:  texts(buyer.Outcomes()),
+		metric.ResponseTotal:  texts(inbox.ResponseOutcomes()),
 		metric.PeerTotal:      texts([]dgii.PeerOutcome{dgii.PeerToken, dgii.PeerNoToken, dgii.PeerNotSigned}),
 		metric.OverdueTotal:   {event.NoVerdictFor15Minutes, event.OutcomeUnknownFor24Hours},
 		metric.ShedTotal:      texts([]capacity.Kind{capacity.Service, capacity.Strangers, capacity.Address, capacity.Credential, capacity.Taxpayer}),

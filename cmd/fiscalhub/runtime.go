@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fiscalhub/fiscalhub/internal/access"
-	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -31,8 +31,7 @@ import (
 // pipeline and the inbox; the other fields are nil there.
 type envRuntime struct {
 	pipeline     *pipeline.Pipeline
-	inbox        *live.Inbox
-	responses    *buyer.Responses
+	inbox        *inbox.Inbox
 	roots        *x509.CertPool // roots that other parties' signatures must chain to
 	certificates *access.Certificates
 	authority    *dgii.Client
@@ -89,14 +88,9 @@ func (c liveFlags) build(r *envRuntime, o runtimeOptions) (err error) {
 	if r.pipeline, err = pipeline.New(engine); err != nil {
 		return err
 	}
-	r.responses, err = buyer.New(buyer.Options{
-		Store: o.store, Env: o.env, Now: o.store.Now, Log: o.log, Publish: r.pipeline.Publish, OnResponse: responseMetrics(o.metrics),
-	})
-	if err != nil {
-		return err
-	}
-	r.inbox, err = live.NewInbox(live.InboxOptions{
-		Store: o.store, Env: o.env, Pipeline: r.pipeline, Now: o.store.Now, Log: o.log, Pace: pace, Roots: r.roots, Responses: r.responses,
+	r.inbox, err = inbox.New(inbox.Options{
+		Store: o.store, Env: o.env, Now: o.store.Now, Log: o.log, Settler: engine.Plan, Roots: r.roots,
+		Publish: r.pipeline.Publish, OnResponse: responseMetrics(o.metrics),
 	})
 	return err
 }
@@ -150,7 +144,7 @@ func (r *envRuntime) release(s *store.Store, witness *fence.Fence) func(ctx cont
 // applyWaiting applies messages of buyers that waited: for their document, or for their
 // signer to become known.
 func (r *envRuntime) applyWaiting(ctx context.Context) error {
-	_, err := r.responses.ApplyConfirmed(ctx)
+	_, err := r.inbox.ApplyConfirmed(ctx)
 	return errors.Join(err, r.inbox.ApplyParked(ctx))
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/metric"
 	"github.com/fiscalhub/fiscalhub/internal/monitor"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -103,10 +103,10 @@ func peerMetrics(to prometheus.Registerer) func(dgii.PeerOutcome) {
 }
 
 // responseMetrics returns a function that counts the commercial responses of buyers.
-func responseMetrics(to prometheus.Registerer) func(buyer.Outcome) {
+func responseMetrics(to prometheus.Registerer) func(inbox.ResponseOutcome) {
 	responses := metric.NewCounters(metric.ResponseTotal)
 	to.MustRegister(responses)
-	return func(outcome buyer.Outcome) { responses.WithLabelValues(string(outcome)).Inc() }
+	return func(outcome inbox.ResponseOutcome) { responses.WithLabelValues(string(outcome)).Inc() }
 }
 
 // circuitCollector shows which services of the authority the node does not call.

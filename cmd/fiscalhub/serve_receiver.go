@@ -32,7 +32,7 @@ func newReceiver(p receiverParts) (*receiver.Receiver, error) {
 	if p.env != fiscal.Sandbox {
 		r := p.runtime
 		o.Roots, o.Keys, o.Seeds, o.Taxpayers, o.Identities = r.roots, p.ring.Receivers, p.store, recipients{p.store, p.env}, r.certificates
-		o.Responses, o.Limit, o.LimitCaller = r.responses, p.api.Admit, p.api.AdmitCaller
+		o.Responses, o.Limit, o.LimitCaller = r.inbox, p.api.Admit, p.api.AdmitCaller
 		o.OnWrongToken, o.OnWrongSeed = p.api.RefuseToken, p.api.RefuseSeed
 	}
 	return receiver.New(o)

@@ -23,10 +23,9 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/api"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
-	"github.com/fiscalhub/fiscalhub/internal/buyer"
 	"github.com/fiscalhub/fiscalhub/internal/capacity"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
-	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -59,7 +58,7 @@ type envOptions struct {
 	plan        pipeline.Plan
 	masterKey   string
 	poster      notify.Poster // posts the test events of endpoints
-	inbox       api.Inbox     // nil: a live.Inbox
+	inbox       api.Inbox     // nil: an inbox.Inbox
 	roots       *x509.CertPool
 	requests    api.RequestLog // nil: requests are not logged
 }
@@ -177,13 +176,11 @@ func (e *env) apiOptions(log *slog.Logger, registry *prometheus.Registry) api.Op
 		Endpoints: e.endpoints(), Feed: e.feed, Sources: e.sources(), Inbox: e.opt.inbox, RequestLog: e.opt.requests,
 	}
 	if opt.Inbox == nil {
-		responses, err := buyer.New(buyer.Options{Store: e.store, Env: e.opt.environment, Now: e.opt.now, Log: log, Publish: e.pipeline.Publish})
-		e.must(err)
-		inbox, err := live.NewInbox(live.InboxOptions{
-			Store: e.store, Env: e.opt.environment, Pipeline: e.pipeline, Now: e.opt.now, Log: log, Roots: e.opt.roots, Responses: responses,
+		in, err := inbox.New(inbox.Options{
+			Store: e.store, Env: e.opt.environment, Now: e.opt.now, Log: log, Settler: e.opt.plan, Roots: e.opt.roots, Publish: e.pipeline.Publish,
 		})
 		e.must(err)
-		opt.Inbox = inbox
+		opt.Inbox = in
 	}
 	return opt
 }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
-	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/notify"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -30,17 +30,17 @@ import (
 // stubInbox records messages.
 type stubInbox struct {
 	mu       sync.Mutex
-	received []live.Inbound
+	received []inbox.Message
 	err      error
 }
 
 // Receive records the message.
-func (r *stubInbox) Receive(_ context.Context, in live.Inbound) (live.Received, error) {
+func (r *stubInbox) Receive(_ context.Context, in inbox.Message) (inbox.Received, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := slices.ContainsFunc(r.received, func(m live.Inbound) bool { return m.MessageID == in.MessageID })
+	known := slices.ContainsFunc(r.received, func(m inbox.Message) bool { return m.MessageID == in.MessageID })
 	r.received = append(r.received, in)
-	return live.Received{EventID: "evt_" + strings.Repeat("0", 32), Duplicate: known}, r.err
+	return inbox.Received{EventID: "evt_" + strings.Repeat("0", 32), Duplicate: known}, r.err
 }
 
 func inboundBody(encf, xml string) []byte {
@@ -172,7 +172,7 @@ func TestInboundRefusesInvalidMessages(t *testing.T) {
 			err  error
 			want string
 		}{
-			{&live.InvalidMessageError{Problem: fiscal.Problem{Field: "data.encf", Code: fiscal.CodeInvalidFormat, Message: lang.Literal("not so")}}, "422 validation_error"},
+			{&inbox.InvalidMessageError{Problem: fiscal.Problem{Field: "data.encf", Code: fiscal.CodeInvalidFormat, Message: lang.Literal("not so")}}, "422 validation_error"},
 			{fmt.Errorf("busy: %w", store.ErrUnavailable), "503 service_unavailable"},
 			{errors.New("a bug"), "500 internal_error"},
 		} {

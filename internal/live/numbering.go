@@ -154,7 +154,7 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 	}
 	if left := int(min(numbers.Left(), maxBatch)); len(*batch) > left {
 		// The others try again at once and find the next range.
-		answerAll((*batch)[left:], &pipeline.LaterError{Reason: "the number range is exhausted"})
+		answerAll((*batch)[left:], retryNumbering())
 		*batch = (*batch)[:left]
 	}
 	signed, err := p.signAll(*batch, numbers)

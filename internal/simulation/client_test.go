@@ -190,7 +190,7 @@ func (c *client) call(n *node, key string, body []byte, repeats bool) oracle.Cre
 	done, err := n.create(w.tp.scope, key, body)
 	var conflict *pipeline.ConflictError
 	var notReady *pipeline.NotReadyError
-	var later *pipeline.LaterError // the certificate has ended since its row was read
+	var later *pipeline.WaitError // the certificate has ended since its row was read
 	w.mu.Lock()
 	dead := n.dead
 	w.mu.Unlock()

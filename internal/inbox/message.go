@@ -1,12 +1,10 @@
-package live
+package inbox
 
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -17,12 +15,11 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/store"
-	"github.com/fiscalhub/fiscalhub/internal/wake"
 )
 
-// Inbound is a buyer's signed message that a source passes on. The source has
+// Message is a buyer's signed message that a source passes on. The source has
 // authenticated itself; the message is proven by its own signature.
-type Inbound struct {
+type Message struct {
 	Source    store.Source
 	MessageID string
 	Kind      string
@@ -47,63 +44,16 @@ func invalidXML(reason lang.Message) *InvalidMessageError {
 	return &InvalidMessageError{fiscal.Problem{Field: "data.xml_base64", Code: fiscal.CodeInvalidFormat, Message: reason}}
 }
 
-// Responses takes in commercial responses of buyers.
-type Responses interface {
-	// Apply takes in a verified response to a document. It fails with reply.ErrMismatch
-	// or reply.ErrTooMany.
-	Apply(ctx context.Context, tx *store.Tx, issued store.Issued, r reply.Response) (after store.Invoice, notified bool, err error)
-}
-
-// InboxOptions configure an Inbox.
-type InboxOptions struct {
-	Store    *store.Store
-	Env      fiscal.Environment
-	Pipeline *pipeline.Pipeline
-	Now      func() time.Time
-	Log      *slog.Logger
-	Pace     wake.Pace
-	// Roots are the certificates that a buyer's signature must chain to. Without
-	// them no message is believed.
-	Roots     *x509.CertPool
-	Responses Responses
-}
-
-// Inbox takes in what sources pass on from buyers: acknowledgements of receipt and
-// commercial responses.
-type Inbox struct {
-	settler
-	env       fiscal.Environment
-	pipeline  *pipeline.Pipeline
-	roots     *x509.CertPool
-	responses Responses
-}
-
-// NewInbox returns an inbox. It fails when an option that it needs is missing.
-func NewInbox(o InboxOptions) (*Inbox, error) {
-	if o.Store == nil || o.Pipeline == nil || o.Env == "" || o.Now == nil || o.Log == nil || o.Responses == nil {
-		return nil, errors.New("live: InboxOptions are incomplete")
-	}
-	return &Inbox{
-		settler: settler{store: o.Store, now: o.Now, log: o.Log, pace: o.Pace, directory: newDirectory()},
-		env:     o.Env, pipeline: o.Pipeline, roots: o.Roots, responses: o.Responses,
-	}, nil
-}
-
 // maxMessages is how many messages of sources are kept about one number that is not
 // known yet, and how many receipts and refusals about one document.
 const maxMessages = 8
-
-// update changes an invoice. It tries again for as long as others change it meanwhile.
-func (b *Inbox) update(ctx context.Context, write func(context.Context, *store.Tx) (store.Invoice, bool, error)) error {
-	return store.RetryInvoiceChanged(ctx, func() error { return b.pipeline.Update(ctx, write) })
-}
 
 // Receive takes in a message of a source, once: the effect is committed together
 // with the message's id. A message about a document that we do not know is kept for
 // a while and answered like any other. Receive returns *InvalidMessageError when the
 // message can have no effect.
-func (b *Inbox) Receive(ctx context.Context, in Inbound) (Received, error) {
-	received := Received{EventID: inboundID(in)}
+func (b *Inbox) Receive(ctx context.Context, in Message) (Received, error) {
+	received := Received{EventID: messageID(in)}
 	known, err := b.store.HasReceived(ctx, in.Source.Scope, in.Source.ID, in.MessageID)
 	if err != nil || known {
 		received.Duplicate = known
@@ -118,7 +68,7 @@ func (b *Inbox) Receive(ctx context.Context, in Inbound) (Received, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return Received{}, err
 	}
-	err = b.update(ctx, func(ctx context.Context, tx *store.Tx) (after store.Invoice, notified bool, err error) {
+	err = b.update(ctx, func(tx *store.Tx) (after store.Invoice, notified bool, err error) {
 		entry := store.Inbound{
 			Scope: in.Source.Scope, SourceID: in.Source.ID, MessageID: in.MessageID, At: b.now(), Kind: in.Kind, Outcome: "parked",
 		}
@@ -151,7 +101,7 @@ func (b *Inbox) Receive(ctx context.Context, in Inbound) (Received, error) {
 
 // park keeps a message about a document that we do not know. It fails with
 // reply.ErrTooMany when enough of them are kept about the number.
-func (b *Inbox) park(ctx context.Context, tx *store.Tx, in Inbound, message verifiedMessage) error {
+func (b *Inbox) park(ctx context.Context, tx *store.Tx, in Message, message verifiedMessage) error {
 	now := b.now()
 	parked, err := tx.Parked(ctx, in.Source.Scope, in.ENCF, now)
 	if err == nil && len(parked) >= maxMessages {
@@ -167,8 +117,8 @@ func (b *Inbox) park(ctx context.Context, tx *store.Tx, in Inbound, message veri
 	})
 }
 
-// inboundID returns the same id for the same message.
-func inboundID(in Inbound) string {
+// messageID returns the same id for the same message.
+func messageID(in Message) string {
 	digest := sha256.Sum256([]byte(in.Source.ID + " " + in.MessageID))
 	return "evt_" + hex.EncodeToString(digest[:16])
 }
@@ -183,7 +133,7 @@ type verifiedMessage struct {
 // verify checks that the source may send a message of its kind, verifies the signature
 // of the message and reads it. The signer must be trusted at the moment when the message
 // came.
-func (b *Inbox) verify(in Inbound, came time.Time) (verifiedMessage, error) {
+func (b *Inbox) verify(in Message, came time.Time) (verifiedMessage, error) {
 	if !slices.Contains(in.Source.Kinds, in.Kind) {
 		return verifiedMessage{}, &InvalidMessageError{fiscal.Problem{Field: "type", Code: fiscal.CodeInvalidEnum, Message: lang.Messagef(
 			"must be %s for this source", "debe ser %s para esta fuente", lang.OneOf(in.Source.Kinds))}}
@@ -196,7 +146,7 @@ func (b *Inbox) verify(in Inbound, came time.Time) (verifiedMessage, error) {
 		r, err = reply.ReadResponse(in.XML, b.roots, came)
 		m.issuer, m.xml, encf = r.IssuerRNC, r.XML, r.ENCF
 		m.apply = func(ctx context.Context, tx *store.Tx, issued store.Issued) (store.Invoice, bool, error) {
-			return b.responses.Apply(ctx, tx, issued, r)
+			return b.respond(ctx, tx, issued, r)
 		}
 	} else {
 		var r fiscal.Acknowledgement
@@ -219,7 +169,7 @@ func (b *Inbox) verify(in Inbound, came time.Time) (verifiedMessage, error) {
 // receipt takes in a buyer's acknowledgement that did not come as the answer to a
 // delivery.
 func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, r fiscal.Acknowledgement) (store.Invoice, bool, error) {
-	if r.BuyerRNC != issued.BuyerRNC || !deliverable(issued) {
+	if r.BuyerRNC != issued.BuyerRNC || !hasBuyer(issued) {
 		return store.Invoice{}, false, reply.ErrMismatch
 	}
 	// "Duplicate" after an attempt of ours means that the attempt arrived and its
@@ -230,13 +180,13 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return store.Invoice{}, false, err
 		}
-		repeated = err == nil && job.Stage == stageDeliver && job.Attempt > 0 && job.LastError != ""
+		repeated = err == nil && store.QueueOf(job.Stage) == store.QueueDeliver && job.Attempt > 0 && job.LastError != ""
 	}
 	item := evidence.Item{Kind: evidence.Receipt, Signer: r.Signer, At: b.now()}
 	if !r.Received && !repeated {
-		item.Kind, item.Note = evidence.DeliveryFailed, refusal(r.Reason)
+		item.Kind, item.Note = evidence.DeliveryFailed, reply.Refusal(r.Reason)
 	}
-	before, known, err := readDocument(ctx, tx, issued)
+	before, known, err := pipeline.ReadDocument(ctx, tx, issued)
 	if err != nil {
 		return before, false, err
 	}
@@ -247,21 +197,14 @@ func (b *Inbox) receipt(ctx context.Context, tx *store.Tx, issued store.Issued, 
 	case len(known) >= maxMessages:
 		return before, false, reply.ErrTooMany
 	}
-	learnt := report{issued: issued, findings: []finding{{item, r.XML}}}
-	return b.commitLate(ctx, tx, learnt, func(before store.Invoice, c *pipeline.Change) error {
-		switch before.Status {
-		case fiscal.Accepted, fiscal.AcceptedConditional:
-		case fiscal.Delivered:
-			c.Next = ""
-			return nil // it is known already
-		default:
-			return reply.ErrMismatch
-		}
-		if item.Kind == evidence.DeliveryFailed {
-			c.Notices = append(c.Notices, pipeline.Notice{Kind: event.DeliveryFailed, Reason: item.Note})
-		}
-		return nil
-	})
+	t, err := pipeline.TakeOver(ctx, tx, issued, b.now(), pipeline.Finding{Item: item, Raw: r.XML})
+	if err != nil {
+		return before, false, err
+	}
+	if s := t.Invoice.Status; s != fiscal.Accepted && s != fiscal.AcceptedConditional && s != fiscal.Delivered {
+		return before, false, reply.ErrMismatch
+	}
+	return t.Commit(ctx, tx, b.settler.Settle(t.Document))
 }
 
 // parkedPage is how many parked messages are read at a time.
@@ -289,7 +232,7 @@ func (b *Inbox) applyParked(ctx context.Context, p store.Parked) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	message, err := b.verify(Inbound{Source: source, MessageID: p.MessageID, Kind: p.Kind, ENCF: p.ENCF, XML: p.Body}, p.At)
+	message, err := b.verify(Message{Source: source, MessageID: p.MessageID, Kind: p.Kind, ENCF: p.ENCF, XML: p.Body}, p.At)
 	var issued store.Issued
 	if err == nil {
 		issued, err = b.store.IssuedUnder(ctx, b.env, message.issuer, p.ENCF)
@@ -299,7 +242,7 @@ func (b *Inbox) applyParked(ctx context.Context, p store.Parked) error {
 		return err
 	}
 	fits := err == nil && issued.Scope == p.Scope
-	err = b.update(ctx, func(ctx context.Context, tx *store.Tx) (after store.Invoice, notified bool, err error) {
+	err = b.update(ctx, func(tx *store.Tx) (after store.Invoice, notified bool, err error) {
 		taken, err := tx.Unpark(ctx, p.Scope, p.ID)
 		if err != nil || !taken || !fits {
 			return after, false, err

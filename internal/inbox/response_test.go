@@ -1,4 +1,4 @@
-package buyer
+package inbox
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 )
 
 // after returns the document after a statement, as take commits it.
-func (d document) after(s statement, known bool) (document, Outcome) {
+func (d document) after(s statement, known bool) (document, ResponseOutcome) {
 	outcome := d.outcome(s, known)
 	switch outcome {
 	case Stands, Contradicts:
@@ -31,7 +31,7 @@ func TestOutcomes(t *testing.T) {
 	type response struct {
 		statement
 		known bool
-		want  Outcome
+		want  ResponseOutcome
 	}
 	for name, sequence := range map[string][]response{
 		"the first known one stands":        {{yes, true, Stands}, {yes, true, Repeated}, {no, true, Contradicts}, {no, true, Repeated}, {yes, true, Repeated}},
@@ -44,7 +44,7 @@ func TestOutcomes(t *testing.T) {
 	} {
 		var d document
 		for i, r := range sequence {
-			var got Outcome
+			var got ResponseOutcome
 			if d, got = d.after(r.statement, r.known); got != r.want {
 				t.Errorf("%s: response %d %s, want %s", name, i+1, got, r.want)
 			}
@@ -61,7 +61,7 @@ func TestUnknownSignersNeverMatterToKnownOnes(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "responses") {
 			s := statement{accepted: rapid.Bool().Draw(t, "accepted"), signer: rapid.StringMatching(`[a-z][0-9]`).Draw(t, "signer")}
 			known := s.signer < "n" // half of the signers
-			var got, want Outcome
+			var got, want ResponseOutcome
 			all, got = all.after(s, known)
 			if known {
 				if alone, want = alone.after(s, known); got != want {
@@ -80,7 +80,7 @@ func TestUnknownSignersNeverMatterToKnownOnes(t *testing.T) {
 
 func TestARefusalIsTheFirstOnceForEachDocument(t *testing.T) {
 	t.Parallel()
-	b := &Responses{full: map[string]bool{}}
+	b := &Inbox{full: map[string]bool{}}
 	for _, c := range []struct {
 		document string
 		first    bool

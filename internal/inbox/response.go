@@ -1,4 +1,4 @@
-package buyer
+package inbox
 
 import (
 	"context"
@@ -14,20 +14,22 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 )
 
-// An Outcome is what became of a response.
-type Outcome string
+// A ResponseOutcome is what became of a response.
+type ResponseOutcome string
 
 // The outcomes of a response.
 const (
-	Stands      Outcome = "stands"      // it is the first response of a known signer
-	Contradicts Outcome = "contradicts" // a known signer says the opposite of the response that stands
-	Unconfirmed Outcome = "unconfirmed" // its signer is not known to act for the buyer; it is kept apart
-	Repeated    Outcome = "repeated"    // it says what was said before; it has no effect
-	TooMany     Outcome = "too_many"    // the document has enough responses; it is refused
+	Stands      ResponseOutcome = "stands"      // it is the first response of a known signer
+	Contradicts ResponseOutcome = "contradicts" // a known signer says the opposite of the response that stands
+	Unconfirmed ResponseOutcome = "unconfirmed" // its signer is not known to act for the buyer; it is kept apart
+	Repeated    ResponseOutcome = "repeated"    // it says what was said before; it has no effect
+	TooMany     ResponseOutcome = "too_many"    // the document has enough responses; it is refused
 )
 
-// Outcomes returns all outcomes.
-func Outcomes() []Outcome { return []Outcome{Stands, Contradicts, Unconfirmed, Repeated, TooMany} }
+// ResponseOutcomes returns all outcomes.
+func ResponseOutcomes() []ResponseOutcome {
+	return []ResponseOutcome{Stands, Contradicts, Unconfirmed, Repeated, TooMany}
+}
 
 // maxConfirmed is how many responses of known signers a document has at most.
 const maxConfirmed = 8
@@ -80,7 +82,7 @@ type document struct {
 
 // read reads the responses to a document. Programs of earlier versions did not ask who
 // signs for a buyer: a response that they stored counts only when its signer is known.
-func (b *Responses) read(ctx context.Context, tx *store.Tx, issued store.Issued) (document, error) {
+func (b *Inbox) read(ctx context.Context, tx *store.Tx, issued store.Issued) (document, error) {
 	d := document{issued: issued}
 	var err error
 	if d.invoice, err = tx.InvoiceOfDocument(ctx, issued.Scope, issued.DocumentID); err != nil {
@@ -122,11 +124,11 @@ func signsFor(ctx context.Context, tx *store.Tx, issued store.Issued, signer str
 	return tx.IsBuyerSigner(ctx, issued.Scope, issued.BuyerRNC, signer)
 }
 
-// Apply takes in a verified response to a document as part of a transaction. It returns
+// respond takes in a verified response to a document as part of a transaction. It returns
 // the invoice after it, and whether it added events. It fails with reply.ErrMismatch when
 // the response does not agree with the document, and with reply.ErrTooMany when the
 // document has enough responses.
-func (b *Responses) Apply(ctx context.Context, tx *store.Tx, issued store.Issued, r reply.Response) (store.Invoice, bool, error) {
+func (b *Inbox) respond(ctx context.Context, tx *store.Tx, issued store.Issued, r reply.Response) (store.Invoice, bool, error) {
 	d, err := b.read(ctx, tx, issued)
 	if err != nil {
 		return d.invoice, false, err
@@ -142,16 +144,14 @@ func (b *Responses) Apply(ctx context.Context, tx *store.Tx, issued store.Issued
 func (d document) matches(r reply.Response) error {
 	total, err := fiscal.ParseDecimal(d.invoice.DocumentTotal)
 	if err != nil {
-		return fmt.Errorf("buyer: total of %s: %w", d.invoice.ID, err)
+		return fmt.Errorf("inbox: total of %s: %w", d.invoice.ID, err)
 	}
 	switch d.invoice.Status {
 	case fiscal.Accepted, fiscal.AcceptedConditional, fiscal.Delivered:
 	default:
 		return reply.ErrMismatch
 	}
-	encf, err := fiscal.ParseENCF(d.issued.ENCF)
-	if err != nil || encf.Type() != fiscal.FiscalCredit || d.issued.BuyerRNC == "" || d.issued.BuyerRNC != r.BuyerRNC ||
-		d.invoice.IssueDate != r.IssueDate.String() || !total.Equal(r.Total) {
+	if !hasBuyer(d.issued) || d.issued.BuyerRNC != r.BuyerRNC || d.invoice.IssueDate != r.IssueDate.String() || !total.Equal(r.Total) {
 		return reply.ErrMismatch
 	}
 	return nil
@@ -160,7 +160,7 @@ func (d document) matches(r reply.Response) error {
 // outcome decides what becomes of a statement. The first response of a known signer
 // stands. Responses of unknown signers have a limit of their own, so that they never stand
 // in the way of a known one.
-func (d document) outcome(s statement, known bool) Outcome {
+func (d document) outcome(s statement, known bool) ResponseOutcome {
 	said := func(i evidence.Item) bool { return i.Signer == s.signer && i.Verdict == s.verdict() }
 	switch {
 	case known && len(d.confirmed) == 0:
@@ -181,7 +181,7 @@ func (d document) outcome(s statement, known bool) Outcome {
 
 // take commits a statement about a document. The status does not depend on it, so no job
 // is touched.
-func (b *Responses) take(ctx context.Context, tx *store.Tx, d document, s statement) (store.Invoice, bool, error) {
+func (b *Inbox) take(ctx context.Context, tx *store.Tx, d document, s statement) (store.Invoice, bool, error) {
 	known, err := signsFor(ctx, tx, d.issued, s.signer)
 	if err != nil {
 		return d.invoice, false, err
@@ -209,7 +209,7 @@ func (b *Responses) take(ctx context.Context, tx *store.Tx, d document, s statem
 
 // keep keeps a statement of an unknown signer apart. The status of the invoice does not
 // change.
-func (b *Responses) keep(ctx context.Context, tx *store.Tx, d document, s statement) (store.Invoice, bool, error) {
+func (b *Inbox) keep(ctx context.Context, tx *store.Tx, d document, s statement) (store.Invoice, bool, error) {
 	now, number := b.now(), int64(1)
 	for slices.ContainsFunc(d.unconfirmed, func(u store.UnconfirmedResponse) bool { return u.Number == number }) {
 		number++
@@ -227,10 +227,10 @@ func (b *Responses) keep(ctx context.Context, tx *store.Tx, d document, s statem
 }
 
 // record adds a statement of a known signer to the evidence, and an event for integrators.
-func (b *Responses) record(ctx context.Context, tx *store.Tx, d document, s statement, outcome Outcome) (store.Invoice, bool, error) {
+func (b *Inbox) record(ctx context.Context, tx *store.Tx, d document, s statement, outcome ResponseOutcome) (store.Invoice, bool, error) {
 	now := b.now()
 	item := evidence.Item{Kind: evidence.Commercial, Verdict: s.verdict(), Note: s.reason, Signer: s.signer, Confirmed: true, At: now}
-	body, digest, err := item.Encode()
+	row, err := pipeline.Finding{Item: item, Raw: s.xml}.Row(d.issued.Scope, d.issued.DocumentID)
 	if err != nil {
 		return d.invoice, false, err
 	}
@@ -243,10 +243,7 @@ func (b *Responses) record(ctx context.Context, tx *store.Tx, d document, s stat
 	after := d.invoice
 	after.Messages = append(slices.Clone(d.invoice.Messages), message)
 	after.UpdatedAt = pipeline.NextUpdate(d.invoice.UpdatedAt, now)
-	rows := new(store.Batch).AddEvidence(store.Evidence{
-		Scope: d.issued.Scope, DocumentID: d.issued.DocumentID, ID: store.NewID(), At: now, Kind: string(item.Kind),
-		Verdict: item.Verdict, Body: string(body), Digest: digest, Raw: s.xml,
-	}).UpdateInvoice(d.invoice, after).AddHistoryEntry(store.HistoryEntry{
+	rows := new(store.Batch).AddEvidence(row).UpdateInvoice(d.invoice, after).AddHistoryEntry(store.HistoryEntry{
 		Scope: d.issued.Scope, InvoiceID: d.invoice.ID, ID: store.NewID(), At: after.UpdatedAt,
 		Kind: "commercial_response", Status: after.Status, Cause: cause.New(kind, message, s.signer),
 	})
@@ -259,7 +256,7 @@ const maxFull = 10_000
 
 // firstRefusal reports whether a refusal is the first one of a document in this process,
 // as far as it is remembered.
-func (b *Responses) firstRefusal(documentID string) bool {
+func (b *Inbox) firstRefusal(documentID string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.full[documentID] {

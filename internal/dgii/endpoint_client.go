@@ -9,44 +9,44 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 )
 
-// A receiverClient calls one address of a buyer's receiver.
-type receiverClient struct {
+// An endpointClient calls one address of a buyer's receiver.
+type endpointClient struct {
 	client    *Client
 	base      string
 	key       string // of the receiver in the pool
 	transport *http.Transport
 }
 
-// newReceiverClient checks an address of the directory. It fails when the address
+// newEndpointClient checks an address of the directory. It fails when the address
 // must not be called: it has to be public, unless it is the allowed origin.
 //
 // Addresses of one origin share a circuit breaker and slots. Only at the allowed
 // origin every address has its own, because all receivers of a simulator are
 // there.
-func (c *Client) newReceiverClient(base string) (receiverClient, error) {
+func (c *Client) newEndpointClient(base string) (endpointClient, error) {
 	if origin, err := originOf(base); err == nil && origin == c.allowedOrigin {
 		base = strings.TrimRight(base, "/")
-		return receiverClient{c, base, base, c.authorityTransport}, nil
+		return endpointClient{c, base, base, c.authorityTransport}, nil
 	}
 	u, err := c.guard.URL(base)
 	if err != nil {
-		return receiverClient{}, err
+		return endpointClient{}, err
 	}
-	return receiverClient{c, strings.TrimRight(u.String(), "/"), "https://" + u.Host + ":443", c.receiverTransport}, nil
+	return endpointClient{c, strings.TrimRight(u.String(), "/"), "https://" + u.Host + ":443", c.endpointTransport}, nil
 }
 
 // check returns how long the receiver must not be called, or nil.
-func (r receiverClient) check() *RetryAfterError {
-	to, leave := r.client.receivers.join(r.key)
+func (r endpointClient) check() *RetryAfterError {
+	to, leave := r.client.endpoints.join(r.key)
 	defer leave()
 	return to.breaker.check()
 }
 
 // send sends one request. The URL of the request is relative to the base. The time
 // of the exchange starts when it has a slot.
-func (r receiverClient) send(ctx context.Context, req request) (*response, error) {
+func (r endpointClient) send(ctx context.Context, req request) (*response, error) {
 	c := r.client
-	to, leave := c.receivers.join(r.key)
+	to, leave := c.endpoints.join(r.key)
 	defer leave()
 	free, err := to.acquire(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r receiverClient) send(ctx context.Context, req request) (*response, error
 	}
 	result := ignored
 	defer func() { to.breaker.record(result, probe) }()
-	req.service, req.transport, req.url, req.timeout = receiverService, r.transport, r.base+req.url, c.timeouts.Delivery
+	req.service, req.transport, req.url, req.timeout = endpointService, r.transport, r.base+req.url, c.timeouts.Delivery
 	res, err := c.exchange(ctx, req)
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, netguard.ErrAddress) {

@@ -29,7 +29,7 @@ func TestHangingReceiversDelayNoOthers(t *testing.T) {
 	receipt := signed(t, peer, receiptXML(ship.RNC, buyer, ship.ENCF, "0", ""))
 	const hanging = 20
 	var arrived sync.WaitGroup
-	arrived.Add(hanging * receiverSlots)
+	arrived.Add(hanging * endpointSlots)
 	end := make(chan struct{})
 	s := newEnv(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -45,22 +45,22 @@ func TestHangingReceiversDelayNoOthers(t *testing.T) {
 	c := s.client(t, func(o *Options) { o.Roots = ca.Pool() })
 	id := signer(t)
 	var wg sync.WaitGroup
-	for n := range hanging * receiverSlots {
+	for n := range hanging * endpointSlots {
 		wg.Go(func() {
-			to := fiscal.Receiver{RNC: buyer, Reception: fmt.Sprintf("%s/hangs/%d", s.URL, n/receiverSlots)}
+			to := fiscal.BuyerEndpoint{RNC: buyer, Reception: fmt.Sprintf("%s/hangs/%d", s.URL, n/endpointSlots)}
 			_, err := c.Deliver(testContext(t), id, to, ship)
 			wantError(t, err, fiscal.ErrUnavailable)
 		})
 	}
 	arrived.Wait()
-	if _, err := c.Deliver(testContext(t), id, fiscal.Receiver{RNC: buyer, Reception: s.URL + "/works/"}, ship); err != nil {
+	if _, err := c.Deliver(testContext(t), id, fiscal.BuyerEndpoint{RNC: buyer, Reception: s.URL + "/works/"}, ship); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.Submit(testContext(t), id, ship); err != nil {
 		t.Error(err)
 	}
 	// Both slots of a hanging receiver are taken: the caller does not wait long.
-	_, err = c.Deliver(testContext(t), id, fiscal.Receiver{RNC: buyer, Reception: s.URL + "/hangs/0"}, ship)
+	_, err = c.Deliver(testContext(t), id, fiscal.BuyerEndpoint{RNC: buyer, Reception: s.URL + "/hangs/0"}, ship)
 	wantError(t, err, fiscal.ErrUnavailable)
 	if _, ok := errors.AsType[*RetryAfterError](err); !ok {
 		t.Error(err)
@@ -87,7 +87,7 @@ func TestReceiverHasItsOwnCircuit(t *testing.T) {
 	id := signer(t)
 	deliver := func(name string) (waits bool) {
 		t.Helper()
-		_, err := c.Deliver(testContext(t), id, fiscal.Receiver{RNC: buyer, Reception: s.URL + "/" + name}, shipment())
+		_, err := c.Deliver(testContext(t), id, fiscal.BuyerEndpoint{RNC: buyer, Reception: s.URL + "/" + name}, shipment())
 		wantError(t, err, fiscal.ErrUnavailable)
 		_, waits = errors.AsType[*RetryAfterError](err)
 		return waits
@@ -118,7 +118,7 @@ func TestReceiverHasItsOwnCircuit(t *testing.T) {
 func TestReceiverPoolForgetsTheReceiverCalledLongestAgo(t *testing.T) {
 	t.Parallel()
 	made := 0
-	p := newReceiverPool(3, func(key string) *receiver { made++; return &receiver{key: key} })
+	p := newEndpointPool(3, func(key string) *endpoint { made++; return &endpoint{key: key} })
 	first, leaveFirst := p.join("first")
 	for n := range 10 {
 		_, leave := p.join(fmt.Sprint(n))
@@ -152,7 +152,7 @@ func TestBlockedPrefixesAreNotCalled(t *testing.T) {
 		o.BlockedPrefixes = []netip.Prefix{netip.MustParsePrefix("198.41.0.0/24")}
 		o.Timeouts.Connect = time.Second
 	})
-	_, err := c.receiverTransport.DialContext(testContext(t), "tcp", "198.41.0.4:443")
+	_, err := c.endpointTransport.DialContext(testContext(t), "tcp", "198.41.0.4:443")
 	if !errors.Is(err, netguard.ErrAddress) {
 		t.Errorf("%v", err)
 	}
