@@ -170,8 +170,8 @@ func TestCausesOfFailedJobsAreTranslated(t *testing.T) {
 	e := newEnv(t)
 	x := &request{console: e.Console, language: e.languageOf("es")}
 	for why, want := range map[cause.Cause]string{
-		cause.New(cause.RangeExhausted):  "La secuencia de e-NCF se agotó.",
-		cause.New(cause.ClockNode, "7s"): "El reloj de este servidor adelanta 7s al de la base de datos: corrija la hora de este servidor.",
+		cause.New(cause.RangeExhausted):                                     "La secuencia de e-NCF se agotó.",
+		cause.New(cause.ClockNode, "7s"):                                    "El reloj de este servidor adelanta 7s al de la base de datos: corrija la hora de este servidor.",
 		cause.New(cause.CallUnavailable, "reception", "connection refused"): "La DGII no responde (reception): connection refused.",
 		"a sentence of an earlier release":                                  "a sentence of an earlier release",
 	} {

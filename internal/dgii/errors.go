@@ -70,7 +70,7 @@ func (e *callError) Cause() cause.Cause {
 		details = append(details, e.cause.Error())
 	}
 	detail := strings.Join(details, ": ")
-	if e.service == receiverService {
+	if e.service == endpointService {
 		return cause.New(cause.CallReceiver, detail)
 	}
 	kind := cause.CallUnavailable

@@ -94,8 +94,8 @@ func TestLostAnswerOfARejectionEndsRejected(t *testing.T) {
 		}
 		history, err := w.options.Store.History(t.Context(), w.scope, inv.ID)
 		w.must(err)
-		if last := history[len(history)-1]; last.Detail != "the authority's verdict: [176] no" {
-			t.Errorf("the history does not give the reason: %q", last.Detail)
+		if last := history[len(history)-1]; last.Cause.String() != "the authority's verdict: [176] no" {
+			t.Errorf("the history does not give the reason: %q", last.Cause.String())
 		}
 		w.clean()
 	})

@@ -305,7 +305,7 @@ func (w *env) want(inv store.Invoice, story string) {
 		if waiting, err := w.store().WaitingDocuments(w.t.Context(), w.scope); err == nil {
 			for _, one := range waiting {
 				if one.Job != nil {
-					job += one.ExternalID + " " + one.Job.Stage + ": " + one.Job.LastError + "\n"
+					job += one.ExternalID + " " + one.Job.Stage + ": " + one.Job.Cause.String() + "\n"
 				}
 			}
 		}

@@ -163,12 +163,12 @@ func TestADocumentWhoseRangeHasEndedIsHeld(t *testing.T) {
 		for _, inv := range made {
 			w.want(inv, "queued")
 			job := w.job(inv)
-			if job.Stage != stageSubmit || !job.Held() || job.Suspended || job.RunAt.Sub(w.now()) < 30*time.Minute {
+			if job.Stage != stageSubmit || !job.Cause.Held() || job.Suspended || job.RunAt.Sub(w.now()) < 30*time.Minute {
 				t.Errorf("the job: %+v", job)
 			}
 			for _, want := range []string{"2026-12-31", "fiscalhub work reissue", "fiscalhub work resend"} {
-				if !strings.Contains(job.LastError, want) {
-					t.Errorf("%q lacks %q", job.LastError, want)
+				if !strings.Contains(job.Cause.String(), want) {
+					t.Errorf("%q lacks %q", job.Cause.String(), want)
 				}
 			}
 		}
@@ -218,7 +218,7 @@ func TestAHeldDocumentTakesANewNumber(t *testing.T) {
 		if after.ENCF != "" || after.Status != fiscal.Queued || !cmp.Equal(after, w.read(inv)) || after.ID != before.ID || after.Revision != before.Revision {
 			t.Errorf("after: %+v", after)
 		}
-		if job := w.job(inv); job.Stage != stageIssue || job.LastError != "" {
+		if job := w.job(inv); job.Stage != stageIssue || job.Cause != "" {
 			t.Errorf("the job: %+v", job)
 		}
 		if _, err := w.PDF(t.Context(), after); !errors.Is(err, pipeline.ErrNoArtifact) {
@@ -277,7 +277,7 @@ func (w yearEnv) replaced(inv store.Invoice, old string) {
 	}
 	entries, err := w.store().History(ctx, w.scope, inv.ID)
 	w.must(err)
-	if e := entries[1]; e.Kind != "reissued" || e.Detail != "number replaced: E310000000001: the year is over" {
+	if e := entries[1]; e.Kind != "reissued" || e.Cause.String() != "number replaced: E310000000001: the year is over" {
 		w.t.Errorf("history: %+v", e)
 	}
 	if _, err := w.store().IssuedUnder(ctx, w.scope.Environment, issuerRNC, "E310000000001"); !errors.Is(err, store.ErrNotFound) {
@@ -440,8 +440,8 @@ func TestAReplacedNumberPutsNoOtherInDoubt(t *testing.T) {
 		w.guard(path)
 		w.drive(2 * heldPause)
 		for _, inv := range made[:2] {
-			if got := w.read(inv); got.Status != fiscal.Queued || !w.job(inv).Held() {
-				t.Errorf("%s is %s: %q", got.ENCF, got.Status, w.job(inv).LastError)
+			if got := w.read(inv); got.Status != fiscal.Queued || !w.job(inv).Cause.Held() {
+				t.Errorf("%s is %s: %q", got.ENCF, got.Status, w.job(inv).Cause.String())
 			}
 		}
 	})

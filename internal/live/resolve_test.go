@@ -113,7 +113,7 @@ func wantDecision(t *testing.T, w *env, before, after store.Invoice) {
 	}
 	events, err := w.store().History(t.Context(), w.scope, after.ID)
 	w.must(err)
-	if got := events[len(events)-1].Detail; got != "decided by an operator: oficina virtual,  14 de noviembre" {
+	if got := events[len(events)-1].Cause.String(); got != "decided by an operator: oficina virtual,  14 de noviembre" {
 		t.Errorf("the history says %q", got)
 	}
 	known, err := ReadEvidence(t.Context(), w.store(), w.scope, after.DocumentID)
