@@ -77,7 +77,7 @@ func (w *env) wantDelivered(what string, inv store.Invoice) {
 	if !found {
 		w.t.Errorf("%s: the buyer does not have our bytes", what)
 	}
-	known, err := ReadEvidence(w.t.Context(), w.store(), w.scope, inv.DocumentID)
+	known, err := readEvidence(w.t.Context(), w.store(), w.scope, inv.DocumentID)
 	w.must(err)
 	receipts := 0
 	for _, i := range known {

@@ -171,7 +171,7 @@ func TestALookUpConfirmsTheRejectionOfBothCopies(t *testing.T) {
 // foldsToStatus asserts that the stored evidence alone gives the status.
 func (d *doubt) foldsToStatus() {
 	d.t.Helper()
-	known, err := ReadEvidence(d.t.Context(), d.store(), d.scope, d.inv.DocumentID)
+	known, err := readEvidence(d.t.Context(), d.store(), d.scope, d.inv.DocumentID)
 	d.must(err)
 	if got, want := evidence.Fold(known).Status, d.read(d.inv).Status; got != want {
 		d.t.Errorf("the document is %s, and its evidence comes to %s: %+v", want, got, known)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
+	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/inbox"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
@@ -363,4 +364,13 @@ func codes(problems fiscal.Problems) []string {
 		all = append(all, p.Code)
 	}
 	return all
+}
+
+// readEvidence returns everything that is known of a document, oldest first.
+func readEvidence(ctx context.Context, s *store.Store, scope store.Scope, documentID string) ([]evidence.Item, error) {
+	stored, err := s.EvidenceOf(ctx, scope, documentID)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.DecodeEvidence(stored)
 }

@@ -173,7 +173,7 @@ func (e *flowEnv) wantEffectsOnce(w *flowService, inv store.Invoice, events, res
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.t.Errorf("events (-want +got):\n%s", diff)
 	}
-	known, err := ReadEvidence(w.t.Context(), e.store, w.scope, inv.DocumentID)
+	known, err := readEvidence(w.t.Context(), e.store, w.scope, inv.DocumentID)
 	w.must(err)
 	for kind, n := range map[evidence.Kind]int{evidence.Receipt: 1, evidence.Commercial: responses} {
 		if has := len(slices.DeleteFunc(slices.Clone(known), func(i evidence.Item) bool { return i.Kind != kind })); has != n {

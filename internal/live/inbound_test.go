@@ -81,7 +81,7 @@ func TestCommercialRejectionIsRecorded(t *testing.T) {
 		if second.Result != "accepted" || second.Signer != buyerSigner || second.Contradicts != "rejected" {
 			t.Errorf("the second is %+v", second)
 		}
-		known, err := ReadEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
+		known, err := readEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
 		w.must(err)
 		known = slices.DeleteFunc(known, func(e evidence.Item) bool { return e.Kind != evidence.Commercial })
 		if len(known) != 2 || known[0].Verdict != fiscal.VerdictRejected || known[0].Signer != buyerSigner || !known[0].Confirmed {

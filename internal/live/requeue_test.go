@@ -38,7 +38,7 @@ func TestResendNeedsALookUpThatShowsNothing(t *testing.T) {
 		w.drive(time.Hour)
 		w.want(inv, "queued outcome_unknown submitted accepted")
 		wantPosts(2)(t, w, inv)
-		known, err := ReadEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
+		known, err := readEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
 		w.must(err)
 		if !slices.ContainsFunc(known, func(i evidence.Item) bool {
 			return i.Kind == evidence.Note && i.Note == "sent again: the portal shows nothing"

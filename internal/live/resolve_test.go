@@ -116,7 +116,7 @@ func wantDecision(t *testing.T, w *env, before, after store.Invoice) {
 	if got := events[len(events)-1].Cause.String(); got != "decided by an operator: oficina virtual,  14 de noviembre" {
 		t.Errorf("the history says %q", got)
 	}
-	known, err := ReadEvidence(t.Context(), w.store(), w.scope, after.DocumentID)
+	known, err := readEvidence(t.Context(), w.store(), w.scope, after.DocumentID)
 	w.must(err)
 	if o := evidence.Fold(known); o.Status != after.Status || o.Verdict == nil || o.Verdict.Kind != evidence.Operator {
 		t.Errorf("the document is %s and the evidence comes to %+v", after.Status, o)
@@ -157,7 +157,7 @@ func TestResolveWhileAWorkerHoldsTheJob(t *testing.T) {
 		w.must(err)
 		w.RunJob(t.Context(), jobs[0])
 		w.want(inv, "queued outcome_unknown rejected accepted")
-		known, err := ReadEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
+		known, err := readEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
 		w.must(err)
 		if !slices.ContainsFunc(known, func(e evidence.Item) bool { return e.Kind == evidence.Verdict && e.Verdict == fiscal.VerdictAccepted }) {
 			t.Errorf("the worker's answer is lost: %+v", known)
@@ -189,7 +189,7 @@ func TestResolveCannotContradictTheAuthority(t *testing.T) {
 		if _, err := w.resolve(inv, fiscal.VerdictRejected, "no"); !errors.Is(err, ErrUndecidable) || !strings.Contains(err.Error(), "has accepted the document") {
 			t.Errorf("rejected: %v", err)
 		}
-		known, err := ReadEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
+		known, err := readEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
 		if err != nil || slices.ContainsFunc(known, func(e evidence.Item) bool { return e.Kind == evidence.Operator }) {
 			t.Errorf("%+v, %v", known, err)
 		}

@@ -158,7 +158,7 @@ func TestAFloodOfResponsesIsBounded(t *testing.T) {
 		w.startEngine()
 		inv := w.create(fiscal.FiscalCredit, 1000)
 		w.drive(time.Hour)
-		before, err := ReadEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
+		before, err := readEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
 		w.must(err)
 		var refused int
 		for i := range 8 {
@@ -174,7 +174,7 @@ func TestAFloodOfResponsesIsBounded(t *testing.T) {
 		}
 		kept, err := w.store().UnconfirmedResponses(t.Context(), w.scope, inv.DocumentID)
 		w.must(err)
-		known, err := ReadEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
+		known, err := readEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
 		w.must(err)
 		if len(kept) != store.MaxUnconfirmedResponses || refused != 4 || len(known) != len(before)+1 {
 			t.Errorf("%d unconfirmed responses, %d refused, %d items of evidence", len(kept), refused, len(known)-len(before))
