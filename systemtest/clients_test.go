@@ -3,6 +3,7 @@ package systemtest
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -41,6 +43,7 @@ type clients struct {
 	acks    map[int]harness.Answer
 	retried int // invoices that were not acknowledged by the first request
 	refused int // answers that ask for an operator
+	failed  int // answers 500
 	last    time.Time
 	silence time.Duration // the longest time without an acknowledgement
 }
@@ -56,9 +59,7 @@ func startClients(t *testing.T, e *env, nodes ...*harness.Server) *clients {
 func startClientsEvery(t *testing.T, e *env, pause time.Duration, nodes ...*harness.Server) *clients {
 	t.Helper()
 	c := &clients{env: e, acks: map[int]harness.Answer{}, last: time.Now()}
-	for i := range c.nodes {
-		c.nodes[i].Store(&nodes[i%len(nodes)].Base)
-	}
+	c.pointAt(nodes...)
 	var ctx context.Context
 	ctx, c.stop = context.WithCancel(t.Context())
 	for range clientCount {
@@ -74,6 +75,13 @@ func startClientsEvery(t *testing.T, e *env, pause time.Duration, nodes ...*harn
 	}
 	t.Cleanup(c.stopAll)
 	return c
+}
+
+// pointAt tells the clients where the nodes are.
+func (c *clients) pointAt(nodes ...*harness.Server) {
+	for i := range c.nodes {
+		c.nodes[i].Store(&nodes[i%len(nodes)].Base)
+	}
 }
 
 // stopAll waits until every invoice that was begun is acknowledged.
@@ -92,13 +100,12 @@ func (c *clients) create(t *testing.T, n int) {
 		case t.Context().Err() != nil, err == nil && got.Status == http.StatusAccepted:
 			return
 		case err != nil: // no answer: a node or its connection ended
-		case got.Status == http.StatusConflict && strings.Contains(got.Body, "operational_readiness_failed"):
+		case isRefused(got):
 			c.mu.Lock()
 			c.refused++
 			c.mu.Unlock()
 			pause = 200 * time.Millisecond
-		case got.Status == http.StatusRequestTimeout, got.Status == http.StatusTooManyRequests,
-			got.Status == http.StatusInternalServerError, got.Status == http.StatusServiceUnavailable:
+		case mayRepeat(got):
 			if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil {
 				pause = time.Duration(seconds) * time.Second
 			}
@@ -114,11 +121,26 @@ func (c *clients) create(t *testing.T, n int) {
 	}
 }
 
+// mayRepeat reports whether an answer says to send the same request again.
+func mayRepeat(got harness.Answer) bool {
+	return slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}, got.Status)
+}
+
+// isRefused reports whether an answer asks for an operator.
+func isRefused(got harness.Answer) bool {
+	return got.Status == http.StatusConflict && strings.Contains(got.Body, "operational_readiness_failed")
+}
+
 // send sends one request for invoice n, and keeps its answer when the invoice is accepted.
 func (c *clients) send(t *testing.T, n, attempt int) (harness.Answer, error) {
 	c.gate.RLock()
 	defer c.gate.RUnlock()
 	got, err := c.env.postInvoice(t.Context(), *c.nodes[(n+attempt)%len(c.nodes)].Load(), n)
+	if err == nil && got.Status == http.StatusInternalServerError {
+		c.mu.Lock()
+		c.failed++
+		c.mu.Unlock()
+	}
 	if err == nil && got.Status == http.StatusAccepted {
 		c.acknowledge(n, got, attempt > 0)
 	}
@@ -137,20 +159,71 @@ func (c *clients) acknowledge(n int, got harness.Answer, again bool) {
 	c.count.Add(1)
 }
 
+// reachMore waits until so many more invoices are acknowledged.
+func (c *clients) reachMore(t *testing.T, more int) {
+	t.Helper()
+	c.reach(t, int(c.count.Load())+more)
+}
+
 // reach waits until so many invoices are acknowledged.
 func (c *clients) reach(t *testing.T, total int) {
 	t.Helper()
 	harness.Eventually(t, settleLimit, strconv.Itoa(total)+" invoices are acknowledged", func() bool { return c.count.Load() >= int64(total) || t.Failed() })
 }
 
-// checkReplays checks that every acknowledged invoice is answered again with the same
-// bytes.
+// checkReplays checks that the service has every acknowledged invoice once, and no other,
+// and answers each again with the same bytes.
 func (c *clients) checkReplays(t *testing.T) {
 	t.Helper()
+	stored := c.env.client.Invoices(t, *c.nodes[0].Load())
+	if len(stored) != len(c.acks) {
+		t.Errorf("%d invoices are stored, and %d were acknowledged", len(stored), len(c.acks))
+	}
 	for n, first := range c.acks {
+		if ids := stored["ext-"+strconv.Itoa(n)]; len(ids) != 1 || ids[0] != first.ID() {
+			t.Errorf("invoice %d is stored as %v and was acknowledged as %s", n, ids, first.ID())
+		}
 		got, err := c.env.postInvoice(t.Context(), *c.nodes[n%len(c.nodes)].Load(), n)
-		if err != nil || got.Status != http.StatusAccepted || got.Header.Get("Idempotency-Replayed") != "true" || got.Body != first.Body {
+		if err != nil || got.Status != http.StatusAccepted || got.Header.Get("Idempotency-Replayed") != "true" ||
+			got.Body != first.Body || got.Header.Get("Location") != first.Header.Get("Location") {
 			t.Errorf("invoice %d was answered with\n%s\nand is answered again with %d %s, %v", n, first.Body, got.Status, got.Body, err)
+		}
+	}
+}
+
+// checkLedger compares the invoices of the clients with the authority.
+func (c *clients) checkLedger(t *testing.T, allowed ...simulator.ViolationKind) ledger {
+	t.Helper()
+	return c.env.checkLedger(t, int(c.made.Load()), c.acks, allowed...)
+}
+
+// settle stops the clients and waits until every document has its final status. It returns
+// how long that took.
+func (c *clients) settle(t *testing.T) time.Duration {
+	t.Helper()
+	c.stopAll()
+	return c.env.settle(t, *c.nodes[0].Load(), *c.nodes[1].Load())
+}
+
+// finish settles, and checks that nothing is lost: every acknowledged invoice is answered
+// again with the same bytes, and the ledger has no difference.
+func (c *clients) finish(t *testing.T, allowed ...simulator.ViolationKind) (ledger, time.Duration) {
+	t.Helper()
+	settled := c.settle(t)
+	c.checkReplays(t)
+	l := c.checkLedger(t, allowed...)
+	if l.lost > 0 || l.abandoned > 0 {
+		t.Errorf("%d acknowledged invoices are lost, and %d numbers were abandoned", l.lost, l.abandoned)
+	}
+	return l, settled
+}
+
+// checkNoFence checks that no node has fenced its ranges.
+func checkNoFence(t *testing.T, nodes ...*harness.Server) {
+	t.Helper()
+	for i, n := range nodes {
+		if strings.Contains(n.Log.String(), "fenced") {
+			t.Errorf("node %d fenced its ranges:\n%s", i, n.Log)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -37,13 +38,13 @@ func TestFullDiskLosesNoAcknowledgedInvoice(t *testing.T) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
-		t.Skipf("SKIPPED: this machine allows no namespace for the test: %v", err)
+		needtest.NotAllowed(t, "mount-namespaces", err)
 	}
 	err := cmd.Wait()
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && bytes.Contains(out.Bytes(), []byte(noMount)):
-		t.Skipf("SKIPPED: %s", noMount)
+		needtest.NotAllowed(t, "mount-namespaces", noMount)
 	case err != nil:
 		t.Errorf("%v\n%s", err, &out)
 	}
@@ -59,7 +60,7 @@ func fillDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }) // the namespace removes it anyway
 	w := newEnv(t, "sqlite:"+filepath.Join(disk, "fiscalhub.db"), "happy")
-	server := harness.Serve(t, w.args...)
+	server := w.serve(t)
 	made := 0
 	create := func() harness.Answer {
 		t.Helper()
@@ -105,7 +106,7 @@ func fillDisk(t *testing.T) {
 		}
 		harness.Eventually(t, 30*time.Second, "a creation succeeds when the disk has room", func() bool { return create().Status == http.StatusAccepted })
 		made++
-		harness.Eventually(t, time.Minute, "every document has its final status", func() bool { return w.isSettled(t, server.Base) })
+		w.settle(t)
 	}
 	w.checkDocuments(t, made)
 }

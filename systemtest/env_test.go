@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
-	"github.com/fiscalhub/fiscalhub/internal/store"
+	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -31,28 +30,24 @@ type env struct {
 	shared  []string // flags that name the data folder and the database
 	args    []string // flags of the service
 	client  *harness.Client
+	base    atomic.Pointer[string] // address of the last server
 }
 
 func newEnv(t *testing.T, address, profile string) *env {
 	t.Helper()
-	return newEnvOf(t, harness.Program(t), address, profile)
-}
-
-// newEnvOf is newEnv for another program than the one under test.
-func newEnvOf(t *testing.T, program, address, profile string) *env {
-	t.Helper()
-	return newEnvWith(t, envOptions{program: program, address: address, profile: profile})
+	return envOptions{address: address, profile: profile}.start(t)
 }
 
 // envOptions are the settings of an env.
 type envOptions struct {
-	program, address, profile string
-	data                      string                          // data folder; empty for one in the folder of the test
-	password                  string                          // of the certificate; empty for the default
-	wrap                      func(http.Handler) http.Handler // of the authority; may be nil
+	address, profile string
+	program          string                          // empty for the one under test
+	data             string                          // data folder; empty for one in the folder of the test
+	password         string                          // of the certificate; empty for the default
+	wrap             func(http.Handler) http.Handler // of the authority; may be nil
 }
 
-func newEnvWith(t *testing.T, o envOptions) *env {
+func (o envOptions) start(t *testing.T) *env {
 	t.Helper()
 	sim, err := simulator.New(simulator.Options{Now: time.Now, Seed: 1, Config: simulator.Quick()})
 	if err != nil {
@@ -77,9 +72,10 @@ func newEnvWith(t *testing.T, o envOptions) *env {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{"signer.p12": made.P12, "password": []byte(made.Password), "roots.pem": sim.RootsPEM()} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name), content)
+	}
+	if o.program == "" {
+		o.program = harness.Program(t)
 	}
 	e := &env{sim: sim, program: o.program, dir: dir, address: o.address}
 	e.register(t, authority.URL, o.data, "20")
@@ -115,25 +111,19 @@ func (e *env) nodeArgs(i int) []string {
 // nodeDir returns the data folder of a node.
 func (e *env) nodeDir(i int) string { return filepath.Join(e.dir, fmt.Sprintf("node-%d", i)) }
 
-// command runs an operator's command and returns one field of its answer.
-func command(t *testing.T, field string, args ...string) string {
+// serve starts a server, through which createInvoice creates invoices from then on.
+func (e *env) serve(t *testing.T) *harness.Server {
 	t.Helper()
-	return fmt.Sprint(commandAnswer(t, args...)[field])
-}
-
-// commandAnswer runs an operator's command and returns its answer.
-func commandAnswer(t *testing.T, args ...string) map[string]any {
-	t.Helper()
-	var answer map[string]any
-	runJSON(t, &answer, args...)
-	return answer
+	s := harness.ServeProgram(t, e.program, e.args...)
+	e.base.Store(&s.Base)
+	return s
 }
 
 // createInvoice creates invoice number n and repeats the request until the service
 // accepts it. Even numbers are of type 31, odd numbers of type 32.
-func (e *env) createInvoice(ctx context.Context, t *testing.T, base *atomic.Pointer[string], n int) {
-	for ctx.Err() == nil {
-		switch got, err := e.postInvoice(ctx, *base.Load(), n); {
+func (e *env) createInvoice(t *testing.T, n int) {
+	for t.Context().Err() == nil {
+		switch got, err := e.postInvoice(t.Context(), *e.base.Load(), n); {
 		case err == nil && got.Status == http.StatusAccepted:
 			return
 		case err == nil && got.Status != http.StatusServiceUnavailable:
@@ -164,6 +154,20 @@ func (e *env) postBody(ctx context.Context, base string, n int, body string, hea
 	return e.client.Post(ctx, base, "key-"+strconv.Itoa(n), body, header...)
 }
 
+// settle waits until every document has its final status, and returns how long that took.
+// It asks the nodes at these addresses, or the last server.
+func (e *env) settle(t *testing.T, nodes ...string) time.Duration {
+	t.Helper()
+	if len(nodes) == 0 {
+		nodes = []string{*e.base.Load()}
+	}
+	begun := time.Now()
+	for _, node := range nodes {
+		harness.Eventually(t, verdictLimit, "every document has its final status", func() bool { return e.isSettled(t, node) })
+	}
+	return time.Since(begun)
+}
+
 // isSettled reports whether no document is being processed any more.
 func (e *env) isSettled(t *testing.T, base string) bool {
 	t.Helper()
@@ -178,59 +182,60 @@ func (e *env) isSettled(t *testing.T, base string) bool {
 	return true
 }
 
-// checkDocuments checks that every invoice was accepted, that the numbers have no
-// gap, and that the authority has one content for each number and no violation of
-// its rules.
-func (e *env) checkDocuments(t *testing.T, count int) {
-	t.Helper()
-	for _, v := range e.sim.Violations() {
-		if v.Kind != simulator.TokenAgain { // each process asks for a token of its own
-			t.Errorf("violation: %v", v)
-		}
-	}
-	contents := map[string]string{}
-	for _, d := range e.sim.Documents(simulator.Filter{}) {
-		if other, seen := contents[d.ENCF]; seen && other != d.SHA256 {
-			t.Errorf("two contents under %s", d.ENCF)
-		}
-		contents[d.ENCF] = d.SHA256
-	}
-	s := e.openStore(t)
-	defer func() { _ = s.Close() }()
-	scope := store.Scope{Environment: fiscal.Certification, TaxpayerID: e.client.Taxpayer}
-	taken := int64(0)
-	for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
-		sequences, err := s.NumberRangesOf(t.Context(), scope, kind)
-		if err != nil || len(sequences) != 1 {
-			t.Fatalf("%d sequences, %v", len(sequences), err)
-		}
-		taken += sequences[0].Next - sequences[0].First
-	}
-	if taken != int64(count) || len(contents) != count {
-		t.Errorf("%d invoices took %d numbers, and the authority has %d", count, taken, len(contents))
-	}
-	for n := range count {
-		inv, err := s.InvoiceByExternalID(t.Context(), scope, "ext-"+strconv.Itoa(n))
-		if err != nil || inv.Status != fiscal.Accepted || contents[inv.ENCF] == "" {
-			t.Errorf("invoice %d is %s under %s (%v)", n, inv.Status, inv.ENCF, err)
-		}
-	}
-}
-
 // operate runs an operator's command on the database and returns its answer.
 func (e *env) operate(t *testing.T, args ...string) map[string]any {
 	t.Helper()
 	var answer map[string]any
-	runProgram(t, e.program, &answer, append(args, e.shared...)...)
+	harness.Run(t, e.program, &answer, append(args, e.shared...)...)
 	return answer
 }
 
-// read reads a resource of the API.
-func (e *env) read(t *testing.T, url string) string {
+// backup copies the database of the running service, and returns a function that replaces
+// the database with the copy.
+func (e *env) backup(t *testing.T) (restore func()) {
 	t.Helper()
-	got, err := e.client.Send(t.Context(), http.MethodGet, url, "")
-	if err != nil || got.Status != http.StatusOK {
-		t.Fatalf("%s: %d %s, %v", url, got.Status, got.Body, err)
+	file := filepath.Join(t.TempDir(), "backup")
+	database, isFile := strings.CutPrefix(e.address, "sqlite:")
+	if !isFile {
+		server := storetest.Postgres(t)
+		server.Dump(t, e.address, file)
+		return func() { e.moveTo(server.Load(t, file)) }
 	}
-	return got.Body
+	e.operate(t, "backup", file)
+	return func() {
+		for _, end := range []string{"-wal", "-shm"} {
+			_ = os.Remove(database + end) // files of the replaced database
+		}
+		writeFile(t, database, readFile(t, file))
+	}
+}
+
+// moveTo changes the address of the database.
+func (e *env) moveTo(address string) {
+	e.address = address
+	for _, args := range [][]string{e.shared, e.args} {
+		args[slices.Index(args, "--database")+1] = address
+	}
+}
+
+// reconcile runs the command that operators run after a restore or a failover, with the
+// flags of a node. It returns the exit code and what the command says.
+func (e *env) reconcile(t *testing.T, node []string, stated ...string) (code int, said string) {
+	t.Helper()
+	args := []string{"reconcile", "--taxpayer", e.client.Taxpayer}
+	for i := 0; i+1 < len(node); i++ {
+		switch node[i] {
+		case "--data", "--database", "--environment", "--authority", "--authority-environment", "--trust", "--pace", "--witness", "--master-key":
+			args = append(args, node[i], node[i+1])
+		}
+	}
+	for _, encf := range stated {
+		args = append(args, "--sent-up-to", encf)
+	}
+	cmd := harness.Command(t.Context(), e.program, args...)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
 }

@@ -29,7 +29,7 @@ func TestKilledExportIsCompleteAndValid(t *testing.T) {
 	parts := count / documentsOfAPart
 	kills := min(10, parts)
 	e := newEnv(t, "sqlite:"+filepath.Join(t.TempDir(), "live.db"), "happy")
-	server := harness.Serve(t, e.args...)
+	server := e.serve(t)
 	began := time.Now()
 	e.issue(t, server.Base, count)
 	t.Logf("%d documents accepted in %.1f s", count, time.Since(began).Seconds())
@@ -60,7 +60,7 @@ func TestKilledExportIsCompleteAndValid(t *testing.T) {
 		Documents, Signatures int64
 		Problems              []any
 	}
-	runJSON(t, &report, "export", "verify", out)
+	harness.Run(t, harness.Program(t), &report, "export", "verify", out)
 	if !report.Valid || report.Signatures != int64(count) || report.Documents != int64(count) {
 		t.Errorf("the export has %d documents and %d valid signatures, want %d: %v", report.Documents, report.Signatures, count, report.Problems)
 	}

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 // node is dead and its folder gone, with the last numbers that the operator states.
 func TestFailoversInAContingency(t *testing.T) {
 	runs, _ := failoverSettings(t)
-	figures := shopFigures("address", "nodes")
+	figures := newFigureTable("run", "address", "nodes", shopColumns)
 	for run := range runs {
 		dead, restarted := run%2 == 1, run%4 >= 2
 		nodes := "run on"
@@ -32,7 +31,7 @@ func TestFailoversInAContingency(t *testing.T) {
 		t.Run(strconv.Itoa(run+1), func(t *testing.T) {
 			begun := time.Now()
 			c, s := failOverInAContingency(t, run%8 >= 4, dead, restarted)
-			figures.row(append([]string{strconv.Itoa(run + 1), c.addressKind(), nodes}, s.figures(t, begun)...)...)
+			figures.row(run+1, c.addressKind(), nodes, s.figures(t, begun))
 		})
 		if t.Failed() {
 			break
@@ -55,15 +54,9 @@ func failOverInAContingency(t *testing.T, virtual, dead, restarted bool) (*clust
 	c.standby.Disconnect(t, c.primary)
 	s.awaitMore(t, rand.IntN(6))
 
-	s.maintain(t, true)
-	s.awaitLegends(t, 2+rand.IntN(5))
-	if rand.IntN(3) == 0 {
-		s.maintain(t, false) // some of the documents that wait are sent
-	}
-	time.Sleep(rand.N(500 * time.Millisecond)) // the failover meets any point of the work
+	s.meetContingency(t)
 	end := func(i int) {
-		c.nodes[i].Signal(t, syscall.SIGKILL)
-		c.nodes[i].Ended(t)
+		c.nodes[i].Kill()
 	}
 	if dead {
 		end(1)

@@ -2,7 +2,6 @@ package systemtest
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -20,10 +19,10 @@ func TestGoClientCreatesEachInvoiceOnce(t *testing.T) {
 	t.Parallel()
 	count, seed := setting(t, "CLIENT_INVOICES", 100), setting(t, "CLIENT_SEED", 1)
 	server := harness.Serve(t, "--data", t.TempDir(), "--rate-limit", "0", "--log-level", "error")
-	proxy := newCutter(t, server.Base[len("http://"):], uint64(seed))
+	proxy, cuts := newCutter(t, server.Base, uint64(seed))
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	t.Cleanup(transport.CloseIdleConnections)
-	c, err := client.New("http://"+proxy.listener.Addr().String(), server.Key, server.Taxpayer, client.WithAttempts(40),
+	c, err := client.New(proxy, server.Key, server.Taxpayer, client.WithAttempts(40),
 		client.WithHTTPClient(&http.Client{Transport: transport, Timeout: 20 * time.Second}))
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +37,9 @@ func TestGoClientCreatesEachInvoiceOnce(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			for n := range numbers {
-				made, err := c.CreateInvoice(ctx, "", sampleSale(n), client.WithNewKey(func(string) error { return nil }))
+				var sale client.InvoiceRequest
+				decodeJSON(t, harness.Invoice("sale-"+strconv.Itoa(n)), &sale)
+				made, err := c.CreateInvoice(ctx, "", sale, client.WithNewKey(func(string) error { return nil }))
 				if err != nil {
 					t.Errorf("invoice %d: %v", n, err)
 					continue
@@ -58,22 +59,9 @@ func TestGoClientCreatesEachInvoiceOnce(t *testing.T) {
 	close(numbers)
 	all.Wait()
 	transport.CloseIdleConnections()
-	t.Logf("%d creations, %d connections cut, %d answers lost and repeated", count, proxy.cuts.Load(), replayed.Load())
-	if proxy.cuts.Load() < int64(count)/10 || replayed.Load() == 0 {
+	t.Logf("%d creations, %d connections cut, %d answers lost and repeated", count, cuts.Load(), replayed.Load())
+	if cuts.Load() < int64(count)/10 || replayed.Load() == 0 {
 		t.Error("the proxy has cut too little for this test to mean something")
 	}
 	checkCreations(t, server, count, acknowledged)
-}
-
-// sampleSale returns the request of sale number n.
-func sampleSale(n int) client.InvoiceRequest {
-	return client.InvoiceRequest{
-		ExternalID: "sale-" + strconv.Itoa(n), ECFType: "32", IssueDate: "2026-11-14", Currency: "DOP", PaymentType: client.Cash,
-		Buyer: client.Buyer{LegalName: fmt.Sprintf("Consumidor %d", n)},
-		Lines: []client.Line{{
-			LineID: "1", Description: "Café molido 1 lb", ItemKind: client.Product, Quantity: "2", UnitPrice: "100.00",
-			Taxes: []client.Tax{{Code: "ITBIS", Label: "ITBIS 18%", RatePercent: "18"}},
-		}},
-		DeclaredTotals: client.Totals{Subtotal: "200.00", DiscountTotal: "0.00", TaxTotal: "36.00", Total: "236.00"},
-	}
 }

@@ -3,8 +3,8 @@ package systemtest
 import (
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -54,38 +54,19 @@ func killUnderLoad(t *testing.T, engine string, kills int) {
 		}
 		time.Sleep(rand.N(500 * time.Millisecond)) // the kill meets any point of the work
 		i := rand.IntN(len(nodes))
-		nodes[i].Signal(t, syscall.SIGKILL)
-		nodes[i].Ended(t)
+		nodes[i].Kill()
 		takeViolations(t, e.sim)
 		nodes[i] = harness.Serve(t, e.nodeArgs(i)...)
-		for j := range c.nodes {
-			c.nodes[j].Store(&nodes[j%len(nodes)].Base)
-		}
+		c.pointAt(nodes...)
 		if n%50 == 0 {
 			t.Logf("%d kills in %s: %d invoices acknowledged", n, seconds(time.Since(begun)), c.count.Load())
 		}
 	}
 	killing := time.Since(begun)
-	c.stopAll()
-	settling := time.Now()
-	for _, n := range nodes {
-		harness.Eventually(t, verdictLimit, "every document has its final status", func() bool { return e.isSettled(t, n.Base) })
-	}
-	settled := time.Since(settling)
-	c.checkReplays(t)
-	takeViolations(t, e.sim)
-	l := c.checkLedger(t)
-	if l.lost > 0 || l.abandoned > 0 {
-		t.Errorf("%d acknowledged invoices are lost, and %d numbers were abandoned", l.lost, l.abandoned)
-	}
-	for i, n := range nodes {
-		if strings.Contains(n.Log.String(), "fenced") {
-			t.Errorf("node %d fenced its ranges:\n%s", i, n.Log)
-		}
-	}
-	figures := newFigureTable("engine", "nodes", "kills", "time", "acknowledged", "retried", "longest silence", "settled after", "lost", "untrue status", "numbers twice", "gaps", "violations")
-	figures.row(engine, strconv.Itoa(len(nodes)), strconv.Itoa(kills), seconds(killing), strconv.Itoa(len(c.acks)), strconv.Itoa(c.retried), seconds(c.silence), seconds(settled),
-		strconv.Itoa(l.lost), strconv.Itoa(l.untrue), strconv.Itoa(l.twice), strconv.Itoa(l.gaps), strconv.Itoa(l.violations))
+	l, settled := c.finish(t)
+	checkNoFence(t, nodes...)
+	figures := newFigureTable("engine", "nodes", "kills", "time", clientColumns, "settled after", ledgerColumns)
+	figures.row(engine, len(nodes), kills, killing, c.figures(), settled, l.figures())
 	t.Logf("\n%s", figures)
 }
 
@@ -104,4 +85,91 @@ func takeViolations(t *testing.T, sim *simulator.Simulator) {
 			t.Errorf("violation: %v", v)
 		}
 	}
+}
+
+// The service is killed at random moments while it issues documents to an authority
+// that loses answers. Each document must end with one number and one content.
+// LIVE_KILLS and LIVE_DOCUMENTS make the test longer.
+func TestKilledServiceIssuesEachDocumentOnce(t *testing.T) {
+	t.Parallel()
+	kills, documents := setting(t, "LIVE_KILLS", 2), setting(t, "LIVE_DOCUMENTS", 40)
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		w := newEnv(t, address, "flaky")
+		server := w.serve(t)
+		created := make(chan struct{})
+		go func() {
+			defer close(created)
+			for n := range documents {
+				w.createInvoice(t, n)
+			}
+		}()
+		for range kills {
+			time.Sleep(200*time.Millisecond + rand.N(800*time.Millisecond))
+			server.Kill()
+			server = w.serve(t)
+		}
+		<-created
+		w.settle(t)
+		w.checkDocuments(t, documents)
+	})
+}
+
+// setting reads a count from an environment variable.
+func setting(t *testing.T, name string, byDefault int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return byDefault
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Two nodes share a PostgreSQL database. One is killed, and the other must finish
+// all documents.
+func TestSurvivingNodeFinishesAllDocuments(t *testing.T) {
+	t.Parallel()
+	documents := setting(t, "LIVE_DOCUMENTS", 40)
+	w := newEnv(t, storetest.Address(t, "postgres"), "flaky")
+	first := w.serve(t)
+	w.serve(t)
+	for n := range documents {
+		if n == documents/2 {
+			first.Signal(t, syscall.SIGKILL)
+		}
+		w.createInvoice(t, n)
+	}
+	first.Ended(t)
+	w.settle(t)
+	w.checkDocuments(t, documents)
+}
+
+// After many kills the server must have every invoice that it answered with 202,
+// once, and replay each answer byte for byte.
+func TestKilledServerKeepsAcknowledgedInvoices(t *testing.T) {
+	t.Parallel()
+	const kills, creations = 8, 600
+	storetest.EachAddress(t, func(t *testing.T, address string) {
+		args := []string{"--data", filepath.Join(t.TempDir(), "data"), "--database", address, "--rate-limit", "0", "--log-level", "error"}
+		server := harness.Serve(t, args...)
+		c := startClientsEvery(t, &env{client: server.Client(t)}, 0, server)
+		args = append(args, "--no-bootstrap")
+		for killed := 1; killed <= kills && !t.Failed(); killed++ {
+			c.reach(t, killed*creations/kills+rand.IntN(creations/kills/2))
+			time.Sleep(rand.N(15 * time.Millisecond)) // the kill meets any point of a commit
+			server.Kill()
+			server = harness.Serve(t, args...)
+			c.pointAt(server)
+		}
+		c.reach(t, creations+50)
+		c.stopAll()
+		if c.failed > 0 {
+			t.Errorf("%d requests were answered with 500", c.failed)
+		}
+		t.Logf("%d creations were acknowledged over %d kills", len(c.acks), kills)
+		c.checkReplays(t)
+	})
 }

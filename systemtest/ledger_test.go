@@ -43,12 +43,36 @@ func (e *env) openStore(t *testing.T) (s *store.Store) {
 	return s
 }
 
-// checkLedger compares the invoices of the clients with the authority, and reports every
-// difference as an error of the test, except for lost invoices and for the given kinds
-// of violations.
-func (c *clients) checkLedger(t *testing.T, allowed ...simulator.ViolationKind) ledger {
+// storedInvoices reads the first invoices from the database.
+func (e *env) storedInvoices(t *testing.T, s *store.Store, count int) (all []store.Invoice) {
 	t.Helper()
-	e := c.env
+	for n := range count {
+		inv, err := s.InvoiceByExternalID(t.Context(), e.scope(), "ext-"+strconv.Itoa(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, inv)
+	}
+	return all
+}
+
+// checkDocuments checks that so many invoices are accepted, and that nothing else has a
+// number.
+func (e *env) checkDocuments(t *testing.T, count int) {
+	t.Helper()
+	s := e.openStore(t)
+	defer func() { _ = s.Close() }()
+	e.storedInvoices(t, s, count)
+	if l := e.checkLedger(t, count, nil); l.abandoned > 0 {
+		t.Errorf("%d numbers were abandoned", l.abandoned)
+	}
+}
+
+// checkLedger compares the first invoices with the authority, and reports every difference
+// as an error of the test, except for lost invoices and for the given kinds of violations.
+// Acks are the answers that clients have got.
+func (e *env) checkLedger(t *testing.T, count int, acks map[int]harness.Answer, allowed ...simulator.ViolationKind) ledger {
+	t.Helper()
 	s := e.openStore(t)
 	defer func() { _ = s.Close() }()
 	var l ledger
@@ -69,7 +93,7 @@ func (c *clients) checkLedger(t *testing.T, allowed ...simulator.ViolationKind) 
 			atAuthority[d.ENCF] = d
 		}
 	}
-	explained := c.checkInvoices(t, s, &l, atAuthority)
+	explained := e.checkInvoices(t, s, &l, count, acks, atAuthority)
 	l.checkNumbers(t, s, e.scope(), explained)
 	for encf := range atAuthority {
 		if !explained[encf] {
@@ -87,12 +111,12 @@ func (e *env) scope() store.Scope {
 
 // checkInvoices compares every invoice with the authority. It returns the numbers of
 // the invoices.
-func (c *clients) checkInvoices(t *testing.T, s *store.Store, l *ledger, atAuthority map[string]simulator.DocumentView) map[string]bool {
+func (e *env) checkInvoices(t *testing.T, s *store.Store, l *ledger, count int, acks map[int]harness.Answer, atAuthority map[string]simulator.DocumentView) map[string]bool {
 	t.Helper()
 	explained := map[string]bool{}
-	for n := range int(c.made.Load()) {
-		inv, err := s.InvoiceByExternalID(t.Context(), c.env.scope(), "ext-"+strconv.Itoa(n))
-		first, acknowledged := c.acks[n]
+	for n := range count {
+		inv, err := s.InvoiceByExternalID(t.Context(), e.scope(), "ext-"+strconv.Itoa(n))
+		first, acknowledged := acks[n]
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			if acknowledged {
@@ -104,7 +128,7 @@ func (c *clients) checkInvoices(t *testing.T, s *store.Store, l *ledger, atAutho
 		case acknowledged && first.ID() != inv.ID:
 			l.lost++ // the same sale was created again
 		}
-		issued, err := s.IssuedDocument(t.Context(), c.env.scope(), inv.DocumentID)
+		issued, err := s.IssuedDocument(t.Context(), e.scope(), inv.DocumentID)
 		if err != nil {
 			l.untrue++
 			t.Errorf("invoice %d is %s and has no signed document: %v", n, inv.Status, err)

@@ -1,17 +1,16 @@
 package systemtest
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -31,7 +30,7 @@ func peakMemory(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		t.Skip("this system does not show the memory of a process")
+		needtest.NotAllowed(t, "proc", err)
 	}
 	kib, err := strconv.ParseInt(harness.Submatch(string(status), `VmHWM:\s*(\d+) kB`), 10, 64)
 	if err != nil {
@@ -41,14 +40,14 @@ func peakMemory(t *testing.T, pid int) int64 {
 }
 
 // largest repeats a part until a body has a size.
-func largest(before, part, after string, size int) []byte {
-	var b bytes.Buffer
+func largest(before, part, after string, size int) string {
+	var b strings.Builder
 	b.WriteString(before)
 	for i := 0; b.Len()+len(part)+len(after)+8 < size; i++ {
 		b.WriteString(strings.ReplaceAll(part, "#", strconv.Itoa(i)))
 	}
 	b.WriteString(after)
-	return b.Bytes()
+	return b.String()
 }
 
 // Bodies that need the most memory come at the same time, from strangers and from one
@@ -59,8 +58,8 @@ func TestMemoryStaysBelowTheLimit(t *testing.T) {
 	shared := []string{"--data", t.TempDir()}
 	s := harness.Serve(t, append(shared, "--environment", "certification", "--memory-limit", "256MiB", "--rate-limit", "0", "--no-bootstrap",
 		"--no-witness", "--log-level", "error")...)
-	taxpayer := command(t, "id", append([]string{"taxpayer", "create", "--rnc", "199000013", "--legal-name", "Prueba, SRL"}, shared...)...)
-	key := command(t, "api_key", append([]string{"credential", "create", "--taxpayer", taxpayer, "--environment", "certification",
+	taxpayer := harness.Ask(t, "id", append([]string{"taxpayer", "create", "--rnc", "199000013", "--legal-name", "Prueba, SRL"}, shared...)...)
+	key := harness.Ask(t, "api_key", append([]string{"credential", "create", "--taxpayer", taxpayer, "--environment", "certification",
 		"--scope", "invoices.write,ecf.submit"}, shared...)...)
 	idle := peakMemory(t, s.Cmd.Process.Pid)
 
@@ -70,50 +69,26 @@ func TestMemoryStaysBelowTheLimit(t *testing.T) {
 	numbers := largest(`{"lines":[1`, ",1", "]}", 1<<20)
 	members := largest(`{"a":1`, `,"member#":1`, "}", 1<<20)
 	var clients sync.WaitGroup
-	client := &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
-	send := func(count int, path string, body []byte, allowed ...int) {
+	send := func(count int, key, path, body string, allowed ...int) {
 		for i := range count {
 			clients.Go(func() {
-				status, err := postBytes(t, client, s.Base+path, key, fmt.Sprint(path, i), body)
-				for _, want := range allowed {
-					if status == want {
-						return
-					}
+				c := &harness.Client{Key: key, HTTP: harness.HTTP}
+				got, err := c.Send(t.Context(), http.MethodPost, s.Base+path, body, "Idempotency-Key", fmt.Sprint(path, i))
+				if !slices.Contains(allowed, got.Status) {
+					t.Errorf("%s: %d, %v", path, got.Status, err)
 				}
-				t.Errorf("%s: %d, %v", path, status, err)
 			})
 		}
 	}
 	mix := newMemoryMix()
 	invoices := "/v1/taxpayers/" + taxpayer + "/invoices"
-	send(mix.documents, "/fe/recepcion/api/ecf", document, http.StatusBadRequest, http.StatusServiceUnavailable)
-	send(mix.numbers, invoices, numbers, http.StatusUnprocessableEntity, http.StatusTooManyRequests)
-	send(mix.members, invoices, members, http.StatusUnprocessableEntity, http.StatusTooManyRequests)
+	send(mix.documents, "", "/fe/recepcion/api/ecf", document, http.StatusBadRequest, http.StatusServiceUnavailable)
+	send(mix.numbers, key, invoices, numbers, http.StatusUnprocessableEntity, http.StatusTooManyRequests)
+	send(mix.members, key, invoices, members, http.StatusUnprocessableEntity, http.StatusTooManyRequests)
 	clients.Wait()
 	peak := peakMemory(t, s.Cmd.Process.Pid)
 	t.Logf("idle %d MiB, peak %d MiB, limit %d MiB", idle>>20, peak>>20, limit>>20)
 	if peak > limit {
 		t.Errorf("the process took %d MiB, and its limit is %d MiB", peak>>20, limit>>20)
 	}
-}
-
-// postBytes posts a body and returns the status of the answer.
-func postBytes(t *testing.T, client *http.Client, url, key, idempotencyKey string, body []byte) (int, error) {
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return 0, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	if !strings.Contains(url, "/fe/") {
-		r.Header.Set("Authorization", "Bearer "+key)
-		r.Header.Set("Idempotency-Key", idempotencyKey)
-	}
-	answer, err := client.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	_, err = io.Copy(io.Discard, answer.Body)
-	return answer.StatusCode, err
 }

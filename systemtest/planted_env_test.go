@@ -7,11 +7,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,10 +21,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/seal"
-	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
@@ -64,7 +63,7 @@ func newPlantedEnv(t *testing.T, engine string) *plantedEnv {
 	if engine == "postgres" { // the server of the tests asks for no password
 		address += "&password=" + databasePass
 	}
-	e.env = newEnvWith(t, envOptions{program: harness.Program(t), address: address, profile: "happy", password: plantedPassword, wrap: e.listenTo})
+	e.env = envOptions{address: address, profile: "happy", password: plantedPassword, wrap: e.listenTo}.start(t)
 	e.args[slices.Index(e.args, "error")] = "debug"
 	e.args[slices.Index(e.args, "--pace")+1] = "1000" // failures are repeated at once
 	e.args = append(e.args, "--webhook-allow-private")
@@ -88,9 +87,7 @@ func (e *plantedEnv) plant(name, value string) {
 
 func (e *plantedEnv) plantPrivateKey() {
 	e.t.Helper()
-	file, err := os.ReadFile(filepath.Join(e.dir, "signer.p12"))
-	e.must(err)
-	id, err := xmlsig.OpenP12(file, plantedPassword)
+	id, err := xmlsig.OpenP12(readFile(e.t, filepath.Join(e.dir, "signer.p12")), plantedPassword)
 	e.must(err)
 	der, err := id.PKCS8()
 	e.must(err)
@@ -113,15 +110,13 @@ func (e *plantedEnv) plantPrivateKey() {
 func (e *plantedEnv) plantServiceKeys() {
 	e.t.Helper()
 	path := filepath.Join(e.dir, "data", "master.key")
-	text, err := os.ReadFile(path)
-	e.must(err)
+	text := readFile(e.t, path)
 	digits := strings.TrimSpace(string(text[bytes.IndexByte(text, '\n'):]))
 	raw, err := hex.DecodeString(digits)
 	e.must(err)
 	e.plant("master key", string(raw))
 	e.plant("master key file", digits)
-	s, err := store.Open(e.t.Context(), e.address, store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler), ReadOnly: true})
-	e.must(err)
+	s := e.openStore(e.t)
 	defer func() { _ = s.Close() }() // it was only read
 	stored, err := s.AllSecrets(e.t.Context())
 	e.must(err)
@@ -242,6 +237,13 @@ func (e *plantedEnv) listenTo(next http.Handler) http.Handler {
 		if token := r.Header.Get("Authorization"); token != "" && e.misbehave(w, r, token) {
 			return
 		}
+		e.learnFrom(next).ServeHTTP(w, r)
+	})
+}
+
+// learnFrom returns a handler that learns every seed and token that another one gives.
+func (e *plantedEnv) learnFrom(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
 		next.ServeHTTP(answer, r)
 		e.learn(answer.Body.String())
@@ -296,19 +298,8 @@ func (e *plantedEnv) proxy(base string) string {
 	e.t.Helper()
 	to, err := url.Parse(base)
 	e.must(err)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.URL.Scheme, r.URL.Host, r.RequestURI = to.Scheme, to.Host, ""
-		res, err := harness.HTTP.Transport.RoundTrip(r)
-		if err != nil {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		defer func() { _ = res.Body.Close() }()
-		body, _ := io.ReadAll(res.Body) // an incomplete answer fails the caller
-		e.learn(string(body))
-		w.WriteHeader(res.StatusCode)
-		_, _ = w.Write(body)
-	}))
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	server := httptest.NewServer(e.learnFrom(proxy))
 	e.t.Cleanup(server.Close)
 	return server.URL
 }
@@ -322,9 +313,7 @@ func (e *plantedEnv) keepFiles(folder string) {
 		if strings.HasPrefix(entry.Name(), "master.key") {
 			continue
 		}
-		content, err := os.ReadFile(filepath.Join(folder, entry.Name()))
-		e.must(err)
-		e.keep("file "+entry.Name(), content)
+		e.keep("file "+entry.Name(), readFile(e.t, filepath.Join(folder, entry.Name())))
 	}
 }
 
@@ -344,45 +333,29 @@ func dumpDatabase(t *testing.T, address string) map[string][]byte {
 	if strings.HasPrefix(address, "postgres") {
 		list = `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`
 	}
-	read := func(query string, each func(values []any)) {
+	read := func(query string) (content []byte) {
 		rows, err := db.QueryContext(t.Context(), query)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = rows.Close() }()
 		columns, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
+		values, into := make([][]byte, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
 		}
 		for rows.Next() {
-			values := make([]any, len(columns))
-			for i := range values {
-				values[i] = new(any)
-			}
-			if err := rows.Scan(values...); err != nil {
-				t.Fatal(err)
-			}
-			each(values)
+			err = errors.Join(err, rows.Scan(into...))
+			content = append(append(content, bytes.Join(values, []byte("\n"))...), '\n')
 		}
-		if err := rows.Err(); err != nil {
+		if err := errors.Join(err, rows.Err()); err != nil {
 			t.Fatal(err)
 		}
+		return content
 	}
 	all := map[string][]byte{}
-	read(list, func(values []any) { all[fmt.Sprint(*values[0].(*any))] = nil })
-	for table := range all {
-		var content bytes.Buffer
-		read(`SELECT * FROM "`+table+`"`, func(values []any) {
-			for _, value := range values {
-				if b, ok := (*value.(*any)).([]byte); ok {
-					content.Write(b)
-				} else {
-					_, _ = fmt.Fprint(&content, *value.(*any))
-				}
-				content.WriteByte('\n')
-			}
-		})
-		all[table] = content.Bytes()
+	for _, table := range strings.Fields(string(read(list))) {
+		all[table] = read(`SELECT * FROM "` + table + `"`)
 	}
 	return all
 }

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -53,13 +51,11 @@ func (e *plantedEnv) issueDocuments() *harness.Server {
 	key := e.create("API key", "api_key", append([]string{"credential", "create", "--scope", "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage"}, scope...)...)
 	e.firstKey, e.client.Key = e.client.Key, fmt.Sprint(key["api_key"])
 	e.plantServiceKeys()
-	server := harness.Serve(e.t, e.args...)
-	var base atomic.Pointer[string]
-	base.Store(&server.Base)
+	server := e.serve(e.t)
 	for n := range 2 {
-		e.createInvoice(e.t.Context(), e.t, &base, n)
+		e.createInvoice(e.t, n)
 	}
-	harness.Eventually(e.t, time.Minute, "every document has its final status", func() bool { return e.isSettled(e.t, server.Base) })
+	e.settle(e.t)
 	harness.Eventually(e.t, time.Minute, "the receiver and the integrator have misbehaved and accepted", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -90,14 +86,12 @@ func (e *plantedEnv) callWithWrongKeys(base string) {
 
 func (e *plantedEnv) request(url, authorization string) {
 	e.t.Helper()
-	r, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, url, nil)
-	e.must(err)
+	var header []string
 	if authorization != "" {
-		r.Header.Set("Authorization", authorization)
+		header = []string{"Authorization", authorization}
 	}
-	res, err := e.client.HTTP.Transport.RoundTrip(r)
+	_, err := (&harness.Client{HTTP: e.client.HTTP}).Send(e.t.Context(), http.MethodGet, url, "", header...)
 	e.must(err)
-	_ = res.Body.Close() // the transport has read it
 }
 
 // receiveResponses lets a buyer get a token of the service, and a source send an event,
@@ -128,12 +122,7 @@ func (e *plantedEnv) createEndpoint(base string) {
 	e.t.Helper()
 	plain := &harness.Client{Key: e.client.Key, HTTP: harness.HTTP}
 	for range 2 {
-		r, err := http.NewRequestWithContext(e.t.Context(), http.MethodPost, base+"/v1/taxpayers/"+e.client.Taxpayer+"/webhook-endpoints",
-			strings.NewReader(`{"url": "`+e.hook.URL+`/api", "events": ["*"]}`))
-		e.must(err)
-		r.Header.Set("Idempotency-Key", "endpoint-1")
-		r.Header.Set("Content-Type", "application/json")
-		got, err := plain.Do(r)
+		got, err := plain.Send(e.t.Context(), http.MethodPost, e.client.URL(base, "webhook-endpoints"), `{"url": "`+e.hook.URL+`/api", "events": ["*"]}`, "Idempotency-Key", "endpoint-1")
 		e.must(err)
 		secret := harness.Submatch(got.Body, `"whsec_([^"]+)"`)
 		if got.Status != http.StatusCreated || secret == "" {
@@ -165,14 +154,10 @@ func (e *plantedEnv) operateAll(base string) {
 		e.run(0, nil, args...)
 	}
 	e.run(0, nil, append([]string{"doctor", "--json"}, e.liveArgs()...)...)
-	content, err := os.ReadFile(checkpoint)
-	e.must(err)
-	e.keep("checkpoint of the audit log", content)
+	e.keep("checkpoint of the audit log", readFile(e.t, checkpoint))
 	if strings.HasPrefix(e.address, "sqlite:") {
 		e.run(0, nil, "backup", copied)
-		content, err := os.ReadFile(copied)
-		e.must(err)
-		e.keep("backup", content)
+		e.keep("backup", readFile(e.t, copied))
 	}
 	e.request(base+"/metrics", "")
 	e.request(base+"/readyz", "")
@@ -193,8 +178,7 @@ func (e *plantedEnv) failCommands() {
 		return path
 	}
 	p12, folder := filepath.Join(e.dir, "signer.p12"), filepath.Join(e.dir, "elsewhere")
-	master, err := os.ReadFile(filepath.Join(e.dir, "data", "master.key"))
-	e.must(err)
+	master := readFile(e.t, filepath.Join(e.dir, "data", "master.key"))
 	wrongFile, passwordFile := file("wrong.password", wrongPassword), filepath.Join(e.dir, "password")
 	damaged := file("damaged.key", strings.Replace(string(master), "master-key v1 ", "master-key v1 0", 1))
 	cut := file("cut.key", string(master[:len(master)-10]))
@@ -229,10 +213,7 @@ func (e *plantedEnv) collect(server *harness.Server) {
 	e.t.Helper()
 	e.keepFiles(filepath.Join(e.dir, "data"))
 	e.keepDatabaseFiles()
-	server.Signal(e.t, syscall.SIGINT)
-	if code := server.Ended(e.t); code != 0 {
-		e.t.Errorf("exit code %d\n%s", code, server.Log)
-	}
+	server.Stop(e.t)
 	e.keep("standard output of the server", []byte(server.Greeting))
 	e.keep("log of the server", []byte(server.Log.String()))
 	e.keepDatabase()

@@ -2,11 +2,8 @@ package systemtest
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -16,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -29,21 +27,21 @@ func python(name string, arguments ...string) []string {
 // creation must end with one invoice. CLIENT_INVOICES and CLIENT_SEED change the test.
 func TestPythonClientCreatesEachInvoiceOnce(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "python3")
+	needtest.Program(t, "python3")
 	testCreations(t, 30, "python3", python("tests/create.py")...)
 }
 
 // Every part of the Python client works with a live service.
 func TestPythonClientWithALiveService(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "python3")
+	needtest.Program(t, "python3")
 	testTour(t, "python3", python("tests/tour.py")...)
 }
 
 // The rules of the Python client, with answers that a test makes.
 func TestPythonClientRules(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "python3")
+	needtest.Program(t, "python3")
 	runScript(t, nil, "python3", python("tests/rules.py")...)
 }
 
@@ -60,9 +58,7 @@ type posSale struct {
 func posSales(t *testing.T, variables []string, shop string) []posSale {
 	t.Helper()
 	var sales []posSale
-	if err := json.Unmarshal(runScript(t, variables, "python3", python("point_of_sale.py", shop, "show")...), &sales); err != nil {
-		t.Fatal(err)
-	}
+	decodeJSON(t, string(runScript(t, variables, "python3", python("point_of_sale.py", shop, "show")...)), &sales)
 	return sales
 }
 
@@ -71,13 +67,13 @@ func posSales(t *testing.T, variables []string, shop string) []posSale {
 // then finds no difference, and finds those that the test makes. POS_KILLS changes the test.
 func TestPointOfSaleSurvivesKills(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "python3")
+	needtest.Program(t, "python3")
 	kills, seed := setting(t, "POS_KILLS", 5), uint64(setting(t, "CLIENT_SEED", 1))
 	random := rand.New(rand.NewPCG(seed, seed))
 	server := harness.Serve(t, "--data", t.TempDir(), "--rate-limit", "0", "--log-level", "error")
-	proxy := newCutter(t, server.Base[len("http://"):], seed)
+	proxy, cuts := newCutter(t, server.Base, seed)
 	shop := filepath.Join(t.TempDir(), "shop.db")
-	throughProxy := serviceVariables("http://"+proxy.listener.Addr().String(), server.Key, server.Taxpayer)
+	throughProxy := serviceVariables(proxy, server.Key, server.Taxpayer)
 	direct := serviceVariables(server.Base, server.Key, server.Taxpayer)
 
 	receipts := map[string]int{}
@@ -120,7 +116,7 @@ func TestPointOfSaleSurvivesKills(t *testing.T) {
 	if len(receipts) < kills || len(receipts) > len(sales) {
 		t.Errorf("%d receipts were printed, and %d sales are stored", len(receipts), len(sales))
 	}
-	t.Logf("%d kills, %d connections cut, %d sales, %d receipts", kills, proxy.cuts.Load(), len(sales), len(receipts))
+	t.Logf("%d kills, %d connections cut, %d sales, %d receipts", kills, cuts.Load(), len(sales), len(receipts))
 	checkCreations(t, server, len(sales), acknowledged)
 	checkReconciliation(t, server, direct, shop)
 }
@@ -164,23 +160,17 @@ func checkReconciliation(t *testing.T, server *harness.Server, variables []strin
 // all of them again, and refuses what the service has not signed.
 func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 	t.Parallel()
-	needProgram(t, "python3")
+	needtest.Program(t, "python3")
 	dir := t.TempDir()
 	database, secrets := filepath.Join(dir, "events.db"), filepath.Join(dir, "secrets")
-	if err := os.WriteFile(secrets, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	address := startReceiver(t, python("webhook_receiver.py", database, "serve", "--secrets", secrets, "--port", "0")...)
+	writeFile(t, secrets, nil)
+	started, err := harness.Start(harness.Command(t.Context(), "python3", python("webhook_receiver.py", database, "serve", "--secrets", secrets, "--port", "0")...), "http")
+	address := strings.TrimSpace(started.Until(t, err).Greeting)
 
 	e := newEnv(t, "sqlite:"+filepath.Join(t.TempDir(), "live.db"), "happy")
-	e.args = append(e.args, "--webhook-allow-private")
-	made := e.operate(t, "webhook", "create", "--taxpayer", e.client.Taxpayer, "--environment", "certification", "--url", address, "--event", "*", "--webhook-allow-private")
-	endpoint, _ := made["id"].(string)
-	secret, _ := made["secret"].(string)
-	if err := os.WriteFile(secrets, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	node := harness.ServeProgram(t, e.program, e.args...)
+	endpoint, secret := e.createEndpoint(t, address)
+	writeFile(t, secrets, []byte(secret+"\n"))
+	node := e.serve(t)
 	want := map[string]string{}
 	for n := range 3 {
 		if got, err := e.postInvoice(t.Context(), node.Base, 2*n+1); err != nil || got.Status != http.StatusAccepted {
@@ -194,13 +184,11 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 	}
 	show := func() (s state) {
 		t.Helper()
-		if err := json.Unmarshal(runScript(t, nil, "python3", python("webhook_receiver.py", database, "show")...), &s); err != nil {
-			t.Fatal(err)
-		}
+		decodeJSON(t, string(runScript(t, nil, "python3", python("webhook_receiver.py", database, "show")...)), &s)
 		return s
 	}
 	events := func() int { // of the feed
-		return strings.Count(e.read(t, node.Base+"/v1/taxpayers/"+e.client.Taxpayer+"/events?limit=100"), `"id":"evt_`)
+		return strings.Count(e.client.Read(t, node.Base+"/v1/taxpayers/"+e.client.Taxpayer+"/events?limit=100"), `"id":"evt_`)
 	}
 	complete := func() bool {
 		if !e.isSettled(t, node.Base) {
@@ -215,40 +203,13 @@ func TestWebhookReceiverTakesEachEventOnce(t *testing.T) {
 	e.operate(t, "webhook", "replay", endpoint, "--since", "2026-01-01T00:00:00Z")
 	harness.Eventually(t, 5*time.Minute, "all events have arrived again", func() bool {
 		var attempts []any
-		runProgram(t, e.program, &attempts, append([]string{"webhook", "deliveries", endpoint}, e.shared...)...)
+		harness.Run(t, e.program, &attempts, append([]string{"webhook", "deliveries", endpoint}, e.shared...)...)
 		return len(attempts) >= 2*first
 	})
 	harness.Eventually(t, 5*time.Minute, "repeated events have no effect", complete)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, bytes.NewReader([]byte(`{"id":"evt_forged"}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{"webhook-id": "evt_forged", "webhook-timestamp": strconv.FormatInt(time.Now().Unix(), 10), "webhook-signature": "v1,AAAA"} {
-		r.Header.Set(name, value)
-	}
-	if got, err := e.client.Do(r); err != nil || got.Status != http.StatusUnauthorized {
+	got, err := e.client.Send(t.Context(), http.MethodPost, address, `{"id":"evt_forged"}`,
+		"webhook-id", "evt_forged", "webhook-timestamp", strconv.FormatInt(time.Now().Unix(), 10), "webhook-signature", "v1,AAAA")
+	if err != nil || got.Status != http.StatusUnauthorized {
 		t.Errorf("a forged event: %d, %v", got.Status, err)
 	}
-}
-
-// startReceiver starts a program that prints its address, until the test ends.
-func startReceiver(t *testing.T, arguments ...string) string {
-	t.Helper()
-	cmd := harness.Command(t.Context(), "python3", arguments...)
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(line)
 }

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,13 +37,11 @@ func newBuyerEnv(t *testing.T, address string) *buyerEnv {
 	if err := w.sim.AddTaxpayer(simulator.Baseline(buyerRNC, buyerSigner, "2027-12-31")); err != nil {
 		t.Fatal(err)
 	}
-	m := &buyerEnv{env: w, hookListener: w.listen(t), server: harness.Serve(t, w.args...)}
-	var base atomic.Pointer[string]
-	base.Store(&m.server.Base)
+	m := &buyerEnv{env: w, hookListener: w.listen(t), server: w.serve(t)}
 	for _, n := range []int{0, 2} { // even numbers are sales to the buyer
-		w.createInvoice(t.Context(), t, &base, n)
+		w.createInvoice(t, n)
 	}
-	harness.Eventually(t, time.Minute, "every document has its final status", func() bool { return w.isSettled(t, m.server.Base) })
+	w.settle(t)
 	return m
 }
 
@@ -98,10 +94,10 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 		if d := received.Data; d.ENCF != "E310000000001" || d.Status != fiscal.Accepted || d.PreviousStatus != "" || d.Result != "rejected" || d.Reason != "Precio distinto" {
 			t.Errorf("%s", received.body)
 		}
-		if got := m.read(t, received.Data.Links.Self); !strings.Contains(got, "Rechazo comercial: Precio distinto") {
+		if got := m.client.Read(t, received.Data.Links.Self); !strings.Contains(got, "Rechazo comercial: Precio distinto") {
 			t.Errorf("%s", got)
 		}
-		if got := m.read(t, base+"/v1/taxpayers/"+m.client.Taxpayer+"/events"); !strings.Contains(got, string(received.body)) {
+		if got := m.client.Read(t, base+"/v1/taxpayers/"+m.client.Taxpayer+"/events"); !strings.Contains(got, string(received.body)) {
 			t.Errorf("the feed does not have the event of the webhook: %s", got)
 		}
 		for _, command := range [][]string{
@@ -115,7 +111,8 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 		// A source sends the same response: the service counts it once.
 		source := m.operate(t, "source", "create", "--taxpayer", m.client.Taxpayer, "--environment", "certification", "--base-url", base)
 		for _, duplicate := range []string{"false", "true"} {
-			if got := relay(t, source, rejection); got.Status != http.StatusAccepted || !strings.Contains(got.Body, `"duplicate":`+duplicate) {
+			got := postSigned(t, fmt.Sprint(source["url"]), fmt.Sprint(source["secret"]), "msg_1", commercialResponse(rejection.ENCF, rejection.XML))
+			if got.Status != http.StatusAccepted || !strings.Contains(got.Body, `"duplicate":`+duplicate) {
 				t.Errorf("%d %s, want duplicate %s", got.Status, got.Body, duplicate)
 			}
 		}
@@ -155,19 +152,13 @@ func TestCommercialResponseReachesTheIntegrator(t *testing.T) {
 // checkRefusedToken sends a wrong token, which must be counted.
 func (m *buyerEnv) checkRefusedToken(t *testing.T, base string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/fe/recepcion/api/ecf", http.NoBody)
+	res, err := (&harness.Client{Key: "x", HTTP: harness.HTTP}).Send(t.Context(), http.MethodPost, base+"/fe/recepcion/api/ecf", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer x")
-	res, err := harness.HTTP.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = res.Body.Close() // the status says all
 	const want = `fiscalhub_authentication_failures_total{reason="wrong_token"} 1`
-	if got := harness.Fetch(t, base+"/metrics"); res.StatusCode != http.StatusBadRequest || !strings.Contains(string(got), want) {
-		t.Errorf("%d, and the metrics lack %s", res.StatusCode, want)
+	if got := harness.Fetch(t, base+"/metrics"); res.Status != http.StatusBadRequest || !strings.Contains(string(got), want) {
+		t.Errorf("%d, and the metrics lack %s", res.Status, want)
 	}
 }
 
@@ -180,7 +171,7 @@ func (m *buyerEnv) confirmSigner(t *testing.T) {
 	if d := m.arrivals(kind)[0].Data; d.Result != "rejected" || d.Signer != buyerSigner {
 		t.Errorf("%+v", d)
 	}
-	if got := m.read(t, m.arrivals(kind)[0].Data.Links.Self); strings.Contains(got, "Rechazo comercial") {
+	if got := m.client.Read(t, m.arrivals(kind)[0].Data.Links.Self); strings.Contains(got, "Rechazo comercial") {
 		t.Errorf("the document shows a response that is not confirmed: %s", got)
 	}
 	got := m.operate(t, "buyer", "confirm", "--taxpayer", m.client.Taxpayer, "--environment", "certification", "--rnc", buyerRNC, "--signer", buyerSigner)
@@ -193,10 +184,7 @@ func (m *buyerEnv) confirmSigner(t *testing.T) {
 // listener serves only its own paths.
 func (m *buyerEnv) checkOwnListener(t *testing.T) {
 	t.Helper()
-	m.server.Signal(t, syscall.SIGINT)
-	if code := m.server.Ended(t); code != 0 {
-		t.Errorf("exit code %d\n%s", code, m.server.Log)
-	}
+	m.server.Stop(t)
 	m.server = harness.Serve(t, append(m.args, "--receiver-listen", "127.0.0.1:0")...)
 	own := harness.Submatch(m.server.Greeting, `Receiver (\S+)/fe`)
 	m.checkStatus(t, own+"/fe/Autenticacion/api/Semilla", http.StatusOK)
@@ -207,10 +195,4 @@ func (m *buyerEnv) checkOwnListener(t *testing.T) {
 	if d := m.awaitResponse(t, 3).Data; d.ENCF != "E310000000002" || d.Result != "accepted" || d.Reason != "" {
 		t.Errorf("%+v", d)
 	}
-}
-
-// relay sends a buyer's response to the service, signed with the secret of a source.
-func relay(t *testing.T, source map[string]any, sent *simulator.Pushed) harness.Answer {
-	t.Helper()
-	return postSigned(t, fmt.Sprint(source["url"]), fmt.Sprint(source["secret"]), "msg_1", commercialResponse(sent.ENCF, sent.XML))
 }

@@ -3,9 +3,9 @@ package systemtest
 import (
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,30 +16,64 @@ import (
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
-// shopFigures are the columns of the proofs with a shop.
-func shopFigures(columns ...string) *figureTable {
-	return newFigureTable(append(append([]string{"run"}, columns...), "sales", "lost in the copy", "pages", "with the legend", "at the authority", "numbers", "sights", "time", "violations")...)
+// A backup of a running service is restored after more documents were issued. The
+// ranges must be fenced until the operator runs reconcile.
+func TestRestoreIsFencedUntilReconciled(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, "sqlite:"+filepath.Join(t.TempDir(), "live.db"), "happy")
+	issue := func(from, to int) {
+		t.Helper()
+		for n := from; n < to; n++ {
+			w.createInvoice(t, n)
+		}
+		w.settle(t)
+	}
+	server := w.serve(t)
+	issue(0, 10)
+	restore := w.backup(t)
+	issue(10, 20)
+	server.Kill()
+	restore()
+	w.serve(t)
+	for n := 20; n < 22; n++ { // one of each type
+		got, err := w.postInvoice(t.Context(), *w.base.Load(), n)
+		if err != nil || got.Status != http.StatusConflict || !strings.Contains(got.Body, "operational_readiness_failed") || !strings.Contains(got.Body, "sequence.fenced") {
+			t.Errorf("invoice %d: %d %s, %v", n, got.Status, got.Body, err)
+		}
+	}
+
+	code, said := w.reconcile(t, w.args)
+	if code != 0 || strings.Count(said, "6–10 are skipped: the authority has 5 of them, does not have 0, and did not say for 0; the next number is 11") != 2 {
+		t.Fatalf("reconcile: exit code %d\n%s", code, said)
+	}
+	issue(20, 30)
+	if l := w.checkLedger(t, 30, nil); l.found != 10 {
+		t.Errorf("the authority has %d abandoned numbers, want 10", l.found)
+	}
 }
+
+// shopColumns are the columns of the figures of a shop.
+var shopColumns = []any{"sales", "lost in the copy", "pages", "with the legend", "at the authority", "numbers", "sights", "time", "violations"}
 
 // figures checks that no number has two sales or two contents, and returns the cells of a
 // run.
-func (s *shop) figures(t *testing.T, begun time.Time) []string {
+func (s *shop) figures(t *testing.T, begun time.Time) []any {
 	t.Helper()
 	received := s.readAuthority(t)
 	sold, _, gone, pages := s.counts()
 	violations := s.check(t)
-	return []string{strconv.Itoa(sold), strconv.Itoa(gone), strconv.Itoa(pages), strconv.Itoa(s.legends[0] + s.legends[1]), strconv.Itoa(received),
-		strconv.Itoa(len(s.sales)), strconv.Itoa(s.sights), seconds(time.Since(begun)), strconv.Itoa(violations)}
+	return []any{sold, gone, pages, s.legends[0] + s.legends[1], received, len(s.sales), s.sights, seconds(time.Since(begun)), violations}
 }
 
 // A backup is restored after a contingency in which buyers got pages with numbers that were
-// not sent. No other sale may get a number of these pages: neither with the witnesses, nor, when one or all of them are lost too, with the last numbers that the
+// not sent. No other sale may get a number of these pages: neither with the
+// witnesses, nor, when one or all of them are lost too, with the last numbers that the
 // operator states. RESTORE_RUNS makes the test longer; `make restores` does.
 func TestRestoresInAContingency(t *testing.T) {
 	t.Parallel()
 	runs := setting(t, "RESTORE_RUNS", 1)
 	harness.Program(t) // before the time counts
-	figures := shopFigures("engine", "nodes", "witness folder", "witnesses lost")
+	figures := newFigureTable("run", "engine", "nodes", "witness folder", "witnesses lost", shopColumns)
 	for run := range runs {
 		r := restoreRun{engine: storetest.Engines()[run%2], nodes: 1 + run%2, elsewhere: run/2%2 == 0}
 		r.lost = run / 4 % (r.nodes + 1)
@@ -50,7 +84,7 @@ func TestRestoresInAContingency(t *testing.T) {
 			if r.elsewhere {
 				folder = "another"
 			}
-			figures.row(append([]string{strconv.Itoa(run + 1), r.engine, strconv.Itoa(r.nodes), folder, strconv.Itoa(r.lost)}, s.figures(t, begun)...)...)
+			figures.row(run+1, r.engine, r.nodes, folder, r.lost, s.figures(t, begun))
 		})
 		if t.Failed() {
 			break
@@ -92,15 +126,10 @@ func (r restoreRun) restore(t *testing.T) *shop {
 	nodes := start(r.nodes)
 	s.open(t, nodes...)
 	s.awaitSettled(t, 4+rand.IntN(8))
-	restore := s.backup(t, r.engine)
+	restore := s.backup(t)
 	s.awaitMore(t, rand.IntN(6))
 
-	s.maintain(t, true)
-	s.awaitLegends(t, 2+rand.IntN(5))
-	if rand.IntN(3) == 0 {
-		s.maintain(t, false) // some of the documents that wait are sent
-	}
-	time.Sleep(rand.N(500 * time.Millisecond)) // the kill meets any point of the work
+	s.meetContingency(t)
 	for _, node := range nodes {
 		node.Signal(t, syscall.SIGKILL)
 	}
@@ -130,32 +159,4 @@ func (r restoreRun) restore(t *testing.T) *shop {
 	s.release(t, args, r.lost > 0)
 	s.finish(t, 6)
 	return s
-}
-
-// backup copies the database of the running service, and returns a function that replaces
-// the database with the copy.
-func (s *shop) backup(t *testing.T, engine string) (restore func()) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "backup")
-	if engine == "postgres" {
-		server := storetest.Postgres(t)
-		server.Dump(t, s.address, file)
-		return func() { s.moveTo(server.Load(t, file)) }
-	}
-	command(t, "file", "backup", file, "--database", s.address)
-	return func() {
-		database := strings.TrimPrefix(s.address, "sqlite:")
-		for _, end := range []string{"-wal", "-shm"} {
-			_ = os.Remove(database + end) // files of the replaced database
-		}
-		writeFile(t, database, readFile(t, file))
-	}
-}
-
-// moveTo changes the address of the database.
-func (e *env) moveTo(address string) {
-	e.address = address
-	for _, args := range [][]string{e.shared, e.args} {
-		args[slices.Index(args, "--database")+1] = address
-	}
 }

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
@@ -34,37 +33,28 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	old := buildPrevious(t)
 	harness.Program(t) // before the clients begin
-	figures := newFigureTable("run", "acknowledged", "retried", "longest silence", "migration", "not ready", "settled after", "events", "lost", "untrue status", "numbers twice", "gaps", "violations")
+	figures := newFigureTable("run", clientColumns, "migration", "not ready", "settled after", "events", ledgerColumns)
 	for run := range runs {
 		t.Run(strconv.Itoa(run+1), func(t *testing.T) {
 			u := startRollingUpgrade(t, old, storetest.Postgres(t).Empty(t), 2)
 			u.clients.reach(t, documents)
 			migration := u.migrate(t)
-			u.clients.reach(t, int(u.clients.count.Load())+documents)
+			u.clients.reachMore(t, documents)
 			before := u.readAll(t, 0)
 			for i := range u.nodes {
 				u.replace(t, i)
-				u.clients.reach(t, int(u.clients.count.Load())+documents)
+				u.clients.reachMore(t, documents)
 			}
-			settled := u.finish(t, before)
-			l := u.clients.checkLedger(t)
-			if l.lost > 0 || l.abandoned > 0 {
-				t.Errorf("%d acknowledged invoices are lost, and %d numbers were abandoned", l.lost, l.abandoned)
-			}
-			figures.row(strconv.Itoa(run+1), strconv.Itoa(len(u.clients.acks)), strconv.Itoa(u.clients.retried), seconds(u.clients.silence), seconds(migration),
-				strconv.Itoa(int(u.notReady.Load())), seconds(settled), strconv.Itoa(len(u.hooks.arrivals(""))),
-				strconv.Itoa(l.lost), strconv.Itoa(l.untrue), strconv.Itoa(l.twice), strconv.Itoa(l.gaps), strconv.Itoa(l.violations))
+			l, settled := u.finish(t, before)
+			figures.row(run+1, u.clients.figures(), migration, u.notReady.Load(), settled, len(u.hooks.arrivals("")), l.figures())
 		})
 		t.Run(strconv.Itoa(run+1)+" on SQLite", func(t *testing.T) {
 			u := startRollingUpgrade(t, old, "sqlite:"+filepath.Join(t.TempDir(), "fiscalhub.db"), 1)
 			u.clients.reach(t, documents)
 			before := u.readAll(t, 0)
 			u.replace(t, 0)
-			u.clients.reach(t, int(u.clients.count.Load())+documents)
+			u.clients.reachMore(t, documents)
 			u.finish(t, before)
-			if l := u.clients.checkLedger(t); l.lost > 0 || l.abandoned > 0 {
-				t.Errorf("%d acknowledged invoices are lost, and %d numbers were abandoned", l.lost, l.abandoned)
-			}
 		})
 	}
 	t.Logf("%d rolling upgrades\n%s", runs, figures)
@@ -99,7 +89,7 @@ type rollingUpgrade struct {
 
 func startRollingUpgrade(t *testing.T, old, address string, count int) *rollingUpgrade {
 	t.Helper()
-	u := &rollingUpgrade{env: newEnvOf(t, old, address, "flaky")}
+	u := &rollingUpgrade{env: envOptions{program: old, address: address, profile: "flaky"}.start(t)}
 	u.hooks = u.listen(t)
 	// The earlier version does not know this flag, and on SQLite the new one migrates.
 	u.args = slices.DeleteFunc(u.args, func(arg string) bool { return arg == "--no-migrate" })
@@ -138,7 +128,7 @@ func (u *rollingUpgrade) watchReadiness(t *testing.T) {
 func (u *rollingUpgrade) migrate(t *testing.T) time.Duration {
 	t.Helper()
 	begun := time.Now()
-	runJSON(t, new(any), append([]string{"migrate"}, u.shared...)...)
+	harness.Run(t, harness.Program(t), new(any), append([]string{"migrate"}, u.shared...)...)
 	return time.Since(begun)
 }
 
@@ -151,41 +141,19 @@ func (u *rollingUpgrade) replace(t *testing.T, i int) {
 		t.Errorf("node %d ended with exit code %d\n%s", i, code, u.nodes[i].Log)
 	}
 	u.nodes[i] = harness.Serve(t, u.nodeArgs(i)...)
-	u.clients.nodes[i].Store(&u.nodes[i].Base)
-	if len(u.nodes) == 1 {
-		u.clients.nodes[1].Store(&u.nodes[i].Base)
-	}
+	u.clients.pointAt(u.nodes...)
 	u.stopping.Store(0)
 }
 
 // finish waits until every document has its final status and every event has arrived,
 // and checks what the new version serves. before is what the earlier one has served. It
 // returns how long the documents took.
-func (u *rollingUpgrade) finish(t *testing.T, before map[string]string) time.Duration {
+func (u *rollingUpgrade) finish(t *testing.T, before map[string]string) (ledger, time.Duration) {
 	t.Helper()
-	u.clients.stopAll()
-	begun := time.Now()
-	harness.Eventually(t, verdictLimit, "every document has its final status", func() bool { return u.isSettled(t, u.nodes[0].Base) })
-	took := time.Since(begun)
-	u.clients.checkReplays(t)
+	l, took := u.clients.finish(t)
 	s := storetest.Open(t, u.address, time.Now)
-	var invoices []store.Invoice
-	for n := range int(u.clients.made.Load()) {
-		inv, err := s.InvoiceByExternalID(t.Context(), u.scope(), "ext-"+strconv.Itoa(n))
-		if err != nil {
-			t.Fatal(err)
-		}
-		invoices = append(invoices, inv)
-	}
-	var missing []string
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if missing = u.hooks.missing(s, invoices); len(missing) == 0 || time.Now().After(deadline) {
-			break
-		}
-	}
-	for _, m := range missing {
-		t.Errorf("an event has not arrived: %s", m)
-	}
+	invoices := u.storedInvoices(t, s, int(u.clients.made.Load()))
+	u.hooks.awaitAll(s, invoices)
 	for i := range u.nodes {
 		after := u.readAll(t, i)
 		for path, content := range before {
@@ -193,17 +161,11 @@ func (u *rollingUpgrade) finish(t *testing.T, before map[string]string) time.Dur
 				t.Errorf("%s of the earlier version was\n%.300s\nand is\n%.300s", path, content, after[path])
 			}
 		}
-		if got := len(u.clientInvoices(t, i)); got != len(invoices) {
+		if got := len(u.client.Invoices(t, u.nodes[i].Base)); got != len(invoices) {
 			t.Errorf("node %d lists %d invoices, want %d", i, got, len(invoices))
 		}
 	}
-	return took
-}
-
-// clientInvoices lists the invoices of the clients through a node.
-func (u *rollingUpgrade) clientInvoices(t *testing.T, i int) map[string][]string {
-	t.Helper()
-	return u.client.Invoices(t, u.nodes[i].Base)
+	return l, took
 }
 
 // readAll reads through a node what does not change any more: the signed XML and the
@@ -213,14 +175,12 @@ func (u *rollingUpgrade) readAll(t *testing.T, i int) map[string]string {
 	t.Helper()
 	base := u.nodes[i].Base + "/v1/taxpayers/" + u.client.Taxpayer
 	found := map[string]string{}
-	for _, n := range slices.Sorted(maps.Keys(u.acknowledged())) {
-		var list struct {
-			Data []struct {
-				ID     string `json:"id"`
-				Status string `json:"status"`
-			} `json:"data"`
-		}
-		decodeJSON(t, u.read(t, base+"/fiscal-documents?external_id=ext-"+strconv.Itoa(n)), &list)
+	u.clients.mu.Lock()
+	acknowledged := slices.Sorted(maps.Keys(u.clients.acks))
+	u.clients.mu.Unlock()
+	for _, n := range acknowledged {
+		var list struct{ Data []documentRead }
+		decodeJSON(t, u.client.Read(t, base+"/fiscal-documents?external_id=ext-"+strconv.Itoa(n)), &list)
 		if len(list.Data) != 1 {
 			t.Fatalf("invoice %d has %d documents", n, len(list.Data))
 		}
@@ -228,44 +188,17 @@ func (u *rollingUpgrade) readAll(t *testing.T, i int) map[string]string {
 		if list.Data[0].Status != "accepted" {
 			continue
 		}
-		found[document] = withoutRequest(t, u.read(t, base+document))
-		found[document+"/xml"] = u.read(t, base+document+"/xml")
+		found[document] = withoutRequest(t, u.client.Read(t, base+document))
+		found[document+"/xml"] = u.client.Read(t, base+document+"/xml")
 		if n%10 == 0 { // rendering a page takes long
-			found[document+"/pdf"] = digest(u.read(t, base+document+"/pdf"))
+			found[document+"/pdf"] = digest(u.client.Read(t, base+document+"/pdf"))
 		}
 	}
-	u.readFeed(t, base, found)
+	events, _ := readFeed(t, func(resource string) string { return u.client.Read(t, base+"/"+resource) }, "", "100")
+	for position, event := range events {
+		found[fmt.Sprintf("event %d", position)] = servicePort.ReplaceAllString(string(event), "")
+	}
 	return found
-}
-
-// acknowledged returns the invoices that were acknowledged so far.
-func (u *rollingUpgrade) acknowledged() map[int]harness.Answer {
-	u.clients.mu.Lock()
-	defer u.clients.mu.Unlock()
-	return maps.Clone(u.clients.acks)
-}
-
-// readFeed adds the events of the feed in their order.
-func (u *rollingUpgrade) readFeed(t *testing.T, base string, found map[string]string) {
-	t.Helper()
-	cursor := "" // begins with &cursor=
-	for position := 0; ; {
-		var page struct {
-			Data []json.RawMessage `json:"data"`
-			Meta struct {
-				NextCursor string `json:"next_cursor"`
-				HasMore    bool   `json:"has_more"`
-			} `json:"meta"`
-		}
-		decodeJSON(t, u.read(t, base+"/events?limit=100"+cursor), &page)
-		for _, event := range page.Data {
-			position++
-			found[fmt.Sprintf("event %d", position)] = servicePort.ReplaceAllString(string(event), "")
-		}
-		if cursor = "&cursor=" + page.Meta.NextCursor; !page.Meta.HasMore {
-			return
-		}
-	}
 }
 
 // withoutRequest returns the member data of an answer: the rest names the request.

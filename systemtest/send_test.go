@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
@@ -81,11 +80,7 @@ func writeInvoices(t *testing.T, file string, count int) {
 // the results name it.
 func checkResults(t *testing.T, results string, all map[string][]string, count int) {
 	t.Helper()
-	content, err := os.ReadFile(results)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := json.NewDecoder(bytes.NewReader(content))
+	lines := json.NewDecoder(bytes.NewReader(readFile(t, results)))
 	named := 0
 	for lines.More() {
 		var r struct {

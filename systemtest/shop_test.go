@@ -3,6 +3,7 @@ package systemtest
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -28,7 +29,7 @@ const (
 	shopPace   = "300" // a contingency begins after two seconds
 	shopLimit  = 3 * time.Minute
 	tillLimit  = 10 * time.Minute // a till repeats a request for so long
-	documentOf = "/fiscal-documents?external_id=ext-"
+	documentOf = "fiscal-documents?external_id=ext-"
 )
 
 // A shop sells through the nodes of a service, and keeps everything that it gets in the
@@ -126,8 +127,7 @@ func (s *shop) sell(ctx context.Context, t *testing.T, n int) {
 		switch {
 		case err == nil && got.Status == http.StatusAccepted:
 			return
-		case err == nil && got.Status == http.StatusConflict && strings.Contains(got.Body, "operational_readiness_failed"):
-		case err == nil && !slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}, got.Status):
+		case err == nil && !mayRepeat(got) && !isRefused(got):
 			t.Errorf("sale %d: %d %s", n, got.Status, got.Body)
 			return
 		}
@@ -156,22 +156,11 @@ func (s *shop) sendSale(t *testing.T, n, attempt int) (harness.Answer, error) {
 
 // get reads a resource of the taxpayer.
 func (s *shop) get(ctx context.Context, n int, path string) (harness.Answer, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, *s.bases[n%len(s.bases)].Load()+"/v1/taxpayers/"+s.client.Taxpayer+path, nil)
-	if err != nil {
-		return harness.Answer{}, err
-	}
-	return s.client.Do(r)
+	return s.client.Get(ctx, *s.bases[n%len(s.bases)].Load(), path)
 }
 
-// A seenDocument is a document in an answer or in an event.
-type seenDocument struct {
-	ID         string `json:"id"`
-	ExternalID string `json:"external_id"`
-	Status     string `json:"status"`
-	ENCF       string `json:"encf"`
-}
-
-func (d seenDocument) sale() int {
+// sale returns the number of the sale that a document is for, or -1.
+func (d documentRead) sale() int {
 	n, err := strconv.Atoi(strings.TrimPrefix(d.ExternalID, "ext-"))
 	if err != nil {
 		return -1
@@ -201,7 +190,7 @@ func (s *shop) look(t *testing.T, n int) {
 	if err != nil || got.Status != http.StatusOK {
 		return
 	}
-	var list struct{ Data []seenDocument }
+	var list struct{ Data []documentRead }
 	if err := json.Unmarshal([]byte(got.Body), &list); err != nil || len(list.Data) > 1 {
 		t.Errorf("sale %d: %s, %v", n, got.Body, err)
 		return
@@ -214,7 +203,7 @@ func (s *shop) look(t *testing.T, n int) {
 	}
 	d := list.Data[0]
 	s.see(d.ENCF, n, "", "answer")
-	page, err := s.get(t.Context(), n/2, "/fiscal-documents/"+d.ID+"/pdf")
+	page, err := s.get(t.Context(), n/2, "fiscal-documents/"+d.ID+"/pdf")
 	if err != nil || page.Status != http.StatusOK {
 		return
 	}
@@ -254,7 +243,7 @@ func (s *shop) readPage(t *testing.T, n int, page string) (legend bool) {
 func (s *shop) follow(ctx context.Context, cursor string) string {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
-	path := "/events?limit=100"
+	path := "events?limit=100"
 	if cursor != "" {
 		path += "&cursor=" + url.QueryEscape(cursor)
 	}
@@ -268,7 +257,7 @@ func (s *shop) follow(ctx context.Context, cursor string) string {
 	var page struct {
 		Data []struct {
 			Type string       `json:"type"`
-			Data seenDocument `json:"data"`
+			Data documentRead `json:"data"`
 		}
 		Meta struct {
 			NextCursor string `json:"next_cursor"`
@@ -297,6 +286,18 @@ func (s *shop) follow(ctx context.Context, cursor string) string {
 func (s *shop) maintain(t *testing.T, is bool) {
 	t.Helper()
 	s.authority.call(t, http.MethodPut, "/config", map[string]bool{"maintenance": is})
+}
+
+// meetContingency lets the authority be out of reach until buyers have pages with the
+// legend.
+func (s *shop) meetContingency(t *testing.T) {
+	t.Helper()
+	s.maintain(t, true)
+	s.awaitLegends(t, 2+rand.IntN(5))
+	if rand.IntN(3) == 0 {
+		s.maintain(t, false) // some of the documents that wait are sent
+	}
+	time.Sleep(rand.N(500 * time.Millisecond)) // what comes next meets any point of the work
 }
 
 // readAuthority reads everything that the authority has received, and returns how many
@@ -359,31 +360,9 @@ func (s *shop) awaitFence(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, shopLimit, "the ranges are fenced", func() bool {
 		var shown json.RawMessage
-		runProgram(t, s.program, &shown, append([]string{"taxpayer", "show", s.client.Taxpayer}, s.shared...)...)
+		harness.Run(t, s.program, &shown, append([]string{"taxpayer", "show", s.client.Taxpayer}, s.shared...)...)
 		return strings.Contains(string(shown), "sequence.fenced")
 	})
-}
-
-// reconcile runs the command that operators run after a restore or a failover, with the
-// flags of a node. It returns the exit code and what the command says.
-func (s *shop) reconcile(t *testing.T, node []string, stated ...string) (code int, said string) {
-	t.Helper()
-	args := []string{"reconcile", "--taxpayer", s.client.Taxpayer}
-	for i := 0; i+1 < len(node); i++ {
-		switch node[i] {
-		case "--data", "--database", "--environment", "--authority", "--authority-environment", "--trust", "--pace", "--witness", "--master-key":
-			args = append(args, node[i], node[i+1])
-		}
-	}
-	for _, encf := range stated {
-		args = append(args, "--sent-up-to", encf)
-	}
-	cmd := harness.Command(t.Context(), s.program, args...)
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode(), string(out)
 }
 
 // release reconciles. When the marks are lost, the command must ask for the last numbers
@@ -425,7 +404,7 @@ func (s *shop) finish(t *testing.T, more int) {
 	}
 	s.awaitMore(t, more)
 	s.closeShop()
-	harness.Eventually(t, shopLimit, "every document has its final status", func() bool { return s.isSettled(t, *s.bases[0].Load()) })
+	s.settle(t, *s.bases[0].Load())
 	s.lookAgain(t)
 	for cursor, next := "-", ""; cursor != next; {
 		cursor = next

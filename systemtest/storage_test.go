@@ -29,10 +29,7 @@ func TestServerWithoutDatabaseIsLiveButNotReady(t *testing.T) {
 		})
 	}
 	probe("/readyz", http.StatusOK)
-	first, err := c.Create(t.Context(), server.Base, "before", "before")
-	if err != nil || first.Status != http.StatusAccepted {
-		t.Fatalf("before the halt: %d %s, %v", first.Status, first.Body, err)
-	}
+	first := c.Created(t, server.Base, "before", "before")
 	pg.Halt()
 	probe("/readyz", http.StatusServiceUnavailable)
 	probe("/livez", http.StatusOK)
@@ -63,9 +60,7 @@ func TestLockedDatabaseAnswers503AfterTheLimit(t *testing.T) {
 	dir := t.TempDir()
 	server := harness.Serve(t, "--data", dir, "--rate-limit", "0")
 	c := server.Client(t)
-	if got, err := c.Create(t.Context(), server.Base, "warm", "warm"); err != nil || got.Status != http.StatusAccepted {
-		t.Fatalf("before the lock: %d %s, %v", got.Status, got.Body, err)
-	}
+	c.Created(t, server.Base, "warm", "warm")
 	holder := storetest.Open(t, "sqlite:"+filepath.Join(dir, "fiscalhub.db"), time.Now)
 	held, release := make(chan struct{}), make(chan struct{})
 	var holding sync.WaitGroup
@@ -91,9 +86,7 @@ func TestLockedDatabaseAnswers503AfterTheLimit(t *testing.T) {
 	}
 	close(release)
 	holding.Wait()
-	if got, err := c.Create(t.Context(), server.Base, "key", "ext"); err != nil || got.Status != http.StatusAccepted {
-		t.Errorf("after the lock: %d %s, %v", got.Status, got.Body, err)
-	}
+	c.Created(t, server.Base, "key", "ext")
 }
 
 // A limit on the size of files makes a write fail as on a broken disk, with another
@@ -102,12 +95,8 @@ func TestFailingStorageEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"-c", `ulimit -f 4096; exec "$0" "$@"`, harness.Program(t), "serve", "--listen", "127.0.0.1:0", "--data", dir, "--rate-limit", "0"}
-	cmd := harness.Command(t.Context(), "sh", args...)
-	server, err := harness.Launch(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-server.Done })
+	launched, err := harness.Launch(harness.Command(t.Context(), "sh", args...))
+	server := launched.Until(t, err)
 	c := server.Client(t)
 	acks := &acknowledged{by: map[string]harness.Answer{}}
 	for i := 0; ; i++ {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -36,7 +35,7 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		var back atomic.Bool
-		e := newEnvWith(t, envOptions{program: harness.Program(t), address: address, profile: "happy", wrap: func(authority http.Handler) http.Handler {
+		e := envOptions{address: address, profile: "happy", wrap: func(authority http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if !back.Load() && strings.Contains(strings.ToLower(r.URL.Path), "/consultaresultado/") {
 					w.WriteHeader(http.StatusServiceUnavailable)
@@ -44,7 +43,7 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 				}
 				authority.ServeHTTP(w, r)
 			})
-		}})
+		}}.start(t)
 		hooks, collector := e.listen(t), otlptest.New(t)
 		args := append(slices.Clone(e.args), "--log-level", "info")
 		server := serveTraced(t, collector, args...)
@@ -53,16 +52,14 @@ func TestOneTraceFromTheRequestToTheVerdict(t *testing.T) {
 			t.Fatalf("%d %s, %v", got.Status, got.Body, err)
 		}
 		harness.Eventually(t, time.Minute, "a call to the authority fails", func() bool { return len(named(collector, "authority result")) > 0 })
-		server.Signal(t, syscall.SIGINT)
-		server.Ended(t)
+		server.Stop(t)
 		if n := strings.Count(server.Log.String(), `"trace_id":"`+clientTrace+`"`); n < 3 {
 			t.Errorf("%d lines of the log have the id of the trace, want those of the request and of the stages:\n%s", n, server.Log)
 		}
 		back.Store(true)
 		server = serveTraced(t, collector, args...)
 		harness.Eventually(t, time.Minute, "the webhook receives the verdict", func() bool { return len(hooks.arrivals("fiscal_document.accepted")) > 0 })
-		server.Signal(t, syscall.SIGINT)
-		server.Ended(t)
+		server.Stop(t)
 		checkTrace(t, e, hooks, collector)
 	})
 }

@@ -8,11 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/client"
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -20,21 +20,21 @@ import (
 // creation must end with one invoice. CLIENT_INVOICES and CLIENT_SEED change the test.
 func TestTypeScriptClientCreatesEachInvoiceOnce(t *testing.T) {
 	t.Parallel()
-	needNode(t)
+	needClient(t)
 	testCreations(t, 30, "node", typescriptFile("test/create.mjs"))
 }
 
 // Every part of the TypeScript client works with a live service.
 func TestTypeScriptClientWithALiveService(t *testing.T) {
 	t.Parallel()
-	needNode(t)
+	needClient(t)
 	testTour(t, "node", typescriptFile("test/tour.mjs"))
 }
 
 // The rules of the TypeScript client, with answers that a test makes.
 func TestTypeScriptClientRules(t *testing.T) {
 	t.Parallel()
-	needNode(t)
+	needClient(t)
 	runScript(t, nil, "node", "--test", typescriptFile("test/client.test.mjs"))
 }
 
@@ -42,25 +42,21 @@ func typescriptFile(name string) string {
 	return filepath.Join("..", "clients", "typescript", filepath.FromSlash(name))
 }
 
-// needNode skips the test when the machine has no Node, or one that the client does not
-// support.
-func needNode(t *testing.T) {
+// needClient skips the test when the machine has no Node, or the client is not built. It reads
+// the files that Node reads, so that the go command repeats the test when they change.
+func needClient(t *testing.T) {
 	t.Helper()
-	needProgram(t, "node")
-	version := runScript(t, nil, "node", "--print", "process.versions.node.split('.')[0]")
-	if major, err := strconv.Atoi(strings.TrimSpace(string(version))); err != nil || major < 20 {
-		t.Skipf("SKIPPED: the TypeScript client needs Node 20, and this machine has Node %s", version)
-	}
-}
-
-// needProgram skips the test when the machine lacks a program, and fails it under CI.
-func needProgram(t *testing.T, name string) {
-	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is needed under CI: run scripts/setup", name)
+	needtest.Program(t, "node")
+	for _, pattern := range []string{"dist/*.js", "test/*.mjs"} {
+		files, err := filepath.Glob(typescriptFile(pattern))
+		if err != nil || len(files) == 0 {
+			needtest.Missing(t, "typescript-client", "there is no "+pattern)
 		}
-		t.Skipf("SKIPPED: %s is not installed: its client is not tested", name)
+		for _, file := range files {
+			if _, err := os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 
@@ -92,8 +88,8 @@ func testCreations(t *testing.T, byDefault int, program string, arguments ...str
 	t.Helper()
 	count, seed := setting(t, "CLIENT_INVOICES", byDefault), setting(t, "CLIENT_SEED", 1)
 	server := harness.Serve(t, "--data", t.TempDir(), "--rate-limit", "0", "--log-level", "error")
-	proxy := newCutter(t, server.Base[len("http://"):], uint64(seed))
-	variables := append(serviceVariables("http://"+proxy.listener.Addr().String(), server.Key, server.Taxpayer), "COUNT="+strconv.Itoa(count))
+	proxy, cuts := newCutter(t, server.Base, uint64(seed))
+	variables := append(serviceVariables(proxy, server.Key, server.Taxpayer), "COUNT="+strconv.Itoa(count))
 	begun := time.Now()
 	out := runScript(t, variables, program, arguments...)
 	var got struct {
@@ -103,8 +99,8 @@ func testCreations(t *testing.T, byDefault int, program string, arguments ...str
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	t.Logf("%d creations, %d connections cut, %d answers lost and repeated, %.1f s", count, proxy.cuts.Load(), got.Replayed, time.Since(begun).Seconds())
-	if proxy.cuts.Load() < int64(count)/10 {
+	t.Logf("%d creations, %d connections cut, %d answers lost and repeated, %.1f s", count, cuts.Load(), got.Replayed, time.Since(begun).Seconds())
+	if cuts.Load() < int64(count)/10 {
 		t.Error("the proxy has cut too little for this test to mean something")
 	}
 	checkCreations(t, server, count, got.Acknowledged)
@@ -139,6 +135,6 @@ func testTour(t *testing.T, program string, arguments ...string) {
 	key := e.operate(t, "credential", "create", "--taxpayer", e.client.Taxpayer, "--environment", "certification",
 		"--scope", "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage")["api_key"]
 	text, _ := key.(string)
-	node := harness.ServeProgram(t, e.program, e.args...)
+	node := e.serve(t)
 	runScript(t, serviceVariables(node.Base, text, e.client.Taxpayer), program, arguments...)
 }

@@ -2,9 +2,7 @@ package systemtest
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -83,18 +81,14 @@ type sale struct {
 
 // request returns the body of the creation.
 func (s sale) request() string {
-	buyer, price, subtotal, tax, total := `"legal_name":"Consumidor final"`, "250.00", "500.00", "90.00", "590.00"
+	changes := []string{`"32"`, `"` + s.kind + `"`}
 	if s.buyer != "" {
-		buyer = fmt.Sprintf(`"tax_id":%q,"legal_name":"Comprador %s"`, s.buyer, s.buyer)
+		changes = append(changes, `"legal_name": "Consumidor final"`, `"tax_id": "`+s.buyer+`", "legal_name": "Comprador `+s.buyer+`"`)
 	}
 	if s.large {
-		price, subtotal, tax, total = "150000.00", "300000.00", "54000.00", "354000.00"
+		changes = append(changes, "250.00", "150000.00", "500.00", "300000.00", "90.00", "54000.00", "590.00", "354000.00")
 	}
-	return fmt.Sprintf(`{"external_id":%q,"ecf_type":%q,"issue_date":"2026-11-14","currency":"DOP","payment_type":"cash","buyer":{%s},`+
-		`"lines":[{"line_id":"1","description":"Café molido 1 lb","item_kind":"product","quantity":"2","unit_price":%q,"discount":null,`+
-		`"taxes":[{"code":"ITBIS","label":"ITBIS 18%%","rate_percent":"18"}]}],`+
-		`"declared_totals":{"subtotal":%q,"discount_total":"0.00","tax_total":%q,"total":%q}}`,
-		s.externalID, s.kind, buyer, price, subtotal, tax, total)
+	return strings.NewReplacer(changes...).Replace(harness.Invoice(s.externalID))
 }
 
 // create registers an invoice under an idempotency key.
@@ -141,24 +135,12 @@ func postSigned(t *testing.T, url, secret, id, body string) harness.Answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	got, err := (&harness.Client{HTTP: harness.HTTP}).Send(t.Context(), http.MethodPost, url, body,
+		"webhook-id", id, "webhook-timestamp", strconv.FormatInt(now.Unix(), 10), "webhook-signature", signature)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("webhook-id", id)
-	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
-	r.Header.Set("webhook-signature", signature)
-	resp, err := harness.HTTP.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Body: string(got)}
+	return got
 }
 
 // commercialResponse returns the message of a source with the signed response of a
@@ -166,85 +148,6 @@ func postSigned(t *testing.T, url, secret, id, body string) harness.Answer {
 func commercialResponse(encf, xml string) string {
 	return fmt.Sprintf(`{"type":"ecf.commercial_response","timestamp":"2026-11-15T00:00:00Z","data":{"encf":%q,"xml_base64":%q}}`,
 		encf, base64.StdEncoding.EncodeToString([]byte(xml)))
-}
-
-// A hookServer is the server of an integrator. It verifies each event with the
-// secret of the endpoint, and answers with a status that the test sets.
-type hookServer struct {
-	t   *testing.T
-	url string
-
-	mu      sync.Mutex
-	library *standardwebhooks.Webhook
-	status  int
-	ids     []string // of the events that it answered with 204
-}
-
-func newHookServer(t *testing.T, listen string) *hookServer {
-	t.Helper()
-	h := &hookServer{t: t, status: http.StatusNoContent}
-	server := httptest.NewUnstartedServer(h)
-	if listen != "" {
-		listener, err := listenAt(t, listen)
-		if err != nil {
-			t.Logf("no webhook server: %v", err)
-			return nil
-		}
-		_ = server.Listener.Close()
-		server.Listener = listener
-	}
-	server.Start()
-	t.Cleanup(server.Close)
-	h.url = server.URL
-	return h
-}
-
-func (h *hookServer) trust(secret string) {
-	h.t.Helper()
-	library, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.library = library
-}
-
-func (h *hookServer) answer(status int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.status = status
-}
-
-// received returns the ids of the events that it answered with 204.
-func (h *hookServer) received() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return append([]string{}, h.ids...)
-}
-
-func (h *hookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the service was stopped
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.library != nil {
-		if err := h.library.Verify(body, r.Header); err != nil {
-			h.t.Errorf("event %s: %v", r.Header.Get("webhook-id"), err)
-		}
-	}
-	var event struct {
-		ID string `json:"id"`
-	}
-	if err := json.Unmarshal(body, &event); err != nil {
-		h.t.Errorf("%v in %s", err, body)
-	}
-	w.WriteHeader(h.status)
-	if h.status == http.StatusNoContent {
-		h.ids = append(h.ids, event.ID)
-	}
 }
 
 // A gatedAuthority is a proxy in front of a simulator that does not have the

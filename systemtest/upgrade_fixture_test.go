@@ -4,17 +4,15 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
@@ -110,24 +108,22 @@ type fixtureSource struct {
 
 func (f *upgradeFixture) credential(t *testing.T, name string) fixtureCredential {
 	t.Helper()
-	for _, c := range f.Credentials {
-		if c.Name == name {
-			return c
-		}
-	}
-	t.Fatalf("the fixture has no credential %q", name)
-	return fixtureCredential{}
+	return pick(t, f.Credentials, func(c fixtureCredential) bool { return c.Name == name }, name)
 }
 
 func (f *upgradeFixture) invoice(t *testing.T, externalID string) fixtureInvoice {
 	t.Helper()
-	for _, inv := range f.Invoices {
-		if inv.ExternalID == externalID {
-			return inv
-		}
+	return pick(t, f.Invoices, func(inv fixtureInvoice) bool { return inv.ExternalID == externalID }, externalID)
+}
+
+// pick returns the first of all that is meant by name.
+func pick[T any](t *testing.T, all []T, is func(T) bool, name string) T {
+	t.Helper()
+	i := slices.IndexFunc(all, is)
+	if i < 0 {
+		t.Fatalf("the fixture has no %T %q", *new(T), name)
 	}
-	t.Fatalf("the fixture has no invoice %q", externalID)
-	return fixtureInvoice{}
+	return all[i]
 }
 
 // upgradeDir returns the folder of an engine's fixture.
@@ -162,32 +158,22 @@ var dumpSettings = regexp.MustCompile(`(?m)^(\\|SET |SELECT pg_catalog\.set_conf
 // loadDump runs the statements of a dump.
 func loadDump(t *testing.T, address, dump string) {
 	t.Helper()
-	db, err := sql.Open("pgx", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
+	db := storetest.OpenSQL(t, address)
 	if _, err := db.ExecContext(t.Context(), dumpSettings.ReplaceAllString(dump, "")); err != nil {
 		t.Fatalf("load the dump: %v", err)
 	}
+}
+
+// client returns a client with the credential.
+func (c fixtureCredential) client() *harness.Client {
+	return &harness.Client{Taxpayer: c.TaxpayerID, Key: c.APIKey, HTTP: harness.HTTP}
 }
 
 // do sends a request as the holder of a credential. Resource is relative to the
 // taxpayer. Headers come in pairs.
 func (c fixtureCredential) do(t *testing.T, base, method, resource, body string, header ...string) harness.Answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, base+"/v1/taxpayers/"+c.TaxpayerID+"/"+resource, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	client := &harness.Client{Key: c.APIKey, HTTP: &http.Client{Transport: harness.HTTP.Transport, Timeout: 30 * time.Second}}
-	got, err := client.Do(r)
+	got, err := c.client().Send(t.Context(), method, c.client().URL(base, resource), body, header...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,11 +183,7 @@ func (c fixtureCredential) do(t *testing.T, base, method, resource, body string,
 // get reads a resource that must exist.
 func (c fixtureCredential) get(t *testing.T, base, resource string) string {
 	t.Helper()
-	got := c.do(t, base, http.MethodGet, resource, "")
-	if got.Status != http.StatusOK {
-		t.Fatalf("%s: %d %s", resource, got.Status, got.Body)
-	}
-	return got.Body
+	return c.client().Read(t, c.client().URL(base, resource))
 }
 
 // A documentRead is a fiscal document in the API, as far as the tests need it.
@@ -240,50 +222,40 @@ func (c fixtureCredential) data(t *testing.T, base, resource string) json.RawMes
 // cursor after the first page.
 func (c fixtureCredential) feed(t *testing.T, base, cursor, limit string) (ids []string, first string) {
 	t.Helper()
+	events, first := readFeed(t, func(resource string) string { return c.get(t, base, resource) }, cursor, limit)
+	for _, e := range events {
+		var event struct{ ID string }
+		decodeJSON(t, string(e), &event)
+		ids = append(ids, event.ID)
+	}
+	return ids, first
+}
+
+// readFeed reads all events after a cursor, in pages of limit events, and the cursor after
+// the first page.
+func readFeed(t *testing.T, read func(resource string) string, cursor, limit string) (events []json.RawMessage, first string) {
+	t.Helper()
 	for {
 		resource := "events?limit=" + limit
 		if cursor != "" {
 			resource += "&cursor=" + cursor
 		}
 		var page struct {
-			Data []struct {
-				ID string `json:"id"`
-			} `json:"data"`
+			Data []json.RawMessage `json:"data"`
 			Meta struct {
 				NextCursor string `json:"next_cursor"`
 				HasMore    bool   `json:"has_more"`
 			} `json:"meta"`
 		}
-		decodeJSON(t, c.get(t, base, resource), &page)
-		for _, e := range page.Data {
-			ids = append(ids, e.ID)
-		}
+		decodeJSON(t, read(resource), &page)
+		events = append(events, page.Data...)
 		if cursor = page.Meta.NextCursor; first == "" {
 			first = cursor
 		}
 		if !page.Meta.HasMore {
-			return ids, first
+			return events, first
 		}
 	}
-}
-
-// runJSON runs an operator's command and reads its answer.
-func runJSON(t *testing.T, into any, args ...string) {
-	t.Helper()
-	runProgram(t, harness.Program(t), into, args...)
-}
-
-// runProgram is runJSON with another program than the one under test.
-func runProgram(t *testing.T, program string, into any, args ...string) {
-	t.Helper()
-	cmd := harness.Command(t.Context(), program, append(args, "--json")...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(args[:2], " "), err, &stderr)
-	}
-	decodeJSON(t, string(out), into)
 }
 
 func decodeJSON(t *testing.T, text string, into any) {

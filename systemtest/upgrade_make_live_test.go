@@ -21,7 +21,7 @@ func (m *fixtureMaker) certification() {
 	m.issuer = m.ready("issuer", m.f.Credentials[0].TaxpayerID)
 	fenced := m.ready("fenced", m.taxpayer(upgradeFenced, "Comercial Roble, SRL"))
 	m.endedCredentials()
-	m.hooks = newHookServer(t, m.f.Webhook.Listen)
+	m.hooks = newHookListener(t, m.f.Webhook.Listen)
 	if m.hooks == nil {
 		t.Fatal("another program listens at the address of the fixture's webhook")
 	}
@@ -86,7 +86,7 @@ func (m *fixtureMaker) endpoints() {
 	m.f.Webhook.ID, m.f.Webhook.Secret = made.Data.ID, made.Data.Secret
 	m.hooks.trust(made.Data.Secret)
 
-	gone := newHookServer(t, "")
+	gone := newHookListener(t, "")
 	gone.answer(http.StatusGone)
 	m.operate("webhook", "create", "--taxpayer", m.issuer.TaxpayerID, "--environment", "certification", "--url", gone.url,
 		"--event", "fiscal_document.rejected", "--webhook-allow-private")
@@ -181,7 +181,7 @@ func (m *fixtureMaker) stage(c fixtureCredential, externalID, stage string) {
 	m.t.Helper()
 	harness.Eventually(m.t, time.Minute, externalID+" waits at "+stage, func() bool {
 		var all []waitingDocument
-		runJSON(m.t, &all, append([]string{"work", "list", "--taxpayer", c.TaxpayerID, "--environment", "certification"}, m.shared...)...)
+		harness.Run(m.t, harness.Program(m.t), &all, append([]string{"work", "list", "--taxpayer", c.TaxpayerID, "--environment", "certification"}, m.shared...)...)
 		return slices.ContainsFunc(all, func(w waitingDocument) bool {
 			return w.ExternalID == externalID && w.Stage == stage && w.Attempt > 1
 		})
@@ -222,7 +222,7 @@ func (m *fixtureMaker) waiting() {
 
 // outage stops the authority. New documents are signed and wait.
 func (m *fixtureMaker) outage() {
-	m.sim.stop(m.t)
+	m.sim.Stop(m.t)
 	m.create(m.issuer, sale{externalID: "queued-31", kind: "31", buyer: upgradeBuyer}, "queued")
 	m.create(m.issuer, sale{externalID: "queued-32", kind: "32"}, "queued")
 	m.final["queued-31"], m.final["queued-32"] = "accepted", "accepted"
@@ -243,7 +243,7 @@ func (m *fixtureMaker) events() {
 		EventID string  `json:"event_id"`
 		Error   *string `json:"error"`
 	}
-	runJSON(t, &attempts, append([]string{"webhook", "deliveries", hook.ID}, m.shared...)...)
+	harness.Run(t, harness.Program(t), &attempts, append([]string{"webhook", "deliveries", hook.ID}, m.shared...)...)
 	for _, a := range attempts {
 		switch {
 		case a.Error == nil:

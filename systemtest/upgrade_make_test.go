@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"flag"
 	"math/big"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,7 +18,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,12 +29,6 @@ import (
 
 var makeUpgradeFixture = flag.Bool("make-upgrade-fixture", false, "write testdata/upgrade with the program of this tree")
 
-// listenAt opens a listener at an address that the fixture names.
-func listenAt(t *testing.T, address string) (net.Listener, error) {
-	t.Helper()
-	return (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
-}
-
 // A fixtureMaker creates a database with documents in every state, and records the
 // answers to clients.
 type fixtureMaker struct {
@@ -45,7 +37,7 @@ type fixtureMaker struct {
 	scratch string // signer.p12, password and roots.pem
 	sim     *simulatorProcess
 	base    string
-	hooks   *hookServer
+	hooks   *hookListener
 	final   map[string]string // status after the upgrade by external id, where it differs
 	issuer  fixtureCredential
 	f       upgradeFixture
@@ -128,7 +120,9 @@ func (m *fixtureMaker) file(name string) string { return filepath.Join(m.scratch
 // operate runs an operator's command on the database.
 func (m *fixtureMaker) operate(args ...string) map[string]any {
 	m.t.Helper()
-	return commandAnswer(m.t, append(args, m.shared...)...)
+	var answer map[string]any
+	harness.Run(m.t, harness.Program(m.t), &answer, append(args, m.shared...)...)
+	return answer
 }
 
 func (m *fixtureMaker) taxpayer(rnc, name string) string {
@@ -156,10 +150,7 @@ func (m *fixtureMaker) serve(args []string) (stop func()) {
 	server := harness.Serve(m.t, args...)
 	m.base = server.Base
 	return func() {
-		server.Signal(m.t, syscall.SIGINT)
-		if code := server.Ended(m.t); code != 0 {
-			m.t.Fatalf("exit code %d\n%s", code, server.Log)
-		}
+		server.Stop(m.t)
 	}
 }
 
@@ -186,7 +177,7 @@ func (m *fixtureMaker) create(c fixtureCredential, s sale, status string) docume
 func (m *fixtureMaker) note(environment string) {
 	m.t.Helper()
 	var waiting []waitingDocument
-	runJSON(m.t, &waiting, append([]string{"work", "list", "--environment", environment}, m.shared...)...)
+	harness.Run(m.t, harness.Program(m.t), &waiting, append([]string{"work", "list", "--environment", environment}, m.shared...)...)
 	stages := map[string]string{}
 	for _, w := range waiting {
 		stages[w.ID] = w.Stage
@@ -241,7 +232,7 @@ func (m *fixtureMaker) write(engine, data, address string) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	runJSON(t, &m.f.Ranges, append([]string{"sequence", "list"}, m.shared...)...)
+	harness.Run(t, harness.Program(t), &m.f.Ranges, append([]string{"sequence", "list"}, m.shared...)...)
 	for _, name := range []string{"master.key", "witness-certification"} {
 		writeFile(t, filepath.Join(dir, name), readFile(t, filepath.Join(data, name)))
 	}

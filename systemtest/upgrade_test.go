@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -49,10 +48,7 @@ func (u *upgrade) sandbox(t *testing.T) {
 	u.creationsReplay(t, "sandbox")
 	u.invoicesRead(t, "sandbox")
 	u.documentsEnd(t, "sandbox")
-	server.Signal(t, syscall.SIGINT)
-	if code := server.Ended(t); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, server.Log)
-	}
+	server.Stop(t)
 }
 
 // certification checks certification after the upgrade. The authority answers only
@@ -63,7 +59,7 @@ func (u *upgrade) certification(t *testing.T, rootsFile string) {
 	trust := filepath.Join(t.TempDir(), "trust.pem")
 	writeFile(t, trust, []byte(string(roots)+sim.call(t, http.MethodGet, "/trust", nil)))
 	authority := newGatedAuthority(t, sim.authority, u.fixture.Invoices)
-	hooks := newHookServer(t, u.fixture.Webhook.Listen)
+	hooks := newHookListener(t, u.fixture.Webhook.Listen)
 	if hooks != nil {
 		hooks.trust(u.fixture.Webhook.Secret)
 	}
@@ -219,7 +215,7 @@ func (u *upgrade) feedReads(t *testing.T) {
 func (u *upgrade) rangesRead(t *testing.T) {
 	t.Helper()
 	var got []fixtureRange
-	runJSON(t, &got, append([]string{"sequence", "list"}, u.shared...)...)
+	harness.Run(t, harness.Program(t), &got, append([]string{"sequence", "list"}, u.shared...)...)
 	if diff := cmp.Diff(u.fixture.Ranges, got); diff != "" {
 		t.Errorf("ranges (-before +after):\n%s", diff)
 	}
@@ -242,7 +238,7 @@ func (u *upgrade) sourceIsKnown(t *testing.T) {
 // the address.
 func (u *upgrade) addressReturns(t *testing.T) {
 	t.Helper()
-	commandAnswer(t, append([]string{"taxpayer", "update", u.fixture.credential(t, "fenced").TaxpayerID, "--address", "Calle 2"}, u.shared...)...)
+	harness.Run(t, harness.Program(t), new(any), append([]string{"taxpayer", "update", u.fixture.credential(t, "fenced").TaxpayerID, "--address", "Calle 2"}, u.shared...)...)
 }
 
 // documentsEnd checks that each document reaches its final status, with the same
@@ -264,11 +260,7 @@ func (u *upgrade) documentsEnd(t *testing.T, environment string) {
 // next returns the next number of a taxpayer before the upgrade.
 func (u *upgrade) next(t *testing.T, c fixtureCredential, kind string) int64 {
 	t.Helper()
-	i := slices.IndexFunc(u.fixture.Ranges, func(r fixtureRange) bool { return r.TaxpayerID == c.TaxpayerID && r.Type == kind })
-	if i < 0 {
-		t.Fatalf("the fixture has no range of type %s", kind)
-	}
-	return u.fixture.Ranges[i].Next
+	return pick(t, u.fixture.Ranges, func(r fixtureRange) bool { return r.TaxpayerID == c.TaxpayerID && r.Type == kind }, kind).Next
 }
 
 // issues checks that a new invoice is accepted with a number.
@@ -297,7 +289,7 @@ func (u *upgrade) fenceOpens(t *testing.T, args []string) {
 	t.Helper()
 	fenced := u.fixture.credential(t, "fenced")
 	flags := args[:slices.Index(args, "--rate-limit")]
-	runJSON(t, new(any), append([]string{"reconcile", "--taxpayer", fenced.TaxpayerID}, flags...)...)
+	harness.Run(t, harness.Program(t), new(any), append([]string{"reconcile", "--taxpayer", fenced.TaxpayerID}, flags...)...)
 	u.issues(t, fenced, sale{externalID: "new-fenced", kind: "31", buyer: upgradeBuyer}, upgradeWitnessed+1)
 }
 
@@ -338,14 +330,16 @@ func (u *upgrade) authorityHasOneContent(t *testing.T, sim *simulatorProcess) {
 
 // webhookGoesOn checks that waiting events are delivered with the same secret, and
 // that delivered events are not sent again.
-func (u *upgrade) webhookGoesOn(t *testing.T, hooks *hookServer) {
+func (u *upgrade) webhookGoesOn(t *testing.T, hooks *hookListener) {
 	t.Helper()
+	received := func(id string) bool {
+		return slices.ContainsFunc(hooks.arrivals(""), func(a arrival) bool { return a.ID == id })
+	}
 	harness.Eventually(t, time.Minute, "the waiting events are delivered", func() bool {
-		got := hooks.received()
-		return !slices.ContainsFunc(u.fixture.Webhook.Pending, func(id string) bool { return !slices.Contains(got, id) })
+		return !slices.ContainsFunc(u.fixture.Webhook.Pending, func(id string) bool { return !received(id) })
 	})
-	for _, id := range hooks.received() {
-		if slices.Contains(u.fixture.Webhook.Delivered, id) {
+	for _, id := range u.fixture.Webhook.Delivered {
+		if received(id) {
 			t.Errorf("event %s was delivered before the upgrade and is sent again", id)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/systemtest/harness"
 )
 
@@ -156,14 +157,7 @@ func TestManualPages(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, page)
 		}
 	}
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("groff is needed under CI: run scripts/setup")
-		}
-		t.Skip("groff is not installed: the pages are not formatted; run scripts/setup")
-	}
-	out, err := exec.CommandContext(t.Context(), groff, "-k", "-man", "-Tutf8", "-ww", "-z", filepath.Join(dir, "fiscalhub-taxpayer-create.1")).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), needtest.Program(t, "groff"), "-k", "-man", "-Tutf8", "-ww", "-z", filepath.Join(dir, "fiscalhub-taxpayer-create.1")).CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -205,7 +205,7 @@ func TestEndpointCreationIsIdempotent(t *testing.T) {
 		again("when the limit is reached", create("k", body))
 		var made endpoint
 		first.data(t, &made)
-		e.must(e.endpoints().Delete(t.Context(), e.scope(), made.ID))
+		e.must(e.Endpoints.Delete(t.Context(), e.scope(), made.ID))
 		again("after its deletion", create("k", body))
 		if a := create("k11", `{"url":"https://erp.example.com/11","events":["*"]}`); a.status != http.StatusCreated {
 			t.Errorf("endpoint 11 after a deletion: %s", a)

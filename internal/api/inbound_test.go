@@ -64,7 +64,7 @@ func eachEngineWithSource(t *testing.T, rateLimit int64, test func(t *testing.T,
 		opt := liveOptions()
 		opt.inbox, opt.rateLimit = r, rateLimit
 		e := newEnv(t, address, opt)
-		source, secret, err := e.sources().Create(t.Context(), e.scope())
+		source, secret, err := e.Sources.Create(t.Context(), e.scope())
 		e.must(err)
 		test(t, e, r, source, secret)
 	})
@@ -74,7 +74,7 @@ func TestInboundNeedsAFreshSignatureOfTheSource(t *testing.T) {
 	eachEngineWithSource(t, 0, func(t *testing.T, e *env, r *stubInbox, source store.Source, secret webhook.Secret) {
 		body, now := inboundBody("E310000000001", "<x/>"), e.clock.now()
 		good := func() request { return signedMessage(source.ID, "msg_1", now, body, secret) }
-		other, otherSecret, err := e.sources().Create(t.Context(), e.scope())
+		other, otherSecret, err := e.Sources.Create(t.Context(), e.scope())
 		e.must(err)
 		without := func(header string) request {
 			r := good()
@@ -120,14 +120,14 @@ func TestInboundNeedsAFreshSignatureOfTheSource(t *testing.T) {
 			t.Errorf("received %+v", in)
 		}
 		// After a rotation both secrets are accepted for a day.
-		_, next, err := e.sources().Rotate(t.Context(), source.ID, notify.Overlap)
+		_, next, err := e.Sources.Rotate(t.Context(), source.ID, notify.Overlap)
 		e.must(err)
 		for name, s := range map[string]webhook.Secret{"old": secret, "new": next} {
 			if a := e.send(signedMessage(source.ID, "msg_"+name, now, body, s)); a.status != http.StatusAccepted {
 				t.Errorf("the %s secret: %s", name, a)
 			}
 		}
-		e.must(e.sources().Revoke(t.Context(), other.ID))
+		e.must(e.Sources.Revoke(t.Context(), other.ID))
 		for name, q := range map[string]request{
 			"a source that is revoked": signedMessage(other.ID, "m", now, body, otherSecret),
 			"no such source":           signedMessage(store.NewID(), "m", now, body, secret),
@@ -228,7 +228,7 @@ func TestInboundDoesNotReachDocumentsOfOtherTaxpayers(t *testing.T) {
 				BuyerRNC: "199000021", SignedAt: time.Now(), CreatedAt: time.Now(), XMLDigest: []byte{1}, SentDigest: []byte{1}, XML: []byte("<x/>"),
 			})
 		}))
-		source, secret, err := e.sources().Create(t.Context(), e.scope())
+		source, secret, err := e.Sources.Create(t.Context(), e.scope())
 		e.must(err)
 		send := func(id, encf string) response {
 			xml := signedXML(t, peer.Identity, `<ACECF><DetalleAprobacionComercial><Version>1.0</Version><RNCEmisor>199000013</RNCEmisor><eNCF>`+encf+

@@ -45,20 +45,6 @@ func (s *stubSigners) Undelegated(*xmlsig.Identity, string) (string, bool) {
 
 func (s *stubSigners) Down() (time.Time, bool) { return time.Time{}, false }
 
-// newRegisterOnlyPlan returns a live plan whose authority and identities are never
-// called.
-func newRegisterOnlyPlan(t *testing.T, s *store.Store, opt envOptions) *live.Plan {
-	t.Helper()
-	unused := &stubSigners{}
-	plan, err := live.New(live.Options{
-		Store: s, Env: opt.environment, Authority: unused, Identities: unused, Now: opt.now, Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plan
-}
-
 // Each readiness problem is caused, reported by its code, and solved. The same key
 // is accepted then.
 func TestEachReadinessProblem(t *testing.T) {

@@ -130,7 +130,7 @@ func (w *env) start() {
 		Store: w.options.Store, Env: w.options.Env, Authority: w.client, Now: w.options.Now, Log: w.options.Log,
 	})
 	w.must(err)
-	w.engine.Plan, w.engine.Watcher = w.plan, w.watcher
+	w.engine.Plan = w.plan
 	w.startEngine()
 }
 

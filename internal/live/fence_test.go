@@ -15,6 +15,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -62,10 +63,7 @@ func backup(t *testing.T, address string) string {
 				return full
 			}
 		}
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is needed under CI: run scripts/setup", name)
-		}
-		t.Skipf("SKIPPED: %s is not installed", name)
+		needtest.Missing(t, "postgresql", "there is no "+name)
 		return ""
 	}
 	file, copied := filepath.Join(t.TempDir(), "dump.sql"), storetest.Postgres(t).Empty(t)

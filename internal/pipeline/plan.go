@@ -39,13 +39,7 @@ type Settler interface {
 	Settle(d Document) Move
 }
 
-// A Watcher is a plan's background work that belongs to no document.
-type Watcher interface {
-	// Watch works until ctx ends.
-	Watch(ctx context.Context, s Signals)
-}
-
-// Signals are what a Watcher may trigger in the engine.
+// Signals are what background work that belongs to no document may trigger in the engine.
 type Signals struct {
 	Wake   func()            // claim jobs now
 	Notify func(store.Scope) // events of a taxpayer were committed

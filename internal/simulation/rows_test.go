@@ -68,7 +68,19 @@ func (w *world) settled() bool {
 	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM jobs`).Scan(&jobs))
 	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM webhook_deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' AND e.status = 'enabled'`).Scan(&hooks))
 	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM events`).Scan(&events))
-	return jobs == 0 && hooks == 0 && w.feed.epoch == w.epoch && events <= w.feed.after
+	return jobs == 0 && hooks == 0 && w.feed.epoch == w.epoch && events <= w.feed.seen && w.compared()
+}
+
+// compared reports whether every judged document was compared with the authority, a day
+// after its last change, if the run is to go on for so long.
+func (w *world) compared() bool {
+	if !w.plan.compares {
+		return true
+	}
+	var left int64
+	w.must(w.rows.QueryRowContext(w.ctx(), `SELECT count(*) FROM invoices i WHERE encf IS NOT NULL AND status IN ('accepted', 'accepted_conditional', 'delivered', 'rejected')
+		AND NOT EXISTS (SELECT 1 FROM comparisons c WHERE c.first_at > i.updated_at OR c.first_at = i.updated_at AND c.first_id >= i.document_id)`).Scan(&left))
+	return left == 0
 }
 
 // each calls scan for every row of a query.
@@ -153,6 +165,7 @@ func (w *world) collect() oracle.Run {
 		}
 	}
 	w.each(`SELECT encf FROM burned ORDER BY encf`, text(&r.Abandoned))
+	w.each(`SELECT document_id FROM differences ORDER BY document_id, kind`, text(&r.Differences))
 	w.each(`SELECT document_id FROM jobs ORDER BY document_id`, text(&r.Jobs))
 	for _, d := range w.sim.Documents(simulator.Filter{}) {
 		r.Authority = append(r.Authority, oracle.Document{RNC: d.RNC, ENCF: d.ENCF, Digest: d.SHA256, TrackID: d.TrackID, Code: d.Verdict.Code, Foreign: w.foreign[d.SHA256],

@@ -110,6 +110,9 @@ func (w *world) tell() {
 	for range p.foreigns {
 		at(w.otherProvider)
 	}
+	for range p.responses {
+		at(w.respond)
+	}
 	for range p.lostDisks {
 		at(func() {
 			n := w.nodes[w.draw(len(w.nodes))]
@@ -271,7 +274,7 @@ func (w *world) operate() {
 			if !n.up() {
 				return
 			}
-			r := fence.Releaser{Store: n.store, Authority: n.client, Identities: signing{w}, Fence: n.fence, Now: n.store.Now}
+			r := n.Releaser()
 			_, err := r.Release(n.ctx, w.tp.scope)
 			if errors.Is(err, fence.ErrNotStated) {
 				r.Stated = w.seen()

@@ -109,6 +109,16 @@ func (c *Client) URL(base, resource string) string {
 	return base + "/v1/taxpayers/" + c.Taxpayer + "/" + resource
 }
 
+// Read returns what is at an address.
+func (c *Client) Read(t *testing.T, url string) string {
+	t.Helper()
+	got, err := c.Send(t.Context(), http.MethodGet, url, "")
+	if err != nil || got.Status != http.StatusOK {
+		t.Fatalf("%s: %d %s, %v", url, got.Status, got.Body, err)
+	}
+	return got.Body
+}
+
 // Get reads a resource of the taxpayer.
 func (c *Client) Get(ctx context.Context, base, resource string) (Answer, error) {
 	return c.Send(ctx, http.MethodGet, c.URL(base, resource), "")
@@ -117,6 +127,16 @@ func (c *Client) Get(ctx context.Context, base, resource string) (Answer, error)
 // Create posts an invoice.
 func (c *Client) Create(ctx context.Context, base, key, externalID string, header ...string) (Answer, error) {
 	return c.Post(ctx, base, key, Invoice(externalID), header...)
+}
+
+// Created posts an invoice that must be accepted.
+func (c *Client) Created(t *testing.T, base, key, externalID string, header ...string) Answer {
+	t.Helper()
+	got, err := c.Create(t.Context(), base, key, externalID, header...)
+	if err != nil || got.Status != http.StatusAccepted {
+		t.Fatalf("%s: %d %s, %v", externalID, got.Status, got.Body, err)
+	}
+	return got
 }
 
 // Post posts the request for an invoice.
@@ -164,9 +184,5 @@ func Status(ctx context.Context, url string) (int, error) {
 // Fetch reads an address without an API key.
 func Fetch(t *testing.T, url string) []byte {
 	t.Helper()
-	got, err := (&Client{HTTP: HTTP}).Send(t.Context(), http.MethodGet, url, "")
-	if err != nil || got.Status != http.StatusOK {
-		t.Fatalf("%s: %d, %v", url, got.Status, err)
-	}
-	return []byte(got.Body)
+	return []byte((&Client{HTTP: HTTP}).Read(t, url))
 }

@@ -33,8 +33,8 @@ func (t Tests) Run() int {
 }
 
 // built returns the path of the program. It is built once and as for a release, so
-// without the race detector: the tests kill the process. TEST_PROGRAM names one that
-// exists, as scripts/test and a test that starts itself again have it.
+// without the race detector: the tests kill the process. TEST_PROGRAM may name another
+// one, as a test does that starts itself again.
 var built = sync.OnceValues(func() (string, error) {
 	root, err := filepath.Abs(Root())
 	if err == nil {

@@ -27,6 +27,23 @@ type Server struct {
 // Launch starts a server and returns when it has printed its address. Without a flag
 // about the bootstrap it waits for the demonstration too.
 func Launch(cmd *exec.Cmd) (*Server, error) {
+	last := "}'" // last line of the demonstration
+	if slices.Contains(cmd.Args, "--no-bootstrap") || slices.Contains(cmd.Args, "--no-bootstrap=false") {
+		last = "  Docs "
+	}
+	s, err := Start(cmd, last)
+	if err != nil {
+		return nil, err
+	}
+	s.Base = Submatch(s.Greeting, `API  (http\S+)/v1`)
+	s.Taxpayer = Submatch(s.Greeting, `taxpayer  (\S+)`)
+	s.Key = Submatch(s.Greeting, `api key   (\S+)`)
+	return s, nil
+}
+
+// Start starts a program that runs on, and returns when it has printed a line that begins
+// with last.
+func Start(cmd *exec.Cmd, last string) (*Server, error) {
 	s := &Server{Cmd: cmd, Log: &Output{}, Done: make(chan struct{})}
 	cmd.Stderr = s.Log
 	stdout, err := cmd.StdoutPipe()
@@ -35,10 +52,6 @@ func Launch(cmd *exec.Cmd) (*Server, error) {
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
-	}
-	last := "}'" // last line of the demonstration
-	if slices.Contains(cmd.Args, "--no-bootstrap") || slices.Contains(cmd.Args, "--no-bootstrap=false") {
-		last = "  Docs "
 	}
 	greeting, printed := &Output{}, make(chan struct{})
 	go func() {
@@ -54,17 +67,14 @@ func Launch(cmd *exec.Cmd) (*Server, error) {
 	}()
 	select {
 	case <-printed:
+		s.Greeting = greeting.String()
+		return s, nil
 	case <-s.Done:
-		return nil, fmt.Errorf("the server ended: %w\n%s%s", s.Err, greeting, s.Log)
+		return nil, fmt.Errorf("%s ended: %w\n%s%s", cmd.Path, s.Err, greeting, s.Log)
 	case <-time.After(time.Minute):
 		_ = cmd.Process.Kill()
-		return nil, fmt.Errorf("the server did not start:\n%s%s", greeting, s.Log)
+		return nil, fmt.Errorf("%s did not start:\n%s%s", cmd.Path, greeting, s.Log)
 	}
-	s.Greeting = greeting.String()
-	s.Base = Submatch(s.Greeting, `API  (http\S+)/v1`)
-	s.Taxpayer = Submatch(s.Greeting, `taxpayer  (\S+)`)
-	s.Key = Submatch(s.Greeting, `api key   (\S+)`)
-	return s, nil
 }
 
 // Serve starts a server on a free port. It is killed when the test ends.

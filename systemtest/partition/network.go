@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 )
 
 // Prefix is the network of the hosts.
@@ -38,7 +40,7 @@ type Fault struct {
 func New(t testing.TB, names ...string) *Network {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("SKIPPED: network namespaces need the user root")
+		needtest.NotAllowed(t, "network-namespaces", "they need the user root")
 	}
 	n := &Network{hosts: map[netip.Addr]*Host{}, byName: map[string]*Host{}, faults: map[direction]Fault{}}
 	t.Cleanup(func() {
@@ -52,7 +54,7 @@ func New(t testing.TB, names ...string) *Network {
 		address = address.Next()
 		h, err := newHost(name, address)
 		if err != nil {
-			t.Skipf("SKIPPED: this machine does not allow network namespaces with TUN devices: %v", err)
+			needtest.NotAllowed(t, "network-namespaces", err)
 		}
 		n.hosts[address], n.byName[name] = h, h
 	}

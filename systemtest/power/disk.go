@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fiscalhub/fiscalhub/internal/needtest"
 )
 
 // A Disk is a file system that can lose its power.
@@ -27,7 +29,7 @@ func Start(t testing.TB) *Disk {
 	t.Helper()
 	removeStale()
 	if device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
-		t.Skipf("SKIPPED: this machine does not allow FUSE: %v", err)
+		needtest.NotAllowed(t, "fuse", err)
 	} else {
 		_ = device.Close()
 	}
@@ -67,7 +69,7 @@ func Start(t testing.TB) *Disk {
 		_ = os.Remove(dir)
 	})
 	if err := d.order(order{Do: orderMount}); err != nil {
-		t.Skipf("SKIPPED: this machine does not allow FUSE: %v", err)
+		needtest.NotAllowed(t, "fuse", err)
 	}
 	return d
 }
