@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -57,6 +58,33 @@ func (e *callError) Error() string {
 		s += ": " + e.cause.Error()
 	}
 	return s
+}
+
+// Cause says why the call gave no answer.
+func (e *callError) Cause() cause.Cause {
+	var details []string
+	if e.text != "" {
+		details = append(details, e.text)
+	}
+	if e.cause != nil {
+		details = append(details, e.cause.Error())
+	}
+	detail := strings.Join(details, ": ")
+	if e.service == endpointService {
+		return cause.New(cause.CallReceiver, detail)
+	}
+	kind := cause.CallUnavailable
+	switch e.kind {
+	case fiscal.ErrNotReceived:
+		kind = cause.CallNotReceived
+	case fiscal.ErrInconclusive:
+		kind = cause.CallInconclusive
+	case fiscal.ErrAbsent:
+		kind = cause.CallAbsent
+	case fiscal.ErrNotDelegated:
+		kind = cause.CallNotDelegated
+	}
+	return cause.New(kind, e.service, detail)
 }
 
 func (e *callError) Unwrap() []error {

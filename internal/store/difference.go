@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 )
 
@@ -39,6 +40,19 @@ type Difference struct {
 	SeenAt       time.Time // when the authority last showed it
 	CheckAt      time.Time // when the document is compared again
 	EndedAt      time.Time // when the authority no longer showed it; zero: it did the last time
+}
+
+// Cause says what the authority shows differently.
+func (d Difference) Cause() cause.Cause {
+	kind := cause.Kind("difference_" + d.Kind)
+	switch d.Kind {
+	case DifferenceNotFound:
+		return cause.New(kind)
+	case DifferenceState:
+		return cause.New(kind, d.Theirs)
+	case DifferenceSecurityCode, DifferenceTotal, DifferenceBuyer:
+	}
+	return cause.New(kind, d.Theirs, d.Ours)
 }
 
 const differenceColumns = `kind, ours, theirs, found_at, seen_at, check_at, ended_at`
