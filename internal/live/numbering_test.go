@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -114,7 +115,7 @@ func TestBatchUsesARangeThatLastsForItsLastSignature(t *testing.T) {
 	batch := []*numberRequest{c.order(t, midnight.Add(-time.Second)), c.order(t, midnight)}
 	w.plan.queue(queueKey{c.scope, fiscal.FiscalCredit}).work(t.Context(), batch)
 	for i, o := range batch {
-		if err := <-o.done; err == nil || err.Error() != "sequence.expired" {
+		if err := <-o.done; err == nil || cause.Of(err) != cause.New(cause.NoNumbers, "sequence.expired") {
 			t.Errorf("order %d: %v, want sequence.expired", i, err)
 		}
 	}

@@ -41,7 +41,7 @@ func TestResendNeedsALookUpThatShowsNothing(t *testing.T) {
 		known, err := readEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
 		w.must(err)
 		if !slices.ContainsFunc(known, func(i evidence.Item) bool {
-			return i.Kind == evidence.Note && i.Note == "sent again: the portal shows nothing"
+			return i.Kind == evidence.Note && i.Cause().String() == "sent again: the portal shows nothing"
 		}) {
 			t.Errorf("the reason is not recorded: %+v", known)
 		}
