@@ -16,9 +16,6 @@ import (
 // is. A Cause is an error, for what fails because of it.
 type Cause string
 
-// A Kind names a cause in the database. It never changes.
-type Kind string
-
 // heldMark begins the stored form of a cause that needs a person, so that a statement finds
 // it. Earlier releases begin their sentences with it.
 const heldMark = "held: "
@@ -28,7 +25,7 @@ const HeldPattern = heldMark + "%"
 
 // stored is the stored form of a cause.
 type stored struct {
-	Kind Kind       `json:"kind"`
+	Kind string     `json:"kind"`
 	Args []argument `json:"args,omitempty"`
 }
 
@@ -60,15 +57,15 @@ func (a *argument) UnmarshalJSON(text []byte) error {
 // a detail that follows the text, unless it is empty. An argument with a text in both
 // languages, such as a lang.Message or another Cause, keeps both.
 func New(kind Kind, args ...any) Cause {
-	s := stored{Kind: kind}
+	s := stored{Kind: kind.code}
 	for _, arg := range args {
 		s.Args = append(s.Args, argument{lang.Text("%v", "%v").With(arg)})
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
-		return Cause(kind) // strings always have a JSON form
+		return Cause(kind.code) // strings always have a JSON form
 	}
-	if find(kind).person {
+	if kind.person {
 		return Cause(heldMark + string(text))
 	}
 	return Cause(text)
@@ -111,7 +108,7 @@ func (c Cause) decode() (s stored, ok bool) {
 // Kind returns the kind of the cause: Text for a sentence of an earlier release.
 func (c Cause) Kind() Kind {
 	if s, ok := c.decode(); ok {
-		return s.Kind
+		return find(s.Kind)
 	}
 	return Text
 }
@@ -141,20 +138,17 @@ func (c Cause) Why(l lang.Language) string {
 	if !ok {
 		return strings.TrimPrefix(string(c), heldMark)
 	}
-	row := find(s.Kind)
-	if row.kind == "" { // of a later release
-		row = kindRow{kind: s.Kind, text: lang.Literal(string(s.Kind))}
-	}
+	kind := find(s.Kind)
 	args := make([]any, len(s.Args))
 	for i, a := range s.Args {
 		args[i] = a.Message
 	}
-	verbs := row.verbs()
+	verbs := kind.verbs()
 	args = append(args, slices.Repeat([]any{""}, max(0, verbs-len(args)))...)
-	text := row.text.With(args[:verbs]...).In(l)
+	text := kind.text.With(args[:verbs]...).In(l)
 	for _, a := range s.Args[min(len(s.Args), verbs):] {
 		if !a.IsZero() {
-			text += row.separator() + a.In(l)
+			text += kind.separator() + a.In(l)
 		}
 	}
 	return text

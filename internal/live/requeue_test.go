@@ -41,7 +41,7 @@ func TestResendNeedsALookUpThatShowsNothing(t *testing.T) {
 		known, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
 		w.Must(err)
 		if !slices.ContainsFunc(known, func(i evidence.Item) bool {
-			return i.Kind == evidence.Note && i.Note == "sent again: the portal shows nothing"
+			return i.Kind == evidence.Note && i.Cause().String() == "sent again: the portal shows nothing"
 		}) {
 			t.Errorf("the reason is not recorded: %+v", known)
 		}

@@ -44,15 +44,19 @@ type Difference struct {
 
 // Cause says what the authority shows differently.
 func (d Difference) Cause() cause.Cause {
-	kind := cause.Kind("difference_" + d.Kind)
 	switch d.Kind {
 	case DifferenceNotFound:
-		return cause.New(kind)
+		return cause.New(cause.DifferenceNotFound)
 	case DifferenceState:
-		return cause.New(kind, d.Theirs)
-	case DifferenceSecurityCode, DifferenceTotal, DifferenceBuyer:
+		return cause.New(cause.DifferenceState, d.Theirs)
+	case DifferenceSecurityCode:
+		return cause.New(cause.DifferenceSecurityCode, d.Theirs, d.Ours)
+	case DifferenceTotal:
+		return cause.New(cause.DifferenceTotal, d.Theirs, d.Ours)
+	case DifferenceBuyer:
+		return cause.New(cause.DifferenceBuyer, d.Theirs, d.Ours)
 	}
-	return cause.New(kind, d.Theirs, d.Ours)
+	return cause.New(cause.Text, d.Kind)
 }
 
 const differenceColumns = `kind, ours, theirs, found_at, seen_at, check_at, ended_at`
