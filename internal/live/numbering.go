@@ -155,7 +155,7 @@ func (q *numberer) round(ctx context.Context, batch *[]*numberRequest) error {
 	}
 	if left := int(min(numbers.Left(), maxBatch)); len(*batch) > left {
 		// The others try again at once and find the next range.
-		answerAll((*batch)[left:], retryNumbering())
+		answerAll((*batch)[left:], wait(pipeline.Wait{Reason: cause.New(cause.RangeExhausted)}))
 		*batch = (*batch)[:left]
 	}
 	signed, err := p.signAll(*batch, numbers)
