@@ -37,7 +37,7 @@ soak: ## run the long tests: every guard removed, every crash point, SEEDS seeds
 	FISCALHUB_MUTATIONS=1 go test -count=1 -timeout 1h -run '^TestMutations$$' -v ./internal/live | grep -E 'seen by|^(ok|FAIL|---)'
 	FISCALHUB_CRASHES=all go test -count=1 -timeout 1h -run '^Test(Every(Crash|Error)Point|.*Survives?EveryPoint)$$' ./internal/live
 	SOAK_SEEDS=$(SEEDS) SOAK_DOCUMENTS=300 go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
-	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
+	SOAK_DOCUMENTS=10000 TOKEN_DOCUMENTS=500 OUTAGE_DOCUMENTS=200 go test -count=1 -timeout 1h -run '^Test(TokenExpiresWithinABatch|ContingencyDuringAnOutage|SoakScenario)$$' -v ./internal/live ./internal/watch | grep -E 'seed [0-9]+:|^(ok|FAIL|---)'
 	RECOVERY_DOCUMENTS=10000 go test -count=1 -timeout 1h -run '^TestRecoveryAfterAnOutage$$' -v ./internal/live | grep -E ' documents: |^(ok|FAIL|---)'
 	BACKLOG_JOBS=1000000 REPLAY_EVENTS=20500 MIGRATION_KILLS=40 go test -count=1 -timeout 1h -run '^Test(APostgresClaimDoesNotReadTheBacklog|AReplayRunsInBoundedBatches|ADatabaseOpensAfterAKillDuringMigration)$$' -v ./internal/store | grep -E ' blocks |^(ok|FAIL|---)'
 	CLIENT_INVOICES=1000 POS_KILLS=100 go test -count=1 -timeout 30m -run '^Test((Go|TypeScript|Python)ClientCreatesEachInvoiceOnce|PointOfSaleSurvivesKills)$$' -v ./systemtest | grep -E ' creations, | kills, |^(ok|FAIL|---)'

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,19 +87,28 @@ func (o envOptions) start(t *testing.T) *env {
 // the certificate are in the folder of the env.
 func (e *env) register(t *testing.T, authority, data, pace string) {
 	t.Helper()
-	dir := e.dir
-	e.shared = []string{"--data", cmp.Or(data, filepath.Join(dir, "data")), "--database", e.address}
-	e.args = append(slices.Clone(e.shared),
-		"--environment", "certification", "--authority", authority, "--authority-environment", "testecf", "--trust", filepath.Join(dir, "roots.pem"),
-		"--pace", pace, "--rate-limit", "0", "--no-bootstrap", "--no-migrate", "--log-level", "error")
-	do := func(field string, args ...string) string { return fmt.Sprint(e.operate(t, args...)[field]) }
-	taxpayer := do("id", "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Prueba, SRL", "--address", "Calle 1")
-	scope := []string{"--taxpayer", taxpayer, "--environment", "certification"}
-	do("id", append([]string{"certificate", "import", "--password-file", filepath.Join(dir, "password"), filepath.Join(dir, "signer.p12")}, scope...)...)
-	do("id", append([]string{"sequence", "add", "--type", "31", "--from", "1", "--to", "100000", "--expires", "2027-12-31"}, scope...)...)
-	do("id", append([]string{"sequence", "add", "--type", "32", "--from", "1", "--to", "100000"}, scope...)...)
-	key := do("api_key", append([]string{"credential", "create", "--scope", "invoices.write,invoices.read,ecf.submit,ecf.read"}, scope...)...)
+	e.shared = []string{"--data", cmp.Or(data, filepath.Join(e.dir, "data")), "--database", e.address}
+	e.args = append(certificationArgs(e.shared, authority, filepath.Join(e.dir, "roots.pem"), pace), "--no-migrate")
+	taxpayer := fmt.Sprint(e.operate(t, "taxpayer", "create", "--rnc", "199000013", "--legal-name", "Prueba, SRL", "--address", "Calle 1")["id"])
+	e.enable(t, taxpayer, "2027-12-31")
+	key := fmt.Sprint(e.operate(t, "credential", "create", "--taxpayer", taxpayer, "--environment", "certification", "--scope", "invoices.write,invoices.read,ecf.submit,ecf.read")["api_key"])
 	e.client = harness.NewClient(t, taxpayer, key)
+}
+
+// enable gives a taxpayer its certificate, and ranges that end on a day.
+func (e *env) enable(t *testing.T, taxpayer, expires string) {
+	t.Helper()
+	scope := []string{"--taxpayer", taxpayer, "--environment", "certification"}
+	e.operate(t, append([]string{"certificate", "import", "--password-file", filepath.Join(e.dir, "password"), filepath.Join(e.dir, "signer.p12")}, scope...)...)
+	e.operate(t, append([]string{"sequence", "add", "--type", "31", "--from", "1", "--to", "100000", "--expires", expires}, scope...)...)
+	e.operate(t, append([]string{"sequence", "add", "--type", "32", "--from", "1", "--to", "100000"}, scope...)...)
+}
+
+// certificationArgs returns the flags of a service in certification.
+func certificationArgs(shared []string, authority, roots, pace string) []string {
+	return append(slices.Clone(shared),
+		"--environment", "certification", "--authority", authority, "--authority-environment", "testecf", "--trust", roots,
+		"--pace", pace, "--rate-limit", "0", "--no-bootstrap", "--log-level", "error")
 }
 
 // nodeArgs returns the flags of a node: those of the env, with a data folder of its own.
@@ -132,6 +142,17 @@ func (e *env) createInvoice(t *testing.T, n int) {
 		}
 		time.Sleep(5 * time.Millisecond) // the server is starting again
 	}
+}
+
+// createInvoices creates the first invoices, one after the other, in the background.
+func (e *env) createInvoices(t *testing.T, count int) *sync.WaitGroup {
+	var creating sync.WaitGroup
+	creating.Go(func() {
+		for n := range count {
+			e.createInvoice(t, n)
+		}
+	})
+	return &creating
 }
 
 // postInvoice posts invoice number n once. Headers come in pairs of name and value.

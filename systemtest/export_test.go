@@ -2,13 +2,9 @@ package systemtest
 
 import (
 	"archive/zip"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"io"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -78,8 +74,8 @@ func (e *env) issue(t *testing.T, base string, count int) {
 	t.Helper()
 	file := filepath.Join(e.dir, "invoices.ndjson")
 	writeInvoices(t, file, count)
-	cmd := exec.CommandContext(t.Context(), e.program, "send", file, "--base-url", base, "--taxpayer", e.client.Taxpayer, "--wait")
-	cmd.Env = append(harness.Environment(), "FISCALHUB_KEY="+e.client.Key)
+	cmd := harness.Command(t.Context(), e.program, "send", file, "--base-url", base, "--taxpayer", e.client.Taxpayer, "--wait")
+	cmd.Env = append(cmd.Env, "FISCALHUB_KEY="+e.client.Key)
 	if printed, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, printed)
 	}
@@ -88,8 +84,7 @@ func (e *env) issue(t *testing.T, base string, count int) {
 // runExport runs the command and returns what it prints.
 func runExport(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := harness.Command(t.Context(), harness.Program(t), args...)
-	printed, err := cmd.CombinedOutput()
+	printed, err := harness.Command(t.Context(), harness.Program(t), args...).CombinedOutput()
 	return string(printed), err
 }
 
@@ -158,11 +153,7 @@ func checkManifest(t *testing.T, out string, count int) {
 	digests, documents := map[string]string{}, 0
 	var manifest []byte
 	for _, f := range archive.File {
-		in, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(in)
+		content, err := fs.ReadFile(archive, f.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,8 +161,7 @@ func checkManifest(t *testing.T, out string, count int) {
 			manifest = content
 			continue
 		}
-		sum := sha256.Sum256(content)
-		digests[f.Name] = hex.EncodeToString(sum[:])
+		digests[f.Name] = digest(string(content))
 		if strings.HasPrefix(f.Name, "xml/") {
 			documents++
 		}
@@ -182,9 +172,7 @@ func checkManifest(t *testing.T, out string, count int) {
 			SHA256 string `json:"sha256"`
 		} `json:"files"`
 	}
-	if err := json.Unmarshal(manifest, &m); err != nil {
-		t.Fatal(err)
-	}
+	decodeJSON(t, string(manifest), &m)
 	for _, f := range m.Files {
 		if digests[f.Name] != f.SHA256 {
 			t.Errorf("%s has the digest %s, and the manifest says %s", f.Name, digests[f.Name], f.SHA256)

@@ -96,19 +96,13 @@ func TestKilledServiceIssuesEachDocumentOnce(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, "flaky")
 		server := w.serve(t)
-		created := make(chan struct{})
-		go func() {
-			defer close(created)
-			for n := range documents {
-				w.createInvoice(t, n)
-			}
-		}()
+		created := w.createInvoices(t, documents)
 		for range kills {
 			time.Sleep(200*time.Millisecond + rand.N(800*time.Millisecond))
 			server.Kill()
 			server = w.serve(t)
 		}
-		<-created
+		created.Wait()
 		w.settle(t)
 		w.checkDocuments(t, documents)
 	})

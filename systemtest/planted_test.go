@@ -48,7 +48,7 @@ func (e *plantedEnv) issueDocuments() *harness.Server {
 	e.must(e.sim.AddTaxpayer(buyer))
 	scope := []string{"--taxpayer", e.client.Taxpayer, "--environment", "certification"}
 	e.create("webhook secret", "secret", append([]string{"webhook", "create", "--url", e.hook.URL, "--event", "*", "--webhook-allow-private"}, scope...)...)
-	key := e.create("API key", "api_key", append([]string{"credential", "create", "--scope", "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage"}, scope...)...)
+	key := e.create("API key", "api_key", append([]string{"credential", "create", "--scope", allScopes}, scope...)...)
 	e.firstKey, e.client.Key = e.client.Key, fmt.Sprint(key["api_key"])
 	e.plantServiceKeys()
 	server := e.serve(e.t)

@@ -3,9 +3,7 @@ package systemtest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"os"
-	"os/exec"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -53,9 +51,7 @@ func needClient(t *testing.T) {
 			needtest.Missing(t, "typescript-client", "there is no "+pattern)
 		}
 		for _, file := range files {
-			if _, err := os.ReadFile(file); err != nil {
-				t.Fatal(err)
-			}
+			readFile(t, file)
 		}
 	}
 }
@@ -66,8 +62,8 @@ func runScript(t *testing.T, variables []string, program string, arguments ...st
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, arguments...)
-	cmd.Env = append(harness.Environment(), variables...)
+	cmd := harness.Command(ctx, program, arguments...)
+	cmd.Env = append(cmd.Env, variables...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -96,9 +92,7 @@ func testCreations(t *testing.T, byDefault int, program string, arguments ...str
 		Acknowledged map[string]string `json:"acknowledged"` // external id to invoice id
 		Replayed     int64             `json:"replayed"`
 	}
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	decodeJSON(t, string(out), &got)
 	t.Logf("%d creations, %d connections cut, %d answers lost and repeated, %.1f s", count, cuts.Load(), got.Replayed, time.Since(begun).Seconds())
 	if cuts.Load() < int64(count)/10 {
 		t.Error("the proxy has cut too little for this test to mean something")
@@ -132,9 +126,7 @@ func checkCreations(t *testing.T, server *harness.Server, count int, acknowledge
 func testTour(t *testing.T, program string, arguments ...string) {
 	t.Helper()
 	e := newEnv(t, "sqlite:"+filepath.Join(t.TempDir(), "live.db"), "happy")
-	key := e.operate(t, "credential", "create", "--taxpayer", e.client.Taxpayer, "--environment", "certification",
-		"--scope", "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage")["api_key"]
-	text, _ := key.(string)
+	key := e.operate(t, "credential", "create", "--taxpayer", e.client.Taxpayer, "--environment", "certification", "--scope", allScopes)["api_key"]
 	node := e.serve(t)
-	runScript(t, serviceVariables(node.Base, text, e.client.Taxpayer), program, arguments...)
+	runScript(t, serviceVariables(node.Base, fmt.Sprint(key), e.client.Taxpayer), program, arguments...)
 }

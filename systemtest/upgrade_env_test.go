@@ -59,13 +59,6 @@ const upgradeExpires = "2099-12-31"
 // taxpayer with the fenced range.
 const upgradeWitnessed = 3
 
-// certificationArgs returns the flags of a service in certification.
-func certificationArgs(shared []string, authority, roots string) []string {
-	return append(append([]string{}, shared...),
-		"--environment", "certification", "--authority", authority, "--authority-environment", "testecf", "--trust", roots,
-		"--pace", "1000", "--rate-limit", "0", "--no-bootstrap", "--webhook-allow-private", "--log-level", "error")
-}
-
 func sandboxArgs(shared []string) []string {
 	return append(append([]string{}, shared...), "--environment", "sandbox", "--rate-limit", "0", "--no-bootstrap", "--log-level", "error")
 }

@@ -42,16 +42,13 @@ func (m *fixtureMaker) certification() {
 }
 
 func (m *fixtureMaker) live() []string {
-	return certificationArgs(m.shared, m.sim.authority, m.file("trust.pem"))
+	return append(certificationArgs(m.shared, m.sim.authority, m.file("trust.pem"), "1000"), "--webhook-allow-private")
 }
 
 // ready makes a taxpayer that issues in certification, with a credential.
 func (m *fixtureMaker) ready(name, taxpayer string) fixtureCredential {
-	scope := []string{"--taxpayer", taxpayer, "--environment", "certification"}
-	m.operate(append([]string{"certificate", "import", "--password-file", m.file("password"), m.file("signer.p12")}, scope...)...)
-	m.operate(append([]string{"sequence", "add", "--type", "31", "--from", "1", "--to", "50000", "--expires", upgradeExpires}, scope...)...)
-	m.operate(append([]string{"sequence", "add", "--type", "32", "--from", "1", "--to", "50000"}, scope...)...)
-	c, _ := m.credential(name, "certification", taxpayer, upgradeScopes, http.StatusOK)
+	m.enable(m.t, taxpayer, upgradeExpires)
+	c, _ := m.credential(name, "certification", taxpayer, allScopes, http.StatusOK)
 	return c
 }
 
@@ -59,11 +56,11 @@ func (m *fixtureMaker) ready(name, taxpayer string) fixtureCredential {
 // replaces another.
 func (m *fixtureMaker) endedCredentials() {
 	of := m.issuer.TaxpayerID
-	m.credential("expired", "certification", of, upgradeScopes, http.StatusUnauthorized, "--expires", time.Now().Add(2*time.Second).UTC().Format(time.RFC3339))
-	_, revoked := m.credential("revoked", "certification", of, upgradeScopes, http.StatusUnauthorized)
+	m.credential("expired", "certification", of, allScopes, http.StatusUnauthorized, "--expires", time.Now().Add(2*time.Second).UTC().Format(time.RFC3339))
+	_, revoked := m.credential("revoked", "certification", of, allScopes, http.StatusUnauthorized)
 	m.operate("credential", "revoke", revoked)
 	m.credential("documents only", "certification", of, "ecf.read", http.StatusForbidden)
-	_, old := m.credential("rotated", "certification", of, upgradeScopes, http.StatusUnauthorized)
+	_, old := m.credential("rotated", "certification", of, allScopes, http.StatusUnauthorized)
 	key, _ := m.operate("credential", "rotate", old, "--overlap", "0s")["api_key"].(string)
 	m.f.Credentials = append(m.f.Credentials, fixtureCredential{Name: "successor", Environment: "certification", TaxpayerID: of, APIKey: key, Status: http.StatusOK})
 }

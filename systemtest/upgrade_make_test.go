@@ -32,15 +32,14 @@ var makeUpgradeFixture = flag.Bool("make-upgrade-fixture", false, "write testdat
 // A fixtureMaker creates a database with documents in every state, and records the
 // answers to clients.
 type fixtureMaker struct {
-	t       *testing.T
-	shared  []string
-	scratch string // signer.p12, password and roots.pem
-	sim     *simulatorProcess
-	base    string
-	hooks   *hookListener
-	final   map[string]string // status after the upgrade by external id, where it differs
-	issuer  fixtureCredential
-	f       upgradeFixture
+	*env
+	t      *testing.T
+	sim    *simulatorProcess
+	base   string
+	hooks  *hookListener
+	final  map[string]string // status after the upgrade by external id, where it differs
+	issuer fixtureCredential
+	f      upgradeFixture
 }
 
 // TestMakeUpgradeFixture writes the fixture of TestUpgrade with the program of
@@ -59,7 +58,8 @@ func TestMakeUpgradeFixture(t *testing.T) {
 			} else {
 				address = storetest.Postgres(t).Empty(t)
 			}
-			m := &fixtureMaker{t: t, shared: []string{"--data", data, "--database", address}, scratch: t.TempDir(), final: map[string]string{}}
+			m := &fixtureMaker{t: t, final: map[string]string{}}
+			m.env = &env{program: harness.Program(t), dir: t.TempDir(), shared: []string{"--data", data, "--database", address}}
 			m.f.Webhook.Listen = []string{"127.83.19.1:18931", "127.83.19.2:18932"}[i]
 			m.certificate()
 			m.sandbox()
@@ -115,14 +115,12 @@ func (m *fixtureMaker) certificate() {
 	writeFile(t, m.file("roots.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Raw}))
 }
 
-func (m *fixtureMaker) file(name string) string { return filepath.Join(m.scratch, name) }
+func (m *fixtureMaker) file(name string) string { return filepath.Join(m.dir, name) }
 
 // operate runs an operator's command on the database.
 func (m *fixtureMaker) operate(args ...string) map[string]any {
 	m.t.Helper()
-	var answer map[string]any
-	harness.Run(m.t, harness.Program(m.t), &answer, append(args, m.shared...)...)
-	return answer
+	return m.env.operate(m.t, args...)
 }
 
 func (m *fixtureMaker) taxpayer(rnc, name string) string {
@@ -143,7 +141,7 @@ func (m *fixtureMaker) credential(name, environment, taxpayer, scopes string, st
 	return c, id
 }
 
-const upgradeScopes = "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage"
+const allScopes = "invoices.write,invoices.read,ecf.submit,ecf.read,webhooks.manage"
 
 // serve starts a service on the database; stop ends it cleanly.
 func (m *fixtureMaker) serve(args []string) (stop func()) {
@@ -211,7 +209,7 @@ func (m *fixtureMaker) note(environment string) {
 // not final when the service stops.
 func (m *fixtureMaker) sandbox() {
 	taxpayer := m.taxpayer(upgradeIssuer, "Distribuidora Palma Clara, SRL")
-	c, _ := m.credential("sandbox", "sandbox", taxpayer, upgradeScopes, http.StatusOK)
+	c, _ := m.credential("sandbox", "sandbox", taxpayer, allScopes, http.StatusOK)
 	stop := m.serve(sandboxArgs(m.shared))
 	m.create(c, sale{externalID: "sandbox-plain", kind: "32"}, "accepted")
 	for _, scenario := range []string{"submitted", "processing", "accepted", "accepted_conditional", "rejected", "outcome_unknown", "delivered", "validation_failed"} {

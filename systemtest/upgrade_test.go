@@ -63,7 +63,7 @@ func (u *upgrade) certification(t *testing.T, rootsFile string) {
 	if hooks != nil {
 		hooks.trust(u.fixture.Webhook.Secret)
 	}
-	args := certificationArgs(u.shared, authority.url, trust)
+	args := append(certificationArgs(u.shared, authority.url, trust, "1000"), "--webhook-allow-private")
 	server := harness.Serve(t, args...)
 	u.base = server.Base
 	u.credentialsAnswer(t, "certification")

@@ -50,13 +50,7 @@ func TestKilledServiceDeliversEveryEvent(t *testing.T) {
 			return nil
 		}
 		start()
-		created := make(chan struct{})
-		go func() {
-			defer close(created)
-			for n := range documents {
-				w.createInvoice(t, n)
-			}
-		}()
+		created := w.createInvoices(t, documents)
 		for range kills {
 			countdown.Store(1 + rand.Int64N(4))
 			select {
@@ -67,7 +61,7 @@ func TestKilledServiceDeliversEveryEvent(t *testing.T) {
 			server.Load().Ended(t)
 			start()
 		}
-		<-created
+		created.Wait()
 		w.settle(t)
 		w.checkDocuments(t, documents)
 		s := storetest.Open(t, address, time.Now)

@@ -99,25 +99,8 @@ type RequestLog interface {
 
 // API is the HTTP handler of the public API.
 type API struct {
-	store       *store.Store
-	pipeline    *pipeline.Pipeline
-	environment fiscal.Environment
-	baseURL     string
-	basePath    string // of baseURL, without a slash at the end; often empty
-	rateLimit   int64
-	capacity    *capacity.Capacity
-	clients     *capacity.ClientFinder
-	now         func() time.Time
-	log         *slog.Logger
-	tracer      *trace.Tracer
-
-	securityContacts []string
-	requestLog       RequestLog // nil: no log is kept
-
-	endpoints *notify.Endpoints
-	feed      *notify.Feed
-	sources   *notify.Sources
-	inbox     Inbox
+	o        Options
+	basePath string // of o.BaseURL, without a slash at the end; often empty
 
 	auth        *access.Authenticator
 	refusals    *refusals
@@ -149,11 +132,7 @@ func New(opt Options) (*API, error) {
 		return nil, err
 	}
 	a := &API{
-		store: opt.Store, pipeline: opt.Pipeline, environment: opt.Environment, baseURL: opt.BaseURL, basePath: base.EscapedPath(),
-		rateLimit: opt.RateLimit, capacity: opt.Capacity, clients: opt.Clients, now: opt.Now, log: opt.Log, tracer: opt.Tracer,
-		securityContacts: opt.SecurityContacts, requestLog: opt.RequestLog,
-		endpoints: opt.Endpoints, feed: opt.Feed, sources: opt.Sources, inbox: opt.Inbox,
-
+		o: opt, basePath: base.EscapedPath(),
 		cursors:     func() cursor.Keys { return opt.Keyring.Cursors() },
 		rateLimiter: newRateLimiter(opt.RateLimit, opt.Now, opt.Store),
 		refusals:    newRefusals(opt.Log, opt.Now),
@@ -167,7 +146,7 @@ func New(opt Options) (*API, error) {
 
 // recordUse stores when a credential was last used, after the request.
 func (a *API) recordUse(credentialID string, at time.Time) {
-	a.pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error {
+	a.o.Pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error {
 		return tx.TouchCredential(ctx, credentialID, at)
 	})
 }
@@ -220,7 +199,7 @@ func (a *API) serve(x *exchange) error {
 		return err
 	}
 	x.route, x.params = route.name, params
-	if route.retirement.announce(x.w.Header(), a.now()) {
+	if route.retirement.announce(x.w.Header(), a.o.Now()) {
 		return notFound() // the closed list of codes has no "gone"
 	}
 	if route.public != nil {
@@ -233,11 +212,11 @@ func (a *API) serve(x *exchange) error {
 		return err
 	}
 	allowed := a.countRequest(x)
-	if x.credential.Environment != a.environment {
+	if x.credential.Environment != a.o.Environment {
 		a.refuse(x, reasonWrongEnvironment, x.credential.Prefix, x.credential)
 		return forbidden(lang.Messagef(
 			"this credential belongs to the environment %s, but this service is %s",
-			"esta credencial pertenece al ambiente %s, pero este servicio es %s", x.credential.Environment, a.environment))
+			"esta credencial pertenece al ambiente %s, pero este servicio es %s", x.credential.Environment, a.o.Environment))
 	}
 	if err := a.checkSuspension(x); err != nil {
 		return err
@@ -248,9 +227,9 @@ func (a *API) serve(x *exchange) error {
 	if err := a.authorize(x, route); err != nil {
 		return err
 	}
-	if route.webhooks && (a.environment == fiscal.Sandbox || a.endpoints == nil) {
+	if route.webhooks && (a.o.Environment == fiscal.Sandbox || a.o.Endpoints == nil) {
 		return forbidden(lang.Messagef(
-			"the environment %s does not send events", "el ambiente %s no envía eventos", a.environment))
+			"the environment %s does not send events", "el ambiente %s no envía eventos", a.o.Environment))
 	}
 	if route.webhooks {
 		x.r = x.r.WithContext(audit.WithCaller(x.r.Context(), audit.Caller{

@@ -36,7 +36,7 @@ const recheckAfter = time.Second
 // the rest of the body, or for an event. An operator may have revoked or suspended it
 // meanwhile. A request without a credential has nothing to check.
 func (a *API) stillAllowed(x *exchange) error {
-	if !x.authenticated || x.credential.ID == "" || a.now().Sub(x.checkedAt) < recheckAfter {
+	if !x.authenticated || x.credential.ID == "" || a.o.Now().Sub(x.checkedAt) < recheckAfter {
 		return nil
 	}
 	if err := a.authenticate(x); err != nil {
@@ -57,7 +57,7 @@ func (a *API) checkSuspension(x *exchange) error {
 
 // authenticate reads the credential of the request and verifies it.
 func (a *API) authenticate(x *exchange) error {
-	x.authenticated, x.checkedAt = false, a.now()
+	x.authenticated, x.checkedAt = false, a.o.Now()
 	key, err := bearerKey(x.r)
 	if err != nil {
 		reason := reasonMalformed
@@ -114,7 +114,7 @@ func (a *API) authorize(x *exchange, route *route) error {
 		return forbidden(lang.Messagef(
 			"this credential does not give access to this taxpayer", "esta credencial no da acceso a este contribuyente"))
 	}
-	x.scope = store.Scope{Environment: a.environment, TaxpayerID: id}
+	x.scope = store.Scope{Environment: a.o.Environment, TaxpayerID: id}
 	return nil
 }
 

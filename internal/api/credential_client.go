@@ -17,12 +17,12 @@ import (
 func (a *API) checkClient(x *exchange) error {
 	c := x.credential
 	if len(c.AllowedNetworks) > 0 {
-		if address, known := a.clients.Client(x.r); !known || !c.AllowsAddress(address) {
+		if address, known := a.o.Clients.Client(x.r); !known || !c.AllowsAddress(address) {
 			return a.refuseClient(x, reasonWrongAddress, lang.Messagef(
 				"this credential may not be used from this address", "esta credencial no se puede usar desde esta dirección"))
 		}
 	}
-	if len(c.ClientCertificates) > 0 && !c.AllowsCertificate(clientCertificate(x.r, a.now())) {
+	if len(c.ClientCertificates) > 0 && !c.AllowsCertificate(clientCertificate(x.r, a.o.Now())) {
 		return a.refuseClient(x, reasonWrongCertificate, lang.Messagef(
 			"this credential may only be used with its client certificate", "esta credencial se puede usar solo con su certificado de cliente"))
 	}

@@ -50,7 +50,7 @@ func (a *API) listDeliveries(ctx context.Context, x *exchange, e store.Endpoint)
 	if err != nil {
 		return err
 	}
-	attempts, err := a.endpoints.Log(ctx, x.scope, e.ID, page.before, page.limit+1)
+	attempts, err := a.o.Endpoints.Log(ctx, x.scope, e.ID, page.before, page.limit+1)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (a *API) replayEvents(ctx context.Context, x *exchange, e store.Endpoint) e
 	if err != nil {
 		return err
 	}
-	plan, err := a.endpoints.Replay(ctx, x.scope, e.ID, replay)
+	plan, err := a.o.Endpoints.Replay(ctx, x.scope, e.ID, replay)
 	if err != nil {
 		return err
 	}

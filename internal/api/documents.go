@@ -46,7 +46,7 @@ type documentLinks struct {
 // client.
 func (a *API) newDocumentResource(x *exchange, inv store.Invoice) documentResource {
 	// Links start with the configured address, never with one that a client sends.
-	self := a.baseURL + "/v1/taxpayers/" + inv.TaxpayerID + "/fiscal-documents/" + inv.DocumentID
+	self := a.o.BaseURL + "/v1/taxpayers/" + inv.TaxpayerID + "/fiscal-documents/" + inv.DocumentID
 	messages := rejection.Explained(inv.Status, inv.Messages, x.language)
 	if messages == nil {
 		messages = []string{}
@@ -74,7 +74,7 @@ func (a *API) findDocument(x *exchange) error {
 	ctx, cancel := x.deadline()
 	defer cancel()
 	found := []documentResource{}
-	inv, err := a.store.InvoiceByExternalID(ctx, x.scope, externalID)
+	inv, err := a.o.Store.InvoiceByExternalID(ctx, x.scope, externalID)
 	switch {
 	case err == nil:
 		x.invoiceID = inv.ID
@@ -98,7 +98,7 @@ func (a *API) readDocument(x *exchange) error {
 
 // readXML answers the signed XML.
 func (a *API) readXML(x *exchange) error {
-	return a.artifact(x, a.pipeline.XML, ".xml", "application/xml")
+	return a.artifact(x, a.o.Pipeline.XML, ".xml", "application/xml")
 }
 
 // readPDF answers the printed representation.
@@ -107,10 +107,10 @@ func (a *API) readPDF(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	read := a.pipeline.PDF
+	read := a.o.Pipeline.PDF
 	if format != nil {
 		read = func(ctx context.Context, inv store.Invoice) (pipeline.Artifact, error) {
-			return a.pipeline.PDFIn(ctx, inv, *format)
+			return a.o.Pipeline.PDFIn(ctx, inv, *format)
 		}
 	}
 	return a.artifact(x, read, ".pdf", "application/pdf")
@@ -226,7 +226,7 @@ func (a *API) document(x *exchange) (store.Invoice, error) {
 	}
 	ctx, cancel := x.deadline()
 	defer cancel()
-	inv, err := a.store.InvoiceOfDocument(ctx, x.scope, id)
+	inv, err := a.o.Store.InvoiceOfDocument(ctx, x.scope, id)
 	if err != nil {
 		return store.Invoice{}, err
 	}

@@ -51,14 +51,14 @@ func (a *API) createEndpoint(x *exchange) error {
 func (a *API) storeEndpoint(ctx context.Context, scope store.Scope, document *strictjson.Document, in notify.Intent) (notify.Created, error) {
 	endpoint, err := a.decodeEndpoint(document)
 	if err != nil {
-		known, recallErr := a.endpoints.StoredAnswer(ctx, scope, in)
+		known, recallErr := a.o.Endpoints.StoredAnswer(ctx, scope, in)
 		if errors.Is(recallErr, store.ErrNotFound) {
 			return notify.Created{}, err
 		}
 		return known, recallErr
 	}
 	endpoint.Scope = scope
-	created, err := a.endpoints.Create(ctx, endpoint, in)
+	created, err := a.o.Endpoints.Create(ctx, endpoint, in)
 	var problems fiscal.Problems
 	if errors.As(err, &problems) {
 		return notify.Created{}, invalid(problems...)
@@ -90,7 +90,7 @@ func (a *API) decodeEndpoint(document *strictjson.Document) (n notify.EndpointSp
 		wrong := func(p fiscal.Problem) bool {
 			return slices.ContainsFunc(d.problems[:formed], func(f fiscal.Problem) bool { return topMember(f.Field) == topMember(p.Field) })
 		}
-		for _, p := range slices.DeleteFunc(a.endpoints.Check(n), wrong) {
+		for _, p := range slices.DeleteFunc(a.o.Endpoints.Check(n), wrong) {
 			d.add(p.Field, p.Code, p.Message)
 		}
 	}
@@ -110,7 +110,7 @@ func (a *API) listEndpoints(x *exchange) error {
 	}
 	ctx, cancel := x.deadline()
 	defer cancel()
-	endpoints, err := a.store.Endpoints(ctx, x.scope, page.before, page.limit+1)
+	endpoints, err := a.o.Store.Endpoints(ctx, x.scope, page.before, page.limit+1)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (a *API) withEndpoint(handle endpointHandler) func(*exchange) error {
 		}
 		ctx, cancel := x.deadline()
 		defer cancel()
-		e, err := a.store.Endpoint(ctx, x.scope, id)
+		e, err := a.o.Store.Endpoint(ctx, x.scope, id)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (a *API) readEndpoint(_ context.Context, x *exchange, e store.Endpoint) err
 
 // deleteEndpoint deletes an endpoint.
 func (a *API) deleteEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
-	if err := a.endpoints.Delete(ctx, x.scope, e.ID); err != nil {
+	if err := a.o.Endpoints.Delete(ctx, x.scope, e.ID); err != nil {
 		return err
 	}
 	x.writeEmpty(http.StatusNoContent)
@@ -188,7 +188,7 @@ func (a *API) deleteEndpoint(ctx context.Context, x *exchange, e store.Endpoint)
 
 // rotateEndpoint gives an endpoint a new secret and answers it.
 func (a *API) rotateEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
-	e, secret, err := a.endpoints.Rotate(ctx, x.scope, e.ID, notify.Overlap)
+	e, secret, err := a.o.Endpoints.Rotate(ctx, x.scope, e.ID, notify.Overlap)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (a *API) rotateEndpoint(ctx context.Context, x *exchange, e store.Endpoint)
 
 // enableEndpoint makes the sender deliver to a disabled endpoint again.
 func (a *API) enableEndpoint(ctx context.Context, x *exchange, e store.Endpoint) error {
-	e, err := a.endpoints.Enable(ctx, x.scope, e.ID)
+	e, err := a.o.Endpoints.Enable(ctx, x.scope, e.ID)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (a *API) testEndpoint(_ context.Context, x *exchange, e store.Endpoint) err
 		err    error
 	)
 	refused := a.wait(x, handlerTime, func(ctx context.Context) {
-		result, err = a.endpoints.Test(ctx, x.scope, e.ID)
+		result, err = a.o.Endpoints.Test(ctx, x.scope, e.ID)
 	})
 	if err := cmp.Or(refused, err); err != nil {
 		return err

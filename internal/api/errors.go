@@ -262,7 +262,7 @@ func (a *API) respondError(x *exchange, err error) {
 	x.w.Header().Set("Cache-Control", "no-store")
 	clientGone := x.r.Context().Err() != nil // its cancelled context explains the error
 	if e.status >= http.StatusInternalServerError && !clientGone && !errors.As(err, new(*apiError)) {
-		a.log.Error("A request failed because of an error of the service. The client got the status below and may repeat the request.", "request_id", x.id, "route", x.route, "status", e.status, "error", err.Error())
+		a.o.Log.Error("A request failed because of an error of the service. The client got the status below and may repeat the request.", "request_id", x.id, "route", x.route, "status", e.status, "error", err.Error())
 	}
 	if !x.authenticated {
 		a.countAnonymous(x)
@@ -282,7 +282,7 @@ func (a *API) respondError(x *exchange, err error) {
 	x.dependsOnLanguage()
 	body, err := strictjson.Encode(errorEnvelope{errorBody{e.code, e.message.In(x.language), x.id, details}})
 	if err != nil {
-		a.log.Error("Cannot encode the answer of an error. Its body is empty.", "request_id", x.id, "error", err.Error())
+		a.o.Log.Error("Cannot encode the answer of an error. Its body is empty.", "request_id", x.id, "error", err.Error())
 	}
 	x.send(e.status, body)
 	x.shed = e.shed

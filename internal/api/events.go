@@ -51,7 +51,7 @@ func (a *API) listEvents(x *exchange) error {
 	}
 	data := make([]json.RawMessage, len(events))
 	for i, e := range events {
-		data[i] = event.Absolute(e.Body, a.baseURL)
+		data[i] = event.Absolute(e.Body, a.o.BaseURL)
 		page.after = e.Number
 	}
 	if m.NextCursor == "" || len(events) > 0 {
@@ -67,10 +67,10 @@ func (a *API) readFeed(x *exchange, page feedRequest) ([]store.Event, error) {
 	read := func() ([]store.Event, error) {
 		ctx, cancel := x.deadline()
 		defer cancel()
-		return a.feed.Read(ctx, x.scope, page.after, page.limit+1)
+		return a.o.Feed.Read(ctx, x.scope, page.after, page.limit+1)
 	}
-	await := func(ctx context.Context) error { return a.feed.Wait(ctx, x.scope, page.after) }
-	if a.environment == fiscal.Sandbox || a.feed == nil {
+	await := func(ctx context.Context) error { return a.o.Feed.Wait(ctx, x.scope, page.after) }
+	if a.o.Environment == fiscal.Sandbox || a.o.Feed == nil {
 		read = func() ([]store.Event, error) { return nil, nil }
 		await = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	}

@@ -70,12 +70,12 @@ const unknownRoute = "unknown"
 // begin sets the headers that every answer of the API has.
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{
-		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.now(), route: unknownRoute,
-		capacity: a.capacity, address: a.clients.Address(r),
+		w: w, r: r, id: requestID(r.Header.Values("X-Request-Id")), start: a.o.Now(), route: unknownRoute,
+		capacity: a.o.Capacity, address: a.o.Clients.Address(r),
 		language: lang.FromHeader(strings.Join(r.Header.Values("Accept-Language"), ","), lang.English),
 	}
 	x.trace = traceOf(r.Header)
-	if x.span = a.tracer.Start(x.trace, trace.Server); x.span != nil {
+	if x.span = a.o.Tracer.Start(x.trace, trace.Server); x.span != nil {
 		x.trace = x.span.Context()
 	}
 	a.metrics.inFlight.Inc()
@@ -98,7 +98,7 @@ func (a *API) recovering(x *exchange, serve func(*exchange) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			// The panic value may contain data of the client; its type and the stack do not.
-			a.log.Error("A handler panicked. The request is answered 500.", "request_id", x.id, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			a.o.Log.Error("A handler panicked. The request is answered 500.", "request_id", x.id, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 			err = errPanic
 		}
 	}()
@@ -107,7 +107,7 @@ func (a *API) recovering(x *exchange, serve func(*exchange) error) (err error) {
 
 // finish logs the request in one line and updates the metrics.
 func (a *API) finish(x *exchange) {
-	took := a.now().Sub(x.start)
+	took := a.o.Now().Sub(x.start)
 	a.metrics.inFlight.Dec()
 	a.metrics.observe(x, took)
 	x.endSpan()
@@ -126,9 +126,9 @@ func (a *API) finish(x *exchange) {
 	if x.replayed {
 		attrs = append(attrs, slog.Bool("replayed", true))
 	}
-	a.log.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
-	if a.requestLog != nil && strings.HasPrefix(x.r.URL.Path, "/v1/") {
-		a.requestLog.Add(a.logged(x, took))
+	a.o.Log.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
+	if a.o.RequestLog != nil && strings.HasPrefix(x.r.URL.Path, "/v1/") {
+		a.o.RequestLog.Add(a.logged(x, took))
 	}
 }
 
@@ -136,7 +136,7 @@ func (a *API) finish(x *exchange) {
 // a route with ids is left out: a client may have sent anything in it, even its key.
 func (a *API) logged(x *exchange, took time.Duration) store.LoggedRequest {
 	q := store.LoggedRequest{
-		Scope: store.Scope{Environment: a.environment}, RequestID: x.id, At: x.start, Method: methodLabel(x.r.Method), Route: x.route,
+		Scope: store.Scope{Environment: a.o.Environment}, RequestID: x.id, At: x.start, Method: methodLabel(x.r.Method), Route: x.route,
 		Status: x.status, Code: x.code, Took: took, Replayed: x.replayed,
 	}
 	if x.authenticated {

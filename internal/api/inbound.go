@@ -32,7 +32,7 @@ type receivedResource struct {
 // the signature is verified.
 func (a *API) receiveInbound(x *exchange) error {
 	id, ok := parseUUID(x.params["source_id"])
-	if !ok || a.environment == fiscal.Sandbox || a.sources == nil || a.inbox == nil {
+	if !ok || a.o.Environment == fiscal.Sandbox || a.o.Sources == nil || a.o.Inbox == nil {
 		return notFound()
 	}
 	body, err := a.readBody(x, maxInbound)
@@ -44,11 +44,11 @@ func (a *API) receiveInbound(x *exchange) error {
 	}
 	ctx, cancel := x.deadline()
 	defer cancel()
-	source, secrets, err := a.sources.Find(ctx, a.environment, id)
+	source, secrets, err := a.o.Sources.Find(ctx, a.o.Environment, id)
 	if err != nil {
 		return err
 	}
-	if err := webhook.Verify(x.r.Header, body, a.now(), secrets...); err != nil {
+	if err := webhook.Verify(x.r.Header, body, a.o.Now(), secrets...); err != nil {
 		a.refuseSource(x, source, err)
 		return a.failedAuthentication(x, errSignature)
 	}
@@ -60,7 +60,7 @@ func (a *API) receiveInbound(x *exchange) error {
 		return err
 	}
 	message.Source = source
-	received, err := a.inbox.Receive(ctx, message)
+	received, err := a.o.Inbox.Receive(ctx, message)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (a *API) receiveInbound(x *exchange) error {
 func (a *API) countSource(x *exchange, source store.Source) error {
 	x.authenticated, x.scope = true, source.Scope
 	allowed := false
-	x.window, allowed = a.rateLimiter.countCredential(x.r.Context(), "source "+source.ID, a.rateLimit)
+	x.window, allowed = a.rateLimiter.countCredential(x.r.Context(), "source "+source.ID, a.o.RateLimit)
 	x.counted = true
 	if !allowed {
 		return a.rateLimitExceeded(x)

@@ -24,7 +24,7 @@ func (a *API) listInvoices(x *exchange) error {
 	filter.Before, filter.Limit = page.before, page.limit+1
 	ctx, cancel := x.deadline()
 	defer cancel()
-	invoices, err := a.store.ListInvoices(ctx, x.scope, filter)
+	invoices, err := a.o.Store.ListInvoices(ctx, x.scope, filter)
 	if err != nil {
 		return err
 	}

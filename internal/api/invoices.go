@@ -33,7 +33,7 @@ func (a *API) createInvoice(x *exchange) error {
 	_, command.Waits = preferredWait(x.r.Header)
 	ctx, cancel := x.deadline()
 	defer cancel()
-	done, err := a.pipeline.Register(ctx, command)
+	done, err := a.o.Pipeline.Register(ctx, command)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (a *API) readInvoice(x *exchange) error {
 	}
 	ctx, cancel := x.deadline()
 	defer cancel()
-	inv, err := a.store.Invoice(ctx, x.scope, id)
+	inv, err := a.o.Store.Invoice(ctx, x.scope, id)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (a *API) readInvoice(x *exchange) error {
 // sandbox ignore it.
 func (a *API) scenario(h http.Header) (pipeline.Scenario, error) {
 	lines := h.Values("Sandbox-Scenario")
-	if a.environment != fiscal.Sandbox || len(lines) == 0 {
+	if a.o.Environment != fiscal.Sandbox || len(lines) == 0 {
 		return "", nil
 	}
 	s, ok := pipeline.ParseScenario(lines[0])

@@ -26,7 +26,7 @@ func Mount(next http.Handler, serves func(path string) bool, other http.Handler)
 // AdmitCaller counts a request of a caller who is no client of the API but has proven its
 // identity, like that of a credential, and reports whether it is within the limit.
 func (a *API) AdmitCaller(ctx context.Context, caller string) bool {
-	_, ok := a.rateLimiter.countCredential(ctx, "caller "+caller, a.rateLimit)
+	_, ok := a.rateLimiter.countCredential(ctx, "caller "+caller, a.o.RateLimit)
 	return ok
 }
 
@@ -39,6 +39,6 @@ func (a *API) Admit(r *http.Request) bool { return a.admit(r, "other ") }
 func (a *API) AdmitVisitor(r *http.Request) bool { return a.admit(r, "visitor ") }
 
 func (a *API) admit(r *http.Request, window string) bool {
-	_, ok := a.rateLimiter.countAddress(r.Context(), window+a.clients.Address(r))
+	_, ok := a.rateLimiter.countAddress(r.Context(), window+a.o.Clients.Address(r))
 	return ok
 }

@@ -74,7 +74,7 @@ func TestMountInspectsEveryHeader(t *testing.T) {
 func TestAdmitCallerCountsByCaller(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	a := &API{rateLimit: 20, rateLimiter: &rateLimiter{limit: 20, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
+	a := &API{o: Options{RateLimit: 20}, rateLimiter: &rateLimiter{limit: 20, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
 	for n := range 20 {
 		if !a.AdmitCaller(t.Context(), "token a") {
 			t.Fatalf("request %d is refused", n+1)
@@ -95,7 +95,7 @@ func TestAdmitCountsByAddress(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	clients := capacity.NewClientFinder(nil, time.Now, slog.New(slog.DiscardHandler))
-	a := &API{clients: clients, rateLimiter: &rateLimiter{limit: 1, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
+	a := &API{o: Options{Clients: clients}, rateLimiter: &rateLimiter{limit: 1, now: func() time.Time { return now }, buckets: map[string]*bucket{}}}
 	from := func(address string) *http.Request {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/fe/x", nil)
 		r.RemoteAddr = address

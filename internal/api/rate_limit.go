@@ -194,7 +194,7 @@ func windowEnd(name string, now int64) int64 {
 // countRequest counts the request of an authenticated client, and reports
 // whether it is within the limit.
 func (a *API) countRequest(x *exchange) (allowed bool) {
-	limit := a.rateLimit
+	limit := a.o.RateLimit
 	if x.credential.RateLimit > 0 {
 		limit = x.credential.RateLimit
 	}
@@ -205,7 +205,7 @@ func (a *API) countRequest(x *exchange) (allowed bool) {
 
 // rateLimitExceeded returns the refusal of a request whose window is full.
 func (a *API) rateLimitExceeded(x *exchange) error {
-	return rateLimited(x.window.reset-a.now().Unix(), lang.Messagef(
+	return rateLimited(x.window.reset-a.o.Now().Unix(), lang.Messagef(
 		"the rate limit is exceeded; try again after Retry-After seconds",
 		"se superó el límite de solicitudes; intente otra vez después de los segundos de Retry-After"))
 }
@@ -225,7 +225,7 @@ func (a *API) countAnonymous(x *exchange) (allowed bool) {
 // whose address has used up its window.
 func (a *API) addressExceeded(x *exchange) error {
 	x.exceeded = true
-	return shed(rateLimited(x.window.reset-a.now().Unix(), lang.Messagef(
+	return shed(rateLimited(x.window.reset-a.o.Now().Unix(), lang.Messagef(
 		"too many requests without a valid credential from this address; try again after Retry-After seconds",
 		"demasiadas solicitudes sin credencial válida desde esta dirección; intente otra vez después de los segundos de Retry-After")))
 }

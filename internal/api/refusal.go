@@ -93,12 +93,12 @@ func (a *API) refuseSource(x *exchange, source store.Source, err error) {
 // RefuseToken records that the token of a sender at /fe was refused, in the metrics and in
 // the log.
 func (a *API) RefuseToken(r *http.Request) {
-	a.countRefusal(r.Context(), "The service refused the token of a sender.", reasonWrongToken, a.clients.Address(r))
+	a.countRefusal(r.Context(), "The service refused the token of a sender.", reasonWrongToken, a.o.Clients.Address(r))
 }
 
 // RefuseSeed is RefuseToken for a signed seed, for which the sender gets no token.
 func (a *API) RefuseSeed(r *http.Request) {
-	a.countRefusal(r.Context(), "The service refused the signed seed of a sender.", reasonWrongSeed, a.clients.Address(r))
+	a.countRefusal(r.Context(), "The service refused the signed seed of a sender.", reasonWrongSeed, a.o.Clients.Address(r))
 }
 
 // countRefusal counts a refused credential and logs it, unless too many were logged in
@@ -107,7 +107,7 @@ func (a *API) countRefusal(ctx context.Context, message string, reason access.Re
 	a.metrics.refused.WithLabelValues(string(reason)).Inc()
 	if a.refusals.mayLog(client) {
 		attrs = append([]slog.Attr{slog.String("reason", string(reason)), slog.String("client", client)}, attrs...)
-		a.log.LogAttrs(ctx, slog.LevelWarn, message, attrs...)
+		a.o.Log.LogAttrs(ctx, slog.LevelWarn, message, attrs...)
 	}
 }
 
@@ -149,8 +149,8 @@ func (r *refusals) mayReport(credentialID string) bool {
 // tells the taxpayer with an event. The journal writes both after the request, and drops
 // them when too much waits.
 func (a *API) reportRefusal(c store.Credential, reason access.Reason, caller audit.Caller) {
-	scope, now := store.Scope{Environment: c.Environment, TaxpayerID: c.TaxpayerID}, a.now()
-	a.pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error {
+	scope, now := store.Scope{Environment: c.Environment, TaxpayerID: c.TaxpayerID}, a.o.Now()
+	a.o.Pipeline.Journal().Add(func(ctx context.Context, tx *store.Tx) error {
 		fresh, err := tx.AuditOnce(audit.WithCaller(ctx, caller), store.AuditEntry{
 			Scope: scope, Action: "credential.refuse", Object: "credential:" + c.ID,
 			After: map[string]any{"prefix": c.Prefix, "reason": string(reason)},

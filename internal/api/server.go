@@ -32,7 +32,7 @@ const (
 // Handler serves the API, the health probes, the documentation, security.txt, and
 // the metrics to clients on the same machine.
 func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
-	docs := reference.Handler(a.log)
+	docs := reference.Handler(a.o.Log)
 	metricsHandler := MetricsHandler(metrics)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {
@@ -40,11 +40,11 @@ func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
 			a.counted("probe", a.readOnly(func(w http.ResponseWriter, r *http.Request) { a.probe(w, r, nil) })).ServeHTTP(w, r)
 		case path == "/readyz":
 			a.counted("probe", a.readOnly(func(w http.ResponseWriter, r *http.Request) { a.probe(w, r, a.ready) })).ServeHTTP(w, r)
-		case path == "/metrics" && a.clients.Local(r):
+		case path == "/metrics" && a.o.Clients.Local(r):
 			a.readOnly(metricsHandler.ServeHTTP)(w, r)
 		case path == "/docs" || strings.HasPrefix(path, "/docs/"):
 			a.counted("address", docs.ServeHTTP).ServeHTTP(w, r)
-		case path == securityPath && len(a.securityContacts) > 0:
+		case path == securityPath && len(a.o.SecurityContacts) > 0:
 			a.counted("address", a.readOnly(a.serveSecurity)).ServeHTTP(w, r)
 		default:
 			a.ServeHTTP(w, r)
@@ -57,7 +57,7 @@ func (a *API) Handler(metrics prometheus.Gatherer) http.Handler {
 // requests through a proxy do not make the probes of the same proxy fail.
 func (a *API) counted(window string, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		shown, ok := a.rateLimiter.countAddress(r.Context(), window+" "+a.clients.Address(r))
+		shown, ok := a.rateLimiter.countAddress(r.Context(), window+" "+a.o.Clients.Address(r))
 		if ok {
 			next(w, r)
 			return
@@ -109,15 +109,15 @@ func (a *API) ready(ctx context.Context) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := a.store.Ready(ctx); err != nil {
+	if err := a.o.Store.Ready(ctx); err != nil {
 		if a.unready.Swap("database") != "database" { // a balancer asks every few seconds
-			a.log.Warn("The database does not answer. /readyz answers 503.", "error", err.Error())
+			a.o.Log.Warn("The database does not answer. /readyz answers 503.", "error", err.Error())
 		}
 		return "database unavailable"
 	}
-	if skew, known := a.store.ClockSkew(); known && skew.Abs() > store.MaxClockSkew {
+	if skew, known := a.o.Store.ClockSkew(); known && skew.Abs() > store.MaxClockSkew {
 		if a.unready.Swap("clock") != "clock" {
-			a.log.Error("The clock of this node differs from the database's. /readyz answers 503: set the clock of this machine.", "ahead", skew.String())
+			a.o.Log.Error("The clock of this node differs from the database's. /readyz answers 503: set the clock of this machine.", "ahead", skew.String())
 		}
 		return "clock skew"
 	}

@@ -17,7 +17,7 @@ func (x *exchange) holder() capacity.Holder {
 // takeSlot takes a slot for a request that has passed its checks and that is
 // complete in memory.
 func (a *API) takeSlot(x *exchange) (err error) {
-	x.held.Slot, err = a.capacity.TakeSlot(x.r.Context(), x.holder())
+	x.held.Slot, err = a.o.Capacity.TakeSlot(x.r.Context(), x.holder())
 	return a.refusal(x, err)
 }
 
@@ -26,7 +26,7 @@ func (a *API) takeSlot(x *exchange) (err error) {
 func (a *API) readBody(x *exchange, limit int64) ([]byte, error) {
 	x.held.Release()
 	var err error
-	x.held.Body, err = a.capacity.ReadBody(x.w, x.r, x.holder(), limit)
+	x.held.Body, err = a.o.Capacity.ReadBody(x.w, x.r, x.holder(), limit)
 	x.bodyRead = err == nil
 	switch {
 	case errors.Is(err, capacity.ErrTooLarge):
@@ -39,7 +39,7 @@ func (a *API) readBody(x *exchange, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, a.refusal(x, err)
 	}
-	x.held.Large, err = a.capacity.TakeLargeSlot(x.r.Context(), x.holder(), len(x.held.Body.Bytes))
+	x.held.Large, err = a.o.Capacity.TakeLargeSlot(x.r.Context(), x.holder(), len(x.held.Body.Bytes))
 	if err != nil {
 		return nil, a.refusal(x, err)
 	}

@@ -59,7 +59,7 @@ func (w *waits) end() {
 // when the service drains. It fails, without calling do, when too many requests of the
 // credential or the taxpayer wait, and when the service drains already.
 func (a *API) wait(x *exchange, d time.Duration, do func(context.Context)) error {
-	hold, err := a.capacity.TakeWait(x.holder())
+	hold, err := a.o.Capacity.TakeWait(x.holder())
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (a *API) awaitInvoice(x *exchange, id string) (inv store.Invoice, ok bool) 
 	}
 	var err error
 	refused := a.wait(x, time.Duration(seconds)*time.Second, func(ctx context.Context) {
-		inv, err = a.pipeline.Await(ctx, x.scope, id)
+		inv, err = a.o.Pipeline.Await(ctx, x.scope, id)
 	})
 	if refused != nil || err != nil {
 		return store.Invoice{}, false

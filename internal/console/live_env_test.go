@@ -1,13 +1,10 @@
 package console
 
 import (
-	"context"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http/httptest"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,6 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	liveplan "github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/overview"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/seal"
@@ -22,11 +20,11 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/strictjson"
-	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
 // liveEnv is a console of production, with a simulated authority. Work
-// is done when the test drives it, with the clock of the test.
+// is done when the test drives it, with the clock of the test. The tests of the console see
+// its parts, so they cannot import a package that imports the console, as internal/node does.
 type liveEnv struct {
 	*env
 	sim     *simulator.Simulator
@@ -35,55 +33,27 @@ type liveEnv struct {
 	made    int
 }
 
-// signing is an identity that every taxpayer has.
-type signing struct{ id *xmlsig.Identity }
-
-func (s signing) Identity(context.Context, store.Scope, time.Time) (*xmlsig.Identity, error) {
-	return s.id, nil
-}
-
 const (
-	liveRNC    = "199000013"
-	liveBuyer  = "199000021"
-	livePerson = "00112345678"
+	liveRNC   = livetest.IssuerRNC
+	liveBuyer = livetest.BuyerRNC
 )
 
 func newLiveEnv(t *testing.T, address string) *liveEnv {
 	t.Helper()
 	clock := storetest.NewClock()
 	clock.Set(time.Now()) // as the times in ids
-	sim, err := simulator.New(simulator.Options{Now: clock.Now, Seed: 1, Config: simulator.Quick()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sim.Close)
-	w := &liveEnv{sim: sim, scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}}
-	expires := clock.Now().AddDate(1, 0, 0).Format(time.DateOnly)
-	for _, rnc := range []string{liveRNC, liveBuyer} {
-		if err := sim.AddTaxpayer(simulator.Baseline(rnc, livePerson, expires)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	server := httptest.NewServer(sim.Handler())
-	t.Cleanup(server.Close)
-	hosts, err := dgii.SimulatorHosts(server.URL, "ecf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(sim.RootsPEM())
-	client, err := dgii.New(dgii.Options{Hosts: hosts, Now: clock.Now, Roots: roots, AllowOrigin: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := sim.Identity(livePerson)
+	authority := livetest.NewAuthority(t, clock.Now, livetest.Options{})
+	w := &liveEnv{sim: authority.Simulator, scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}}
+	client, err := dgii.New(authority.Client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.env = newNode(t, address, clock, seal.NewKeys(filepath.Join(t.TempDir(), "master.key")), func(o *Options) {
 		o.Environment = fiscal.Production
 		log := slog.New(slog.DiscardHandler)
-		plan, err := liveplan.New(liveplan.Options{Store: o.Store, Env: o.Environment, Authority: client, Identities: signing{id}, Now: clock.Now, Log: log})
+		plan, err := liveplan.New(liveplan.Options{
+			Store: o.Store, Env: o.Environment, Authority: client, Identities: livetest.Identities{ID: authority.Identity}, Now: clock.Now, Log: log,
+		})
 		if err == nil {
 			o.Pipeline, err = pipeline.New(pipeline.Options{Store: o.Store, Plan: plan, Env: o.Environment, Now: clock.Now, Log: log})
 		}
@@ -91,39 +61,11 @@ func newLiveEnv(t *testing.T, address string) *liveEnv {
 			t.Fatal(err)
 		}
 	})
-	w.prepare(id, expires)
+	livetest.AddIssuer(t, w.store, w.scope, authority.Identity, 1000)
+	w.taxpayer = w.scope.TaxpayerID
 	w.indexer, err = overview.NewIndexer(overview.IndexerOptions{Store: w.store, Now: clock.Now, Log: slog.New(slog.DiscardHandler), Hurry: true})
 	w.must(err)
 	return w
-}
-
-// prepare gives the taxpayer all that it needs to issue.
-func (w *liveEnv) prepare(id *xmlsig.Identity, expires string) {
-	w.t.Helper()
-	now, ctx := w.clock.Now(), w.t.Context()
-	day, err := fiscal.ParseDate(expires)
-	w.must(err)
-	w.must(w.store.Update(ctx, func(tx *store.Tx) error {
-		err := tx.CreateTaxpayer(ctx, store.Taxpayer{
-			ID: w.scope.TaxpayerID, RNC: liveRNC, LegalName: "Palma Clara, SRL", Address: "Calle Duarte 12", Phones: []string{}, IncomeType: "01", CreatedAt: now, UpdatedAt: now,
-		})
-		if err != nil {
-			return err
-		}
-		_, err = tx.AddCertificate(ctx, store.Certificate{
-			Scope: w.scope, ID: store.NewID(), DER: id.Certificate.Raw, Sealed: []byte("elsewhere"),
-			NotBefore: id.Certificate.NotBefore, NotAfter: id.Certificate.NotAfter, CreatedAt: now,
-		})
-		for _, kind := range []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer} {
-			n := store.NumberRange{Scope: w.scope, ID: store.NewID(), Type: kind, First: 1, Last: 1000, Next: 1, CreatedAt: now}
-			if kind == fiscal.FiscalCredit {
-				n.Expires = day
-			}
-			err = errors.Join(err, tx.AddNumberRange(ctx, n))
-		}
-		return err
-	}))
-	w.taxpayer = w.scope.TaxpayerID
 }
 
 // create registers an invoice of one line with a net amount, taxed at 18 %.

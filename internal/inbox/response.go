@@ -83,16 +83,8 @@ type document struct {
 // read reads the responses to a document. Programs of earlier versions did not ask who
 // signs for a buyer: a response that they stored counts only when its signer is known.
 func (b *Inbox) read(ctx context.Context, tx *store.Tx, issued store.Issued) (document, error) {
-	d := document{issued: issued}
-	var err error
-	if d.invoice, err = tx.InvoiceOfDocument(ctx, issued.Scope, issued.DocumentID); err != nil {
-		return d, err
-	}
-	stored, err := tx.EvidenceOf(ctx, issued.Scope, issued.DocumentID)
-	if err != nil {
-		return d, err
-	}
-	known, err := pipeline.DecodeEvidence(stored)
+	inv, known, err := pipeline.ReadDocument(ctx, tx, issued)
+	d := document{issued: issued, invoice: inv}
 	if err != nil {
 		return d, err
 	}
@@ -218,7 +210,7 @@ func (b *Inbox) keep(ctx context.Context, tx *store.Tx, d document, s statement)
 		Scope: d.issued.Scope, DocumentID: d.issued.DocumentID, Number: number, BuyerRNC: d.issued.BuyerRNC,
 		Signer: s.signer, Accepted: s.accepted, Reason: s.reason, At: now, XML: s.xml,
 	}).AddHistoryEntry(store.HistoryEntry{
-		Scope: d.issued.Scope, InvoiceID: d.invoice.ID, ID: store.NewID(), At: pipeline.NextUpdate(d.invoice.UpdatedAt, now),
+		Scope: d.issued.Scope, InvoiceID: d.invoice.ID, ID: store.NewID(), At: d.invoice.NextUpdate(now),
 		Kind: "commercial_response_unconfirmed", Status: d.invoice.Status, Cause: cause.New(cause.ResponseUnconfirmed, s.message(), s.signer),
 	})
 	notice := pipeline.Notice{Kind: event.CommercialResponseUnconfirmed, Result: s.result(), Reason: s.reason, Signer: s.signer}
@@ -242,7 +234,7 @@ func (b *Inbox) record(ctx context.Context, tx *store.Tx, d document, s statemen
 	}
 	after := d.invoice
 	after.Messages = append(slices.Clone(d.invoice.Messages), message)
-	after.UpdatedAt = pipeline.NextUpdate(d.invoice.UpdatedAt, now)
+	after.UpdatedAt = d.invoice.NextUpdate(now)
 	rows := new(store.Batch).AddEvidence(row).UpdateInvoice(d.invoice, after).AddHistoryEntry(store.HistoryEntry{
 		Scope: d.issued.Scope, InvoiceID: d.invoice.ID, ID: store.NewID(), At: after.UpdatedAt,
 		Kind: "commercial_response", Status: after.Status, Cause: cause.New(kind, message, s.signer),

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"encoding/hex"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -87,10 +89,10 @@ func (c *crashEnv) batch(t *testing.T, f batchFault) []string {
 	c.sim.ClearViolations()
 	c.clock.Advance(time.Hour) // so that each service may get a token of its own
 	w := c.service(t, c.store, &points{})
-	w.made = c.made
+	w.Made = c.made
 	var made []store.Invoice
 	for range batchSize {
-		made = append(made, w.create(fiscal.FiscalCredit, 1000+w.made))
+		made = append(made, w.Create(fiscal.FiscalCredit, 1000+w.Made))
 	}
 	p := &points{}
 	fault := f.watch(p)
@@ -100,9 +102,9 @@ func (c *crashEnv) batch(t *testing.T, f batchFault) []string {
 	}
 	c.clock.Advance(wake.MaxLease + time.Second)
 	last := c.service(t, c.store, &points{})
-	last.drive(12 * time.Hour)
+	last.Drive(12 * time.Hour)
 	c.auditBatch(t, last, made)
-	c.made = w.made
+	c.made = w.Made
 	return p.reached()
 }
 
@@ -166,11 +168,11 @@ func (f batchFault) watch(p *points) *watchedFault {
 func (c *crashEnv) runBatch(t *testing.T, p *points, fault *watchedFault) {
 	t.Helper()
 	w := c.service(t, c.store, p)
-	q := w.plan.queue(queueKey{c.scope, fiscal.FiscalCredit})
+	q := w.Plan.Numberer(c.scope, fiscal.FiscalCredit)
 	for range 20 {
 		var jobs []store.Job
 		var err error
-		if !fault.alive(func() { jobs, err = w.Claim(t.Context(), maxClaim) }) {
+		if !fault.alive(func() { jobs, err = w.Claim(t.Context(), livetest.MaxClaim) }) {
 			return
 		}
 		if err != nil && !errors.Is(err, store.ErrUnavailable) {
@@ -181,18 +183,16 @@ func (c *crashEnv) runBatch(t *testing.T, p *points, fault *watchedFault) {
 			continue
 		}
 		// The numbers are given when all documents of the batch wait.
-		waiting := len(slices.DeleteFunc(slices.Clone(jobs), func(j store.Job) bool { return j.Stage != stageIssue }))
-		q.mu.Lock()
-		q.busy = waiting > 0
-		q.mu.Unlock()
+		waiting := len(slices.DeleteFunc(slices.Clone(jobs), func(j store.Job) bool { return j.Stage != live.StageIssue }))
+		q.Hold(waiting > 0)
 		if !fault.alive(func() {
 			var busy sync.WaitGroup
 			for _, job := range jobs {
 				busy.Go(func() { w.RunJob(t.Context(), job) })
 			}
 			if waiting > 0 {
-				q.gather(t, waiting)
-				q.handOver()
+				gather(t, q, waiting)
+				q.HandOver()
 			}
 			busy.Wait()
 		}) {
@@ -222,12 +222,10 @@ func (w *watchedFault) alive(fn func()) bool {
 }
 
 // gather waits until so many documents wait for their number.
-func (q *numberer) gather(t *testing.T, documents int) {
+func gather(t *testing.T, q live.Numberer, documents int) {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		q.mu.Lock()
-		n := len(q.waiting)
-		q.mu.Unlock()
+		n := q.Waiting()
 		if n == documents {
 			return
 		}
@@ -245,13 +243,13 @@ func (c *crashEnv) auditBatch(t *testing.T, w *env, made []store.Invoice) {
 	t.Helper()
 	var numbers []string
 	for _, inv := range made {
-		got := w.read(inv)
+		got := w.Read(inv)
 		numbers = append(numbers, got.ENCF)
 		if got.Status != fiscal.Delivered {
-			t.Errorf("%s is %s: %s", got.ENCF, got.Status, w.story(inv))
+			t.Errorf("%s is %s: %s", got.ENCF, got.Status, w.Story(inv))
 		}
-		issued, err := w.store().IssuedDocument(t.Context(), c.scope, inv.DocumentID)
-		w.must(err)
+		issued, err := w.Store().IssuedDocument(t.Context(), c.scope, inv.DocumentID)
+		w.Must(err)
 		documents := c.sim.Documents(simulator.Filter{ENCF: issued.ENCF})
 		if len(documents) == 0 {
 			t.Errorf("the authority does not have %s", issued.ENCF)
@@ -271,10 +269,10 @@ func (c *crashEnv) auditBatch(t *testing.T, w *env, made []store.Invoice) {
 			break
 		}
 	}
-	ranges, err := w.store().NumberRangesOf(t.Context(), c.scope, fiscal.FiscalCredit)
-	w.must(err)
+	ranges, err := w.Store().NumberRangesOf(t.Context(), c.scope, fiscal.FiscalCredit)
+	w.Must(err)
 	if want := int64(c.made + len(made) + 1); ranges[0].Next != want {
 		t.Errorf("the next number is %d, want %d", ranges[0].Next, want)
 	}
-	w.audit()
+	w.Audit()
 }

@@ -1,10 +1,11 @@
-package live
+package live_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -22,11 +23,11 @@ func eachReception(t *testing.T, test func(*testing.T, *doubt)) {
 
 // unsent lets fn run while the authority takes no document.
 func (d *doubt) unsent(fn func()) {
-	d.options.Authority = neverSends{d.client}
-	d.start()
+	d.Options.Authority = neverSends{d.Client}
+	d.Start()
 	fn()
-	d.options.Authority = d.client
-	d.start()
+	d.Options.Authority = d.Client
+	d.Start()
 }
 
 // The clock was a day ahead when an answer was lost. Look-ups after the correction are about
@@ -35,16 +36,16 @@ func (d *doubt) unsent(fn func()) {
 func TestLookUpsFollowAnAttemptOfAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	eachReception(t, func(t *testing.T, d *doubt) {
-		d.rule(1, d.reception, simulator.Action{Fault: "F02", Store: no()})
-		d.unsent(func() { d.send(); d.drive(time.Millisecond) })
-		right := d.now()
-		d.clock.Advance(24 * time.Hour)
-		d.drive(3 * time.Second)
+		d.Rule(1, d.reception, simulator.Action{Fault: "F02", Store: livetest.No()})
+		d.unsent(func() { d.send(); d.Drive(time.Millisecond) })
+		right := d.Now()
+		d.Clock.Advance(24 * time.Hour)
+		d.Drive(3 * time.Second)
 		d.unknown()
-		d.clock.Set(right.Add(time.Minute))
-		d.drive(30 * time.Minute)
-		if got := d.read(d.inv).Status; got != fiscal.Accepted {
-			t.Errorf("half an hour after the correction the document is %s: %s", got, d.story(d.inv))
+		d.Clock.Set(right.Add(time.Minute))
+		d.Drive(30 * time.Minute)
+		if got := d.Read(d.inv).Status; got != fiscal.Accepted {
+			t.Errorf("half an hour after the correction the document is %s: %s", got, d.Story(d.inv))
 		}
 		wantPosts(2)(t, d.env, d.inv)
 	})
@@ -56,18 +57,18 @@ func TestLookUpsFollowAnAttemptOfAClockThatWasAhead(t *testing.T) {
 func TestAbsencesOfAClockThatWasAheadProveNothing(t *testing.T) {
 	t.Parallel()
 	eachReception(t, func(t *testing.T, d *doubt) {
-		d.rule(2, d.reception, simulator.Action{Fault: "F02"})
+		d.Rule(2, d.reception, simulator.Action{Fault: "F02"})
 		d.hide()
 		d.send()
-		d.drive(3 * time.Second)
-		right := d.now()
+		d.Drive(3 * time.Second)
+		right := d.Now()
 		d.unsent(func() {
-			d.clock.Advance(2 * time.Hour)
-			d.drive(20 * time.Minute)
+			d.Clock.Advance(2 * time.Hour)
+			d.Drive(20 * time.Minute)
 		})
 		wantPosts(1)(t, d.env, d.inv)
-		d.clock.Set(right.Add(30 * time.Minute))
-		d.drive(time.Minute)
+		d.Clock.Set(right.Add(30 * time.Minute))
+		d.Drive(time.Minute)
 		wantPosts(2)(t, d.env, d.inv)
 	})
 }

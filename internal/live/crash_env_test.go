@@ -1,12 +1,9 @@
-package live
+package live_test
 
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +15,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -45,35 +44,10 @@ type crashEnv struct {
 func newCrashEnv(t *testing.T, engine string, tr trial) *crashEnv {
 	t.Helper()
 	c := storetest.NewClock()
-	buyer := simulator.Baseline(buyerRNC, "00199000019", "2027-12-31")
-	buyer.Receiver = &simulator.Receiver{}
-	config := simulator.Quick()
-	sim, err := simulator.New(simulator.Options{Now: c.Now, Seed: 1, Fixture: &simulator.Fixture{
-		Taxpayers: []simulator.Taxpayer{simulator.Baseline(issuerRNC, holder, "2027-12-31"), buyer}, Config: &config,
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sim.Close)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Date", c.Now().Format(http.TimeFormat))
-		sim.Handler().ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(sim.RootsPEM())
-	hosts, err := dgii.SimulatorHosts(server.URL, "ecf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := sim.Identity(holder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := livetest.NewAuthority(t, c.Now, envOptions{Receiver: true})
 	country := &crashEnv{
-		clock: c, sim: sim, id: id, trial: tr, address: storetest.Address(t, engine),
-		client: dgii.Options{Hosts: hosts, Now: c.Now, Roots: roots, AllowOrigin: server.URL},
-		scope:  store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()},
+		clock: c, sim: a.Simulator, id: a.Identity, trial: tr, address: storetest.Address(t, engine), client: a.Client,
+		scope: store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()},
 	}
 	country.log = slog.New(slog.NewTextHandler(&country.logged, nil))
 	dir := quickDir(t)
@@ -82,7 +56,7 @@ func newCrashEnv(t *testing.T, engine string, tr trial) *crashEnv {
 		country.address = storetest.SQLite(t, dir)
 	}
 	country.store = storetest.Open(t, country.address, c.Now)
-	country.service(t, country.store, &points{}).prepare(id, 1000)
+	livetest.AddIssuer(t, country.store, country.scope, a.Identity, 1000)
 	return country
 }
 
@@ -105,8 +79,8 @@ func (c *crashEnv) begin(t *testing.T) {
 	c.sim.ClearViolations()
 	c.clock.Advance(time.Hour) // so that each service may get a token of its own
 	w := c.service(t, c.store, &points{})
-	w.made = c.made
-	c.inv = w.create(c.trial.kind, c.trial.net)
+	w.Made = c.made
+	c.inv = w.Create(c.trial.kind, c.trial.net)
 	c.made++
 	if c.trial.fault == nil {
 		return
@@ -135,13 +109,13 @@ func (c *crashEnv) service(t *testing.T, s *store.Store, p *points) *env {
 			t.Errorf("close the witness: %v", err)
 		}
 	})
-	w := &env{t: t, clock: c.clock, sim: c.sim, client: client, roots: c.client.Roots, scope: c.scope}
-	w.engine.Point = p.reach
-	w.options = Options{
-		Store: s, Env: fiscal.Production, Authority: watched{client, p}, Identities: signing{c.id}, Now: c.clock.Now, Log: c.log,
+	w := &env{&livetest.Env{T: t, Clock: c.clock, Sim: c.sim, Client: client, Roots: c.client.Roots, Scope: c.scope}}
+	w.Engine.Point = p.reach
+	w.Options = live.Options{
+		Store: s, Env: fiscal.Production, Authority: watched{client, p}, Identities: livetest.Identities{ID: c.id}, Now: c.clock.Now, Log: c.log,
 		Fence: f, Point: p.reach,
 	}
-	w.start()
+	w.Start()
 	return w
 }
 

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -49,19 +51,19 @@ func trials() []trial {
 			all = append(all, tr)
 		}
 		once := func(a simulator.Action) func(*env, simulator.Service) {
-			return func(w *env, reception simulator.Service) { w.rule(1, reception, a) }
+			return func(w *env, reception simulator.Service) { w.Rule(1, reception, a) }
 		}
 		add("plain", trial{twice: doc.name == "31", postgres: doc.name != "large 32"})
 		add("answer lost", trial{fault: once(simulator.Action{Fault: "F02"})})
 		// These two take the same way, which is long.
 		if doc.name != "large 32" {
-			add("document lost", trial{fault: once(simulator.Action{Fault: "F02", Store: no()}), more: doc.name != "31"})
+			add("document lost", trial{fault: once(simulator.Action{Fault: "F02", Store: livetest.No()}), more: doc.name != "31"})
 		}
 		if doc.name != "31" {
 			add("503", trial{fault: once(simulator.Action{Fault: "F05"}), more: true})
 		}
 		add("rejected", trial{
-			fault: func(w *env, reception simulator.Service) { w.rule(0, reception, forced(2, false, "no")) },
+			fault: func(w *env, reception simulator.Service) { w.Rule(0, reception, livetest.Verdict(2, false, "no")) },
 			final: fiscal.Rejected, state: store.NumberReusable, more: doc.name != "31",
 		})
 		add("401", trial{fault: once(simulator.Action{Fault: "F09"}), more: true})
@@ -69,11 +71,11 @@ func trials() []trial {
 			continue
 		}
 		add("in process", trial{more: true, fault: func(w *env, _ simulator.Service) {
-			w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(5 * time.Second) }))
+			w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(5 * time.Second) }))
 		}})
-		add("look-up fails", trial{more: true, fault: func(w *env, _ simulator.Service) { w.rule(1, simulator.Result, simulator.Action{Fault: "F05"}) }})
+		add("look-up fails", trial{more: true, fault: func(w *env, _ simulator.Service) { w.Rule(1, simulator.Result, simulator.Action{Fault: "F05"}) }})
 		add("buyer fails", trial{fault: func(w *env, _ simulator.Service) {
-			w.rule(1, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "500"})
+			w.Rule(1, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "500"})
 		}})
 	}
 	return all
@@ -175,7 +177,7 @@ func (c *crashEnv) endure(t *testing.T, at int) {
 	}
 	w := c.service(t, c.store, p)
 	for range 2 {
-		w.drive(24 * time.Hour)
+		w.Drive(24 * time.Hour)
 		c.clock.Advance(wake.MaxLease + time.Second) // of a job whose claim seemed to fail
 	}
 	if !failed {
@@ -221,7 +223,7 @@ func (c *crashEnv) survive(t *testing.T, ends ...int) []string {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			w.drive(12 * time.Hour)
+			w.Drive(12 * time.Hour)
 			finished = true
 		}()
 		<-done
@@ -248,8 +250,8 @@ func (c *crashEnv) survive(t *testing.T, ends ...int) []string {
 // grown asserts that what was known is known still.
 func (c *crashEnv) grown(t *testing.T, w *env, before []store.Evidence) []store.Evidence {
 	t.Helper()
-	now, err := w.store().EvidenceOf(t.Context(), c.scope, c.inv.DocumentID)
-	w.must(err)
+	now, err := w.Store().EvidenceOf(t.Context(), c.scope, c.inv.DocumentID)
+	w.Must(err)
 	for i, e := range before {
 		if i >= len(now) || now[i].ID != e.ID || now[i].Body != e.Body {
 			t.Errorf("evidence %s is gone", e.Body)
@@ -262,31 +264,31 @@ func (c *crashEnv) grown(t *testing.T, w *env, before []store.Evidence) []store.
 func (c *crashEnv) audit(t *testing.T, w *env, sent, restarts int) {
 	t.Helper()
 	ctx := t.Context()
-	inv := w.read(c.inv)
+	inv := w.Read(c.inv)
 	if inv.Status != c.trial.final {
-		t.Errorf("it ended %s, want %s: %s", inv.Status, c.trial.final, w.story(inv))
+		t.Errorf("it ended %s, want %s: %s", inv.Status, c.trial.final, w.Story(inv))
 	}
 	c.auditHistory(t, w, inv)
-	issued, err := w.store().IssuedDocument(ctx, c.scope, inv.DocumentID)
-	w.must(err)
+	issued, err := w.Store().IssuedDocument(ctx, c.scope, inv.DocumentID)
+	w.Must(err)
 	if want := fmt.Sprintf("E%s%010d", c.trial.kind, c.made); issued.ENCF != want || inv.ENCF != want || issued.State != c.trial.state {
 		t.Errorf("the ledger has %s %s and the invoice %s, want %s %s", issued.ENCF, issued.State, inv.ENCF, want, c.trial.state)
 	}
-	sequences, err := w.store().NumberRanges(ctx)
-	w.must(err)
+	sequences, err := w.Store().NumberRanges(ctx)
+	w.Must(err)
 	for _, s := range sequences {
 		if taken := s.Next - s.First; s.Type == c.trial.kind && taken != int64(c.made) {
 			t.Errorf("%d numbers were taken for %d documents", taken, c.made)
 		}
 	}
 	for _, s := range sequences {
-		mark, err := w.options.Fence.Mark(issuerRNC, s)
+		mark, err := w.Options.Fence.Mark(livetest.IssuerRNC, s)
 		if err != nil || s.Type == c.trial.kind && mark.Seen != int64(c.made) {
 			t.Errorf("the witness has seen %d numbers, want %d (%v)", mark.Seen, c.made, err)
 		}
 	}
-	waiting, err := w.store().WaitingDocuments(ctx, w.scope)
-	w.must(err)
+	waiting, err := w.Store().WaitingDocuments(ctx, w.Scope)
+	w.Must(err)
 	for _, one := range waiting {
 		if one.Job != nil {
 			t.Errorf("a job is left: %+v", *one.Job)
@@ -299,8 +301,8 @@ func (c *crashEnv) audit(t *testing.T, w *env, sent, restarts int) {
 // auditHistory asserts that the statuses are a path of the table, each recorded once.
 func (c *crashEnv) auditHistory(t *testing.T, w *env, inv store.Invoice) {
 	t.Helper()
-	events, err := w.store().History(t.Context(), c.scope, inv.ID)
-	w.must(err)
+	events, err := w.Store().History(t.Context(), c.scope, inv.ID)
+	w.Must(err)
 	for i, e := range events[1:] {
 		if before := events[i]; !before.Status.MayBecome(e.Status) || !e.At.After(before.At) || e.Kind != "status_changed" {
 			t.Errorf("%s at %s became %s at %s", before.Status, before.At, e.Status, e.At)
@@ -315,10 +317,10 @@ func (c *crashEnv) auditHistory(t *testing.T, w *env, inv store.Invoice) {
 // that may have arrived before the authority had been asked often enough.
 func (c *crashEnv) auditAttempts(t *testing.T, w *env, issued store.Issued, sent int) {
 	t.Helper()
-	attempts, err := w.store().Attempts(t.Context(), c.scope, issued.DocumentID)
-	w.must(err)
-	known, err := w.store().EvidenceOf(t.Context(), c.scope, issued.DocumentID)
-	w.must(err)
+	attempts, err := w.Store().Attempts(t.Context(), c.scope, issued.DocumentID)
+	w.Must(err)
+	known, err := w.Store().EvidenceOf(t.Context(), c.scope, issued.DocumentID)
+	w.Must(err)
 	for i, a := range attempts {
 		if a.Number != int64(i)+1 || a.ClosedAt.IsZero() || !bytes.Equal(a.Digest, issued.SentDigest) {
 			t.Errorf("attempt %+v", a)
@@ -328,11 +330,11 @@ func (c *crashEnv) auditAttempts(t *testing.T, w *env, issued store.Issued, sent
 		}
 		absent, last := 0, time.Time{}
 		for _, e := range known {
-			if evidence.Kind(e.Kind) == evidence.Absent && e.At.After(attempts[i-1].ClosedAt) && !e.At.After(a.OpenedAt) && e.At.Sub(last) >= absentSpan {
+			if evidence.Kind(e.Kind) == evidence.Absent && e.At.After(attempts[i-1].ClosedAt) && !e.At.After(a.OpenedAt) && e.At.Sub(last) >= live.AbsentSpan {
 				absent, last = absent+1, e.At
 			}
 		}
-		if absent < absentTimes {
+		if absent < live.AbsentTimes {
 			t.Errorf("sent again after %d proofs that it is not there", absent)
 		}
 	}
@@ -354,7 +356,7 @@ func (c *crashEnv) auditAuthority(t *testing.T, issued store.Issued, restarts in
 		}
 	}
 	delivered := ""
-	for _, d := range c.sim.Deliveries(buyerRNC) {
+	for _, d := range c.sim.Deliveries(livetest.BuyerRNC) {
 		if d.Key == issued.RNC+issued.ENCF {
 			delivered = d.SHA256
 		}

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
@@ -14,7 +15,7 @@ import (
 
 // patient is an authority that notes which calls have less time than an exchange needs.
 type patient struct {
-	Authority
+	live.Authority
 	mu    sync.Mutex
 	calls map[string]bool // whether one of them had a deadline
 }
@@ -71,16 +72,16 @@ func (a *patient) Deliver(ctx context.Context, id *xmlsig.Identity, to fiscal.Bu
 func TestTheTimeOfAnExchangeStartsWithIt(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{receiver: true})
-		noted := &patient{Authority: w.client, calls: map[string]bool{}}
-		w.options.Authority = noted
-		w.start()
-		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
-		w.rule(1, simulator.RFCE, simulator.Action{Fault: "F02"})
-		credit, small := w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000)
-		w.drive(time.Hour)
-		w.want(credit, "queued outcome_unknown accepted delivered")
-		w.want(small, "queued outcome_unknown accepted")
+		w := newEnv(t, address, envOptions{Receiver: true})
+		noted := &patient{Authority: w.Client, calls: map[string]bool{}}
+		w.Options.Authority = noted
+		w.Start()
+		w.Rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+		w.Rule(1, simulator.RFCE, simulator.Action{Fault: "F02"})
+		credit, small := w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000)
+		w.Drive(time.Hour)
+		w.Want(credit, "queued outcome_unknown accepted delivered")
+		w.Want(small, "queued outcome_unknown accepted")
 		for _, call := range []string{"reserve", "send", "result", "track ids", "state", "summary state", "directory", "delivery"} {
 			if limited, made := noted.calls[call]; !made || limited {
 				t.Errorf("%s: made %v, with a deadline of the stage %v", call, made, limited)

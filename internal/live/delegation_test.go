@@ -1,10 +1,11 @@
-package live
+package live_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -15,24 +16,24 @@ func TestDelegation(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.must(w.sim.UpdateTaxpayer(issuerRNC, func(s *simulator.Taxpayer) error { s.Delegates = nil; return nil }))
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(0)
-		missing, err := w.plan.Ready(t.Context(), w.scope, fiscal.FiscalCredit)
+		w.Must(w.Sim.UpdateTaxpayer(livetest.IssuerRNC, func(s *simulator.Taxpayer) error { s.Delegates = nil; return nil }))
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(0)
+		missing, err := w.Plan.Ready(t.Context(), w.Scope, fiscal.FiscalCredit)
 		if err != nil || len(missing) != 1 || missing[0].Code != "dgii.delegation_rejected" || missing[0].Field != "dgii" {
 			t.Errorf("missing %v, %v", missing, err)
 		}
-		w.drive(10 * time.Minute)
-		w.want(inv, "queued")
-		w.must(w.sim.UpdateTaxpayer(issuerRNC, func(s *simulator.Taxpayer) error {
-			s.Delegates = simulator.Baseline(issuerRNC, holder, "").Delegates
+		w.Drive(10 * time.Minute)
+		w.Want(inv, "queued")
+		w.Must(w.Sim.UpdateTaxpayer(livetest.IssuerRNC, func(s *simulator.Taxpayer) error {
+			s.Delegates = simulator.Baseline(livetest.IssuerRNC, livetest.Holder, "").Delegates
 			return nil
 		}))
-		w.drive(2 * time.Hour)
-		w.want(inv, "queued submitted accepted")
-		if missing, err := w.plan.Ready(t.Context(), w.scope, fiscal.FiscalCredit); err != nil || len(missing) > 0 {
+		w.Drive(2 * time.Hour)
+		w.Want(inv, "queued submitted accepted")
+		if missing, err := w.Plan.Ready(t.Context(), w.Scope, fiscal.FiscalCredit); err != nil || len(missing) > 0 {
 			t.Errorf("missing %v, %v", missing, err)
 		}
-		w.clean()
+		w.Clean()
 	})
 }

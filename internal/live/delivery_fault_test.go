@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"encoding/hex"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -33,8 +34,8 @@ func TestEveryFaultOfADelivery(t *testing.T) {
 		"answers 500 (of the receiver's making)": {Fault: "peer", Variant: "500"},
 	}
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{receiver: true})
-		w.must(w.sim.UpdateTaxpayer(buyerRNC, func(b *simulator.Taxpayer) error { b.Receiver.RequireToken = true; return nil }))
+		w := newEnv(t, address, envOptions{Receiver: true})
+		w.Must(w.Sim.UpdateTaxpayer(livetest.BuyerRNC, func(b *simulator.Taxpayer) error { b.Receiver.RequireToken = true; return nil }))
 		for _, service := range []simulator.Service{simulator.PeerReception, simulator.PeerSeed, simulator.PeerToken} {
 			if service != simulator.PeerReception && strings.HasPrefix(address, "postgres:") {
 				break // the exchanges are the same on every engine
@@ -43,55 +44,55 @@ func TestEveryFaultOfADelivery(t *testing.T) {
 				if fault.Fault == "peer" && service != simulator.PeerReception {
 					continue
 				}
-				w.clock.Advance(2 * time.Hour) // the tokens are over
-				w.sim.ClearRules()
-				w.rule(1, service, fault)
-				inv := w.create(fiscal.FiscalCredit, 1000)
-				w.drive(24 * time.Hour)
+				w.Clock.Advance(2 * time.Hour) // the tokens are over
+				w.Sim.ClearRules()
+				w.Rule(1, service, fault)
+				inv := w.Create(fiscal.FiscalCredit, 1000)
+				w.Drive(24 * time.Hour)
 				what := fmt.Sprintf("%s %s", service, name)
-				if fired := w.sim.Rules()[0].Fired; fired != 1 {
+				if fired := w.Sim.Rules()[0].Fired; fired != 1 {
 					t.Errorf("%s: the fault happened %d times", what, fired)
 				}
 				w.wantDelivered(what, inv)
 			}
 		}
-		w.audit()
+		w.Audit()
 	})
 }
 
 // wantDelivered asserts that the buyer has exactly our bytes, and that the receipt is
 // known once.
 func (w *env) wantDelivered(what string, inv store.Invoice) {
-	w.t.Helper()
-	if got := w.story(inv); got != "queued submitted accepted delivered" {
-		w.t.Errorf("%s: %s", what, got)
+	w.T.Helper()
+	if got := w.Story(inv); got != "queued submitted accepted delivered" {
+		w.T.Errorf("%s: %s", what, got)
 	}
-	issued, err := w.store().IssuedDocument(w.t.Context(), w.scope, inv.DocumentID)
-	w.must(err)
+	issued, err := w.Store().IssuedDocument(w.T.Context(), w.Scope, inv.DocumentID)
+	w.Must(err)
 	found := false
-	for _, d := range w.sim.Deliveries(buyerRNC) {
+	for _, d := range w.Sim.Deliveries(livetest.BuyerRNC) {
 		if d.Key == issued.RNC+issued.ENCF {
 			found = d.SHA256 == hex.EncodeToString(issued.XMLDigest)
 		}
 	}
 	if !found {
-		w.t.Errorf("%s: the buyer does not have our bytes", what)
+		w.T.Errorf("%s: the buyer does not have our bytes", what)
 	}
-	known, err := readEvidence(w.t.Context(), w.store(), w.scope, inv.DocumentID)
-	w.must(err)
+	known, err := livetest.ReadEvidence(w.T.Context(), w.Store(), w.Scope, inv.DocumentID)
+	w.Must(err)
 	receipts := 0
 	for _, i := range known {
 		if i.Kind == evidence.Receipt {
 			receipts++
 		}
 		if i.Kind == evidence.DeliveryFailed {
-			w.t.Errorf("%s: the delivery counts as failed: %s", what, i.Note)
+			w.T.Errorf("%s: the delivery counts as failed: %s", what, i.Note)
 		}
 	}
 	if receipts != 1 {
-		w.t.Errorf("%s: %d receipts, want one", what, receipts)
+		w.T.Errorf("%s: %d receipts, want one", what, receipts)
 	}
-	if _, err := w.store().JobOf(w.t.Context(), w.scope, inv.DocumentID); err == nil {
-		w.t.Errorf("%s: a job is left", what)
+	if _, err := w.Store().JobOf(w.T.Context(), w.Scope, inv.DocumentID); err == nil {
+		w.T.Errorf("%s: a job is left", what)
 	}
 }

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/rejection"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
@@ -23,7 +25,7 @@ import (
 )
 
 // lenient registers what the rules of today refuse, as an older version may have.
-type lenient struct{ *Plan }
+type lenient struct{ *live.Plan }
 
 func (lenient) Check(context.Context, store.Scope, *fiscal.Invoice) error { return nil }
 
@@ -31,15 +33,15 @@ func TestDocumentThatFailsValidationTakesNoNumber(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.engine.Plan = lenient{w.plan}
-		w.startEngine()
-		inv, good := w.createOn("1800-01-01", fiscal.FiscalCredit, 1000), w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Hour)
-		w.want(inv, "queued validation_failed")
-		if got := w.read(inv); got.ENCF != "" || len(got.Messages) == 0 || !strings.HasPrefix(got.Messages[0], "issue_date: ") {
+		w.Engine.Plan = lenient{w.Plan}
+		w.StartEngine()
+		inv, good := w.CreateOn("1800-01-01", fiscal.FiscalCredit, 1000), w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Hour)
+		w.Want(inv, "queued validation_failed")
+		if got := w.Read(inv); got.ENCF != "" || len(got.Messages) == 0 || !strings.HasPrefix(got.Messages[0], "issue_date: ") {
 			t.Errorf("%+v", got)
 		}
-		if got := w.read(good).ENCF; got != "E310000000001" {
+		if got := w.Read(good).ENCF; got != "E310000000001" {
 			t.Errorf("the next document has %s", got)
 		}
 	})
@@ -51,7 +53,7 @@ func TestARequestThatTheRulesOfTodayRefuseTakesNoNumber(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		old := w.register(map[string]any{
+		old := w.Add(map[string]any{
 			"ecf_type": "32", "issue_date": "2026-11-14", "currency": "DOP", "payment_type": "cash", "buyer": map[string]any{"legal_name": "Comprador, SRL"},
 			"lines": []any{map[string]any{
 				"line_id": "1", "description": "Cosa", "item_kind": "product", "quantity": "1", "unit_price": "100", "discount": nil,
@@ -59,13 +61,13 @@ func TestARequestThatTheRulesOfTodayRefuseTakesNoNumber(t *testing.T) {
 			}},
 			"declared_totals": map[string]any{"subtotal": "100", "discount_total": "0", "tax_total": "18", "total": "118"},
 		})
-		good := w.create(fiscal.Consumer, 1000)
-		w.drive(time.Hour)
-		w.want(old, "queued validation_failed")
-		if got := w.read(old); got.ENCF != "" || len(got.Messages) == 0 || !strings.HasPrefix(got.Messages[0], "lines.0.taxes.0.code: ") {
+		good := w.Create(fiscal.Consumer, 1000)
+		w.Drive(time.Hour)
+		w.Want(old, "queued validation_failed")
+		if got := w.Read(old); got.ENCF != "" || len(got.Messages) == 0 || !strings.HasPrefix(got.Messages[0], "lines.0.taxes.0.code: ") {
 			t.Errorf("%+v", got)
 		}
-		if got := w.read(good).ENCF; got != "E320000000001" {
+		if got := w.Read(good).ENCF; got != "E320000000001" {
 			t.Errorf("the next document has %s", got)
 		}
 	})
@@ -77,27 +79,27 @@ func TestLostAnswerOfARejectionEndsRejected(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
 		// The first post is judged and then lost.
-		_, err := w.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.Reception}, Action: simulator.Action{Fault: "F02"}, Count: 1})
-		w.must(err)
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(0)
-		w.want(inv, "queued outcome_unknown")
-		documents := w.sim.Documents(simulator.Filter{})
+		_, err := w.Sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.Reception}, Action: simulator.Action{Fault: "F02"}, Count: 1})
+		w.Must(err)
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(0)
+		w.Want(inv, "queued outcome_unknown")
+		documents := w.Sim.Documents(simulator.Filter{})
 		if len(documents) != 1 {
 			t.Fatalf("%d documents at the authority", len(documents))
 		}
-		w.must(w.sim.ForceVerdict(documents[0].TrackID, simulator.Verdict{Code: 2, Used: true, Messages: []simulator.Message{{Code: 176, Text: "no"}}}))
-		w.drive(time.Hour)
-		w.want(inv, "queued outcome_unknown rejected")
-		if got := w.read(inv).Messages; len(got) != 1 || got[0] != "[176] no" {
+		w.Must(w.Sim.ForceVerdict(documents[0].TrackID, simulator.Verdict{Code: 2, Used: true, Messages: []simulator.Message{{Code: 176, Text: "no"}}}))
+		w.Drive(time.Hour)
+		w.Want(inv, "queued outcome_unknown rejected")
+		if got := w.Read(inv).Messages; len(got) != 1 || got[0] != "[176] no" {
 			t.Errorf("messages %q", got)
 		}
-		history, err := w.options.Store.History(t.Context(), w.scope, inv.ID)
-		w.must(err)
+		history, err := w.Options.Store.History(t.Context(), w.Scope, inv.ID)
+		w.Must(err)
 		if last := history[len(history)-1]; last.Cause.String() != "the authority's verdict: [176] no" {
 			t.Errorf("the history does not give the reason: %q", last.Cause.String())
 		}
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -110,14 +112,14 @@ func TestRejectionByTheAuthorityIsExplained(t *testing.T) {
 		verdict := simulator.Verdict{Code: 2, Used: true}
 		for _, code := range rejection.Codes() {
 			number, err := strconv.Atoi(code)
-			w.must(err)
+			w.Must(err)
 			verdict.Messages = append(verdict.Messages, simulator.Message{Code: number, Text: "palabras " + code})
 		}
-		w.rule(1, simulator.RFCE, simulator.Action{Fault: "F17", Verdict: &verdict})
-		inv := w.create(fiscal.Consumer, 1000)
-		w.drive(time.Hour)
-		w.want(inv, "queued rejected")
-		got := w.read(inv)
+		w.Rule(1, simulator.RFCE, simulator.Action{Fault: "F17", Verdict: &verdict})
+		inv := w.Create(fiscal.Consumer, 1000)
+		w.Drive(time.Hour)
+		w.Want(inv, "queued rejected")
+		got := w.Read(inv)
 		for _, language := range []lang.Language{lang.English, lang.Spanish} {
 			shown := strings.Join(rejection.Explained(got.Status, got.Messages, language), "\n")
 			for _, code := range rejection.Codes() {
@@ -137,11 +139,11 @@ func TestSecondSubmissionOfAnAcceptedDocumentStaysAccepted(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.rule(1, simulator.Reception, simulator.Action{Fault: "F13"})
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(2 * time.Hour)
-		if got := w.read(inv).Status; got != fiscal.Accepted {
-			t.Errorf("%s: %s", got, w.story(inv))
+		w.Rule(1, simulator.Reception, simulator.Action{Fault: "F13"})
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(2 * time.Hour)
+		if got := w.Read(inv).Status; got != fiscal.Accepted {
+			t.Errorf("%s: %s", got, w.Story(inv))
 		}
 	})
 }
@@ -157,14 +159,14 @@ func TestFirstCopyOfASubmissionThatIsAcceptedConditionally(t *testing.T) {
 			t.Parallel()
 			storetest.EachAddress(t, func(t *testing.T, address string) {
 				w := newEnv(t, address, envOptions{})
-				w.rule(1, simulator.Reception, simulator.Action{Fault: "F13", Variant: "second", Verdict: &simulator.Verdict{Code: 4}})
+				w.Rule(1, simulator.Reception, simulator.Action{Fault: "F13", Variant: "second", Verdict: &simulator.Verdict{Code: 4}})
 				if outages > 0 {
-					w.rule(outages, simulator.TrackIDs, simulator.Action{Fault: "F05"})
+					w.Rule(outages, simulator.TrackIDs, simulator.Action{Fault: "F05"})
 				}
-				inv := w.create(fiscal.FiscalCredit, 1000)
-				w.drive(2 * time.Hour)
-				if got := w.read(inv).Status; got != fiscal.AcceptedConditional || strings.Contains(w.story(inv)+" ", " accepted ") {
-					t.Errorf("%s: %s", got, w.story(inv))
+				inv := w.Create(fiscal.FiscalCredit, 1000)
+				w.Drive(2 * time.Hour)
+				if got := w.Read(inv).Status; got != fiscal.AcceptedConditional || strings.Contains(w.Story(inv)+" ", " accepted ") {
+					t.Errorf("%s: %s", got, w.Story(inv))
 				}
 			})
 		})
@@ -174,7 +176,7 @@ func TestFirstCopyOfASubmissionThatIsAcceptedConditionally(t *testing.T) {
 // oldLists lets the first lists of track ids lack all but the last one, as if they were
 // read just before the authority showed the others.
 type oldLists struct {
-	Authority
+	live.Authority
 	left atomic.Int32
 }
 
@@ -204,18 +206,18 @@ func TestAnAcceptanceThatTheListLacks(t *testing.T) {
 			t.Parallel()
 			storetest.EachAddress(t, func(t *testing.T, address string) {
 				w := newEnv(t, address, envOptions{})
-				lists := &oldLists{Authority: w.client}
+				lists := &oldLists{Authority: w.Client}
 				lists.left.Store(int32(c.oldLists))
-				w.options.Authority = lists
-				w.start()
-				w.rule(1, simulator.Reception, simulator.Action{Fault: "F13", Variant: "second", Verdict: &simulator.Verdict{Code: c.code}})
-				inv := w.create(fiscal.FiscalCredit, 1000)
-				w.drive(2 * time.Hour)
-				if got := w.read(inv).Status; got != c.want {
-					t.Errorf("status %s, want %s: %s", got, c.want, w.story(inv))
+				w.Options.Authority = lists
+				w.Start()
+				w.Rule(1, simulator.Reception, simulator.Action{Fault: "F13", Variant: "second", Verdict: &simulator.Verdict{Code: c.code}})
+				inv := w.Create(fiscal.FiscalCredit, 1000)
+				w.Drive(2 * time.Hour)
+				if got := w.Read(inv).Status; got != c.want {
+					t.Errorf("status %s, want %s: %s", got, c.want, w.Story(inv))
 				}
-				if c.want == fiscal.AcceptedConditional && strings.Contains(w.story(inv)+" ", " accepted ") {
-					t.Errorf("the document was accepted before it was accepted conditionally: %s", w.story(inv))
+				if c.want == fiscal.AcceptedConditional && strings.Contains(w.Story(inv)+" ", " accepted ") {
+					t.Errorf("the document was accepted before it was accepted conditionally: %s", w.Story(inv))
 				}
 				if used := int32(c.oldLists) - lists.left.Load(); used < 3 {
 					t.Errorf("%d old lists were read, want at least 3", used)
@@ -244,33 +246,33 @@ func TestDocumentsWaitForANewCertificate(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
 		certificate := func(days int) *xmlsig.Identity {
-			file, err := w.sim.IssueCertificate(simulator.CertificateRequest{Holder: holder, Days: days})
-			w.must(err)
+			file, err := w.Sim.IssueCertificate(simulator.CertificateRequest{Holder: livetest.Holder, Days: days})
+			w.Must(err)
 			id, err := xmlsig.OpenP12(file.P12, file.Password)
-			w.must(err)
+			w.Must(err)
 			return id
 		}
 		keys := &wallet{id: certificate(30)}
-		w.options.Identities = keys
-		w.start()
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
+		w.Options.Identities = keys
+		w.Start()
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
 		const documents = 5
 		var signed, unsigned []store.Invoice
 		before := map[string]string{}
 		for range documents {
-			signed = append(signed, w.create(fiscal.FiscalCredit, 1000))
+			signed = append(signed, w.Create(fiscal.FiscalCredit, 1000))
 		}
-		w.drive(0)
+		w.Drive(0)
 		for _, inv := range signed {
-			before[inv.ID] = w.bytes(inv)
+			before[inv.ID] = w.Bytes(inv)
 		}
 		for range documents {
-			unsigned = append(unsigned, w.create(fiscal.FiscalCredit, 1000))
+			unsigned = append(unsigned, w.Create(fiscal.FiscalCredit, 1000))
 		}
-		w.clock.Advance(keys.id.Certificate.NotAfter.Sub(w.now()) + time.Hour)
-		w.drive(time.Hour)
+		w.Clock.Advance(keys.id.Certificate.NotAfter.Sub(w.Now()) + time.Hour)
+		w.Drive(time.Hour)
 		for _, inv := range unsigned {
-			if got := w.read(inv).ENCF; got != "" {
+			if got := w.Read(inv).ENCF; got != "" {
 				t.Errorf("%s was signed with an expired certificate", got)
 			}
 		}
@@ -278,73 +280,27 @@ func TestDocumentsWaitForANewCertificate(t *testing.T) {
 		keys.mu.Lock()
 		keys.id = renewed
 		keys.mu.Unlock()
-		w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
+		w.Must(w.Store().Update(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.AddCertificate(t.Context(), store.Certificate{
-				Scope: w.scope, ID: store.NewID(), DER: renewed.Certificate.Raw, Sealed: []byte("elsewhere"),
-				NotBefore: renewed.Certificate.NotBefore, NotAfter: renewed.Certificate.NotAfter, CreatedAt: w.now(),
+				Scope: w.Scope, ID: store.NewID(), DER: renewed.Certificate.Raw, Sealed: []byte("elsewhere"),
+				NotBefore: renewed.Certificate.NotBefore, NotAfter: renewed.Certificate.NotAfter, CreatedAt: w.Now(),
 			})
 			return err
 		}))
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = false }))
-		w.drive(24 * time.Hour)
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.Maintenance = false }))
+		w.Drive(24 * time.Hour)
 		for _, inv := range signed {
-			if w.bytes(inv) != before[inv.ID] {
+			if w.Bytes(inv) != before[inv.ID] {
 				t.Errorf("%s was signed and has changed", inv.ExternalID)
 			}
 			// This authority wants a certificate that is good on arrival, too.
-			w.want(inv, "queued submitted rejected")
+			w.Want(inv, "queued submitted rejected")
 			wantNumber(store.NumberReusable)(t, w, inv)
 		}
 		for _, inv := range unsigned {
-			w.want(inv, "queued submitted accepted")
+			w.Want(inv, "queued submitted accepted")
 		}
-		w.clean()
-	})
-}
-
-// bytes are those of a signed document.
-func (w *env) bytes(inv store.Invoice) string {
-	w.t.Helper()
-	issued, err := w.store().IssuedDocument(w.t.Context(), w.scope, inv.DocumentID)
-	w.must(err)
-	return string(issued.XML)
-}
-
-// A range comes to its end in the middle of a burst.
-func TestDocumentsWaitForANewNumberRange(t *testing.T) {
-	t.Parallel()
-	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{})
-		ctx := t.Context()
-		all, err := w.store().NumberRangesOf(ctx, w.scope, fiscal.FiscalCredit)
-		w.must(err)
-		w.must(w.store().Update(ctx, func(tx *store.Tx) error { return tx.TakeNumbers(ctx, all[0], 997) }))
-		var made []store.Invoice
-		for range 5 {
-			made = append(made, w.create(fiscal.FiscalCredit, 1000))
-		}
-		w.drive(time.Minute)
-		numbered := 0
-		for _, inv := range made {
-			if w.read(inv).ENCF != "" {
-				numbered++
-			}
-		}
-		if numbered != 3 {
-			t.Errorf("%d documents are numbered, want the 3 that were left", numbered)
-		}
-		missing, err := w.plan.Ready(ctx, w.scope, fiscal.FiscalCredit)
-		if err != nil || len(missing) != 1 || missing[0].Code != "sequence.exhausted" {
-			t.Errorf("missing %v, %v", missing, err)
-		}
-		w.must(w.store().Update(ctx, func(tx *store.Tx) error {
-			return tx.AddNumberRange(ctx, store.NumberRange{Scope: w.scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 5001, Last: 6000, Next: 5001, Expires: all[0].Expires, CreatedAt: w.now()})
-		}))
-		w.drive(time.Hour)
-		for _, inv := range made {
-			w.want(inv, "queued submitted accepted")
-		}
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -356,7 +312,7 @@ func TestParallelNodesIssueEachNumberOnce(t *testing.T) {
 		w := newEnv(t, address, envOptions{})
 		made := make([]store.Invoice, documents)
 		for i := range made {
-			made[i] = w.create(fiscal.Consumer, 1000)
+			made[i] = w.Create(fiscal.Consumer, 1000)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -367,21 +323,21 @@ func TestParallelNodesIssueEachNumberOnce(t *testing.T) {
 		for time.Now().Before(deadline) {
 			left := 0
 			for _, inv := range made {
-				if !w.read(inv).Status.Final() {
+				if !w.Read(inv).Status.Final() {
 					left++
 				}
 			}
 			if left == 0 {
 				break
 			}
-			w.clock.Advance(time.Second)
+			w.Clock.Advance(time.Second)
 			time.Sleep(20 * time.Millisecond)
 		}
 		cancel()
 		running.Wait()
 		seen := map[string]bool{}
 		for _, inv := range made {
-			seen[w.read(inv).ENCF] = true
+			seen[w.Read(inv).ENCF] = true
 		}
 		for n := 1; n <= documents; n++ {
 			if encf := fmt.Sprintf("E32%010d", n); !seen[encf] {
@@ -406,15 +362,15 @@ type buyerCase struct {
 
 func (b buyerCase) check(t *testing.T, address string) {
 	t.Helper()
-	w := newEnv(t, address, envOptions{receiver: true})
-	w.rule(0, b.service, b.action)
-	inv := w.create(fiscal.FiscalCredit, 1000)
-	w.drive(48 * time.Hour)
-	w.want(inv, b.story)
-	if got := strings.Count(w.kinds(inv), event.DeliveryFailed); got != map[bool]int{true: 1}[b.failed] {
+	w := newEnv(t, address, envOptions{Receiver: true})
+	w.Rule(0, b.service, b.action)
+	inv := w.Create(fiscal.FiscalCredit, 1000)
+	w.Drive(48 * time.Hour)
+	w.Want(inv, b.story)
+	if got := strings.Count(w.Kinds(inv), event.DeliveryFailed); got != map[bool]int{true: 1}[b.failed] {
 		t.Errorf("%d events that delivery failed", got)
 	}
-	w.clean()
+	w.Clean()
 }
 
 // What directories answer.
@@ -440,34 +396,34 @@ func TestDeliverAsksTheDirectory(t *testing.T) {
 func TestDuplicateBeforeOurFirstDeliveryIsNoReceipt(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{receiver: true})
-		w.rule(2, simulator.Directory, simulator.Action{Fault: "F05"})
-		w.rule(0, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-3"})
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(48 * time.Hour)
-		w.want(inv, "queued submitted accepted")
-		if got := strings.Count(w.kinds(inv), event.DeliveryFailed); got != 1 {
+		w := newEnv(t, address, envOptions{Receiver: true})
+		w.Rule(2, simulator.Directory, simulator.Action{Fault: "F05"})
+		w.Rule(0, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-3"})
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(48 * time.Hour)
+		w.Want(inv, "queued submitted accepted")
+		if got := strings.Count(w.Kinds(inv), event.DeliveryFailed); got != 1 {
 			t.Errorf("%d events that delivery failed, want 1", got)
 		}
-		w.clean()
+		w.Clean()
 	})
 }
 
 // The same while the taxpayer has no valid certificate.
 func TestDuplicateBeforeADeliveryWithACertificateIsNoReceipt(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{receiver: true})
+	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{Receiver: true})
 	missing := false
-	w.options.Identities = missingIdentity{w.options.Identities, &missing}
-	w.options.Authority = watchedAuthority{w.client, func() {
+	w.Options.Identities = missingIdentity{w.Options.Identities, &missing}
+	w.Options.Authority = livetest.WatchedAuthority{Authority: w.Client, Asked: func() {
 		missing = true
-		w.clock.Advance(2 * time.Second) // identities are cached for a moment
+		w.Clock.Advance(2 * time.Second) // identities are cached for a moment
 	}}
-	w.start()
-	w.rule(0, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-3"})
-	inv := w.create(fiscal.FiscalCredit, 1000)
-	w.drive(48 * time.Hour)
-	w.want(inv, "queued submitted accepted")
+	w.Start()
+	w.Rule(0, simulator.PeerReception, simulator.Action{Fault: "peer", Variant: "arecf-3"})
+	inv := w.Create(fiscal.FiscalCredit, 1000)
+	w.Drive(48 * time.Hour)
+	w.Want(inv, "queued submitted accepted")
 	if missing {
 		t.Error("no stage lacked the certificate")
 	}
@@ -475,7 +431,7 @@ func TestDuplicateBeforeADeliveryWithACertificateIsNoReceipt(t *testing.T) {
 
 // missingIdentity has no identity once when missing is set.
 type missingIdentity struct {
-	Identities
+	live.Identities
 	missing *bool
 }
 

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"slices"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -48,13 +50,13 @@ type doubt struct {
 }
 
 func (d *doubt) rejectsTheSecond(v simulator.Verdict) {
-	d.rule(1, d.reception, simulator.Action{Fault: "F17", Verdict: &v})
+	d.Rule(1, d.reception, simulator.Action{Fault: "F17", Verdict: &v})
 }
 
 // hide keeps every look-up by number from finding anything.
 func (d *doubt) hide() {
 	for _, service := range []simulator.Service{simulator.TrackIDs, simulator.StateLookup, simulator.RFCELookup} {
-		d.rule(0, service, simulator.Action{Fault: "F12"})
+		d.Rule(0, service, simulator.Action{Fault: "F12"})
 	}
 }
 
@@ -63,21 +65,21 @@ func (d *doubt) send() {
 	if d.reception == simulator.RFCE {
 		kind = fiscal.Consumer
 	}
-	d.inv = d.create(kind, 1000)
+	d.inv = d.Create(kind, 1000)
 }
 
 // unknown asserts that the document has no verdict, that operators see it, that its number
 // is not free, and that a worker looks it up again.
 func (d *doubt) unknown() {
-	d.t.Helper()
-	if got := d.read(d.inv).Status; got != fiscal.OutcomeUnknown {
-		d.t.Fatalf("the document is %s: %s", got, d.story(d.inv))
+	d.T.Helper()
+	if got := d.Read(d.inv).Status; got != fiscal.OutcomeUnknown {
+		d.T.Fatalf("the document is %s: %s", got, d.Story(d.inv))
 	}
-	waiting, err := d.store().WaitingDocuments(d.t.Context(), d.scope)
-	if err != nil || len(waiting) != 1 || waiting[0].Job == nil || waiting[0].Job.Stage != stageReconcile {
-		d.t.Errorf("waiting: %+v, %v", waiting, err)
+	waiting, err := d.Store().WaitingDocuments(d.T.Context(), d.Scope)
+	if err != nil || len(waiting) != 1 || waiting[0].Job == nil || waiting[0].Job.Stage != live.StageReconcile {
+		d.T.Errorf("waiting: %+v, %v", waiting, err)
 	}
-	wantNumber(store.NumberIssued)(d.t, d.env, d.inv)
+	wantNumber(store.NumberIssued)(d.T, d.env, d.inv)
 }
 
 // everyDoubt runs a test for both ways to the authority and for every rejection, one of
@@ -92,7 +94,7 @@ func everyDoubt(t *testing.T, amb string, test func(*testing.T, *doubt, simulato
 				}
 				t.Run(kind+" "+reason+" "+engine, func(t *testing.T) {
 					t.Parallel()
-					test(t, &doubt{env: newEnv(t, storetest.Address(t, engine), envOptions{amb: amb}), reception: reception}, verdict)
+					test(t, &doubt{env: newEnv(t, storetest.Address(t, engine), envOptions{Amb: amb}), reception: reception}, verdict)
 				})
 			}
 		}
@@ -105,22 +107,22 @@ func everyDoubt(t *testing.T, amb string, test func(*testing.T, *doubt, simulato
 func TestARejectedCopyDoesNotRejectAnAcceptedDocument(t *testing.T) {
 	t.Parallel()
 	everyDoubt(t, "ecf", func(t *testing.T, d *doubt, v simulator.Verdict) {
-		d.rule(1, d.reception, simulator.Action{Fault: "F02"})
+		d.Rule(1, d.reception, simulator.Action{Fault: "F02"})
 		d.rejectsTheSecond(v)
 		d.hide()
 		d.send()
-		d.drive(6 * time.Hour)
+		d.Drive(6 * time.Hour)
 		d.unknown()
 		wantPosts(2)(t, d.env, d.inv)
-		d.sim.ClearRules()
-		d.clock.Advance(time.Hour)
-		d.drive(2 * time.Hour)
-		if got := d.read(d.inv).Status; got != fiscal.Accepted {
-			t.Errorf("the document is %s: %s", got, d.story(d.inv))
+		d.Sim.ClearRules()
+		d.Clock.Advance(time.Hour)
+		d.Drive(2 * time.Hour)
+		if got := d.Read(d.inv).Status; got != fiscal.Accepted {
+			t.Errorf("the document is %s: %s", got, d.Story(d.inv))
 		}
 		wantPosts(2)(t, d.env, d.inv)
 		wantNumber(store.NumberUsed)(t, d.env, d.inv)
-		d.clean()
+		d.Clean()
 	})
 }
 
@@ -129,14 +131,14 @@ func TestARejectedCopyDoesNotRejectAnAcceptedDocument(t *testing.T) {
 func TestALookUpConfirmsTheRejectionOfACopy(t *testing.T) {
 	t.Parallel()
 	everyDoubt(t, "ecf", func(t *testing.T, d *doubt, v simulator.Verdict) {
-		d.rule(1, d.reception, simulator.Action{Fault: "F02", Store: no()})
+		d.Rule(1, d.reception, simulator.Action{Fault: "F02", Store: livetest.No()})
 		d.rejectsTheSecond(v)
 		d.send()
-		d.drive(10 * time.Minute)
+		d.Drive(10 * time.Minute)
 		d.unknown()
-		d.drive(2 * time.Hour)
-		if got := d.read(d.inv).Status; got != fiscal.Rejected {
-			t.Fatalf("the document is %s: %s", got, d.story(d.inv))
+		d.Drive(2 * time.Hour)
+		if got := d.Read(d.inv).Status; got != fiscal.Rejected {
+			t.Fatalf("the document is %s: %s", got, d.Story(d.inv))
 		}
 		wantPosts(2)(t, d.env, d.inv)
 		wantNumber(numberAfter(v))(t, d.env, d.inv)
@@ -148,20 +150,20 @@ func TestALookUpConfirmsTheRejectionOfACopy(t *testing.T) {
 func TestALookUpConfirmsTheRejectionOfBothCopies(t *testing.T) {
 	t.Parallel()
 	everyDoubt(t, "ecf", func(t *testing.T, d *doubt, v simulator.Verdict) {
-		d.rule(1, d.reception, simulator.Action{Fault: "F02"})
+		d.Rule(1, d.reception, simulator.Action{Fault: "F02"})
 		d.rejectsTheSecond(v)
 		d.hide()
 		d.send()
-		d.drive(time.Hour)
+		d.Drive(time.Hour)
 		d.unknown()
-		for _, one := range d.sim.Documents(simulator.Filter{}) {
-			d.must(d.sim.ForceVerdict(one.ID, v))
+		for _, one := range d.Sim.Documents(simulator.Filter{}) {
+			d.Must(d.Sim.ForceVerdict(one.ID, v))
 		}
-		d.sim.ClearRules()
-		d.clock.Advance(time.Hour)
-		d.drive(3 * time.Hour)
-		if got := d.read(d.inv).Status; got != fiscal.Rejected {
-			t.Fatalf("the document is %s: %s", got, d.story(d.inv))
+		d.Sim.ClearRules()
+		d.Clock.Advance(time.Hour)
+		d.Drive(3 * time.Hour)
+		if got := d.Read(d.inv).Status; got != fiscal.Rejected {
+			t.Fatalf("the document is %s: %s", got, d.Story(d.inv))
 		}
 		wantNumber(numberAfter(v))(t, d.env, d.inv)
 		d.foldsToStatus()
@@ -170,11 +172,11 @@ func TestALookUpConfirmsTheRejectionOfBothCopies(t *testing.T) {
 
 // foldsToStatus asserts that the stored evidence alone gives the status.
 func (d *doubt) foldsToStatus() {
-	d.t.Helper()
-	known, err := readEvidence(d.t.Context(), d.store(), d.scope, d.inv.DocumentID)
-	d.must(err)
-	if got, want := evidence.Fold(known).Status, d.read(d.inv).Status; got != want {
-		d.t.Errorf("the document is %s, and its evidence comes to %s: %+v", want, got, known)
+	d.T.Helper()
+	known, err := livetest.ReadEvidence(d.T.Context(), d.Store(), d.Scope, d.inv.DocumentID)
+	d.Must(err)
+	if got, want := evidence.Fold(known).Status, d.Read(d.inv).Status; got != want {
+		d.T.Errorf("the document is %s, and its evidence comes to %s: %+v", want, got, known)
 	}
 }
 
@@ -182,11 +184,11 @@ func (d *doubt) foldsToStatus() {
 func TestWithoutLookUpsAnOperatorEndsTheDoubt(t *testing.T) {
 	t.Parallel()
 	everyDoubt(t, "certecf", func(t *testing.T, d *doubt, v simulator.Verdict) {
-		d.rule(1, d.reception, simulator.Action{Fault: "F02"})
+		d.Rule(1, d.reception, simulator.Action{Fault: "F02"})
 		d.rejectsTheSecond(v)
 		d.hide() // what certification has of them
 		d.send()
-		d.drive(48 * time.Hour)
+		d.Drive(48 * time.Hour)
 		d.unknown()
 		wantPosts(2)(t, d.env, d.inv)
 		verdict := fiscal.VerdictAccepted
@@ -208,20 +210,20 @@ func TestARejectedCopyDoesNotRejectALostDocument(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			d := &doubt{env: newEnv(t, storetest.Address(t, "sqlite"), envOptions{}), reception: simulator.Reception}
-			d.rule(1, d.reception, simulator.Action{Fault: "F12", Delay: simulator.Duration(12 * time.Hour)})
+			d.Rule(1, d.reception, simulator.Action{Fault: "F12", Delay: simulator.Duration(12 * time.Hour)})
 			d.rejectsTheSecond(verdict)
 			for _, service := range []simulator.Service{simulator.TrackIDs, simulator.StateLookup} {
-				d.rule(0, service, simulator.Action{Fault: "F12"})
+				d.Rule(0, service, simulator.Action{Fault: "F12"})
 			}
 			d.send()
-			d.drive(8 * time.Hour)
+			d.Drive(8 * time.Hour)
 			d.unknown()
 			wantPosts(2)(t, d.env, d.inv)
-			d.sim.ClearRules()
-			d.clock.Advance(8 * time.Hour)
-			d.drive(2 * time.Hour)
-			if got := d.read(d.inv).Status; got != fiscal.Accepted {
-				t.Errorf("the document is %s: %s", got, d.story(d.inv))
+			d.Sim.ClearRules()
+			d.Clock.Advance(8 * time.Hour)
+			d.Drive(2 * time.Hour)
+			if got := d.Read(d.inv).Status; got != fiscal.Accepted {
+				t.Errorf("the document is %s: %s", got, d.Story(d.inv))
 			}
 		})
 	}
@@ -238,8 +240,8 @@ func TestAPlainRejectionIsFinalAtOnce(t *testing.T) {
 				verdict := rejections()[reason]
 				d.rejectsTheSecond(verdict) // there is no second one
 				d.send()
-				d.drive(5 * time.Second)
-				d.want(d.inv, kind)
+				d.Drive(5 * time.Second)
+				d.Want(d.inv, kind)
 				wantNumber(numberAfter(verdict))(t, d.env, d.inv)
 			})
 		}

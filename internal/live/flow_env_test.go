@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/inbox"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -51,7 +52,7 @@ func newFlowEnv(t *testing.T, engine string) *flowEnv {
 		return e.points.reach(name)
 	})
 	// Buyers' messages come as messages: nothing is delivered.
-	if err := e.sim.UpdateTaxpayer(buyerRNC, func(b *simulator.Taxpayer) error { b.Receiver = nil; return nil }); err != nil {
+	if err := e.sim.UpdateTaxpayer(livetest.BuyerRNC, func(b *simulator.Taxpayer) error { b.Receiver = nil; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -73,19 +74,19 @@ func (e *flowEnv) start(t *testing.T) *flowService {
 		p = &points{}
 	}
 	w := &flowService{env: e.service(t, e.store, &points{})}
-	w.made = e.made
-	authority := watched{w.client, p}
-	engine := w.engine
+	w.Made = e.made
+	authority := watched{w.Client, p}
+	engine := w.Engine
 	engine.Store = e.counted
 	counted, err := pipeline.New(engine)
-	w.must(err)
-	w.inbox, err = inbox.New(inbox.Options{Store: e.counted, Env: w.options.Env, Now: w.now, Log: e.log, Settler: w.plan, Roots: w.roots, Publish: counted.Publish})
-	w.must(err)
+	w.Must(err)
+	w.inbox, err = inbox.New(inbox.Options{Store: e.counted, Env: w.Options.Env, Now: w.Now, Log: e.log, Settler: w.Plan, Roots: w.Roots, Publish: counted.Publish})
+	w.Must(err)
 	w.watcher, err = watch.New(watch.Options{
-		Store: e.counted, Env: w.options.Env, Authority: authority, Now: w.now, Log: e.log, ApplyParked: w.inbox.ApplyParked,
+		Store: e.counted, Env: w.Options.Env, Authority: authority, Now: w.Now, Log: e.log, ApplyParked: w.inbox.ApplyParked,
 	})
-	w.must(err)
-	w.releaser = fence.Releaser{Store: e.counted, Authority: authority, Identities: w.options.Identities, Fence: w.options.Fence, Now: w.now}
+	w.Must(err)
+	w.releaser = fence.Releaser{Store: e.counted, Authority: authority, Identities: w.Options.Identities, Fence: w.Options.Fence, Now: w.Now}
 	return w
 }
 
@@ -98,7 +99,7 @@ func (e *flowEnv) do(t *testing.T, f flow, at int, fails bool) []string {
 	e.clock.Advance(time.Hour) // so that each service may get a token of its own
 	first := e.start(t)
 	r := f.begin(e, first)
-	e.made = first.made
+	e.made = first.Made
 	p, killed := &points{}, false
 	switch {
 	case at > 0 && fails:
@@ -134,9 +135,9 @@ func (e *flowEnv) do(t *testing.T, f flow, at int, fails bool) []string {
 		case killed:
 			e.points = &points{}
 			e.clock.Advance(wake.MaxLease + time.Second)
-			made := w.made
+			made := w.Made
 			w = e.start(t)
-			w.made = made
+			w.Made = made
 			continue
 		case err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, fiscal.ErrUnavailable):
 			t.Fatal(err)
@@ -145,7 +146,7 @@ func (e *flowEnv) do(t *testing.T, f flow, at int, fails bool) []string {
 			break
 		}
 	}
-	e.points, e.made = nil, w.made
+	e.points, e.made = nil, w.Made
 	if len(p.names) < at {
 		t.Fatalf("point %d was never reached: %q", at, p.names)
 	}

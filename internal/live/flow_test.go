@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/inbox"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/reply"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -21,7 +22,7 @@ import (
 // kindsSince counts the events after the first n, by kind.
 func (w *env) kindsSince(n int) map[string]int {
 	counts := map[string]int{}
-	for _, e := range w.feed()[n:] {
+	for _, e := range w.Feed()[n:] {
 		counts[e.Type]++
 	}
 	return counts
@@ -32,22 +33,22 @@ func (w *env) kindsSince(n int) map[string]int {
 func TestContingencySurvivesEveryPoint(t *testing.T) {
 	t.Parallel()
 	flow{begin: func(e *flowEnv, w *flowService) round {
-		down := func(is bool) { w.must(e.sim.Configure(func(c *simulator.Config) { c.Maintenance = is })) }
-		events := len(w.feed())
+		down := func(is bool) { w.Must(e.sim.Configure(func(c *simulator.Config) { c.Maintenance = is })) }
+		events := len(w.Feed())
 		began := e.clock.Now()
 		down(true)
-		made := []store.Invoice{w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000)}
+		made := []store.Invoice{w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000)}
 		over := false
 		return round{
 			step: func(w *flowService) (bool, error) {
-				w.drive(5 * time.Minute)
+				w.Drive(5 * time.Minute)
 				if !over {
 					e.clock.Advance(5 * time.Minute)
 				}
-				if err := w.watcher.CheckOutage(w.t.Context(), w.signals()); err != nil {
+				if err := w.watcher.CheckOutage(w.T.Context(), w.Signals()); err != nil {
 					return false, err
 				}
-				last, err := e.store.Contingency(w.t.Context(), w.options.Env)
+				last, err := e.store.Contingency(w.T.Context(), w.Options.Env)
 				if err != nil || last.StartedAt.Before(began) {
 					return false, nil // it has not begun
 				}
@@ -56,8 +57,8 @@ func TestContingencySurvivesEveryPoint(t *testing.T) {
 					down(false)
 					return false, nil
 				}
-				w.drive(time.Hour)
-				return !last.EndedAt.IsZero() && w.read(made[0]).Status.Final() && w.read(made[1]).Status.Final(), err
+				w.Drive(time.Hour)
+				return !last.EndedAt.IsZero() && w.Read(made[0]).Status.Final() && w.Read(made[1]).Status.Final(), err
 			},
 			check: func(w *flowService) {
 				got := w.kindsSince(events)
@@ -65,10 +66,10 @@ func TestContingencySurvivesEveryPoint(t *testing.T) {
 					event.ContingencyStarted: 1, event.ContingencyEnded: 1, "fiscal_document.submitted": 1, "fiscal_document.accepted": 2, "fiscal_document.artifacts_ready": 2,
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
-					w.t.Errorf("events (-want +got):\n%s", diff)
+					w.T.Errorf("events (-want +got):\n%s", diff)
 				}
-				w.want(made[0], "queued submitted accepted")
-				w.want(made[1], "queued accepted")
+				w.Want(made[0], "queued submitted accepted")
+				w.Want(made[1], "queued accepted")
 			},
 		}
 	}}.everyPoint(t)
@@ -78,28 +79,28 @@ func TestContingencySurvivesEveryPoint(t *testing.T) {
 func TestWarningsSurviveEveryPoint(t *testing.T) {
 	t.Parallel()
 	flow{begin: func(e *flowEnv, w *flowService) round {
-		events := len(w.feed())
+		events := len(w.Feed())
 		var made []string
 		for range 2 {
 			id := store.NewID()
 			made = append(made, id)
 			c := store.Credential{
-				ID: id, Prefix: "p" + id[len(id)-12:], Environment: w.options.Env, TaxpayerID: w.scope.TaxpayerID,
-				Digest: []byte{1}, PepperVersion: 1, CreatedAt: w.now(), ExpiresAt: w.now().Add(20 * 24 * time.Hour),
+				ID: id, Prefix: "p" + id[len(id)-12:], Environment: w.Options.Env, TaxpayerID: w.Scope.TaxpayerID,
+				Digest: []byte{1}, PepperVersion: 1, CreatedAt: w.Now(), ExpiresAt: w.Now().Add(20 * 24 * time.Hour),
 			}
-			w.must(e.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.CreateCredential(w.t.Context(), c) }))
+			w.Must(e.store.Update(w.T.Context(), func(tx *store.Tx) error { return tx.CreateCredential(w.T.Context(), c) }))
 		}
 		return round{
 			step: func(w *flowService) (bool, error) {
-				return true, w.watcher.Warn(w.t.Context(), w.signals())
+				return true, w.watcher.Warn(w.T.Context(), w.Signals())
 			},
 			check: func(w *flowService) {
-				w.must(w.watcher.Warn(w.t.Context(), w.signals()))
+				w.Must(w.watcher.Warn(w.T.Context(), w.Signals()))
 				if diff := cmp.Diff(map[string]int{event.CredentialExpiring: 2}, w.kindsSince(events)); diff != "" {
-					w.t.Errorf("events (-want +got):\n%s", diff)
+					w.T.Errorf("events (-want +got):\n%s", diff)
 				}
 				for _, id := range made { // a taxpayer has a limited number of them
-					w.must(e.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.RevokeCredential(w.t.Context(), id, w.now()) }))
+					w.Must(e.store.Update(w.T.Context(), func(tx *store.Tx) error { return tx.RevokeCredential(w.T.Context(), id, w.Now()) }))
 				}
 			},
 		}
@@ -111,28 +112,28 @@ func TestWarningsSurviveEveryPoint(t *testing.T) {
 func TestReleaseSurvivesEveryPoint(t *testing.T) {
 	t.Parallel()
 	flow{begin: func(e *flowEnv, w *flowService) round {
-		ranges, err := e.store.NumberRangesOf(w.t.Context(), w.scope, fiscal.FiscalCredit)
-		w.must(err)
+		ranges, err := e.store.NumberRangesOf(w.T.Context(), w.Scope, fiscal.FiscalCredit)
+		w.Must(err)
 		next := ranges[0].Next
 		sent, err := fiscal.NewENCF(fiscal.FiscalCredit, next+2)
-		w.must(err)
+		w.Must(err)
 		// Another database has sent three numbers that this one does not know.
-		w.must(w.options.Fence.BeforeSend(w.t.Context(), store.Issued{Scope: w.scope, RNC: issuerRNC, ENCF: sent.String(), NumberRangeID: ranges[0].ID}))
-		w.refused(fiscal.FiscalCredit)
+		w.Must(w.Options.Fence.BeforeSend(w.T.Context(), store.Issued{Scope: w.Scope, RNC: livetest.IssuerRNC, ENCF: sent.String(), NumberRangeID: ranges[0].ID}))
+		w.Refused(fiscal.FiscalCredit)
 		return round{
 			step: func(w *flowService) (bool, error) {
-				_, err := w.releaser.Release(w.t.Context(), w.scope)
+				_, err := w.releaser.Release(w.T.Context(), w.Scope)
 				return true, err
 			},
 			check: func(w *flowService) {
-				w.equal("fenced after the release", []string{}, w.fenced())
-				inv := w.create(fiscal.FiscalCredit, 1000)
-				e.made = w.made
-				w.drive(time.Hour)
-				if got, want := w.read(inv), fmt.Sprintf("E31%010d", next+3); got.ENCF != want || got.Status != fiscal.Accepted {
-					w.t.Errorf("the next document has %s and is %s, want %s", got.ENCF, got.Status, want)
+				w.Equal("fenced after the release", []string{}, w.Fenced())
+				inv := w.Create(fiscal.FiscalCredit, 1000)
+				e.made = w.Made
+				w.Drive(time.Hour)
+				if got, want := w.Read(inv), fmt.Sprintf("E31%010d", next+3); got.ENCF != want || got.Status != fiscal.Accepted {
+					w.T.Errorf("the next document has %s and is %s, want %s", got.ENCF, got.Status, want)
 				}
-				w.ledger()
+				w.Ledger()
 			},
 		}
 	}}.everyPoint(t)
@@ -141,27 +142,27 @@ func TestReleaseSurvivesEveryPoint(t *testing.T) {
 // source returns a source that passes on the messages of buyers, and creates it on the
 // first call.
 func (e *flowEnv) source(w *flowService) store.Source {
-	w.t.Helper()
-	all, err := e.store.Sources(w.t.Context())
-	w.must(err)
+	w.T.Helper()
+	all, err := e.store.Sources(w.T.Context())
+	w.Must(err)
 	if len(all) > 0 {
 		return all[0]
 	}
-	s := store.Source{Scope: w.scope, ID: store.NewID(), Kinds: []string{event.InboundReceipt, event.InboundCommercial}, Secret: store.SealedSecret{Sealed: []byte("elsewhere"), Version: 1}}
-	w.must(e.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.CreateSource(w.t.Context(), s) }))
+	s := store.Source{Scope: w.Scope, ID: store.NewID(), Kinds: []string{event.InboundReceipt, event.InboundCommercial}, Secret: store.SealedSecret{Sealed: []byte("elsewhere"), Version: 1}}
+	w.Must(e.store.Update(w.T.Context(), func(tx *store.Tx) error { return tx.CreateSource(w.T.Context(), s) }))
 	return s
 }
 
 // acknowledgement is the buyer's signed acknowledgement of a number.
 func (w *env) acknowledgement(encf string) []byte {
-	w.t.Helper()
-	return w.receiptOf(w.t, encf, buyerRNC)
+	w.T.Helper()
+	return w.ReceiptOf(w.T, encf, livetest.BuyerRNC)
 }
 
 // wantEffectsOnce asserts that a document has one receipt and so many commercial responses, each
 // with one event, and a history without gaps.
 func (e *flowEnv) wantEffectsOnce(w *flowService, inv store.Invoice, events, responses int) {
-	w.t.Helper()
+	w.T.Helper()
 	want := map[string]int{"fiscal_document.delivered": 1}
 	if responses > 0 {
 		want[event.CommercialResponse], want[event.CommercialResponseUnconfirmed] = responses, responses
@@ -171,19 +172,19 @@ func (e *flowEnv) wantEffectsOnce(w *flowService, inv store.Invoice, events, res
 		delete(got, kind) // of a document that was made meanwhile
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		w.t.Errorf("events (-want +got):\n%s", diff)
+		w.T.Errorf("events (-want +got):\n%s", diff)
 	}
-	known, err := readEvidence(w.t.Context(), e.store, w.scope, inv.DocumentID)
-	w.must(err)
+	known, err := livetest.ReadEvidence(w.T.Context(), e.store, w.Scope, inv.DocumentID)
+	w.Must(err)
 	for kind, n := range map[evidence.Kind]int{evidence.Receipt: 1, evidence.Commercial: responses} {
 		if has := len(slices.DeleteFunc(slices.Clone(known), func(i evidence.Item) bool { return i.Kind != kind })); has != n {
-			w.t.Errorf("%d items of evidence of the kind %s, want %d", has, kind, n)
+			w.T.Errorf("%d items of evidence of the kind %s, want %d", has, kind, n)
 		}
 	}
-	if got := w.read(inv); got.Status != fiscal.Delivered {
-		w.t.Errorf("the document is %s, want delivered", got.Status)
+	if got := w.Read(inv); got.Status != fiscal.Delivered {
+		w.T.Errorf("the document is %s, want delivered", got.Status)
 	}
-	w.audit()
+	w.Audit()
 }
 
 // A buyer's receipt and response that are interrupted anywhere and sent again have their
@@ -191,21 +192,21 @@ func (e *flowEnv) wantEffectsOnce(w *flowService, inv store.Invoice, events, res
 func TestInboundMessagesSurviveEveryPoint(t *testing.T) {
 	t.Parallel()
 	flow{begin: func(e *flowEnv, w *flowService) round {
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Hour)
-		inv = w.read(inv)
-		events, source := len(w.feed()), e.source(w)
-		receipt, response := w.acknowledgement(inv.ENCF), w.respond(inv, nil)
-		again, err := reply.ReadResponse(response, w.roots, w.now())
-		w.must(err)
-		signer := store.BuyerSigner{Scope: w.scope, BuyerRNC: buyerRNC, Signer: buyerSigner, CreatedAt: w.now()}
-		err = e.store.Update(w.t.Context(), func(tx *store.Tx) error { return tx.RemoveBuyerSigner(w.t.Context(), signer) })
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Hour)
+		inv = w.Read(inv)
+		events, source := len(w.Feed()), e.source(w)
+		receipt, response := w.acknowledgement(inv.ENCF), w.Respond(inv, nil)
+		again, err := reply.ReadResponse(response, w.Roots, w.Now())
+		w.Must(err)
+		signer := store.BuyerSigner{Scope: w.Scope, BuyerRNC: livetest.BuyerRNC, Signer: livetest.BuyerSigner, CreatedAt: w.Now()}
+		err = e.store.Update(w.T.Context(), func(tx *store.Tx) error { return tx.RemoveBuyerSigner(w.T.Context(), signer) })
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		return round{
 			step: func(w *flowService) (bool, error) {
-				ctx := w.t.Context()
+				ctx := w.T.Context()
 				for i, in := range []inbox.Message{{Kind: event.InboundReceipt, XML: receipt}, {Kind: event.InboundCommercial, XML: response}} {
 					in.Source, in.ENCF, in.MessageID = source, inv.ENCF, fmt.Sprintf("%s-%d", inv.ID, i)
 					if _, err := w.inbox.Receive(ctx, in); err != nil {
@@ -231,29 +232,29 @@ func TestInboundMessagesSurviveEveryPoint(t *testing.T) {
 func TestParkedMessagesSurviveEveryPoint(t *testing.T) {
 	t.Parallel()
 	flow{begin: func(e *flowEnv, w *flowService) round {
-		ranges, err := e.store.NumberRangesOf(w.t.Context(), w.scope, fiscal.FiscalCredit)
-		w.must(err)
+		ranges, err := e.store.NumberRangesOf(w.T.Context(), w.Scope, fiscal.FiscalCredit)
+		w.Must(err)
 		encf, err := fiscal.NewENCF(fiscal.FiscalCredit, ranges[0].Next)
-		w.must(err)
-		events, source, receipt := len(w.feed()), e.source(w), w.acknowledgement(encf.String())
+		w.Must(err)
+		events, source, receipt := len(w.Feed()), e.source(w), w.acknowledgement(encf.String())
 		var inv store.Invoice
 		return round{
 			step: func(w *flowService) (bool, error) {
 				if inv.ID == "" {
 					in := inbox.Message{Source: source, MessageID: encf.String(), Kind: event.InboundReceipt, ENCF: encf.String(), XML: receipt}
-					if _, err := w.inbox.Receive(w.t.Context(), in); err != nil {
+					if _, err := w.inbox.Receive(w.T.Context(), in); err != nil {
 						return false, err
 					}
-					inv = w.create(fiscal.FiscalCredit, 1000)
-					w.drive(time.Hour)
+					inv = w.Create(fiscal.FiscalCredit, 1000)
+					w.Drive(time.Hour)
 				}
-				return true, w.inbox.ApplyParked(w.t.Context())
+				return true, w.inbox.ApplyParked(w.T.Context())
 			},
 			check: func(w *flowService) {
 				e.wantEffectsOnce(w, inv, events, 0)
-				left, err := e.store.ParkedWithDocument(w.t.Context(), w.options.Env, store.Parked{}, w.now(), 10)
+				left, err := e.store.ParkedWithDocument(w.T.Context(), w.Options.Env, store.Parked{}, w.Now(), 10)
 				if err != nil || len(left) > 0 {
-					w.t.Errorf("still parked: %d messages, %v", len(left), err)
+					w.T.Errorf("still parked: %d messages, %v", len(left), err)
 				}
 			},
 		}

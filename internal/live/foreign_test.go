@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"bytes"
@@ -8,24 +8,11 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
-
-// otherProvider returns an env with a database of its own, the same authority, the
-// same taxpayer and the same numbers: a previous provider, or a copy of a database.
-func (w *env) otherProvider() *env {
-	w.t.Helper()
-	other := *w
-	other.options.Store = storetest.Open(w.t, storetest.Address(w.t, "sqlite"), w.now)
-	other.made = 1000
-	other.start()
-	id, err := w.sim.Identity(holder)
-	w.must(err)
-	other.prepare(id, 1000)
-	return &other
-}
 
 // The authority holds a document of another provider under our number. Whatever
 // happens to our submission, ours is rejected, the range is fenced and an error is
@@ -39,29 +26,29 @@ func TestForeignDocumentUnderOurNumberIsNotOurAcceptance(t *testing.T) {
 	}{
 		"a 31":                              {kind: fiscal.FiscalCredit, net: 2000},
 		"a 31 with the same total":          {kind: fiscal.FiscalCredit, net: 1000},
-		"a 31 whose answer is lost":         {fiscal.FiscalCredit, 2000, func(w *env, s simulator.Service) { w.rule(1, s, simulator.Action{Fault: "F02"}) }},
-		"a 31 that does not arrive":         {fiscal.FiscalCredit, 2000, func(w *env, s simulator.Service) { w.rule(1, s, simulator.Action{Fault: "F02", Store: no()}) }},
+		"a 31 whose answer is lost":         {fiscal.FiscalCredit, 2000, func(w *env, s simulator.Service) { w.Rule(1, s, simulator.Action{Fault: "F02"}) }},
+		"a 31 that does not arrive":         {fiscal.FiscalCredit, 2000, func(w *env, s simulator.Service) { w.Rule(1, s, simulator.Action{Fault: "F02", Store: livetest.No()}) }},
 		"a large 32":                        {kind: fiscal.Consumer, net: 300_000},
 		"a summary":                         {kind: fiscal.Consumer, net: 2000},
-		"a summary whose answer is lost":    {fiscal.Consumer, 2000, func(w *env, s simulator.Service) { w.rule(1, s, simulator.Action{Fault: "F02"}) }},
-		"a summary that does not arrive":    {fiscal.Consumer, 2000, func(w *env, s simulator.Service) { w.rule(1, s, simulator.Action{Fault: "F02", Store: no()}) }},
-		"a 31 with a state look-up failing": {fiscal.FiscalCredit, 2000, func(w *env, _ simulator.Service) { w.rule(3, simulator.StateLookup, simulator.Action{Fault: "F05"}) }},
+		"a summary whose answer is lost":    {fiscal.Consumer, 2000, func(w *env, s simulator.Service) { w.Rule(1, s, simulator.Action{Fault: "F02"}) }},
+		"a summary that does not arrive":    {fiscal.Consumer, 2000, func(w *env, s simulator.Service) { w.Rule(1, s, simulator.Action{Fault: "F02", Store: livetest.No()}) }},
+		"a 31 with a state look-up failing": {fiscal.FiscalCredit, 2000, func(w *env, _ simulator.Service) { w.Rule(3, simulator.StateLookup, simulator.Action{Fault: "F05"}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachAddress(t, func(t *testing.T, address string) {
 				w := newEnv(t, address, envOptions{})
 				var logged bytes.Buffer
-				w.options.Log = slog.New(slog.NewTextHandler(&logged, nil))
-				w.start()
+				w.Options.Log = slog.New(slog.NewTextHandler(&logged, nil))
+				w.Start()
 				other := w.otherProvider()
 				theirNet := 1000
 				if tt.kind == fiscal.Consumer && tt.net > 250_000 {
 					theirNet = 400_000
 				}
-				theirs := other.create(tt.kind, theirNet)
-				other.drive(time.Hour)
-				if got := other.read(theirs).Status; got != fiscal.Accepted && got != fiscal.Delivered {
+				theirs := other.Create(tt.kind, theirNet)
+				other.Drive(time.Hour)
+				if got := other.Read(theirs).Status; got != fiscal.Accepted && got != fiscal.Delivered {
 					t.Fatalf("the document of the other provider is %s", got)
 				}
 				if tt.fault != nil {
@@ -71,12 +58,12 @@ func TestForeignDocumentUnderOurNumberIsNotOurAcceptance(t *testing.T) {
 					}
 					tt.fault(w, service)
 				}
-				inv := w.create(tt.kind, tt.net)
-				w.drive(72 * time.Hour)
-				if got := w.read(inv); got.Status != fiscal.Rejected || got.ENCF != other.read(theirs).ENCF {
-					t.Errorf("our document %s is %s: %s", got.ENCF, got.Status, w.story(inv))
+				inv := w.Create(tt.kind, tt.net)
+				w.Drive(72 * time.Hour)
+				if got := w.Read(inv); got.Status != fiscal.Rejected || got.ENCF != other.Read(theirs).ENCF {
+					t.Errorf("our document %s is %s: %s", got.ENCF, got.Status, w.Story(inv))
 				}
-				w.refused(tt.kind)
+				w.Refused(tt.kind)
 				if !strings.Contains(logged.String(), "level=ERROR msg=\"The authority holds another document under our number.") {
 					t.Errorf("no alarm was logged:\n%s", logged.String())
 				}
@@ -98,13 +85,13 @@ func TestDuplicateRejectionWithoutAnotherDocumentEndsRejected(t *testing.T) {
 				if kind == fiscal.Consumer {
 					service = simulator.RFCE
 				}
-				w.rule(1, service, simulator.Action{Fault: "F17", Verdict: &simulator.Verdict{Code: 2, Used: true, Messages: []simulator.Message{{Code: 135, Text: "El número de secuencia ya fue utilizado"}}}})
-				inv := w.create(kind, 1000)
-				w.drive(72 * time.Hour)
-				if got := w.read(inv).Status; got != fiscal.Rejected {
-					t.Errorf("the document is %s: %s", got, w.story(inv))
+				w.Rule(1, service, simulator.Action{Fault: "F17", Verdict: &simulator.Verdict{Code: 2, Used: true, Messages: []simulator.Message{{Code: 135, Text: "El número de secuencia ya fue utilizado"}}}})
+				inv := w.Create(kind, 1000)
+				w.Drive(72 * time.Hour)
+				if got := w.Read(inv).Status; got != fiscal.Rejected {
+					t.Errorf("the document is %s: %s", got, w.Story(inv))
 				}
-				waiting, err := w.store().WaitingDocuments(t.Context(), store.Scope{})
+				waiting, err := w.Store().WaitingDocuments(t.Context(), store.Scope{})
 				if err != nil || len(waiting) > 0 {
 					t.Errorf("still waiting: %+v, %v", waiting, err)
 				}
@@ -123,15 +110,15 @@ func TestALostAnswerThatIsRejectedLaterEndsRejected(t *testing.T) {
 			t.Parallel()
 			storetest.EachAddress(t, func(t *testing.T, address string) {
 				w := newEnv(t, address, envOptions{})
-				w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(20 * time.Second) }))
-				w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
-				w.rule(0, simulator.Result, simulator.Action{Fault: "F16"})
+				w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(20 * time.Second) }))
+				w.Rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+				w.Rule(0, simulator.Result, simulator.Action{Fault: "F16"})
 				if outages > 0 {
-					w.rule(outages, simulator.StateLookup, simulator.Action{Fault: "F05"})
+					w.Rule(outages, simulator.StateLookup, simulator.Action{Fault: "F05"})
 				}
-				inv := w.create(fiscal.FiscalCredit, 1000)
-				w.drive(72 * time.Hour)
-				w.want(inv, "queued outcome_unknown processing rejected")
+				inv := w.Create(fiscal.FiscalCredit, 1000)
+				w.Drive(72 * time.Hour)
+				w.Want(inv, "queued outcome_unknown processing rejected")
 			})
 		})
 	}
@@ -144,23 +131,23 @@ func TestDocumentThatTheAuthorityLostIsSentAgain(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
 		for _, service := range []simulator.Service{simulator.Result, simulator.TrackIDs, simulator.StateLookup} {
-			w.rule(0, service, simulator.Action{Fault: "F12"}) // not found
+			w.Rule(0, service, simulator.Action{Fault: "F12"}) // not found
 		}
-		inv := w.create(fiscal.FiscalCredit, 1000)
+		inv := w.Create(fiscal.FiscalCredit, 1000)
 		for range 12 {
-			w.drive(time.Hour)
-			if attempts, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID); err != nil || len(attempts) > 1 {
-				w.must(err)
+			w.Drive(time.Hour)
+			if attempts, err := w.Store().Attempts(t.Context(), w.Scope, inv.DocumentID); err != nil || len(attempts) > 1 {
+				w.Must(err)
 				break
 			}
-			w.clock.Advance(time.Hour)
+			w.Clock.Advance(time.Hour)
 		}
-		w.sim.ClearRules()
-		w.drive(12 * time.Hour)
-		if got := w.read(inv); got.Status != fiscal.Accepted {
-			t.Errorf("the document is %s: %s", got.Status, w.story(inv))
+		w.Sim.ClearRules()
+		w.Drive(12 * time.Hour)
+		if got := w.Read(inv); got.Status != fiscal.Accepted {
+			t.Errorf("the document is %s: %s", got.Status, w.Story(inv))
 		}
-		if attempts, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID); err != nil || len(attempts) < 2 {
+		if attempts, err := w.Store().Attempts(t.Context(), w.Scope, inv.DocumentID); err != nil || len(attempts) < 2 {
 			t.Errorf("sent %d times, want again after the loss (%v)", len(attempts), err)
 		}
 	})

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"bytes"
@@ -13,11 +13,12 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 	"github.com/fiscalhub/fiscalhub/internal/wake"
-	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
 // A worker stands still until its lease has run out and another one has
@@ -81,7 +82,7 @@ func (c *crashEnv) overtaken(t *testing.T, at int, long bool) {
 	slow := c.service(t, c.store, slowly)
 	go func() {
 		defer close(done)
-		slow.drive(12 * time.Hour)
+		slow.Drive(12 * time.Hour)
 	}()
 	select {
 	case <-stands:
@@ -91,11 +92,11 @@ func (c *crashEnv) overtaken(t *testing.T, at int, long bool) {
 	c.clock.Advance(wake.MaxLease + time.Second)
 	other := c.service(t, c.store, quickly)
 	if long {
-		other.drive(12 * time.Hour)
+		other.Drive(12 * time.Hour)
 		c.clock.Advance(75 * time.Second) // as long as a stage may take
 	} else {
-		jobs, err := other.Claim(t.Context(), maxClaim)
-		other.must(err)
+		jobs, err := other.Claim(t.Context(), livetest.MaxClaim)
+		other.Must(err)
 		for _, job := range jobs {
 			other.RunJob(t.Context(), job)
 		}
@@ -105,7 +106,7 @@ func (c *crashEnv) overtaken(t *testing.T, at int, long bool) {
 	close(goOn)
 	<-done
 	seen = c.grown(t, other, seen)
-	other.drive(12 * time.Hour)
+	other.Drive(12 * time.Hour)
 	c.grown(t, other, seen)
 	c.audit(t, other, slowly.sent()+quickly.sent(), 1)
 
@@ -138,12 +139,12 @@ func TestAlteredDocumentIsNotSent(t *testing.T) {
 		},
 		"an earlier attempt": func(t *testing.T, c *crashEnv) {
 			other := sha256.Sum256([]byte("other bytes"))
-			a := store.Attempt{Scope: c.scope, DocumentID: c.inv.DocumentID, Number: 1, Kind: stageSubmit, Digest: other[:], OpenedAt: c.clock.Now()}
+			a := store.Attempt{Scope: c.scope, DocumentID: c.inv.DocumentID, Number: 1, Kind: live.StageSubmit, Digest: other[:], OpenedAt: c.clock.Now()}
 			err := c.store.Update(t.Context(), func(tx *store.Tx) error {
 				if err := tx.Do(t.Context(), new(store.Batch).OpenAttempt(a)); err != nil {
 					return err
 				}
-				return tx.Do(t.Context(), new(store.Batch).CloseAttempt(*closed(a, store.NotReceived, c.clock.Now())))
+				return tx.Do(t.Context(), new(store.Batch).CloseAttempt(*live.Closed(a, store.NotReceived, c.clock.Now())))
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -162,18 +163,18 @@ func TestAlteredDocumentIsNotSent(t *testing.T) {
 			}
 			go func() {
 				defer close(done)
-				c.service(t, c.store, p).drive(time.Hour)
+				c.service(t, c.store, p).Drive(time.Hour)
 			}()
 			<-done
 			alter(t, c)
 			c.clock.Advance(wake.MaxLease + time.Second)
 			w := c.service(t, c.store, &points{})
-			w.drive(time.Hour)
-			w.want(c.inv, string(fiscal.Queued))
+			w.Drive(time.Hour)
+			w.Want(c.inv, string(fiscal.Queued))
 			if got := c.sim.Documents(simulator.Filter{}); len(got) != 0 {
 				t.Errorf("the authority has %d documents", len(got))
 			}
-			if _, err := w.store().NextJob(t.Context(), w.options.Env, w.now()); err != nil {
+			if _, err := w.Store().NextJob(t.Context(), w.Options.Env, w.Now()); err != nil {
 				t.Errorf("it is forgotten: %v", err)
 			}
 			if !bytes.Contains(c.logged.Bytes(), []byte("level=ERROR msg=\"A signed document was altered")) {
@@ -183,50 +184,39 @@ func TestAlteredDocumentIsNotSent(t *testing.T) {
 	}
 }
 
-// A watchedAuthority calls asked before each question for a verdict.
-type watchedAuthority struct {
-	Authority
-	asked func()
-}
-
-func (a watchedAuthority) Result(ctx context.Context, id *xmlsig.Identity, trackID string) (fiscal.Answer, error) {
-	a.asked()
-	return a.Authority.Result(ctx, id, trackID)
-}
-
 // The lease of a slow worker ends soon after it asks for a verdict. Then no other worker may
 // ask within a second, even if the slow one crashes. A worker without a lease does not ask.
 func TestNoSecondWorkerAsksWithinASecond(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(time.Hour) }))
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(time.Hour) }))
 		other, asked := w.otherNode(), 0
-		w.options.Authority = watchedAuthority{w.client, func() {
+		w.Options.Authority = livetest.WatchedAuthority{Authority: w.Client, Asked: func() {
 			asked++
-			w.clock.Advance(time.Second)
-			if jobs, err := other.Claim(t.Context(), maxClaim); err != nil || len(jobs) > 0 {
+			w.Clock.Advance(time.Second)
+			if jobs, err := other.Claim(t.Context(), livetest.MaxClaim); err != nil || len(jobs) > 0 {
 				t.Errorf("another worker has %d jobs a second later (%v)", len(jobs), err)
 			}
 		}}
-		w.start()
-		w.create(fiscal.FiscalCredit, 1000)
-		w.drive(0)
+		w.Start()
+		w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(0)
 		claim := func(e *env) store.Job {
 			t.Helper()
-			jobs, err := e.Claim(t.Context(), maxClaim)
+			jobs, err := e.Claim(t.Context(), livetest.MaxClaim)
 			if err != nil || len(jobs) != 1 {
 				t.Fatalf("%d jobs, %v", len(jobs), err)
 			}
 			return jobs[0]
 		}
-		w.clock.Advance(time.Second)
+		w.Clock.Advance(time.Second)
 		slow := claim(w)
-		w.clock.Advance(wake.MaxLease - 500*time.Millisecond)
+		w.Clock.Advance(wake.MaxLease - 500*time.Millisecond)
 		w.RunJob(t.Context(), slow)
-		w.clock.Advance(time.Minute)
+		w.Clock.Advance(time.Minute)
 		slow = claim(w)
-		w.clock.Advance(wake.MaxLease)
+		w.Clock.Advance(wake.MaxLease)
 		claim(other)
 		w.RunJob(t.Context(), slow)
 		if asked != 1 {

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"encoding/json"
@@ -124,7 +124,7 @@ func runMutated(t *testing.T, sources map[string]string) []string {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-count=1", "-timeout=5m",
-		"-run=Fold|Crash|Scenarios|Altered|Lease|Printed|Hidden|InTheOrder", "-skip=/postgres|//postgres", ".", "../evidence", "../pipeline")
+		"-run=Fold|Crash|Scenarios|Altered|Lease|Printed|Hidden|InTheOrder", "-skip=/postgres|//postgres", ".", "../evidence", "../fence", "../pipeline")
 	cmd.Env = append(os.Environ(), "FISCALHUB_MUTATIONS=no")
 	out, err := cmd.CombinedOutput()
 	failed := failure.FindAllStringSubmatch(string(out), -1)

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"crypto"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/cause"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/taxpayer"
@@ -53,18 +55,18 @@ func TestPanicWhileSigningFailsOneStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := c.service(t, c.store, &points{})
-	w.options.Identities = signing{id}
-	w.start()
-	w.drive(time.Minute)
-	w.want(c.inv, "queued")
+	w.Options.Identities = livetest.Identities{ID: id}
+	w.Start()
+	w.Drive(time.Minute)
+	w.Want(c.inv, "queued")
 	hsm.mended = true
-	w.drive(time.Hour)
-	w.want(c.inv, "queued submitted accepted delivered")
+	w.Drive(time.Hour)
+	w.Want(c.inv, "queued submitted accepted delivered")
 	c.audit(t, w, 1, 0)
 }
 
 // order is a new document that wants a number.
-func (c *crashEnv) order(t *testing.T, signedAt time.Time) *numberRequest {
+func (c *crashEnv) order(t *testing.T, signedAt time.Time) live.Order {
 	t.Helper()
 	c.begin(t)
 	request, err := c.store.Request(t.Context(), c.scope, c.inv.ID)
@@ -79,9 +81,9 @@ func (c *crashEnv) order(t *testing.T, signedAt time.Time) *numberRequest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &numberRequest{
-		job: store.Job{Scope: c.scope, DocumentID: c.inv.DocumentID, Stage: stageIssue}, invoice: inv, issuer: taxpayer.IssuerOf(facts.Taxpayer),
-		identity: c.id, signedAt: signedAt, done: make(chan error, 1),
+	return live.Order{
+		Job: store.Job{Scope: c.scope, DocumentID: c.inv.DocumentID, Stage: live.StageIssue}, Invoice: inv, Issuer: taxpayer.IssuerOf(facts.Taxpayer),
+		Identity: c.id, SignedAt: signedAt,
 	}
 }
 
@@ -90,16 +92,13 @@ func (c *crashEnv) order(t *testing.T, signedAt time.Time) *numberRequest {
 func TestLostLeaseGetsNoNumber(t *testing.T) {
 	t.Parallel()
 	c := newCrashEnv(t, "sqlite", trials()[0])
-	q := c.service(t, c.store, &points{}).plan.queue(queueKey{c.scope, fiscal.FiscalCredit})
+	q := c.service(t, c.store, &points{}).Plan.Numberer(c.scope, fiscal.FiscalCredit)
 	lost, ours := c.order(t, c.clock.Now()), c.order(t, c.clock.Now())
-	lost.job.Lease = "another's"
-	if err := q.issue(t.Context(), lost); !errors.Is(err, store.ErrLeaseLost) {
-		t.Errorf("without a lease: %v", err)
+	lost.Job.Lease = "another's"
+	if errs := q.Issue(t.Context(), lost, ours); !errors.Is(errs[0], store.ErrLeaseLost) || errs[1] != nil {
+		t.Errorf("without a lease: %v; with it: %v", errs[0], errs[1])
 	}
-	if err := q.issue(t.Context(), ours); err != nil {
-		t.Error(err)
-	}
-	if got, err := c.store.IssuedDocument(t.Context(), c.scope, ours.job.DocumentID); err != nil || got.ENCF != "E310000000001" {
+	if got, err := c.store.IssuedDocument(t.Context(), c.scope, ours.Job.DocumentID); err != nil || got.ENCF != "E310000000001" {
 		t.Errorf("it got %s (%v)", got.ENCF, err)
 	}
 }
@@ -112,28 +111,9 @@ func TestBatchUsesARangeThatLastsForItsLastSignature(t *testing.T) {
 	w := c.service(t, c.store, &points{})
 	// The last moment of the range's last day, in the country, and the next.
 	midnight := time.Date(2028, 1, 1, 4, 0, 0, 0, time.UTC)
-	batch := []*numberRequest{c.order(t, midnight.Add(-time.Second)), c.order(t, midnight)}
-	w.plan.queue(queueKey{c.scope, fiscal.FiscalCredit}).work(t.Context(), batch)
-	for i, o := range batch {
-		if err := <-o.done; err == nil || cause.Of(err) != cause.New(cause.NoNumbers, "sequence.expired") {
+	for i, err := range w.Plan.Numberer(c.scope, fiscal.FiscalCredit).Issue(t.Context(), c.order(t, midnight.Add(-time.Second)), c.order(t, midnight)) {
+		if err == nil || cause.Of(err) != cause.New(cause.NoNumbers, "sequence.expired") {
 			t.Errorf("order %d: %v, want sequence.expired", i, err)
 		}
-	}
-}
-
-// The leader stops after its own batch, however many requests come after it.
-func TestHandOverLetsTheNextRequestLead(t *testing.T) {
-	t.Parallel()
-	q := &numberer{plan: &Plan{}, busy: true}
-	first, second := &numberRequest{lead: make(chan struct{}, 1)}, &numberRequest{lead: make(chan struct{}, 1)}
-	q.waiting = []*numberRequest{first, second}
-	q.handOver()
-	if len(first.lead) != 1 || len(second.lead) != 0 || !q.busy {
-		t.Error("the first in the line does not lead")
-	}
-	q.waiting = nil
-	q.handOver()
-	if q.busy {
-		t.Error("a queue without requests is busy")
 	}
 }

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -25,8 +26,8 @@ const (
 // outage lets the authority be down for three hours while documents are created
 // evenly, and returns them in the order of creation.
 func (w *env) outage(documents int) (made []store.Invoice) {
-	w.t.Helper()
-	w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
+	w.T.Helper()
+	w.Must(w.Sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
 	const steps = 18
 	for step := range steps {
 		for len(made) < documents*(step+1)/steps {
@@ -34,46 +35,46 @@ func (w *env) outage(documents int) (made []store.Invoice) {
 			if len(made)%2 == 1 {
 				kind = fiscal.Consumer
 			}
-			made = append(made, w.create(kind, 1000))
-			w.clock.Advance(time.Millisecond)
+			made = append(made, w.Create(kind, 1000))
+			w.Clock.Advance(time.Millisecond)
 		}
-		w.drive(10 * time.Minute)
-		w.clock.Advance(10 * time.Minute)
-		w.must(w.watcher.CheckOutage(w.t.Context(), w.signals()))
+		w.Drive(10 * time.Minute)
+		w.Clock.Advance(10 * time.Minute)
+		w.Must(w.Watcher.CheckOutage(w.T.Context(), w.Signals()))
 	}
-	w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = false }))
+	w.Must(w.Sim.Configure(func(c *simulator.Config) { c.Maintenance = false }))
 	return made
 }
 
 // recover works off the queue at the authority's pace for as long as told: eight calls
 // at a time, each of which takes its latency. It returns when no job is left.
 func (w *env) recover(most time.Duration) {
-	w.t.Helper()
-	check := w.now()
-	for end := w.now().Add(most); w.now().Before(end); {
-		if !w.now().Before(check) {
-			w.must(w.watcher.CheckOutage(w.t.Context(), w.signals()))
+	w.T.Helper()
+	check := w.Now()
+	for end := w.Now().Add(most); w.Now().Before(end); {
+		if !w.Now().Before(check) {
+			w.Must(w.Watcher.CheckOutage(w.T.Context(), w.Signals()))
 			check = check.Add(5 * time.Second)
 		}
-		jobs, err := w.Claim(w.t.Context(), authorityCalls)
-		w.must(err)
+		jobs, err := w.Claim(w.T.Context(), authorityCalls)
+		w.Must(err)
 		var calls sync.WaitGroup
 		for _, job := range jobs {
-			calls.Go(func() { w.RunJob(w.t.Context(), job) })
+			calls.Go(func() { w.RunJob(w.T.Context(), job) })
 		}
 		calls.Wait()
 		if len(jobs) > 0 {
-			w.clock.Advance(authorityLatency)
+			w.Clock.Advance(authorityLatency)
 			continue
 		}
-		next, err := w.store().NextJob(w.t.Context(), w.options.Env, w.now())
+		next, err := w.Store().NextJob(w.T.Context(), w.Options.Env, w.Now())
 		if err != nil {
 			return
 		}
 		if next.After(check) {
 			next = check
 		}
-		w.clock.Advance(max(next.Sub(w.now()), time.Millisecond))
+		w.Clock.Advance(max(next.Sub(w.Now()), time.Millisecond))
 	}
 }
 
@@ -82,23 +83,23 @@ func (w *env) recover(most time.Duration) {
 // RECOVERY_DOCUMENTS says how many wait; `make soak` runs it for 10,000.
 func TestRecoveryAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	documents := number(t, "RECOVERY_DOCUMENTS", 60)
+	documents := livetest.Number(t, "RECOVERY_DOCUMENTS", 60)
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{numbers: int64(documents) + 10})
+		w := newEnv(t, address, envOptions{Numbers: int64(documents) + 10})
 		// The normal pace of verdicts; the test accounts for the latency itself.
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = nil }))
-		before := w.create(fiscal.Consumer, 1000)
-		w.drive(time.Minute)
-		w.want(before, "queued accepted")
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = nil }))
+		before := w.Create(fiscal.Consumer, 1000)
+		w.Drive(time.Minute)
+		w.Want(before, "queued accepted")
 		made := w.outage(documents)
-		w.want(made[len(made)-1], "queued")
-		first := w.now() // the watcher asks the authority and gets the first answer
+		w.Want(made[len(made)-1], "queued")
+		first := w.Now() // the watcher asks the authority and gets the first answer
 		w.recover(recoveryTime)
 
 		var last time.Time
 		statuses := map[fiscal.Status]int{}
 		for _, inv := range made {
-			now := w.read(inv)
+			now := w.Read(inv)
 			statuses[now.Status]++
 			if now.UpdatedAt.After(last) {
 				last = now.UpdatedAt
@@ -113,7 +114,7 @@ func TestRecoveryAfterAnOutage(t *testing.T) {
 		}
 		t.Logf("%d documents: the last one judged %s after the first answer; overtaken by at most %s",
 			documents, last.Sub(first).Round(time.Second), late.Round(time.Millisecond))
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -121,20 +122,20 @@ func TestRecoveryAfterAnOutage(t *testing.T) {
 // younger one of the same type. It leaves out the few documents that were under way when
 // the outage began: the service asks about them before it sends them again.
 func (w *env) overtaken(made []store.Invoice) (late time.Duration) {
-	w.t.Helper()
+	w.T.Helper()
 	received := map[string]time.Time{}
-	for _, d := range w.sim.Documents(simulator.Filter{}) {
+	for _, d := range w.Sim.Documents(simulator.Filter{}) {
 		received[d.ENCF] = d.Received
 	}
 	youngest := map[fiscal.Type]time.Time{}
 	for i := len(made) - 1; i >= 0; i-- {
-		inv := w.read(made[i])
-		if strings.Contains(w.story(inv), string(fiscal.OutcomeUnknown)) {
+		inv := w.Read(made[i])
+		if strings.Contains(w.Story(inv), string(fiscal.OutcomeUnknown)) {
 			continue
 		}
 		at, ok := received[inv.ENCF]
 		if !ok {
-			w.t.Errorf("%s did not reach the authority", inv.ExternalID)
+			w.T.Errorf("%s did not reach the authority", inv.ExternalID)
 			continue
 		}
 		if earliest, known := youngest[inv.Type]; known {

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -46,17 +47,17 @@ func (l *logged) alarms() (found []string) {
 
 // restart starts the service again with a pace and a log.
 func (w *env) restart(pace wake.Pace) *logged {
-	w.t.Helper()
+	w.T.Helper()
 	lines := &logged{}
 	log := slog.New(slog.NewTextHandler(lines, nil))
-	w.dgii.Pace, w.dgii.Log = pace, log
-	client, err := dgii.New(w.dgii)
-	w.must(err)
-	w.client = client
-	w.t.Cleanup(client.Close)
-	w.options.Authority, w.options.Log = client, log
-	w.options.Pace, w.engine.Pace = pace, pace
-	w.start()
+	w.DGII.Pace, w.DGII.Log = pace, log
+	client, err := dgii.New(w.DGII)
+	w.Must(err)
+	w.Client = client
+	w.T.Cleanup(client.Close)
+	w.Options.Authority, w.Options.Log = client, log
+	w.Options.Pace, w.Engine.Pace = pace, pace
+	w.Start()
 	return lines
 }
 
@@ -74,14 +75,14 @@ func TestOneCauseIsOneLine(t *testing.T) {
 	const documents = 5
 	for name, prepare := range map[string]func(*env){
 		"the authority's clock": func(w *env) {
-			w.must(w.sim.Configure(func(c *simulator.Config) { c.ClockSkew = simulator.Duration(5 * time.Minute) }))
+			w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ClockSkew = simulator.Duration(5 * time.Minute) }))
 		},
-		"the certificate": func(w *env) { w.options.Identities = expired{} },
+		"the certificate": func(w *env) { w.Options.Identities = expired{} },
 		"the delegation": func(w *env) {
-			w.must(w.sim.UpdateTaxpayer(issuerRNC, func(t *simulator.Taxpayer) error { t.Delegates = nil; return nil }))
+			w.Must(w.Sim.UpdateTaxpayer(livetest.IssuerRNC, func(t *simulator.Taxpayer) error { t.Delegates = nil; return nil }))
 		},
 		"a stage that fails": func(w *env) {
-			w.options.Point = func(name string) error {
+			w.Options.Point = func(name string) error {
 				if name == "before issuing" {
 					return errors.New("the disk is full")
 				}
@@ -93,11 +94,11 @@ func TestOneCauseIsOneLine(t *testing.T) {
 			t.Parallel()
 			w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
 			for range documents {
-				w.create(fiscal.FiscalCredit, 1000)
+				w.Create(fiscal.FiscalCredit, 1000)
 			}
 			prepare(w)
 			lines := w.restart(60)
-			w.drive(5 * time.Minute)
+			w.Drive(5 * time.Minute)
 			if got := lines.alarms(); len(got) > 2 {
 				t.Errorf("%d warnings and errors for one cause:\n%s", len(got), strings.Join(got[:3], ""))
 			}
@@ -110,12 +111,12 @@ func TestAWrongClockOfANodeIsOneLine(t *testing.T) {
 	t.Parallel()
 	c := newCrashEnv(t, "sqlite", trials()[0])
 	w := c.skewed(t, 10*time.Minute, &points{})
-	w.dgii, w.dgii.Now = c.client, w.store().Now
+	w.DGII, w.DGII.Now = c.client, w.Store().Now
 	lines := w.restart(60)
 	for range 3 {
-		w.create(fiscal.FiscalCredit, 1000)
+		w.Create(fiscal.FiscalCredit, 1000)
 	}
-	w.drive(5 * time.Minute)
+	w.Drive(5 * time.Minute)
 	if got := lines.alarms(); len(got) != 1 || !strings.Contains(got[0], "The clock of this node") {
 		t.Errorf("%d lines: %.600s", len(got), strings.Join(got, ""))
 	}
@@ -128,37 +129,37 @@ func TestAWrongClockOfANodeIsOneLine(t *testing.T) {
 // continue within seconds.
 func TestThePaceReachesTheWaitsForTheClock(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{receiver: true})
-	w.must(w.sim.Configure(func(c *simulator.Config) { c.ClockSkew = simulator.Duration(5 * time.Minute) }))
+	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{Receiver: true})
+	w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ClockSkew = simulator.Duration(5 * time.Minute) }))
 	w.restart(60)
-	inv := w.create(fiscal.FiscalCredit, 1000)
-	w.drive(10 * time.Second)
-	w.want(inv, "queued")
-	w.must(w.sim.Configure(func(c *simulator.Config) { c.ClockSkew = 0 }))
-	w.drive(6 * time.Second)
-	w.want(inv, "queued submitted accepted delivered")
+	inv := w.Create(fiscal.FiscalCredit, 1000)
+	w.Drive(10 * time.Second)
+	w.Want(inv, "queued")
+	w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ClockSkew = 0 }))
+	w.Drive(6 * time.Second)
+	w.Want(inv, "queued submitted accepted delivered")
 }
 
 // The pace reaches the pause after a stage that failed.
 func TestThePaceReachesAStageThatFails(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
-	w.options.Point = func(name string) error {
+	w.Options.Point = func(name string) error {
 		if name == "before issuing" {
 			return errors.New("the disk is full")
 		}
 		return nil
 	}
 	w.restart(100)
-	inv := w.create(fiscal.FiscalCredit, 1000)
-	jobs, err := w.Claim(t.Context(), maxClaim)
-	w.must(err)
+	inv := w.Create(fiscal.FiscalCredit, 1000)
+	jobs, err := w.Claim(t.Context(), livetest.MaxClaim)
+	w.Must(err)
 	for _, job := range jobs {
 		w.RunJob(t.Context(), job)
 	}
-	job, err := w.store().JobOf(t.Context(), w.scope, inv.DocumentID)
-	w.must(err)
-	if wait := job.RunAt.Sub(w.now()); wait <= 0 || wait > time.Second {
+	job, err := w.Store().JobOf(t.Context(), w.Scope, inv.DocumentID)
+	w.Must(err)
+	if wait := job.RunAt.Sub(w.Now()); wait <= 0 || wait > time.Second {
 		t.Errorf("the next try is in %s", wait)
 	}
 }

@@ -1,10 +1,11 @@
-package live
+package live_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -18,19 +19,19 @@ func TestAUsedNumberIsNotSentOverAndOver(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.rule(1, simulator.RFCE, simulator.Action{Fault: "F02"})
+		w.Rule(1, simulator.RFCE, simulator.Action{Fault: "F02"})
 		for _, service := range []simulator.Service{simulator.RFCELookup, simulator.StateLookup} {
-			w.rule(0, service, simulator.Action{Fault: "F12"}) // not found
+			w.Rule(0, service, simulator.Action{Fault: "F12"}) // not found
 		}
-		inv := w.create(fiscal.Consumer, 1000)
-		w.drive(3 * time.Hour)
-		w.want(inv, "queued outcome_unknown")
+		inv := w.Create(fiscal.Consumer, 1000)
+		w.Drive(3 * time.Hour)
+		w.Want(inv, "queued outcome_unknown")
 		wantPosts(2)(t, w, inv)
-		w.sim.ClearRules()
-		w.clock.Advance(time.Hour)
-		w.drive(2 * time.Hour)
-		w.want(inv, "queued outcome_unknown accepted")
-		w.clean()
+		w.Sim.ClearRules()
+		w.Clock.Advance(time.Hour)
+		w.Drive(2 * time.Hour)
+		w.Want(inv, "queued outcome_unknown accepted")
+		w.Clean()
 	})
 }
 
@@ -39,16 +40,16 @@ func TestAUsedNumberIsNotSentOverAndOver(t *testing.T) {
 func TestALostDocumentIsSentAgainWithoutLookUps(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{amb: "certecf"})
-		_, err := w.sim.AddRule(simulator.Rule{
+		w := newEnv(t, address, envOptions{Amb: "certecf"})
+		_, err := w.Sim.AddRule(simulator.Rule{
 			Match: simulator.Match{Service: simulator.Reception, Attempt: 1}, Action: simulator.Action{Fault: "F12"}, Count: 1, // the track id is never found
 		})
-		w.must(err)
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(48 * time.Hour)
-		attempts, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID)
+		w.Must(err)
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(48 * time.Hour)
+		attempts, err := w.Store().Attempts(t.Context(), w.Scope, inv.DocumentID)
 		if err != nil || len(attempts) != 2 {
-			t.Errorf("sent %d times, want once more after the loss (%v): %s", len(attempts), err, w.story(inv))
+			t.Errorf("sent %d times, want once more after the loss (%v): %s", len(attempts), err, w.Story(inv))
 		}
 	})
 }
@@ -58,16 +59,16 @@ func TestALostDocumentIsSentAgainWithoutLookUps(t *testing.T) {
 func TestAnOperatorSendsAgainWithoutLookUps(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{amb: "certecf"})
-		w.rule(2, simulator.Reception, simulator.Action{Fault: "F02", Store: no()})
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(48 * time.Hour)
-		w.want(inv, "queued outcome_unknown")
-		_, err := w.resolver().Resend(t.Context(), w.scope, inv.DocumentID, "the portal has no such document")
-		w.must(err)
-		w.drive(time.Hour)
-		w.want(inv, "queued outcome_unknown submitted accepted")
-		waiting, err := w.store().WaitingDocuments(t.Context(), store.Scope{})
+		w := newEnv(t, address, envOptions{Amb: "certecf"})
+		w.Rule(2, simulator.Reception, simulator.Action{Fault: "F02", Store: livetest.No()})
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(48 * time.Hour)
+		w.Want(inv, "queued outcome_unknown")
+		_, err := w.Resolver().Resend(t.Context(), w.Scope, inv.DocumentID, "the portal has no such document")
+		w.Must(err)
+		w.Drive(time.Hour)
+		w.Want(inv, "queued outcome_unknown submitted accepted")
+		waiting, err := w.Store().WaitingDocuments(t.Context(), store.Scope{})
 		if err != nil || len(waiting) > 0 {
 			t.Errorf("still waiting: %+v, %v", waiting, err)
 		}

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"cmp"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/evidence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -21,26 +23,26 @@ import (
 
 // resolve decides on a document as another process would: without the plan.
 func (w *env) resolve(inv store.Invoice, verdict fiscal.Verdict, note string) (store.Invoice, error) {
-	r := NewResolver(w.store(), w.clock.Now, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	return r.Resolve(w.t.Context(), w.scope, Decision{DocumentID: inv.DocumentID, Verdict: verdict, Note: note})
+	r := live.NewResolver(w.Store(), w.Clock.Now, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	return r.Resolve(w.T.Context(), w.Scope, live.Decision{DocumentID: inv.DocumentID, Verdict: verdict, Note: note})
 }
 
 func TestResolve(t *testing.T) {
 	t.Parallel()
-	lost := func(w *env) { w.rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: no()}) }
+	lost := func(w *env) { w.Rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: livetest.No()}) }
 	kept := func(w *env) {
-		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
-		w.rule(1, simulator.RFCE, simulator.Action{Fault: "F02"})
+		w.Rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+		w.Rule(1, simulator.RFCE, simulator.Action{Fault: "F02"})
 	}
 	slow := func(w *env) {
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(26 * time.Hour) }))
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(26 * time.Hour) }))
 	}
 	settle := func(w *env) {
-		for _, d := range w.sim.Documents(simulator.Filter{}) {
-			w.must(w.sim.ForceVerdict(d.ID, simulator.Verdict{Code: 1, Used: true}))
+		for _, d := range w.Sim.Documents(simulator.Filter{}) {
+			w.Must(w.Sim.ForceVerdict(d.ID, simulator.Verdict{Code: 1, Used: true}))
 		}
 	}
-	rejected := func(w *env) { w.rule(1, simulator.Reception, forced(2, true, "no")) }
+	rejected := func(w *env) { w.Rule(1, simulator.Reception, livetest.Verdict(2, true, "no")) }
 	const accept, conditional, reject = fiscal.VerdictAccepted, fiscal.VerdictConditional, fiscal.VerdictRejected
 	for _, tt := range []struct {
 		name    string
@@ -76,30 +78,30 @@ func TestResolve(t *testing.T) {
 			t.Parallel()
 			kind, note := cmp.Or(tt.kind, fiscal.FiscalCredit), cmp.Or(tt.note, "oficina virtual,\n 14 de noviembre")
 			storetest.EachAddress(t, func(t *testing.T, address string) {
-				w := newEnv(t, address, envOptions{receiver: true})
+				w := newEnv(t, address, envOptions{Receiver: true})
 				if tt.prepare != nil {
 					tt.prepare(w)
 				}
-				inv := w.create(kind, 1000)
+				inv := w.Create(kind, 1000)
 				if !tt.idle {
-					w.drive(tt.within)
+					w.Drive(tt.within)
 				}
 				if tt.then != nil {
 					tt.then(w)
 				}
-				before := w.read(inv)
+				before := w.Read(inv)
 				got, err := w.resolve(inv, tt.verdict, note)
 				if tt.refused != "" {
-					if !errors.Is(err, ErrUndecidable) || !strings.Contains(err.Error(), tt.refused) {
+					if !errors.Is(err, live.ErrUndecidable) || !strings.Contains(err.Error(), tt.refused) {
 						t.Errorf("refused with %v, want %q", err, tt.refused)
 					}
 				} else {
-					w.must(err)
+					w.Must(err)
 					wantDecision(t, w, before, got)
 				}
-				w.drive(time.Hour)
-				w.want(inv, tt.story)
-				w.clean()
+				w.Drive(time.Hour)
+				w.Want(inv, tt.story)
+				w.Clean()
 			})
 		})
 	}
@@ -111,26 +113,26 @@ func wantDecision(t *testing.T, w *env, before, after store.Invoice) {
 	if after.Revision != before.Revision+1 || after.TrackID != before.TrackID {
 		t.Errorf("moved from %+v to %+v", before, after)
 	}
-	events, err := w.store().History(t.Context(), w.scope, after.ID)
-	w.must(err)
+	events, err := w.Store().History(t.Context(), w.Scope, after.ID)
+	w.Must(err)
 	if got := events[len(events)-1].Cause.String(); got != "decided by an operator: oficina virtual,  14 de noviembre" {
 		t.Errorf("the history says %q", got)
 	}
-	known, err := readEvidence(t.Context(), w.store(), w.scope, after.DocumentID)
-	w.must(err)
+	known, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, after.DocumentID)
+	w.Must(err)
 	if o := evidence.Fold(known); o.Status != after.Status || o.Verdict == nil || o.Verdict.Kind != evidence.Operator {
 		t.Errorf("the document is %s and the evidence comes to %+v", after.Status, o)
 	}
 	if first := append(after.Messages, "")[0]; (first == fiscal.ConditionalMessage) != (after.Status == fiscal.AcceptedConditional) {
 		t.Errorf("%s with the messages %q", after.Status, after.Messages)
 	}
-	issued, err := w.store().IssuedDocument(t.Context(), w.scope, after.DocumentID)
+	issued, err := w.Store().IssuedDocument(t.Context(), w.Scope, after.DocumentID)
 	if err != nil || issued.State != store.NumberUsed {
 		t.Errorf("the number is %s, %v", issued.State, err)
 	}
-	job, err := w.store().JobOf(t.Context(), w.scope, after.DocumentID)
+	job, err := w.Store().JobOf(t.Context(), w.Scope, after.DocumentID)
 	if after.Status != fiscal.Rejected && after.Type == fiscal.FiscalCredit {
-		if err != nil || job.Stage != stageDeliver || job.Lease != "" || job.RunAt.After(w.now()) {
+		if err != nil || job.Stage != live.StageDeliver || job.Lease != "" || job.RunAt.After(w.Now()) {
 			t.Errorf("the job is %+v, %v", job, err)
 		}
 	} else if !errors.Is(err, store.ErrNotFound) {
@@ -143,32 +145,32 @@ func wantDecision(t *testing.T, w *env, before, after store.Invoice) {
 func TestResolveWhileAWorkerHoldsTheJob(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{receiver: true})
-		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(0)
-		w.clock.Advance(10 * time.Second)
-		jobs, err := w.Claim(t.Context(), maxClaim)
-		w.must(err)
-		if len(jobs) != 1 || jobs[0].Stage != stageReconcile {
+		w := newEnv(t, address, envOptions{Receiver: true})
+		w.Rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(0)
+		w.Clock.Advance(10 * time.Second)
+		jobs, err := w.Claim(t.Context(), livetest.MaxClaim)
+		w.Must(err)
+		if len(jobs) != 1 || jobs[0].Stage != live.StageReconcile {
 			t.Fatalf("jobs %+v", jobs)
 		}
 		_, err = w.resolve(inv, fiscal.VerdictRejected, "nobody knows it")
-		w.must(err)
+		w.Must(err)
 		w.RunJob(t.Context(), jobs[0])
-		w.want(inv, "queued outcome_unknown rejected accepted")
-		known, err := readEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
-		w.must(err)
+		w.Want(inv, "queued outcome_unknown rejected accepted")
+		known, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
+		w.Must(err)
 		if !slices.ContainsFunc(known, func(e evidence.Item) bool { return e.Kind == evidence.Verdict && e.Verdict == fiscal.VerdictAccepted }) {
 			t.Errorf("the worker's answer is lost: %+v", known)
 		}
-		w.drive(time.Hour)
-		w.want(inv, "queued outcome_unknown rejected accepted delivered")
-		waiting, err := w.store().WaitingDocuments(t.Context(), store.Scope{})
+		w.Drive(time.Hour)
+		w.Want(inv, "queued outcome_unknown rejected accepted delivered")
+		waiting, err := w.Store().WaitingDocuments(t.Context(), store.Scope{})
 		if err != nil || len(waiting) != 0 {
 			t.Errorf("still waiting: %+v, %v", waiting, err)
 		}
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -178,22 +180,22 @@ func TestResolveCannotContradictTheAuthority(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(0)
-		late, err := pipeline.Finding{Item: evidence.Item{Kind: evidence.Verdict, TrackID: "T", Verdict: fiscal.VerdictAccepted, At: w.now()}}.Row(w.scope, inv.DocumentID)
-		w.must(err)
-		w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
+		w.Rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(0)
+		late, err := pipeline.Finding{Item: evidence.Item{Kind: evidence.Verdict, TrackID: "T", Verdict: fiscal.VerdictAccepted, At: w.Now()}}.Row(w.Scope, inv.DocumentID)
+		w.Must(err)
+		w.Must(w.Store().Update(t.Context(), func(tx *store.Tx) error {
 			return tx.Do(t.Context(), new(store.Batch).AddEvidence(late))
 		}))
-		if _, err := w.resolve(inv, fiscal.VerdictRejected, "no"); !errors.Is(err, ErrUndecidable) || !strings.Contains(err.Error(), "has accepted the document") {
+		if _, err := w.resolve(inv, fiscal.VerdictRejected, "no"); !errors.Is(err, live.ErrUndecidable) || !strings.Contains(err.Error(), "has accepted the document") {
 			t.Errorf("rejected: %v", err)
 		}
-		known, err := readEvidence(t.Context(), w.store(), w.scope, inv.DocumentID)
+		known, err := livetest.ReadEvidence(t.Context(), w.Store(), w.Scope, inv.DocumentID)
 		if err != nil || slices.ContainsFunc(known, func(e evidence.Item) bool { return e.Kind == evidence.Operator }) {
 			t.Errorf("%+v, %v", known, err)
 		}
-		w.want(inv, "queued outcome_unknown")
+		w.Want(inv, "queued outcome_unknown")
 	})
 }
 
@@ -202,36 +204,36 @@ func TestResolveCannotContradictTheAuthority(t *testing.T) {
 func TestConcurrentResolves(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{receiver: true})
-		w.rule(8, simulator.Reception, simulator.Action{Fault: "F02"})
+		w := newEnv(t, address, envOptions{Receiver: true})
+		w.Rule(8, simulator.Reception, simulator.Action{Fault: "F02"})
 		made := make([]store.Invoice, 8)
 		for i := range made {
-			made[i] = w.create(fiscal.FiscalCredit, 1000)
+			made[i] = w.Create(fiscal.FiscalCredit, 1000)
 		}
-		w.drive(0)
-		w.clock.Advance(10 * time.Second)
-		jobs, err := w.Claim(t.Context(), maxClaim)
-		w.must(err)
+		w.Drive(0)
+		w.Clock.Advance(10 * time.Second)
+		jobs, err := w.Claim(t.Context(), livetest.MaxClaim)
+		w.Must(err)
 		var busy sync.WaitGroup
 		for _, job := range jobs {
 			busy.Go(func() { w.RunJob(t.Context(), job) })
 		}
 		for _, inv := range made {
 			busy.Go(func() {
-				if _, err := w.resolve(inv, fiscal.VerdictAccepted, "seen"); err != nil && !errors.Is(err, ErrUndecidable) {
+				if _, err := w.resolve(inv, fiscal.VerdictAccepted, "seen"); err != nil && !errors.Is(err, live.ErrUndecidable) {
 					t.Error(err)
 				}
 			})
 		}
 		busy.Wait()
-		w.drive(time.Hour)
+		w.Drive(time.Hour)
 		for _, inv := range made {
-			w.want(inv, "queued outcome_unknown accepted delivered")
+			w.Want(inv, "queued outcome_unknown accepted delivered")
 		}
-		if waiting, err := w.store().WaitingDocuments(t.Context(), store.Scope{}); err != nil || len(waiting) != 0 {
+		if waiting, err := w.Store().WaitingDocuments(t.Context(), store.Scope{}); err != nil || len(waiting) != 0 {
 			t.Errorf("still waiting: %+v, %v", waiting, err)
 		}
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -241,16 +243,16 @@ func TestADecisionIsRepeatedWhenTheDocumentChanges(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		inv := w.create(fiscal.Consumer, 100)
-		w.drive(time.Minute)
+		inv := w.Create(fiscal.Consumer, 100)
+		w.Drive(time.Minute)
 		runs := 0
-		after, err := w.resolver().change(t.Context(), "document.resolve", w.scope, inv.DocumentID, "portal", func(tx *store.Tx) (store.Invoice, error) {
+		after, err := w.Resolver().Change(t.Context(), "document.resolve", w.Scope, inv.DocumentID, "portal", func(tx *store.Tx) (store.Invoice, error) {
 			if runs++; runs == 1 {
-				stale := w.read(inv)
+				stale := w.Read(inv)
 				stale.Revision--
 				return stale, tx.Do(t.Context(), new(store.Batch).UpdateInvoice(stale, stale))
 			}
-			return tx.InvoiceOfDocument(t.Context(), w.scope, inv.DocumentID)
+			return tx.InvoiceOfDocument(t.Context(), w.Scope, inv.DocumentID)
 		})
 		if err != nil || runs != 2 || after.ID != inv.ID {
 			t.Errorf("%d runs: %+v, %v", runs, after, err)

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -49,7 +50,7 @@ func TestKillBetweenRequestAndAnswer(t *testing.T) {
 					first := c.service(t, c.store, p)
 					go func() {
 						defer close(killed)
-						first.drive(time.Hour)
+						first.Drive(time.Hour)
 					}()
 					<-killed
 					if last := p.names[len(p.names)-1]; last != tt.at {
@@ -61,8 +62,8 @@ func TestKillBetweenRequestAndAnswer(t *testing.T) {
 					}
 					c.clock.Advance(wake.MaxLease + time.Second)
 					w := c.service(t, storetest.Open(t, c.address, c.clock.Now), &points{})
-					w.drive(12 * time.Hour)
-					w.want(c.inv, tt.story)
+					w.Drive(12 * time.Hour)
+					w.Want(c.inv, tt.story)
 					wantPosts(tt.posts)(t, w, c.inv)
 					c.audit(t, w, tt.posts, 1)
 				})
@@ -73,16 +74,16 @@ func TestKillBetweenRequestAndAnswer(t *testing.T) {
 
 // crowd works off the queue as drive does, but all that is due at a time.
 func (w *env) crowd(most time.Duration, nodes ...*pipeline.Pipeline) {
-	w.t.Helper()
-	end := w.now().Add(most)
+	w.T.Helper()
+	end := w.Now().Add(most)
 	for range 10_000 {
 		var busy sync.WaitGroup
 		found := 0
 		for _, node := range append(nodes, w.Pipeline) {
-			jobs, err := node.Claim(w.t.Context(), maxClaim)
-			w.must(err)
+			jobs, err := node.Claim(w.T.Context(), livetest.MaxClaim)
+			w.Must(err)
 			for _, job := range jobs {
-				busy.Go(func() { node.RunJob(w.t.Context(), job) })
+				busy.Go(func() { node.RunJob(w.T.Context(), job) })
 			}
 			found += len(jobs)
 		}
@@ -90,20 +91,13 @@ func (w *env) crowd(most time.Duration, nodes ...*pipeline.Pipeline) {
 		if found > 0 {
 			continue
 		}
-		next, err := w.store().NextJob(w.t.Context(), w.options.Env, w.now())
+		next, err := w.Store().NextJob(w.T.Context(), w.Options.Env, w.Now())
 		if err != nil || next.After(end) {
 			return
 		}
-		w.clock.Advance(max(next.Sub(w.now()), time.Microsecond))
+		w.Clock.Advance(max(next.Sub(w.Now()), time.Microsecond))
 	}
-	w.t.Fatal("the queue does not come to an end")
-}
-
-// asked are the requests that a service of the authority got, as they came.
-func (w *env) asked(service simulator.Service) []simulator.RequestView {
-	all := slices.DeleteFunc(w.sim.Requests(), func(r simulator.RequestView) bool { return r.Service != service })
-	slices.SortFunc(all, func(a, b simulator.RequestView) int { return int(a.Seq) - int(b.Seq) })
-	return all
+	w.T.Fatal("the queue does not come to an end")
 }
 
 // The token dies in the middle of a batch. One is fetched for all of
@@ -111,19 +105,19 @@ func (w *env) asked(service simulator.Service) []simulator.RequestView {
 // scenario has 500.
 func TestTokenExpiresWithinABatch(t *testing.T) {
 	t.Parallel()
-	documents := number(t, "TOKEN_DOCUMENTS", 40)
+	documents := livetest.Number(t, "TOKEN_DOCUMENTS", 40)
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.JournalSize = 100 * documents }))
-		w.rule(1, simulator.Token, simulator.Action{Fault: "F09", Variant: "expires-after", After: documents / 2})
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.JournalSize = 100 * documents }))
+		w.Rule(1, simulator.Token, simulator.Action{Fault: "F09", Variant: "expires-after", After: documents / 2})
 		made := make([]store.Invoice, documents)
 		for i := range made {
-			made[i] = w.create(fiscal.Consumer, 1000)
+			made[i] = w.Create(fiscal.Consumer, 1000)
 		}
 		w.crowd(time.Hour)
 		arrived := map[string]int{}
 		refused := 0
-		for _, r := range w.asked(simulator.RFCE) {
+		for _, r := range w.Asked(simulator.RFCE) {
 			if r.Status == http.StatusUnauthorized {
 				refused++
 				continue
@@ -131,16 +125,16 @@ func TestTokenExpiresWithinABatch(t *testing.T) {
 			arrived[r.ENCF]++
 		}
 		for i, inv := range made {
-			w.want(inv, "queued accepted")
+			w.Want(inv, "queued accepted")
 			wantPosts(1)(t, w, inv)
 			if encf := fmt.Sprintf("E32%010d", i+1); arrived[encf] != 1 {
 				t.Errorf("%s arrived %d times", encf, arrived[encf])
 			}
 		}
-		if n := len(w.asked(simulator.Token)); n != 2 || refused == 0 || refused > 8 {
+		if n := len(w.Asked(simulator.Token)); n != 2 || refused == 0 || refused > 8 {
 			t.Errorf("%d tokens were fetched, and %d calls refused; want 2, and no more refused than may be under way", n, refused)
 		}
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -152,18 +146,18 @@ func TestTwoNodesPollTheSameDocument(t *testing.T) {
 		t.Parallel()
 		storetest.EachAddress(t, func(t *testing.T, address string) {
 			w := newEnv(t, address, envOptions{})
-			w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(time.Minute) }))
+			w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(time.Minute) }))
 			made := make([]store.Invoice, 6)
 			for i := range made {
-				made[i] = w.create(fiscal.FiscalCredit, 1000)
+				made[i] = w.Create(fiscal.FiscalCredit, 1000)
 			}
-			w.drive(0) // sent, and not asked about
+			w.Drive(0) // sent, and not asked about
 			other := w.otherNode().Pipeline
 			for range 600 {
 				var both sync.WaitGroup
 				for _, node := range []*pipeline.Pipeline{w.Pipeline, other} {
 					both.Go(func() {
-						jobs, err := node.Claim(t.Context(), maxClaim)
+						jobs, err := node.Claim(t.Context(), livetest.MaxClaim)
 						if err != nil {
 							t.Error(err)
 						}
@@ -173,16 +167,16 @@ func TestTwoNodesPollTheSameDocument(t *testing.T) {
 					})
 				}
 				both.Wait()
-				next, err := w.store().NextJob(t.Context(), w.options.Env, w.now())
+				next, err := w.Store().NextJob(t.Context(), w.Options.Env, w.Now())
 				if err != nil {
 					break
 				}
-				w.clock.Advance(max(next.Sub(w.now()), 0))
+				w.Clock.Advance(max(next.Sub(w.Now()), 0))
 			}
 			for _, inv := range made {
-				w.want(inv, "queued submitted processing accepted")
+				w.Want(inv, "queued submitted processing accepted")
 			}
-			w.clean()
+			w.Clean()
 		})
 	})
 	// The first stands still with its question until the other has taken over.
@@ -214,12 +208,12 @@ func TestSlowVerdictIsNeverSentAgain(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
 		const hours = 6 * time.Hour
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(hours) }))
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(hours - 30*time.Minute)
-		w.want(inv, "queued submitted processing")
-		last := w.asked(simulator.Reception)[0].At
-		for i, r := range w.asked(simulator.Result) {
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(hours) }))
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(hours - 30*time.Minute)
+		w.Want(inv, "queued submitted processing")
+		last := w.Asked(simulator.Reception)[0].At
+		for i, r := range w.Asked(simulator.Result) {
 			pause := 15 * time.Minute
 			if i < len(schedule) {
 				pause = schedule[i]
@@ -229,10 +223,10 @@ func TestSlowVerdictIsNeverSentAgain(t *testing.T) {
 			}
 			last = r.At
 		}
-		w.drive(2 * time.Hour)
-		w.want(inv, "queued submitted processing accepted")
+		w.Drive(2 * time.Hour)
+		w.Want(inv, "queued submitted processing accepted")
 		wantPosts(1)(t, w, inv)
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -245,30 +239,30 @@ func TestSummaryBelowTheLimit(t *testing.T) {
 			t.Parallel()
 			storetest.EachAddress(t, func(t *testing.T, address string) {
 				w := newEnv(t, address, envOptions{})
-				inv := w.register(map[string]any{
+				inv := w.Add(map[string]any{
 					"ecf_type": fiscal.Consumer, "issue_date": "2026-11-14", "currency": "DOP", "payment_type": "cash",
-					"buyer": map[string]any{"legal_name": "Comprador, SRL", "tax_id": buyerRNC},
+					"buyer": map[string]any{"legal_name": "Comprador, SRL", "tax_id": livetest.BuyerRNC},
 					"lines": []any{map[string]any{
 						"line_id": "1", "description": "Cosa", "item_kind": "product", "quantity": "1", "unit_price": total, "discount": nil, "taxes": []any{},
 					}},
 					"declared_totals": map[string]any{"subtotal": total, "discount_total": "0", "tax_total": "0", "total": total},
 				})
-				w.drive(time.Hour)
+				w.Drive(time.Hour)
 				story, posts := "queued accepted", map[simulator.Service]int{simulator.RFCE: 1}
 				if whole {
 					story, posts = "queued submitted accepted", map[simulator.Service]int{simulator.Reception: 1}
 				}
-				w.want(inv, story)
+				w.Want(inv, story)
 				for _, service := range []simulator.Service{simulator.RFCE, simulator.Reception} {
-					if n := len(w.asked(service)); n != posts[service] {
+					if n := len(w.Asked(service)); n != posts[service] {
 						t.Errorf("%d posts to %s, want %d", n, service, posts[service])
 					}
 				}
-				issued, err := w.store().IssuedDocument(t.Context(), w.scope, inv.DocumentID)
-				if got := w.read(inv); err != nil || (got.TrackID != "") != whole || (issued.Summary == nil) != whole {
+				issued, err := w.Store().IssuedDocument(t.Context(), w.Scope, inv.DocumentID)
+				if got := w.Read(inv); err != nil || (got.TrackID != "") != whole || (issued.Summary == nil) != whole {
 					t.Errorf("track id %q, a summary of %d bytes, %v", got.TrackID, len(issued.Summary), err)
 				}
-				w.clean()
+				w.Clean()
 			})
 		})
 	}
@@ -282,37 +276,37 @@ func TestNumberRangeExpiresAtMidnight(t *testing.T) {
 		w := newEnv(t, address, envOptions{})
 		// The last moments of 2027-12-31, four hours behind UTC.
 		midnight := time.Date(2028, 1, 1, 4, 0, 0, 0, time.UTC)
-		w.clock.Advance(midnight.Add(-time.Minute).Sub(w.now()))
-		before := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(0)
-		late := w.create(fiscal.FiscalCredit, 1000)
-		w.clock.Advance(midnight.Add(2 * time.Second).Sub(w.now())) // what is signed says two seconds less
-		w.drive(30 * time.Second)
-		if got := w.read(late).ENCF; got != "" {
+		w.Clock.Advance(midnight.Add(-time.Minute).Sub(w.Now()))
+		before := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(0)
+		late := w.Create(fiscal.FiscalCredit, 1000)
+		w.Clock.Advance(midnight.Add(2 * time.Second).Sub(w.Now())) // what is signed says two seconds less
+		w.Drive(30 * time.Second)
+		if got := w.Read(late).ENCF; got != "" {
 			t.Errorf("%s was given after the range had expired", got)
 		}
-		missing, err := w.plan.Ready(t.Context(), w.scope, fiscal.FiscalCredit)
-		if got := codes(missing); err != nil || !slices.Equal(got, []string{"sequence.expired"}) {
+		missing, err := w.Plan.Ready(t.Context(), w.Scope, fiscal.FiscalCredit)
+		if got := livetest.Codes(missing); err != nil || !slices.Equal(got, []string{"sequence.expired"}) {
 			t.Errorf("missing %q, %v", got, err)
 		}
 		expires, err := fiscal.ParseDate("2028-12-31")
-		w.must(err)
-		w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
+		w.Must(err)
+		w.Must(w.Store().Update(t.Context(), func(tx *store.Tx) error {
 			return tx.AddNumberRange(t.Context(), store.NumberRange{
-				Scope: w.scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 20_000_001, Last: 20_000_009, Next: 20_000_001, Expires: expires, CreatedAt: w.now(),
+				Scope: w.Scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 20_000_001, Last: 20_000_009, Next: 20_000_001, Expires: expires, CreatedAt: w.Now(),
 			})
 		}))
-		w.must(w.sim.UpdateTaxpayer(issuerRNC, func(t *simulator.Taxpayer) error {
+		w.Must(w.Sim.UpdateTaxpayer(livetest.IssuerRNC, func(t *simulator.Taxpayer) error {
 			t.Ranges = append(t.Ranges, simulator.Range{Type: "31", From: 20_000_001, To: 20_000_009, Expires: "2028-12-31"})
 			return nil
 		}))
-		w.drive(time.Hour)
-		w.want(before, "queued submitted accepted")
-		w.want(late, "queued submitted accepted")
-		if got := []string{w.read(before).ENCF, w.read(late).ENCF}; !slices.Equal(got, []string{"E310000000001", "E310020000001"}) {
+		w.Drive(time.Hour)
+		w.Want(before, "queued submitted accepted")
+		w.Want(late, "queued submitted accepted")
+		if got := []string{w.Read(before).ENCF, w.Read(late).ENCF}; !slices.Equal(got, []string{"E310000000001", "E310020000001"}) {
 			t.Errorf("numbers %q", got)
 		}
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -341,9 +335,9 @@ func setClock(t *testing.T, c *crashEnv, by time.Duration) {
 	c.client.Now = now
 	service := func(p *points) *env {
 		w := c.service(t, c.store, p)
-		w.options.Now = now
-		w.start()
-		w.made = c.made
+		w.Options.Now = now
+		w.Start()
+		w.Made = c.made
 		return w
 	}
 	c.begin(t)
@@ -359,7 +353,7 @@ func setClock(t *testing.T, c *crashEnv, by time.Duration) {
 	slow := service(slowly)
 	go func() {
 		defer close(done)
-		slow.drive(0)
+		slow.Drive(0)
 	}()
 	select {
 	case <-stands:
@@ -367,22 +361,22 @@ func setClock(t *testing.T, c *crashEnv, by time.Duration) {
 		t.Fatalf("it was never sent: %q", slowly.names)
 	}
 	off.Store(int64(by))
-	other.drive(0) // a lease that looks over, or not
+	other.Drive(0) // a lease that looks over, or not
 	close(goOn)
 	<-done
-	slow.drive(10 * time.Minute) // the authority's answers tell that the clocks are apart
-	slow.made = c.made
-	waits := slow.create(fiscal.FiscalCredit, 1000)
-	slow.drive(10 * time.Minute)
-	if got := slow.read(waits).ENCF; got != "" {
+	slow.Drive(10 * time.Minute) // the authority's answers tell that the clocks are apart
+	slow.Made = c.made
+	waits := slow.Create(fiscal.FiscalCredit, 1000)
+	slow.Drive(10 * time.Minute)
+	if got := slow.Read(waits).ENCF; got != "" {
 		t.Errorf("%s was signed by a clock that is %s off", got, by)
 	}
 	off.Store(0)
 	// What was put off by the wrong clock comes due by the right one.
 	c.clock.Advance(max(by, 0))
-	other.drive(6 * time.Hour)
+	other.Drive(6 * time.Hour)
 	for i, inv := range []store.Invoice{sent, waits} {
-		got := other.read(inv)
+		got := other.Read(inv)
 		if want := fmt.Sprintf("E31%010d", i+1); got.Status != fiscal.Delivered || got.ENCF != want {
 			t.Errorf("%s is %s under %s, want delivered under %s", inv.ExternalID, got.Status, got.ENCF, want)
 		}

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -30,9 +31,9 @@ func (c *crashEnv) skewed(t *testing.T, by time.Duration, p *points) *env {
 	}
 	t.Cleanup(client.Close)
 	w := c.service(t, s, p)
-	w.client = client
-	w.options.Now, w.options.Authority = s.Now, watched{client, p}
-	w.start()
+	w.Client = client
+	w.Options.Now, w.Options.Authority = s.Now, watched{client, p}
+	w.Start()
 	return w
 }
 
@@ -65,8 +66,8 @@ func (c *crashEnv) skewedNodes(t *testing.T) {
 	create := func(n int) {
 		t.Helper()
 		for range n {
-			nodes[0].made = c.made
-			made = append(made, nodes[0].create(fiscal.FiscalCredit, 1000))
+			nodes[0].Made = c.made
+			made = append(made, nodes[0].Create(fiscal.FiscalCredit, 1000))
 			c.made++
 		}
 	}
@@ -77,8 +78,8 @@ func (c *crashEnv) skewedNodes(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		jobs, err := nodes[0].Claim(t.Context(), maxClaim)
-		nodes[0].must(err)
+		jobs, err := nodes[0].Claim(t.Context(), livetest.MaxClaim)
+		nodes[0].Must(err)
 		for _, job := range jobs {
 			nodes[0].RunJob(t.Context(), job)
 		}
@@ -87,7 +88,7 @@ func (c *crashEnv) skewedNodes(t *testing.T) {
 	for range 5 {
 		c.clock.Advance(5 * time.Second)
 		for _, other := range nodes[1:] {
-			if jobs, err := other.Claim(t.Context(), maxClaim); err != nil || len(jobs) > 0 {
+			if jobs, err := other.Claim(t.Context(), livetest.MaxClaim); err != nil || len(jobs) > 0 {
 				t.Errorf("a node took over %d jobs of a living worker (%v)", len(jobs), err)
 			}
 		}
@@ -117,12 +118,12 @@ func (c *crashEnv) together(nodes []*env, d time.Duration) {
 	for end := c.clock.Now().Add(d); c.clock.Now().Before(end); c.clock.Advance(step) {
 		for i := range nodes {
 			w := nodes[(i+int(c.clock.Now().Unix()/15))%len(nodes)] // each comes first by turns
-			jobs, err := w.Claim(w.t.Context(), 2)
-			w.must(err)
+			jobs, err := w.Claim(w.T.Context(), 2)
+			w.Must(err)
 			for _, job := range jobs {
-				w.RunJob(w.t.Context(), job)
+				w.RunJob(w.T.Context(), job)
 			}
-			w.must(w.watcher.CheckOutage(w.t.Context(), w.signals()))
+			w.Must(w.Watcher.CheckOutage(w.T.Context(), w.Signals()))
 		}
 	}
 }
@@ -133,24 +134,24 @@ func (c *crashEnv) auditSkewed(t *testing.T, w *env, made []store.Invoice, befor
 	t.Helper()
 	var numbers, want []string
 	for i, inv := range made {
-		got := w.read(inv)
+		got := w.Read(inv)
 		numbers, want = append(numbers, got.ENCF), append(want, fmt.Sprintf("E31%010d", i+1))
 		if i < before {
-			w.want(inv, "queued submitted accepted delivered")
-			if attempts, err := w.store().Attempts(t.Context(), c.scope, inv.DocumentID); err != nil || len(attempts) != 1 {
+			w.Want(inv, "queued submitted accepted delivered")
+			if attempts, err := w.Store().Attempts(t.Context(), c.scope, inv.DocumentID); err != nil || len(attempts) != 1 {
 				t.Errorf("%s: attempts %+v, %v; want one", got.ENCF, attempts, err)
 			}
 		}
 		if got.Status != fiscal.Delivered {
-			t.Errorf("%s is %s: %s", got.ENCF, got.Status, w.story(inv))
+			t.Errorf("%s is %s: %s", got.ENCF, got.Status, w.Story(inv))
 		}
 		c.inv = inv
 		c.auditHistory(t, w, got)
 	}
 	slices.Sort(numbers)
-	w.equal("numbers", want, numbers)
+	w.Equal("numbers", want, numbers)
 	for _, encf := range numbers {
-		if n := contents(w, encf); n != 1 {
+		if n := w.Contents(encf); n != 1 {
 			t.Errorf("the authority has %d documents under %s", n, encf)
 		}
 	}
@@ -158,5 +159,5 @@ func (c *crashEnv) auditSkewed(t *testing.T, w *env, made []store.Invoice, befor
 	if counts[event.ContingencyStarted] != 1 || counts[event.ContingencyEnded] != 1 {
 		t.Errorf("the contingency began %d times and ended %d times", counts[event.ContingencyStarted], counts[event.ContingencyEnded])
 	}
-	w.audit()
+	w.Audit()
 }

@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ func TestAQuestionAboutTheTimeNeedsNoSecondSlot(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.dgii.MaxInFlight = 1
+		w.DGII.MaxInFlight = 1
 		fail := true
-		w.options.Point = func(name string) error {
+		w.Options.Point = func(name string) error {
 			if name == "before witnessing" && fail {
 				fail = false
 				return errors.New("the disk is full")
@@ -26,16 +26,16 @@ func TestAQuestionAboutTheTimeNeedsNoSecondSlot(t *testing.T) {
 			return nil
 		}
 		w = w.otherClient()
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(0)
-		w.want(inv, "queued")
-		w.clock.Advance(11 * time.Minute)
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(0)
+		w.Want(inv, "queued")
+		w.Clock.Advance(11 * time.Minute)
 		began := time.Now()
-		w.drive(time.Minute)
-		w.want(inv, "queued submitted accepted")
+		w.Drive(time.Minute)
+		w.Want(inv, "queued submitted accepted")
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("it took %s: a worker has waited for its own slot", took)
 		}
-		w.clean()
+		w.Clean()
 	})
 }

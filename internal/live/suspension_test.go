@@ -1,4 +1,4 @@
-package live
+package live_test
 
 import (
 	"testing"
@@ -15,17 +15,17 @@ func TestADocumentOfASuspendedTaxpayerGoesOn(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.must(w.store().Update(t.Context(), func(tx *store.Tx) error {
-			for _, subject := range []store.Subject{store.TaxpayerSubject(w.scope.TaxpayerID), store.EnvironmentSubject(w.scope.Environment)} {
-				if err := tx.Suspend(t.Context(), store.Suspension{Subject: subject, At: w.now()}); err != nil {
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Must(w.Store().Update(t.Context(), func(tx *store.Tx) error {
+			for _, subject := range []store.Subject{store.TaxpayerSubject(w.Scope.TaxpayerID), store.EnvironmentSubject(w.Scope.Environment)} {
+				if err := tx.Suspend(t.Context(), store.Suspension{Subject: subject, At: w.Now()}); err != nil {
 					return err
 				}
 			}
 			return nil
 		}))
-		w.drive(time.Hour)
-		w.want(inv, "queued submitted accepted")
-		w.clean()
+		w.Drive(time.Hour)
+		w.Want(inv, "queued submitted accepted")
+		w.Clean()
 	})
 }

@@ -38,10 +38,7 @@ type Options struct {
 // Monitor is a collector of Prometheus. A scrape costs the same however many documents
 // and deliveries wait.
 type Monitor struct {
-	store *store.Store
-	env   fiscal.Environment
-	now   func() time.Time
-	log   *slog.Logger
+	o     Options
 	descs map[string]*prometheus.Desc
 
 	mu     sync.Mutex // held while figures are read: scrapes at the same moment share them
@@ -64,7 +61,7 @@ func New(o Options) (*Monitor, error) {
 	if o.Store == nil || o.Env == "" || o.Now == nil || o.Log == nil {
 		return nil, errors.New("monitor: Options are incomplete")
 	}
-	m := &Monitor{store: o.Store, env: o.Env, now: o.Now, log: o.Log, descs: map[string]*prometheus.Desc{}}
+	m := &Monitor{o: o, descs: map[string]*prometheus.Desc{}}
 	for _, name := range m.names() {
 		m.descs[name] = metric.NewDesc(name)
 	}
@@ -74,7 +71,7 @@ func New(o Options) (*Monitor, error) {
 // names returns the metrics of the monitor.
 func (m *Monitor) names() []string {
 	all := []string{metric.FiguresRead, metric.Jobs, metric.JobAge, metric.JobLag}
-	if m.env == fiscal.Sandbox {
+	if m.o.Env == fiscal.Sandbox {
 		return all
 	}
 	return append(all, metric.Deliveries, metric.DeliveryAge, metric.Endpoints, metric.CertificateRemaining, metric.TaxpayersExpiring,
@@ -102,10 +99,10 @@ func (m *Monitor) Collect(to chan<- prometheus.Metric) {
 		send(metric.FiguresRead, 0)
 		return
 	}
-	now := m.now()
+	now := m.o.Now()
 	send(metric.FiguresRead, 1)
-	f.sendJobs(send, m.env != fiscal.Sandbox, now)
-	if m.env != fiscal.Sandbox {
+	f.sendJobs(send, m.o.Env != fiscal.Sandbox, now)
+	if m.o.Env != fiscal.Sandbox {
 		f.sendWebhooks(send, now)
 		f.sendPreparation(send, now)
 	}
@@ -115,31 +112,31 @@ func (m *Monitor) Collect(to chan<- prometheus.Metric) {
 func (m *Monitor) figures(ctx context.Context) (figures, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.now()
+	now := m.o.Now()
 	if age := now.Sub(m.readAt); age >= 0 && age < readEvery {
 		return m.read, !m.failed
 	}
 	read, err := m.readFigures(ctx, now)
 	if err != nil && !m.failed {
-		m.log.Warn("Cannot read the figures of the database for /metrics. They are missing until the database answers.", "error", err.Error())
+		m.o.Log.Warn("Cannot read the figures of the database for /metrics. They are missing until the database answers.", "error", err.Error())
 	}
 	m.read, m.readAt, m.failed = read, now, err != nil
 	return m.read, !m.failed
 }
 
 func (m *Monitor) readFigures(ctx context.Context, now time.Time) (f figures, err error) {
-	if f.jobs, err = m.store.JobFigures(ctx, m.env, now, mostCounted); err != nil || m.env == fiscal.Sandbox {
+	if f.jobs, err = m.o.Store.JobFigures(ctx, m.o.Env, now, mostCounted); err != nil || m.o.Env == fiscal.Sandbox {
 		return f, err
 	}
-	if f.deliveries, err = m.store.DeliveryFigures(ctx, m.env, mostCounted); err != nil {
+	if f.deliveries, err = m.o.Store.DeliveryFigures(ctx, m.o.Env, mostCounted); err != nil {
 		return f, err
 	}
-	if f.endpoints, err = m.store.EndpointFigures(ctx, m.env); err != nil {
+	if f.endpoints, err = m.o.Store.EndpointFigures(ctx, m.o.Env); err != nil {
 		return f, err
 	}
-	if f.ends, err = m.store.CertificateEnds(ctx, m.env); err != nil {
+	if f.ends, err = m.o.Store.CertificateEnds(ctx, m.o.Env); err != nil {
 		return f, err
 	}
-	f.numbers, err = m.store.NumberFigures(ctx, m.env, fiscal.DateOf(now))
+	f.numbers, err = m.o.Store.NumberFigures(ctx, m.o.Env, fiscal.DateOf(now))
 	return f, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/access"
 	"github.com/fiscalhub/fiscalhub/internal/apikey"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/netguard"
 	"github.com/fiscalhub/fiscalhub/internal/node"
 	"github.com/fiscalhub/fiscalhub/internal/node/nodetest"
@@ -139,7 +140,7 @@ type liveNode struct {
 	*node.Node
 	t     *testing.T
 	clock *storetest.Clock
-	sim   *nodetest.Authority
+	sim   *livetest.Authority
 	scope store.Scope
 	key   string
 }
@@ -147,12 +148,13 @@ type liveNode struct {
 func openLive(t *testing.T, address string) *liveNode {
 	t.Helper()
 	l := &liveNode{t: t, clock: storetest.NewClock()}
-	l.sim = nodetest.NewAuthority(t, l.clock.Now, true)
-	c := l.sim.Config(t)
+	l.sim = livetest.NewAuthority(t, l.clock.Now, livetest.Options{Receiver: true})
+	c := nodetest.Live(l.sim)
 	c.Witness, c.CompareRate, c.Guard = filepath.Join(t.TempDir(), "witness"), 600, netguard.Guard{Private: true}
 	c.Console = &node.ConsoleConfig{BaseURL: "http://console.example", Exports: t.TempDir()}
 	l.Node = nodetest.Open(t, address, l.clock.Now, c)
-	l.scope = nodetest.AddIssuer(t, l.Store, l.sim.Identity, 100)
+	l.scope = store.Scope{Environment: fiscal.Production, TaxpayerID: store.NewID()}
+	livetest.AddIssuer(t, l.Store, l.scope, l.sim.Identity, 100)
 	key, _, err := access.NewCredentials(l.Store, l.Keyring, l.clock.Now).Issue(t.Context(), access.Terms{
 		TaxpayerID: l.scope.TaxpayerID, Environment: fiscal.Production, Scopes: apikey.AllScopes(),
 	})
@@ -168,7 +170,7 @@ func (l *liveNode) create() string {
 	l.t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/v1/taxpayers/"+l.scope.TaxpayerID+"/invoices", strings.NewReader(`{
 		"external_id": "X-1", "ecf_type": "31", "issue_date": "2026-11-14", "currency": "DOP", "payment_type": "cash",
-		"buyer": {"legal_name": "Comprador, SRL", "tax_id": "`+nodetest.BuyerRNC+`"},
+		"buyer": {"legal_name": "Comprador, SRL", "tax_id": "`+livetest.BuyerRNC+`"},
 		"lines": [{"line_id": "1", "description": "Cosa", "item_kind": "product", "quantity": "1", "unit_price": "1000", "discount": null,
 			"taxes": [{"code": "ITBIS", "label": "ITBIS", "rate_percent": "18"}]}],
 		"declared_totals": {"subtotal": "1000", "discount_total": "0", "tax_total": "180.00", "total": "1180.00"}}`))
@@ -218,7 +220,7 @@ func TestStepsTakeAnInvoiceToItsBuyer(t *testing.T) {
 		}
 		server := httptest.NewServer(l.Handler())
 		defer server.Close()
-		pushed, err := l.sim.SendACECF(t.Context(), nodetest.BuyerRNC, simulator.Push{URL: server.URL, Auth: server.URL, Issuer: nodetest.IssuerRNC, ENCF: inv.ENCF})
+		pushed, err := l.sim.SendACECF(t.Context(), livetest.BuyerRNC, simulator.Push{URL: server.URL, Auth: server.URL, Issuer: livetest.IssuerRNC, ENCF: inv.ENCF})
 		if err != nil || pushed.Status != http.StatusOK {
 			t.Fatalf("%+v, %v", pushed, err)
 		}

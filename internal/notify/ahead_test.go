@@ -35,13 +35,13 @@ func newAheadEnv(t *testing.T, e *env, events int) *aheadEnv {
 	for range events {
 		a.events = append(a.events, e.addEvent(e.scope, "fiscal_document.accepted"))
 	}
-	a.sender.poster = posterFunc(func(webhook.Message) webhook.Result {
+	a.sender.o.Poster = posterFunc(func(webhook.Message) webhook.Result {
 		a.sent.Add(1)
 		a.most.Store(max(a.most.Load(), a.posting.Add(1)))
 		defer a.posting.Add(-1)
 		return <-a.attempt
 	})
-	a.sender.onPoint = func(name string) error {
+	a.sender.o.Point = func(name string) error {
 		if name == "before claim" && a.full.Load() {
 			return errOutage
 		}
@@ -165,7 +165,7 @@ func TestWhatWasClaimedAheadIsGivenBack(t *testing.T) {
 		},
 		"a long wait": func(a *aheadEnv) {
 			a.full.Store(true)
-			a.advance(a.sender.pace.Lease()/3 + time.Microsecond)
+			a.advance(a.sender.o.Pace.Lease()/3 + time.Microsecond)
 		},
 		"a stop": func(a *aheadEnv) { a.cancel() },
 	} {

@@ -35,12 +35,7 @@ type EndpointsOptions struct {
 
 // Endpoints manages webhook endpoints.
 type Endpoints struct {
-	store      *store.Store
-	secrets    *access.Secrets
-	poster     Poster
-	guard      netguard.Guard
-	now        func() time.Time
-	wakeSender func()
+	o EndpointsOptions
 }
 
 // NewEndpoints returns the endpoints of a store. It fails when a required option is
@@ -52,12 +47,12 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	if o.WakeSender == nil {
 		o.WakeSender = func() {}
 	}
-	return &Endpoints{store: o.Store, secrets: o.Secrets, poster: o.Poster, guard: o.Guard, now: o.Now, wakeSender: o.WakeSender}, nil
+	return &Endpoints{o: o}, nil
 }
 
 // Get returns an endpoint of any taxpayer. It fails with store.ErrNotFound.
 func (s *Endpoints) Get(ctx context.Context, id string) (store.Endpoint, error) {
-	return s.store.AnyEndpoint(ctx, id)
+	return s.o.Store.AnyEndpoint(ctx, id)
 }
 
 // Rotate gives an endpoint a new secret and returns it. The sender signs with both
@@ -73,9 +68,9 @@ func (s *Endpoints) RotateOnce(ctx context.Context, form store.Form, scope store
 	if err := checkOverlap(overlap); err != nil {
 		return store.Endpoint{}, webhook.Secret{}, err
 	}
-	now := s.now()
+	now := s.o.Now()
 	secret = webhook.NewSecret()
-	err = s.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
+	err = s.o.Secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
 		before, err := tx.Endpoint(ctx, scope, id)
 		if err != nil {
 			return err
@@ -103,56 +98,56 @@ func (s *Endpoints) RotateOnce(ctx context.Context, form store.Form, scope store
 // the time when the endpoint was disabled need a Replay. Enable fails with
 // store.ErrNotFound.
 func (s *Endpoints) Enable(ctx context.Context, scope store.Scope, id string) (e store.Endpoint, err error) {
-	err = s.store.Update(ctx, func(tx *store.Tx) error {
-		if err := tx.EnableEndpoint(ctx, scope, id, s.now()); err != nil {
+	err = s.o.Store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.EnableEndpoint(ctx, scope, id, s.o.Now()); err != nil {
 			return err
 		}
 		e, err = tx.Endpoint(ctx, scope, id)
 		return err
 	})
-	s.wakeSender()
+	s.o.WakeSender()
 	return e, err
 }
 
 // Delete deletes an endpoint and its deliveries. It fails with store.ErrNotFound.
 func (s *Endpoints) Delete(ctx context.Context, scope store.Scope, id string) error {
-	return s.store.Update(ctx, func(tx *store.Tx) error { return tx.DeleteEndpoint(ctx, scope, id, s.now()) })
+	return s.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.DeleteEndpoint(ctx, scope, id, s.o.Now()) })
 }
 
 // Log returns the delivery attempts of an endpoint that are older than the attempt with
 // the id before, the newest first. Without before it starts with the newest attempt. It
 // fails with store.ErrNotFound when the endpoint does not exist.
 func (s *Endpoints) Log(ctx context.Context, scope store.Scope, id, before string, limit int) ([]store.DeliveryAttempt, error) {
-	if _, err := s.store.Endpoint(ctx, scope, id); err != nil {
+	if _, err := s.o.Store.Endpoint(ctx, scope, id); err != nil {
 		return nil, err
 	}
-	return s.store.DeliveryLog(ctx, scope, id, before, limit)
+	return s.o.Store.DeliveryLog(ctx, scope, id, before, limit)
 }
 
 // Test posts a test event once, even when the endpoint is disabled. The attempt appears
 // in the log of the endpoint and does not count as a failure. Test fails with
 // store.ErrNotFound when the endpoint does not exist.
 func (s *Endpoints) Test(ctx context.Context, scope store.Scope, id string) (webhook.Result, error) {
-	e, err := s.store.Endpoint(ctx, scope, id)
+	e, err := s.o.Store.Endpoint(ctx, scope, id)
 	if err != nil {
 		return webhook.Result{}, err
 	}
-	now := s.now()
+	now := s.o.Now()
 	n, err := newEndpointEvent(event.WebhookTest, e, "", now)
 	if err != nil {
 		return webhook.Result{}, err
 	}
-	secrets, err := endpointSecrets(s.secrets, e, now)
+	secrets, err := endpointSecrets(s.o.Secrets, e, now)
 	if err != nil {
 		return webhook.Result{}, err
 	}
 	attempt := store.NewID()
-	result := s.poster.Post(ctx, webhook.Message{URL: e.URL, ID: n.ID, Body: n.Body, Secrets: secrets, RequestID: AttemptRequestID(attempt)})
+	result := s.o.Poster.Post(ctx, webhook.Message{URL: e.URL, ID: n.ID, Body: n.Body, Secrets: secrets, RequestID: AttemptRequestID(attempt)})
 	if result.Error == webhook.ClassStopped {
 		return webhook.Result{}, context.Cause(ctx)
 	}
 	ctx = context.WithoutCancel(ctx) // the event was sent: log the attempt in any case
-	return result, s.store.Update(ctx, func(tx *store.Tx) error {
+	return result, s.o.Store.Update(ctx, func(tx *store.Tx) error {
 		return tx.AddDeliveryAttempt(ctx, newAttempt(attempt, e.Scope, e.ID, n, 1, now, result))
 	})
 }

@@ -47,7 +47,7 @@ func (s *Endpoints) Check(n EndpointSpec) fiscal.Problems {
 	if len(n.Kinds) == 0 {
 		add("events", fiscal.CodeTooFewItems, lang.Messagef("must name * or at least one kind of event", "debe nombrar * o por lo menos un tipo de evento"))
 	}
-	switch err := webhook.CheckURL(n.URL, s.guard); {
+	switch err := webhook.CheckURL(n.URL, s.o.Guard); {
 	case n.URL == "":
 		add("url", fiscal.CodeRequired, lang.Messagef("is required", "es obligatorio"))
 	case len(n.URL) > netguard.MaxURL:

@@ -83,9 +83,9 @@ func (s *Endpoints) create(ctx context.Context, n EndpointSpec, in Intent) (made
 	if problems := s.Check(n); len(problems) > 0 {
 		return Created{}, problems
 	}
-	now := s.now().UTC().Truncate(time.Millisecond)
+	now := s.o.Now().UTC().Truncate(time.Millisecond)
 	secret := webhook.NewSecret()
-	err = s.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
+	err = s.o.Secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
 		e := store.Endpoint{
 			Scope: n.Scope, ID: store.NewID(), URL: n.URL, Kinds: n.Kinds, Description: n.Description,
 			Status: store.EndpointEnabled, Concurrency: store.MaxConcurrency, CreatedAt: now, UpdatedAt: now,
@@ -138,22 +138,22 @@ func storeAnswer(ctx context.Context, tx *store.Tx, seal access.Sealer, made Cre
 // when that was rotated since. It fails with store.ErrNotFound when the key is new, and
 // with ErrMismatch when the key was used with another request.
 func (s *Endpoints) StoredAnswer(ctx context.Context, scope store.Scope, in Intent) (Created, error) {
-	known, err := s.store.StoredReply(ctx, scope, CreateEndpoint, in.Key)
+	known, err := s.o.Store.StoredReply(ctx, scope, CreateEndpoint, in.Key)
 	if err != nil {
 		return Created{}, err
 	}
 	if !bytes.Equal(known.Fingerprint, in.Fingerprint) {
 		return Created{}, ErrMismatch
 	}
-	sealed, err := s.store.SealedAnswer(ctx, scope, CreateEndpoint, in.Key)
+	sealed, err := s.o.Store.SealedAnswer(ctx, scope, CreateEndpoint, in.Key)
 	if err != nil {
 		return Created{}, err
 	}
-	known.Body, err = s.secrets.Open(access.AnswerBinding(scope, CreateEndpoint, in.Key), sealed.Secret.Sealed)
+	known.Body, err = s.o.Secrets.Open(access.AnswerBinding(scope, CreateEndpoint, in.Key), sealed.Secret.Sealed)
 	if err != nil {
 		return Created{}, err
 	}
-	version, err := s.store.EndpointSecretVersion(ctx, scope, known.ObjectID)
+	version, err := s.o.Store.EndpointSecretVersion(ctx, scope, known.ObjectID)
 	if err != nil {
 		return Created{}, err
 	}

@@ -83,7 +83,7 @@ func TestARepeatedCreationReturnsTheStoredAnswer(t *testing.T) {
 		if _, err := e.Create(t.Context(), e.newEndpoint(), intent("k", "g")); !errors.Is(err, ErrMismatch) {
 			t.Errorf("another request with the key: %v, want ErrMismatch", err)
 		}
-		e.guard = netguard.Guard{Refuse: nil}
+		e.o.Guard = netguard.Guard{Refuse: nil}
 		strict := e.newEndpoint()
 		strict.URL = "http://refused.example.com"
 		if got, err := e.Create(t.Context(), strict, intent("k", "f")); err != nil || !got.Replayed {
@@ -149,7 +149,7 @@ func TestConcurrentEqualCreationsMakeOneEndpoint(t *testing.T) {
 func TestCreateChecksTheEndpoint(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, storetest.Address(t, "sqlite"))
-	e.guard = netguard.Guard{}
+	e.o.Guard = netguard.Guard{}
 	for _, tt := range []struct {
 		name   string
 		change func(*EndpointSpec)

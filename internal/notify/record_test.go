@@ -21,7 +21,7 @@ var errOutage = fmt.Errorf("%w: the test says so", store.ErrUnavailable)
 // events.
 func acceptAll(s *Sender) *atomic.Int64 {
 	sent := new(atomic.Int64)
-	s.poster = posterFunc(func(webhook.Message) webhook.Result {
+	s.o.Poster = posterFunc(func(webhook.Message) webhook.Result {
 		sent.Add(1)
 		return webhook.Result{Status: 200}
 	})
@@ -35,10 +35,10 @@ func TestAnOutcomeSurvivesAnOutage(t *testing.T) {
 		hook, _ := e.endpoint("https://hooks.example.com/x", event.All)
 		e.addEvent(e.scope, "fiscal_document.accepted")
 		s := e.newSender()
-		s.pace = 1000
+		s.o.Pace = 1000
 		sent := acceptAll(s)
 		var tries atomic.Int64
-		s.onPoint = func(name string) error {
+		s.o.Point = func(name string) error {
 			switch {
 			case name == "before claim" && s.unrecorded.Load() > 0:
 				t.Error("the sender claims although an outcome is not recorded")
@@ -67,10 +67,10 @@ func TestALostResultOfACommitIsHarmless(t *testing.T) {
 		hook, _ := e.endpoint("https://hooks.example.com/x", event.All)
 		e.addEvent(e.scope, "fiscal_document.accepted")
 		s := e.newSender()
-		s.pace = 1000
+		s.o.Pace = 1000
 		sent := acceptAll(s)
 		lost := false
-		s.onPoint = func(name string) error {
+		s.o.Point = func(name string) error {
 			if name == "after record" && !lost {
 				lost = true
 				return errOutage
@@ -91,10 +91,10 @@ func TestAStopEndsTheRetries(t *testing.T) {
 		hook, _ := e.endpoint("https://hooks.example.com/x", event.All)
 		e.addEvent(e.scope, "fiscal_document.accepted")
 		s := e.newSender()
-		s.pace, s.drainTime = 1000, 50*time.Millisecond
+		s.o.Pace, s.drainTime = 1000, 50*time.Millisecond
 		acceptAll(s)
 		failing := make(chan struct{}, 1)
-		s.onPoint = func(name string) error {
+		s.o.Point = func(name string) error {
 			if name != "before record" {
 				return nil
 			}
@@ -122,7 +122,7 @@ func TestAStopSendsNothingMore(t *testing.T) {
 		sent := acceptAll(s)
 		ctx, cancel := context.WithCancel(t.Context())
 		claims := 0
-		s.onPoint = func(name string) error {
+		s.o.Point = func(name string) error {
 			if name == "after claim" {
 				claims++
 				cancel()
@@ -147,7 +147,7 @@ func TestABusySenderDoesNotClaim(t *testing.T) {
 		e.addEvent(e.scope, "fiscal_document.accepted")
 		s := e.newSender()
 		sent := acceptAll(s)
-		s.onPoint = func(name string) error {
+		s.o.Point = func(name string) error {
 			if name == "before claim" && s.busy.Load() >= workers {
 				t.Error("a claim while all workers are busy")
 			}

@@ -27,17 +27,17 @@ type Replay struct {
 // the future it selects none. Replay fails with store.ErrNotFound when the endpoint or
 // the event does not exist.
 func (s *Endpoints) Replay(ctx context.Context, scope store.Scope, id string, what Replay) (plan store.ReplayPlan, err error) {
-	switch now := s.now(); {
+	switch now := s.o.Now(); {
 	case what.EventID != "":
-		plan, err = s.store.ReplayEvent(ctx, scope, id, what.EventID, now)
+		plan, err = s.o.Store.ReplayEvent(ctx, scope, id, what.EventID, now)
 	case what.Since != nil:
-		plan, err = s.store.StartReplaySince(ctx, scope, id, *what.Since, now)
+		plan, err = s.o.Store.StartReplaySince(ctx, scope, id, *what.Since, now)
 	case what.Failed:
-		plan, err = s.store.StartReplayFailed(ctx, scope, id, now)
+		plan, err = s.o.Store.StartReplayFailed(ctx, scope, id, now)
 	default:
 		err = errors.New("notify: a replay needs an event, an instant or Failed")
 	}
-	s.wakeSender()
+	s.o.WakeSender()
 	return plan, err
 }
 
@@ -49,7 +49,7 @@ func (s *Endpoints) Replay(ctx context.Context, scope store.Scope, id string, wh
 func (s *Endpoints) RunReplay(ctx context.Context, scope store.Scope, id string, progress func(due int64)) error {
 	due := make(map[string]int64)
 	for {
-		all, err := s.store.Replays(ctx, scope.Environment)
+		all, err := s.o.Store.Replays(ctx, scope.Environment)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *Endpoints) RunReplay(ctx context.Context, scope store.Scope, id string,
 				continue
 			}
 			left = true
-			done, err := s.store.RunReplayBatch(ctx, r, s.now())
+			done, err := s.o.Store.RunReplayBatch(ctx, r, s.o.Now())
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func (s *Endpoints) RunReplay(ctx context.Context, scope store.Scope, id string,
 			total += n
 		}
 		progress(total)
-		s.wakeSender()
+		s.o.WakeSender()
 		if !left {
 			return nil
 		}
@@ -96,19 +96,19 @@ func (s *Sender) runReplays(ctx context.Context) {
 // replayRound runs one batch of each replay, so that no endpoint waits for the long
 // replay of another. It reports whether there was work to do.
 func (s *Sender) replayRound(ctx context.Context) (worked bool) {
-	replays, err := s.store.Replays(ctx, s.env)
+	replays, err := s.o.Store.Replays(ctx, s.o.Env)
 	s.warn(ctx, err, "Cannot read the replays of webhook events. The sender retries.")
 	for _, r := range replays {
 		if ctx.Err() != nil {
 			return worked
 		}
-		done, err := s.store.RunReplayBatch(ctx, r, s.now())
+		done, err := s.o.Store.RunReplayBatch(ctx, r, s.o.Now())
 		switch {
 		case err != nil:
 			s.warn(ctx, err, "Cannot prepare the next events of a replay. The sender retries.", "endpoint_id", r.EndpointID, "replay", r.What)
 		case done.Ended:
 			worked = true
-			s.log.Info("A replay of webhook events is complete: all its deliveries are due, or the endpoint was deleted.", "endpoint_id", r.EndpointID, "taxpayer_id", r.TaxpayerID, "replay", r.What, "deliveries", done.Total)
+			s.o.Log.Info("A replay of webhook events is complete: all its deliveries are due, or the endpoint was deleted.", "endpoint_id", r.EndpointID, "taxpayer_id", r.TaxpayerID, "replay", r.What, "deliveries", done.Total)
 		case done.Events > 0:
 			worked = true
 			s.signal.Notify()

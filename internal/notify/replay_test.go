@@ -48,7 +48,7 @@ func TestTheSenderWorksOffAReplay(t *testing.T) {
 		var mu sync.Mutex
 		sent := map[string]int{}
 		post := func(s *Sender) {
-			s.poster = posterFunc(func(m webhook.Message) webhook.Result {
+			s.o.Poster = posterFunc(func(m webhook.Message) webhook.Result {
 				mu.Lock()
 				defer mu.Unlock()
 				sent[m.ID]++
@@ -58,8 +58,8 @@ func TestTheSenderWorksOffAReplay(t *testing.T) {
 		first := e.newSender()
 		post(first)
 		// The clock moves before each batch, so that its deliveries have a time of their own.
-		ticking := first.now
-		first.now = func() (at time.Time) { e.advance(time.Microsecond); return ticking() }
+		ticking := first.o.Now
+		first.o.Now = func() (at time.Time) { e.advance(time.Microsecond); return ticking() }
 		if !first.replayRound(t.Context()) {
 			t.Fatal("no batch")
 		}
@@ -68,7 +68,7 @@ func TestTheSenderWorksOffAReplay(t *testing.T) {
 		}
 		next := e.newSender()
 		post(next)
-		next.now = first.now
+		next.o.Now = first.o.Now
 		stop := e.run(next)
 		eventually(t, "all events are sent", func() bool {
 			mu.Lock()
@@ -102,7 +102,7 @@ func TestAReplaySkipsOtherKinds(t *testing.T) {
 		}
 		s := e.newSender()
 		var sent []string
-		s.poster = posterFunc(func(m webhook.Message) webhook.Result { sent = append(sent, m.ID); return webhook.Result{Status: 200} })
+		s.o.Poster = posterFunc(func(m webhook.Message) webhook.Result { sent = append(sent, m.ID); return webhook.Result{Status: 200} })
 		if e.sendDue(s) != 1 || sent[0] != wanted.ID || e.countRows(`SELECT count(*) FROM replays`) != 0 {
 			t.Errorf("sent %v, want %s", sent, wanted.ID)
 		}

@@ -72,20 +72,8 @@ func (o SenderOptions) check() error {
 // Sender delivers events to webhook endpoints at least once. When it cannot record that
 // an event was sent, it sends the event again with the same id.
 type Sender struct {
-	store         *store.Store
-	secrets       *access.Secrets
-	poster        Poster
-	env           fiscal.Environment
-	now           func() time.Time
-	log           *slog.Logger
-	baseURL       string
-	pace          wake.Pace
+	o             SenderOptions
 	limit         wake.LogLimit
-	onCommit      func(store.Scope)
-	onAttempt     func(state store.DeliveryState, took time.Duration)
-	tracer        *trace.Tracer
-	onPoint       func(name string) error // tests stop a worker here, or make a commit fail
-	random        func(n int64) int64
 	drainTime     time.Duration
 	signal        wake.Signal
 	replaySignal  wake.Signal
@@ -115,8 +103,7 @@ func NewSender(o SenderOptions) (*Sender, error) {
 		o.Random = rand.Int64N
 	}
 	return &Sender{
-		store: o.Store, secrets: o.Secrets, poster: o.Poster, env: o.Env, now: o.Now, log: o.Log, baseURL: o.BaseURL, pace: o.Pace,
-		onCommit: o.OnCommit, onAttempt: o.OnAttempt, tracer: o.Tracer, onPoint: o.Point, random: o.Random, drainTime: drainTime,
+		o: o, drainTime: drainTime,
 		signal: wake.NewSignal(), replaySignal: wake.NewSignal(), id: store.NewID(),
 	}, nil
 }
@@ -167,8 +154,8 @@ func (s *Sender) warn(ctx context.Context, err error, message string, attributes
 	switch {
 	case err == nil:
 		s.limit.End(message)
-	case ctx.Err() == nil && s.limit.Allow(message, s.now()):
-		s.log.Warn(message, append(attributes, "error", err.Error())...)
+	case ctx.Err() == nil && s.limit.Allow(message, s.o.Now()):
+		s.o.Log.Warn(message, append(attributes, "error", err.Error())...)
 	}
 }
 
@@ -198,8 +185,8 @@ func (s *Sender) pause(ctx context.Context, claimed int) time.Duration {
 	if claimed > 0 && s.busy.Load() > 0 {
 		return busyPause // the end of an attempt comes earlier
 	}
-	now := s.now()
-	next, err := s.store.NextDelivery(ctx, s.env, now)
+	now := s.o.Now()
+	next, err := s.o.Store.NextDelivery(ctx, s.o.Env, now)
 	wait := wake.Until(next, now, err)
 	if claimed == 0 && s.busy.Load() > 0 {
 		wait = max(wait, busyPause)
@@ -219,15 +206,15 @@ func (s *Sender) count(d store.Delivery, by int64) {
 // most half of the workers, so that endpoints that hang do not block the others. It claims
 // up to ahead more for endpoints that answer, because a claim is a commit.
 func (s *Sender) claim(ctx context.Context, ahead int) ([]store.Delivery, error) {
-	now := s.now()
-	if err := s.onPoint("before claim"); err != nil {
+	now := s.o.Now()
+	if err := s.o.Point("before claim"); err != nil {
 		return nil, err
 	}
-	claimed, err := s.store.ClaimDeliveries(ctx, store.DeliveryClaim{
-		Environment: s.env, Lease: s.id + store.NewID(), Now: now, Until: now.Add(s.pace.Lease()),
+	claimed, err := s.o.Store.ClaimDeliveries(ctx, store.DeliveryClaim{
+		Environment: s.o.Env, Lease: s.id + store.NewID(), Now: now, Until: now.Add(s.o.Pace.Lease()),
 		Limit: int(workers - s.busy.Load()), Failing: int(max(maxFailing-s.failing.Load(), 0)), Ahead: ahead, Sender: s.id,
 	})
-	return claimed, errors.Join(err, s.onPoint("after claim"))
+	return claimed, errors.Join(err, s.o.Point("after claim"))
 }
 
 // deliverAll makes the attempt of a claimed delivery, and then those of deliveries that
@@ -240,7 +227,7 @@ func (s *Sender) deliverAll(ctx, working context.Context, d store.Delivery) {
 	var recording sync.WaitGroup
 	defer recording.Wait()
 	for {
-		late := d.Ahead && s.now().After(d.LeaseUntil.Add(-2*s.pace.Lease()/3))
+		late := d.Ahead && s.o.Now().After(d.LeaseUntil.Add(-2*s.o.Pace.Lease()/3))
 		if ctx.Err() != nil || late || d.Ahead && s.unrecorded.Load() > 0 {
 			s.releaseAll(working, append(s.ahead.drop(d.EndpointID), d))
 			return
@@ -280,38 +267,38 @@ func (s *Sender) attempt(ctx context.Context, d store.Delivery) (record func(), 
 	case errors.Is(err, store.ErrNotFound):
 		return nothing, false // the endpoint and its deliveries were deleted
 	case err != nil:
-		if s.limit.Allow("prepare "+d.EndpointID+err.Error(), s.now()) {
-			s.log.Warn("Cannot prepare a webhook delivery. The sender retries.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+		if s.limit.Allow("prepare "+d.EndpointID+err.Error(), s.o.Now()) {
+			s.o.Log.Warn("Cannot prepare a webhook delivery. The sender retries.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
 		}
-		s.release(ctx, d, s.now().Add(s.pace.Of(retryDelay, minWait)))
+		s.release(ctx, d, s.o.Now().Add(s.o.Pace.Of(retryDelay, minWait)))
 		return nothing, false
 	case endpoint.Status != store.EndpointEnabled:
 		s.release(ctx, d, d.RunAt) // the sender continues when the endpoint is enabled
 		return nothing, false
 	}
-	at, id := s.now(), store.NewID()
+	at, id := s.o.Now(), store.NewID()
 	message.RequestID = AttemptRequestID(id)
-	if s.onPoint("before send") != nil {
+	if s.o.Point("before send") != nil {
 		return nothing, false
 	}
 	// The lease lasts until the outcome is recorded, which can take long.
-	stop := wake.Heartbeat(ctx, s.pace.Lease(), func(ctx context.Context) { s.extendLease(ctx, d) })
+	stop := wake.Heartbeat(ctx, s.o.Pace.Lease(), func(ctx context.Context) { s.extendLease(ctx, d) })
 	span := s.startSpan(ctx, d)
-	result := s.poster.Post(ctx, message)
+	result := s.o.Poster.Post(ctx, message)
 	endSpan(span, d, result)
-	if s.onPoint("after send") != nil {
+	if s.o.Point("after send") != nil {
 		return stop, false
 	}
 	if result.Error == webhook.ClassStopped {
 		s.release(context.WithoutCancel(ctx), d, d.RunAt)
 		return stop, false
 	}
-	o := outcome(d, result, s.now(), s.pace, s.random)
+	o := outcome(d, result, s.o.Now(), s.o.Pace, s.o.Random)
 	o.Attempt = newAttempt(id, d.Scope, d.EndpointID, store.Event{ID: d.EventID, Kind: d.Kind}, d.Attempt+1, at, result)
 	if o.State == store.DeliveryPending {
 		o.Attempt.NextAt = o.RunAt
 	}
-	s.onAttempt(o.State, s.now().Sub(at))
+	s.o.OnAttempt(o.State, s.o.Now().Sub(at))
 	return func() {
 		defer stop()
 		s.record(ctx, d, endpoint, o)
@@ -327,33 +314,33 @@ func (s *Sender) prepare(ctx context.Context, d store.Delivery) (webhook.Message
 	}
 	body := d.Body
 	if body == nil {
-		stored, err := s.store.Event(ctx, d.Scope, d.EventID)
+		stored, err := s.o.Store.Event(ctx, d.Scope, d.EventID)
 		if err != nil {
 			return webhook.Message{}, store.Endpoint{}, err
 		}
 		body = stored.Body
 	}
-	secrets, err := endpointSecrets(s.secrets, e, s.now())
-	body = event.Absolute(body, s.baseURL) // the same bytes as in the feed
+	secrets, err := endpointSecrets(s.o.Secrets, e, s.o.Now())
+	body = event.Absolute(body, s.o.BaseURL) // the same bytes as in the feed
 	return webhook.Message{URL: e.URL, ID: d.EventID, Body: body, Secrets: secrets}, e, err
 }
 
 // endpoint returns the endpoint of a delivery as the claim has read it, and reads it again
 // when the claim was long ago.
 func (s *Sender) endpoint(ctx context.Context, d store.Delivery) (store.Endpoint, error) {
-	claimed := d.LeaseUntil.Add(-s.pace.Lease())
-	if since := s.now().Sub(claimed); d.Endpoint != nil && since >= 0 && since < s.pace.Scale(knownTime) {
+	claimed := d.LeaseUntil.Add(-s.o.Pace.Lease())
+	if since := s.o.Now().Sub(claimed); d.Endpoint != nil && since >= 0 && since < s.o.Pace.Scale(knownTime) {
 		return *d.Endpoint, nil
 	}
-	return s.store.Endpoint(ctx, d.Scope, d.EndpointID)
+	return s.o.Store.Endpoint(ctx, d.Scope, d.EndpointID)
 }
 
 // extendLease extends the lease of a delivery. It reports no lost lease: record does, and
 // after record there is no lease.
 func (s *Sender) extendLease(ctx context.Context, d store.Delivery) {
-	err := s.store.Update(ctx, func(tx *store.Tx) error { return tx.HoldDelivery(ctx, d, s.now().Add(s.pace.Lease())) })
+	err := s.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.HoldDelivery(ctx, d, s.o.Now().Add(s.o.Pace.Lease())) })
 	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrLeaseLost) {
-		s.log.Warn("Cannot extend the lease of a webhook delivery. Another node may send the event too.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+		s.o.Log.Warn("Cannot extend the lease of a webhook delivery. Another node may send the event too.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
 	}
 }
 
@@ -367,20 +354,20 @@ func (s *Sender) record(ctx context.Context, d store.Delivery, e store.Endpoint,
 	}
 	if o.State != store.DeliveryDelivered {
 		var err error
-		if o.Disabled, err = newEndpointEvent(event.EndpointDisabled, e, reason, s.now()); err != nil {
-			s.log.Error("Cannot create an event. The delivery is sent again after its lease has expired.", "kind", event.EndpointDisabled, "error", err.Error())
+		if o.Disabled, err = newEndpointEvent(event.EndpointDisabled, e, reason, s.o.Now()); err != nil {
+			s.o.Log.Error("Cannot create an event. The delivery is sent again after its lease has expired.", "kind", event.EndpointDisabled, "error", err.Error())
 			return
 		}
 	}
 	disabled, err := s.commitOutcome(ctx, d, o)
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
-		s.log.Info("The outcome of a webhook attempt was not recorded, because the lease has expired. Another node has claimed the delivery.", "endpoint_id", d.EndpointID, "event_id", d.EventID)
+		s.o.Log.Info("The outcome of a webhook attempt was not recorded, because the lease has expired. Another node has claimed the delivery.", "endpoint_id", d.EndpointID, "event_id", d.EventID)
 	case err != nil:
-		s.log.Warn("Cannot record the outcome of a webhook attempt. The event is sent again after the lease has expired.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+		s.o.Log.Warn("Cannot record the outcome of a webhook attempt. The event is sent again after the lease has expired.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
 	case disabled:
-		s.log.Warn("A webhook endpoint was disabled. Its deliveries wait until it is enabled.", "endpoint_id", d.EndpointID, "taxpayer_id", d.TaxpayerID, "reason", reason)
-		s.onCommit(d.Scope)
+		s.o.Log.Warn("A webhook endpoint was disabled. Its deliveries wait until it is enabled.", "endpoint_id", d.EndpointID, "taxpayer_id", d.TaxpayerID, "reason", reason)
+		s.o.OnCommit(d.Scope)
 	}
 }
 
@@ -393,35 +380,35 @@ func (s *Sender) commitOutcome(ctx context.Context, d store.Delivery, o store.De
 			s.unrecorded.Add(-1)
 		}
 	}()
-	err = wake.Retry(ctx, s.pace.Scale(recordRetryFirst), s.pace.Scale(recordRetryMost), func(err error) bool {
+	err = wake.Retry(ctx, s.o.Pace.Scale(recordRetryFirst), s.o.Pace.Scale(recordRetryMost), func(err error) bool {
 		retry := errors.Is(err, store.ErrUnavailable)
 		if retry && !failed {
 			failed = true
 			s.unrecorded.Add(1)
-			if s.limit.Allow("record", s.now()) {
-				s.log.Warn("Cannot record the outcome of a webhook attempt, because the database is unavailable. The sender retries, and sends nothing until then.",
+			if s.limit.Allow("record", s.o.Now()) {
+				s.o.Log.Warn("Cannot record the outcome of a webhook attempt, because the database is unavailable. The sender retries, and sends nothing until then.",
 					"endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
 			}
 		}
 		return retry
 	}, func() error {
-		if err := s.onPoint("before record"); err != nil {
+		if err := s.o.Point("before record"); err != nil {
 			return err
 		}
 		var err error
-		if disabled, err = s.outcomes.record(context.WithoutCancel(ctx), s.store, d, o); err != nil {
+		if disabled, err = s.outcomes.record(context.WithoutCancel(ctx), s.o.Store, d, o); err != nil {
 			return err
 		}
-		return s.onPoint("after record")
+		return s.o.Point("after record")
 	})
 	return disabled, err
 }
 
 // release ends the lease of a delivery, which is then due at runAt.
 func (s *Sender) release(ctx context.Context, d store.Delivery, runAt time.Time) {
-	err := s.store.Update(ctx, func(tx *store.Tx) error { return tx.ReleaseDelivery(ctx, d, runAt) })
+	err := s.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.ReleaseDelivery(ctx, d, runAt) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
-		s.log.Warn("Cannot release a webhook delivery. It continues after its lease has expired.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
+		s.o.Log.Warn("Cannot release a webhook delivery. It continues after its lease has expired.", "endpoint_id", d.EndpointID, "event_id", d.EventID, "error", err.Error())
 	}
 }
 
@@ -430,7 +417,7 @@ func (s *Sender) releaseAll(ctx context.Context, some []store.Delivery) {
 	if len(some) == 0 {
 		return
 	}
-	if err := s.store.ReleaseDeliveries(ctx, some); err != nil {
-		s.log.Warn("Cannot release webhook deliveries. They continue after their leases have expired.", "endpoint_id", some[0].EndpointID, "error", err.Error())
+	if err := s.o.Store.ReleaseDeliveries(ctx, some); err != nil {
+		s.o.Log.Warn("Cannot release webhook deliveries. They continue after their leases have expired.", "endpoint_id", some[0].EndpointID, "error", err.Error())
 	}
 }

@@ -107,7 +107,7 @@ func TestADeliveryEndsAfterTenFailures(t *testing.T) {
 		n := e.addEvent(e.scope, "fiscal_document.accepted")
 		s, began := e.newSender(), e.now()
 		reported := map[store.DeliveryState]int{}
-		s.onAttempt = func(state store.DeliveryState, _ time.Duration) { reported[state]++ }
+		s.o.OnAttempt = func(state store.DeliveryState, _ time.Duration) { reported[state]++ }
 		for i := 1; i <= 10; i++ {
 			if e.sendDue(s) != 1 {
 				t.Fatalf("attempt %d was not made", i)
@@ -150,7 +150,7 @@ func TestACrashAtAnyPointLosesNoEvent(t *testing.T) {
 				hook, _ := e.endpoint(r.URL, event.All)
 				want := []string{e.addEvent(e.scope, "fiscal_document.submitted").ID, e.addEvent(e.scope, "fiscal_document.accepted").ID}
 				crashing := e.newSender()
-				crashing.onPoint = func(name string) error {
+				crashing.o.Point = func(name string) error {
 					if name == point {
 						runtime.Goexit()
 					}
@@ -302,13 +302,13 @@ func TestACancelledAttemptIsNotAFailure(t *testing.T) {
 		s := e.newSender()
 		hook, _ := e.endpoint("https://hooks.example.com/x", event.All)
 		n := e.addEvent(e.scope, "fiscal_document.accepted")
-		s.baseURL = "https://api.example.com"
-		s.poster = posterFunc(func(webhook.Message) webhook.Result { return webhook.Result{Error: webhook.ClassStopped} })
+		s.o.BaseURL = "https://api.example.com"
+		s.o.Poster = posterFunc(func(webhook.Message) webhook.Result { return webhook.Result{Error: webhook.ClassStopped} })
 		if e.sendDue(s) != 1 || len(e.log(hook)) != 0 || e.read(hook).Failures != 0 {
 			t.Errorf("the attempt counted: %+v", e.log(hook))
 		}
 		var seen webhook.Message
-		s.poster = posterFunc(func(m webhook.Message) webhook.Result { seen = m; return webhook.Result{Status: 200} })
+		s.o.Poster = posterFunc(func(m webhook.Message) webhook.Result { seen = m; return webhook.Result{Status: 200} })
 		if e.sendDue(s) != 1 || seen.ID != n.ID || !bytes.Equal(seen.Body, n.Body) {
 			t.Errorf("the event was not sent again unchanged: %+v", seen)
 		}

@@ -22,9 +22,7 @@ type SourcesOptions struct {
 // Sources manages event sources. A source is a program that forwards signed messages of
 // buyers to us.
 type Sources struct {
-	store   *store.Store
-	secrets *access.Secrets
-	now     func() time.Time
+	o SourcesOptions
 }
 
 // NewSources returns the sources of a store. It fails when an option is missing.
@@ -32,13 +30,13 @@ func NewSources(o SourcesOptions) (*Sources, error) {
 	if o.Store == nil || o.Secrets == nil || o.Now == nil {
 		return nil, errors.New("notify: sources need Store, Secrets and Now")
 	}
-	return &Sources{store: o.Store, secrets: o.Secrets, now: o.Now}, nil
+	return &Sources{o: o}, nil
 }
 
 // Get returns a source of any taxpayer, also a revoked one. It fails with
 // store.ErrNotFound.
 func (s *Sources) Get(ctx context.Context, id string) (store.Source, error) {
-	return s.store.AnySource(ctx, id)
+	return s.o.Store.AnySource(ctx, id)
 }
 
 // Create creates a source for a taxpayer and returns its secret, which can be shown only
@@ -49,8 +47,8 @@ func (s *Sources) Create(ctx context.Context, scope store.Scope) (made store.Sou
 		return store.Source{}, webhook.Secret{}, ErrSandbox
 	}
 	secret = webhook.NewSecret()
-	err = s.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
-		made = store.Source{Scope: scope, ID: store.NewID(), Kinds: event.InboundKinds(), CreatedAt: s.now()}
+	err = s.o.Secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
+		made = store.Source{Scope: scope, ID: store.NewID(), Kinds: event.InboundKinds(), CreatedAt: s.o.Now()}
 		if made.Secret, err = seal(access.SourceBinding(scope, made.ID, 1), []byte(secret.Reveal())); err != nil {
 			return err
 		}
@@ -69,9 +67,9 @@ func (s *Sources) Rotate(ctx context.Context, id string, overlap time.Duration) 
 	if err := checkOverlap(overlap); err != nil {
 		return store.Source{}, webhook.Secret{}, err
 	}
-	now := s.now()
+	now := s.o.Now()
 	secret = webhook.NewSecret()
-	err = s.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
+	err = s.o.Secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
 		before, err := tx.AnySource(ctx, id)
 		if err != nil {
 			return err
@@ -94,23 +92,23 @@ func (s *Sources) Rotate(ctx context.Context, id string, overlap time.Duration) 
 
 // Revoke revokes a source permanently. It fails with store.ErrNotFound.
 func (s *Sources) Revoke(ctx context.Context, id string) error {
-	return s.store.Update(ctx, func(tx *store.Tx) error {
+	return s.o.Store.Update(ctx, func(tx *store.Tx) error {
 		source, err := tx.AnySource(ctx, id)
 		if err != nil {
 			return err
 		}
-		return tx.RevokeSource(ctx, source.Scope, id, s.now())
+		return tx.RevokeSource(ctx, source.Scope, id, s.o.Now())
 	})
 }
 
 // Find returns a source of an environment and the secrets that are valid now. It fails
 // with store.ErrNotFound when the source does not exist or is revoked.
 func (s *Sources) Find(ctx context.Context, env fiscal.Environment, id string) (store.Source, []webhook.Secret, error) {
-	source, err := s.store.SourceOf(ctx, env, id)
+	source, err := s.o.Store.SourceOf(ctx, env, id)
 	if err != nil {
 		return store.Source{}, nil, err
 	}
-	secrets, err := openSecrets(s.secrets, s.now(), source.Secret, source.OldSecret, source.OldUntil, func(version int64) access.Binding {
+	secrets, err := openSecrets(s.o.Secrets, s.o.Now(), source.Secret, source.OldSecret, source.OldUntil, func(version int64) access.Binding {
 		return access.SourceBinding(source.Scope, source.ID, version)
 	})
 	return source, secrets, err

@@ -12,10 +12,10 @@ import (
 // the event. It returns nil when traces are off, and for an event without a document: no
 // request has caused it.
 func (s *Sender) startSpan(ctx context.Context, d store.Delivery) *trace.Span {
-	if s.tracer == nil || d.DocumentID == "" {
+	if s.o.Tracer == nil || d.DocumentID == "" {
 		return nil
 	}
-	stored, err := s.store.TraceOf(ctx, d.Scope, d.DocumentID)
+	stored, err := s.o.Store.TraceOf(ctx, d.Scope, d.DocumentID)
 	if err != nil {
 		return nil // the attempt matters, its span does not
 	}
@@ -23,7 +23,7 @@ func (s *Sender) startSpan(ctx context.Context, d store.Delivery) *trace.Span {
 	if !ok {
 		return nil
 	}
-	return s.tracer.Start(parent, trace.Client)
+	return s.o.Tracer.Start(parent, trace.Client)
 }
 
 // endSpan ends the span of an attempt. It does not name the address: that may have a

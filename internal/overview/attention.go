@@ -99,7 +99,7 @@ func (r *Reporter) attention(ctx context.Context, within store.Within, scopes []
 func (r *Reporter) unknown(ctx context.Context, scopes []store.Scope) (Attention, error) {
 	a := Attention{Kind: UnknownOutcomes, Path: "/console/documents", Filter: url.Values{"status": {string(fiscal.OutcomeUnknown)}}}
 	for _, scope := range scopes {
-		counts, err := r.store.DocumentCounts(ctx, scope, store.SpanAll, time.Time{})
+		counts, err := r.o.Store.DocumentCounts(ctx, scope, store.SpanAll, time.Time{})
 		if err != nil {
 			return a, err
 		}
@@ -116,7 +116,7 @@ func (r *Reporter) unknown(ctx context.Context, scopes []store.Scope) (Attention
 func (r *Reporter) waiting(ctx context.Context, within store.Within, o Overview) ([]Attention, error) {
 	deadline := Attention{Kind: Deadlines, Path: "/console/work", Filter: url.Values{"deadline": {"1"}}}
 	if last := o.Authority.Contingency; last != nil && !last.EndedAt.IsZero() {
-		items, next, err := r.store.WorkList(ctx, within, store.WorkFilter{Contingency: last, Limit: mostCounted})
+		items, next, err := r.o.Store.WorkList(ctx, within, store.WorkFilter{Contingency: last, Limit: mostCounted})
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func (r *Reporter) waiting(ctx context.Context, within store.Within, o Overview)
 	}
 	overdue := Attention{Kind: Overdue, Path: "/console/work", Filter: url.Values{"age": {"15m"}}}
 	if !o.Authority.InContingency() {
-		items, next, err := r.store.WorkList(ctx, within, store.WorkFilter{CreatedBefore: o.At.Add(-verdictTime), Limit: mostCounted})
+		items, next, err := r.o.Store.WorkList(ctx, within, store.WorkFilter{CreatedBefore: o.At.Add(-verdictTime), Limit: mostCounted})
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +142,7 @@ func (r *Reporter) waiting(ctx context.Context, within store.Within, o Overview)
 func (r *Reporter) preparation(ctx context.Context, within store.Within, now time.Time) (fences Attention, all []Attention, err error) {
 	fences = Attention{Kind: Fences, Path: "/console/authority"}
 	low := Attention{Kind: LowRanges, Path: "/console/taxpayers", Filter: url.Values{"needs": {"ranges"}}}
-	numbers, err := r.store.NumbersLeft(ctx, within.Environment, fiscal.DateOf(now))
+	numbers, err := r.o.Store.NumbersLeft(ctx, within.Environment, fiscal.DateOf(now))
 	if err != nil {
 		return fences, nil, err
 	}
@@ -156,7 +156,7 @@ func (r *Reporter) preparation(ctx context.Context, within store.Within, now tim
 		}
 	}
 	certificates := Attention{Kind: EndingCertificates, Path: "/console/taxpayers", Filter: url.Values{"needs": {"certificate"}}}
-	ending, err := r.store.EndingCertificates(ctx, within.Environment, now.Add(fiscal.EndsSoon))
+	ending, err := r.o.Store.EndingCertificates(ctx, within.Environment, now.Add(fiscal.EndsSoon))
 	if err != nil {
 		return fences, nil, err
 	}
@@ -164,7 +164,7 @@ func (r *Reporter) preparation(ctx context.Context, within store.Within, now tim
 		certificates.count(within.Allows(c.TaxpayerID), c.NotAfter)
 	}
 	keys := Attention{Kind: EndingCredentials, Path: "/console/keys"}
-	credentials, err := r.store.EndingCredentials(ctx, within.Environment, now, now.Add(fiscal.EndsSoon))
+	credentials, err := r.o.Store.EndingCredentials(ctx, within.Environment, now, now.Add(fiscal.EndsSoon))
 	if err != nil {
 		return fences, nil, err
 	}
@@ -172,7 +172,7 @@ func (r *Reporter) preparation(ctx context.Context, within store.Within, now tim
 		keys.count(within.Allows(c.TaxpayerID), c.ExpiresAt)
 	}
 	webhooks := Attention{Kind: FailingEndpoints, Path: "/console/webhooks"}
-	endpoints, err := r.store.TroubledEndpoints(ctx, within.Environment)
+	endpoints, err := r.o.Store.TroubledEndpoints(ctx, within.Environment)
 	for _, e := range endpoints {
 		webhooks.count(within.Allows(e.TaxpayerID), e.FailingSince)
 	}

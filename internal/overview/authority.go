@@ -101,7 +101,7 @@ type Fence struct {
 
 // Fences lists the fenced number ranges, with the progress of their release.
 func (r *Reporter) Fences(ctx context.Context, within store.Within) (all []Fence, err error) {
-	ranges, err := r.store.NumberRanges(ctx)
+	ranges, err := r.o.Store.NumberRanges(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (r *Reporter) Fences(ctx context.Context, within store.Within) (all []Fence
 		if n.FencedAt.IsZero() || n.Environment != within.Environment || !within.Allows(n.TaxpayerID) {
 			continue
 		}
-		taxpayer, err := r.store.Taxpayer(ctx, n.TaxpayerID)
+		taxpayer, err := r.o.Store.Taxpayer(ctx, n.TaxpayerID)
 		if err != nil {
 			return nil, err
 		}
@@ -134,6 +134,6 @@ func (r *Reporter) answered(ctx context.Context, n store.NumberRange, rnc string
 	if err != nil {
 		return 0, err
 	}
-	answers, err := r.store.AbandonedNumbers(ctx, n.Scope, rnc, first.String(), last.String())
+	answers, err := r.o.Store.AbandonedNumbers(ctx, n.Scope, rnc, first.String(), last.String())
 	return len(answers), err
 }

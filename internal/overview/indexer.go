@@ -50,11 +50,7 @@ type IndexerOptions struct {
 // Indexer keeps the index of documents and their counts. One node of the database at a
 // time indexes the documents of all environments.
 type Indexer struct {
-	store  *store.Store
-	now    func() time.Time
-	log    *slog.Logger
-	hurry  bool
-	batch  int
+	o      IndexerOptions
 	holder string
 	limit  wake.LogLimit
 
@@ -70,33 +66,33 @@ func NewIndexer(o IndexerOptions) (*Indexer, error) {
 	if o.Batch <= 0 {
 		o.Batch = indexBatch
 	}
-	return &Indexer{store: o.Store, now: o.Now, log: o.Log, hurry: o.Hurry, batch: o.Batch, holder: store.NewID()}, nil
+	return &Indexer{o: o, holder: store.NewID()}, nil
 }
 
 // Run indexes until ctx ends.
 func (x *Indexer) Run(ctx context.Context) {
 	var nextPurge time.Time
 	for ctx.Err() == nil {
-		began := x.now()
+		began := x.o.Now()
 		more, err := x.Step(ctx)
 		pause := pollEvery
 		switch {
 		case errors.Is(err, store.ErrIndexerReplaced):
 			pause = leaseTime / 3 // another node indexes
 		case err != nil && ctx.Err() == nil:
-			if x.limit.Allow("index", x.now()) {
-				x.log.Warn("Cannot index documents for the console. The indexer tries again within seconds.", "error", err.Error())
+			if x.limit.Allow("index", x.o.Now()) {
+				x.o.Log.Warn("Cannot index documents for the console. The indexer tries again within seconds.", "error", err.Error())
 			}
 			pause = 5 * time.Second
-		case more && x.hurry:
+		case more && x.o.Hurry:
 			pause = 0
 		case more:
-			pause = max(shortRest, min(rest*x.now().Sub(began), 10*pollEvery))
+			pause = max(shortRest, min(rest*x.o.Now().Sub(began), 10*pollEvery))
 		}
-		if now := x.now(); err == nil && !now.Before(nextPurge) {
+		if now := x.o.Now(); err == nil && !now.Before(nextPurge) {
 			nextPurge = now.Add(purgeEvery)
-			if _, err := x.store.PurgeConsole(ctx, now, maxPurge); err != nil && ctx.Err() == nil {
-				x.log.Warn("Cannot delete old rows of the console. The deletion is repeated within an hour.", "error", err.Error())
+			if _, err := x.o.Store.PurgeConsole(ctx, now, maxPurge); err != nil && ctx.Err() == nil {
+				x.o.Log.Warn("Cannot delete old rows of the console. The deletion is repeated within an hour.", "error", err.Error())
 			}
 		}
 		wake.Sleep(ctx, pause)
@@ -107,7 +103,7 @@ func (x *Indexer) Run(ctx context.Context) {
 // has not reached its end. The error is store.ErrIndexerReplaced while another node
 // indexes.
 func (x *Indexer) Step(ctx context.Context) (more bool, err error) {
-	now := x.now()
+	now := x.o.Now()
 	if err := x.lease(ctx, now); err != nil {
 		return false, err
 	}
@@ -118,10 +114,10 @@ func (x *Indexer) Step(ctx context.Context) (more bool, err error) {
 		before string
 		look   int
 	}{
-		{store.WalkCreated, x.store.CreatedAfter, lastID, x.batch},
-		{store.WalkChanged, x.store.ChangedAfter, lastID, x.batch},
-		{store.WalkCreatedBefore, x.store.CreatedAfter, end, max(lookBatch, x.batch)},
-		{store.WalkChangedBefore, x.store.ChangedAfter, end, max(lookBatch, x.batch)},
+		{store.WalkCreated, x.o.Store.CreatedAfter, lastID, x.o.Batch},
+		{store.WalkChanged, x.o.Store.ChangedAfter, lastID, x.o.Batch},
+		{store.WalkCreatedBefore, x.o.Store.CreatedAfter, end, max(lookBatch, x.o.Batch)},
+		{store.WalkChangedBefore, x.o.Store.ChangedAfter, end, max(lookBatch, x.o.Batch)},
 	} {
 		found, last, err := w.read(ctx, x.positions[w.walk], w.before, w.look)
 		if err != nil {
@@ -132,11 +128,11 @@ func (x *Indexer) Step(ctx context.Context) (more bool, err error) {
 		}
 		more = true
 		todo := entries(found)
-		for len(todo) > x.batch { // the walk moves on with the last of them
-			if err := x.index(ctx, w.walk, x.positions[w.walk], todo[:x.batch]); err != nil {
+		for len(todo) > x.o.Batch { // the walk moves on with the last of them
+			if err := x.index(ctx, w.walk, x.positions[w.walk], todo[:x.o.Batch]); err != nil {
 				return false, err
 			}
-			todo = todo[x.batch:]
+			todo = todo[x.o.Batch:]
 		}
 		if err := x.index(ctx, w.walk, last, todo); err != nil {
 			return false, err
@@ -147,8 +143,8 @@ func (x *Indexer) Step(ctx context.Context) (more bool, err error) {
 
 // index stores entries, and moves a walk to a position.
 func (x *Indexer) index(ctx context.Context, walk store.Walk, position string, some []store.IndexEntry) error {
-	until := x.now().Add(leaseTime)
-	if err := x.store.Index(ctx, x.holder, walk, position, some, until); err != nil {
+	until := x.o.Now().Add(leaseTime)
+	if err := x.o.Store.Index(ctx, x.holder, walk, position, some, until); err != nil {
 		x.leasedUntil = time.Time{} // the next step reads the positions again
 		return err
 	}
@@ -162,7 +158,7 @@ func (x *Indexer) lease(ctx context.Context, now time.Time) (err error) {
 		return nil
 	}
 	until := now.Add(leaseTime)
-	x.positions, err = x.store.LeaseIndexer(ctx, x.holder, store.FirstIDAt(now.Add(-2*behind)), now, until)
+	x.positions, err = x.o.Store.LeaseIndexer(ctx, x.holder, store.FirstIDAt(now.Add(-2*behind)), now, until)
 	if x.leasedUntil = until; err != nil {
 		x.leasedUntil = time.Time{}
 	}

@@ -21,9 +21,7 @@ type Options struct {
 // Reporter reads the overview. Its methods may be called at the same time. They read a
 // bounded number of rows, however many documents there are.
 type Reporter struct {
-	store    *store.Store
-	now      func() time.Time
-	circuits func() map[string]bool
+	o Options
 }
 
 // NewReporter returns a reporter. It fails when an option is missing.
@@ -34,7 +32,7 @@ func NewReporter(o Options) (*Reporter, error) {
 	if o.Circuits == nil {
 		o.Circuits = func() map[string]bool { return nil }
 	}
-	return &Reporter{store: o.Store, now: o.Now, circuits: o.Circuits}, nil
+	return &Reporter{o: o}, nil
 }
 
 // The spans of the overview.
@@ -103,7 +101,7 @@ type IndexState struct {
 
 // Overview reads the overview of taxpayers.
 func (r *Reporter) Overview(ctx context.Context, within store.Within) (o Overview, err error) {
-	o.At = r.now()
+	o.At = r.o.Now()
 	scopes := scopesOf(within)
 	if o.Hours, err = r.bars(ctx, scopes, store.SpanHour, o.At.Add(-(hoursShown-1)*time.Hour), hoursShown, time.Hour); err != nil {
 		return o, err
@@ -151,7 +149,7 @@ func (r *Reporter) bars(ctx context.Context, scopes []store.Scope, span store.Sp
 		bars[i] = Bar{first.Add(time.Duration(i) * length), map[fiscal.Status]int64{}}
 	}
 	for _, scope := range scopes {
-		counts, err := r.store.DocumentCounts(ctx, scope, span, first)
+		counts, err := r.o.Store.DocumentCounts(ctx, scope, span, first)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +165,7 @@ func (r *Reporter) bars(ctx context.Context, scopes []store.Scope, span store.Sp
 func (r *Reporter) verdicts(ctx context.Context, scopes []store.Scope, span store.Span, from time.Time) (VerdictTime, error) {
 	var sum store.VerdictTimes
 	for _, scope := range scopes {
-		one, err := r.store.VerdictTimes(ctx, scope, span, from)
+		one, err := r.o.Store.VerdictTimes(ctx, scope, span, from)
 		if err != nil {
 			return VerdictTime{}, err
 		}
@@ -181,11 +179,11 @@ func (r *Reporter) Authority(ctx context.Context, env fiscal.Environment) (a Aut
 	if env == fiscal.Sandbox {
 		return a, nil
 	}
-	if a.Contact, err = r.store.AuthorityContact(ctx, env); err != nil {
+	if a.Contact, err = r.o.Store.AuthorityContact(ctx, env); err != nil {
 		return a, err
 	}
-	a.Circuits = r.circuits()
-	last, err := r.store.Contingency(ctx, env)
+	a.Circuits = r.o.Circuits()
+	last, err := r.o.Store.Contingency(ctx, env)
 	if errors.Is(err, store.ErrNotFound) {
 		return a, nil
 	}
@@ -194,14 +192,14 @@ func (r *Reporter) Authority(ctx context.Context, env fiscal.Environment) (a Aut
 }
 
 func (r *Reporter) indexState(ctx context.Context, now time.Time) (IndexState, error) {
-	positions, err := r.store.IndexPositions(ctx)
+	positions, err := r.o.Store.IndexPositions(ctx)
 	if err != nil || len(positions) == 0 {
 		return IndexState{}, err
 	}
 	// The walks stay behind the clock. One that is far behind has old documents left,
 	// unless there are none.
 	state := IndexState{Started: true, Complete: true}
-	_, last, err := r.store.CreatedAfter(ctx, positions[store.WalkCreatedBefore], store.FirstIDAt(now.Add(-3*behind)), 1)
+	_, last, err := r.o.Store.CreatedAfter(ctx, positions[store.WalkCreatedBefore], store.FirstIDAt(now.Add(-3*behind)), 1)
 	if err != nil || last != "" {
 		state.Complete = false
 	}

@@ -42,7 +42,7 @@ type sharedOverview struct {
 
 // NewShared returns a Shared that reads overviews with a reporter.
 func NewShared(r *Reporter) *Shared {
-	return &Shared{read: r.Overview, now: r.now, all: map[string]*sharedOverview{}}
+	return &Shared{read: r.Overview, now: r.o.Now, all: map[string]*sharedOverview{}}
 }
 
 // Overview returns the overview of taxpayers, at most two seconds old. The caller must not

@@ -49,10 +49,7 @@ type Options struct {
 
 // People manages the people of the console. It is safe for concurrent use.
 type People struct {
-	store   *store.Store
-	secrets *access.Secrets
-	hasher  Hasher
-	now     func() time.Time
+	o       Options
 	refused *refusedBuckets
 }
 
@@ -61,7 +58,7 @@ func New(o Options) (*People, error) {
 	if o.Store == nil || o.Secrets == nil || o.Hasher == nil || o.Now == nil {
 		return nil, errors.New("people: options: Store, Secrets, Hasher and Now are required")
 	}
-	return &People{store: o.Store, secrets: o.Secrets, hasher: o.Hasher, now: o.Now, refused: newRefusedBuckets()}, nil
+	return &People{o: o, refused: newRefusedBuckets()}, nil
 }
 
 // Invitation is a new person: all that an operator decides.
@@ -79,7 +76,7 @@ type Invitation struct {
 func (p *People) Create(ctx context.Context, in Invitation) (store.User, Token, error) {
 	u := store.User{
 		ID: store.NewID(), Name: strings.TrimSpace(in.Name), Role: in.Role, Environment: in.Environment,
-		TaxpayerIDs: in.TaxpayerIDs, CreatedAt: p.now(),
+		TaxpayerIDs: in.TaxpayerIDs, CreatedAt: p.o.Now(),
 	}
 	var err error
 	if u.Email, err = normalEmail(in.Email); err != nil {
@@ -95,11 +92,11 @@ func (p *People) Create(ctx context.Context, in Invitation) (store.User, Token, 
 	if err != nil {
 		return store.User{}, Token{}, err
 	}
-	err = p.store.Update(ctx, func(tx *store.Tx) error {
+	err = p.o.Store.Update(ctx, func(tx *store.Tx) error {
 		if err := tx.CreateUser(ctx, u); err != nil {
 			return err
 		}
-		return tx.SetUserLink(ctx, u.ID, token.digest(), p.now().Add(LinkTime))
+		return tx.SetUserLink(ctx, u.ID, token.digest(), p.o.Now().Add(LinkTime))
 	})
 	return u, token, err
 }
@@ -109,7 +106,7 @@ func (p *People) Create(ctx context.Context, in Invitation) (store.User, Token, 
 func (p *People) Disable(ctx context.Context, id string) (store.User, error) {
 	return p.update(ctx, id, "user.disable", func(tx *store.Tx, u *store.User) error {
 		if u.DisabledAt.IsZero() {
-			u.DisabledAt = p.now()
+			u.DisabledAt = p.o.Now()
 		}
 		if err := tx.EndUserSessions(ctx, id, ""); err != nil {
 			return err
@@ -134,7 +131,7 @@ func (p *People) Reset(ctx context.Context, id string) (store.User, Token, error
 		if err := tx.SetRecoveryCodes(ctx, id, nil); err != nil {
 			return err
 		}
-		return tx.SetUserLink(ctx, id, token.digest(), p.now().Add(LinkTime))
+		return tx.SetUserLink(ctx, id, token.digest(), p.o.Now().Add(LinkTime))
 	})
 	return u, token, err
 }
@@ -176,7 +173,7 @@ func (p *People) SetPreferences(ctx context.Context, id, language, theme string)
 
 // update changes a person in a transaction, and returns the changed person.
 func (p *People) update(ctx context.Context, id, action string, fn func(*store.Tx, *store.User) error) (changed store.User, err error) {
-	err = p.store.Update(ctx, func(tx *store.Tx) error {
+	err = p.o.Store.Update(ctx, func(tx *store.Tx) error {
 		return tx.UpdateUser(ctx, id, action, func(u *store.User) error {
 			err := fn(tx, u)
 			changed = *u

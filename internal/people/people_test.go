@@ -208,7 +208,7 @@ func TestSecondFactor(t *testing.T) {
 		if _, err := e.signIn(u.Email, goodPassword, ""); err != nil {
 			t.Errorf("a second factor that is not confirmed is demanded: %v", err)
 		}
-		u, err = e.store.User(t.Context(), u.ID)
+		u, err = e.o.Store.User(t.Context(), u.ID)
 		e.must(err)
 		pending, ok, err := e.PendingSecondFactor(u)
 		if err != nil || !ok || !strings.Contains(pending.Address, "secret="+pending.Secret) || !strings.HasPrefix(pending.Address, "otpauth://totp/fiscalhub:ana@example.com?") {
@@ -238,7 +238,7 @@ func TestSecondFactor(t *testing.T) {
 			}
 		}
 		e.clock.Advance(time.Minute)
-		if _, err := access.RotateMaster(t.Context(), e.store, e.keys, nil); err != nil {
+		if _, err := access.RotateMaster(t.Context(), e.o.Store, e.keys, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.signIn(u.Email, goodPassword, now()); err != nil {
@@ -251,7 +251,7 @@ func TestSecondFactor(t *testing.T) {
 			t.Errorf("%d recovery codes are left, %v", left, err)
 		}
 		e.clock.Advance(time.Minute)
-		u, err = e.store.User(t.Context(), u.ID)
+		u, err = e.o.Store.User(t.Context(), u.ID)
 		e.must(err)
 		if err := e.RemoveSecondFactor(t.Context(), u, "wrong"); !errors.Is(err, ErrDenied) {
 			t.Errorf("removed with a wrong password: %v", err)
@@ -279,7 +279,7 @@ func TestChangesEndSessions(t *testing.T) {
 		e.must(err)
 		other, err := e.signIn(u.Email, goodPassword, "")
 		e.must(err)
-		u, err = e.store.User(t.Context(), u.ID)
+		u, err = e.o.Store.User(t.Context(), u.ID)
 		e.must(err)
 		if err := e.ChangePassword(t.Context(), u, session, "wrong", "otra frase larga"); !errors.Is(err, ErrDenied) {
 			t.Errorf("with a wrong password: %v", err)
@@ -348,7 +348,7 @@ func TestAFloodOfSignInsDoesNotReachTheDatabase(t *testing.T) {
 			_, _ = e.SignIn(t.Context(), Credentials{Email: "x@example.com"}, client())
 		}
 		var commits atomic.Int64
-		e.store.OnCommit(func(time.Duration, error) { commits.Add(1) })
+		e.o.Store.OnCommit(func(time.Duration, error) { commits.Add(1) })
 		var limited *LimitedError
 		for range 100 {
 			if _, err := e.SignIn(t.Context(), Credentials{Email: "y@example.com"}, client()); !errors.As(err, &limited) {
@@ -369,13 +369,13 @@ func TestSecretsOfPeopleAreNotStored(t *testing.T) {
 	e := newEnv(t, storetest.SQLite(t, dir))
 	_, link, err := e.Create(t.Context(), Invitation{Name: "Ana", Email: "ana@example.com", Role: store.RoleOperator})
 	e.must(err)
-	e.hasher = &Argon2{memory: 64, passes: 1, running: make(chan struct{}, 1), waiting: make(chan struct{}, 1)}
+	e.o.Hasher = &Argon2{memory: 64, passes: 1, running: make(chan struct{}, 1), waiting: make(chan struct{}, 1)}
 	cookie, err := e.Welcome(t.Context(), link, goodPassword, client())
 	e.must(err)
 	u, session, err := e.Authenticate(t.Context(), cookie, fiscal.Sandbox)
 	e.must(err)
 	e.must(e.BeginSecondFactor(t.Context(), u))
-	u, err = e.store.User(t.Context(), u.ID)
+	u, err = e.o.Store.User(t.Context(), u.ID)
 	e.must(err)
 	pending, _, err := e.PendingSecondFactor(u)
 	e.must(err)
@@ -429,11 +429,11 @@ func TestASignInDoesNotOutlastItsPassword(t *testing.T) {
 			},
 		} {
 			u, _ := e.add(name+"@example.com", store.RoleOperator)
-			e.hasher = &slowHasher{e.counter, func() { meanwhile(u.ID) }}
+			e.o.Hasher = &slowHasher{e.counter, func() { meanwhile(u.ID) }}
 			if _, err := e.signIn(u.Email, goodPassword, ""); !errors.Is(err, ErrDenied) {
 				t.Errorf("%s: %v", name, err)
 			}
-			e.hasher = e.counter
+			e.o.Hasher = e.counter
 			if sessions, err := e.Sessions(t.Context(), u.ID); err != nil || len(sessions) != 0 {
 				t.Errorf("%s: %d sessions, %v", name, len(sessions), err)
 			}

@@ -28,7 +28,7 @@ func (p *People) BeginSecondFactor(ctx context.Context, u store.User) error {
 	if _, err := rand.Read(secret); err != nil {
 		return fmt.Errorf("people: make second factor: %w", err)
 	}
-	return p.secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
+	return p.o.Secrets.Update(ctx, func(tx *store.Tx, seal access.Sealer) error {
 		sealed, err := seal(access.SecondFactorBinding(u.ID), secret)
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func (p *People) PendingSecondFactor(u store.User) (Enrolment, bool, error) {
 	if len(u.SecondFactor) == 0 || !u.SecondFactorAt.IsZero() {
 		return Enrolment{}, false, nil
 	}
-	secret, err := p.secrets.Open(access.SecondFactorBinding(u.ID), u.SecondFactor)
+	secret, err := p.o.Secrets.Open(access.SecondFactorBinding(u.ID), u.SecondFactor)
 	if err != nil {
 		return Enrolment{}, false, err
 	}
@@ -64,11 +64,11 @@ func (p *People) ConfirmSecondFactor(ctx context.Context, u store.User, session 
 	if len(u.SecondFactor) == 0 || !u.SecondFactorAt.IsZero() {
 		return nil, ErrSecondFactor
 	}
-	secret, err := p.secrets.Open(access.SecondFactorBinding(u.ID), u.SecondFactor)
+	secret, err := p.o.Secrets.Open(access.SecondFactorBinding(u.ID), u.SecondFactor)
 	if err != nil {
 		return nil, err
 	}
-	step, ok := matchCode(secret, text, p.now())
+	step, ok := matchCode(secret, text, p.o.Now())
 	if !ok {
 		return nil, ErrDenied
 	}
@@ -80,7 +80,7 @@ func (p *People) ConfirmSecondFactor(ctx context.Context, u store.User, session 
 		if !now.SecondFactorAt.IsZero() || string(now.SecondFactor) != string(u.SecondFactor) {
 			return ErrSecondFactor
 		}
-		now.SecondFactorAt, now.LastStep = p.now(), step
+		now.SecondFactorAt, now.LastStep = p.o.Now(), step
 		if err := tx.SetRecoveryCodes(ctx, u.ID, digests); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (p *People) RemoveSecondFactor(ctx context.Context, u store.User, password 
 
 // RecoveryCodesLeft returns how many recovery codes a person has left.
 func (p *People) RecoveryCodesLeft(ctx context.Context, userID string) (int, error) {
-	return p.store.CountRecoveryCodes(ctx, userID)
+	return p.o.Store.CountRecoveryCodes(ctx, userID)
 }
 
 // checkSecondFactor checks the code of a person whose second factor is in force, and uses
@@ -113,12 +113,12 @@ func (p *People) checkSecondFactor(ctx context.Context, tx *store.Tx, u store.Us
 	if u.SecondFactorAt.IsZero() {
 		return nil
 	}
-	secret, err := p.secrets.Open(access.SecondFactorBinding(u.ID), u.SecondFactor)
+	secret, err := p.o.Secrets.Open(access.SecondFactorBinding(u.ID), u.SecondFactor)
 	if err != nil {
 		return err
 	}
 	fresh := false
-	if step, ok := matchCode(secret, text, p.now()); ok {
+	if step, ok := matchCode(secret, text, p.o.Now()); ok {
 		fresh, err = tx.UseSecondFactor(ctx, u.ID, step)
 	} else {
 		fresh, err = tx.UseRecoveryCode(ctx, u.ID, recoveryDigest(text))

@@ -27,7 +27,7 @@ func (p *People) startSession(ctx context.Context, tx *store.Tx, u store.User, c
 	if err != nil {
 		return Token{}, err
 	}
-	now := p.now()
+	now := p.o.Now()
 	return token, tx.CreateUserSession(ctx, store.UserSession{
 		ID: store.NewID(), Digest: token.digest(), UserID: u.ID, Address: client.Address, Browser: cutBrowser(client.Browser),
 		CreatedAt: now, LastUsedAt: now, ExpiresAt: now.Add(IdleTime),
@@ -46,14 +46,14 @@ func cutBrowser(name string) string {
 // the session has ended, or the person may not use the console of the environment. It reads
 // the database each time, so that a session ends on every node at once.
 func (p *People) Authenticate(ctx context.Context, cookie Token, env fiscal.Environment) (store.User, store.UserSession, error) {
-	session, err := p.store.UserSessionByDigest(ctx, cookie.digest())
-	if errors.Is(err, store.ErrNotFound) || err == nil && !p.now().Before(session.ExpiresAt) {
+	session, err := p.o.Store.UserSessionByDigest(ctx, cookie.digest())
+	if errors.Is(err, store.ErrNotFound) || err == nil && !p.o.Now().Before(session.ExpiresAt) {
 		return store.User{}, store.UserSession{}, ErrDenied
 	}
 	if err != nil {
 		return store.User{}, store.UserSession{}, err
 	}
-	u, err := p.store.User(ctx, session.UserID)
+	u, err := p.o.Store.User(ctx, session.UserID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !admits(u, env) {
 		return store.User{}, store.UserSession{}, ErrDenied
 	}
@@ -62,7 +62,7 @@ func (p *People) Authenticate(ctx context.Context, cookie Token, env fiscal.Envi
 
 // RecordUse prolongs a session that a person has just used. It writes at most once a minute.
 func (p *People) RecordUse(ctx context.Context, session store.UserSession) error {
-	now := p.now()
+	now := p.o.Now()
 	if now.Sub(session.LastUsedAt) < touchEvery {
 		return nil
 	}
@@ -70,30 +70,30 @@ func (p *People) RecordUse(ctx context.Context, session store.UserSession) error
 	if last := session.CreatedAt.Add(SessionTime); last.Before(ends) {
 		ends = last
 	}
-	return p.store.Update(ctx, func(tx *store.Tx) error { return tx.TouchUserSession(ctx, session.ID, now, ends) })
+	return p.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.TouchUserSession(ctx, session.ID, now, ends) })
 }
 
 // Sessions lists the sessions of a person, the newest first.
 func (p *People) Sessions(ctx context.Context, userID string) ([]store.UserSession, error) {
-	return p.store.UserSessions(ctx, userID, p.now())
+	return p.o.Store.UserSessions(ctx, userID, p.o.Now())
 }
 
 // EndSession ends a session of a person, on every node at once. It fails with
 // store.ErrNotFound when the person has no such session.
 func (p *People) EndSession(ctx context.Context, userID, sessionID string) error {
-	return p.store.Update(ctx, func(tx *store.Tx) error { return tx.EndUserSession(ctx, userID, sessionID) })
+	return p.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.EndUserSession(ctx, userID, sessionID) })
 }
 
 // Invited returns the person whose link has a token. It fails with ErrLink.
 func (p *People) Invited(ctx context.Context, link Token) (store.User, error) {
-	id, err := p.store.UserOfLink(ctx, link.digest(), p.now())
+	id, err := p.o.Store.UserOfLink(ctx, link.digest(), p.o.Now())
 	if errors.Is(err, store.ErrNotFound) {
 		return store.User{}, ErrLink
 	}
 	if err != nil {
 		return store.User{}, err
 	}
-	u, err := p.store.User(ctx, id)
+	u, err := p.o.Store.User(ctx, id)
 	if err == nil && !u.DisabledAt.IsZero() {
 		return store.User{}, ErrLink
 	}
@@ -112,14 +112,14 @@ func (p *People) Welcome(ctx context.Context, link Token, password string, clien
 	if err := CheckPassword(password); err != nil {
 		return Token{}, err
 	}
-	hash, err := p.hasher.Hash(ctx, password)
+	hash, err := p.o.Hasher.Hash(ctx, password)
 	if err != nil {
 		return Token{}, err
 	}
 	ctx = audit.WithCaller(ctx, CallerOf(u, client))
 	var token Token
-	err = p.store.Update(ctx, func(tx *store.Tx) error {
-		if _, err := tx.UserOfLink(ctx, link.digest(), p.now()); err != nil {
+	err = p.o.Store.Update(ctx, func(tx *store.Tx) error {
+		if _, err := tx.UserOfLink(ctx, link.digest(), p.o.Now()); err != nil {
 			return err
 		}
 		if err := tx.DropUserLink(ctx, link.digest()); err != nil {
@@ -128,7 +128,7 @@ func (p *People) Welcome(ctx context.Context, link Token, password string, clien
 		if err := p.setPassword(ctx, tx, u.ID, hash, ""); err != nil || !admits(u, client.Environment) {
 			return err
 		}
-		if err := tx.RecordSignIn(ctx, u.ID, p.now()); err != nil {
+		if err := tx.RecordSignIn(ctx, u.ID, p.o.Now()); err != nil {
 			return err
 		}
 		var err error
@@ -151,11 +151,11 @@ func (p *People) ChangePassword(ctx context.Context, u store.User, session store
 	if err := p.checkPassword(ctx, u, old); err != nil {
 		return err
 	}
-	hash, err := p.hasher.Hash(ctx, password)
+	hash, err := p.o.Hasher.Hash(ctx, password)
 	if err != nil {
 		return err
 	}
-	return p.store.Update(ctx, func(tx *store.Tx) error { return p.setPassword(ctx, tx, u.ID, hash, session.ID) })
+	return p.o.Store.Update(ctx, func(tx *store.Tx) error { return p.setPassword(ctx, tx, u.ID, hash, session.ID) })
 }
 
 // setPassword stores the hash of a password and ends the sessions of the person, except

@@ -67,7 +67,7 @@ func (p *People) SignIn(ctx context.Context, in Credentials, client Client) (Tok
 	}
 	token, err := p.signIn(ctx, in, client, slot)
 	if err != nil && !errors.Is(err, ErrDenied) {
-		return Token{}, errors.Join(err, p.store.Update(ctx, func(tx *store.Tx) error { return slot.release(ctx, tx) }))
+		return Token{}, errors.Join(err, p.o.Store.Update(ctx, func(tx *store.Tx) error { return slot.release(ctx, tx) }))
 	}
 	return token, err
 }
@@ -78,7 +78,7 @@ func (p *People) signIn(ctx context.Context, in Credentials, client Client, slot
 	if err != nil {
 		return Token{}, err
 	}
-	switch ok, err := p.hasher.Matches(ctx, u.PasswordHash, in.Password); {
+	switch ok, err := p.o.Hasher.Matches(ctx, u.PasswordHash, in.Password); {
 	case err != nil:
 		return Token{}, err
 	case !ok:
@@ -86,10 +86,10 @@ func (p *People) signIn(ctx context.Context, in Credentials, client Client, slot
 	}
 	ctx = audit.WithCaller(ctx, CallerOf(u, client))
 	var token Token
-	err = p.store.Update(ctx, func(tx *store.Tx) error {
+	err = p.o.Store.Update(ctx, func(tx *store.Tx) error {
 		// This locks the person. The password may have been replaced, or the person disabled,
 		// while the hash was computed.
-		if err := tx.RecordSignIn(ctx, u.ID, p.now()); err != nil {
+		if err := tx.RecordSignIn(ctx, u.ID, p.o.Now()); err != nil {
 			return err
 		}
 		now, err := tx.User(ctx, u.ID)
@@ -132,7 +132,7 @@ func (p *People) RecordLimited(ctx context.Context, tx *store.Tx, email string, 
 	ctx = audit.WithCaller(ctx, audit.Caller{From: client.Address, RequestID: client.RequestID})
 	_, err = tx.AuditOnce(ctx, store.AuditEntry{
 		Action: "user.sign_in_limited", Object: "user:" + u.ID, After: map[string]any{"address": client.Address},
-	}, p.now().Add(-reportEvery))
+	}, p.o.Now().Add(-reportEvery))
 	return err
 }
 
@@ -143,7 +143,7 @@ func (p *People) account(ctx context.Context, email string, env fiscal.Environme
 	if err != nil {
 		email = "" // no person has it; the database is asked all the same
 	}
-	u, err := p.store.UserByEmail(ctx, email)
+	u, err := p.o.Store.UserByEmail(ctx, email)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !admits(u, env) {
 		return store.User{}, nil
 	}
@@ -180,12 +180,12 @@ type slot struct {
 // reserve counts a failure in each bucket before the sign-in is checked, so that concurrent
 // sign-ins cannot exceed the limit. It fails with a *LimitedError.
 func (p *People) reserve(ctx context.Context, buckets []string) (*slot, error) {
-	if err := p.refused.check(buckets, p.now()); err != nil {
+	if err := p.refused.check(buckets, p.o.Now()); err != nil {
 		return nil, err
 	}
 	s := &slot{buckets: slices.Sorted(slices.Values(buckets))} // one order, so that two sign-ins do not wait for each other
-	err := p.store.Update(ctx, func(tx *store.Tx) error {
-		now := p.now().Truncate(time.Microsecond)
+	err := p.o.Store.Update(ctx, func(tx *store.Tx) error {
+		now := p.o.Now().Truncate(time.Microsecond)
 		s.at = now
 		recent := make([][]time.Time, len(s.buckets))
 		for i, bucket := range s.buckets {
@@ -237,9 +237,9 @@ func (p *People) checkPassword(ctx context.Context, u store.User, password strin
 	if err != nil {
 		return err
 	}
-	ok, err := p.hasher.Matches(ctx, u.PasswordHash, password)
+	ok, err := p.o.Hasher.Matches(ctx, u.PasswordHash, password)
 	if err == nil && !ok {
 		return ErrDenied
 	}
-	return errors.Join(err, p.store.Update(ctx, func(tx *store.Tx) error { return slot.release(ctx, tx) }))
+	return errors.Join(err, p.o.Store.Update(ctx, func(tx *store.Tx) error { return slot.release(ctx, tx) }))
 }

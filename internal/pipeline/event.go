@@ -27,7 +27,7 @@ type Notice struct {
 // clocks say.
 func AddEvents(rows *store.Batch, before, after store.Invoice, notices []Notice, now time.Time) (store.Invoice, bool) {
 	if len(notices) > 0 && after.UpdatedAt.Equal(before.UpdatedAt) {
-		after.UpdatedAt = NextUpdate(before.UpdatedAt, now)
+		after.UpdatedAt = before.NextUpdate(now)
 		rows.UpdateInvoice(before, after)
 	}
 	at := after.UpdatedAt

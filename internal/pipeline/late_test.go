@@ -21,7 +21,7 @@ func (b *env) note(inv store.Invoice) {
 	before, err := b.store.Invoice(b.t.Context(), inv.Scope, inv.ID)
 	b.must(err)
 	after := before
-	after.UpdatedAt = NextUpdate(before.UpdatedAt, b.now())
+	after.UpdatedAt = before.NextUpdate(b.now())
 	b.must(b.store.Commit(b.t.Context(), new(store.Batch).UpdateInvoice(before, after)))
 }
 

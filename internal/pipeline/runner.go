@@ -346,39 +346,27 @@ func (p *Pipeline) readInvoice(ctx context.Context, w *Work) error {
 // transactions may change the invoice meanwhile: then it is committed again.
 func (p *Pipeline) commitLate(ctx context.Context, w *Work, d Document) error {
 	var after store.Invoice
+	var notified bool
 	err := store.RetryInvoiceChanged(ctx, func() error {
 		return p.commitResult(ctx, "late "+w.Job.Stage, func(ctx context.Context) error {
-			return p.Update(ctx, func(ctx context.Context, tx *store.Tx) (_ store.Invoice, notified bool, err error) {
+			return p.store.Update(ctx, func(tx *store.Tx) error {
 				t, err := TakeOver(ctx, tx, d.Issued, p.now(), d.Findings...)
 				if err != nil {
-					return after, false, err
+					return err
 				}
 				t.Attempt = d.Attempt
 				after, notified, err = t.Commit(ctx, tx, p.plan.Settle(t.Document))
-				return after, notified, err
+				return err
 			})
 		})
 	})
 	switch {
 	case err == nil:
 		w.Invoice = after
+		p.Publish(after, notified)
 	case errors.Is(err, ErrNotIssued), errors.Is(err, store.ErrNotFound):
 		p.log.Error("The database does not have a document that was sent to the authority: it is an older copy. Compare the sale with the integrator.",
 			"document_id", d.Issued.DocumentID, "encf", d.Issued.ENCF)
-	}
-	return err
-}
-
-// Update commits a change of an invoice and publishes it.
-func (p *Pipeline) Update(ctx context.Context, write func(context.Context, *store.Tx) (after store.Invoice, notified bool, err error)) error {
-	var after store.Invoice
-	var notified bool
-	err := p.store.Update(ctx, func(tx *store.Tx) (err error) {
-		after, notified, err = write(ctx, tx)
-		return err
-	})
-	if err == nil {
-		p.Publish(after, notified)
 	}
 	return err
 }

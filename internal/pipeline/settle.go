@@ -68,7 +68,7 @@ func (d Document) addRows(rows *store.Batch, m Move, notifies bool, now time.Tim
 		if m.TrackID != "" {
 			after.TrackID = m.TrackID
 		}
-		after.UpdatedAt = NextUpdate(before.UpdatedAt, now)
+		after.UpdatedAt = before.NextUpdate(now)
 		rows.ChangeStatus(before, after).AddHistoryEntry(store.HistoryEntry{
 			Scope: before.Scope, InvoiceID: before.ID, ID: store.NewID(), At: after.UpdatedAt,
 			Kind: "status_changed", Status: after.Status, Cause: m.Cause,
@@ -78,12 +78,6 @@ func (d Document) addRows(rows *store.Batch, m Move, notifies bool, now time.Tim
 		return after, false
 	}
 	return AddEvents(rows, before, after, m.Notices, now)
-}
-
-// NextUpdate returns the instant of a change that follows one at before.
-// Integrators see milliseconds, and no two changes of an invoice show the same.
-func NextUpdate(before, now time.Time) time.Time {
-	return store.Invoice{UpdatedAt: before}.NextUpdate(now)
 }
 
 // LivePlan is the plan of documents that have numbers, as it is stored with their jobs.

@@ -16,14 +16,14 @@ func (rc *Receiver) approve(x *exchange) answer {
 	if err != nil {
 		return refuseUpload("No se recibió una aprobación comercial.", err)
 	}
-	r, err := reply.ReadResponse(raw, rc.roots, x.now)
+	r, err := reply.ReadResponse(raw, rc.o.Roots, x.now)
 	if err != nil {
 		return refuseDocument("El archivo no es una aprobación comercial válida.", err)
 	}
 	if refused := rc.limitSigner(x, r.IssuerRNC, r.BuyerRNC, r.ENCF, r.Signer); refused != nil {
 		return *refused
 	}
-	err = rc.responses.Commercial(x.r.Context(), r)
+	err = rc.o.Responses.Commercial(x.r.Context(), r)
 	switch {
 	case errors.Is(err, reply.ErrNoDocument), errors.Is(err, reply.ErrMismatch):
 		// Both have the same text, so that a sender cannot find out which documents

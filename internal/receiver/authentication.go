@@ -37,7 +37,7 @@ func (rc *Receiver) issueToken(x *exchange) answer {
 	if err != nil {
 		return rc.refuseSeed(x, "La firma de la semilla no es válida.", err)
 	}
-	if err := v.Trusted(rc.roots, x.now); err != nil {
+	if err := v.Trusted(rc.o.Roots, x.now); err != nil {
 		return rc.refuseSeed(x, "El certificado no es de confianza.", err)
 	}
 	expires, digest, ok := rc.readSignedSeed(v.Root(), x.now)
@@ -46,7 +46,7 @@ func (rc *Receiver) issueToken(x *exchange) answer {
 	}
 	// All other checks come first, because UseSeed uses the seed up. The seed is stored
 	// for longer than it is valid, because the clocks of two processes may differ.
-	fresh, err := rc.seeds.UseSeed(x.r.Context(), digest, expires.Add(seedLife), x.now)
+	fresh, err := rc.o.Seeds.UseSeed(x.r.Context(), digest, expires.Add(seedLife), x.now)
 	switch {
 	case err != nil:
 		return unavailable(fmt.Errorf("use the seed: %w", err))
@@ -59,7 +59,7 @@ func (rc *Receiver) issueToken(x *exchange) answer {
 
 // refuseSeed reports a signed seed that is refused, and returns the answer to it.
 func (rc *Receiver) refuseSeed(x *exchange, message string, cause error) answer {
-	rc.wrongSeed(x.r)
+	rc.o.OnWrongSeed(x.r)
 	return refuse(http.StatusBadRequest, message, cause)
 }
 

@@ -87,21 +87,7 @@ type Options struct {
 
 // A Receiver is the HTTP handler of the services.
 type Receiver struct {
-	env        fiscal.Environment
-	roots      *x509.CertPool
-	keys       func() [][]byte
-	seeds      Seeds
-	taxpayers  Taxpayers
-	identities Identities
-	responses  Responses
-	capacity   *capacity.Capacity
-	clients    *capacity.ClientFinder
-	limit      func(*http.Request) bool
-	callers    func(ctx context.Context, caller string) bool
-	wrongToken func(*http.Request)
-	wrongSeed  func(*http.Request)
-	now        func() time.Time
-	log        *slog.Logger
+	o Options
 }
 
 // New returns a receiver. It fails when a required option is missing.
@@ -137,11 +123,7 @@ func New(o Options) (*Receiver, error) {
 	if o.OnWrongSeed == nil {
 		o.OnWrongSeed = func(*http.Request) {}
 	}
-	return &Receiver{
-		env: o.Environment, roots: o.Roots, keys: o.Keys, seeds: o.Seeds, taxpayers: o.Taxpayers, identities: o.Identities,
-		responses: o.Responses, capacity: o.Capacity, clients: o.Clients, limit: o.Limit, callers: o.LimitCaller,
-		wrongToken: o.OnWrongToken, wrongSeed: o.OnWrongSeed, now: o.Now, log: o.Log,
-	}, nil
+	return &Receiver{o: o}, nil
 }
 
 // An exchange is one request with its log attributes.
@@ -162,14 +144,14 @@ func (x *exchange) addToLog(name, value string) {
 
 // ServeHTTP answers one request and logs it.
 func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{w: w, r: r, now: rc.now()}
+	x := &exchange{w: w, r: r, now: rc.o.Now()}
 	s := serviceOf(r.URL.Path)
 	a := rc.answer(x, s)
 	x.held.Release() // before the answer is written: a sender may read slowly
 	a.write(w)
 	attrs := []slog.Attr{
 		slog.String("service", s.String()), slog.Int("status", a.status),
-		slog.Int64("duration_us", rc.now().Sub(x.now).Microseconds()),
+		slog.Int64("duration_us", rc.o.Now().Sub(x.now).Microseconds()),
 	}
 	if a.cause != nil {
 		attrs = append(attrs, slog.String("error", a.cause.Error()))
@@ -178,7 +160,7 @@ func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.status >= http.StatusInternalServerError {
 		level = slog.LevelWarn
 	}
-	rc.log.LogAttrs(r.Context(), level, "Answered a request.", append(attrs, x.attrs...)...)
+	rc.o.Log.LogAttrs(r.Context(), level, "Answered a request.", append(attrs, x.attrs...)...)
 }
 
 // answer makes the checks that all services share and calls the service.
@@ -186,14 +168,14 @@ func (rc *Receiver) answer(x *exchange, s service) (a answer) {
 	defer func() {
 		if r := recover(); r != nil {
 			// The value may contain the document; its type and the stack do not.
-			rc.log.Error("A panic has stopped a request. The sender gets 503 and retries.", "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			rc.o.Log.Error("A panic has stopped a request. The sender gets 503 and retries.", "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 			a = unavailable(errors.New("panic"))
 		}
 	}()
-	if s == none || rc.env == fiscal.Sandbox {
+	if s == none || rc.o.Environment == fiscal.Sandbox {
 		return refuse(http.StatusNotFound, "El servicio no existe.", nil)
 	}
-	x.addToLog("client", rc.clients.Address(x.r))
+	x.addToLog("client", rc.o.Clients.Address(x.r))
 	if !s.accepts(x.r.Method) {
 		a := refuse(http.StatusMethodNotAllowed, "El método no está permitido.", nil)
 		a.allow = s.allow()
@@ -226,12 +208,12 @@ func (rc *Receiver) admit(x *exchange, s service) *answer {
 			x.addToLog("caller", caller.String())
 			return rc.limitCaller(x, "token "+caller.String())
 		}
-		rc.wrongToken(x.r)
-		if rc.limit(x.r) {
+		rc.o.OnWrongToken(x.r)
+		if rc.o.Limit(x.r) {
 			a := refuse(http.StatusBadRequest, "El token no es válido o ha expirado.", err)
 			return &a
 		}
-	} else if rc.limit(x.r) {
+	} else if rc.o.Limit(x.r) {
 		return nil
 	}
 	// Senders retry after 503, but take any other error for a final answer.
@@ -242,7 +224,7 @@ func (rc *Receiver) admit(x *exchange, s service) *answer {
 // limitCaller counts a request of a caller. It returns the answer to a request beyond the
 // limit, and nil otherwise.
 func (rc *Receiver) limitCaller(x *exchange, caller string) *answer {
-	if rc.callers(x.r.Context(), caller) {
+	if rc.o.LimitCaller(x.r.Context(), caller) {
 		return nil
 	}
 	a := unavailable(errors.New("too many requests of one " + strings.SplitN(caller, " ", 2)[0]))

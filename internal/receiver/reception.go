@@ -22,21 +22,21 @@ func (rc *Receiver) receive(x *exchange) answer {
 	if err != nil {
 		return refuseUpload("No se recibió un e-CF.", err)
 	}
-	head, err := reply.ReadHead(raw, rc.roots, x.now)
+	head, err := reply.ReadHead(raw, rc.o.Roots, x.now)
 	if err != nil {
 		return refuseDocument("No se pudo leer el archivo como e-CF.", err)
 	}
 	if refused := rc.limitSigner(x, head.IssuerRNC, head.BuyerRNC, head.ENCF, head.Signer); refused != nil {
 		return *refused
 	}
-	scope, ours, err := rc.taxpayers.ByRNC(x.r.Context(), head.BuyerRNC)
+	scope, ours, err := rc.o.Taxpayers.ByRNC(x.r.Context(), head.BuyerRNC)
 	switch {
 	case err != nil:
 		return unavailable(fmt.Errorf("find the buyer: %w", err))
 	case !ours:
 		return refuse(http.StatusBadRequest, "El RNC del comprador no corresponde a este receptor.", errUnknownBuyer)
 	}
-	id, err := rc.identities.Identity(x.r.Context(), scope, x.now)
+	id, err := rc.o.Identities.Identity(x.r.Context(), scope, x.now)
 	if err != nil {
 		return unavailable(fmt.Errorf("sign: %w", err))
 	}

@@ -27,7 +27,7 @@ var errToken = errors.New("the token is unknown or has expired")
 // appendMAC appends a MAC to data. The MAC proves that this service has made data, for this
 // kind and this environment.
 func (rc *Receiver) appendMAC(kind string, data []byte) []byte {
-	return append(data, rc.mac(rc.keys()[0], kind, data)...)
+	return append(data, rc.mac(rc.o.Keys()[0], kind, data)...)
 }
 
 // cutMAC returns data without its MAC, and whether the MAC is right.
@@ -36,7 +36,7 @@ func (rc *Receiver) cutMAC(kind string, data []byte) ([]byte, bool) {
 	if n < 0 {
 		return nil, false
 	}
-	for _, key := range rc.keys() {
+	for _, key := range rc.o.Keys() {
 		if hmac.Equal(data[n:], rc.mac(key, kind, data[:n])) {
 			return data[:n], true
 		}
@@ -46,7 +46,7 @@ func (rc *Receiver) cutMAC(kind string, data []byte) ([]byte, bool) {
 
 func (rc *Receiver) mac(key []byte, kind string, data []byte) []byte {
 	h := hmac.New(sha256.New, key)
-	h.Write([]byte(kind + "\x00" + string(rc.env) + "\x00"))
+	h.Write([]byte(kind + "\x00" + string(rc.o.Environment) + "\x00"))
 	h.Write(data)
 	return h.Sum(nil)
 }

@@ -31,15 +31,15 @@ var (
 //
 // The request holds no slot while its body arrives. It takes one afterwards.
 func (rc *Receiver) upload(x *exchange, limit int) ([]byte, error) {
-	sender, ctx := capacity.Holder{Address: rc.clients.Address(x.r)}, x.r.Context()
+	sender, ctx := capacity.Holder{Address: rc.o.Clients.Address(x.r)}, x.r.Context()
 	var err error
-	if x.held.Body, err = rc.capacity.ReadBody(x.w, x.r, sender, int64(limit)+overhead); err != nil {
+	if x.held.Body, err = rc.o.Capacity.ReadBody(x.w, x.r, sender, int64(limit)+overhead); err != nil {
 		return nil, err
 	}
-	if x.held.Large, err = rc.capacity.TakeLargeSlot(ctx, sender, len(x.held.Body.Bytes)); err != nil {
+	if x.held.Large, err = rc.o.Capacity.TakeLargeSlot(ctx, sender, len(x.held.Body.Bytes)); err != nil {
 		return nil, err
 	}
-	if x.held.Slot, err = rc.capacity.TakeSlot(ctx, sender); err != nil {
+	if x.held.Slot, err = rc.o.Capacity.TakeSlot(ctx, sender); err != nil {
 		return nil, err
 	}
 	body := bytes.NewReader(x.held.Body.Bytes)

@@ -83,8 +83,10 @@ func TestPagesHaveEveryCode(t *testing.T) {
 	t.Parallel()
 	short := strings.NewReplacer(
 		"If the status is accepted_conditional, the document is valid: do not issue the sale again, and correct the cause for the next invoices. If it is rejected, correct the data and create a new invoice with a new external_id and a new Idempotency-Key.", "If the status is `rejected`, issue the sale again.",
+		"To issue the sale, create a new invoice with a new external_id and a new Idempotency-Key.", "Then issue the sale again.",
 		"create a new invoice with a new external_id and a new Idempotency-Key.", "issue the sale again.",
 		"Si el estado es accepted_conditional, el comprobante es válido: no emita la venta otra vez y corrija la causa en las próximas facturas. Si es rejected, corrija los datos y cree una factura nueva con un external_id nuevo y un Idempotency-Key nuevo.", "Si el estado es `rejected`, emita la venta otra vez.",
+		"Para emitir la venta, cree una factura nueva con un external_id nuevo y un Idempotency-Key nuevo.", "Luego emita la venta otra vez.",
 		"cree una factura nueva con un external_id nuevo y un Idempotency-Key nuevo.", "emita la venta otra vez.",
 	)
 	for page, language := range map[string]lang.Language{

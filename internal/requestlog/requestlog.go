@@ -46,12 +46,9 @@ type Options struct {
 
 // Log is the log of the requests that this node answers.
 type Log struct {
-	store   *store.Store
-	env     fiscal.Environment
-	log     *slog.Logger
+	o       Options
 	queue   chan store.LoggedRequest
 	dropped *prometheus.CounterVec
-	keep    int
 	written map[string]int // requests of a taxpayer since the last time that it was trimmed
 	failing atomic.Bool
 }
@@ -65,8 +62,8 @@ func New(o Options) (*Log, error) {
 		o.Keep = KeptPerTaxpayer
 	}
 	l := &Log{
-		store: o.Store, env: o.Env, log: o.Log, queue: make(chan store.LoggedRequest, queueSize),
-		dropped: metric.NewCounters(metric.RequestLogDropped), keep: o.Keep, written: map[string]int{},
+		o: o, queue: make(chan store.LoggedRequest, queueSize),
+		dropped: metric.NewCounters(metric.RequestLogDropped), written: map[string]int{},
 	}
 	if o.Metrics != nil {
 		o.Metrics.MustRegister(l.dropped)
@@ -126,10 +123,10 @@ func (l *Log) write(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	if err := l.store.LogRequests(ctx, batch); err != nil {
+	if err := l.o.Store.LogRequests(ctx, batch); err != nil {
 		l.dropped.WithLabelValues("not_written").Add(float64(len(batch)))
 		if !l.failing.Swap(true) {
-			l.log.Warn("Cannot write the log of requests. Entries are dropped until the database accepts them.", "error", err.Error())
+			l.o.Log.Warn("Cannot write the log of requests. Entries are dropped until the database accepts them.", "error", err.Error())
 		}
 		return false
 	}
@@ -144,12 +141,12 @@ func (l *Log) write(ctx context.Context) bool {
 // trim deletes the oldest requests of a taxpayer that has written many.
 func (l *Log) trim(ctx context.Context) {
 	for taxpayer, n := range l.written {
-		if n < min(trimEvery, l.keep) {
+		if n < min(trimEvery, l.o.Keep) {
 			continue
 		}
 		l.written[taxpayer] = 0
-		if _, err := l.store.TrimRequests(ctx, store.Scope{Environment: l.env, TaxpayerID: taxpayer}, l.keep); err != nil {
-			l.log.Warn("Cannot delete old entries of the log of requests. The next ones of the taxpayer try again.", "taxpayer_id", taxpayer, "error", err.Error())
+		if _, err := l.o.Store.TrimRequests(ctx, store.Scope{Environment: l.o.Env, TaxpayerID: taxpayer}, l.o.Keep); err != nil {
+			l.o.Log.Warn("Cannot delete old entries of the log of requests. The next ones of the taxpayer try again.", "taxpayer_id", taxpayer, "error", err.Error())
 		}
 	}
 }

@@ -57,19 +57,11 @@ type ComparerOptions struct {
 // All nodes of an environment share one budget of questions and one position, which are
 // a row of the database. A node that compares holds the row.
 type Comparer struct {
-	store      *store.Store
-	env        fiscal.Environment
-	authority  Authority
-	lookups    Lookups
-	identities Identities
-	now        func() time.Time
-	log        *slog.Logger
-	pace       wake.Pace
-	limit      wake.LogLimit
-	interval   time.Duration // between two questions of all nodes
-	metrics    *comparerMetrics
-	askAgain   func(ctx context.Context, tx *store.Tx, scope store.Scope, documentID string) error
-	warned     map[string]time.Time // by taxpayer: when the log last said that its documents cannot be compared
+	o        ComparerOptions
+	limit    wake.LogLimit
+	interval time.Duration // between two questions of all nodes
+	metrics  *comparerMetrics
+	warned   map[string]time.Time // by taxpayer: when the log last said that its documents cannot be compared
 }
 
 // NewComparer returns a comparer. It fails when an option that it needs is missing.
@@ -81,9 +73,8 @@ func NewComparer(o ComparerOptions) (*Comparer, error) {
 		o.AskAgain = func(context.Context, *store.Tx, store.Scope, string) error { return nil }
 	}
 	return &Comparer{
-		store: o.Store, env: o.Env, authority: o.Authority, lookups: o.Lookups, identities: o.Identities, now: o.Now, log: o.Log, pace: o.Pace,
-		interval: o.Pace.Of(time.Minute/time.Duration(o.PerMinute), 100*time.Millisecond), metrics: newComparerMetrics(o.Metrics),
-		askAgain: o.AskAgain, warned: make(map[string]time.Time),
+		o: o, interval: o.Pace.Of(time.Minute/time.Duration(o.PerMinute), 100*time.Millisecond), metrics: newComparerMetrics(o.Metrics),
+		warned: make(map[string]time.Time),
 	}, nil
 }
 
@@ -111,10 +102,10 @@ func (c *Comparer) Run(ctx context.Context) {
 		pause := c.interval
 		err := c.Compare(ctx)
 		if err != nil && ctx.Err() == nil {
-			if c.limit.Allow("compare", c.now()) {
-				c.log.Warn("Cannot compare documents with the tax authority. The comparison is tried again within a minute.", "error", err.Error())
+			if c.limit.Allow("compare", c.o.Now()) {
+				c.o.Log.Warn("Cannot compare documents with the tax authority. The comparison is tried again within a minute.", "error", err.Error())
 			}
-			pause = c.pace.Of(time.Minute, time.Second)
+			pause = c.o.Pace.Of(time.Minute, time.Second)
 		} else if err == nil {
 			c.limit.End("compare")
 		}
@@ -132,7 +123,7 @@ func (c *Comparer) Compare(ctx context.Context) error {
 		return err
 	}
 	c.metrics.setCompared(state.ComparedAt)
-	now := c.now()
+	now := c.o.Now()
 	if wait := state.NextAt.Sub(now); wait > 0 && wait <= longestWait {
 		return nil
 	}
@@ -147,7 +138,7 @@ func (c *Comparer) Compare(ctx context.Context) error {
 		return err
 	}
 	holder, claimed := store.NewID(), false
-	err = c.store.Update(ctx, func(tx *store.Tx) (err error) {
+	err = c.o.Store.Update(ctx, func(tx *store.Tx) (err error) {
 		claimed, err = tx.ClaimComparison(ctx, state, holder, now.Add(claimTime))
 		return err
 	})
@@ -162,44 +153,44 @@ func (c *Comparer) Compare(ctx context.Context) error {
 // read reads the state of the comparison, and starts it on the first call. Documents
 // that were judged before are older documents, which are compared again and again.
 func (c *Comparer) read(ctx context.Context) (store.Comparison, error) {
-	state, err := c.store.Comparison(ctx, c.env)
+	state, err := c.o.Store.Comparison(ctx, c.o.Env)
 	if !errors.Is(err, store.ErrNotFound) {
 		return state, err
 	}
-	now := c.now()
-	before := now.Add(-c.pace.Scale(firstAfter))
-	err = c.store.Update(ctx, func(tx *store.Tx) error {
+	now := c.o.Now()
+	before := now.Add(-c.o.Pace.Scale(firstAfter))
+	err = c.o.Store.Update(ctx, func(tx *store.Tx) error {
 		return tx.StartComparison(ctx, store.Comparison{
-			Environment: c.env, NextAt: now, First: store.Position{At: before}, AgainSince: now, AgainUntil: before,
+			Environment: c.o.Env, NextAt: now, First: store.Position{At: before}, AgainSince: now, AgainUntil: before,
 		})
 	})
 	if err != nil {
 		return state, err
 	}
-	return c.store.Comparison(ctx, c.env)
+	return c.o.Store.Comparison(ctx, c.o.Env)
 }
 
 // busy reports whether the authority is out of reach of any node, or the workers need
 // it.
 func (c *Comparer) busy(ctx context.Context, now time.Time) (bool, error) {
-	if _, down := c.authority.Down(); down {
+	if _, down := c.o.Authority.Down(); down {
 		return true, nil
 	}
-	contact, err := c.store.AuthorityContact(ctx, c.env)
+	contact, err := c.o.Store.AuthorityContact(ctx, c.o.Env)
 	if err != nil || !contact.FailingSince.IsZero() {
 		return true, err
 	}
-	if suspended, err := c.store.HasSuspendedJobs(ctx, c.env); err != nil || suspended {
+	if suspended, err := c.o.Store.HasSuspendedJobs(ctx, c.o.Env); err != nil || suspended {
 		return true, err
 	}
-	last, err := c.store.Contingency(ctx, c.env)
+	last, err := c.o.Store.Contingency(ctx, c.o.Env)
 	if err == nil && last.EndedAt.IsZero() {
 		return true, nil
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return true, err
 	}
-	due, err := c.store.NextJob(ctx, c.env, now, store.QueueMain)
+	due, err := c.o.Store.NextJob(ctx, c.o.Env, now, store.QueueMain)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -211,8 +202,8 @@ func (c *Comparer) busy(ctx context.Context, now time.Time) (bool, error) {
 func (c *Comparer) finish(ctx context.Context, holder string, r result) error {
 	var found, ended []store.Difference
 	held := false
-	now := c.now()
-	err := c.store.Update(ctx, func(tx *store.Tx) (err error) {
+	now := c.o.Now()
+	err := c.o.Store.Update(ctx, func(tx *store.Tx) (err error) {
 		found, ended = nil, nil
 		if held, err = tx.FinishComparison(ctx, r.after, holder); err != nil || !held {
 			return err
@@ -220,7 +211,7 @@ func (c *Comparer) finish(ctx context.Context, holder string, r result) error {
 		if found, ended, err = c.record(ctx, tx, r, now); err != nil || len(r.differences) == 0 || accepted(r.document.Invoice.Status) {
 			return err
 		}
-		return c.askAgain(ctx, tx, r.document.Invoice.Scope, r.document.Invoice.DocumentID)
+		return c.o.AskAgain(ctx, tx, r.document.Invoice.Scope, r.document.Invoice.DocumentID)
 	})
 	if err != nil || !held {
 		return err
@@ -232,7 +223,7 @@ func (c *Comparer) finish(ctx context.Context, holder string, r result) error {
 		c.raise(d, r.encf)
 	}
 	for _, d := range ended {
-		c.log.Info("The tax authority shows a document as the service does again. The difference has ended.",
+		c.o.Log.Info("The tax authority shows a document as the service does again. The difference has ended.",
 			"document_id", d.DocumentID, "encf", r.encf, "taxpayer_id", d.TaxpayerID, "difference", d.Kind)
 	}
 	return nil

@@ -58,7 +58,7 @@ type task struct {
 // choose returns the next document, or nil when none is due. Its cost does not depend
 // on the number of documents.
 func (c *Comparer) choose(ctx context.Context, state store.Comparison, now time.Time) (*task, error) {
-	due := now.Add(-c.pace.Scale(firstAfter))
+	due := now.Add(-c.o.Pace.Scale(firstAfter))
 	next, err := c.judgedAfter(ctx, state.First, due, now)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (c *Comparer) choose(ctx context.Context, state store.Comparison, now time.
 		case walkAgain:
 			err = c.chooseAgain(ctx, t, now)
 		case walkDifferent:
-			t.documentID, err = c.store.DifferentDocument(ctx, c.env, c.oldest(now), now)
+			t.documentID, err = c.o.Store.DifferentDocument(ctx, c.o.Env, c.oldest(now), now)
 			if errors.Is(err, store.ErrNotFound) {
 				err = nil
 			}
@@ -90,7 +90,7 @@ func (c *Comparer) choose(ctx context.Context, state store.Comparison, now time.
 func (c *Comparer) chooseAgain(ctx context.Context, t *task, now time.Time) error {
 	s := &t.after
 	next, err := c.judgedAfter(ctx, s.Again, s.AgainUntil, now)
-	if err == nil && next.DocumentID == "" && (now.Sub(s.AgainSince) >= c.pace.Scale(againEvery) || store.WrongClock(s.AgainSince, now)) {
+	if err == nil && next.DocumentID == "" && (now.Sub(s.AgainSince) >= c.o.Pace.Scale(againEvery) || store.WrongClock(s.AgainSince, now)) {
 		s.AgainSince, s.AgainUntil = now, s.First.At
 		next, err = c.judgedAfter(ctx, store.Position{}, s.AgainUntil, now)
 	}
@@ -104,8 +104,8 @@ func (c *Comparer) judgedAfter(ctx context.Context, after store.Position, until,
 	if oldest := c.oldest(now); after.At.Before(oldest) {
 		after = store.Position{At: oldest}
 	}
-	for _, find := range []func(context.Context, fiscal.Environment, store.Position, time.Time) (store.Position, error){c.store.AcceptedAfter, c.store.RejectedAfter} {
-		found, err := find(ctx, c.env, after, until)
+	for _, find := range []func(context.Context, fiscal.Environment, store.Position, time.Time) (store.Position, error){c.o.Store.AcceptedAfter, c.o.Store.RejectedAfter} {
+		found, err := find(ctx, c.o.Env, after, until)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 		case err != nil:
@@ -120,7 +120,7 @@ func (c *Comparer) judgedAfter(ctx context.Context, after store.Position, until,
 // oldest returns the age up to which documents are compared; the zero time in
 // production, where the authority keeps all of them.
 func (c *Comparer) oldest(now time.Time) time.Time {
-	if c.env == fiscal.Production {
+	if c.o.Env == fiscal.Production {
 		return time.Time{}
 	}
 	return now.Add(-testLife)
@@ -128,7 +128,7 @@ func (c *Comparer) oldest(now time.Time) time.Time {
 
 // load reads the document of a task and the identity that asks about it.
 func (c *Comparer) load(ctx context.Context, t *task, now time.Time) error {
-	states, err := c.store.DocumentStates(ctx, c.env, []string{t.documentID})
+	states, err := c.o.Store.DocumentStates(ctx, c.o.Env, []string{t.documentID})
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (c *Comparer) load(ctx context.Context, t *task, now time.Time) error {
 		return nil
 	}
 	t.document = found
-	if t.identity, err = c.identities.Identity(ctx, found.Invoice.Scope, now); errors.Is(err, store.ErrUnavailable) {
+	if t.identity, err = c.o.Identities.Identity(ctx, found.Invoice.Scope, now); errors.Is(err, store.ErrUnavailable) {
 		return err
 	}
 	t.obstacle = err
@@ -182,12 +182,12 @@ func (c *Comparer) ask(ctx context.Context, t *task) result {
 	}
 	asking, cancel := context.WithTimeout(ctx, compareTime)
 	defer cancel()
-	q := &questions{Lookups: c.lookups, id: t.identity}
+	q := &questions{Lookups: c.o.Lookups, id: t.identity}
 	answer, err := q.about(asking, *t.document.Issued)
 	r.questions = q.asked
 	switch {
 	case err == nil:
-		r.outcome, r.after.ComparedAt = outcomeEqual, c.now()
+		r.outcome, r.after.ComparedAt = outcomeEqual, c.o.Now()
 		if r.differences = compare(*t.document, answer); len(r.differences) > 0 {
 			r.outcome = outcomeDifferent
 		}
@@ -212,7 +212,7 @@ func (c *Comparer) postpone(ctx context.Context, t *task, cause error, r *result
 		c.warnSkipped(t, cause)
 		return
 	default:
-		r.pause = c.pace.Of(failurePauses[attempt], time.Second)
+		r.pause = c.o.Pace.Of(failurePauses[attempt], time.Second)
 		attempt++
 	}
 	r.outcome, r.after = outcomeDeferred, t.before
@@ -222,7 +222,7 @@ func (c *Comparer) postpone(ctx context.Context, t *task, cause error, r *result
 // warnSkipped says in the log that documents of a taxpayer cannot be compared, at most
 // once an hour.
 func (c *Comparer) warnSkipped(t *task, cause error) {
-	taxpayer, now := t.document.Invoice.TaxpayerID, c.now()
+	taxpayer, now := t.document.Invoice.TaxpayerID, c.o.Now()
 	if last, ok := c.warned[taxpayer]; ok && now.Sub(last) < time.Hour {
 		return
 	}
@@ -230,7 +230,7 @@ func (c *Comparer) warnSkipped(t *task, cause error) {
 		clear(c.warned)
 	}
 	c.warned[taxpayer] = now
-	c.log.Warn("Documents of a taxpayer cannot be compared with the tax authority. They are skipped, and compared again in a later round.",
+	c.o.Log.Warn("Documents of a taxpayer cannot be compared with the tax authority. They are skipped, and compared again in a later round.",
 		"taxpayer_id", taxpayer, "document_id", t.documentID, "error", cause.Error())
 }
 

@@ -31,7 +31,7 @@ const (
 // end of a contingency changes no job: each node takes the suspended jobs as soon as it
 // reaches the authority itself.
 func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
-	last, err := w.store.Contingency(ctx, w.env)
+	last, err := w.o.Store.Contingency(ctx, w.o.Env)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -41,13 +41,13 @@ func (w *Watcher) CheckOutage(ctx context.Context, s pipeline.Signals) error {
 		return err
 	}
 	if back {
-		w.log.Info("The tax authority answers again. Documents that waited continue, oldest first.")
+		w.o.Log.Info("The tax authority answers again. Documents that waited continue, oldest first.")
 		s.Wake()
 	}
-	now := w.now()
+	now := w.o.Now()
 	// A contingency that a clock recorded which was ahead began before every answer.
 	answered := contact.AnsweredAt.After(last.StartedAt) || store.WrongClock(last.StartedAt, now)
-	begins := !active && !contact.FailingSince.IsZero() && now.Sub(contact.FailingSince) >= w.pace.Scale(contingencyAfter)
+	begins := !active && !contact.FailingSince.IsZero() && now.Sub(contact.FailingSince) >= w.o.Pace.Scale(contingencyAfter)
 	ends := active && contact.FailingSince.IsZero() && answered
 	if begins || ends {
 		if err := w.changeContingency(ctx, s, begins, contact, last, now); err != nil {
@@ -70,45 +70,45 @@ func (w *Watcher) reportContact(ctx context.Context, active bool, started time.T
 	answered := w.lastAnswer()
 	failing := !contact.FailingSince.IsZero()
 	if failing && !answered.After(contact.FailingSince) || active && !answered.After(started) || w.failing() != nil {
-		_ = w.authority.Probe(ctx) // an answer shows in LastAnswer, a failure in Failing
+		_ = w.o.Authority.Probe(ctx) // an answer shows in LastAnswer, a failure in Failing
 		answered = w.lastAnswer()
 	}
 	since := w.failing()
 	var report func(tx *store.Tx) error
 	switch fresh := answered.Sub(contact.AnsweredAt); {
-	case fresh > 0 && (failing || active || fresh >= w.pace.Scale(answerEvery)):
-		report = func(tx *store.Tx) error { return tx.ReportAnswer(ctx, w.env, answered) }
+	case fresh > 0 && (failing || active || fresh >= w.o.Pace.Scale(answerEvery)):
+		report = func(tx *store.Tx) error { return tx.ReportAnswer(ctx, w.o.Env, answered) }
 	case since != nil && !failing:
-		report = func(tx *store.Tx) error { return tx.ReportFailure(ctx, w.env, *since) }
+		report = func(tx *store.Tx) error { return tx.ReportFailure(ctx, w.o.Env, *since) }
 	default:
 		return contact, false, nil
 	}
-	if err := w.store.Update(ctx, report); err != nil {
+	if err := w.o.Store.Update(ctx, report); err != nil {
 		return contact, false, err
 	}
-	contact, err = w.store.AuthorityContact(ctx, w.env)
+	contact, err = w.o.Store.AuthorityContact(ctx, w.o.Env)
 	return contact, failing && contact.FailingSince.IsZero(), err
 }
 
 // readContact reads what the nodes know together. It corrects what a clock recorded which
 // was ahead.
 func (w *Watcher) readContact(ctx context.Context) (store.AuthorityContact, error) {
-	contact, err := w.store.AuthorityContact(ctx, w.env)
-	now := w.now()
+	contact, err := w.o.Store.AuthorityContact(ctx, w.o.Env)
+	now := w.o.Now()
 	if err != nil || !store.WrongClock(contact.AnsweredAt, now) && !store.WrongClock(contact.FailingSince, now) {
 		return contact, err
 	}
-	if err := w.store.Update(ctx, func(tx *store.Tx) error { return tx.CorrectContact(ctx, w.env, now) }); err != nil {
+	if err := w.o.Store.Update(ctx, func(tx *store.Tx) error { return tx.CorrectContact(ctx, w.o.Env, now) }); err != nil {
 		return contact, err
 	}
-	return w.store.AuthorityContact(ctx, w.env)
+	return w.o.Store.AuthorityContact(ctx, w.o.Env)
 }
 
 // lastAnswer returns when the authority last answered this process. It is zero when it never
 // did, or when the clock was ahead then.
 func (w *Watcher) lastAnswer() time.Time {
-	at, _ := w.authority.LastAnswer()
-	if store.WrongClock(at, w.now()) {
+	at, _ := w.o.Authority.LastAnswer()
+	if store.WrongClock(at, w.o.Now()) {
 		return time.Time{}
 	}
 	return at
@@ -117,11 +117,11 @@ func (w *Watcher) lastAnswer() time.Time {
 // failing returns since when the calls of this node have failed; nil when they do not,
 // or only for a moment. The time runs from now on when the clock was ahead then.
 func (w *Watcher) failing() *time.Time {
-	since, failing := w.authority.Failing()
-	if now := w.now(); failing && store.WrongClock(since, now) {
+	since, failing := w.o.Authority.Failing()
+	if now := w.o.Now(); failing && store.WrongClock(since, now) {
 		return &now
 	}
-	if !failing || w.now().Sub(since) < w.pace.Scale(failingTime) {
+	if !failing || w.o.Now().Sub(since) < w.o.Pace.Scale(failingTime) {
 		return nil
 	}
 	return &since
@@ -135,11 +135,11 @@ func (w *Watcher) changeContingency(ctx context.Context, s pipeline.Signals, beg
 		return err
 	}
 	changed, deadline := false, now.Add(fiscal.ContingencyTime)
-	err = w.store.Update(ctx, func(tx *store.Tx) (err error) {
+	err = w.o.Store.Update(ctx, func(tx *store.Tx) (err error) {
 		if begins {
-			changed, err = tx.StartContingency(ctx, w.env, now)
+			changed, err = tx.StartContingency(ctx, w.o.Env, now)
 		} else {
-			changed, err = tx.EndContingency(ctx, w.env, now)
+			changed, err = tx.EndContingency(ctx, w.o.Env, now)
 		}
 		if err != nil || !changed {
 			return err
@@ -159,9 +159,9 @@ func (w *Watcher) changeContingency(ctx context.Context, s pipeline.Signals, beg
 		return err
 	}
 	if begins {
-		w.log.Error("Contingency: no node can reach the tax authority. Signed documents wait and will be sent automatically.", "since", contact.FailingSince)
+		w.o.Log.Error("Contingency: no node can reach the tax authority. Signed documents wait and will be sent automatically.", "since", contact.FailingSince)
 	} else {
-		w.log.Warn("The contingency is over. Documents that waited are sent, oldest first.", "deadline", deadline)
+		w.o.Log.Warn("The contingency is over. Documents that waited are sent, oldest first.", "deadline", deadline)
 	}
 	for _, scope := range scopes {
 		s.Notify(scope)
@@ -171,13 +171,13 @@ func (w *Watcher) changeContingency(ctx context.Context, s pipeline.Signals, beg
 
 // scopes returns the taxpayers that have a certificate in the environment.
 func (w *Watcher) scopes(ctx context.Context) ([]store.Scope, error) {
-	certificates, err := w.store.Certificates(ctx)
+	certificates, err := w.o.Store.Certificates(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []store.Scope
 	for _, c := range certificates {
-		if c.Environment == w.env && !slices.Contains(all, c.Scope) {
+		if c.Environment == w.o.Env && !slices.Contains(all, c.Scope) {
 			all = append(all, c.Scope)
 		}
 	}

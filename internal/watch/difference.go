@@ -110,7 +110,7 @@ func (c *Comparer) record(ctx context.Context, tx *store.Tx, r result, now time.
 	if err != nil {
 		return nil, nil, err
 	}
-	checkAt := now.Add(c.pace.Scale(differentEvery))
+	checkAt := now.Add(c.o.Pace.Scale(differentEvery))
 	for _, before := range known {
 		still := slices.ContainsFunc(r.differences, func(d store.Difference) bool { return d.Kind == before.Kind })
 		if still || !before.EndedAt.IsZero() {
@@ -146,8 +146,8 @@ func (c *Comparer) raise(d store.Difference, encf string) {
 		words = append(words, "ours", d.Ours, "theirs", d.Theirs)
 	}
 	if d.Ours == string(fiscal.Rejected) {
-		c.log.Error("The tax authority shows a rejected document as accepted. A worker asks again, and the document becomes accepted when it is ours. See `fiscalhub work show`, and check it with the taxpayer.", words...)
+		c.o.Log.Error("The tax authority shows a rejected document as accepted. A worker asks again, and the document becomes accepted when it is ours. See `fiscalhub work show`, and check it with the taxpayer.", words...)
 		return
 	}
-	c.log.Error("The tax authority shows an accepted document differently. Nothing was changed. See `fiscalhub work show`, and ask the authority which document it has under the number.", words...)
+	c.o.Log.Error("The tax authority shows an accepted document differently. Nothing was changed. See `fiscalhub work show`, and ask the authority which document it has under the number.", words...)
 }

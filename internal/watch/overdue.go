@@ -53,11 +53,11 @@ func (o *overdueWalk) next(ctx context.Context, s *store.Store, env fiscal.Envir
 func (w *Watcher) CheckOverdue(ctx context.Context, s pipeline.Signals) error {
 	for range overduePages {
 		walk := w.overdueWalk
-		ids, err := walk.next(ctx, w.store, w.env)
+		ids, err := walk.next(ctx, w.o.Store, w.o.Env)
 		if err != nil {
 			return err
 		}
-		states, err := w.store.DocumentStates(ctx, w.env, ids)
+		states, err := w.o.Store.DocumentStates(ctx, w.o.Env, ids)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (w *Watcher) CheckOverdue(ctx context.Context, s pipeline.Signals) error {
 func (w *Watcher) overdue(state *store.DocumentState) (reason string, since time.Time) {
 	switch since = state.Invoice.UpdatedAt; state.Invoice.Status {
 	case fiscal.OutcomeUnknown:
-		if w.now().Sub(since) >= w.pace.Scale(unknownTime) {
+		if w.o.Now().Sub(since) >= w.o.Pace.Scale(unknownTime) {
 			return event.OutcomeUnknownFor24Hours, since
 		}
 	case fiscal.Submitted, fiscal.Processing:
@@ -91,7 +91,7 @@ func (w *Watcher) overdue(state *store.DocumentState) (reason string, since time
 				since = e.At
 			}
 		}
-		if w.now().Sub(since) >= w.pace.Scale(verdictTime) {
+		if w.o.Now().Sub(since) >= w.o.Pace.Scale(verdictTime) {
 			return event.NoVerdictFor15Minutes, since
 		}
 	default:
@@ -106,12 +106,12 @@ func (w *Watcher) warnOverdue(ctx context.Context, s pipeline.Signals, state *st
 	}
 	inv := state.Invoice
 	fresh := false
-	err := w.store.Update(ctx, func(tx *store.Tx) (err error) {
-		if fresh, err = tx.MarkNotified(ctx, inv.Scope, "document "+inv.DocumentID, reason, w.now()); err != nil || !fresh {
+	err := w.o.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		if fresh, err = tx.MarkNotified(ctx, inv.Scope, "document "+inv.DocumentID, reason, w.o.Now()); err != nil || !fresh {
 			return err
 		}
 		rows := new(store.Batch)
-		pipeline.AddEvents(rows, inv, inv, []pipeline.Notice{{Kind: event.VerdictOverdue, Reason: reason}}, w.now())
+		pipeline.AddEvents(rows, inv, inv, []pipeline.Notice{{Kind: event.VerdictOverdue, Reason: reason}}, w.o.Now())
 		return tx.Do(ctx, rows)
 	})
 	if errors.Is(err, store.ErrInvoiceChanged) {
@@ -121,7 +121,7 @@ func (w *Watcher) warnOverdue(ctx context.Context, s pipeline.Signals, state *st
 		return err
 	}
 	w.metrics.overdue(reason)
-	w.log.Error("A document has no verdict for a long time. Look at it with `fiscalhub work show`.",
+	w.o.Log.Error("A document has no verdict for a long time. Look at it with `fiscalhub work show`.",
 		"document_id", inv.DocumentID, "encf", inv.ENCF, "status", inv.Status, "since", since, "reason", reason)
 	s.Notify(inv.Scope)
 	return nil

@@ -47,8 +47,8 @@ func (w *Watcher) sendWarnings(ctx context.Context, s pipeline.Signals) error {
 	}
 	for _, one := range warnings {
 		fresh := false
-		err := w.store.Update(ctx, func(tx *store.Tx) (err error) {
-			if fresh, err = tx.MarkNotified(ctx, one.scope, one.subject, one.mark, w.now()); err != nil || !fresh {
+		err := w.o.Store.Update(ctx, func(tx *store.Tx) (err error) {
+			if fresh, err = tx.MarkNotified(ctx, one.scope, one.subject, one.mark, w.o.Now()); err != nil || !fresh {
 				return err
 			}
 			return w.addEvent(ctx, tx, one.scope, one.kind, one.data)
@@ -57,7 +57,7 @@ func (w *Watcher) sendWarnings(ctx context.Context, s pipeline.Signals) error {
 			return err
 		}
 		if fresh {
-			w.log.Warn(one.message, append([]any{"taxpayer_id", one.scope.TaxpayerID}, one.log...)...)
+			w.o.Log.Warn(one.message, append([]any{"taxpayer_id", one.scope.TaxpayerID}, one.log...)...)
 			s.Notify(one.scope)
 		}
 	}
@@ -90,18 +90,18 @@ func mark(days []int64, left time.Duration) string {
 // certificateWarnings checks the certificate of each taxpayer that lasts longest. One
 // that has a successor may expire.
 func (w *Watcher) certificateWarnings(ctx context.Context) (all []warning, err error) {
-	certificates, err := w.store.Certificates(ctx)
+	certificates, err := w.o.Store.Certificates(ctx)
 	if err != nil {
 		return nil, err
 	}
 	last := map[store.Scope]store.Certificate{}
 	for _, c := range certificates {
-		if c.Environment == w.env && c.RevokedAt.IsZero() && c.NotAfter.After(last[c.Scope].NotAfter) {
+		if c.Environment == w.o.Env && c.RevokedAt.IsZero() && c.NotAfter.After(last[c.Scope].NotAfter) {
 			last[c.Scope] = c
 		}
 	}
 	for scope, c := range last {
-		if m := mark(certificateDays, c.NotAfter.Sub(w.now())); m != "" {
+		if m := mark(certificateDays, c.NotAfter.Sub(w.o.Now())); m != "" {
 			all = append(all, warning{
 				scope: scope, subject: "certificate " + c.ID, mark: m,
 				kind: event.CertificateExpiring, data: event.NewCertificate(scope.TaxpayerID, c.ID, c.NotAfter),
@@ -115,19 +115,19 @@ func (w *Watcher) certificateWarnings(ctx context.Context) (all []warning, err e
 
 // rangeWarnings checks the numbers that each taxpayer has left of each type.
 func (w *Watcher) rangeWarnings(ctx context.Context) (all []warning, err error) {
-	stored, err := w.store.NumberRanges(ctx)
+	stored, err := w.o.Store.NumberRanges(ctx)
 	if err != nil {
 		return nil, err
 	}
 	of := map[rangeKey][]store.NumberRange{}
 	for _, s := range stored {
-		if s.Environment == w.env {
+		if s.Environment == w.o.Env {
 			key := rangeKey{s.Scope, s.Type}
 			of[key] = append(of[key], s)
 		}
 	}
 	for key, ranges := range of {
-		taxpayer, err := w.store.Taxpayer(ctx, key.scope.TaxpayerID)
+		taxpayer, err := w.o.Store.Taxpayer(ctx, key.scope.TaxpayerID)
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func (w *Watcher) rangeWarnings(ctx context.Context) (all []warning, err error) 
 }
 
 func (w *Watcher) rangeWarning(ctx context.Context, key rangeKey, rnc string, ranges []store.NumberRange) ([]warning, error) {
-	today := fiscal.DateOf(w.now())
+	today := fiscal.DateOf(w.o.Now())
 	var left int64
 	var last store.NumberRange // the one with the highest numbers
 	var expires fiscal.Date    // of what lasts longest; zero: never, or nothing is left
@@ -172,7 +172,7 @@ func (w *Watcher) rangeWarning(ctx context.Context, key rangeKey, rnc string, ra
 		low.mark = "low " + last.ID
 		all = append(all, low)
 	}
-	if soon := fiscal.DateOf(w.now().Add(fiscal.EndsSoon)); !expires.IsZero() && expires.Before(soon) {
+	if soon := fiscal.DateOf(w.o.Now().Add(fiscal.EndsSoon)); !expires.IsZero() && expires.Before(soon) {
 		low.mark = "expiring " + last.ID
 		all = append(all, low)
 	}
@@ -196,27 +196,27 @@ func (w *Watcher) low(ctx context.Context, rnc string, ranges []store.NumberRang
 		if err != nil {
 			return false, err
 		}
-		then, err := w.store.IssuedUnder(ctx, s.Environment, rnc, encf.String())
+		then, err := w.o.Store.IssuedUnder(ctx, s.Environment, rnc, encf.String())
 		if errors.Is(err, store.ErrNotFound) {
 			return false, nil // the number was abandoned
 		}
-		return err == nil && w.now().Sub(then.CreatedAt) < usedWithin, err
+		return err == nil && w.o.Now().Sub(then.CreatedAt) < usedWithin, err
 	}
 	return false, nil
 }
 
 func (w *Watcher) credentialWarnings(ctx context.Context) (all []warning, err error) {
-	credentials, err := w.store.Credentials(ctx)
+	credentials, err := w.o.Store.Credentials(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range credentials {
-		left := c.ExpiresAt.Sub(w.now())
-		if c.Environment != w.env || c.ExpiresAt.IsZero() || !c.RevokedAt.IsZero() || left <= 0 {
+		left := c.ExpiresAt.Sub(w.o.Now())
+		if c.Environment != w.o.Env || c.ExpiresAt.IsZero() || !c.RevokedAt.IsZero() || left <= 0 {
 			continue
 		}
 		if m := mark(credentialDays, left); m != "" {
-			scope := store.Scope{Environment: w.env, TaxpayerID: c.TaxpayerID}
+			scope := store.Scope{Environment: w.o.Env, TaxpayerID: c.TaxpayerID}
 			all = append(all, warning{
 				scope: scope, subject: "credential " + c.ID, mark: m,
 				kind: event.CredentialExpiring, data: event.NewCredential(c.ID, c.ExpiresAt),

@@ -49,16 +49,10 @@ type Options struct {
 
 // Watcher is the background work of one node.
 type Watcher struct {
-	store     *store.Store
-	env       fiscal.Environment
-	authority Authority
-	now       func() time.Time
-	log       *slog.Logger
-	pace      wake.Pace
-	metrics   *metrics
-	limit     wake.LogLimit
+	o       Options
+	metrics *metrics
+	limit   wake.LogLimit
 
-	applyParked func(context.Context) error
 	overdueWalk overdueWalk
 	due         [4]time.Time // of the checks of Step
 }
@@ -72,8 +66,7 @@ func New(o Options) (*Watcher, error) {
 		o.ApplyParked = func(context.Context) error { return nil }
 	}
 	return &Watcher{
-		store: o.Store, env: o.Env, authority: o.Authority, now: o.Now, log: o.Log, pace: o.Pace,
-		metrics: newMetrics(o.Metrics), applyParked: o.ApplyParked,
+		o: o, metrics: newMetrics(o.Metrics),
 	}, nil
 }
 
@@ -86,7 +79,7 @@ const (
 
 // Watch checks until ctx ends.
 func (w *Watcher) Watch(ctx context.Context, s pipeline.Signals) {
-	tick := time.NewTicker(w.pace.Of(outageEvery, 100*time.Millisecond))
+	tick := time.NewTicker(w.o.Pace.Of(outageEvery, 100*time.Millisecond))
 	defer tick.Stop()
 	for {
 		w.Step(ctx, s)
@@ -111,34 +104,34 @@ func (w *Watcher) Step(ctx context.Context, s pipeline.Signals) {
 		{parkedEvery, time.Second, w.CheckParked, "Cannot apply messages of buyers that wait. They are tried again within a minute."},
 		{warnEvery, time.Second, w.Warn, "Cannot check what is about to expire. The check is repeated within an hour."},
 	} {
-		if w.now().Before(w.due[i]) {
+		if w.o.Now().Before(w.due[i]) {
 			continue
 		}
-		w.due[i] = w.now().Add(w.pace.Of(c.every, c.floor))
+		w.due[i] = w.o.Now().Add(w.o.Pace.Of(c.every, c.floor))
 		err := c.check(ctx, s)
 		switch {
 		case err == nil:
 			w.limit.End(c.warn)
-		case ctx.Err() == nil && w.limit.Allow(c.warn, w.now()):
-			w.log.Warn(c.warn, "error", err.Error())
+		case ctx.Err() == nil && w.limit.Allow(c.warn, w.o.Now()):
+			w.o.Log.Warn(c.warn, "error", err.Error())
 		}
 	}
 }
 
 // Warn sends warnings and deletes rows that were kept long enough.
 func (w *Watcher) Warn(ctx context.Context, s pipeline.Signals) error {
-	_, err := w.store.Purge(ctx, w.now(), maxPurge)
+	_, err := w.o.Store.Purge(ctx, w.o.Now(), maxPurge)
 	return errors.Join(err, w.sendWarnings(ctx, s))
 }
 
 // CheckParked applies messages of buyers that waited for their document or their signer.
 func (w *Watcher) CheckParked(ctx context.Context, _ pipeline.Signals) error {
-	return w.applyParked(ctx)
+	return w.o.ApplyParked(ctx)
 }
 
 // addEvent adds an event about a taxpayer.
 func (w *Watcher) addEvent(ctx context.Context, tx *store.Tx, scope store.Scope, kind string, data any) error {
-	e, err := pipeline.NewEvent(scope, kind, w.now(), data)
+	e, err := pipeline.NewEvent(scope, kind, w.o.Now(), data)
 	if err != nil {
 		return err
 	}

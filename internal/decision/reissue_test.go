@@ -1,4 +1,4 @@
-package live
+package decision_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/decision"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
 	"github.com/fiscalhub/fiscalhub/internal/lang"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -34,12 +35,12 @@ type yearEnv struct {
 func newYearEnv(t *testing.T, address string) yearEnv {
 	t.Helper()
 	w := yearEnv{newEnv(t, address, envOptions{}), new(bytes.Buffer)}
-	w.options.Log = slog.New(slog.NewTextHandler(w.logged, nil))
-	w.start()
-	w.clock.Set(time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC))
+	w.Options.Log = slog.New(slog.NewTextHandler(w.logged, nil))
+	w.Start()
+	w.Clock.Set(time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC))
 	_, err := storetest.OpenSQL(t, address).ExecContext(t.Context(), `UPDATE number_ranges SET expires = '2026-12-31', last_number = 100 WHERE ecf_type = '31'`)
-	w.must(err)
-	w.must(w.sim.UpdateTaxpayer(issuerRNC, func(t *simulator.Taxpayer) error {
+	w.Must(err)
+	w.Must(w.Sim.UpdateTaxpayer(livetest.IssuerRNC, func(t *simulator.Taxpayer) error {
 		t.Ranges = []simulator.Range{
 			{Type: "31", From: 1, To: 100, Expires: "2026-12-31"}, {Type: "31", From: 101, To: 200, Expires: "2027-12-31"}, {Type: "32", From: 1, To: 1000},
 		}
@@ -50,70 +51,70 @@ func newYearEnv(t *testing.T, address string) yearEnv {
 
 // addLater gives the taxpayer the numbers of the next year.
 func (w yearEnv) addLater() {
-	w.t.Helper()
+	w.T.Helper()
 	expires, err := fiscal.ParseDate("2027-12-31")
-	w.must(err)
-	w.must(w.store().Update(w.t.Context(), func(tx *store.Tx) error {
-		return tx.AddNumberRange(w.t.Context(), store.NumberRange{
-			Scope: w.scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 101, Last: 200, Next: 101, Expires: expires, CreatedAt: w.now(),
+	w.Must(err)
+	w.Must(w.Store().Update(w.T.Context(), func(tx *store.Tx) error {
+		return tx.AddNumberRange(w.T.Context(), store.NumberRange{
+			Scope: w.Scope, ID: store.NewID(), Type: fiscal.FiscalCredit, First: 101, Last: 200, Next: 101, Expires: expires, CreatedAt: w.Now(),
 		})
 	}))
 }
 
 func (w yearEnv) down(is bool) {
-	w.t.Helper()
-	w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = is }))
+	w.T.Helper()
+	w.Must(w.Sim.Configure(func(c *simulator.Config) { c.Maintenance = is }))
 	for range 3 {
-		w.must(w.watcher.CheckOutage(w.t.Context(), w.signals()))
-		w.drive(10 * time.Minute)
-		w.clock.Advance(10 * time.Minute)
+		w.Must(w.Watcher.CheckOutage(w.T.Context(), w.Signals()))
+		w.Drive(10 * time.Minute)
+		w.Clock.Advance(10 * time.Minute)
 	}
-	w.must(w.watcher.CheckOutage(w.t.Context(), w.signals()))
+	w.Must(w.Watcher.CheckOutage(w.T.Context(), w.Signals()))
 }
 
 // waiting creates documents while the authority is out of reach, lets the year end, and
 // returns them when the authority is back.
 func (w yearEnv) waiting(documents int) (made []store.Invoice) {
-	w.t.Helper()
+	w.T.Helper()
 	w.down(true)
 	for range documents {
-		made = append(made, w.create(fiscal.FiscalCredit, 1000))
+		made = append(made, w.Create(fiscal.FiscalCredit, 1000))
 	}
-	w.drive(time.Minute)
+	w.Drive(time.Minute)
 	for i, inv := range made {
 		if got, want := w.number(inv), fmt.Sprintf("E31%010d", i+1); got != want {
-			w.t.Fatalf("document %d has the number %q, want %s", i, got, want)
+			w.T.Fatalf("document %d has the number %q, want %s", i, got, want)
 		}
 	}
-	w.clock.Set(time.Date(2027, 1, 1, 4, 0, 0, 0, time.UTC)) // midnight in Santo Domingo
+	w.Clock.Set(time.Date(2027, 1, 1, 4, 0, 0, 0, time.UTC)) // midnight in Santo Domingo
 	w.down(false)
 	return made
 }
 
 func (w yearEnv) reissue(ctx context.Context, documentID, reason string) (store.Invoice, error) {
-	return decision.Reissue(ctx, w.store(), w.now(), w.scope, documentID, reason)
+	return decision.Reissue(ctx, w.Store(), w.Now(), w.Scope, documentID, reason)
 }
 
 // number returns the number that a document has, and "" without one.
 func (w yearEnv) number(inv store.Invoice) string {
-	w.t.Helper()
-	issued, err := w.store().IssuedDocument(w.t.Context(), w.scope, inv.DocumentID)
+	w.T.Helper()
+	issued, err := w.Store().IssuedDocument(w.T.Context(), w.Scope, inv.DocumentID)
 	if !errors.Is(err, store.ErrNotFound) {
-		w.must(err)
+		w.Must(err)
 	}
 	return issued.ENCF
 }
 
 func (w yearEnv) job(inv store.Invoice) store.Job {
-	w.t.Helper()
-	job, err := w.store().JobOf(w.t.Context(), w.scope, inv.DocumentID)
-	w.must(err)
+	w.T.Helper()
+	job, err := w.Store().JobOf(w.T.Context(), w.Scope, inv.DocumentID)
+	w.Must(err)
 	return job
 }
 
 // arrived returns how often the authority got a document with a number.
 func (w yearEnv) arrived(encf string) (times int) {
-	for _, d := range w.sim.Documents(simulator.Filter{}) {
+	for _, d := range w.Sim.Documents(simulator.Filter{}) {
 		if d.ENCF == encf {
 			times++
 		}
@@ -128,8 +129,8 @@ func TestALaterRangeIsPreferredWhileTheAuthorityIsOut(t *testing.T) {
 		w.addLater()
 		numbered := func(want string) store.Invoice {
 			t.Helper()
-			inv := w.create(fiscal.FiscalCredit, 1000)
-			w.drive(0)
+			inv := w.Create(fiscal.FiscalCredit, 1000)
+			w.Drive(0)
 			if got := w.number(inv); got != want {
 				t.Errorf("the number is %s, want %s", got, want)
 			}
@@ -138,19 +139,19 @@ func TestALaterRangeIsPreferredWhileTheAuthorityIsOut(t *testing.T) {
 		numbered("E310000000001")
 		w.down(true)
 		made := []store.Invoice{numbered("E310000000101")}
-		w.start() // the new process has not found the authority out of reach yet
+		w.Start() // the new process has not found the authority out of reach yet
 		made = append(made, numbered("E310000000102"))
 		w.down(false)
 		numbered("E310000000002")
-		w.clock.Set(time.Date(2027, 1, 1, 4, 0, 0, 0, time.UTC))
-		w.drive(time.Hour)
+		w.Clock.Set(time.Date(2027, 1, 1, 4, 0, 0, 0, time.UTC))
+		w.Drive(time.Hour)
 		for _, inv := range made {
-			if got := w.read(inv); got.Status != fiscal.Accepted {
+			if got := w.Read(inv); got.Status != fiscal.Accepted {
 				t.Errorf("%s is %s", got.ENCF, got.Status)
 			}
 		}
-		w.clean()
-		w.ledger()
+		w.Clean()
+		w.Ledger()
 	})
 }
 
@@ -159,11 +160,11 @@ func TestADocumentWhoseRangeHasEndedIsHeld(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newYearEnv(t, address)
 		made := w.waiting(3)
-		w.drive(5 * time.Hour)
+		w.Drive(5 * time.Hour)
 		for _, inv := range made {
-			w.want(inv, "queued")
+			w.Want(inv, "queued")
 			job := w.job(inv)
-			if job.Stage != stageSubmit || !job.Cause.Held() || job.Suspended || job.RunAt.Sub(w.now()) < 30*time.Minute {
+			if job.Stage != "submit" || !job.Cause.Held() || job.Suspended || job.RunAt.Sub(w.Now()) < 30*time.Minute {
 				t.Errorf("the job: %+v", job)
 			}
 			for _, want := range []string{"2026-12-31", "fiscalhub work reissue", "fiscalhub work resend"} {
@@ -172,12 +173,12 @@ func TestADocumentWhoseRangeHasEndedIsHeld(t *testing.T) {
 				}
 			}
 		}
-		w.start()
-		w.drive(5 * time.Hour)
+		w.Start()
+		w.Drive(5 * time.Hour)
 		if n := strings.Count(w.logged.String(), "level=ERROR msg=\"A number range has ended before"); n != 1 {
 			t.Errorf("%d lines about one range, want one:\n%s", n, w.logged)
 		}
-		if n := len(w.sim.Documents(simulator.Filter{})); n != 0 {
+		if n := len(w.Sim.Documents(simulator.Filter{})); n != 0 {
 			t.Errorf("the authority got %d documents", n)
 		}
 	})
@@ -188,17 +189,17 @@ func TestADocumentThatMayHaveArrivedIsNotHeld(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newYearEnv(t, address)
-		w.clock.Set(time.Date(2027, 1, 1, 3, 59, 58, 0, time.UTC))
-		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"}) // stored, and the answer is lost
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(0)
-		w.want(inv, "queued outcome_unknown")
-		if _, err := w.reissue(t.Context(), inv.DocumentID, "no"); !errors.Is(err, ErrUndecidable) {
+		w.Clock.Set(time.Date(2027, 1, 1, 3, 59, 58, 0, time.UTC))
+		w.Rule(1, simulator.Reception, simulator.Action{Fault: "F02"}) // stored, and the answer is lost
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(0)
+		w.Want(inv, "queued outcome_unknown")
+		if _, err := w.reissue(t.Context(), inv.DocumentID, "no"); !errors.Is(err, decision.ErrUndecidable) {
 			t.Errorf("it took another number: %v", err)
 		}
-		w.drive(time.Hour)
-		w.want(inv, "queued outcome_unknown accepted")
-		w.clean()
+		w.Drive(time.Hour)
+		w.Want(inv, "queued outcome_unknown accepted")
+		w.Clean()
 	})
 }
 
@@ -207,33 +208,33 @@ func TestAHeldDocumentTakesANewNumber(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newYearEnv(t, address)
 		made := w.waiting(2)
-		inv, old := made[0], w.bytes(made[0])
-		if _, err := w.reissue(t.Context(), inv.DocumentID, " "); !errors.Is(err, ErrUndecidable) {
+		inv, old := made[0], w.Bytes(made[0])
+		if _, err := w.reissue(t.Context(), inv.DocumentID, " "); !errors.Is(err, decision.ErrUndecidable) {
 			t.Errorf("without a reason: %v", err)
 		}
 		ctx := audit.WithCaller(t.Context(), audit.Caller{Actor: "Ana"})
-		before := w.read(inv)
+		before := w.Read(inv)
 		after, err := w.reissue(ctx, inv.DocumentID, "the year is over")
-		w.must(err)
-		if after.ENCF != "" || after.Status != fiscal.Queued || !cmp.Equal(after, w.read(inv)) || after.ID != before.ID || after.Revision != before.Revision {
+		w.Must(err)
+		if after.ENCF != "" || after.Status != fiscal.Queued || !cmp.Equal(after, w.Read(inv)) || after.ID != before.ID || after.Revision != before.Revision {
 			t.Errorf("after: %+v", after)
 		}
-		if job := w.job(inv); job.Stage != stageIssue || job.Cause != "" {
+		if job := w.job(inv); job.Stage != "issue" || job.Cause != "" {
 			t.Errorf("the job: %+v", job)
 		}
 		if _, err := w.PDF(t.Context(), after); !errors.Is(err, pipeline.ErrNoArtifact) {
 			t.Errorf("a page without a number: %v", err)
 		}
-		w.drive(2 * time.Hour)
-		w.want(inv, "queued queued") // it waits for a range
-		if _, err := w.reissue(ctx, inv.DocumentID, "again"); !errors.Is(err, ErrUndecidable) {
+		w.Drive(2 * time.Hour)
+		w.Want(inv, "queued queued") // it waits for a range
+		if _, err := w.reissue(ctx, inv.DocumentID, "again"); !errors.Is(err, decision.ErrUndecidable) {
 			t.Errorf("a document without a number: %v", err)
 		}
 		w.addLater()
-		w.drive(2 * time.Hour)
-		w.want(inv, "queued queued submitted accepted")
-		got := w.read(inv)
-		if got.ENCF != "E310000000101" || w.bytes(inv) == old {
+		w.Drive(2 * time.Hour)
+		w.Want(inv, "queued queued submitted accepted")
+		got := w.Read(inv)
+		if got.ENCF != "E310000000101" || w.Bytes(inv) == old {
 			t.Errorf("the number is %s", got.ENCF)
 		}
 		want := "El e-NCF E310000000001 fue sustituido por uno nuevo: su secuencia venció el 2026-12-31 antes de que el documento se pudiera enviar."
@@ -241,47 +242,47 @@ func TestAHeldDocumentTakesANewNumber(t *testing.T) {
 			t.Errorf("messages %q", got.Messages)
 		}
 		w.replaced(inv, old)
-		if _, err := w.reissue(ctx, inv.DocumentID, "again"); !errors.Is(err, ErrUndecidable) {
+		if _, err := w.reissue(ctx, inv.DocumentID, "again"); !errors.Is(err, decision.ErrUndecidable) {
 			t.Errorf("an accepted document: %v", err)
 		}
-		w.want(made[1], "queued")
+		w.Want(made[1], "queued")
 		if w.arrived("E310000000001") != 0 || w.arrived("E310000000101") != 1 {
 			t.Error("the authority has the old number, or not the new one")
 		}
-		w.clean()
-		w.ledger()
+		w.Clean()
+		w.Ledger()
 	})
 }
 
 // replaced asserts what is left of the first number of a document.
 func (w yearEnv) replaced(inv store.Invoice, old string) {
-	w.t.Helper()
-	ctx := w.t.Context()
-	numbers, err := w.store().ReplacedNumbers(ctx, w.scope, inv.DocumentID)
-	w.must(err)
+	w.T.Helper()
+	ctx := w.T.Context()
+	numbers, err := w.Store().ReplacedNumbers(ctx, w.Scope, inv.DocumentID)
+	w.Must(err)
 	if len(numbers) != 1 || numbers[0].ENCF != "E310000000001" || string(numbers[0].XML) != old || numbers[0].SecurityCode == "" ||
 		numbers[0].Reason != "the year is over" || numbers[0].By != "Ana" || numbers[0].DocumentID != inv.DocumentID {
-		w.t.Errorf("replaced: %+v", numbers)
+		w.T.Errorf("replaced: %+v", numbers)
 	}
-	abandoned, err := w.store().AbandonedNumbers(ctx, w.scope, issuerRNC, "E310000000001", "E310000000200")
-	w.must(err)
+	abandoned, err := w.Store().AbandonedNumbers(ctx, w.Scope, livetest.IssuerRNC, "E310000000001", "E310000000200")
+	w.Must(err)
 	if len(abandoned) != 1 || abandoned[0].ENCF != "E310000000001" {
-		w.t.Errorf("abandoned: %+v", abandoned)
+		w.T.Errorf("abandoned: %+v", abandoned)
 	}
 	for _, encf := range []string{"E310000000001", "E310000000101"} {
-		found, err := w.store().DocumentsByValue(ctx, store.Within{Environment: w.scope.Environment, All: true}, encf)
-		w.must(err)
+		found, err := w.Store().DocumentsByValue(ctx, store.Within{Environment: w.Scope.Environment, All: true}, encf)
+		w.Must(err)
 		if !cmp.Equal(found, []string{inv.DocumentID}) {
-			w.t.Errorf("%s finds %v", encf, found)
+			w.T.Errorf("%s finds %v", encf, found)
 		}
 	}
-	entries, err := w.store().History(ctx, w.scope, inv.ID)
-	w.must(err)
+	entries, err := w.Store().History(ctx, w.Scope, inv.ID)
+	w.Must(err)
 	if e := entries[1]; e.Kind != "reissued" || e.Cause.String() != "number replaced: E310000000001: the year is over" {
-		w.t.Errorf("history: %+v", e)
+		w.T.Errorf("history: %+v", e)
 	}
-	if _, err := w.store().IssuedUnder(ctx, w.scope.Environment, issuerRNC, "E310000000001"); !errors.Is(err, store.ErrNotFound) {
-		w.t.Errorf("the old number is still one of a document: %v", err)
+	if _, err := w.Store().IssuedUnder(ctx, w.Scope.Environment, livetest.IssuerRNC, "E310000000001"); !errors.Is(err, store.ErrNotFound) {
+		w.T.Errorf("the old number is still one of a document: %v", err)
 	}
 }
 
@@ -290,17 +291,19 @@ func TestAnOperatorSendsAHeldDocumentAllTheSame(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newYearEnv(t, address)
 		made := w.waiting(2)
-		_, err := w.resolver().Resend(t.Context(), w.scope, made[0].DocumentID, "the authority has granted more time")
-		w.must(err)
-		w.rule(2, simulator.Reception, simulator.Action{Fault: "F09"}) // refused, with a new token too, before it is read
-		w.drive(2 * time.Hour)
-		w.want(made[0], "queued submitted rejected")
-		w.want(made[1], "queued")
-		wantPosts(2)(t, w.env, made[0])
+		_, err := w.Resolver().Resend(t.Context(), w.Scope, made[0].DocumentID, "the authority has granted more time")
+		w.Must(err)
+		w.Rule(2, simulator.Reception, simulator.Action{Fault: "F09"}) // refused, with a new token too, before it is read
+		w.Drive(2 * time.Hour)
+		w.Want(made[0], "queued submitted rejected")
+		w.Want(made[1], "queued")
+		if attempts, err := w.Store().Attempts(t.Context(), w.Scope, made[0].DocumentID); err != nil || len(attempts) != 2 {
+			t.Errorf("sent %d times, want 2 (%v)", len(attempts), err)
+		}
 		if w.arrived("E310000000001") != 1 || w.arrived("E310000000002") != 0 {
 			t.Error("the authority did not get the document that was sent")
 		}
-		w.ledger()
+		w.Ledger()
 	})
 }
 
@@ -310,32 +313,32 @@ func TestReissueIsRefusedForOtherDocuments(t *testing.T) {
 		w := newYearEnv(t, address)
 		refused := func(inv store.Invoice, want string) {
 			t.Helper()
-			job, jobErr := w.store().JobOf(t.Context(), w.scope, inv.DocumentID)
-			before := w.read(inv)
+			job, jobErr := w.Store().JobOf(t.Context(), w.Scope, inv.DocumentID)
+			before := w.Read(inv)
 			_, err := w.reissue(t.Context(), inv.DocumentID, "please")
-			if !errors.Is(err, ErrUndecidable) || !strings.Contains(lang.ErrorText(err, lang.English), want) {
+			if !errors.Is(err, decision.ErrUndecidable) || !strings.Contains(lang.ErrorText(err, lang.English), want) {
 				t.Errorf("%v, want %s", err, want)
 			}
-			after, afterErr := w.store().JobOf(t.Context(), w.scope, inv.DocumentID)
-			if !cmp.Equal(before, w.read(inv)) || !cmp.Equal(job, after) || errors.Is(jobErr, store.ErrNotFound) != errors.Is(afterErr, store.ErrNotFound) {
+			after, afterErr := w.Store().JobOf(t.Context(), w.Scope, inv.DocumentID)
+			if !cmp.Equal(before, w.Read(inv)) || !cmp.Equal(job, after) || errors.Is(jobErr, store.ErrNotFound) != errors.Is(afterErr, store.ErrNotFound) {
 				t.Errorf("a refusal changed the document: %+v, then %+v", job, after)
 			}
 		}
 		w.down(true)
-		valid := w.create(fiscal.FiscalCredit, 1000)
+		valid := w.Create(fiscal.FiscalCredit, 1000)
 		refused(valid, "no number yet")
-		w.drive(time.Minute)
+		w.Drive(time.Minute)
 		refused(valid, "has not ended")
-		if _, err := w.resolver().Resend(t.Context(), w.scope, valid.DocumentID, "please"); !errors.Is(err, ErrUndecidable) {
+		if _, err := w.Resolver().Resend(t.Context(), w.Scope, valid.DocumentID, "please"); !errors.Is(err, decision.ErrUndecidable) {
 			t.Errorf("a document that will be sent was sent again: %v", err)
 		}
 		w.down(false)
-		w.clock.Set(time.Date(2027, 1, 1, 4, 0, 0, 0, time.UTC))
+		w.Clock.Set(time.Date(2027, 1, 1, 4, 0, 0, 0, time.UTC))
 		refused(valid, "accepted")
 		if _, err := w.reissue(t.Context(), store.NewID(), "please"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("no document: %v", err)
 		}
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -350,11 +353,11 @@ func TestReissueWhileTheDocumentIsBeingSent(t *testing.T) {
 				w := newYearEnv(t, address)
 				inv := w.waiting(1)[0]
 				w.addLater()
-				_, err := w.resolver().Resend(t.Context(), w.scope, inv.DocumentID, "send it")
-				w.must(err)
+				_, err := w.Resolver().Resend(t.Context(), w.Scope, inv.DocumentID, "send it")
+				w.Must(err)
 				var once sync.Once
 				var refusal error
-				w.engine.Point = func(name string) error {
+				w.Engine.Point = func(name string) error {
 					if name == point {
 						once.Do(func() {
 							_, refusal = w.reissue(t.Context(), inv.DocumentID, "no, another number")
@@ -362,21 +365,21 @@ func TestReissueWhileTheDocumentIsBeingSent(t *testing.T) {
 					}
 					return nil
 				}
-				w.startEngine()
-				w.drive(time.Hour)
+				w.StartEngine()
+				w.Drive(time.Hour)
 				if point == "before holding submit" {
-					w.must(refusal)
-					w.want(inv, "queued queued submitted accepted")
+					w.Must(refusal)
+					w.Want(inv, "queued queued submitted accepted")
 				} else {
-					if !errors.Is(refusal, ErrUndecidable) {
+					if !errors.Is(refusal, decision.ErrUndecidable) {
 						t.Errorf("the number was replaced while it was sent: %v", refusal)
 					}
-					w.want(inv, "queued submitted rejected")
+					w.Want(inv, "queued submitted rejected")
 				}
 				if old, later := w.arrived("E310000000001"), w.arrived("E310000000101"); old+later != 1 {
 					t.Errorf("the authority got the old number %d times and the new one %d times", old, later)
 				}
-				w.ledger()
+				w.Ledger()
 			})
 		})
 	}
@@ -391,33 +394,33 @@ func TestReissueRacesWithWorkers(t *testing.T) {
 		made := w.waiting(12)
 		w.addLater()
 		for _, inv := range made {
-			_, err := w.resolver().Resend(t.Context(), w.scope, inv.DocumentID, "send it")
-			w.must(err)
+			_, err := w.Resolver().Resend(t.Context(), w.Scope, inv.DocumentID, "send it")
+			w.Must(err)
 		}
-		jobs, err := w.Claim(t.Context(), maxClaim)
-		w.must(err)
+		jobs, err := w.Claim(t.Context(), livetest.MaxClaim)
+		w.Must(err)
 		var all sync.WaitGroup
 		for _, job := range jobs {
 			all.Go(func() { w.RunJob(t.Context(), job) })
 		}
 		for _, inv := range made {
 			all.Go(func() {
-				if _, err := w.reissue(t.Context(), inv.DocumentID, "another number"); err != nil && !errors.Is(err, ErrUndecidable) {
+				if _, err := w.reissue(t.Context(), inv.DocumentID, "another number"); err != nil && !errors.Is(err, decision.ErrUndecidable) {
 					t.Error(err)
 				}
 			})
 		}
 		all.Wait()
-		w.drive(2 * time.Hour)
+		w.Drive(2 * time.Hour)
 		for i, inv := range made {
-			replaced, err := w.store().ReplacedNumbers(t.Context(), w.scope, inv.DocumentID)
-			w.must(err)
+			replaced, err := w.Store().ReplacedNumbers(t.Context(), w.Scope, inv.DocumentID)
+			w.Must(err)
 			old := w.arrived(fmt.Sprintf("E31%010d", i+1))
-			if got := w.read(inv); old+len(replaced) != 1 || w.arrived(got.ENCF) != 1 || !got.Status.Final() {
-				t.Errorf("%s (%s): replaced %d times, and the old number arrived %d times: %s", got.ENCF, got.Status, len(replaced), old, w.story(inv))
+			if got := w.Read(inv); old+len(replaced) != 1 || w.arrived(got.ENCF) != 1 || !got.Status.Final() {
+				t.Errorf("%s (%s): replaced %d times, and the old number arrived %d times: %s", got.ENCF, got.Status, len(replaced), old, w.Story(inv))
 			}
 		}
-		w.ledger()
+		w.Ledger()
 	})
 }
 
@@ -427,20 +430,22 @@ func TestAReplacedNumberPutsNoOtherInDoubt(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, path := newYearEnv(t, address), filepath.Join(t.TempDir(), "witness")
-		w.guard(path)
+		w.Guard(path)
 		made := w.waiting(3)
-		last, err := w.store().IssuedDocument(t.Context(), w.scope, made[2].DocumentID)
-		w.must(err)
-		w.must(w.options.Fence.BeforeSend(t.Context(), last))
-		tried := store.Attempt{Scope: w.scope, DocumentID: last.DocumentID, Number: 1, Kind: stageSubmit, Digest: last.SentDigest, OpenedAt: w.now()}
-		w.must(w.store().Commit(t.Context(), new(store.Batch).OpenAttempt(tried).CloseAttempt(*closed(tried, store.NotReceived, w.now()))))
+		last, err := w.Store().IssuedDocument(t.Context(), w.Scope, made[2].DocumentID)
+		w.Must(err)
+		w.Must(w.Options.Fence.BeforeSend(t.Context(), last))
+		tried := store.Attempt{Scope: w.Scope, DocumentID: last.DocumentID, Number: 1, Kind: "submit", Digest: last.SentDigest, OpenedAt: w.Now()}
+		closed := tried
+		closed.Class, closed.ClosedAt = store.NotReceived, w.Now()
+		w.Must(w.Store().Commit(t.Context(), new(store.Batch).OpenAttempt(tried).CloseAttempt(closed)))
 		w.addLater()
 		_, err = w.reissue(t.Context(), last.DocumentID, "signed on the last day")
-		w.must(err)
-		w.guard(path)
-		w.drive(2 * heldPause)
+		w.Must(err)
+		w.Guard(path)
+		w.Drive(2 * time.Hour)
 		for _, inv := range made[:2] {
-			if got := w.read(inv); got.Status != fiscal.Queued || !w.job(inv).Cause.Held() {
+			if got := w.Read(inv); got.Status != fiscal.Queued || !w.job(inv).Cause.Held() {
 				t.Errorf("%s is %s: %q", got.ENCF, got.Status, w.job(inv).Cause.String())
 			}
 		}

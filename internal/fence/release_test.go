@@ -1,4 +1,4 @@
-package live
+package fence_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -23,25 +24,25 @@ func TestReleaseNeedsTheAuthoritysAnswers(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
 	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-	w.guard(path)
+	w.Guard(path)
 	copied := backup(t, address)
 	for range 4 {
-		w.create(fiscal.Consumer, 1000)
+		w.Create(fiscal.Consumer, 1000)
 	}
-	w.drive(time.Hour)
+	w.Drive(time.Hour)
 	w = w.from(copied)
-	w.guard(path)
-	_, err := w.sim.AddRule(simulator.Rule{
+	w.Guard(path)
+	_, err := w.Sim.AddRule(simulator.Rule{
 		Match: simulator.Match{Service: simulator.StateLookup, ENCF: "E320000000003"}, Action: simulator.Action{Fault: "F05"}, Count: 1,
 	})
-	w.must(err)
-	if _, err := w.releaser().Release(t.Context(), w.scope); !errors.Is(err, fiscal.ErrUnavailable) || !strings.Contains(err.Error(), "2 numbers answered") {
+	w.Must(err)
+	if _, err := w.Releaser().Release(t.Context(), w.Scope); !errors.Is(err, fiscal.ErrUnavailable) || !strings.Contains(err.Error(), "2 numbers answered") {
 		t.Errorf("%v", err)
 	}
-	w.equal("fenced", []string{"32 at 1"}, w.fenced())
-	w.refused(fiscal.Consumer)
-	w.equal("released", []string{"32 1–4: 4 found, 0 absent, 0 unknown"}, w.release())
-	w.ledger()
+	w.Equal("fenced", []string{"32 at 1"}, w.Fenced())
+	w.Refused(fiscal.Consumer)
+	w.Equal("released", []string{"32 1–4: 4 found, 0 absent, 0 unknown"}, w.release())
+	w.Ledger()
 }
 
 // An interrupted release keeps the answers that it has. The next one asks only about the
@@ -50,16 +51,16 @@ func TestAnInterruptedReleaseContinues(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-		w.guard(path)
+		w.Guard(path)
 		copied := backup(t, address)
 		for range 4 {
-			w.create(fiscal.Consumer, 1000)
+			w.Create(fiscal.Consumer, 1000)
 		}
-		w.drive(time.Hour)
+		w.Drive(time.Hour)
 		w = w.from(copied)
-		w.guard(path)
+		w.Guard(path)
 		ctx, cancel := context.WithCancel(t.Context())
-		first := w.releaser()
+		first := w.Releaser()
 		first.Progress = func(_ store.NumberRange, answered, total int64) {
 			if total < 4 || answered > total {
 				t.Errorf("%d of %d numbers are answered", answered, total)
@@ -68,13 +69,13 @@ func TestAnInterruptedReleaseContinues(t *testing.T) {
 				cancel()
 			}
 		}
-		if released, err := first.Release(ctx, w.scope); !errors.Is(err, context.Canceled) || len(released) != 0 {
+		if released, err := first.Release(ctx, w.Scope); !errors.Is(err, context.Canceled) || len(released) != 0 {
 			t.Fatalf("interrupted: %v, %v", released, err)
 		}
-		asked := &countingAuthority{Authority: w.options.Authority}
-		second := w.releaser()
+		asked := &countingAuthority{Authority: w.Options.Authority}
+		second := w.Releaser()
 		second.Authority = asked
-		released, err := second.Release(t.Context(), w.scope)
+		released, err := second.Release(t.Context(), w.Scope)
 		if err != nil || len(released) != 1 || released[0].Found != 4 {
 			t.Errorf("the second release: %+v, %v", released, err)
 		}
@@ -83,13 +84,13 @@ func TestAnInterruptedReleaseContinues(t *testing.T) {
 				t.Errorf("the authority was asked about %s again", number)
 			}
 		}
-		w.ledger()
+		w.Ledger()
 	})
 }
 
 // countingAuthority keeps the numbers that it is asked about.
 type countingAuthority struct {
-	Authority
+	live.Authority
 	numbers []string
 }
 
@@ -104,33 +105,33 @@ func TestReleaseWithoutALookUp(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
 	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-	w.guard(path)
+	w.Guard(path)
 	copied := backup(t, address)
-	w.create(fiscal.Consumer, 1000)
-	w.create(fiscal.Consumer, 1000)
-	w.drive(time.Hour)
-	deaf := func(w *env) { w.options.Authority = deafAuthority{w.options.Authority} }
+	w.Create(fiscal.Consumer, 1000)
+	w.Create(fiscal.Consumer, 1000)
+	w.Drive(time.Hour)
+	deaf := func(w *env) { w.Options.Authority = deafAuthority{w.Options.Authority} }
 	known := w.from(copied)
-	known.guard(path)
+	known.Guard(path)
 	deaf(known)
-	known.equal("released", []string{"32 1–2: 0 found, 0 absent, 2 unknown"}, known.release())
-	known.ledger()
+	known.Equal("released", []string{"32 1–2: 0 found, 0 absent, 2 unknown"}, known.release())
+	known.Ledger()
 
-	w.must(os.Remove(path))
-	w.guard(path)
+	w.Must(os.Remove(path))
+	w.Guard(path)
 	deaf(w)
-	if _, err := w.releaser().Release(t.Context(), w.scope); !errors.Is(err, fence.ErrNotStated) {
+	if _, err := w.Releaser().Release(t.Context(), w.Scope); !errors.Is(err, fence.ErrNotStated) {
 		t.Errorf("%v", err)
 	}
-	w.equal("fenced", []string{"31 at 1", "32 at 3"}, w.fenced())
-	stating := w.releaser()
+	w.Equal("fenced", []string{"31 at 1", "32 at 3"}, w.Fenced())
+	stating := w.Releaser()
 	stating.Stated = []fence.Stated{{Type: fiscal.Consumer, Number: 2}, {Type: fiscal.Consumer, Number: 5}}
-	released, err := stating.Release(t.Context(), w.scope)
+	released, err := stating.Release(t.Context(), w.Scope)
 	if !errors.Is(err, fence.ErrNotStated) || len(released) != 1 || released[0].From != 3 || released[0].To != 5 || released[0].Unknown != 3 {
 		t.Errorf("stated: %+v, %v", released, err)
 	}
-	w.equal("what nobody stated", []string{"31 at 1"}, w.fenced())
-	w.ledger()
+	w.Equal("what nobody stated", []string{"31 at 1"}, w.Fenced())
+	w.Ledger()
 }
 
 // Another witness, such as the new one of a command with an empty data folder, does not know
@@ -139,16 +140,16 @@ func TestReleaseWithAnotherWitness(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
 	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
-	w.guard(filepath.Join(dir, "node"))
-	w.create(fiscal.Consumer, 1000)
-	w.drive(time.Hour)
+	w.Guard(filepath.Join(dir, "node"))
+	w.Create(fiscal.Consumer, 1000)
+	w.Drive(time.Hour)
 	copied := backup(t, address)
-	w.create(fiscal.Consumer, 1000)
-	w.drive(time.Hour)
+	w.Create(fiscal.Consumer, 1000)
+	w.Drive(time.Hour)
 	w = w.from(copied)
-	w.guard(filepath.Join(dir, "node"))
-	w.guard(filepath.Join(dir, "operator"))
-	if released, err := w.releaser().Release(t.Context(), w.scope); !errors.Is(err, fence.ErrNotStated) || len(released) > 0 {
+	w.Guard(filepath.Join(dir, "node"))
+	w.Guard(filepath.Join(dir, "operator"))
+	if released, err := w.Releaser().Release(t.Context(), w.Scope); !errors.Is(err, fence.ErrNotStated) || len(released) > 0 {
 		t.Errorf("%+v, %v, want ErrNotStated", released, err)
 	}
 }
@@ -159,26 +160,26 @@ func TestReleaseFindsNumbersOfOtherNodes(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
 	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-	w.guard(path)
+	w.Guard(path)
 	copied := backup(t, address)
-	ours := w.options.Fence
+	ours := w.Options.Fence
 	for n := range 5 {
 		if n == 3 {
-			w.options.Fence = nil // another node
+			w.Options.Fence = nil // another node
 		}
-		w.create(fiscal.Consumer, 1000)
-		w.drive(time.Hour)
+		w.Create(fiscal.Consumer, 1000)
+		w.Drive(time.Hour)
 	}
-	w.must(ours.Close())
+	w.Must(ours.Close())
 	w = w.from(copied)
-	w.guard(path)
-	w.equal("fenced", []string{"32 at 1"}, w.fenced())
-	w.equal("released", []string{"32 1–5: 5 found, 0 absent, 0 unknown"}, w.release())
-	w.ledger()
+	w.Guard(path)
+	w.Equal("fenced", []string{"32 at 1"}, w.Fenced())
+	w.Equal("released", []string{"32 1–5: 5 found, 0 absent, 0 unknown"}, w.release())
+	w.Ledger()
 }
 
 // deafAuthority has no look-up.
-type deafAuthority struct{ Authority }
+type deafAuthority struct{ live.Authority }
 
 func (deafAuthority) TrackIDs(context.Context, *xmlsig.Identity, fiscal.Query) ([]fiscal.Answer, error) {
 	return nil, fiscal.ErrAbsent

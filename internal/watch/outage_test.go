@@ -1,4 +1,4 @@
-package live
+package watch_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fiscalhub/fiscalhub/internal/dgii"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/pipeline"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -26,62 +26,62 @@ func TestContingencyDuringAnOutage(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
 		down := func(is bool) {
-			w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = is }))
+			w.Must(w.Sim.Configure(func(c *simulator.Config) { c.Maintenance = is }))
 		}
 		down(true)
 		var all []store.Invoice
-		for range number(t, "OUTAGE_DOCUMENTS", 4) / 2 {
-			all = append(all, w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000))
+		for range livetest.Number(t, "OUTAGE_DOCUMENTS", 4) / 2 {
+			all = append(all, w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000))
 		}
-		if _, err := w.PDF(t.Context(), w.read(all[0])); !errors.Is(err, pipeline.ErrNoArtifact) {
+		if _, err := w.PDF(t.Context(), w.Read(all[0])); !errors.Is(err, pipeline.ErrNoArtifact) {
 			t.Errorf("a page before anything was signed: %v", err)
 		}
 		for range 18 {
-			w.drive(10 * time.Minute)
-			w.clock.Advance(10 * time.Minute)
-			w.must(w.watcher.CheckOutage(t.Context(), w.signals()))
+			w.Drive(10 * time.Minute)
+			w.Clock.Advance(10 * time.Minute)
+			w.Must(w.Watcher.CheckOutage(t.Context(), w.Signals()))
 		}
-		began, err := w.store().Contingency(t.Context(), w.options.Env)
+		began, err := w.Store().Contingency(t.Context(), w.Options.Env)
 		if err != nil || !began.EndedAt.IsZero() {
 			t.Fatalf("contingency %+v, %v", began, err)
 		}
 		for _, inv := range all {
-			w.want(inv, "queued")
+			w.Want(inv, "queued")
 		}
-		page, err := w.PDF(t.Context(), w.read(all[0]))
+		page, err := w.PDF(t.Context(), w.Read(all[0]))
 		if err != nil || len(page.Bytes) == 0 {
 			t.Errorf("no page with the legend: %v", err)
 		}
-		if _, err := w.store().PrintedPage(t.Context(), w.scope, all[0].DocumentID); !errors.Is(err, store.ErrNotFound) {
+		if _, err := w.Store().PrintedPage(t.Context(), w.Scope, all[0].DocumentID); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("the page of the contingency was kept: %v", err)
 		}
 
 		down(false)
 		for range 12 {
-			w.drive(10 * time.Minute)
-			w.clock.Advance(10 * time.Minute)
-			w.must(w.watcher.CheckOutage(t.Context(), w.signals()))
+			w.Drive(10 * time.Minute)
+			w.Clock.Advance(10 * time.Minute)
+			w.Must(w.Watcher.CheckOutage(t.Context(), w.Signals()))
 		}
-		if over, err := w.store().Contingency(t.Context(), w.options.Env); err != nil || over.EndedAt.IsZero() || !over.StartedAt.Equal(began.StartedAt) {
+		if over, err := w.Store().Contingency(t.Context(), w.Options.Env); err != nil || over.EndedAt.IsZero() || !over.StartedAt.Equal(began.StartedAt) {
 			t.Errorf("contingency %+v, %v", over, err)
 		}
 		for i, inv := range all {
 			if i%2 == 0 {
-				w.want(inv, "queued submitted accepted")
+				w.Want(inv, "queued submitted accepted")
 			} else {
-				w.want(inv, "queued accepted")
+				w.Want(inv, "queued accepted")
 			}
 		}
 		for _, service := range []simulator.Service{simulator.Reception, simulator.RFCE} {
-			posts := slices.DeleteFunc(w.asked(service), func(r simulator.RequestView) bool { return r.Status != http.StatusOK })
+			posts := slices.DeleteFunc(w.Asked(service), func(r simulator.RequestView) bool { return r.Status != http.StatusOK })
 			if len(posts) != len(all)/2 {
 				t.Errorf("%d documents got to %s, want %d", len(posts), service, len(all)/2)
 			}
 		}
-		if final, err := w.PDF(t.Context(), w.read(all[0])); err != nil || string(final.Bytes) == string(page.Bytes) {
+		if final, err := w.PDF(t.Context(), w.Read(all[0])); err != nil || string(final.Bytes) == string(page.Bytes) {
 			t.Errorf("the final page is that of the contingency (%v)", err)
 		}
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -91,25 +91,25 @@ func TestEverythingMovesAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(30 * time.Second) }))
-		polled := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Second)
-		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
-		lost := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(0)
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
-		queued := w.create(fiscal.FiscalCredit, 1000)
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(30 * time.Second) }))
+		polled := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Second)
+		w.Rule(1, simulator.Reception, simulator.Action{Fault: "F02"})
+		lost := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(0)
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
+		queued := w.Create(fiscal.FiscalCredit, 1000)
 		for range 6 * 8 { // eight hours
-			w.drive(10 * time.Minute)
-			w.clock.Advance(10 * time.Minute)
-			w.must(w.watcher.CheckOutage(t.Context(), w.signals()))
+			w.Drive(10 * time.Minute)
+			w.Clock.Advance(10 * time.Minute)
+			w.Must(w.Watcher.CheckOutage(t.Context(), w.Signals()))
 		}
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = false }))
-		w.must(w.watcher.CheckOutage(t.Context(), w.signals()))
-		w.drive(15 * time.Minute)
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.Maintenance = false }))
+		w.Must(w.Watcher.CheckOutage(t.Context(), w.Signals()))
+		w.Drive(15 * time.Minute)
 		for name, inv := range map[string]store.Invoice{"polled": polled, "lost": lost, "queued": queued} {
-			if got := w.read(inv).Status; got != fiscal.Accepted {
-				t.Errorf("the document that was %s is %s: %s", name, got, w.story(inv))
+			if got := w.Read(inv).Status; got != fiscal.Accepted {
+				t.Errorf("the document that was %s is %s: %s", name, got, w.Story(inv))
 			}
 		}
 	})
@@ -132,33 +132,33 @@ func TestEverythingMovesAfterAnOutageOfSomeServices(t *testing.T) {
 
 func outageOfSomeServices(t *testing.T, fault simulator.Action) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{receiver: true})
-		w.rule(0, simulator.Directory, simulator.Action{Fault: "F05"})
-		delivered := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(10 * time.Second)
-		w.want(delivered, "queued submitted accepted")
+		w := newEnv(t, address, envOptions{Receiver: true})
+		w.Rule(0, simulator.Directory, simulator.Action{Fault: "F05"})
+		delivered := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(10 * time.Second)
+		w.Want(delivered, "queued submitted accepted")
 		for _, service := range []simulator.Service{simulator.Result, simulator.TrackIDs, simulator.StateLookup} {
-			w.rule(0, service, fault)
+			w.Rule(0, service, fault)
 		}
-		polled := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Second)
-		w.rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: no()})
-		lost := w.create(fiscal.FiscalCredit, 1000)
+		polled := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Second)
+		w.Rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: livetest.No()})
+		lost := w.Create(fiscal.FiscalCredit, 1000)
 		for range 6 * 8 {
-			w.create(fiscal.Consumer, 1000) // its service answers
-			w.drive(10 * time.Minute)
-			w.clock.Advance(10 * time.Minute)
+			w.Create(fiscal.Consumer, 1000) // its service answers
+			w.Drive(10 * time.Minute)
+			w.Clock.Advance(10 * time.Minute)
 		}
-		w.want(polled, "queued submitted")
-		w.want(lost, "queued outcome_unknown")
-		w.sim.ClearRules()
-		w.drive(15 * time.Minute)
+		w.Want(polled, "queued submitted")
+		w.Want(lost, "queued outcome_unknown")
+		w.Sim.ClearRules()
+		w.Drive(15 * time.Minute)
 		for name, inv := range map[string]store.Invoice{"accepted": delivered, "polled": polled, "lost": lost} {
-			if got := w.read(inv).Status; got != fiscal.Delivered {
-				t.Errorf("the document that was %s is %s: %s", name, got, w.story(inv))
+			if got := w.Read(inv).Status; got != fiscal.Delivered {
+				t.Errorf("the document that was %s is %s: %s", name, got, w.Story(inv))
 			}
 		}
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -176,16 +176,16 @@ func TestContingencyBeginsWithLittleTraffic(t *testing.T) {
 				for range nodes - 1 {
 					all = append(all, w.otherClient())
 				}
-				w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
-				w.create(fiscal.FiscalCredit, 1000)
+				w.Must(w.Sim.Configure(func(c *simulator.Config) { c.Maintenance = true }))
+				w.Create(fiscal.FiscalCredit, 1000)
 				began := time.Time{}
-				for start := w.now(); began.IsZero() && w.now().Sub(start) < 20*time.Minute; w.clock.Advance(10 * time.Second) {
-					node := all[int(w.now().Unix()/10)%nodes]
-					node.drive(0)
+				for start := w.Now(); began.IsZero() && w.Now().Sub(start) < 20*time.Minute; w.Clock.Advance(10 * time.Second) {
+					node := all[int(w.Now().Unix()/10)%nodes]
+					node.Drive(0)
 					for _, n := range all {
-						w.must(n.watcher.CheckOutage(t.Context(), w.signals()))
+						w.Must(n.Watcher.CheckOutage(t.Context(), w.Signals()))
 					}
-					if last, err := w.store().Contingency(t.Context(), w.options.Env); err == nil {
+					if last, err := w.Store().Contingency(t.Context(), w.Options.Env); err == nil {
 						began = last.StartedAt
 						if after := began.Sub(start); after < 10*time.Minute || after > 12*time.Minute {
 							t.Errorf("the contingency began after %s, want about ten minutes", after)
@@ -207,40 +207,26 @@ func TestADocumentFromTheAuthoritysFutureWaits(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.ClockSkew = simulator.Duration(-50 * time.Second) }))
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ClockSkew = simulator.Duration(-50 * time.Second) }))
 		var reachable atomic.Bool
-		w.dgii.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		w.DGII.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if !reachable.Load() {
 				return nil, errors.New("connection refused")
 			}
 			return new(net.Dialer).DialContext(ctx, network, address)
 		}
 		w = w.otherClient()
-		inv := w.create(fiscal.FiscalCredit, 1000)
+		inv := w.Create(fiscal.FiscalCredit, 1000)
 		until := func(done func(store.Invoice) bool) {
-			for start := w.now(); !done(w.read(inv)) && w.now().Sub(start) < time.Hour; w.clock.Advance(time.Second) {
-				w.drive(0)
-				w.must(w.watcher.CheckOutage(t.Context(), w.signals()))
+			for start := w.Now(); !done(w.Read(inv)) && w.Now().Sub(start) < time.Hour; w.Clock.Advance(time.Second) {
+				w.Drive(0)
+				w.Must(w.Watcher.CheckOutage(t.Context(), w.Signals()))
 			}
 		}
 		until(func(inv store.Invoice) bool { return inv.ENCF != "" })
 		reachable.Store(true)
 		until(func(inv store.Invoice) bool { return inv.Status.Final() })
-		w.want(inv, "queued submitted accepted")
-		w.audit()
+		w.Want(inv, "queued submitted accepted")
+		w.Audit()
 	})
-}
-
-// otherClient returns another node on the same database, with a client of its own.
-func (w *env) otherClient() *env {
-	w.t.Helper()
-	other := *w
-	options := w.dgii
-	var err error
-	other.client, err = dgii.New(options)
-	w.must(err)
-	w.t.Cleanup(other.client.Close)
-	other.options.Authority = other.client
-	other.start()
-	return &other
 }

@@ -1,4 +1,4 @@
-package live
+package fence_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -19,38 +20,38 @@ func TestARestoreNeedsTheWitnessOfEveryNode(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
 	a, dir := newEnv(t, address, envOptions{}), t.TempDir()
-	a.guard(filepath.Join(dir, "a"))
+	a.Guard(filepath.Join(dir, "a"))
 	b := a.from(address)
-	a.create(fiscal.FiscalCredit, 1000)
-	a.drive(time.Hour)
-	a.must(a.options.Fence.Beat(t.Context()))
+	a.Create(fiscal.FiscalCredit, 1000)
+	a.Drive(time.Hour)
+	a.Must(a.Options.Fence.Beat(t.Context()))
 	stop := a.beat(a)
-	b.guard(filepath.Join(dir, "b"))
+	b.Guard(filepath.Join(dir, "b"))
 	stop()
-	b.must(b.options.Fence.Beat(t.Context()))
+	b.Must(b.Options.Fence.Beat(t.Context()))
 	copied := backup(t, address)
-	a.create(fiscal.FiscalCredit, 1000)
-	a.drive(time.Hour)
-	a.maintain(true)
+	a.Create(fiscal.FiscalCredit, 1000)
+	a.Drive(time.Hour)
+	a.Maintain(true)
 	var sales []store.Invoice
 	for range 3 {
-		sales = append(sales, a.create(fiscal.FiscalCredit, 1000))
+		sales = append(sales, a.Create(fiscal.FiscalCredit, 1000))
 	}
-	b.pass(3)
-	b.equal("printed", []string{"E310000000003", "E310000000004", "E310000000005"}, b.printed(sales))
+	b.Pass(3)
+	b.Equal("printed", []string{"E310000000003", "E310000000004", "E310000000005"}, b.printed(sales))
 
 	a = a.from(copied)
-	a.guard(filepath.Join(dir, "a"))
-	a.equal("fenced", []string{"31 at 2", "32 at 1"}, a.fenced()) // the other node may have used numbers of both
-	a.maintain(false)
-	a.pass(1)
-	if released, err := a.releaser().Release(t.Context(), a.scope); !errors.Is(err, fence.ErrNotStated) || len(released) != 0 {
+	a.Guard(filepath.Join(dir, "a"))
+	a.Equal("fenced", []string{"31 at 2", "32 at 1"}, a.Fenced()) // the other node may have used numbers of both
+	a.Maintain(false)
+	a.Pass(1)
+	if released, err := a.Releaser().Release(t.Context(), a.Scope); !errors.Is(err, fence.ErrNotStated) || len(released) != 0 {
 		t.Errorf("without the other node: %+v, %v", released, err)
 	}
 	b = b.from(copied)
-	b.guard(filepath.Join(dir, "b"))
+	b.Guard(filepath.Join(dir, "b"))
 	defer a.beat(b)()
-	a.equal("released", []string{"31 2–5: 1 found, 3 absent, 0 unknown", "32 1–0: 0 found, 0 absent, 0 unknown"}, a.release())
+	a.Equal("released", []string{"31 2–5: 1 found, 3 absent, 0 unknown", "32 1–0: 0 found, 0 absent, 0 unknown"}, a.release())
 }
 
 // A node with the same witness inspects its ranges while a release writes to the witness. That
@@ -59,33 +60,33 @@ func TestANodeDoesNotDisturbARelease(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-		w.guard(path)
-		w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Hour)
+		w.Guard(path)
+		w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Hour)
 		copied := backup(t, address)
-		w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Hour)
+		w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Hour)
 		w = w.from(copied)
-		w.guard(path)
+		w.Guard(path)
 		node := w.from(copied)
-		node.guard(path)
-		stating := w.releaser()
+		node.Guard(path)
+		stating := w.Releaser()
 		stating.Stated = []fence.Stated{{Type: fiscal.FiscalCredit, Number: 7}}
 		inspect := false
-		stating.Store = storetest.OpenPoints(t, copied, w.now, func(string) error {
+		stating.Store = storetest.OpenPoints(t, copied, w.Now, func(string) error {
 			if !inspect {
 				return nil
 			}
 			inspect = false
 			defer func() { inspect = true }()
-			ranges, err := node.store().NumberRangesOf(t.Context(), w.scope, fiscal.FiscalCredit)
+			ranges, err := node.Store().NumberRangesOf(t.Context(), w.Scope, fiscal.FiscalCredit)
 			if err == nil {
-				_, err = node.options.Fence.Inspect(t.Context(), issuerRNC, ranges)
+				_, err = node.Options.Fence.Inspect(t.Context(), livetest.IssuerRNC, ranges)
 			}
 			return err
 		})
 		inspect = true
-		if released, err := stating.Release(t.Context(), w.scope); err != nil || len(released) == 0 || released[0].To != 7 {
+		if released, err := stating.Release(t.Context(), w.Scope); err != nil || len(released) == 0 || released[0].To != 7 {
 			t.Errorf("%+v, %v", released, err)
 		}
 	})
@@ -101,9 +102,9 @@ func (w *env) beat(node *env) (end func()) {
 			case <-stop:
 				return
 			case <-time.After(20 * time.Millisecond):
-				w.clock.Advance(time.Millisecond)
-				if err := node.options.Fence.Beat(w.t.Context()); err != nil {
-					w.t.Errorf("heartbeat: %v", err)
+				w.Clock.Advance(time.Millisecond)
+				if err := node.Options.Fence.Beat(w.T.Context()); err != nil {
+					w.T.Errorf("heartbeat: %v", err)
 				}
 			}
 		}

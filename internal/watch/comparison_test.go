@@ -1,4 +1,4 @@
-package live
+package watch_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -23,7 +25,7 @@ func TestComparisonOfEqualDocumentsRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		c := newCompareEnv(t, address)
-		c.must(c.Compare(t.Context())) // the service runs for the first time
+		c.Must(c.Compare(t.Context())) // the service runs for the first time
 		all := c.accepted()
 		before := c.rows()
 		c.rounds(20, time.Hour)
@@ -48,11 +50,11 @@ func TestComparisonOfEqualDocumentsRaisesNoAlarm(t *testing.T) {
 		if diff := cmp.Diff(before, c.rows()); diff != "" {
 			t.Errorf("the comparison changed rows:\n%s", diff)
 		}
-		state, err := c.store().Comparison(t.Context(), c.options.Env)
-		if err != nil || c.now().Sub(state.ComparedAt) > time.Minute {
+		state, err := c.Store().Comparison(t.Context(), c.Options.Env)
+		if err != nil || c.Now().Sub(state.ComparedAt) > time.Minute {
 			t.Errorf("last compared at %s, %v", state.ComparedAt, err)
 		}
-		c.clean()
+		c.Clean()
 	})
 }
 
@@ -63,8 +65,8 @@ type wrong func(*compareEnv, store.Invoice)
 func shows(services []simulator.Service, a simulator.Action) wrong {
 	return func(c *compareEnv, inv store.Invoice) {
 		for _, service := range services {
-			_, err := c.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: service, ENCF: inv.ENCF}, Action: a})
-			c.must(err)
+			_, err := c.Sim.AddRule(simulator.Rule{Match: simulator.Match{Service: service, ENCF: inv.ENCF}, Action: a})
+			c.Must(err)
 		}
 	}
 }
@@ -72,8 +74,8 @@ func shows(services []simulator.Service, a simulator.Action) wrong {
 // judged is another verdict.
 func judged(code int) wrong {
 	return func(c *compareEnv, inv store.Invoice) {
-		for _, d := range c.sim.Documents(simulator.Filter{ENCF: inv.ENCF}) {
-			c.must(c.sim.ForceVerdict(d.ID, simulator.Verdict{Code: code, Used: true}))
+		for _, d := range c.Sim.Documents(simulator.Filter{ENCF: inv.ENCF}) {
+			c.Must(c.Sim.ForceVerdict(d.ID, simulator.Verdict{Code: code, Used: true}))
 		}
 	}
 }
@@ -102,19 +104,19 @@ func TestEachDifferenceRaisesOneAlarm(t *testing.T) {
 		{fiscal.Consumer, 300_000, other("code"), "security_code: ZZZZZZ, not "},
 		{fiscal.FiscalCredit, 1000, other("total"), "total: 1, not 1180.00"},
 		{fiscal.Consumer, 1000, other("total"), "total: 1, not 1180.00"},
-		{fiscal.FiscalCredit, 1000, other("buyer"), "buyer: 101000000, not " + buyerRNC},
+		{fiscal.FiscalCredit, 1000, other("buyer"), "buyer: 101000000, not " + livetest.BuyerRNC},
 	}
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		c := newCompareEnv(t, address)
-		c.must(c.Compare(t.Context()))
+		c.Must(c.Compare(t.Context()))
 		made := make([]store.Invoice, len(cases))
 		for i, tt := range cases {
-			made[i] = c.create(tt.kind, tt.net)
+			made[i] = c.Create(tt.kind, tt.net)
 		}
-		c.drive(time.Hour)
+		c.Drive(time.Hour)
 		before := c.rows()
 		for i, tt := range cases {
-			made[i] = c.read(made[i])
+			made[i] = c.Read(made[i])
 			tt.wrong(c, made[i])
 		}
 		days := func(n int) {
@@ -142,7 +144,7 @@ func TestEachDifferenceRaisesOneAlarm(t *testing.T) {
 		if diff := cmp.Diff(before, c.rows()); diff != "" {
 			t.Errorf("the comparison changed rows:\n%s", diff)
 		}
-		c.sim.ClearRules()
+		c.Sim.ClearRules()
 		for _, inv := range made {
 			judged(1)(c, inv)
 		}
@@ -158,18 +160,18 @@ func TestEachDifferenceRaisesOneAlarm(t *testing.T) {
 func TestForeignDocumentShowsAsAnotherCode(t *testing.T) {
 	t.Parallel()
 	c := newCompareEnv(t, storetest.Address(t, "sqlite"))
-	c.must(c.Compare(t.Context()))
-	inv := c.create(fiscal.FiscalCredit, 1000)
-	c.drive(time.Hour)
-	c.must(c.sim.Reset(nil)) // the authority forgets our document, and the other provider's gets the number
-	for _, taxpayer := range []simulator.Taxpayer{simulator.Baseline(issuerRNC, holder, "2027-12-31"), simulator.Baseline(buyerRNC, "00199000019", "2027-12-31")} {
-		c.must(c.sim.AddTaxpayer(taxpayer))
+	c.Must(c.Compare(t.Context()))
+	inv := c.Create(fiscal.FiscalCredit, 1000)
+	c.Drive(time.Hour)
+	c.Must(c.Sim.Reset(nil)) // the authority forgets our document, and the other provider's gets the number
+	for _, taxpayer := range []simulator.Taxpayer{simulator.Baseline(livetest.IssuerRNC, livetest.Holder, "2027-12-31"), simulator.Baseline(livetest.BuyerRNC, "00199000019", "2027-12-31")} {
+		c.Must(c.Sim.AddTaxpayer(taxpayer))
 	}
 	other := c.otherProvider()
-	theirs := other.create(fiscal.FiscalCredit, 2000)
-	c.clock.Advance(2 * time.Hour) // the tokens of before are not known any more
-	other.drive(time.Hour)
-	if got := other.read(theirs).ENCF; got != c.read(inv).ENCF {
+	theirs := other.Create(fiscal.FiscalCredit, 2000)
+	c.Clock.Advance(2 * time.Hour) // the tokens of before are not known any more
+	other.Drive(time.Hour)
+	if got := other.Read(theirs).ENCF; got != c.Read(inv).ENCF {
 		t.Fatalf("the other provider has %s", got)
 	}
 	c.rounds(1, 25*time.Hour)
@@ -185,12 +187,12 @@ func TestComparisonWaitsForTheAuthority(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(c *compareEnv, down bool){
 		"maintenance": func(c *compareEnv, down bool) {
-			c.must(c.sim.Configure(func(s *simulator.Config) { s.Maintenance = down }))
+			c.Must(c.Sim.Configure(func(s *simulator.Config) { s.Maintenance = down }))
 		},
 		"the look-up fails": func(c *compareEnv, down bool) {
-			c.sim.ClearRules()
+			c.Sim.ClearRules()
 			if down {
-				c.rule(0, simulator.StateLookup, simulator.Action{Fault: "F05"})
+				c.Rule(0, simulator.StateLookup, simulator.Action{Fault: "F05"})
 			}
 		},
 	} {
@@ -198,21 +200,21 @@ func TestComparisonWaitsForTheAuthority(t *testing.T) {
 			t.Parallel()
 			storetest.EachAddress(t, func(t *testing.T, address string) {
 				c := newCompareEnv(t, address)
-				c.must(c.Compare(t.Context()))
-				inv := c.create(fiscal.FiscalCredit, 1000)
-				c.drive(time.Hour)
+				c.Must(c.Compare(t.Context()))
+				inv := c.Create(fiscal.FiscalCredit, 1000)
+				c.Drive(time.Hour)
 				before := c.rows()
 				set(c, true)
 				c.rounds(1, 25*time.Hour)
 				c.rounds(5, 3*time.Minute)
-				state, err := c.store().Comparison(t.Context(), c.options.Env)
+				state, err := c.Store().Comparison(t.Context(), c.Options.Env)
 				if err != nil || state.Turn != 0 || c.alarms() > 0 || len(c.differences()) > 0 {
 					t.Errorf("%+v, %v; %d alarms", state, err, c.alarms())
 				}
 				set(c, false)
 				asked := len(c.questions())
 				c.rounds(10, 4*time.Minute)
-				if got := c.questions(); len(got) != asked+1 || got[asked] != c.read(inv).ENCF {
+				if got := c.questions(); len(got) != asked+1 || got[asked] != c.Read(inv).ENCF {
 					t.Errorf("asked about %q after the outage", got[asked:])
 				}
 				if diff := cmp.Diff(before, c.rows()); diff != "" {
@@ -228,15 +230,15 @@ func TestComparisonWaitsForTheAuthority(t *testing.T) {
 func TestComparisonSkipsADocumentThatIsNeverAnswered(t *testing.T) {
 	t.Parallel()
 	c := newCompareEnv(t, storetest.Address(t, "sqlite"))
-	c.must(c.Compare(t.Context()))
-	bad, good := c.create(fiscal.FiscalCredit, 1000), c.create(fiscal.FiscalCredit, 1000)
-	c.drive(time.Hour)
-	bad, good = c.read(bad), c.read(good)
-	_, err := c.sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.StateLookup, ENCF: bad.ENCF}, Action: simulator.Action{Fault: "F05"}})
-	c.must(err)
-	c.clock.Advance(25 * time.Hour)
+	c.Must(c.Compare(t.Context()))
+	bad, good := c.Create(fiscal.FiscalCredit, 1000), c.Create(fiscal.FiscalCredit, 1000)
+	c.Drive(time.Hour)
+	bad, good = c.Read(bad), c.Read(good)
+	_, err := c.Sim.AddRule(simulator.Rule{Match: simulator.Match{Service: simulator.StateLookup, ENCF: bad.ENCF}, Action: simulator.Action{Fault: "F05"}})
+	c.Must(err)
+	c.Clock.Advance(25 * time.Hour)
 	for range 20 {
-		c.must(c.client.Probe(t.Context())) // other services answer
+		c.Must(c.Client.Probe(t.Context())) // other services answer
 		c.rounds(1, 5*time.Minute)
 	}
 	if got := c.questions(); !slices.Contains(got, good.ENCF) || c.alarms() > 0 {
@@ -250,10 +252,10 @@ func TestComparisonLeavesTheAuthorityToRealWork(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		c := newCompareEnv(t, address)
-		c.must(c.Compare(t.Context()))
-		c.create(fiscal.FiscalCredit, 1000)
-		c.drive(time.Hour)
-		c.clock.Advance(25 * time.Hour)
+		c.Must(c.Compare(t.Context()))
+		c.Create(fiscal.FiscalCredit, 1000)
+		c.Drive(time.Hour)
+		c.Clock.Advance(25 * time.Hour)
 		quiet := func(when string) {
 			t.Helper()
 			c.rounds(5, time.Minute)
@@ -263,33 +265,33 @@ func TestComparisonLeavesTheAuthorityToRealWork(t *testing.T) {
 		}
 		update := func(fn func(ctx context.Context, tx *store.Tx) error) {
 			t.Helper()
-			c.must(c.store().Update(t.Context(), func(tx *store.Tx) error { return fn(t.Context(), tx) }))
+			c.Must(c.Store().Update(t.Context(), func(tx *store.Tx) error { return fn(t.Context(), tx) }))
 		}
-		env := c.options.Env
+		env := c.Options.Env
 		update(func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.StartContingency(ctx, env, c.now())
+			_, err := tx.StartContingency(ctx, env, c.Now())
 			return err
 		})
 		quiet("contingency")
 		update(func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.EndContingency(ctx, env, c.now())
+			_, err := tx.EndContingency(ctx, env, c.Now())
 			return err
 		})
-		update(func(ctx context.Context, tx *store.Tx) error { return tx.ReportFailure(ctx, env, c.now()) })
+		update(func(ctx context.Context, tx *store.Tx) error { return tx.ReportFailure(ctx, env, c.Now()) })
 		quiet("another node fails")
-		c.clock.Advance(time.Second)
-		c.create(fiscal.FiscalCredit, 1000)
+		c.Clock.Advance(time.Second)
+		c.Create(fiscal.FiscalCredit, 1000)
 		jobs, err := c.Claim(t.Context(), 1)
 		if err != nil || len(jobs) != 1 {
 			t.Fatalf("claimed %v, %v", jobs, err)
 		}
-		c.must(c.store().Commit(t.Context(), new(store.Batch).SuspendJob(jobs[0], c.now(), c.now(), "no answer")))
-		update(func(ctx context.Context, tx *store.Tx) error { return tx.ReportAnswer(ctx, env, c.now()) })
+		c.Must(c.Store().Commit(t.Context(), new(store.Batch).SuspendJob(jobs[0], c.Now(), c.Now(), "no answer")))
+		update(func(ctx context.Context, tx *store.Tx) error { return tx.ReportAnswer(ctx, env, c.Now()) })
 		quiet("a suspended document waits for a worker")
-		c.drive(time.Hour)
-		c.create(fiscal.FiscalCredit, 1000)
+		c.Drive(time.Hour)
+		c.Create(fiscal.FiscalCredit, 1000)
 		quiet("a document waits for a worker")
-		c.drive(time.Hour)
+		c.Drive(time.Hour)
 		c.rounds(1, time.Minute)
 		if got := c.questions(); len(got) != 1 {
 			t.Errorf("asked about %q, want one document", got)
@@ -302,23 +304,23 @@ func TestNodesShareTheBudgetOfTheComparison(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		c := newCompareEnv(t, address)
-		c.must(c.Compare(t.Context()))
+		c.Must(c.Compare(t.Context()))
 		const documents = 12
 		for range documents {
-			c.create(fiscal.Consumer, 1000)
+			c.Create(fiscal.Consumer, 1000)
 		}
-		c.drive(time.Hour)
+		c.Drive(time.Hour)
 		other := *c
 		other.restart(nil)
-		c.clock.Advance(25 * time.Hour)
+		c.Clock.Advance(25 * time.Hour)
 		const seconds = 16
 		for range 2 * seconds {
-			c.clock.Advance(500 * time.Millisecond)
+			c.Clock.Advance(500 * time.Millisecond)
 			errs := make(chan error, 2)
 			for _, node := range []*watch.Comparer{c.Comparer, other.Comparer} {
 				go func() { errs <- node.Compare(t.Context()) }()
 			}
-			c.must(errors.Join(<-errs, <-errs))
+			c.Must(errors.Join(<-errs, <-errs))
 		}
 		got := c.questions()
 		if most := seconds*perMinute/60 + 1; len(got) > most || len(got) < most-2 {
@@ -337,20 +339,20 @@ func TestComparisonContinuesAfterARestart(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		c := newCompareEnv(t, address)
-		old := []store.Invoice{c.create(fiscal.FiscalCredit, 1000), c.create(fiscal.FiscalCredit, 1000)}
-		c.drive(time.Hour)
-		c.clock.Advance(48 * time.Hour) // they were accepted before the first comparison
-		fresh := c.create(fiscal.FiscalCredit, 1000)
-		c.drive(time.Hour)
-		first, second, third := c.read(old[0]).ENCF, c.read(old[1]).ENCF, c.read(fresh).ENCF
-		c.must(c.Compare(t.Context()))
+		old := []store.Invoice{c.Create(fiscal.FiscalCredit, 1000), c.Create(fiscal.FiscalCredit, 1000)}
+		c.Drive(time.Hour)
+		c.Clock.Advance(48 * time.Hour) // they were accepted before the first comparison
+		fresh := c.Create(fiscal.FiscalCredit, 1000)
+		c.Drive(time.Hour)
+		first, second, third := c.Read(old[0]).ENCF, c.Read(old[1]).ENCF, c.Read(fresh).ENCF
+		c.Must(c.Compare(t.Context()))
 		c.restart(nil)
 		c.rounds(3, 2*time.Second)
 		if got, want := c.questions(), []string{first, second}; !slices.Equal(got, want) {
 			t.Fatalf("older documents: asked about %q, want %q", got, want)
 		}
 
-		c.clock.Advance(25 * time.Hour)
+		c.Clock.Advance(25 * time.Hour)
 		c.dies()
 		c.restart(nil)
 		c.rounds(3, time.Minute) // the claim of the node that died is not over
@@ -380,15 +382,15 @@ func TestComparisonContinuesAfterARestart(t *testing.T) {
 func TestComparisonSkipsATaxpayerWithoutACertificate(t *testing.T) {
 	t.Parallel()
 	c := newCompareEnv(t, storetest.Address(t, "sqlite"))
-	c.must(c.Compare(t.Context()))
+	c.Must(c.Compare(t.Context()))
 	for range 3 {
-		c.create(fiscal.FiscalCredit, 1000)
+		c.Create(fiscal.FiscalCredit, 1000)
 	}
-	c.drive(time.Hour)
+	c.Drive(time.Hour)
 	c.restart(noIdentities{})
 	c.rounds(1, 25*time.Hour)
 	c.rounds(10, 2*time.Second)
-	state, err := c.store().Comparison(t.Context(), c.options.Env)
+	state, err := c.Store().Comparison(t.Context(), c.Options.Env)
 	if err != nil || state.Turn != 3 || len(c.questions()) > 0 || c.alarms() > 0 {
 		t.Errorf("%+v, %v: want three documents skipped; %d alarms", state, err, c.alarms())
 	}
@@ -405,7 +407,7 @@ func TestComparisonFindsAnAcceptedDocumentThatIsRejected(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		c := newCompareEnv(t, address)
-		c.must(c.Compare(t.Context()))
+		c.Must(c.Compare(t.Context()))
 		cases := []struct {
 			kind  fiscal.Type
 			net   int
@@ -425,16 +427,16 @@ func TestComparisonFindsAnAcceptedDocumentThatIsRejected(t *testing.T) {
 			}, fiscal.Rejected},
 		}
 		for _, service := range []simulator.Service{simulator.Reception, simulator.RFCE} {
-			c.rule(0, service, forced(2, true, "no"))
+			c.Rule(0, service, livetest.Verdict(2, true, "no"))
 		}
 		made := make([]store.Invoice, len(cases))
 		for i, tt := range cases {
-			made[i] = c.create(tt.kind, tt.net)
+			made[i] = c.Create(tt.kind, tt.net)
 		}
-		c.drive(time.Hour)
-		c.sim.ClearRules()
+		c.Drive(time.Hour)
+		c.Sim.ClearRules()
 		for i, tt := range cases {
-			if made[i] = c.read(made[i]); made[i].Status != fiscal.Rejected {
+			if made[i] = c.Read(made[i]); made[i].Status != fiscal.Rejected {
 				t.Fatalf("%s is %s", made[i].ENCF, made[i].Status)
 			}
 			tt.wrong(c, made[i])
@@ -443,13 +445,13 @@ func TestComparisonFindsAnAcceptedDocumentThatIsRejected(t *testing.T) {
 			c.rounds(1, 25*time.Hour)
 			for range 4 * len(cases) {
 				c.rounds(1, 10*time.Second)
-				c.drive(0)
+				c.Drive(0)
 			}
 		}
 		work()
 		for i, tt := range cases {
-			if got := c.read(made[i]).Status; got != tt.want {
-				t.Errorf("%s is %s, want %s: %s", made[i].ExternalID, got, tt.want, c.story(made[i]))
+			if got := c.Read(made[i]).Status; got != tt.want {
+				t.Errorf("%s is %s, want %s: %s", made[i].ExternalID, got, tt.want, c.Story(made[i]))
 			}
 			if got := slices.ContainsFunc(c.differences(), func(d string) bool { return strings.HasPrefix(d, made[i].ExternalID+" state: accepted") }); got != (tt.want != fiscal.Rejected) {
 				t.Errorf("%s: differences %q", made[i].ExternalID, c.differences())
@@ -463,8 +465,8 @@ func TestComparisonFindsAnAcceptedDocumentThatIsRejected(t *testing.T) {
 		if got := c.differences(); len(got) > 0 {
 			t.Errorf("the differences did not end: %q", got)
 		}
-		c.drive(time.Hour)
-		if waiting, err := c.store().WaitingDocuments(t.Context(), c.scope); err != nil || len(waiting) > 0 {
+		c.Drive(time.Hour)
+		if waiting, err := c.Store().WaitingDocuments(t.Context(), c.Scope); err != nil || len(waiting) > 0 {
 			t.Errorf("still waiting: %+v, %v", waiting, err)
 		}
 	})
@@ -478,19 +480,21 @@ func TestComparisonCorrectsTheMistakeOfAnOperator(t *testing.T) {
 			t.Parallel()
 			storetest.EachAddress(t, func(t *testing.T, address string) {
 				c := newCompareEnv(t, address)
-				c.must(c.Compare(t.Context()))
+				c.Must(c.Compare(t.Context()))
 				for _, service := range []simulator.Service{simulator.Reception, simulator.RFCE} {
-					c.rule(1, service, simulator.Action{Fault: "F02"})
+					c.Rule(1, service, simulator.Action{Fault: "F02"})
 				}
-				inv := c.create(kind, 1000)
-				c.drive(0)
-				_, err := c.resolve(inv, fiscal.VerdictRejected, "the portal does not show it")
-				c.must(err)
+				inv := c.Create(kind, 1000)
+				c.Drive(0)
+				_, err := c.Resolver().Resolve(t.Context(), c.Scope, live.Decision{DocumentID: inv.DocumentID, Verdict: fiscal.VerdictRejected, Note: "the portal does not show it"})
+				c.Must(err)
 				c.rounds(1, 25*time.Hour)
 				c.rounds(5, 10*time.Second)
-				c.drive(time.Hour)
-				c.want(inv, "queued outcome_unknown rejected accepted")
-				wantNumber(store.NumberUsed)(t, c.env, inv)
+				c.Drive(time.Hour)
+				c.Want(inv, "queued outcome_unknown rejected accepted")
+				if issued, err := c.Store().IssuedDocument(t.Context(), c.Scope, inv.DocumentID); err != nil || issued.State != store.NumberUsed {
+					t.Errorf("the number is %s, want used (%v)", issued.State, err)
+				}
 			})
 		})
 	}

@@ -1,4 +1,4 @@
-package live
+package fence_test
 
 import (
 	"errors"
@@ -11,35 +11,20 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
 
-// maintain lets the authority be out of reach, or back.
-func (w *env) maintain(is bool) {
-	w.t.Helper()
-	w.must(w.sim.Configure(func(c *simulator.Config) { c.Maintenance = is }))
-}
-
-// pass lets time pass in steps of ten minutes, with the work and the watch of a node.
-func (w *env) pass(steps int) {
-	w.t.Helper()
-	for range steps {
-		w.drive(10 * time.Minute)
-		w.clock.Advance(10 * time.Minute)
-		w.must(w.watcher.CheckOutage(w.t.Context(), w.signals()))
-	}
-}
-
 // printed returns the numbers of invoices that have a page, and fails without one.
 func (w *env) printed(all []store.Invoice) []string {
-	w.t.Helper()
+	w.T.Helper()
 	var numbers []string
 	for _, inv := range all {
-		now := w.read(inv)
-		if page, err := w.PDF(w.t.Context(), now); err != nil || len(page.Bytes) == 0 || now.ENCF == "" {
-			w.t.Fatalf("%s (%s, %s) has no page: %v", now.ExternalID, now.Status, now.ENCF, err)
+		now := w.Read(inv)
+		if page, err := w.PDF(w.T.Context(), now); err != nil || len(page.Bytes) == 0 || now.ENCF == "" {
+			w.T.Fatalf("%s (%s, %s) has no page: %v", now.ExternalID, now.Status, now.ENCF, err)
 		}
 		numbers = append(numbers, now.ENCF)
 	}
@@ -52,36 +37,36 @@ func TestAPrintedNumberIsNotIssuedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-		w.guard(path)
-		w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Hour)
+		w.Guard(path)
+		w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Hour)
 		copied := backup(t, address)
-		w.maintain(true)
+		w.Maintain(true)
 		var sales []store.Invoice
 		for range 4 {
-			sales = append(sales, w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000))
+			sales = append(sales, w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000))
 		}
-		w.pass(3)
+		w.Pass(3)
 		seen := w.printed(sales)
-		made := w.made
+		made := w.Made
 
 		w = w.from(copied)
-		w.made = made
-		w.guard(path)
-		w.equal("fenced", []string{"31 at 2", "32 at 1"}, w.fenced())
-		w.maintain(false)
-		w.pass(1)
-		w.equal("released", []string{"31 2–5: 0 found, 4 absent, 0 unknown", "32 1–4: 0 found, 4 absent, 0 unknown"}, w.release())
+		w.Made = made
+		w.Guard(path)
+		w.Equal("fenced", []string{"31 at 2", "32 at 1"}, w.Fenced())
+		w.Maintain(false)
+		w.Pass(1)
+		w.Equal("released", []string{"31 2–5: 0 found, 4 absent, 0 unknown", "32 1–4: 0 found, 4 absent, 0 unknown"}, w.release())
 		for range 5 {
-			for _, inv := range []store.Invoice{w.create(fiscal.FiscalCredit, 2000), w.create(fiscal.Consumer, 2000)} {
-				w.drive(time.Hour)
-				if got := w.read(inv); slices.Contains(seen, got.ENCF) || got.Status != fiscal.Accepted {
+			for _, inv := range []store.Invoice{w.Create(fiscal.FiscalCredit, 2000), w.Create(fiscal.Consumer, 2000)} {
+				w.Drive(time.Hour)
+				if got := w.Read(inv); slices.Contains(seen, got.ENCF) || got.Status != fiscal.Accepted {
 					t.Errorf("%s is %s with the number %s", got.ExternalID, got.Status, got.ENCF)
 				}
 			}
 		}
-		w.ledger()
-		w.clean()
+		w.Ledger()
+		w.Clean()
 	})
 }
 
@@ -91,31 +76,31 @@ func TestANumberIsHiddenUntilTheWitnessKnowsIt(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-		w.guard(path)
+		w.Guard(path)
 		worker := w.otherNode()
 		fail := true
-		worker.options.Point = func(point string) error {
+		worker.Options.Point = func(point string) error {
 			if fail && (point == "before witnessing" || point == "before witnessing the number") {
 				return errors.New("the disk of the witness is full")
 			}
 			return nil
 		}
-		worker.start()
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		worker.drive(10 * time.Second)
-		issued, err := w.store().IssuedDocument(t.Context(), w.scope, inv.DocumentID)
+		worker.Start()
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		worker.Drive(10 * time.Second)
+		issued, err := w.Store().IssuedDocument(t.Context(), w.Scope, inv.DocumentID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := w.read(inv); got.ENCF != "" || got.Status != fiscal.Queued {
+		if got := w.Read(inv); got.ENCF != "" || got.Status != fiscal.Queued {
 			t.Errorf("the number %s is visible, the witness does not know it", got.ENCF)
 		}
-		if n := len(w.sim.Documents(simulator.Filter{})); n != 0 {
+		if n := len(w.Sim.Documents(simulator.Filter{})); n != 0 {
 			t.Errorf("%d documents were sent", n)
 		}
 		fail = false
-		worker.drive(time.Hour)
-		if got := w.read(inv); got.ENCF != issued.ENCF || got.Status != fiscal.Accepted {
+		worker.Drive(time.Hour)
+		if got := w.Read(inv); got.ENCF != issued.ENCF || got.Status != fiscal.Accepted {
 			t.Errorf("%s %s, want %s accepted", got.ENCF, got.Status, issued.ENCF)
 		}
 	})
@@ -128,37 +113,37 @@ func TestDocumentsAreSentInTheOrderOfTheirNumbers(t *testing.T) {
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
 		for range 2 {
-			w.create(fiscal.FiscalCredit, 1000)
-			w.create(fiscal.Consumer, 1000)
+			w.Create(fiscal.FiscalCredit, 1000)
+			w.Create(fiscal.Consumer, 1000)
 		}
-		w.drive(time.Hour)
-		w.maintain(true)
+		w.Drive(time.Hour)
+		w.Maintain(true)
 		for range 60 {
-			w.create(fiscal.FiscalCredit, 1000)
-			w.create(fiscal.Consumer, 1000)
+			w.Create(fiscal.FiscalCredit, 1000)
+			w.Create(fiscal.Consumer, 1000)
 		}
-		w.pass(2)
-		w.maintain(false)
+		w.Pass(2)
+		w.Maintain(false)
 		var late []store.Invoice
 		for range 3 {
-			late = append(late, w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000))
+			late = append(late, w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000))
 		}
 		// The workers of the new ones act first.
 		for range 3 {
-			jobs, err := w.Claim(t.Context(), maxClaim)
-			w.must(err)
+			jobs, err := w.Claim(t.Context(), livetest.MaxClaim)
+			w.Must(err)
 			slices.SortFunc(jobs, func(a, b store.Job) int { return b.CreatedAt.Compare(a.CreatedAt) })
 			for _, job := range jobs {
 				w.RunJob(t.Context(), job)
 			}
 		}
-		w.pass(6)
+		w.Pass(6)
 		last := map[string]string{}
-		for _, d := range w.sim.Documents(simulator.Filter{}) {
-			issued, err := w.store().IssuedUnder(t.Context(), w.options.Env, d.RNC, d.ENCF)
-			w.must(err)
-			attempts, err := w.store().Attempts(t.Context(), w.scope, issued.DocumentID)
-			w.must(err)
+		for _, d := range w.Sim.Documents(simulator.Filter{}) {
+			issued, err := w.Store().IssuedUnder(t.Context(), w.Options.Env, d.RNC, d.ENCF)
+			w.Must(err)
+			attempts, err := w.Store().Attempts(t.Context(), w.Scope, issued.DocumentID)
+			w.Must(err)
 			if slices.ContainsFunc(attempts, func(a store.Attempt) bool { return a.Class == store.Inconclusive }) {
 				continue // it was sent at the beginning of the outage, in its turn
 			}
@@ -169,14 +154,14 @@ func TestDocumentsAreSentInTheOrderOfTheirNumbers(t *testing.T) {
 			}
 		}
 		for _, inv := range late {
-			if got := w.read(inv); got.Status != fiscal.Accepted {
+			if got := w.Read(inv); got.Status != fiscal.Accepted {
 				t.Errorf("%s is %s", got.ENCF, got.Status)
 			}
 		}
 		if got := fmt.Sprint(last); got != "map[E31:E310000000065 E32:E320000000065]" {
 			t.Errorf("the authority has %s", got)
 		}
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -186,34 +171,34 @@ func TestAReleaseDoesNotGuess(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
 	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
-	w.guard(filepath.Join(dir, "a"))
-	w.create(fiscal.FiscalCredit, 1000)
-	w.drive(time.Hour)
+	w.Guard(filepath.Join(dir, "a"))
+	w.Create(fiscal.FiscalCredit, 1000)
+	w.Drive(time.Hour)
 	copied := backup(t, address)
-	w.maintain(true)
+	w.Maintain(true)
 	for range 60 {
-		w.create(fiscal.FiscalCredit, 1000)
+		w.Create(fiscal.FiscalCredit, 1000)
 	}
-	w.pass(2)
+	w.Pass(2)
 	w = w.from(copied)
-	w.guard(filepath.Join(dir, "b"))
-	w.maintain(false)
-	w.pass(1)
-	if released, err := w.releaser().Release(t.Context(), w.scope); !errors.Is(err, fence.ErrNotStated) || len(released) != 0 {
+	w.Guard(filepath.Join(dir, "b"))
+	w.Maintain(false)
+	w.Pass(1)
+	if released, err := w.Releaser().Release(t.Context(), w.Scope); !errors.Is(err, fence.ErrNotStated) || len(released) != 0 {
 		t.Errorf("%+v, %v", released, err)
 	}
-	w.equal("fenced", []string{"31 at 2", "32 at 1"}, w.fenced())
+	w.Equal("fenced", []string{"31 at 2", "32 at 1"}, w.Fenced())
 	for _, tt := range []struct {
 		stated fence.Stated
 		ok     bool
 	}{{fence.Stated{Type: fiscal.FiscalCredit, Number: 1001}, false}, {fence.Stated{Type: fiscal.FiscalCredit, Number: 61}, true}} {
-		stating := w.releaser()
+		stating := w.Releaser()
 		stating.Stated = []fence.Stated{tt.stated, {Type: fiscal.Consumer}}
-		if released, err := stating.Release(t.Context(), w.scope); (err == nil) != tt.ok || tt.ok && (len(released) != 2 || released[0].To != 61) {
+		if released, err := stating.Release(t.Context(), w.Scope); (err == nil) != tt.ok || tt.ok && (len(released) != 2 || released[0].To != 61) {
 			t.Errorf("%+v: %+v, %v", tt.stated, released, err)
 		}
 	}
-	w.ledger()
+	w.Ledger()
 }
 
 // A copy has a document whose number was not visible yet, and the document was sent
@@ -222,41 +207,41 @@ func TestAHiddenNumberIsShownAfterARestore(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-		w.guard(path)
-		all := []store.Invoice{w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000), w.create(fiscal.Consumer, 300_000)}
+		w.Guard(path)
+		all := []store.Invoice{w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000), w.Create(fiscal.Consumer, 300_000)}
 		worker := w.otherNode()
-		worker.options.Point = func(point string) error {
+		worker.Options.Point = func(point string) error {
 			if point == "before witnessing" || point == "before witnessing the number" {
 				return errors.New("the worker ends before it shows the number")
 			}
 			return nil
 		}
-		worker.start()
-		worker.drive(0)
+		worker.Start()
+		worker.Drive(0)
 		copied := backup(t, address)
-		w.drive(time.Hour)
+		w.Drive(time.Hour)
 
 		w = w.from(copied)
-		w.guard(path)
-		w.drive(0)
+		w.Guard(path)
+		w.Drive(0)
 		for _, inv := range all { // the event of this status has the number
-			if got := w.read(inv); got.ENCF == "" || got.Status != fiscal.OutcomeUnknown {
+			if got := w.Read(inv); got.ENCF == "" || got.Status != fiscal.OutcomeUnknown {
 				t.Errorf("%s is %s with the number %q", got.ExternalID, got.Status, got.ENCF)
 			}
 		}
-		w.drive(time.Hour)
+		w.Drive(time.Hour)
 		for _, inv := range all {
-			issued, err := w.store().IssuedDocument(t.Context(), w.scope, inv.DocumentID)
-			w.must(err)
-			if got := w.read(inv); got.ENCF != issued.ENCF || got.Status != fiscal.Accepted {
+			issued, err := w.Store().IssuedDocument(t.Context(), w.Scope, inv.DocumentID)
+			w.Must(err)
+			if got := w.Read(inv); got.ENCF != issued.ENCF || got.Status != fiscal.Accepted {
 				t.Errorf("%s is %s with the number %q, want %s", got.ExternalID, got.Status, got.ENCF, issued.ENCF)
 			}
 		}
-		if sent := w.sim.Documents(simulator.Filter{}); len(sent) != len(all) {
+		if sent := w.Sim.Documents(simulator.Filter{}); len(sent) != len(all) {
 			t.Errorf("the authority got %d documents, want %d", len(sent), len(all))
 		}
 		w.release()
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -265,26 +250,26 @@ func TestAStatedNumberIsNotBelowWhatTheAuthorityHas(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, dir := newEnv(t, address, envOptions{}), t.TempDir()
-		w.guard(filepath.Join(dir, "a"))
+		w.Guard(filepath.Join(dir, "a"))
 		copied := backup(t, address)
 		for range 5 {
-			w.create(fiscal.FiscalCredit, 1000)
+			w.Create(fiscal.FiscalCredit, 1000)
 		}
-		w.drive(time.Hour)
-		made := w.made
+		w.Drive(time.Hour)
+		made := w.Made
 		w = w.from(copied)
-		w.made = made
+		w.Made = made
 		lost, err := os.Create(filepath.Join(dir, "b")) // damaged: nobody knows the numbers
-		w.must(err)
-		w.must(lost.Close())
-		w.guard(filepath.Join(dir, "b"))
-		stating := w.releaser()
+		w.Must(err)
+		w.Must(lost.Close())
+		w.Guard(filepath.Join(dir, "b"))
+		stating := w.Releaser()
 		stating.Stated = []fence.Stated{{Type: fiscal.FiscalCredit, Number: 2}, {Type: fiscal.Consumer}}
-		released, err := stating.Release(t.Context(), w.scope)
+		released, err := stating.Release(t.Context(), w.Scope)
 		if err != nil || len(released) != 2 || released[0].To != 5 || released[1].To != 0 {
 			t.Errorf("%+v, %v", released, err)
 		}
-		w.ledger()
+		w.Ledger()
 	})
 }
 
@@ -294,26 +279,26 @@ func TestTwoReleasesAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-		w.guard(path)
+		w.Guard(path)
 		copied := backup(t, address)
 		for range 3 {
-			w.create(fiscal.FiscalCredit, 1000)
+			w.Create(fiscal.FiscalCredit, 1000)
 		}
-		w.drive(time.Hour)
+		w.Drive(time.Hour)
 		w = w.from(copied)
-		w.guard(path)
+		w.Guard(path)
 		var other []string
-		slow := w.releaser()
+		slow := w.Releaser()
 		slow.Progress = func(store.NumberRange, int64, int64) {
 			if other == nil {
 				other = w.release()
 			}
 		}
-		if released, err := slow.Release(t.Context(), w.scope); err != nil || len(released) > len(other) {
+		if released, err := slow.Release(t.Context(), w.Scope); err != nil || len(released) > len(other) {
 			t.Errorf("%+v, %v", released, err)
 		}
-		w.equal("the other one", []string{"31 1–3: 3 found, 0 absent, 0 unknown"}, other[:1])
-		w.equal("fenced", []string{}, w.fenced())
-		w.ledger()
+		w.Equal("the other one", []string{"31 1–3: 3 found, 0 absent, 0 unknown"}, other[:1])
+		w.Equal("fenced", []string{}, w.Fenced())
+		w.Ledger()
 	})
 }

@@ -1,4 +1,4 @@
-package live
+package watch_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -33,7 +35,7 @@ type compareEnv struct {
 func newCompareEnv(t *testing.T, address string) *compareEnv {
 	t.Helper()
 	c := &compareEnv{env: newEnv(t, address, envOptions{}), address: address, logged: new(bytes.Buffer)}
-	c.must(c.sim.Configure(func(c *simulator.Config) { c.JournalSize = 100_000 }))
+	c.Must(c.Sim.Configure(func(c *simulator.Config) { c.JournalSize = 100_000 }))
 	c.restart(nil)
 	return c
 }
@@ -41,34 +43,34 @@ func newCompareEnv(t *testing.T, address string) *compareEnv {
 // restart makes a new comparer that knows nothing but the rows. Without an argument the
 // taxpayers have the certificate of the env.
 func (c *compareEnv) restart(identities watch.Identities) {
-	c.t.Helper()
+	c.T.Helper()
 	if identities == nil {
-		identities = c.options.Identities
+		identities = c.Options.Identities
 	}
 	var err error
 	c.Comparer, err = watch.NewComparer(watch.ComparerOptions{
-		Store: c.store(), Env: c.options.Env, Authority: c.client, Lookups: c.client.Spare(), Identities: identities, PerMinute: perMinute,
-		Now: c.now, Log: slog.New(slog.NewTextHandler(c.logged, nil)),
+		Store: c.Store(), Env: c.Options.Env, Authority: c.Client, Lookups: c.Client.Spare(), Identities: identities, PerMinute: perMinute,
+		Now: c.Now, Log: slog.New(slog.NewTextHandler(c.logged, nil)),
 		AskAgain: func(ctx context.Context, tx *store.Tx, scope store.Scope, documentID string) error {
-			return AskAgain(ctx, tx, scope, documentID, c.now())
+			return live.AskAgain(ctx, tx, scope, documentID, c.Now())
 		},
 	})
-	c.must(err)
+	c.Must(err)
 }
 
 // rounds lets time pass in steps, and compares after each.
 func (c *compareEnv) rounds(n int, step time.Duration) {
-	c.t.Helper()
+	c.T.Helper()
 	for range n {
-		c.clock.Advance(step)
-		c.must(c.Compare(c.t.Context()))
+		c.Clock.Advance(step)
+		c.Must(c.Compare(c.T.Context()))
 	}
 }
 
 // questions returns the numbers that the authority was asked about, in order.
 func (c *compareEnv) questions() (encfs []string) {
 	for _, service := range []simulator.Service{simulator.StateLookup, simulator.RFCELookup} {
-		for _, r := range c.asked(service) {
+		for _, r := range c.Asked(service) {
 			encfs = append(encfs, r.ENCF)
 		}
 	}
@@ -81,25 +83,25 @@ func (c *compareEnv) alarms() int {
 
 // rows returns the rows of every table but those of the comparer.
 func (c *compareEnv) rows() map[string][]string {
-	c.t.Helper()
-	c.feed() // gives the events their numbers
-	db := storetest.OpenSQL(c.t, c.address)
+	c.T.Helper()
+	c.Feed() // gives the events their numbers
+	db := storetest.OpenSQL(c.T, c.address)
 	all := map[string][]string{}
 	for _, table := range []string{"documents", "issued_documents", "evidence", "attempts", "history", "events", "jobs", "number_ranges", "burned", "webhook_deliveries", "notified", "contingencies"} {
-		rows, err := db.QueryContext(c.t.Context(), `SELECT * FROM `+table)
-		c.must(err)
+		rows, err := db.QueryContext(c.T.Context(), `SELECT * FROM `+table)
+		c.Must(err)
 		columns, err := rows.Columns()
-		c.must(err)
+		c.Must(err)
 		for rows.Next() {
 			values := make([]any, len(columns))
 			to := make([]any, len(columns))
 			for i := range values {
 				to[i] = &values[i]
 			}
-			c.must(rows.Scan(to...))
+			c.Must(rows.Scan(to...))
 			all[table] = append(all[table], fmt.Sprintf("%v", values))
 		}
-		c.must(errors.Join(rows.Err(), rows.Close()))
+		c.Must(errors.Join(rows.Err(), rows.Close()))
 		slices.Sort(all[table])
 	}
 	return all
@@ -108,30 +110,30 @@ func (c *compareEnv) rows() map[string][]string {
 // accepted makes one document of each way to the authority, accepted and conditionally
 // accepted.
 func (c *compareEnv) accepted() []store.Invoice {
-	c.t.Helper()
+	c.T.Helper()
 	var all []store.Invoice
 	for _, code := range []int{1, 4} {
-		made := []store.Invoice{c.create(fiscal.FiscalCredit, 1000), c.create(fiscal.Consumer, 1000), c.create(fiscal.Consumer, 300_000)}
+		made := []store.Invoice{c.Create(fiscal.FiscalCredit, 1000), c.Create(fiscal.Consumer, 1000), c.Create(fiscal.Consumer, 300_000)}
 		for _, service := range []simulator.Service{simulator.Reception, simulator.RFCE} {
-			c.rule(0, service, forced(code, true, "aviso"))
+			c.Rule(0, service, livetest.Verdict(code, true, "aviso"))
 		}
-		c.drive(time.Hour)
-		c.sim.ClearRules()
+		c.Drive(time.Hour)
+		c.Sim.ClearRules()
 		for _, inv := range made {
 			want := map[int]fiscal.Status{1: fiscal.Accepted, 4: fiscal.AcceptedConditional}[code]
-			if got := c.read(inv); got.Status != want {
-				c.t.Fatalf("%s is %s, want %s", got.ENCF, got.Status, want)
+			if got := c.Read(inv); got.Status != want {
+				c.T.Fatalf("%s is %s, want %s", got.ENCF, got.Status, want)
 			}
-			all = append(all, c.read(inv))
+			all = append(all, c.Read(inv))
 		}
 	}
 	return all
 }
 
 func (c *compareEnv) differences() []string {
-	c.t.Helper()
-	open, err := c.store().OpenDifferences(c.t.Context(), c.scope)
-	c.must(err)
+	c.T.Helper()
+	open, err := c.Store().OpenDifferences(c.T.Context(), c.Scope)
+	c.Must(err)
 	var all []string
 	for _, d := range open {
 		all = append(all, fmt.Sprintf("%s %s: %s, not %s", d.ExternalID, d.Kind, d.Theirs, d.Ours))
@@ -141,14 +143,14 @@ func (c *compareEnv) differences() []string {
 
 // dies lets a node claim the comparison and end before it asks.
 func (c *compareEnv) dies() {
-	c.t.Helper()
+	c.T.Helper()
 	dead := make(chan struct{})
 	node, err := watch.NewComparer(watch.ComparerOptions{
-		Store: c.store(), Env: c.options.Env, Authority: c.client, Lookups: deadNode{dead}, Identities: c.options.Identities, PerMinute: perMinute,
-		Now: c.now, Log: slog.New(slog.DiscardHandler),
+		Store: c.Store(), Env: c.Options.Env, Authority: c.Client, Lookups: deadNode{dead}, Identities: c.Options.Identities, PerMinute: perMinute,
+		Now: c.Now, Log: slog.New(slog.DiscardHandler),
 	})
-	c.must(err)
-	go func() { _ = node.Compare(c.t.Context()) }()
+	c.Must(err)
+	go func() { _ = node.Compare(c.T.Context()) }()
 	<-dead
 }
 

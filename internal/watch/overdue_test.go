@@ -1,4 +1,4 @@
-package live
+package watch_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/event"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
 )
@@ -19,17 +20,17 @@ import (
 func TestOverdueDocumentsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
-		w := newEnv(t, address, envOptions{amb: "certecf"}) // no look-up: the outcome stays unknown
+		w := newEnv(t, address, envOptions{Amb: "certecf"}) // no look-up: the outcome stays unknown
 		var logged bytes.Buffer
-		w.options.Log = slog.New(slog.NewTextHandler(&logged, nil))
-		w.start()
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(48 * time.Hour) }))
-		slow := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Second)
-		w.rule(0, simulator.Reception, simulator.Action{Fault: "F02", Store: no()})
-		lost := w.create(fiscal.FiscalCredit, 1000)
+		w.Options.Log = slog.New(slog.NewTextHandler(&logged, nil))
+		w.Start()
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(48 * time.Hour) }))
+		slow := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Second)
+		w.Rule(0, simulator.Reception, simulator.Action{Fault: "F02", Store: livetest.No()})
+		lost := w.Create(fiscal.FiscalCredit, 1000)
 		reasons := func(id string) (all []string) {
-			for _, e := range w.feed() {
+			for _, e := range w.Feed() {
 				if e.Type == event.VerdictOverdue && e.Data.ID == id {
 					all = append(all, e.Data.Reason)
 				}
@@ -37,16 +38,16 @@ func TestOverdueDocumentsAreReportedOnce(t *testing.T) {
 			return all
 		}
 		for range 28 * 6 {
-			w.drive(10 * time.Minute)
-			w.clock.Advance(10 * time.Minute)
-			w.must(w.watcher.CheckOverdue(t.Context(), w.signals()))
-			w.must(w.watcher.CheckOverdue(t.Context(), w.signals()))
+			w.Drive(10 * time.Minute)
+			w.Clock.Advance(10 * time.Minute)
+			w.Must(w.Watcher.CheckOverdue(t.Context(), w.Signals()))
+			w.Must(w.Watcher.CheckOverdue(t.Context(), w.Signals()))
 		}
 		if got := reasons(slow.DocumentID); !slices.Equal(got, []string{event.NoVerdictFor15Minutes}) {
 			t.Errorf("the slow document caused %q", got)
 		}
 		if got := reasons(lost.DocumentID); !slices.Equal(got, []string{event.OutcomeUnknownFor24Hours}) {
-			t.Errorf("the document that was lost caused %q: %s", got, w.story(lost))
+			t.Errorf("the document that was lost caused %q: %s", got, w.Story(lost))
 		}
 		if n := strings.Count(logged.String(), "A document has no verdict for a long time."); n != 2 {
 			t.Errorf("%d errors were logged, want 2", n)
@@ -60,15 +61,15 @@ func TestABacklogDoesNotPutOffTheReport(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(48 * time.Hour) }))
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Second)
-		w.want(inv, "queued submitted processing")
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(48 * time.Hour) }))
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Second)
+		w.Want(inv, "queued submitted processing")
 		// The ids of these jobs come before that of the document.
-		w.must(w.store().ImportJobs(t.Context(), w.scope, "submit", 1, 10_000, w.now()))
-		w.clock.Advance(16 * time.Minute)
-		w.must(w.watcher.CheckOverdue(t.Context(), w.signals()))
-		reported := slices.ContainsFunc(w.feed(), func(e emitted) bool { return e.Type == event.VerdictOverdue && e.Data.ID == inv.DocumentID })
+		w.Must(w.Store().ImportJobs(t.Context(), w.Scope, "submit", 1, 10_000, w.Now()))
+		w.Clock.Advance(16 * time.Minute)
+		w.Must(w.Watcher.CheckOverdue(t.Context(), w.Signals()))
+		reported := slices.ContainsFunc(w.Feed(), func(e livetest.Emitted) bool { return e.Type == event.VerdictOverdue && e.Data.ID == inv.DocumentID })
 		if !reported {
 			t.Error("the first round does not report the document")
 		}
@@ -81,34 +82,34 @@ func TestProcessingDoesNotPutOffTheReport(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(48 * time.Hour) }))
-		_, err := w.sim.AddRule(simulator.Rule{
-			Match: simulator.Match{Service: simulator.Result, To: w.now().Add(6 * time.Minute)}, Action: simulator.Action{Fault: "F05"},
+		w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(48 * time.Hour) }))
+		_, err := w.Sim.AddRule(simulator.Rule{
+			Match: simulator.Match{Service: simulator.Result, To: w.Now().Add(6 * time.Minute)}, Action: simulator.Action{Fault: "F05"},
 		})
-		w.must(err)
-		inv := w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Second)
-		w.want(inv, "queued submitted")
+		w.Must(err)
+		inv := w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Second)
+		w.Want(inv, "queued submitted")
 		reported := func() (n int) {
-			w.must(w.watcher.CheckOverdue(t.Context(), w.signals()))
-			for _, e := range w.feed() {
+			w.Must(w.Watcher.CheckOverdue(t.Context(), w.Signals()))
+			for _, e := range w.Feed() {
 				if e.Type == event.VerdictOverdue {
 					n++
 				}
 			}
 			return n
 		}
-		end := w.read(inv).UpdatedAt.Add(15 * time.Minute)
-		w.drive(7 * time.Minute)
-		w.clock.Advance(w.read(inv).UpdatedAt.Add(7 * time.Minute).Sub(w.now()))
-		w.create(fiscal.Consumer, 1000) // its answer ends the outage
-		w.drive(6 * time.Minute)
-		w.want(inv, "queued submitted processing")
-		w.clock.Advance(end.Add(-time.Second).Sub(w.now()))
+		end := w.Read(inv).UpdatedAt.Add(15 * time.Minute)
+		w.Drive(7 * time.Minute)
+		w.Clock.Advance(w.Read(inv).UpdatedAt.Add(7 * time.Minute).Sub(w.Now()))
+		w.Create(fiscal.Consumer, 1000) // its answer ends the outage
+		w.Drive(6 * time.Minute)
+		w.Want(inv, "queued submitted processing")
+		w.Clock.Advance(end.Add(-time.Second).Sub(w.Now()))
 		if n := reported(); n != 0 {
 			t.Errorf("%d reports before the 15 minutes are over", n)
 		}
-		w.clock.Advance(2 * time.Second)
+		w.Clock.Advance(2 * time.Second)
 		if n := reported(); n != 1 {
 			t.Errorf("%d reports after 15 minutes, want 1", n)
 		}
@@ -119,22 +120,22 @@ func TestProcessingDoesNotPutOffTheReport(t *testing.T) {
 func TestSlowVerdictsAreAskedForEveryHour(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, storetest.Address(t, "sqlite"), envOptions{})
-	w.must(w.sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(90 * time.Hour) }))
+	w.Must(w.Sim.Configure(func(c *simulator.Config) { c.ValidationDelay = simulator.Fixed(90 * time.Hour) }))
 	asked := 0
-	w.options.Authority = watchedAuthority{w.client, func() { asked++ }}
-	w.start()
-	inv := w.create(fiscal.FiscalCredit, 1000)
+	w.Options.Authority = livetest.WatchedAuthority{Authority: w.Client, Asked: func() { asked++ }}
+	w.Start()
+	inv := w.Create(fiscal.FiscalCredit, 1000)
 	for _, tt := range []struct {
 		span        time.Duration
 		least, most int
 	}{{70 * time.Hour, 240, 400}, {4 * time.Hour, 2, 18}, {12 * time.Hour, 9, 13}} {
-		end := w.now().Add(tt.span)
+		end := w.Now().Add(tt.span)
 		asked = 0
-		w.drive(tt.span)
-		w.clock.Advance(end.Sub(w.now()))
+		w.Drive(tt.span)
+		w.Clock.Advance(end.Sub(w.Now()))
 		if asked < tt.least || asked > tt.most {
 			t.Errorf("asked %d times in %s, want %d to %d", asked, tt.span, tt.least, tt.most)
 		}
 	}
-	w.want(inv, "queued submitted processing")
+	w.Want(inv, "queued submitted processing")
 }

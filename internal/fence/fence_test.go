@@ -1,4 +1,4 @@
-package live
+package fence_test
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/needtest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
@@ -23,23 +23,14 @@ import (
 	"github.com/fiscalhub/fiscalhub/internal/xmlsig"
 )
 
-// guard restarts the service with a witness, as a server starts.
-func (w *env) guard(path string) {
-	w.t.Helper()
-	f, err := fence.Open(w.t.Context(), fence.Options{Store: w.store(), Env: w.options.Env, Path: path, Now: w.now, Log: w.options.Log, Wait: 2 * time.Second})
-	w.must(err)
-	w.t.Cleanup(func() { _ = f.Close() })
-	w.options.Fence = f
-	w.start()
-}
-
 // from returns the same env on another database.
 func (w *env) from(address string) *env {
-	w.t.Helper()
-	other := *w
-	other.options.Store, other.options.Fence = storetest.Open(w.t, address, w.now), nil
-	other.start()
-	return &other
+	w.T.Helper()
+	same := *w.Env
+	other := &env{&same}
+	other.Options.Store, other.Options.Fence = storetest.Open(w.T, address, w.Now), nil
+	other.Start()
+	return other
 }
 
 // backup copies the database while it runs, and returns the address of the copy.
@@ -78,79 +69,16 @@ func backup(t *testing.T, address string) string {
 	return copied
 }
 
-func (w *env) fenced() []string {
-	w.t.Helper()
-	all, err := w.store().NumberRanges(w.t.Context())
-	w.must(err)
-	list := []string{}
-	for _, s := range all {
-		if !s.FencedAt.IsZero() {
-			list = append(list, fmt.Sprintf("%s at %d", s.Type, s.Next))
-		}
-	}
-	return list
-}
-
-func (w *env) releaser() fence.Releaser {
-	return fence.Releaser{Store: w.store(), Authority: w.options.Authority, Identities: w.options.Identities, Fence: w.options.Fence, Now: w.now}
-}
-
 // release asks the authority and returns what came of it, as text.
 func (w *env) release() []string {
-	w.t.Helper()
-	released, err := w.releaser().Release(w.t.Context(), w.scope)
-	w.must(err)
+	w.T.Helper()
+	released, err := w.Releaser().Release(w.T.Context(), w.Scope)
+	w.Must(err)
 	list := []string{}
 	for _, r := range released {
 		list = append(list, fmt.Sprintf("%s %d–%d: %d found, %d absent, %d unknown", r.Range.Type, r.From, r.To, r.Found, r.Absent, r.Unknown))
 	}
 	return list
-}
-
-func (w *env) refused(kind fiscal.Type) {
-	w.t.Helper()
-	missing, err := w.plan.Ready(w.t.Context(), w.scope, kind)
-	w.must(err)
-	if diff := cmp.Diff([]string{"sequence.fenced"}, codes(missing)); diff != "" {
-		w.t.Errorf("type %s (-want +got):\n%s", kind, diff)
-	}
-}
-
-func (w *env) equal(what string, want, got []string) {
-	w.t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-// ledger asserts that every number below the next one has a document or was
-// given up, and none both.
-func (w *env) ledger() {
-	w.t.Helper()
-	all, err := w.store().NumberRanges(w.t.Context())
-	w.must(err)
-	for _, s := range all {
-		low, high := fmt.Sprintf("E%s%010d", s.Type, s.First), fmt.Sprintf("E%s%010d", s.Type, s.Last)
-		burned, err := w.store().AbandonedNumbers(w.t.Context(), w.scope, issuerRNC, low, high)
-		w.must(err)
-		seen := map[string]int{}
-		for _, b := range burned {
-			seen[b.ENCF]++
-		}
-		page, err := w.store().ListInvoices(w.t.Context(), w.scope, store.InvoiceFilter{Limit: 1000})
-		w.must(err)
-		for _, inv := range page {
-			inv = w.read(inv) // a list shows less
-			if inv.Type == s.Type && inv.ENCF != "" {
-				seen[inv.ENCF]++
-			}
-		}
-		for n := s.First; n < s.Next; n++ {
-			if encf := fmt.Sprintf("E%s%010d", s.Type, n); seen[encf] != 1 {
-				w.t.Errorf("%s stands in the ledger %d times", encf, seen[encf])
-			}
-		}
-	}
 }
 
 var bothKinds = []fiscal.Type{fiscal.FiscalCredit, fiscal.Consumer}
@@ -161,55 +89,55 @@ func TestFenceOfARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-		w.guard(path)
+		w.Guard(path)
 		for range 5 {
-			w.create(fiscal.FiscalCredit, 1000)
-			w.create(fiscal.Consumer, 1000)
+			w.Create(fiscal.FiscalCredit, 1000)
+			w.Create(fiscal.Consumer, 1000)
 		}
-		w.drive(time.Hour)
-		waiting := w.create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Hour)
+		waiting := w.Create(fiscal.FiscalCredit, 1000)
 		copied := backup(t, address)
 		for range 4 {
-			w.create(fiscal.FiscalCredit, 1000)
+			w.Create(fiscal.FiscalCredit, 1000)
 		}
 		for range 5 {
-			w.create(fiscal.Consumer, 1000)
+			w.Create(fiscal.Consumer, 1000)
 		}
-		w.drive(time.Hour)
-		if got := w.read(waiting); got.ENCF != "E310000000006" {
+		w.Drive(time.Hour)
+		if got := w.Read(waiting); got.ENCF != "E310000000006" {
 			t.Fatalf("before: %+v", got)
 		}
 
 		w = w.from(copied)
-		w.guard(path)
-		w.equal("fenced", []string{"31 at 6", "32 at 6"}, w.fenced())
+		w.Guard(path)
+		w.Equal("fenced", []string{"31 at 6", "32 at 6"}, w.Fenced())
 		for _, kind := range bothKinds {
-			w.refused(kind)
+			w.Refused(kind)
 		}
-		w.drive(10 * time.Minute)
-		if got := w.read(waiting); got.ENCF != "" || got.Status != fiscal.Queued {
+		w.Drive(10 * time.Minute)
+		if got := w.Read(waiting); got.ENCF != "" || got.Status != fiscal.Queued {
 			t.Errorf("what waited was numbered: %+v", got)
 		}
-		w.equal("after a while", []string{"31 at 6", "32 at 6"}, w.fenced())
+		w.Equal("after a while", []string{"31 at 6", "32 at 6"}, w.Fenced())
 
 		want := []string{"31 6–10: 5 found, 0 absent, 0 unknown", "32 6–10: 5 found, 0 absent, 0 unknown"}
-		w.equal("released", want, w.release())
-		w.equal("still fenced", []string{}, w.fenced())
-		w.equal("again", []string{}, w.release())
-		credit, consumer := w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000)
-		w.drive(time.Hour)
+		w.Equal("released", want, w.release())
+		w.Equal("still fenced", []string{}, w.Fenced())
+		w.Equal("again", []string{}, w.release())
+		credit, consumer := w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000)
+		w.Drive(time.Hour)
 		for inv, encf := range map[string]string{waiting.ID: "E310000000011", credit.ID: "E310000000012", consumer.ID: "E320000000011"} {
-			if got := w.read(store.Invoice{ID: inv}); got.ENCF != encf || got.Status != fiscal.Accepted {
+			if got := w.Read(store.Invoice{ID: inv}); got.ENCF != encf || got.Status != fiscal.Accepted {
 				t.Errorf("%s: %s %s, want %s accepted", got.ExternalID, got.ENCF, got.Status, encf)
 			}
 		}
-		w.ledger()
-		w.clean()
+		w.Ledger()
+		w.Clean()
 
 		// A copy of today is behind nothing.
 		w = w.from(backup(t, copied))
-		w.guard(path)
-		w.equal("a copy of today", []string{}, w.fenced())
+		w.Guard(path)
+		w.Equal("a copy of today", []string{}, w.Fenced())
 	})
 }
 
@@ -219,36 +147,36 @@ func TestRestoredDocumentIsNotSentBlindly(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-		w.guard(path)
-		all := []store.Invoice{w.create(fiscal.FiscalCredit, 1000), w.create(fiscal.Consumer, 1000), w.create(fiscal.Consumer, 300_000)}
+		w.Guard(path)
+		all := []store.Invoice{w.Create(fiscal.FiscalCredit, 1000), w.Create(fiscal.Consumer, 1000), w.Create(fiscal.Consumer, 300_000)}
 		worker := w.otherNode()
-		worker.options.Point = func(point string) error {
+		worker.Options.Point = func(point string) error {
 			if point == "before witnessing" {
 				return errors.New("the worker ends before it sends the document")
 			}
 			return nil
 		}
-		worker.start()
-		worker.drive(0)
+		worker.Start()
+		worker.Drive(0)
 		copied := backup(t, address)
 		for _, inv := range all {
-			if w.read(inv).ENCF == "" {
+			if w.Read(inv).ENCF == "" {
 				t.Fatalf("%s has no number in the copy", inv.ExternalID)
 			}
 		}
-		w.drive(time.Hour)
+		w.Drive(time.Hour)
 
 		w = w.from(copied)
-		w.guard(path)
-		w.drive(time.Hour)
+		w.Guard(path)
+		w.Drive(time.Hour)
 		for _, inv := range all {
-			w.want(inv, "queued outcome_unknown accepted")
+			w.Want(inv, "queued outcome_unknown accepted")
 		}
-		if sent := w.sim.Documents(simulator.Filter{}); len(sent) != len(all) {
+		if sent := w.Sim.Documents(simulator.Filter{}); len(sent) != len(all) {
 			t.Errorf("the authority got %d documents, want %d", len(sent), len(all))
 		}
 		w.release()
-		w.clean()
+		w.Clean()
 	})
 }
 
@@ -272,44 +200,44 @@ func TestFenceWithoutAWitness(t *testing.T) {
 			t.Parallel()
 			address := storetest.Address(t, "sqlite")
 			w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-			w.guard(path)
-			w.equal("on an empty database", []string{}, w.fenced())
+			w.Guard(path)
+			w.Equal("on an empty database", []string{}, w.Fenced())
 			for range 3 {
-				w.create(fiscal.FiscalCredit, 1000)
+				w.Create(fiscal.FiscalCredit, 1000)
 			}
-			w.drive(time.Hour)
+			w.Drive(time.Hour)
 			copied := backup(t, address)
-			w.rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: no()}) // 4 never arrives
-			w.create(fiscal.FiscalCredit, 1000)
-			w.create(fiscal.FiscalCredit, 1000)
-			w.drive(2 * time.Second)
-			w.must(lose(path))
+			w.Rule(1, simulator.Reception, simulator.Action{Fault: "F02", Store: livetest.No()}) // 4 never arrives
+			w.Create(fiscal.FiscalCredit, 1000)
+			w.Create(fiscal.FiscalCredit, 1000)
+			w.Drive(2 * time.Second)
+			w.Must(lose(path))
 
 			untouched := backup(t, copied)
 			again := w.from(copied)
-			again.guard(path)
-			again.equal("fenced", []string{"31 at 4", "32 at 1"}, again.fenced())
+			again.Guard(path)
+			again.Equal("fenced", []string{"31 at 4", "32 at 1"}, again.Fenced())
 			restored := again.from(untouched) // once more, before anybody has asked
-			restored.guard(path)
-			restored.equal("twice", []string{"31 at 4", "32 at 1"}, restored.fenced())
-			if _, err := again.releaser().Release(t.Context(), again.scope); !errors.Is(err, fence.ErrNotStated) {
+			restored.Guard(path)
+			restored.Equal("twice", []string{"31 at 4", "32 at 1"}, restored.Fenced())
+			if _, err := again.Releaser().Release(t.Context(), again.Scope); !errors.Is(err, fence.ErrNotStated) {
 				t.Errorf("nobody stated the last number: %v", err)
 			}
-			stating := again.releaser()
+			stating := again.Releaser()
 			stating.Stated = []fence.Stated{{Type: fiscal.FiscalCredit, Number: 5}, {Type: fiscal.Consumer}}
-			released, err := stating.Release(t.Context(), again.scope)
+			released, err := stating.Release(t.Context(), again.Scope)
 			if err != nil || len(released) != 2 || released[0].To != 5 || released[0].Found != 1 || released[0].Absent != 1 || released[1].To != 0 {
 				t.Errorf("stated: %+v, %v", released, err)
 			}
-			again.guard(path)
-			again.equal("at the next start", []string{}, again.fenced())
-			inv := again.create(fiscal.FiscalCredit, 1000)
-			again.drive(time.Hour)
-			if got := again.read(inv); got.ENCF != "E310000000006" {
+			again.Guard(path)
+			again.Equal("at the next start", []string{}, again.Fenced())
+			inv := again.Create(fiscal.FiscalCredit, 1000)
+			again.Drive(time.Hour)
+			if got := again.Read(inv); got.ENCF != "E310000000006" {
 				t.Errorf("%+v", got)
 			}
-			again.ledger()
-			again.clean()
+			again.Ledger()
+			again.Clean()
 		})
 	}
 }
@@ -318,16 +246,16 @@ func TestFenceWithoutAWitness(t *testing.T) {
 func TestAWitnessThatIsDamagedMeanwhileFences(t *testing.T) {
 	t.Parallel()
 	w, path := newEnv(t, storetest.Address(t, "sqlite"), envOptions{}), filepath.Join(t.TempDir(), "witness")
-	w.guard(path)
-	w.create(fiscal.FiscalCredit, 1000)
-	w.drive(time.Hour)
+	w.Guard(path)
+	w.Create(fiscal.FiscalCredit, 1000)
+	w.Drive(time.Hour)
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	w.must(err)
+	w.Must(err)
 	_, err = file.WriteString("no record\n")
-	w.must(errors.Join(err, file.Close()))
-	w.refused(fiscal.FiscalCredit)
-	w.equal("fenced", []string{"31 at 2"}, w.fenced())
-	if _, err := w.releaser().Release(t.Context(), w.scope); err == nil {
+	w.Must(errors.Join(err, file.Close()))
+	w.Refused(fiscal.FiscalCredit)
+	w.Equal("fenced", []string{"31 at 2"}, w.Fenced())
+	if _, err := w.Releaser().Release(t.Context(), w.Scope); err == nil {
 		t.Error("a damaged witness released a range")
 	}
 }
@@ -336,34 +264,34 @@ func TestAWitnessThatIsDamagedMeanwhileFences(t *testing.T) {
 func TestWitnessIsWrittenBeforeSending(t *testing.T) {
 	t.Parallel()
 	w, path := newEnv(t, storetest.Address(t, "sqlite"), envOptions{}), filepath.Join(t.TempDir(), "witness")
-	w.guard(path)
-	seen := &watcher{Authority: w.options.Authority, path: path}
-	w.options.Authority = seen
-	w.start()
+	w.Guard(path)
+	seen := &watcher{Authority: w.Options.Authority, path: path}
+	w.Options.Authority = seen
+	w.Start()
 	for range 3 {
-		w.create(fiscal.FiscalCredit, 1000)
-		w.create(fiscal.Consumer, 1000)
+		w.Create(fiscal.FiscalCredit, 1000)
+		w.Create(fiscal.Consumer, 1000)
 	}
-	w.drive(time.Hour)
+	w.Drive(time.Hour)
 	if seen.sent != 6 || len(seen.late) > 0 {
 		t.Errorf("%d sent, not in the file: %v", seen.sent, seen.late)
 	}
 
 	// A witness that cannot be kept keeps the document from being sent, and no
 	// attempt is left that might have arrived.
-	w.must(w.options.Fence.Close())
-	inv := w.create(fiscal.FiscalCredit, 1000)
-	w.drive(time.Minute)
-	attempts, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID)
-	w.must(err)
-	if got := w.read(inv); len(attempts) > 0 || got.Status != fiscal.Queued || seen.sent != 6 {
+	w.Must(w.Options.Fence.Close())
+	inv := w.Create(fiscal.FiscalCredit, 1000)
+	w.Drive(time.Minute)
+	attempts, err := w.Store().Attempts(t.Context(), w.Scope, inv.DocumentID)
+	w.Must(err)
+	if got := w.Read(inv); len(attempts) > 0 || got.Status != fiscal.Queued || seen.sent != 6 {
 		t.Errorf("%s with %d attempts", got.Status, len(attempts))
 	}
 }
 
 // watcher looks into the file whenever something is sent.
 type watcher struct {
-	Authority
+	live.Authority
 	path string
 	sent int
 	late []string
@@ -395,10 +323,10 @@ func TestFenceOfASecondNode(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
 	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
-	w.guard(filepath.Join(dir, "a"))
-	w.create(fiscal.FiscalCredit, 1000)
-	w.drive(time.Hour)
-	w.must(w.options.Fence.Beat(t.Context()))
+	w.Guard(filepath.Join(dir, "a"))
+	w.Create(fiscal.FiscalCredit, 1000)
+	w.Drive(time.Hour)
+	w.Must(w.Options.Fence.Beat(t.Context()))
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -407,26 +335,26 @@ func TestFenceOfASecondNode(t *testing.T) {
 			case <-stop:
 				return
 			case <-time.After(20 * time.Millisecond):
-				w.clock.Advance(time.Second)
-				if err := w.options.Fence.Beat(t.Context()); err != nil {
+				w.Clock.Advance(time.Second)
+				if err := w.Options.Fence.Beat(t.Context()); err != nil {
 					t.Errorf("heartbeat: %v", err)
 				}
 			}
 		}
 	}()
 	other := w.from(address)
-	other.guard(filepath.Join(dir, "b"))
-	other.equal("beside one that lives", []string{}, other.fenced())
-	ranges, err := w.store().NumberRangesOf(t.Context(), w.scope, fiscal.FiscalCredit)
-	w.must(err)
-	if mark, err := other.options.Fence.Mark(issuerRNC, ranges[0]); err != nil || mark != (witness.Mark{Seen: 1, Sent: 1}) {
+	other.Guard(filepath.Join(dir, "b"))
+	other.Equal("beside one that lives", []string{}, other.Fenced())
+	ranges, err := w.Store().NumberRangesOf(t.Context(), w.Scope, fiscal.FiscalCredit)
+	w.Must(err)
+	if mark, err := other.Options.Fence.Mark(livetest.IssuerRNC, ranges[0]); err != nil || mark != (witness.Mark{Seen: 1, Sent: 1}) {
 		t.Errorf("%+v, %v", mark, err)
 	}
 	close(stop)
 	<-done
 	third := w.from(address) // the last heartbeat is seconds old
-	third.guard(filepath.Join(dir, "c"))
-	third.equal("alone", []string{"31 at 2", "32 at 1"}, third.fenced())
+	third.Guard(filepath.Join(dir, "c"))
+	third.Equal("alone", []string{"31 at 2", "32 at 1"}, third.Fenced())
 }
 
 // A new node with an empty disk begins its witness when no number was sent. But a copy from
@@ -436,16 +364,16 @@ func TestFenceOfANewNodeBeforeTheFirstNumber(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
 	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
-	w.guard(filepath.Join(dir, "a"))
-	w.must(w.options.Fence.Beat(t.Context())) // and the node is gone
+	w.Guard(filepath.Join(dir, "a"))
+	w.Must(w.Options.Fence.Beat(t.Context())) // and the node is gone
 	second := w.from(address)
-	second.guard(filepath.Join(dir, "b"))
-	second.equal("on the same timeline", []string{}, second.fenced())
+	second.Guard(filepath.Join(dir, "b"))
+	second.Equal("on the same timeline", []string{}, second.Fenced())
 
 	w.recordTimeline("7-00000001")
 	third := w.from(address)
-	third.guard(filepath.Join(dir, "c"))
-	third.equal("after a failover", []string{"31 at 1", "32 at 1"}, third.fenced())
+	third.Guard(filepath.Join(dir, "c"))
+	third.Equal("after a failover", []string{"31 at 1", "32 at 1"}, third.Fenced())
 }
 
 // The database is recorded as complete only after its ranges are fenced. A new node that
@@ -456,17 +384,17 @@ func TestRangesAreFencedBeforeTheTimelineIsRecorded(t *testing.T) {
 	w, dir := newEnv(t, address, envOptions{}), t.TempDir()
 	w.recordTimeline("7-00000001")
 	locked, err := storetest.OpenSQL(t, address).BeginTx(t.Context(), nil)
-	w.must(err)
+	w.Must(err)
 	_, err = locked.ExecContext(t.Context(), `SELECT 1 FROM number_ranges FOR UPDATE`)
-	w.must(err)
+	w.Must(err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if _, err := fence.Open(ctx, fence.Options{Store: w.store(), Env: w.options.Env, Path: filepath.Join(dir, "a"), Now: w.now, Log: w.options.Log}); err == nil {
+	if _, err := fence.Open(ctx, fence.Options{Store: w.Store(), Env: w.Options.Env, Path: filepath.Join(dir, "a"), Now: w.Now, Log: w.Options.Log}); err == nil {
 		t.Fatal("a node has started although it could not fence the ranges")
 	}
-	w.must(locked.Rollback())
-	w.guard(filepath.Join(dir, "b"))
-	w.equal("fenced", []string{"31 at 1", "32 at 1"}, w.fenced())
+	w.Must(locked.Rollback())
+	w.Guard(filepath.Join(dir, "b"))
+	w.Equal("fenced", []string{"31 at 1", "32 at 1"}, w.Fenced())
 }
 
 // A node that ended in its first start has a witness and does not know on which timeline it
@@ -475,20 +403,20 @@ func TestFenceOfAWitnessWithoutATimeline(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "postgres")
 	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-	w.guard(path)
-	w.must(os.Remove(path + ".timeline"))
-	w.guard(path)
-	w.equal("on the same timeline", []string{}, w.fenced())
-	w.must(os.Remove(path + ".timeline"))
+	w.Guard(path)
+	w.Must(os.Remove(path + ".timeline"))
+	w.Guard(path)
+	w.Equal("on the same timeline", []string{}, w.Fenced())
+	w.Must(os.Remove(path + ".timeline"))
 	w.recordTimeline("7-00000001")
-	w.guard(path)
-	w.equal("after a failover", []string{"31 at 1", "32 at 1"}, w.fenced())
+	w.Guard(path)
+	w.Equal("after a failover", []string{"31 at 1", "32 at 1"}, w.Fenced())
 }
 
 // recordTimeline lets the database say that it is complete on a timeline.
 func (w *env) recordTimeline(timeline string) {
-	w.t.Helper()
-	w.must(w.store().Update(w.t.Context(), func(tx *store.Tx) error { return tx.RecordTimeline(w.t.Context(), w.options.Env, timeline) }))
+	w.T.Helper()
+	w.Must(w.Store().Update(w.T.Context(), func(tx *store.Tx) error { return tx.RecordTimeline(w.T.Context(), w.Options.Env, timeline) }))
 }
 
 // Each heartbeat raises the witness to what other nodes have sent.
@@ -497,17 +425,17 @@ func TestWitnessFollowsOtherNodes(t *testing.T) {
 	address := storetest.Address(t, "postgres")
 	a, dir := newEnv(t, address, envOptions{}), t.TempDir()
 	b := a.from(address)
-	a.guard(filepath.Join(dir, "a"))
-	b.guard(filepath.Join(dir, "b"))
+	a.Guard(filepath.Join(dir, "a"))
+	b.Guard(filepath.Join(dir, "b"))
 	for range 3 {
-		a.create(fiscal.FiscalCredit, 1000)
+		a.Create(fiscal.FiscalCredit, 1000)
 	}
-	a.drive(time.Hour)
-	ranges, err := a.store().NumberRangesOf(t.Context(), a.scope, fiscal.FiscalCredit)
-	a.must(err)
-	a.clock.Advance(5 * time.Second)
-	b.must(b.options.Fence.Beat(t.Context()))
-	if mark, err := b.options.Fence.Mark(issuerRNC, ranges[0]); err != nil || mark != (witness.Mark{Seen: 3, Sent: 3}) {
+	a.Drive(time.Hour)
+	ranges, err := a.Store().NumberRangesOf(t.Context(), a.Scope, fiscal.FiscalCredit)
+	a.Must(err)
+	a.Clock.Advance(5 * time.Second)
+	b.Must(b.Options.Fence.Beat(t.Context()))
+	if mark, err := b.Options.Fence.Mark(livetest.IssuerRNC, ranges[0]); err != nil || mark != (witness.Mark{Seen: 3, Sent: 3}) {
 		t.Errorf("the witness of the other node has %+v, %v; want number 3", mark, err)
 	}
 }
@@ -527,13 +455,13 @@ func TestOnlyALaterTimelineIsAFailover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, path := newEnv(t, storetest.Address(t, "postgres"), envOptions{}), filepath.Join(t.TempDir(), "witness")
-			w.guard(path)
-			now, err := w.store().Timeline(t.Context())
-			w.must(err)
+			w.Guard(path)
+			now, err := w.Store().Timeline(t.Context())
+			w.Must(err)
 			system, timeline, _ := strings.Cut(now, "-")
-			w.must(os.WriteFile(path+".timeline", []byte(tt.before(system, timeline)+"\nlossless\n"), 0o600))
-			w.guard(path)
-			w.equal("fenced", tt.want, w.fenced())
+			w.Must(os.WriteFile(path+".timeline", []byte(tt.before(system, timeline)+"\nlossless\n"), 0o600))
+			w.Guard(path)
+			w.Equal("fenced", tt.want, w.Fenced())
 		})
 	}
 }
@@ -544,25 +472,25 @@ func TestFenceOfARangeThatIsAddedAgain(t *testing.T) {
 	t.Parallel()
 	address := storetest.Address(t, "sqlite")
 	w, path := newEnv(t, address, envOptions{}), filepath.Join(t.TempDir(), "witness")
-	w.guard(path)
+	w.Guard(path)
 	copied := backup(t, address)
 	add := func(w *env, last int64) {
-		s := store.NumberRange{Scope: w.scope, ID: store.NewID(), Type: fiscal.Consumer, First: 2001, Last: last, Next: 2001, CreatedAt: w.now()}
-		w.must(w.store().Update(t.Context(), func(tx *store.Tx) error { return tx.AddNumberRange(t.Context(), s) }))
+		s := store.NumberRange{Scope: w.Scope, ID: store.NewID(), Type: fiscal.Consumer, First: 2001, Last: last, Next: 2001, CreatedAt: w.Now()}
+		w.Must(w.Store().Update(t.Context(), func(tx *store.Tx) error { return tx.AddNumberRange(t.Context(), s) }))
 	}
-	database, err := w.store().DatabaseID(t.Context())
-	w.must(err)
-	file, err := witness.Open(path, string(w.options.Env), database)
-	w.must(err)
-	w.must(file.RaiseSent(witness.Range{RNC: issuerRNC, Type: string(fiscal.Consumer), First: 2001, Last: 3000}, 2007))
-	w.must(file.Close())
+	database, err := w.Store().DatabaseID(t.Context())
+	w.Must(err)
+	file, err := witness.Open(path, string(w.Options.Env), database)
+	w.Must(err)
+	w.Must(file.RaiseSent(witness.Range{RNC: livetest.IssuerRNC, Type: string(fiscal.Consumer), First: 2001, Last: 3000}, 2007))
+	w.Must(file.Close())
 	w = w.from(copied)
-	w.guard(path)
-	w.equal("without the range", []string{}, w.fenced())
+	w.Guard(path)
+	w.Equal("without the range", []string{}, w.Fenced())
 	add(w, 2500)
-	_, err = w.plan.Ready(t.Context(), w.scope, fiscal.Consumer) // the server runs
-	w.must(err)
-	w.equal("added again", []string{"32 at 2001"}, w.fenced())
+	_, err = w.Plan.Ready(t.Context(), w.Scope, fiscal.Consumer) // the server runs
+	w.Must(err)
+	w.Equal("added again", []string{"32 at 2001"}, w.Fenced())
 }
 
 // A heartbeat reads the ranges, and documents are numbered and shown before it reads the
@@ -571,29 +499,29 @@ func TestNumbersThatAreTakenMeanwhileAreNotInDoubt(t *testing.T) {
 	t.Parallel()
 	storetest.EachAddress(t, func(t *testing.T, address string) {
 		w := newEnv(t, address, envOptions{})
-		w.guard(filepath.Join(t.TempDir(), "witness"))
-		w.create(fiscal.FiscalCredit, 1000)
-		w.drive(time.Hour)
-		before, err := w.store().NumberRangesOf(t.Context(), w.scope, fiscal.FiscalCredit)
-		w.must(err)
-		w.maintain(true)
+		w.Guard(filepath.Join(t.TempDir(), "witness"))
+		w.Create(fiscal.FiscalCredit, 1000)
+		w.Drive(time.Hour)
+		before, err := w.Store().NumberRangesOf(t.Context(), w.Scope, fiscal.FiscalCredit)
+		w.Must(err)
+		w.Maintain(true)
 		var sales []store.Invoice
 		for range 12 {
-			sales = append(sales, w.create(fiscal.FiscalCredit, 1000))
+			sales = append(sales, w.Create(fiscal.FiscalCredit, 1000))
 		}
-		w.pass(1)
+		w.Pass(1)
 		attempts := func() (n int) {
 			for _, inv := range sales {
-				all, err := w.store().Attempts(t.Context(), w.scope, inv.DocumentID)
-				w.must(err)
+				all, err := w.Store().Attempts(t.Context(), w.Scope, inv.DocumentID)
+				w.Must(err)
 				n += len(all)
 			}
 			return n
 		}
 		sent := attempts()
-		_, err = w.options.Fence.Inspect(t.Context(), issuerRNC, before)
-		w.must(err)
-		w.equal("fenced", []string{}, w.fenced())
+		_, err = w.Options.Fence.Inspect(t.Context(), livetest.IssuerRNC, before)
+		w.Must(err)
+		w.Equal("fenced", []string{}, w.Fenced())
 		if n := attempts(); n != sent {
 			t.Errorf("%d documents that wait are said to have been sent", n-sent)
 		}

@@ -1,4 +1,4 @@
-package live
+package fence_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/fiscalhub/fiscalhub/internal/fence"
 	"github.com/fiscalhub/fiscalhub/internal/fiscal"
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
 	"github.com/fiscalhub/fiscalhub/internal/simulator"
 	"github.com/fiscalhub/fiscalhub/internal/store"
 	"github.com/fiscalhub/fiscalhub/internal/store/storetest"
@@ -43,15 +44,15 @@ func newFailoverOf(t *testing.T, names string, synchronous int, standbys ...stri
 	address := f.primary.URLWith(f.standby, "failover")
 	f.a = newEnv(t, address, envOptions{})
 	if names != "" {
-		f.a.must(f.primary.Configure("synchronous_standby_names", names))
+		f.a.Must(f.primary.Configure("synchronous_standby_names", names))
 	}
 	f.b = f.a.from(address)
-	f.a.guard(filepath.Join(f.dir, "a"))
-	f.b.guard(filepath.Join(f.dir, "b"))
+	f.a.Guard(filepath.Join(f.dir, "a"))
+	f.b.Guard(filepath.Join(f.dir, "b"))
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		got, err := f.a.store().Replication(t.Context())
-		f.a.must(err)
+		got, err := f.a.Store().Replication(t.Context())
+		f.a.Must(err)
 		if got.Standbys == len(standbys) && got.Synchronous == synchronous {
 			break
 		}
@@ -66,7 +67,7 @@ func newFailoverOf(t *testing.T, names string, synchronous int, standbys ...stri
 
 func (f *failover) beat(nodes ...*env) {
 	for _, n := range nodes {
-		n.must(n.options.Fence.Beat(n.t.Context()))
+		n.Must(n.Options.Fence.Beat(n.T.Context()))
 	}
 }
 
@@ -74,9 +75,9 @@ func (f *failover) beat(nodes ...*env) {
 func (f *failover) issue(n *env, documents int) []store.Invoice {
 	var all []store.Invoice
 	for range documents {
-		all = append(all, n.create(fiscal.FiscalCredit, 1000+n.made))
+		all = append(all, n.Create(fiscal.FiscalCredit, 1000+n.Made))
 	}
-	n.drive(time.Hour)
+	n.Drive(time.Hour)
 	return all
 }
 
@@ -84,14 +85,14 @@ func (f *failover) issue(n *env, documents int) []store.Invoice {
 // new primary, with its witness.
 func (f *failover) fail(t *testing.T) *env {
 	t.Helper()
-	f.a.must(f.a.options.Fence.Close())
-	f.a.must(f.b.options.Fence.Close())
+	f.a.Must(f.a.Options.Fence.Close())
+	f.a.Must(f.b.Options.Fence.Close())
 	f.primary.Halt()
-	f.a.must(f.standby.Promote())
+	f.a.Must(f.standby.Promote())
 	b := f.b.from(f.standby.URL("failover"))
-	b.made = 1000
-	b.guard(filepath.Join(f.dir, "b"))
-	f.a.from(f.standby.URL("failover")).guard(filepath.Join(f.dir, "a"))
+	b.Made = 1000
+	b.Guard(filepath.Join(f.dir, "b"))
+	f.a.from(f.standby.URL("failover")).Guard(filepath.Join(f.dir, "a"))
 	return b
 }
 
@@ -107,15 +108,15 @@ type pausedJob struct {
 
 // claim creates a document on a node and claims its job, which will pause at a point.
 func (f *failover) claim(n *env, kind fiscal.Type, point string) *pausedJob {
-	n.t.Helper()
+	n.T.Helper()
 	p := &pausedJob{worker: n.otherNode(), point: point, reached: make(chan struct{}), resume: make(chan struct{}), done: make(chan struct{})}
-	p.worker.options.Point, p.worker.engine.Point = p.pause, p.pause
-	p.worker.start()
-	n.create(kind, 1000)
-	jobs, err := p.worker.Claim(n.t.Context(), maxClaim)
-	n.must(err)
+	p.worker.Options.Point, p.worker.Engine.Point = p.pause, p.pause
+	p.worker.Start()
+	n.Create(kind, 1000)
+	jobs, err := p.worker.Claim(n.T.Context(), livetest.MaxClaim)
+	n.Must(err)
 	if len(jobs) != 1 {
-		n.t.Fatalf("%d jobs, want the one of the new document", len(jobs))
+		n.T.Fatalf("%d jobs, want the one of the new document", len(jobs))
 	}
 	p.job = jobs[0]
 	return p
@@ -131,15 +132,15 @@ func (p *pausedJob) pause(point string) error {
 
 // run does the stages of the job until its point.
 func (p *pausedJob) run() {
-	p.worker.t.Helper()
+	p.worker.T.Helper()
 	go func() {
 		defer close(p.done)
-		p.worker.RunJob(p.worker.t.Context(), p.job)
+		p.worker.RunJob(p.worker.T.Context(), p.job)
 	}()
 	select {
 	case <-p.reached:
 	case <-p.done:
-		p.worker.t.Fatalf("the document has not reached the point %q", p.point)
+		p.worker.T.Fatalf("the document has not reached the point %q", p.point)
 	}
 }
 
@@ -152,18 +153,18 @@ func (p *pausedJob) finish() {
 // promote ends the primary and promotes the standby under the running nodes. It returns
 // when they have no connection to the old primary left.
 func (f *failover) promote() {
-	f.a.t.Helper()
+	f.a.T.Helper()
 	f.primary.Halt()
-	f.a.must(f.standby.Promote())
+	f.a.Must(f.standby.Promote())
 	for _, n := range []*env{f.a, f.b} {
 		for good, deadline := 0, time.Now().Add(30*time.Second); good < 32; {
-			if _, err := n.store().Timeline(n.t.Context()); err != nil {
+			if _, err := n.Store().Timeline(n.T.Context()); err != nil {
 				good = 0
 			} else {
 				good++
 			}
 			if time.Now().After(deadline) {
-				n.t.Fatal("the store does not find the new primary")
+				n.T.Fatal("the store does not find the new primary")
 			}
 		}
 	}
@@ -171,19 +172,19 @@ func (f *failover) promote() {
 
 // numbered creates a document that has its number and was not sent yet.
 func (f *failover) numbered(n *env) store.Invoice {
-	n.t.Helper()
+	n.T.Helper()
 	worker := n.otherNode()
-	worker.options.Point = func(point string) error {
+	worker.Options.Point = func(point string) error {
 		if point == "before witnessing" {
 			return errors.New("the worker ends before it sends the document")
 		}
 		return nil
 	}
-	worker.start()
-	inv := n.create(fiscal.FiscalCredit, 1000)
-	worker.drive(0)
-	if n.read(inv).ENCF == "" {
-		n.t.Fatal("the document has no number")
+	worker.Start()
+	inv := n.Create(fiscal.FiscalCredit, 1000)
+	worker.Drive(0)
+	if n.Read(inv).ENCF == "" {
+		n.T.Fatal("the document has no number")
 	}
 	return inv
 }
@@ -199,43 +200,32 @@ func TestFailoverInTheMiddleOfAStage(t *testing.T) {
 	unsent := f.numbered(f.a)
 	jobs := []*pausedJob{f.claim(f.a, fiscal.Consumer, "after issuing"), f.claim(f.a, fiscal.FiscalCredit, "before the end of submit")}
 	f.standby.Disconnect(t, f.primary)
-	sent := len(f.a.sim.Documents(simulator.Filter{}))
+	sent := len(f.a.Sim.Documents(simulator.Filter{}))
 	for _, j := range jobs {
 		j.run()
 	}
-	f.a.drive(5 * time.Second) // sends the document; the leases of the paused jobs last longer
+	f.a.Drive(5 * time.Second) // sends the document; the leases of the paused jobs last longer
 	f.promote()
 	for _, j := range jobs {
 		j.finish()
 	}
-	f.b.drive(time.Hour) // without a heartbeat since the failover
-	if got := f.b.read(unsent); got.Status != fiscal.Accepted {
+	f.b.Drive(time.Hour) // without a heartbeat since the failover
+	if got := f.b.Read(unsent); got.Status != fiscal.Accepted {
 		t.Errorf("the document that the copy had not sent is %s", got.Status)
 	}
-	if got := len(f.a.sim.Documents(simulator.Filter{})); got != sent+2 {
+	if got := len(f.a.Sim.Documents(simulator.Filter{})); got != sent+2 {
 		t.Errorf("the authority has %d new documents, want the two that were sent before the failover", got-sent)
 	}
-	for _, v := range f.a.sim.Violations() {
+	for _, v := range f.a.Sim.Violations() {
 		t.Errorf("violation: %v", v)
 	}
-	page, err := f.a.store().ListInvoices(t.Context(), f.a.scope, store.InvoiceFilter{Limit: 100})
-	f.a.must(err)
+	page, err := f.a.Store().ListInvoices(t.Context(), f.a.Scope, store.InvoiceFilter{Limit: 100})
+	f.a.Must(err)
 	for _, inv := range page {
-		if inv = f.a.read(inv); inv.Status != fiscal.Queued && inv.ENCF == "" {
+		if inv = f.a.Read(inv); inv.Status != fiscal.Queued && inv.ENCF == "" {
 			t.Errorf("%s is %s without a number", inv.ExternalID, inv.Status)
 		}
 	}
-}
-
-// contents returns how many different documents the authority has under a number.
-func contents(w *env, encf string) int {
-	seen := map[string]bool{}
-	for _, d := range w.sim.Documents(simulator.Filter{}) {
-		if d.ENCF == encf {
-			seen[d.SHA256] = true
-		}
-	}
-	return len(seen)
 }
 
 // With an asynchronous standby the last commits may be lost. One node sends numbers
@@ -250,26 +240,26 @@ func TestFailoverToAnAsynchronousStandbyIsFenced(t *testing.T) {
 	f.issue(f.a, 3) // numbers 3 to 5, which the standby does not get
 	f.promote()
 	f.beat(f.a)
-	f.a.refused(fiscal.FiscalCredit)
-	if got := contents(f.a, "E310000000003"); got != 1 {
+	f.a.Refused(fiscal.FiscalCredit)
+	if got := f.a.Contents("E310000000003"); got != 1 {
 		t.Errorf("the authority has %d documents under number 3, want one", got)
 	}
 	operator := f.a.otherNode()
-	operator.guard(filepath.Join(f.dir, "a"))
-	if released, err := operator.releaser().Release(t.Context(), f.a.scope); !errors.Is(err, fence.ErrNotStated) || len(released) > 0 {
+	operator.Guard(filepath.Join(f.dir, "a"))
+	if released, err := operator.Releaser().Release(t.Context(), f.a.Scope); !errors.Is(err, fence.ErrNotStated) || len(released) > 0 {
 		t.Errorf("node b has not reported since the failover: %+v, %v", released, err)
 	}
 	f.beat(f.b)
-	operator.equal("released", []string{"31 3–5: 3 found, 0 absent, 0 unknown", "32 1–0: 0 found, 0 absent, 0 unknown"}, operator.release())
+	operator.Equal("released", []string{"31 3–5: 3 found, 0 absent, 0 unknown", "32 1–0: 0 found, 0 absent, 0 unknown"}, operator.release())
 	f.beat(f.a, f.b)
-	f.a.equal("fenced after the release", []string{}, f.a.fenced())
-	f.b.made = 1000
+	f.a.Equal("fenced after the release", []string{}, f.a.Fenced())
+	f.b.Made = 1000
 	for _, inv := range f.issue(f.b, 2) {
-		got := f.b.read(inv)
+		got := f.b.Read(inv)
 		if got.Status != fiscal.Accepted || got.ENCF <= "E310000000005" {
 			t.Errorf("after the release %s is %s", got.ENCF, got.Status)
 		}
-		if n := contents(f.b, got.ENCF); n != 1 {
+		if n := f.b.Contents(got.ENCF); n != 1 {
 			t.Errorf("the authority has %d documents under %s", n, got.ENCF)
 		}
 	}
@@ -286,13 +276,13 @@ func TestFailoverToTheStandbyThatCommitsDoNotWaitForIsFenced(t *testing.T) {
 			f.beat(f.a, f.b)
 			f.standby.Disconnect(t, f.primary)
 			f.issue(f.a, 3) // numbers 3 to 5, which the third server and node b do not get
-			f.a.must(errors.Join(f.a.options.Fence.Close(), f.b.options.Fence.Close()))
+			f.a.Must(errors.Join(f.a.Options.Fence.Close(), f.b.Options.Fence.Close()))
 			f.primary.Halt() // and node a with it
-			f.a.must(f.standby.Promote())
+			f.a.Must(f.standby.Promote())
 			b := f.b.from(f.standby.URL("failover"))
-			b.guard(filepath.Join(f.dir, "b"))
-			b.refused(fiscal.FiscalCredit)
-			if got := contents(b, "E310000000003"); got != 1 {
+			b.Guard(filepath.Join(f.dir, "b"))
+			b.Refused(fiscal.FiscalCredit)
+			if got := b.Contents("E310000000003"); got != 1 {
 				t.Errorf("the authority has %d documents under number 3, want one", got)
 			}
 		})
@@ -308,9 +298,9 @@ func TestFailoverToACopyFromBeforeTheFirstNumber(t *testing.T) {
 	f.issue(f.a, 3)
 	f.promote()
 	added := f.a.otherNode()
-	added.guard(filepath.Join(f.dir, "new"))
-	added.equal("fenced", []string{"31 at 1", "32 at 1"}, added.fenced())
-	added.refused(fiscal.FiscalCredit)
+	added.Guard(filepath.Join(f.dir, "new"))
+	added.Equal("fenced", []string{"31 at 1", "32 at 1"}, added.Fenced())
+	added.Refused(fiscal.FiscalCredit)
 }
 
 // With a synchronous standby nothing is lost, nothing is fenced, and numbers go on.
@@ -320,14 +310,14 @@ func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
 	before := f.issue(f.a, 3)
 	f.beat(f.a, f.b)
 	b := f.fail(t)
-	b.equal("after the failover", []string{}, b.fenced())
+	b.Equal("after the failover", []string{}, b.Fenced())
 	for _, inv := range before {
-		if got := b.read(inv); got.Status != fiscal.Accepted {
+		if got := b.Read(inv); got.Status != fiscal.Accepted {
 			t.Errorf("%s is %s after the failover", got.ENCF, got.Status)
 		}
 	}
 	for i, inv := range f.issue(b, 2) {
-		if got, want := b.read(inv).ENCF, []string{"E310000000004", "E310000000005"}[i]; got != want {
+		if got, want := b.Read(inv).ENCF, []string{"E310000000004", "E310000000005"}[i]; got != want {
 			t.Errorf("the next document has %s, want %s", got, want)
 		}
 	}
@@ -341,42 +331,42 @@ func TestFailoverBetweenTheCheckAndTheCommitOfANumber(t *testing.T) {
 	f := newFailover(t, false)
 	f.issue(f.a, 2)
 	f.beat(f.a, f.b)
-	f.a.must(f.b.options.Fence.Close())
+	f.a.Must(f.b.Options.Fence.Close())
 	// The node finds the primary among both servers.
 	n := f.b.from("postgres:///failover?user=postgres&target_session_attrs=read-write&host=" + f.primary.Dir + "," + f.standby.Dir)
-	n.made = 1000
-	n.guard(filepath.Join(f.dir, "b"))
-	waiting := n.create(fiscal.FiscalCredit, 1000)
+	n.Made = 1000
+	n.Guard(filepath.Join(f.dir, "b"))
+	waiting := n.Create(fiscal.FiscalCredit, 1000)
 	jobs, err := n.Claim(t.Context(), 1)
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("claimed %v, %v", jobs, err)
 	}
 	f.follow(t, jobs[0])
-	f.a.must(f.standby.Configure("primary_conninfo", ""))
+	f.a.Must(f.standby.Configure("primary_conninfo", ""))
 	time.Sleep(500 * time.Millisecond) // until the standby has ended its connection
 
 	failed := false
-	n.options.Point = func(name string) error {
+	n.Options.Point = func(name string) error {
 		if name == "before issuing" && !failed {
 			failed = true
 			f.issue(f.a, 3) // numbers 3 to 5, which the standby does not get
 			f.primary.Halt()
-			n.must(f.standby.Promote())
+			n.Must(f.standby.Promote())
 			for range 20 { // each failure removes a connection to the old primary from the pool
-				_, _ = n.store().Timeline(t.Context())
+				_, _ = n.Store().Timeline(t.Context())
 			}
 		}
 		return nil
 	}
-	n.start()
+	n.Start()
 	n.RunJob(t.Context(), jobs[0])
-	if got := n.read(waiting); !failed || got.ENCF != "" {
+	if got := n.Read(waiting); !failed || got.ENCF != "" {
 		t.Errorf("the document got the number %q after the failover", got.ENCF)
 	}
-	if got := contents(n, "E310000000003"); got != 1 {
+	if got := n.Contents("E310000000003"); got != 1 {
 		t.Errorf("the authority has %d documents under number 3, want one", got)
 	}
-	n.refused(fiscal.FiscalCredit)
+	n.Refused(fiscal.FiscalCredit)
 }
 
 // follow waits until the standby has the lease of a job.

@@ -1,0 +1,20 @@
+package fence_test
+
+import (
+	"testing"
+
+	"github.com/fiscalhub/fiscalhub/internal/live/livetest"
+)
+
+// env is the environment of live with what the tests of this package add.
+type env struct{ *livetest.Env }
+
+type envOptions = livetest.Options
+
+func newEnv(t *testing.T, address string, o envOptions) *env {
+	t.Helper()
+	return &env{livetest.New(t, address, o)}
+}
+
+// otherNode returns another node on the same database, with the same signer.
+func (w *env) otherNode() *env { return &env{w.OtherNode()} }
