@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+
+	"github.com/fiscalhub/fiscalhub/internal/database"
 )
 
 // A Batch is a list of writes that the engine commits together or not at all. It
@@ -43,11 +45,11 @@ func (s *Store) Commit(ctx context.Context, b *Batch) error {
 	if b.err != nil {
 		return b.err
 	}
-	statements := make([]statement, len(b.writes))
+	statements := make([]database.Statement, len(b.writes))
 	for i, w := range b.writes {
-		statements[i] = w.statement
+		statements[i] = database.Statement(w.statement)
 	}
-	err := s.batch(ctx, statements, func(rows []int64) error {
+	err := s.Batch(ctx, statements, func(rows []int64) error {
 		for i, w := range b.writes {
 			if rows[i] == 0 && w.idle != nil {
 				return w.idle
