@@ -127,7 +127,7 @@ func openPostgresConfig(ctx context.Context, config *pgx.ConnConfig) (*engine, e
 		return nil, errors.Join(err, db.Close())
 	}
 	p.db = db
-	shared := &sharedBatches{run: p.batch}
+	shared := newSharedBatches(p.batch)
 	return &engine{
 		read:      readsAgain{db, &p.lost},
 		update:    p.update,

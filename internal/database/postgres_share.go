@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fiscalhub/fiscalhub/internal/combine"
 )
 
 const (
@@ -36,146 +38,70 @@ const (
 // rolled back and each of its batches runs in a transaction of its own.
 type sharedBatches struct {
 	run func(ctx context.Context, statements []Statement, check func([]int64) error) error
-
 	// saved is how many statements of batches were not run, because others did their work.
 	saved atomic.Int64
-
-	mu      sync.Mutex
-	waiting []*sharedBatch
-	running int
+	group combine.Group[sharedBatch]
 }
 
 type sharedBatch struct {
 	statements []Statement
 	check      func([]int64) error
-	turn       chan turn // gets one value after the batch has left the list of those that wait
 }
 
-// A turn says how a batch that has waited goes on.
-type turn struct {
-	how int
-	err error // of turnEnded
+type sharedCall = combine.Call[sharedBatch]
+
+func newSharedBatches(run func(ctx context.Context, statements []Statement, check func([]int64) error) error) *sharedBatches {
+	s := &sharedBatches{run: run}
+	s.group = combine.Group[sharedBatch]{Run: s.runGroup, Max: maxShared, Leaders: sharedCommits, Patience: shareWait, Match: sameStatements}
+	return s
 }
 
-const (
-	turnEnded = iota // another one has run it
-	turnLead         // it starts a transaction for itself and for those that wait
-	turnAlone        // it starts a transaction for itself
-)
+func sameStatements(a, b sharedBatch) bool {
+	return slices.EqualFunc(a.statements, b.statements, func(x, y Statement) bool { return x.Text == y.Text })
+}
 
+// errGroupFailed is the error of each batch of a group in which one has failed.
 var errGroupFailed = errors.New("a batch of the group failed")
 
 // batch runs statements in one transaction, perhaps together with those of other callers.
 // The caller can cancel it only before it begins.
 func (s *sharedBatches) batch(ctx context.Context, statements []Statement, check func([]int64) error) error {
-	b := &sharedBatch{statements, check, make(chan turn, 1)}
-	s.mu.Lock()
-	if s.running < sharedCommits {
-		s.running++
-		s.mu.Unlock()
-		return s.lead(ctx, b)
+	err := s.group.Do(ctx, sharedBatch{statements, check})
+	switch {
+	case errors.Is(err, errGroupFailed):
+		return s.run(ctx, statements, check)
+	case errors.Is(err, combine.ErrNotEnded):
+		return unknownCommit(err)
 	}
-	s.waiting = append(s.waiting, b)
-	s.mu.Unlock()
-	limit := time.NewTimer(shareWait)
-	defer limit.Stop()
-	select {
-	case t := <-b.turn:
-		return s.take(ctx, b, t)
-	case <-limit.C:
-	case <-ctx.Done():
-	}
-	s.mu.Lock()
-	i := slices.Index(s.waiting, b)
-	if i < 0 {
-		s.mu.Unlock()
-		return s.take(ctx, b, <-b.turn)
-	}
-	s.waiting = slices.Delete(s.waiting, i, i+1)
-	if err := ctx.Err(); err != nil {
-		s.mu.Unlock()
-		return err
-	}
-	s.running++
-	s.mu.Unlock()
-	return s.lead(ctx, b)
+	return err
 }
 
-// take lets a batch that has waited go on.
-func (s *sharedBatches) take(ctx context.Context, b *sharedBatch, t turn) error {
-	switch t.how {
-	case turnLead:
-		return s.lead(ctx, b)
-	case turnAlone:
-		return s.run(ctx, b.statements, b.check)
+// runGroup runs batches in one transaction.
+func (s *sharedBatches) runGroup(ctx context.Context, calls []*sharedCall) {
+	if len(calls) == 1 {
+		calls[0].Err = s.run(ctx, calls[0].Value.statements, calls[0].Value.check)
+		return
 	}
-	return t.err
-}
-
-// lead runs a batch together with those that wait.
-func (s *sharedBatches) lead(ctx context.Context, b *sharedBatch) error {
-	var others []*sharedBatch
-	s.mu.Lock()
-	s.waiting = slices.DeleteFunc(s.waiting, func(other *sharedBatch) bool {
-		take := len(others) < maxShared-1 && slices.EqualFunc(b.statements, other.statements, func(x, y Statement) bool { return x.Text == y.Text })
-		if take {
-			others = append(others, other)
-		}
-		return take
-	})
-	s.mu.Unlock()
-	if len(others) == 0 {
-		defer s.pass()
-		return s.run(ctx, b.statements, b.check)
-	}
-	return s.take(ctx, b, s.runGroup(context.WithoutCancel(ctx), b, others))
-}
-
-// runGroup runs a batch and others in one transaction. All of them have the same result: it
-// sends it to the others and returns it for the first.
-func (s *sharedBatches) runGroup(ctx context.Context, b *sharedBatch, others []*sharedBatch) (result turn) {
-	result = turn{turnEnded, unknownCommit(errors.New("the transaction did not end"))} // after a panic
-	defer func() {
-		for _, other := range others {
-			other.turn <- result
-		}
-		s.pass()
-	}()
-	group := append([]*sharedBatch{b}, others...)
-	statements, counts := merge(group)
+	statements, counts := merge(calls)
 	err := s.run(ctx, statements, func(rows []int64) error {
-		for i, count := range counts {
-			if rows[i] != count {
-				return errGroupFailed
-			}
+		if !slices.Equal(rows, counts) {
+			return errGroupFailed
 		}
 		return nil
 	})
 	if failedAlone(err) {
-		return turn{how: turnAlone}
+		err = errGroupFailed
+	} else {
+		s.saved.Add(int64(len(calls)*len(calls[0].Value.statements) - len(statements)))
 	}
-	s.saved.Add(int64(len(group)*len(b.statements) - len(statements)))
-	return turn{turnEnded, err}
-}
-
-// pass lets the batch that has waited longest start the next transaction.
-func (s *sharedBatches) pass() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.waiting) == 0 || s.running > sharedCommits {
-		s.running--
-		return
-	}
-	next := s.waiting[0]
-	s.waiting = slices.Delete(s.waiting, 0, 1)
-	next.turn <- turn{how: turnLead}
+	combine.SetAll(calls, err)
 }
 
 // merge returns statements that do what those of a group do, and how many rows each of them
 // inserts if no batch fails. The rows of all batches for one table become a few statements,
 // which cost less than one for each row.
-func merge(group []*sharedBatch) (statements []Statement, counts []int64) {
-	for i := range group[0].statements {
+func merge(group []*sharedCall) (statements []Statement, counts []int64) {
+	for i := range group[0].Value.statements {
 		for rest := group; len(rest) > 0; {
 			n := 1
 			for 2*n <= len(rest) && 2*n <= maxMerged {
@@ -183,9 +109,9 @@ func merge(group []*sharedBatch) (statements []Statement, counts []int64) {
 			}
 			var args []any
 			for _, b := range rest[:n] {
-				args = append(args, b.statements[i].Args...)
+				args = append(args, b.Value.statements[i].Args...)
 			}
-			statements = append(statements, Statement{rowsText(group[0].statements[i].Text, n), args})
+			statements = append(statements, Statement{rowsText(group[0].Value.statements[i].Text, n), args})
 			counts, rest = append(counts, int64(n)), rest[n:]
 		}
 	}

@@ -31,7 +31,7 @@ type sharing struct {
 func newSharing(t *testing.T) *sharing {
 	t.Helper()
 	s := &sharing{t: t, errs: map[string]error{}, zero: map[string]bool{}}
-	s.sharedBatches = &sharedBatches{run: func(ctx context.Context, statements []Statement, check func([]int64) error) error {
+	s.sharedBatches = newSharedBatches(func(ctx context.Context, statements []Statement, check func([]int64) error) error {
 		var names []string
 		rows := make([]int64, len(statements))
 		for i, one := range statements {
@@ -59,7 +59,7 @@ func newSharing(t *testing.T) *sharing {
 			return err
 		}
 		return check(rows)
-	}}
+	})
 	return s
 }
 
@@ -93,8 +93,8 @@ func (s *sharing) want(transactions string, failed map[string]error) {
 			s.t.Errorf("batch %s: %v, want %v", name, err, want)
 		}
 	}
-	if s.running != 0 || len(s.waiting) != 0 {
-		s.t.Errorf("%d run and %d wait at the end", s.running, len(s.waiting))
+	if n := s.group.Waiting(); n != 0 {
+		s.t.Errorf("%d batches wait at the end", n)
 	}
 }
 
