@@ -3,6 +3,7 @@
 package combine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,9 +24,10 @@ type Group[T any] struct {
 	Max int
 	// Leaders is how many runs there are at the same time; 0: one.
 	Leaders int
-	// Patience is how long a call waits at most before it leads although others run; 0: it
-	// waits until it has its turn.
+	// Patience is how long a call waits at most. Then it fails with Late or, if that is nil,
+	// leads although others run. 0: it waits until it has its turn.
 	Patience time.Duration
+	Late     error
 	// Gather is how long a leader waits for other calls before it runs.
 	Gather time.Duration
 	// Match reports whether a call may share the run of a leader; nil: every one may.
@@ -53,7 +55,7 @@ func SetAll[T any](calls []*Call[T], err error) {
 }
 
 // Do returns when the work of the call is done. A context that ends before a run has begun
-// cancels the call; the error is then the cause of its end.
+// cancels the call.
 func (g *Group[T]) Do(ctx context.Context, value T) error {
 	c := &Call[T]{Value: value, Err: ErrNotEnded, turn: make(chan bool, 1)}
 	g.mu.Lock()
@@ -92,8 +94,8 @@ func (g *Group[T]) wait(ctx context.Context, c *Call[T]) (leads bool) {
 	}
 	defer g.mu.Unlock()
 	g.waiting = slices.Delete(g.waiting, i, i+1)
-	if ctx.Err() != nil {
-		c.Err = context.Cause(ctx)
+	if err := cmp.Or(ctx.Err(), g.Late); err != nil {
+		c.Err = err
 		return false
 	}
 	g.running++

@@ -116,6 +116,16 @@ func TestACallThatWaitsTooLongLeads(t *testing.T) {
 	})
 }
 
+func TestACallThatWaitsTooLongFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnv(t)
+		e.Patience, e.Late = time.Millisecond, errPlanted
+		e.start(t.Context(), "a", "b")
+		e.want("[[a]]", map[string]error{"b": errPlanted})
+	})
+}
+
 func TestEachCallHasItsOwnError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,12 +139,12 @@ func TestACancelledCallThatWaitsDoesNotRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEnv(t)
-		ctx, cancel := context.WithCancelCause(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		e.start(t.Context(), "a")
 		e.start(ctx, "b")
 		e.start(t.Context(), "c")
-		cancel(errPlanted)
-		e.want("[[a] [c]]", map[string]error{"b": errPlanted})
+		cancel()
+		e.want("[[a] [c]]", map[string]error{"b": context.Canceled})
 	})
 }
 

@@ -97,9 +97,9 @@ func (e *env) hold() (release func()) {
 func (e *env) queued(n int) {
 	e.t.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for len(e.queue) < n {
+	for e.group.Waiting() < n {
 		if time.Now().After(deadline) {
-			e.t.Fatalf("%d of %d are queued", len(e.queue), n)
+			e.t.Fatalf("%d of %d are queued", e.group.Waiting(), n)
 		}
 		time.Sleep(time.Millisecond)
 	}

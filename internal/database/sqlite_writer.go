@@ -13,6 +13,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/fiscalhub/fiscalhub/internal/combine"
 )
 
 // maxGroup limits how many transactions share a commit. A failure of the disk rolls back
@@ -27,45 +29,35 @@ const maxGroup = 128
 // the error of that failure.
 type sqliteWriter struct {
 	q       Querier
-	wait    time.Duration
 	failure *storageFailure
 	broken  func(error) bool // of the dialect
-	queue   chan *write
-	done    chan struct{}
+	group   combine.Group[write]
 	// committed has a value after a commit, for the checkpointer, which sets reset when
 	// the log must start again at its beginning.
 	committed chan struct{}
 	reset     atomic.Bool
 	commits   atomic.Int64
 	careful   int          // how many next groups have savepoints, because a member failed
-	mu        sync.RWMutex // update holds it for reading while it sends to queue, so that close waits for it
-	shut      bool
+	busy      sync.RWMutex // transactions hold it for reading, so that close waits for them
+	closed    bool
 }
 
-// write is one queued transaction.
+// write is one transaction.
 type write struct {
-	fn     func(Querier) error
-	list   bool // fn runs a list of statements and nothing else, so it can run again
-	state  atomic.Int32
-	err    error // result of fn; only the writer uses it
-	result chan error
+	fn   func(Querier) error
+	list bool // fn runs a list of statements and nothing else, so it can run again
 }
 
-// The states of a write. Its caller can abandon it only while it is queued.
-const (
-	writeQueued int32 = iota
-	writeRunning
-	writeAbandoned
-)
+type queuedWrite = combine.Call[write]
 
 var errClosed = fmt.Errorf("%w: the database is closed", ErrUnavailable)
 
 func newSQLiteWriter(q Querier, wait time.Duration, failure *storageFailure) *sqliteWriter {
-	w := &sqliteWriter{
-		q: q, wait: wait, failure: failure, broken: sqliteDialect().broken,
-		queue: make(chan *write, maxGroup), done: make(chan struct{}), committed: make(chan struct{}, 1),
+	w := &sqliteWriter{q: q, failure: failure, broken: sqliteDialect().broken, committed: make(chan struct{}, 1)}
+	w.group = combine.Group[write]{
+		Run: w.run, Max: maxGroup,
+		Patience: wait, Late: fmt.Errorf("%w: no transaction could start within %s", ErrUnavailable, wait),
 	}
-	go w.loop()
 	return w
 }
 
@@ -80,53 +72,27 @@ func (w *sqliteWriter) migration(_ context.Context, log *slog.Logger, fn func(mi
 }
 
 // update queues a transaction and waits for its commit. The error is ErrUnavailable when
-// the transaction does not start within w.wait, or the writer is closed.
+// the transaction does not start within the wait, or the writer is closed.
 func (w *sqliteWriter) update(ctx context.Context, fn func(Querier) error) error {
-	return w.add(ctx, &write{fn: fn, result: make(chan error, 1)})
+	return w.add(ctx, write{fn: fn})
 }
 
 // add queues a transaction, as update.
-func (w *sqliteWriter) add(ctx context.Context, one *write) error {
+func (w *sqliteWriter) add(ctx context.Context, one write) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	limit := time.NewTimer(w.wait)
-	defer limit.Stop()
-
-	w.mu.RLock()
-	if w.shut {
-		w.mu.RUnlock()
+	w.busy.RLock()
+	defer w.busy.RUnlock()
+	if w.closed {
 		return errClosed
 	}
-	select {
-	case w.queue <- one:
-		w.mu.RUnlock()
-	case <-limit.C:
-		w.mu.RUnlock()
-		return fmt.Errorf("%w: no transaction could start within %s", ErrUnavailable, w.wait)
-	case <-ctx.Done():
-		w.mu.RUnlock()
-		return ctx.Err()
-	}
-
-	select {
-	case err := <-one.result:
-		return err
-	case <-limit.C:
-		if one.state.CompareAndSwap(writeQueued, writeAbandoned) {
-			return fmt.Errorf("%w: no transaction could start within %s", ErrUnavailable, w.wait)
-		}
-	case <-ctx.Done():
-		if one.state.CompareAndSwap(writeQueued, writeAbandoned) {
-			return ctx.Err()
-		}
-	}
-	return <-one.result
+	return w.group.Do(ctx, one)
 }
 
 // batch runs statements in one transaction.
 func (w *sqliteWriter) batch(ctx context.Context, statements []Statement, check func([]int64) error) error {
-	return w.add(ctx, &write{list: true, result: make(chan error, 1), fn: func(q Querier) error {
+	return w.add(ctx, write{list: true, fn: func(q Querier) error {
 		ctx := context.WithoutCancel(ctx)
 		rows := make([]int64, len(statements))
 		for i, s := range statements {
@@ -139,51 +105,27 @@ func (w *sqliteWriter) batch(ctx context.Context, statements []Statement, check 
 	}})
 }
 
-// close commits the queued transactions and stops the writer.
+// close waits for the queued transactions.
 func (w *sqliteWriter) close() {
-	w.mu.Lock()
-	if !w.shut {
-		w.shut = true
-		close(w.queue)
-	}
-	w.mu.Unlock()
-	<-w.done
+	w.busy.Lock()
+	defer w.busy.Unlock()
+	w.closed = true
 }
 
-func (w *sqliteWriter) loop() {
-	defer close(w.done)
-	group := make([]*write, 0, maxGroup)
-	for first := range w.queue {
-		group = w.gather(append(group[:0], first))
-		w.commit(group)
-		clear(group)
-		if w.reset.CompareAndSwap(true, false) {
-			w.finishCheckpoint()
-		}
+// run commits a group. Before that, it copies the last pages of the log if the checkpointer
+// asks for it, so that the group writes at its beginning, unless a reader still needs the
+// log. It does not wait for readers.
+func (w *sqliteWriter) run(ctx context.Context, group []*queuedWrite) {
+	ctx = context.WithoutCancel(ctx) // a cancellation by one caller would interrupt the other members
+	if w.reset.CompareAndSwap(true, false) {
+		_, _, err := checkpoint(ctx, w.q, "PASSIVE")
+		w.recordFailure(err)
 	}
-}
-
-// finishCheckpoint copies the last pages of the log, so that the next transaction writes
-// at its beginning, unless a reader still needs the log. It does not wait for readers.
-func (w *sqliteWriter) finishCheckpoint() {
-	_, _, err := checkpoint(context.Background(), w.q, "PASSIVE") //nolint:forbidigo // the writer lives longer than its callers
-	w.recordFailure(err)
-}
-
-// gather adds the transactions that are already queued. It does not wait for more.
-func (w *sqliteWriter) gather(group []*write) []*write {
-	for len(group) < maxGroup {
-		select {
-		case next, ok := <-w.queue:
-			if !ok {
-				return group
-			}
-			group = append(group, next)
-		default:
-			return group
-		}
+	if err := w.failure.err(); err != nil {
+		combine.SetAll(group, err)
+		return
 	}
-	return group
+	w.commit(ctx, group)
 }
 
 // carefulGroups is how many groups have savepoints after one in which a member failed.
@@ -192,7 +134,7 @@ const carefulGroups = 32
 // savepoints reports whether the members of a group run behind savepoints. A savepoint
 // costs about as much as a row. Members that are lists of statements nearly always succeed,
 // and can run again behind savepoints when one of them does not.
-func (w *sqliteWriter) savepoints(group []*write) bool {
+func (w *sqliteWriter) savepoints(group []*queuedWrite) bool {
 	if len(group) == 1 {
 		return false
 	}
@@ -200,42 +142,26 @@ func (w *sqliteWriter) savepoints(group []*write) bool {
 		w.careful--
 		return true
 	}
-	return slices.ContainsFunc(group, func(one *write) bool { return !one.list })
+	return slices.ContainsFunc(group, func(one *queuedWrite) bool { return !one.Value.list })
 }
 
 // commit runs a group in one transaction of the engine, with a savepoint for each member.
-// It returns results to the callers only after the commit: a member may fail because of a
-// row that another member wrote, and its caller must be able to read that row.
-func (w *sqliteWriter) commit(group []*write) {
-	// A cancellation by one caller would interrupt the other members.
-	ctx := context.Background() //nolint:forbidigo // the writer lives longer than its callers
-	live := group[:0]
-	for _, one := range group {
-		if one.state.CompareAndSwap(writeQueued, writeRunning) {
-			live = append(live, one)
-		}
-	}
-	if len(live) == 0 {
+// Callers get results only after the commit: a member may fail because of a row that
+// another member wrote, and its caller must be able to read that row.
+func (w *sqliteWriter) commit(ctx context.Context, group []*queuedWrite) {
+	savepoints := w.savepoints(group)
+	if !w.runAll(ctx, group, savepoints) {
 		return
 	}
-	if err := w.failure.err(); err != nil {
-		answerAll(live, err)
-		return
-	}
-	savepoints := w.savepoints(live)
-	if !w.runAll(ctx, live, savepoints) {
-		return
-	}
-	failed := slices.ContainsFunc(live, func(one *write) bool { return one.err != nil })
-	if failed && len(live) == 1 {
+	failed := slices.ContainsFunc(group, func(one *queuedWrite) bool { return one.Err != nil })
+	if failed && len(group) == 1 {
 		w.rollback(ctx)
-		answerAll(live, live[0].err)
 		return
 	}
 	if failed && !savepoints {
 		w.rollback(ctx)
 		w.careful = carefulGroups
-		if !w.runAll(ctx, live, true) {
+		if !w.runAll(ctx, group, true) {
 			return
 		}
 	}
@@ -244,13 +170,10 @@ func (w *sqliteWriter) commit(group []*write) {
 			w.failure.record(err)
 		}
 		w.rollback(ctx)
-		answerAll(live, unknownCommit(err))
+		combine.SetAll(group, unknownCommit(err))
 		return
 	}
 	w.commits.Add(1)
-	for _, one := range live {
-		one.result <- one.err
-	}
 	select {
 	case w.committed <- struct{}{}:
 	default:
@@ -258,27 +181,28 @@ func (w *sqliteWriter) commit(group []*write) {
 }
 
 // runAll begins a transaction of the engine and runs the members of a group. It returns
-// false after it has rolled back and answered all members, because the engine failed.
-func (w *sqliteWriter) runAll(ctx context.Context, group []*write, savepoints bool) bool {
+// false after it has rolled back and set the error of all members, because the engine
+// failed.
+func (w *sqliteWriter) runAll(ctx context.Context, group []*queuedWrite, savepoints bool) bool {
 	if _, err := w.q.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
 		w.recordFailure(err)
-		answerAll(group, fmt.Errorf("database: begin: %w: %w", ErrUnavailable, err))
+		combine.SetAll(group, fmt.Errorf("database: begin: %w: %w", ErrUnavailable, err))
 		return false
 	}
 	for _, one := range group {
-		one.err = w.runMember(ctx, one, savepoints)
-		if w.recordFailure(one.err) {
+		one.Err = w.runMember(ctx, one, savepoints)
+		if w.recordFailure(one.Err) {
 			w.rollback(ctx)
-			answerAll(group, w.failure.err())
+			combine.SetAll(group, w.failure.err())
 			return false
 		}
 		var lost *transactionLostError
-		if errors.As(one.err, &lost) {
+		if errors.As(one.Err, &lost) {
 			w.rollback(ctx)
-			answerAll(group, fmt.Errorf("database: %w: %w", ErrUnavailable, lost))
+			combine.SetAll(group, fmt.Errorf("database: %w: %w", ErrUnavailable, lost))
 			return false
 		}
-		if one.err != nil && !savepoints {
+		if one.Err != nil && !savepoints {
 			return true // commit decides what happens with the others
 		}
 	}
@@ -313,13 +237,13 @@ func transactionLost(member, engine error) error {
 func (e *transactionLostError) Unwrap() error { return e.error }
 
 // runMember runs one member of the group, behind a savepoint when there are others.
-func (w *sqliteWriter) runMember(ctx context.Context, one *write, savepoint bool) error {
+func (w *sqliteWriter) runMember(ctx context.Context, one *queuedWrite, savepoint bool) error {
 	if savepoint {
 		if _, err := w.q.ExecContext(ctx, `SAVEPOINT member`); err != nil {
 			return transactionLost(nil, err)
 		}
 	}
-	err := recovered(one.fn, w.q)
+	err := recovered(one.Value.fn, w.q)
 	if !savepoint {
 		return err
 	}
@@ -349,10 +273,4 @@ func (w *sqliteWriter) rollback(ctx context.Context) {
 	// ROLLBACK fails when the engine has already rolled back. That error does not
 	// matter.
 	_, _ = w.q.ExecContext(ctx, `ROLLBACK`)
-}
-
-func answerAll(group []*write, err error) {
-	for _, one := range group {
-		one.result <- err
-	}
 }
