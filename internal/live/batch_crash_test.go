@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -182,9 +183,10 @@ func (c *crashEnv) runBatch(t *testing.T, p *points, fault *watchedFault) {
 		}
 		// The numbers are given when all documents of the batch wait.
 		waiting := len(slices.DeleteFunc(slices.Clone(jobs), func(j store.Job) bool { return j.Stage != stageIssue }))
-		q.mu.Lock()
-		q.busy = waiting > 0
-		q.mu.Unlock()
+		release := func() {}
+		if waiting > 0 {
+			release = q.hold(t.Context())
+		}
 		if !fault.alive(func() {
 			var busy sync.WaitGroup
 			for _, job := range jobs {
@@ -192,7 +194,7 @@ func (c *crashEnv) runBatch(t *testing.T, p *points, fault *watchedFault) {
 			}
 			if waiting > 0 {
 				q.gather(t, waiting)
-				q.handOver()
+				release()
 			}
 			busy.Wait()
 		}) {
@@ -221,13 +223,24 @@ func (w *watchedFault) alive(fn func()) bool {
 	}
 }
 
+// hold lets documents wait for their numbers until release is called.
+func (q *numberer) hold(ctx context.Context) (release func()) {
+	held, free, run := make(chan struct{}), make(chan struct{}), q.group.Run
+	q.group.Run = func(context.Context, []*numberCall) {
+		q.group.Run = run
+		close(held)
+		<-free
+	}
+	go func() { _ = q.group.Do(ctx, nil) }()
+	<-held
+	return func() { close(free) }
+}
+
 // gather waits until so many documents wait for their number.
 func (q *numberer) gather(t *testing.T, documents int) {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		q.mu.Lock()
-		n := len(q.waiting)
-		q.mu.Unlock()
+		n := q.group.Waiting()
 		if n == documents {
 			return
 		}

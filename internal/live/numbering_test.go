@@ -80,7 +80,7 @@ func (c *crashEnv) order(t *testing.T, signedAt time.Time) *numberRequest {
 	}
 	return &numberRequest{
 		job: store.Job{Scope: c.scope, DocumentID: c.inv.DocumentID, Stage: stageIssue}, invoice: inv, issuer: taxpayer.IssuerOf(facts.Taxpayer),
-		identity: c.id, signedAt: signedAt, done: make(chan error, 1),
+		identity: c.id, signedAt: signedAt,
 	}
 }
 
@@ -111,28 +111,11 @@ func TestBatchUsesARangeThatLastsForItsLastSignature(t *testing.T) {
 	w := c.service(t, c.store, &points{})
 	// The last moment of the range's last day, in the country, and the next.
 	midnight := time.Date(2028, 1, 1, 4, 0, 0, 0, time.UTC)
-	batch := []*numberRequest{c.order(t, midnight.Add(-time.Second)), c.order(t, midnight)}
+	batch := []*numberCall{{Value: c.order(t, midnight.Add(-time.Second))}, {Value: c.order(t, midnight)}}
 	w.plan.queue(queueKey{c.scope, fiscal.FiscalCredit}).work(t.Context(), batch)
 	for i, o := range batch {
-		if err := <-o.done; err == nil || err.Error() != "sequence.expired" {
+		if err := o.Err; err == nil || err.Error() != "sequence.expired" {
 			t.Errorf("order %d: %v, want sequence.expired", i, err)
 		}
-	}
-}
-
-// The leader stops after its own batch, however many requests come after it.
-func TestHandOverLetsTheNextRequestLead(t *testing.T) {
-	t.Parallel()
-	q := &numberer{plan: &Plan{}, busy: true}
-	first, second := &numberRequest{lead: make(chan struct{}, 1)}, &numberRequest{lead: make(chan struct{}, 1)}
-	q.waiting = []*numberRequest{first, second}
-	q.handOver()
-	if len(first.lead) != 1 || len(second.lead) != 0 || !q.busy {
-		t.Error("the first in the line does not lead")
-	}
-	q.waiting = nil
-	q.handOver()
-	if q.busy {
-		t.Error("a queue without requests is busy")
 	}
 }

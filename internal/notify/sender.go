@@ -92,7 +92,7 @@ type Sender struct {
 	busy, failing atomic.Int64
 	id            string // begins every lease of this sender
 	ahead         aheadQueues
-	outcomes      outcomeGroup
+	outcomes      *outcomeGroup
 	unrecorded    atomic.Int64 // attempts whose outcome waits for the database
 }
 
@@ -117,7 +117,7 @@ func NewSender(o SenderOptions) (*Sender, error) {
 	return &Sender{
 		store: o.Store, secrets: o.Secrets, poster: o.Poster, env: o.Env, now: o.Now, log: o.Log, baseURL: o.BaseURL, pace: o.Pace,
 		onCommit: o.OnCommit, onAttempt: o.OnAttempt, tracer: o.Tracer, onPoint: o.Point, random: o.Random, drainTime: drainTime,
-		signal: wake.NewSignal(), replaySignal: wake.NewSignal(), id: store.NewID(),
+		signal: wake.NewSignal(), replaySignal: wake.NewSignal(), id: store.NewID(), outcomes: newOutcomeGroup(o.Store),
 	}, nil
 }
 
@@ -409,7 +409,7 @@ func (s *Sender) commitOutcome(ctx context.Context, d store.Delivery, o store.De
 			return err
 		}
 		var err error
-		if disabled, err = s.outcomes.record(context.WithoutCancel(ctx), s.store, d, o); err != nil {
+		if disabled, err = s.outcomes.record(context.WithoutCancel(ctx), d, o); err != nil {
 			return err
 		}
 		return s.onPoint("after record")
